@@ -101,6 +101,8 @@ class InputRow:
     digest: str
     #: Answers were kept.
     traced: bool
+    #: Group of the sample; empty where its prompt is one alone.
+    group: str = ""
 
 
 @dataclass(frozen=True)

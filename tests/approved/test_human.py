@@ -45,6 +45,11 @@ def test_order_of_people(approve, rated):
     approve("vieval rank v.jsonl", f"{RANK} --tables t", "cat t/rank.md")
 
 
+def test_groups(approve, rated):
+    rated(60, ("mine", "theirs"), fields=[{"group": f"template {number // 10}"} for number in range(120)])
+    approve(RANK)
+
+
 def test_gate(approve, rated):
     rated(60)
     approve("vieval rank v.jsonl --margin 0.1", f"{RANK} --margin 0.1")

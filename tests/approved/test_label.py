@@ -1,5 +1,7 @@
 """`vieval label`: what a page asks, for what its labels suffice, and what cannot be labelled."""
 
+import json
+from itertools import groupby
 from pathlib import Path
 
 from tests.builders import a_table, a_verdict_file, an_image_file
@@ -22,6 +24,16 @@ def test_what_the_labels_suffice_for(approve):
         a_table(f"{count}.jsonl", rows)
     files = ("60.jsonl --n 10", "60.jsonl --n 100", "60.jsonl --n 2", "40.jsonl --n 50", "40.jsonl", "80.jsonl --n 70")
     approve(*(f"vieval label {name} --out page.html" for name in files))
+
+
+def test_groups(approve):
+    an_image_file("a.png")
+    prompts = [{"uid": f"u{number}", "group": f"template {number // 4}"} for number in range(40)]
+    a_table("s.jsonl", [row(image_model=name, **fields) for fields in prompts for name in ("new", "old")])
+    approve("vieval label s.jsonl --n 24 --out page.html")
+    plan = json.loads(Path("page.plan.json").read_text())
+    groups = [int(image["uid"][1:]) // 4 for image in plan["images"]]
+    assert len([*groupby(groups)]) == len({*groups})
 
 
 def test_contests_and_benchmarks(approve):

@@ -29,6 +29,11 @@ def test_pairs_in_both_orders(approve, folders):
     approve(f"{RANK} pairwise --out v.jsonl", "vieval rank v.jsonl", "vieval report v.jsonl --out r", "cat r/report.md")
 
 
+def test_plan(approve, folders):
+    folders()
+    approve(f"{RANK} viescore --plan")
+
+
 def test_position_bias(approve, folders, judge_server):
     folders()
     judge_server(reply=by_brightness(bias=0.15))

@@ -14,7 +14,7 @@ from vieval_plugin.text.errors import VievalError
 MODELS = ("mine", "theirs")
 
 
-def write_two_models(folder, prompts=60):
+def write_two_models(folder, prompts=60, **columns):
     """A data set in which two image models have an image of each prompt."""
     folder.mkdir()
     for number, model in enumerate(MODELS):
@@ -24,6 +24,7 @@ def write_two_models(folder, prompts=60):
                 "image_model": model,
                 "prompt": f"a thing {prompt}",
                 "image": {"bytes": picture(1000 * number + prompt, 16 + 8 * (prompt % 3)), "path": None},
+                **{name: value_of(prompt) for name, value_of in columns.items()},
             }
             for prompt in range(prompts)
         ]
@@ -122,7 +123,7 @@ def test_a_verdict_with_its_trace_is_a_conversation_again(vieval, server, tmp_pa
 def test_pages_to_label_are_drawn_from_a_folder_or_made_of_named_rows(vieval, judged, tmp_path):
     printed = vieval("label", judged, "--out", tmp_path / "label.html", "--n", "10").out
     assert "10 of 118 to label" in printed
-    assert "5 to 5 from each" in printed
+    assert "5 from each" in printed
     named = ["theirs.parquet:33", "own/tig/mine/u5"]
     printed = vieval("label", judged, *named, "--out", tmp_path / "two.html").out
     assert "2 of 2 to label" in printed
@@ -196,3 +197,17 @@ def test_contests_of_a_folder_are_ranked_by_the_names_in_its_rows(vieval, server
     assert "theirs" in printed
     vieval("report", tmp_path / "out", "--out", tmp_path / "report")
     assert "data:image/webp" in (tmp_path / "report" / "report.html").read_text()
+
+
+def test_prompts_of_one_group_count_as_one_as_in_a_file(vieval, tmp_path):
+    data = write_two_models(tmp_path / "data", group=lambda prompt: f"template {prompt // 5}")
+    answers = []
+    for out in (tmp_path / "out", tmp_path / "v.jsonl"):
+        vieval("score", data, "--judge", "sharpness", "--out", out)
+        printed = vieval("rank", out).out
+        assert "60 prompts in 12 groups, each of which counts as one" in printed
+        answers.append(printed.splitlines()[1])
+    assert answers[0] == answers[1]
+    page = tmp_path / "label.html"
+    printed = vieval("label", tmp_path / "out", "--n", "40", "--out", page).out
+    assert re.search(r"20 prompts in 1[0-2] groups, which count as one each", printed)

@@ -66,6 +66,7 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.readers.columns import parse_columns
     from vieval_plugin.text.errors import VievalError
     from vieval_plugin.text.escaping import say
+    from vieval_plugin.text.wording import plural, range_text
 
     columns = parse_columns(options.columns)
     samples = read_to_label(options.samples, options.kind, options.partial, columns, options.prompts)
@@ -102,12 +103,13 @@ def _run(options: argparse.Namespace) -> int:
     total = len(strata([sample.judged for sample in labelled]))
     say(
         f"wrote {options.out} ({len(page) / 2**20:.1f} MB): {len(to_ask)} of {len(labelled)} to label",
-        f"drawn from {len(counts)} of {total} groups (kind and generator), {min(counts)} to {max(counts)} from each, "
-        f"seed {plan.seed}",
+        f"drawn from {len(counts)} of {total} strata (kind and generator), {range_text(counts)} from each, seed {plan.seed}",
     )
     if is_new:
         write_whole(plan_path, [plan_text(plan)])
-        say(f"wrote {plan_path}: the order of {len(plan.prompts)} prompts, which `vieval rank --human` takes too")
+        say(
+            f"wrote {plan_path}: the order of {plural(len(plan.prompts), 'prompt')}, which `vieval rank --human` takes too"
+        )
     if reasons:
         first = min(reasons)
         say(
@@ -162,19 +164,23 @@ def _enough(selection: Sequence[Judged], available: Sequence[Judged]) -> str:
     from vieval_plugin.meta_evaluation.comparison import LEAST_FOR_A_TEST
     from vieval_plugin.meta_evaluation.corrected_ranking import LEAST_RATED
     from vieval_plugin.stats.sample_sizes import ADVISED_MARGIN, TYPICAL_SPREAD, prompts_for_margin, smallest_difference
-    from vieval_plugin.text.wording import plural
+    from vieval_plugin.text.wording import range_text
 
-    prompts = defaultdict(set)
+    prompts, groups = defaultdict(set), defaultdict(set)
     for sample in (sample for sample in selection if isinstance(sample, Sample)):
         prompts[sample.id.image_model].add((sample.id.part, sample.id.uid))
-    fewest = min(map(len, prompts.values()), default=0)
+        groups[sample.id.image_model].add((sample.id.part, sample.group))
+    fewest = min(map(len, groups.values()), default=0)
     needed = prompts_for_margin(TYPICAL_SPREAD)
     if len(prompts) < 2 or fewest >= needed:
         return ""
     images = Counter(sample.id.image_model for sample in available if isinstance(sample, Sample))
-    enough = sum(min(int(needed), number) for number in images.values())
-    largest = max(map(len, prompts.values()))
-    counts = plural(fewest, "prompt") if largest == fewest else f"{fewest} to {plural(largest, 'prompt')}"
+    in_each = max(len(prompts[model]) / len(groups[model]) for model in prompts)
+    enough = sum(min(round(needed * in_each), number) for number in images.values())
+    numbers = [*map(len, prompts.values())]
+    counts = f"{range_text(numbers)} prompt{'s' * (max(numbers) > 1)}"
+    if groups != prompts:
+        counts += f" in {range_text([*map(len, groups.values())])} groups, which count as one each,"
     advice = f" (--n {enough})" if len(selection) < enough else ""
     least = f"a test needs {LEAST_FOR_A_TEST} and a decision {LEAST_RATED}"
     if fewest >= LEAST_RATED:

@@ -441,13 +441,15 @@ def _with_history(path: Path, gate: Gate, results: Results) -> Gate:
 
 
 def _plan(options: argparse.Namespace, request: Request | None) -> BuildResult:
-    """Say what judging would cost, and how many images a control adds."""
+    """Say what judging would cost, how many images a control adds, and the smallest difference that would show."""
     from vieval_plugin.audit.positive_control import spoilings
     from vieval_plugin.report.build_result import BuildResult
     from vieval_plugin.run.side_by_side import contests_between
     from vieval_plugin.stats.non_inferiority import CONTROL_ITEMS
+    from vieval_plugin.stats.sample_sizes import TYPICAL_SPREAD, smallest_difference
     from vieval_plugin.text.errors import VievalError
     from vieval_plugin.text.escaping import say
+    from vieval_plugin.text.wording import plural
 
     if request is None:
         raise VievalError("--plan is for folders of images, with --prompts; results are judged already")
@@ -457,6 +459,11 @@ def _plan(options: argparse.Namespace, request: Request | None) -> BuildResult:
     judged = contests_between(rows) if contests else [row.sample for row in rows]
     total = len(judged) if contests else request.source.total or 0
     code = tell_plan(request, judged, total)
+    units = len({(row.sample.id.part, row.sample.group) for row in rows})
+    if not contests and units:
+        least = f"{smallest_difference(TYPICAL_SPREAD, units):.2f}"
+        spread = f"at a typical spread of {TYPICAL_SPREAD:g}"
+        say(f"{plural(units, 'prompt')} would show differences of means from {least} on four times in five, {spread}")
     if options.margin is not None and not (options.no_control or options.human):
         ways = 1 if contests else len(spoilings("O" if "O" in judge.spec.aspects else judge.spec.aspects[0], judge))
         calls = f", {judge.calls} calls each" if judge.asks_a_model else ""

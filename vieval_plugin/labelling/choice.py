@@ -15,7 +15,7 @@ from vieval_plugin.text.errors import VievalError
 def choose(judged: Sequence[Judged], count: int, seed: int) -> list[int]:
     """The numbers of those to be labelled, in a random order of prompts; images of one prompt follow each other.
 
-    So the first prompts of the order, how many they may be, are a random part of all of each image model and kind.
+    Prompts of one group follow each other too. So the first prompts of the order, how many they may be, are a random part of all of each image model and kind.
 
     Each image model, or pair of them in contests, gets as many labels as the others, where it has as many outputs. Within
     one, kinds are drawn in proportion to their numbers, so that the mean over its labels is an unbiased estimate of the
@@ -46,10 +46,10 @@ def choose(judged: Sequence[Judged], count: int, seed: int) -> list[int]:
             candidates = sorted(kinds[kind], key=lambda n: _chance(seed, "drawn", judged[n].id.uid, judged[n].id.draw))
             chosen_numbers += candidates[:number_of_kind]
 
-    def place(number: int) -> tuple[str, str]:
-        identity = judged[number].id
-        prompt = (identity.benchmark, identity.part, identity.uid)
-        return _chance(seed, "prompt", *prompt), _chance(seed, "shown", str(identity))
+    def place(number: int) -> tuple[str, ...]:
+        identity, group = judged[number].id, judged[number].group
+        prompts = [(identity.benchmark, identity.part, name) for name in (group, identity.uid)]
+        return *(_chance(seed, "prompt", *prompt) for prompt in prompts), _chance(seed, "shown", str(identity))
 
     return sorted(chosen_numbers, key=place)
 

@@ -158,7 +158,11 @@ def _of_shards(folder: Path, row_names: Sequence[str], partial: bool) -> list[To
     opened = open_shards(folder, partial)
     records = [record_named(opened, name) for name in row_names] or sample_shards(folder, partial).records
     return [
-        ToLabel(Sample(record.id, {}, kind=record.kind), f"{record.row.file}:{record.row.row}", record.row)
+        ToLabel(
+            Sample(record.id, {}, kind=record.kind, group=record.row.group),
+            f"{record.row.file}:{record.row.row}",
+            record.row,
+        )
         for record in records
         if record.row and record.row.digest
     ]

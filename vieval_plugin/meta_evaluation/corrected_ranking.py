@@ -55,7 +55,7 @@ LEAST_RATED = 50
 class GeneratorEstimates:
     """A generator's mean by one aspect: the judge's own, people's alone, and the judge's corrected by people's.
 
-    `rated` is how many of its `images` with a score people rated, of `rated_prompts` prompts; `unrated_kinds` are kinds of
+    `rated` is how many of its `images` with a score people rated, of `rated_units` prompts or groups of them; `unrated_kinds` are kinds of
     which they rated none. `selection` is the judge's mean of the rated images less that of the others, and `selection_p`
     its p: 1 where there are no others.
     """
@@ -65,7 +65,7 @@ class GeneratorEstimates:
     human: PredictionPoweredMean
     corrected: PredictionPoweredMean
     rated: int
-    rated_prompts: int
+    rated_units: int
     images: int
     unrated_kinds: tuple[str, ...]
     selection: Estimate
@@ -73,8 +73,8 @@ class GeneratorEstimates:
 
     @property
     def decides(self) -> bool:
-        """True where people rated `LEAST_RATED` prompts, or all images."""
-        return self.rated_prompts >= LEAST_RATED or self.rated == self.images
+        """True where people rated `LEAST_RATED` prompts, or groups of them, or all images."""
+        return self.rated_units >= LEAST_RATED or self.rated == self.images
 
 
 @dataclass(frozen=True)
@@ -163,13 +163,13 @@ def _estimated(run: Run, generator: GeneratorImages, aspect: str, options: Stati
     bootstrap = Bootstrap.for_part(f"{run.benchmark}/{ALL}", options)
     ratings = np.array([_rating(image, aspect) for image in images], dtype=float)
     kinds = [image.kind for image in images]
-    rated, rated_prompts = ~np.isnan(ratings), _rated_prompts(images, aspect)
+    rated, rated_units = ~np.isnan(ratings), _rated_units(images, aspect)
     by_ratings, corrected, unweighted = (_powered(images, aspect, weight) for weight in (0.0, None, 1.0))
     selection, selection_p = prediction_powered_difference(by_ratings, unweighted)
-    if rated_prompts < LEAST_FOR_A_TEST:
+    if rated_units < LEAST_FOR_A_TEST:
         selection_p = 1.0
     by_ratings, corrected = (
-        powered._replace(mean=_with_bounded_interval(powered, rated_prompts)) for powered in (by_ratings, corrected)
+        powered._replace(mean=_with_bounded_interval(powered, rated_units)) for powered in (by_ratings, corrected)
     )
     return GeneratorEstimates(
         generator.image_model,
@@ -177,7 +177,7 @@ def _estimated(run: Run, generator: GeneratorImages, aspect: str, options: Stati
         by_ratings,
         corrected,
         int(rated.sum()),
-        rated_prompts,
+        rated_units,
         len(images),
         tuple(kind for kind in dict.fromkeys(kinds) if not any(rated[np.array(kinds) == kind])),
         selection,
@@ -185,11 +185,11 @@ def _estimated(run: Run, generator: GeneratorImages, aspect: str, options: Stati
     )
 
 
-def _with_bounded_interval(powered: PredictionPoweredMean, rated_prompts: int) -> Estimate:
+def _with_bounded_interval(powered: PredictionPoweredMean, rated_units: int) -> Estimate:
     """A mean in [0, 1] with its interval, which few prompts do not have."""
     ends = (math.nan, math.nan)
-    if rated_prompts >= LEAST_FOR_A_TEST:
-        ends = bounded_interval(powered, rated_prompts)
+    if rated_units >= LEAST_FOR_A_TEST:
+        ends = bounded_interval(powered, rated_units)
     return replace(powered.mean.clipped(0, 1), low=ends[0], high=ends[1])
 
 
@@ -246,12 +246,12 @@ def _ranked(
         result, n, _ = _paired([*scored[first], *failed[first]], scored[second], aspect, level)
         return CommonSamplesStatistic(n, result=result)
 
-    systems = tuple(
-        System(e.generator, e.rated_prompts, _undefined(e), value=e.corrected.mean.value) for e in estimates
-    )
+    systems = tuple(System(e.generator, e.rated_units, _undefined(e), value=e.corrected.mean.value) for e in estimates)
     order = tuple(e.generator for e in ordered)
+    has_groups = any(image.cluster != image.group for side in scored for image in side)
+    unit = "rated groups" if has_groups else "rated prompts"
     compared = ComparedStatistic(
-        *(ALL, aspect, CORRECTED, systems, pair, "rated prompts", "generators"),
+        *(ALL, aspect, CORRECTED, systems, pair, unit, "generators"),
         with_failures=with_failures,
         order=order,
         level=level,
@@ -323,7 +323,7 @@ def _paired(
     first_mean, second_mean = (mean(weight) for mean in of_weight)
     difference, p = prediction_powered_difference(first_mean, second_mean, 1 - level, fitted=weight > 0)
     by_ratings, _ = prediction_powered_difference(first_alone, second_alone, 1 - level)
-    n = min(_rated_prompts(side, aspect) for side in sides)
+    n = min(_rated_units(side, aspect) for side in sides)
     if n < LEAST_FOR_A_TEST:
         difference, by_ratings, p = Estimate(difference.value), Estimate(by_ratings.value), math.nan
     means = first_mean.mean.clipped(0, 1).value, second_mean.mean.clipped(0, 1).value
@@ -339,8 +339,9 @@ def _failures(generator: GeneratorImages, aspect: str) -> list[Observation]:
     ]
 
 
-def _rated_prompts(images: Sequence[Observation], aspect: str) -> int:
-    return len({image.group for image in images if not math.isnan(_rating(image, aspect))})
+def _rated_units(images: Sequence[Observation], aspect: str) -> int:
+    """Number of prompts with a rating, or of groups where prompts belong together."""
+    return len({image.cluster for image in images if not math.isnan(_rating(image, aspect))})
 
 
 def _on_our_scale(judged: Sequence[GeneratorImages], aspect: str) -> bool:

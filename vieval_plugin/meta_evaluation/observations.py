@@ -120,13 +120,20 @@ def observe(records: Sequence[Record]) -> Observation:
         first.group,
         first.place,
         _means([{**r.verdict.scores, **r.verdict.recorded} for r in records]) if kept_apart else {},
-        first.sample.group if first.id.benchmark == OWN and isinstance(first.sample, Sample) else "",
+        _cluster(first),
         _contested(first),
         first.id.draw,
         first.kind,
         first.category,
         first.generation.cost if first.generation else {},
     )
+
+
+def _cluster(record: Record) -> str:
+    """The group of a user's own sample; empty where there is none."""
+    if record.row:
+        return record.row.group
+    return record.sample.group if record.id.benchmark == OWN and isinstance(record.sample, Sample) else ""
 
 
 def apply_contest_policy(observations: Iterable[Observation], options: StatisticsOptions) -> tuple[Observation, ...]:

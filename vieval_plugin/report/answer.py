@@ -161,42 +161,49 @@ def answer(
     return Answer(TITLES[case].format(**words), evidence, tuple(filter(None, limits)), next_step)
 
 
-def _spread(board: Leaderboard) -> float:
-    """The largest standard deviation of a prompt's difference between the first generator and another; 0 without any."""
+def _spread(board: Leaderboard) -> tuple[float, int]:
+    """The largest standard deviation of a unit's difference between the first generator and another, and the fewest units.
+
+    A unit is a prompt, or a group of prompts that count as one; both are 0 without differences.
+    """
     compared = board.comparison.compared
     index_of = {system.label: index for index, system in enumerate(compared.systems)}
     first, *others = [index_of[number.system] for number in board.defined]
-    spreads = [0.0]
+    spreads, units = [0.0], list[int]()
     for other in others:
         statistic = compared.pair(first, other).statistic
         sums = unit_sums(statistic) if statistic else None
         if sums is not None and len(sums[0]) > 1:
             spreads.append(float(np.std(sums[0] / sums[1], ddof=1)))
-    return max(spreads)
+            units.append(len(sums[0]))
+    return max(spreads), min(units, default=0)
 
 
 def _rating_advice(board: Leaderboard, verdicts: str) -> str:
     """The next step where nobody rated: how many prompts, by the spread of the judge's differences."""
     available = max(number.total for number in board.numbers)
-    spread = _spread(board) if len(board.defined) > 1 else 0.0
+    spread, units = _spread(board) if len(board.defined) > 1 else (0.0, 0)
     if not spread:
         wanted = min(LEAST_RATED, available)
         return _RATE_SOME.format(prompts=f"{wanted} prompts", images=wanted * len(board.numbers), verdicts=verdicts)
     needed = prompts_for_margin(spread)
-    wanted = int(min(needed, available))
+    fewest = min(pair.n for pair in board.comparison.pairs)
+    wanted = math.ceil(min(needed * max(fewest / units, 1.0), available))
+    in_groups = " groups" * (units < fewest)
     prompts = (
-        f"{wanted} prompts of each generator (about {needed:,.0f} show in four of five cases that an equal one is not worse "
-        f"by {ADVISED_MARGIN:g})"
+        f"{wanted} prompts of each generator (about {needed:,.0f}{in_groups} show in four of five cases that an equal one is "
+        f"not worse by {ADVISED_MARGIN:g})"
     )
     return _RATE_SOME.format(prompts=prompts, images=wanted * len(board.numbers), verdicts=verdicts)
 
 
 def _smallest_difference(board: Leaderboard) -> str:
     """The difference that so many prompts would have shown; empty where it is not known."""
-    spread, prompts = _spread(board), min((pair.n for pair in board.comparison.pairs), default=0)
-    if not spread or prompts < LEAST_FOR_A_TEST:
+    prompts = min((pair.n for pair in board.comparison.pairs), default=0)
+    spread, units = _spread(board)
+    if not spread or units < LEAST_FOR_A_TEST:
         return ""
-    least = smallest_difference(spread, prompts)
+    least = smallest_difference(spread, units)
     return f"On {_items(board, prompts)}, differences from {short_decimal(least)} on are found four times in five."
 
 
@@ -593,8 +600,9 @@ def _selected_labels(corrected: CorrectedRanking) -> str:
 
 def _few_ratings(corrected: CorrectedRanking) -> str:
     first, *further = corrected.short_of_ratings
-    counts = [f"{plural(first.rated_prompts, 'prompt')} of {first.generator}"]
-    counts += [f"{e.rated_prompts} of {e.generator}" for e in further]
+    unit = corrected.ranking.unit.removeprefix("rated ").removesuffix("s")
+    counts = [f"{plural(first.rated_units, unit)} of {first.generator}"]
+    counts += [f"{e.rated_units} of {e.generator}" for e in further]
     if len(counts) > _MOST_NAMED:
         counts[_MOST_NAMED - 1 :] = [f"fewer than {LEAST_RATED} of {number_word(len(counts) - _MOST_NAMED + 1)} others"]
     return f"People rated {enumeration(counts)}; {LEAST_RATED} of each generator are needed, or all images{_needed(corrected)}"

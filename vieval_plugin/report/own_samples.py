@@ -56,14 +56,16 @@ def is_rated(runs: Sequence[Run]) -> bool:
 
 def prompt_notes(runs: Sequence[Run]) -> list[str]:
     """Line on the groups of prompts of a user's own samples, or on prompts that look as if a template had made them."""
-    records = chain.from_iterable(chain(*chain(*run.records.values())) for run in runs if run.benchmark == OWN)
+    records = list(chain.from_iterable(chain(*chain(*run.records.values())) for run in runs if run.benchmark == OWN))
     samples = chain.from_iterable(candidates_of(record.sample) for record in records if record.sample)
     prompts = {(sample.id.part, sample.id.uid): sample for sample in samples if sample.texts}
-    groups = {(sample.id.part, sample.group) for sample in prompts.values()}
-    if len(groups) == len(prompts):
+    group_of = {prompt: sample.group for prompt, sample in prompts.items()}
+    group_of |= {(r.id.part, r.id.uid): r.row.group or r.id.uid for r in records if r.row}
+    groups = {(part, group) for (part, _), group in group_of.items()}
+    if len(groups) == len(group_of):
         return [*filter(None, [similar_prompts_note(prompts.values())])]
     few = f"; {FEWEST_GROUPS} or more are needed for a margin of .05" if len(groups) < FEWEST_GROUPS else ""
-    return [f"{plural(len(prompts), 'prompt')} in {plural(len(groups), 'group')}, each of which counts as one{few}"]
+    return [f"{plural(len(group_of), 'prompt')} in {plural(len(groups), 'group')}, each of which counts as one{few}"]
 
 
 def _elsewhere(root: Path, part: str) -> Sequence[Judged]:

@@ -140,7 +140,10 @@ def record_of_row(row: Mapping[str, Any], opened: VerdictFolder) -> Record:
             category=row["category"],
             votes=Votes() if choice else None,
             tokens=sum(row["tokens"].values()),
-            row=InputRow(opened.folder.location, row["file"], row["row"], row["prompt"], digest, plan.schema.trace),
+            row=InputRow(
+                *(opened.folder.location, row["file"], row["row"], row["prompt"], digest, plan.schema.trace),
+                group=row["group"],
+            ),
         )
     except (KeyError, TypeError, ValueError, ValidationError) as error:
         reason = " ".join(str(error).split())[:200]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 
 def plural(number: int, noun: str) -> str:
@@ -14,6 +14,16 @@ def plural(number: int, noun: str) -> str:
     ('1 file', '0 files', '1,200 images')
     """
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def range_text(numbers: Collection[int]) -> str:
+    """The least and the greatest of numbers, or the one that all are.
+
+    >>> range_text([3, 5, 4]), range_text([3, 3])
+    ('3 to 5', '3')
+    """
+    low, high = min(numbers), max(numbers)
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
 def enumeration(names: Sequence[str], conjunction: str = "and") -> str:

@@ -8,6 +8,7 @@ A folder of shards has `plan.json` and, in `verdicts/`, a parquet file a shard, 
 | `row` | int64 | the row in that file, or the sample in that tar, from 0; with `file` and `prompt` it is the key |
 | `prompt` | int32 | which prompt of the row, of a row whose prompt is a list; else 0 |
 | `uid`, `image_model`, `kind`, `category` | string | as the row has them; without a uid, `FILE:ROW` |
+| `group` | string | as the row has it, such as the template of its prompt; empty of a prompt that is a group alone |
 | `draw` | int32 | which of the images that the image model made of the same conditions |
 | `digest` | binary(32) | SHA-256 of the output's file; null of a contest, and where there is none |
 | `status` | string | `ok`, `api_error`, ... as `Status` has them |
@@ -87,7 +88,7 @@ class VerdictSchema:
         choice = {"votes": pyarrow.list_(vote), "preferences": pyarrow.list_(preference), **candidates}
         columns = {
             **{"file": text, "row": pyarrow.int64(), "prompt": pyarrow.int32()},
-            **dict.fromkeys(("uid", "image_model", "kind", "category"), text),
+            **dict.fromkeys(("uid", "image_model", "kind", "category", "group"), text),
             **{"draw": pyarrow.int32(), "digest": pyarrow.binary(32), "status": text, "reason": text},
             **scores,
             **(bounds if self.intervals else {}),
@@ -166,6 +167,7 @@ def verdict_row(
     texts = {
         **{"file": file, "uid": judged.id.uid, "image_model": judged.id.image_model, "kind": judged.kind},
         "category": "" if isinstance(judged, Contest) else judged.category,
+        "group": judged.group if judged.group != judged.id.uid else "",
         **{"status": str(verdict.status), "reason": " ".join(reason.split()), "rationale": rationale},
     }
     if schema.trace:
