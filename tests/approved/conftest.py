@@ -37,7 +37,7 @@ VARYING = (
     (re.compile(r"Python 3\.\d+\.\d+"), "Python VERSION"),
     (re.compile(r"(cells of task type and image model \|.*\| )\d+ \|$", re.MULTILINE), r"\1N |"),  # seconds of calls
     (re.compile(r"(?<=calls: ).*"), "N"),  # which questions meet one another depends on threads
-    (re.compile(r"(?<=^seconds: ).*", re.MULTILINE), "N"),
+    (re.compile(r"(?<=^seconds: )\d.*", re.MULTILINE), "N"),
 )
 PROGRESS = re.compile(r"^(Judging|Generating|Pilot)[^\n]*\n", re.MULTILINE)
 

@@ -1,7 +1,7 @@
 """`vieval rank --margin`: each outcome of a gate."""
 
 from tests.approved.conftest import transcript as run
-from tests.builders import a_contest_file, a_verdict_file, some_scores
+from tests.builders import a_contest_file, a_provenance, a_verdict_file, some_scores
 from vieval_plugin.judges.protocol import Status
 
 GATE = "vieval rank v.jsonl --margin 0.05"
@@ -59,6 +59,12 @@ def test_new_build_cannot_be_read(approve):
 
 def test_blind_judge(approve):
     a_verdict_file(aurora=[0.8] * 100, borealis=[0.8] * 100)
+    approve(GATE)
+
+
+def test_track_record(approve):
+    source = a_provenance(model="gpt-4o-2024-05-13", pack="viescore/authors-0shot")
+    a_verdict_file(source=source, aurora=some_scores(200, 0.62, seed=1), borealis=some_scores(200))
     approve(GATE)
 
 

@@ -83,7 +83,7 @@ def test_generators_are_ranked_and_their_differences_tested(tmp_path, capsys):
     shown = rank(capsys, verdicts(tmp_path / "v.jsonl", GENERATORS), "--tables", tmp_path / "out")
     title = "Your images: Mean O over prompts, by viescore 0shot (judge-7b); Holm over 3 pairs"
     first, evidence, *_ = shown.splitlines()
-    assert first == "good has the highest O, but cannot be told apart from also."
+    assert first == "viescore with judge-7b gives good the highest O, but cannot tell it from also."
     assert evidence.startswith("Mean score 0.59 (95% interval 0.57 to 0.6")
     assert evidence.endswith("; good is better than poor; also is better than poor.")
     assert [row[:2] for row in rows_under(shown, title)] == [["1-2", "good"], ["1-2", "also"], ["3", "poor"]]

@@ -76,7 +76,7 @@ def test_of_several_answers_each_says_where_it_holds(tmp_path):
     [
         ({"mine": [0.5, 0.6]}, "Only mine's images were judged, so there is nothing to compare them with."),
         ({"mine": [0.9] * 9, "theirs": [0.1] * 9}, "viescore with gpt rates mine's images better than theirs'."),
-        ({"mine": [0.5] * 9, "theirs": [0.5] * 9}, "mine and theirs cannot be told apart."),
+        ({"mine": [0.5] * 9, "theirs": [0.5] * 9}, "viescore with gpt cannot tell mine and theirs apart."),
         ({"mine": [None] * 9, "theirs": [None] * 9}, "No generator has enough scores on your images."),
     ],
 )

@@ -15,7 +15,8 @@ from vieval_plugin.text.errors import VievalError
 def choose(judged: Sequence[Judged], count: int, seed: int) -> list[int]:
     """The numbers of those to be labelled, in a random order of prompts; images of one prompt follow each other.
 
-    Prompts of one group follow each other too. So the first prompts of the order, how many they may be, are a random part of all of each image model and kind.
+    Prompts of one group follow each other too. So the first prompts of the order, how many they may be, are a random
+    part of all of each image model and kind.
 
     Each image model, or pair of them in contests, gets as many labels as the others, where it has as many outputs. Within
     one, kinds are drawn in proportion to their numbers, so that the mean over its labels is an unbiased estimate of the

@@ -55,9 +55,9 @@ LEAST_RATED = 50
 class GeneratorEstimates:
     """A generator's mean by one aspect: the judge's own, people's alone, and the judge's corrected by people's.
 
-    `rated` is how many of its `images` with a score people rated, of `rated_units` prompts or groups of them; `unrated_kinds` are kinds of
-    which they rated none. `selection` is the judge's mean of the rated images less that of the others, and `selection_p`
-    its p: 1 where there are no others.
+    `rated` is how many of its `images` with a score people rated, of `rated_units` prompts or groups of them;
+    `unrated_kinds` are kinds of which they rated none. `selection` is the judge's mean of the rated images less that of
+    the others, and `selection_p` its p: 1 where there are no others.
     """
 
     generator: str

@@ -32,19 +32,18 @@ def agreement_of_two(runs: Sequence[Run], options: StatisticsOptions) -> TwoJudg
         options: the failure policy, the seed.
 
     Returns:
-        Shares in [0, 1] of the pairs that both were asked about; None unless there are two judges with such pairs.
+        Shares in [0, 1] of the pairs that both answered; None unless there are two judges with such pairs.
     """
     if len(runs) != 2:
         return None
     aspects = preferred([aspect for aspect in runs[0].aspects if aspect in runs[1].aspects])
     first, second = (_pair_answers(run, aspects, options) for run in runs)
-    common = [key for key in first if key in second]
+    common = [key for key in first if key in second and NONE not in (first[key][0], second[key][0])]
     if not common:
         return None
     judged = [first[key] for key in common]
     votes = [vote for _, vote, _ in judged]
     codes = np.array([[answers[key][0] for key in common] for answers in (first, second)], dtype=float)
-    codes[codes == NONE] = np.nan
     return two_judges(codes[0], codes[1], votes, [group for *_, group in judged], options.seed)
 
 

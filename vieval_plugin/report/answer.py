@@ -67,6 +67,7 @@ TITLES: Mapping[str, str] = MappingProxyType(
         "alone, same": "{first} nearly always gives the same answer on {benchmark}.",
         "alone, generator": "Only {first_images} were judged, so there is nothing to compare them with.",
         "only one": "Only {first} has enough scores on {benchmark}.",
+        "only one, rated": "Only {first} has enough ratings on {benchmark}.",
         "not compared": "The {entrants} cannot be compared on {benchmark}.",
         "few ratings": "Too few images are rated to say which of {names} is {comparative}.",
         "before a look": "The labels cannot decide yet which of {names} is {comparative}.",
@@ -79,14 +80,18 @@ TITLES: Mapping[str, str] = MappingProxyType(
         "better, mean": "{judge} rates {first_possessive} images better than {second_possessive}.",
         "better, wins": "{judge} prefers {first_possessive} images to {second_possessive}.",
         "failures": "{first} is ahead of {second} only while its failures are left out.",
+        "failures, judged": "{judge} rates {first} above {second} only while {first_possessive} failures are left out.",
         "equal, two": "{first} and {second} cannot be told apart.",
+        "equal, two, judged": "{judge} cannot tell {first} and {second} apart.",
         "equal": "The {count} {entrants} cannot be told apart.",
+        "equal, judged": "{judge} cannot tell the {count} {entrants} apart.",
         "equal, ranked": "The {count} ranked {entrants} cannot be told apart.",
+        "equal, ranked, judged": "{judge} cannot tell the {count} ranked {entrants} apart.",
         "highest, judge": "{scope}{first} agrees most with {against}, but cannot be told apart from {equal}.",
         "first": "{scope}{first} comes first, but cannot be told apart from {equal}.",
-        "highest": "{scope}{first} has the highest {statistic}, but cannot be told apart from {equal}.",
+        "highest": "{scope}{judge} gives {first} the highest {statistic}, but cannot tell it from {equal}.",
         "beaten, rated": "{scope}{first} comes first, but {better} is better on what both scored.",
-        "beaten": "{scope}{first} has the highest {statistic}, but {better} is better on what both scored.",
+        "beaten": "{scope}{judge} gives {first} the highest {statistic}, but {better} is better on what both scored.",
         "better on common": "{pairs}, on what both scored.",
         "none better": "No {entrant} is shown to be better than another.",
     }
@@ -185,7 +190,10 @@ def _rating_advice(board: Leaderboard, verdicts: str) -> str:
     spread, units = _spread(board) if len(board.defined) > 1 else (0.0, 0)
     if not spread:
         wanted = min(LEAST_RATED, available)
-        return _RATE_SOME.format(prompts=f"{wanted} prompts", images=wanted * len(board.numbers), verdicts=verdicts)
+        of_each = " of each generator" * (len(board.numbers) > 1)
+        return _RATE_SOME.format(
+            prompts=f"{plural(wanted, 'prompt')}{of_each}", images=wanted * len(board.numbers), verdicts=verdicts
+        )
     needed = prompts_for_margin(spread)
     fewest = min(pair.n for pair in board.comparison.pairs)
     wanted = math.ceil(min(needed * max(fewest / units, 1.0), available))
@@ -266,6 +274,7 @@ def _case(board: Leaderboard, words: dict[str, str], corrected: CorrectedRanking
     pair = comparison.pair_of(first, lower[0])
     of_generators = {WIN_RATE: "wins", CORRECTED: "rated"}.get(board.statistic, "mean")
     kind = of_generators if board.is_of_generators else "judge"
+    judged = ", judged" * (kind in ("mean", "wins"))
     if not equal and pair:
         two = len(lower) == 1 and board.is_of_generators
         return f"{'better' if two else 'best'}, {kind}", _difference(board, pair, ranked[0])
@@ -278,9 +287,10 @@ def _case(board: Leaderboard, words: dict[str, str], corrected: CorrectedRanking
             elif board.is_of_generators:  # in the order of the input
                 labels = [system.label for system in comparison.compared.systems]
                 pair = pair.turned if labels.index(pair.second) < labels.index(pair.first) else pair
-            words |= {"first": pair.first, "second": pair.second}
-            return ("failures" if pair.doubtful else "equal, two"), _difference(board, pair, ranked[0])
-        return ("equal, ranked" if words["scope"] else "equal"), f"{_range(board, ranked)} {_smallest_p(comparison)}"
+            words |= {"first": pair.first, "second": pair.second, "first_possessive": possessive(pair.first)}
+            case = "failures" if pair.doubtful else "equal, two"
+            return f"{case}{judged}", _difference(board, pair, ranked[0])
+        return f"equal{', ranked' * bool(words['scope'])}{judged}", f"{_range(board, ranked)} {_smallest_p(comparison)}"
     words["equal"] = _named_or_counted([label for label in equal if not comparison.beats(label, first)])
     words["better"] = next((label for label in equal if comparison.beats(label, first)), "")
     tied = [number.system for number in ranked if number.estimate.value == ranked[0].estimate.value]
@@ -300,7 +310,7 @@ def _alone(board: Leaderboard, number: Number) -> tuple[str, str]:
     evidence = f"{_own(board, number)}."
     others = [f"{n.system}: {n.reason or 'no score'}" for n in board.numbers if n is not number]
     if others:
-        return "only one", f"{evidence} {'; '.join(others)}."
+        return f"only one{', rated' * (board.statistic == CORRECTED)}", f"{evidence} {'; '.join(others)}."
     if board.is_of_generators:
         return "alone, generator", evidence
     if number.system in board.same_answers:
@@ -444,7 +454,7 @@ def _limits(board: Leaderboard, case: str) -> list[str]:
     rests_on = str(defined[0].estimate.coverage) if len(defined) > 1 else ""
     if rests_on and not defined[0].unranked and not case.startswith("highest"):
         text.append(f"The number of {defined[0].system} is on {rests_on}.")
-    if case != "failures":
+    if not case.startswith("failures"):
         doubtful = [pair.better_first() for pair in comparison.all_pairs if pair.doubtful][:_MOST_NAMED]
         text += [TITLES["failures"].format(first=pair.first, second=pair.second) for pair in doubtful]
     if comparison.pairs and max(pair.n for pair in comparison.pairs) < LEAST_FOR_A_TEST:

@@ -22,14 +22,24 @@ from vieval_plugin.meta_evaluation.gate import (
     fillers,
     gate_evidence,
 )
+from vieval_plugin.meta_evaluation.generators import MEAN
 from vieval_plugin.meta_evaluation.tables import p_sentence
 from vieval_plugin.meta_evaluation.win_rates import WIN_RATE, PositionBias
-from vieval_plugin.records import YOUR_IMAGES, Record, Run
+from vieval_plugin.records import YOUR_IMAGES, Provenance, Record, Run
 from vieval_plugin.report.answer import Answer, why_not
 from vieval_plugin.report.sections import Report
+from vieval_plugin.report.words import share_of_level
+from vieval_plugin.results.published.judges import track_record
 from vieval_plugin.stats.drift import FIRST_NIGHTS, LIMIT, cusum
 from vieval_plugin.stats.estimate import Estimate
-from vieval_plugin.stats.non_inferiority import CONTROL_ITEMS, LEVEL, Decision, fewest_items, more_failures_p
+from vieval_plugin.stats.non_inferiority import (
+    CONTROL_ITEMS,
+    LEVEL,
+    Decision,
+    exact_share,
+    fewest_items,
+    more_failures_p,
+)
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.errors import ExitCode, VievalError
 from vieval_plugin.text.wording import enumeration, plural
@@ -133,7 +143,8 @@ def gate_of(
     mine, *references = [system.label for system in ranking.comparison.compared.systems]
     if not references:
         raise VievalError(f"{NO_OTHER.format(mine)}; rank verdicts on its images with these")
-    files = files_by_generator(chain(*chain(*run.records.values())))
+    records = list(chain(*chain(*run.records.values())))
+    files = files_by_generator(records)
     decided, evidence = dict[str, tuple[Decision, Answer]](), list[GateEvidence]()
     for reference in references:
         if are_same_files(files[mine], files[reference]):
@@ -150,12 +161,26 @@ def gate_of(
     if ranking.statistic == CORRECTED:
         judge = f"{judge}, corrected by people's ratings,"
     of_all = _of_all(mine, decided, judge)
+    track = _track_sentences(records[0].provenance, ranking) if ranking.statistic == MEAN and evidence else ()
     return replace(
         of_all,
-        answer=replace(of_all.answer, limits=tuple(limits)),
+        answer=replace(of_all.answer, limits=(*track, *limits)),
         evidence=tuple(evidence),
         unreadable=any(answer.title == _UNREAD for _, answer in decided.values()),
         aspect=ranking.aspect,
+    )
+
+
+def _track_sentences(provenance: Provenance, ranking: Leaderboard) -> tuple[str, ...]:
+    """How often people agreed with this judge on generators whose ratings are published; none where that is not known."""
+    record = track_record(provenance, ranking.aspect)
+    if record is None or not (record.better and record.equal):
+        return ()
+    share = exact_share(record.agreed, record.better)
+    return (
+        f"Track record on {record.benchmark}, with this wording and model: when it said better, people agreed in "
+        f"{record.agreed} of {record.better} pairs of generators (95% interval {100 * share.low:.0f} to {100 * share.high:.0f}%).",
+        f"Of the {record.equal} pairs that it could not tell apart, people told {record.told_apart} apart.",
     )
 
 
@@ -311,7 +336,8 @@ def _decided(
     unit, scored, penalised = ranking.unit, evidence.scored, evidence.penalised
     measured = f"{_measured(ranking, evidence)} Allowed: {margin:g} lower."
     if not math.isnan(scored.low):
-        measured += f" With one bad prompt more, the one-sided 97.5% bound is {_signed(scored.low)}."
+        bound = share_of_level(_level(ranking) / 2)
+        measured += f" With one bad prompt more, the one-sided {bound} bound is {_signed(scored.low)}."
     if any(evidence.more_failures):
         bound = f"its bound {_signed(penalised.low)}"
         measured += f" With failures as the lowest score the mean is {_signed(penalised.value)} and {bound}."
@@ -388,9 +414,9 @@ def _measured(ranking: Leaderboard, evidence: GateEvidence) -> str:
     if _unit(ranking, evidence) == "groups":
         on = f"on {evidence.compared} {ranking.unit} in {evidence.scored.n} groups"
     if ranking.statistic == WIN_RATE:
-        return f"The win rate of {evidence.challenger} less ½ is {_signed(difference)} {on}."
+        return f"The win rate of {evidence.challenger} is {_signed(difference)} than ½, {on}."
     scores = {CORRECTED: "The corrected mean"}.get(ranking.statistic, f"The mean {ranking.aspect}")
-    return f"{scores} of {evidence.challenger} is {_signed(difference)} than that of {evidence.reference}, {on}."
+    return f"{scores} of {evidence.challenger} is {_signed(difference, _level(ranking))} than that of {evidence.reference}, {on}."
 
 
 def _difference(ranking: Leaderboard, evidence: GateEvidence) -> Estimate:
@@ -407,13 +433,22 @@ def _unit(ranking: Leaderboard, evidence: GateEvidence) -> str:
     return "groups" if in_groups else ranking.unit
 
 
-def _signed(change: Estimate | float) -> str:
-    """A change in words, with its interval where it has one.
+def _level(ranking: Leaderboard) -> float:
+    """Two-sided level at which the ranking decides, less at a look at labels."""
+    return ranking.comparison.compared.level
+
+
+def _signed(change: Estimate | float, level: float = 2 * LEVEL) -> str:
+    """A change in words, with its interval at a two-sided level where it has one.
 
     >>> _signed(-0.1), _signed(Estimate(-0.1, -0.2, 0.05))
     ('0.100 lower', '0.100 lower (95% interval 0.200 lower to 0.050 higher)')
     """
     if isinstance(change, Estimate):
-        interval = f" (95% interval {_signed(change.low)} to {_signed(change.high)})" if change.has_interval else ""
+        interval = (
+            f" ({share_of_level(level)} interval {_signed(change.low)} to {_signed(change.high)})"
+            if change.has_interval
+            else ""
+        )
         return f"{_signed(change.value)}{interval}"
     return f"{abs(change):.3f} {'lower' if change < 0 else 'higher'}"

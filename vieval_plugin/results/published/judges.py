@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from importlib import resources
 from pathlib import Path
 
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.config import Config
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.protocol import SampleId, Verdict
-from vieval_plugin.records import Record, Run, rated_record
+from vieval_plugin.records import Provenance, Record, Run, rated_record
 from vieval_plugin.results import logs
 from vieval_plugin.results.published.files import NAME, PublishedFile, descriptions, files_below
 from vieval_plugin.results.replay import Recording, replayed
@@ -61,6 +63,41 @@ def published_judges(benchmark: str) -> tuple[PublishedJudge, ...]:
 def published_baselines(benchmark: str) -> tuple[PublishedJudge, ...]:
     """Return the baselines whose values on a benchmark were published."""
     return _described(benchmark, "baselines")
+
+
+@dataclass(frozen=True)
+class TrackRecord:
+    """What people said of pairs of generators that a published judge compared by one score."""
+
+    #: Name of the benchmark.
+    benchmark: str
+    #: Pairs of which the judge found one better, and those of them that people order alike.
+    better: int
+    agreed: int
+    #: Pairs that the judge could not tell apart, and those of them that people tell apart.
+    equal: int
+    told_apart: int
+
+
+def track_record(provenance: Provenance, aspect: str) -> TrackRecord | None:
+    """The record of a judge by a score, where verdicts of the same wording and model were published; else None.
+
+    Args:
+        provenance: of the judge's verdicts.
+        aspect: the score.
+    """
+    authors_wording = ("as recorded", f"{provenance.judge}/authors-{provenance.setting}")
+    if provenance.pack not in authors_wording:
+        return None
+    with resources.files(__package__).joinpath("track_records.csv").open(encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file) if row["aspect"] == aspect and row["setting"] == provenance.setting]
+    for row in rows:
+        for judge in published_judges(row["benchmark"]):
+            names = {judge.version, judge.backbone} - {""}
+            if judge.name == row["name"] and judge.judge == provenance.judge and provenance.backbone in names:
+                counts = (int(row[name]) for name in ("better", "agreed", "equal", "told_apart"))
+                return TrackRecord(benchmark_registry.benchmark(row["benchmark"]).title, *counts)
+    return None
 
 
 def present(benchmark: str, root: Path) -> list[PublishedJudge]:
