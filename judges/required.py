@@ -9,13 +9,15 @@ from dataclasses import replace
 
 from vieval_plugin.judges import text_rendering
 from vieval_plugin.judges.gather import gather
-from vieval_plugin.judges.protocol import Judge, Program, Sample, Status, worst
+from vieval_plugin.judges.protocol import Judge, Program, Sample, Status, Verdict, worst
 from vieval_plugin.judges.rubric import OVERALL, question_key
 from vieval_plugin.judges.spec import NoOptions
 from vieval_plugin.prompts.pack import Pack
 
 #: The aspects that may be sub-scores, as `JUDGE:ASPECT`.
 MEASURES = {f"{text_rendering.NAME}:{aspect}": aspect for aspect in text_rendering.SPEC.aspects}
+
+_MISSED = f"{OVERALL}: 0, as "
 
 
 def with_requirements(judge: Judge, pack: Pack) -> Judge:
@@ -48,8 +50,7 @@ def with_requirements(judge: Judge, pack: Pack) -> Judge:
         elif applicable and not measured and require.keys() & measure.keys():
             scores.pop(OVERALL, None)
         reasons = [
-            f"{OVERALL}: 0, as {name} is {values[name]:.2f}, where {least:g} is needed"
-            for name, least in missed.items()
+            f"{_MISSED}{name} is {values[name]:.2f}, where {least:g} is needed" for name, least in missed.items()
         ]
         reasons += [verdict.rationale, *(reading.rationale for reading in applicable)]
         status = worst([part.status for part in (verdict, *applicable)])
@@ -57,3 +58,8 @@ def with_requirements(judge: Judge, pack: Pack) -> Judge:
         return replace(verdict, scores=scores, status=status, rationale="\n".join(filter(None, reasons)), trace=trace)
 
     return program
+
+
+def missed_requirements(verdict: Verdict) -> list[str]:
+    """The lines of a rationale on sub-scores that are less than required."""
+    return [line for line in verdict.rationale.splitlines() if line.startswith(_MISSED)]

@@ -90,6 +90,7 @@ def ask_one(
     """The value of one answer on which the next stages build, or the status of one that cannot be used."""
     [answer] = yield from ask_all([ChatRequest(chat, read)], wording)
     notes.trace += answer.steps
+    notes.findings += answer.findings
     return notes.add_failure(answer.final) if answer.value is None else answer.value
 
 

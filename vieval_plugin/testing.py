@@ -18,6 +18,9 @@ from vieval_plugin.report.answer import Answer
 from vieval_plugin.run.generated import prompt_of
 from vieval_plugin.text.errors import ExitCode
 
+#: Modes of pictures that PNG files do not have.
+_WITHOUT_PNG = ("CMYK", "YCbCr", "LAB", "HSV", "RGBX", "RGBa")
+
 Generator = Callable[[str, int], PIL.Image.Image | None]
 
 
@@ -61,7 +64,7 @@ def assert_not_worse(
             for number, row in enumerate(read_folders([new], Path(prompts), unmade=True)):
                 picture = images(prompt_of(cast(Sample, row.sample)), seed + number)
                 if picture is not None:
-                    picture.save(new / expected_name(row.sample.id.uid))
+                    _storable(picture).save(new / expected_name(row.sample.id.uid))
             images = new
         other = [str(baseline)] if Path(baseline).is_dir() else ["--against", str(baseline)]
         command = ["rank", str(images), *other, "--prompts", str(prompts), "--margin", str(margin), "--judge", judge]
@@ -76,3 +79,13 @@ def assert_not_worse(
         if code:
             answer = json.loads(result.read_text(encoding="utf-8"))["answers"][0]
             raise AssertionError("\n".join(Answer(**answer).lines))
+
+
+def _storable(picture: PIL.Image.Image) -> PIL.Image.Image:
+    """A picture in a mode that PNG has; AssertionError for values whose range is not known."""
+    if picture.mode in ("F", "I"):
+        raise AssertionError(
+            f"Nothing was decided.\n`images` must return pictures of 8 bits a colour, got mode {picture.mode!r}; "
+            "scale the values to 0 to 255 and use convert('RGB')"
+        )
+    return picture.convert("RGB") if picture.mode in _WITHOUT_PNG else picture

@@ -6,9 +6,10 @@ Davidsonian Scene Graph (ICLR 2024), whose released code counts a question as no
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import count
 from typing import Any, Literal, TypeAlias
 
 from vieval_plugin.judges.conversation import turn_units
@@ -16,6 +17,7 @@ from vieval_plugin.judges.parsing import Read, object_schema, read_answer
 from vieval_plugin.judges.protocol import Judge, Likelihood, Path, Program, Sample, Status, Step, Verdict, worst
 from vieval_plugin.judges.question_answering.questions import (
     DSG,
+    MOST_QUESTIONS,
     SCHEMAS,
     TIFA,
     VQ2A,
@@ -35,6 +37,8 @@ Stage: TypeAlias = Literal["questions", "answers"]
 Questions: TypeAlias = Sequence[PromptQuestion]
 
 ASPECT = "SC"
+#: Finding of a list of more questions than are asked.
+SHORTENED = f"first {MOST_QUESTIONS} questions only"
 QUESTIONS: Path = ("questions",)
 _LONGEST_LIST, _LONGEST_ANSWER = 3072, 128
 
@@ -67,8 +71,7 @@ def build(options: QuestionAnsweringOptions, wording: Pack, setting: str = DSG) 
         asker, notes = StageAsker(wording, sample, options.backbones), Notes()
         key, schema = f"{setting}_questions", SCHEMAS[setting]
         chat = asker.chat(key, "questions", QUESTIONS, schema, sample.texts, _LONGEST_LIST)
-        parse = partial(parse_questions, setting=setting)
-        questions = yield from ask_one(chat, lambda text: read_as(text, parse), wording, notes)
+        questions = yield from ask_one(chat, _list_reader(setting), wording, notes)
         if isinstance(questions, Status):
             return Verdict({}, questions, trace=tuple(notes.trace), findings=tuple(notes.findings))
         if setting == VQ2A:
@@ -76,6 +79,18 @@ def build(options: QuestionAnsweringOptions, wording: Pack, setting: str = DSG) 
         return (yield from _answered(asker, f"{setting}_answer", questions, notes, options.dependencies))
 
     return program
+
+
+def _list_reader(setting: str) -> Callable[[str], Read[tuple[PromptQuestion, ...]]]:
+    """The reader of a list of questions: one that is too long is refused once, then its first questions count."""
+    replies = count()
+
+    def read(text: str) -> Read[tuple[PromptQuestion, ...]]:
+        reading = read_as(text, partial(parse_questions, setting=setting, shorten=next(replies) > 0))
+        is_shortened = reading.value is not None and len(questions_in(text)) > MOST_QUESTIONS
+        return replace(reading, finding=SHORTENED) if is_shortened else reading
+
+    return read
 
 
 def _answered(asker: StageAsker, key: str, questions: Questions, notes: Notes, dependencies: bool) -> Program:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
@@ -17,7 +17,9 @@ from vieval_plugin.judges.parsing import list_schema, object_schema, read_answer
 DSG, TIFA, VQ2A = "dsg", "tifa", "vq2a"
 YES, NO = "yes", "no"
 
-_MOST_QUESTIONS, _MOST_CHOICES = 24, 6
+#: Most questions of a prompt.
+MOST_QUESTIONS = 24
+_MOST_CHOICES = 6
 _QUESTION, _ANSWER = text_schema(200), text_schema(80)
 _ID = {"type": "integer", "minimum": 1, "maximum": 99}
 _ITEMS: Mapping[str, dict[str, Any]] = {
@@ -25,7 +27,7 @@ _ITEMS: Mapping[str, dict[str, Any]] = {
     TIFA: {"question": _QUESTION, "choices": list_schema(_ANSWER, 2, _MOST_CHOICES), "answer": _ANSWER},
     VQ2A: {"question": _QUESTION, "answer": _ANSWER},
 }
-_LISTS = {setting: list_schema(object_schema(item), 1, _MOST_QUESTIONS) for setting, item in _ITEMS.items()}
+_LISTS = {setting: list_schema(object_schema(item), 1, MOST_QUESTIONS) for setting, item in _ITEMS.items()}
 #: Schema of the list of questions by setting.
 SCHEMAS = {setting: object_schema({"questions": questions}) for setting, questions in _LISTS.items()}
 
@@ -46,11 +48,16 @@ class PromptQuestion:
     parents: tuple[str, ...] = ()
 
 
-def parse_questions(text: str, setting: str) -> tuple[tuple[PromptQuestion, ...], bool]:
+def parse_questions(text: str, setting: str, shorten: bool = False) -> tuple[tuple[PromptQuestion, ...], bool]:
     """The questions of a reply, and whether it came exactly as asked for.
 
+    Args:
+        text: the reply.
+        setting: the form of its questions.
+        shorten: take the first 24 of more, each once.
+
     Raises:
-        ValueError: it is no list of questions, or they are no use: two have one id, a question depends on one that is
+        ValueError: it is no list of questions, or they are no use: they are more than 24, two have one id, a question depends on one that is
             not there or on itself, or an answer is not among its choices.
 
     >>> parse_questions('{"questions": [{"question": "What is it?", "answer": "a cat"}]}', VQ2A)[0][0].expected
@@ -58,8 +65,20 @@ def parse_questions(text: str, setting: str) -> tuple[tuple[PromptQuestion, ...]
     """
     answer, exact = read_answer(text, SCHEMAS[setting])
     questions = tuple(_question(number, item) for number, item in enumerate(answer["questions"], start=1))
+    if len(questions) > MOST_QUESTIONS:
+        if not shorten:
+            raise ValueError(f"there must be at most {MOST_QUESTIONS} questions, got {len(questions)}")
+        questions, exact = _shortened(questions), False
     _require_graph(questions)
     return questions, exact
+
+
+def _shortened(questions: Sequence[PromptQuestion]) -> tuple[PromptQuestion, ...]:
+    """The first questions of a long list, each text once, without those that they depend on behind them."""
+    by_text = {question.text.casefold(): question for question in reversed(questions)}
+    kept = [question for question in questions if by_text[question.text.casefold()] is question][:MOST_QUESTIONS]
+    ids = {question.id for question in kept}
+    return tuple(replace(q, parents=tuple(parent for parent in q.parents if parent in ids)) for q in kept)
 
 
 def _question(number: int, item: Mapping[str, Any]) -> PromptQuestion:

@@ -1,12 +1,16 @@
 """The other commands: what they print, and each mistake in a line."""
 
 import json
+import re
 import shlex
 from pathlib import Path
 
+import pytest
+
 from tests.builders import a_table, a_verdict_file, an_image_file, some_scores
 from tests.extras import needs
-from vieval_plugin.cli import main
+from vieval_plugin.cli import _parser, main
+from vieval_plugin.judges.protocol import Image
 
 
 def test_names_that_do_not_exist(approve):
@@ -133,3 +137,35 @@ def test_filter_refused(approve):
     approve(
         *(shlex.join(["vieval", "filter", "out", "--where", condition, "--out", "kept"]) for condition in CONDITIONS)
     )
+
+
+def printed_commands(text):
+    """Whole commands in a text of outputs: with what they are about, not a command's name alone."""
+    commands = dict.fromkeys(re.findall(r"`vieval ([^`\\]+)`", text))
+    return [command for command in commands if len(shlex.split(command)) > 1 and shlex.split(command)[1][0] != "-"]
+
+
+@pytest.mark.parametrize(
+    "command", printed_commands("".join(file.read_text() for file in sorted(Path(__file__).parent.glob("*/*.txt"))))
+)
+def test_flags_of_printed_commands(command):
+    name, *arguments = shlex.split(command)
+    assert _parser(name).parse_args([name, *arguments])
+
+
+def test_printed_commands_run(tmp_path, monkeypatch, capsys):
+    """Verdicts of two builds in two files: each command that an output names, down to the ranking by labels."""
+    monkeypatch.chdir(tmp_path)
+    for name, score in (("new", 0.6), ("old", 0.5)):
+        an_image_file(f"{name}.png")
+        a_verdict_file(f"{name}.jsonl", {name: [score] * 6}, fields={"images": {"output": Image(Path(f"{name}.png"))}})
+    assert main(["rank", "new.jsonl", "old.jsonl"]) == 0
+    [label] = [command for command in printed_commands(capsys.readouterr().out) if command.startswith("label")]
+    assert main(shlex.split(label)) == 0
+    [rank] = [command for command in printed_commands(capsys.readouterr().out) if command.startswith("rank new.jsonl")]
+    images = json.loads(Path("label.plan.json").read_text())["images"]
+    rows = [f"own,tig,{i['uid']},{i['image_model']},,ann,SC,{n % 3 / 2}" for n, i in enumerate(images)]
+    Path("labels-ann.csv").write_text("\n".join(["benchmark,part,uid,generator,draw,rater,aspect,value", *rows]) + "\n")
+    command = rank.replace("labels-*.csv", "labels-ann.csv")
+    assert main(shlex.split(command)) == 0
+    assert "rated" in capsys.readouterr().out

@@ -5,6 +5,7 @@ from itertools import groupby
 from pathlib import Path
 
 from tests.builders import a_table, a_verdict_file, an_image_file
+from vieval_plugin.judges.protocol import Image
 
 PAIR = {"id": "x", "texts": {"prompt": "a cube"}}
 
@@ -58,8 +59,18 @@ def test_images_that_are_missing(approve):
 
 def test_several_files_of_verdicts(approve):
     for name in ("new", "old"):
-        a_verdict_file(f"{name}.jsonl", generators={name: [0.5]})
-    approve("vieval label new.jsonl old.jsonl --out page.html")
+        an_image_file(f"{name}.png")
+        a_verdict_file(
+            f"{name}.jsonl", generators={name: [0.5]}, fields={"images": {"output": Image(Path(f"{name}.png"))}}
+        )
+    a_table("s.jsonl", [row("1")])
+    a_verdict_file("other.jsonl", new=[0.5], fields={"images": {"output": Image(Path("old.png"))}})
+    approve(
+        *(
+            f"vieval label {files} --out page.html"
+            for files in ("new.jsonl old.jsonl", "new.jsonl s.jsonl", "new.jsonl other.jsonl")
+        )
+    )
 
 
 def test_refused(approve):

@@ -10,7 +10,11 @@ from tests.benchmarks.folders import SIGNS, rating_rows
 from tests.builders import a_provenance, a_results_folder, a_sample, a_table, a_verdict, a_verdict_file, an_image_file
 from tests.leaderboard.logs import few_logs
 from tests.six_logs import IMAGENHUB, board, six_runs
+from vieval_plugin.benchmarks.loading.description import Description
 from vieval_plugin.judges.protocol import Status
+from vieval_plugin.meta_evaluation.metrics import in_host_table, primary_statistic
+from vieval_plugin.meta_evaluation.observations import Observation
+from vieval_plugin.meta_evaluation.statistics import Rating, summary_of
 from vieval_plugin.report.answer import answer
 from vieval_plugin.report.tables import leaderboard_table
 from vieval_plugin.stats.options import StatisticsOptions
@@ -112,3 +116,17 @@ def test_benchmark_of_your_own(approve, judge_server):
         "vieval report v.jsonl --benchmark signs --out r",
         "cat r/report.md",
     )
+
+
+def test_benchmark_of_your_own_in_a_host(approve_text):
+    """The one number of the host's table, of a judge that scores what people rated and more."""
+    described = Description(**SIGNS)
+    rating = Rating(("SC", "PQ", "O"))
+    judged = [
+        Observation(
+            f"m{n % 2}", str(n), {"SC": (n % 5 / 4, n % 3 / 2)}, dict.fromkeys(rating.aspects, n % 7 / 6), Status.OK
+        )
+        for n in range(40)
+    ]
+    summary = summary_of(described.report(), judged, rating, "signs", "all", StatisticsOptions(draws=50))
+    approve_text({primary_statistic(summary.statistics).metric: in_host_table(summary)})

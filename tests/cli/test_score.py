@@ -20,7 +20,7 @@ def test_score_writes_verdicts_in_order_and_a_summary(score, server, samples_fil
     assert [(w["uid"], w["image_model"]) for w in written] == [(g["uid"], g["image_model"]) for g in given]
     assert all(w["status"] == "ok" and w["model"] == "fake" for w in written)
     assert re.match(r"viescore, mean O: demo_. 0\.\d{3}, demo_. 0\.\d{3}, demo_. 0\.\d{3}\n\n", printed)
-    assert "calls: 13," in said  # one of them asks whether schemas are enforced
+    assert "calls: 13, probes among them: 1," in said  # one of them asks whether schemas are enforced
     code, again, _, said = score(samples_file, *named(server))
     assert (code, again) == (0, written)
     assert "calls: 0, answered from the store: 12" in said

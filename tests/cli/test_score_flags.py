@@ -55,6 +55,17 @@ def test_flags_of_the_backbone_are_on_top_of_the_options(score, tmp_path):
     assert [told[name] for name in ("temperature", "num_concurrent", "timeout", "patience")] == [0.5, 1, 9.0, 8.0]
 
 
-def test_verdicts_need_a_file(samples, vieval):
-    message = "name the file that verdicts are to be written to with --out, or pass --plan"
-    assert message in vieval("score", samples, code=1).err
+def test_verdicts_lie_beside_what_is_judged_where_no_file_is_named(tmp_path, vieval):
+    for name in ("1.png", "2.png"):
+        (tmp_path / "mine" / name).parent.mkdir(exist_ok=True)
+        PIL.Image.new("RGB", (32, 32), (40, 90, 200)).save(tmp_path / "mine" / name)
+    table = tmp_path / "mine.csv"
+    table.write_text("prompt,image\na cat,mine/1.png\n")
+    for judged in (tmp_path / "mine", table):
+        beside = tmp_path / "mine.verdicts.jsonl"
+        assert f"wrote {beside}" in vieval("score", judged, "--judge", "sharpness").out
+        beside.unlink()
+
+
+def test_a_benchmark_needs_a_file(vieval):
+    assert "--out FILE is required" in vieval("score", "--benchmark", "vieval_demo", code=1).err

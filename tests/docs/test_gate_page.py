@@ -18,13 +18,31 @@ from tests.brightness import by_brightness, images, noisy, prompts
 from tests.fake_image_server import FakeImageServer
 from tests.fake_server import FakeServer, named
 from vieval_plugin.cli import main
-from vieval_plugin.testing import assert_not_worse
+from vieval_plugin.testing import _storable, assert_not_worse
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "guides" / "gate.md").read_text(encoding="utf-8")
 ACTION = ROOT / ".github" / "actions" / "gate" / "action.yml"
 INSPECT, PROMPTFOO = (os.environ.get(f"VIEVAL_{name}", "") for name in ("INSPECT_PYTHON", "PROMPTFOO"))
 N = 80
+
+
+def test_the_file_that_the_action_installs_has_the_name_of_a_wheel():
+    from packaging.utils import parse_wheel_filename
+
+    name = re.search(r"install: \./(\S+)\[http\]", PAGE)[1]
+    assert parse_wheel_filename(name)[0] == "vieval"
+
+
+@pytest.mark.parametrize("mode", ["CMYK", "YCbCr", "HSV", "LAB", "RGBa"])
+def test_a_picture_of_any_mode_is_stored(tmp_path, mode):
+    _storable(PIL.Image.new(mode, (4, 4))).save(tmp_path / "a.png")
+
+
+@pytest.mark.parametrize("mode", ["F", "I"])
+def test_values_whose_range_is_not_known_are_refused(mode):
+    with pytest.raises(AssertionError, match="8 bits a colour"):
+        _storable(PIL.Image.new(mode, (4, 4)))
 
 
 def block(name):

@@ -276,6 +276,14 @@ def test_roles_and_kinds_are_said_in_prompt_kwargs(server):
     assert subject.parsed_result == dict(verdict.scores)
 
 
+def test_no_prompt_kwargs_are_as_empty_ones():
+    asked = request(colour(1))
+    asked.prompt_kwargs = None
+    from vieval_plugin.hosts.lmms_eval.llm_judge import judged_of
+
+    assert judged_of(asked).kind == "tig"
+
+
 @pytest.mark.parametrize(
     ("images", "given", "reason"),
     [
@@ -283,6 +291,8 @@ def test_roles_and_kinds_are_said_in_prompt_kwargs(server):
         ((1, 2, 3), {}, "not_applicable: images: 3, roles: none"),
         ((1,), {"roles": ["source"]}, "not_applicable: images: 1, roles: source"),
         ((1, 2), {"roles": "output"}, "not_applicable: images: 2, roles: output; say"),
+        ((1,), {"roles": 5}, "not_applicable: `roles` must be a list of names, got 5"),
+        ((1,), {"roles": [5]}, "not_applicable: `roles` must be a list of names"),
         ((1,), {"kind": "picture"}, "not_applicable: there is no kind 'picture'; there are tig, mie, tie"),
         ((1,), {"question": " "}, "not_applicable: the sample has no text prompt"),
         (("/nowhere.png",), {}, "no_image: "),

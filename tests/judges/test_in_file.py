@@ -35,6 +35,7 @@ from vieval_plugin.judges.protocol import (
     ToolResult,
     UseTool,
 )
+from vieval_plugin.judges.required import missed_requirements
 from vieval_plugin.judges.spec import INPUTS
 from vieval_plugin.prompts import packs
 from vieval_plugin.prompts.scale import Scale
@@ -383,6 +384,9 @@ def test_where_a_required_sub_score_is_less_the_overall_score_is_0(file, subject
     verdict = played.verdict
     assert verdict.scores.get("O") == (None if overall is None else pytest.approx(overall))
     assert verdict.rationale.startswith(reason)
+    assert missed_requirements(verdict) == [
+        line for line in verdict.rationale.splitlines() if reason and reason in line
+    ]
     assert verdict.scores["SC"] == min(subject_and_style) / 10
     assert (verdict.status is Status.OK) == isinstance(reading, ToolResult)
     assert ("text" in verdict.scores) == isinstance(reading, ToolResult)

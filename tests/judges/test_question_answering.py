@@ -135,6 +135,26 @@ def test_questions_that_are_no_use_are_asked_for_again_and_then_a_status(setting
     assert played.verdict.findings == ("unreadable answer",)
 
 
+@pytest.mark.parametrize(
+    ("setting", "items"),
+    [
+        (
+            "dsg",
+            [{"id": n, "question": f"Is it {n % 140}?", "parents": [n - 1] if n > 1 else []} for n in range(1, 99)],
+        ),
+        ("tifa", [{**CHOICES[2], "question": f"Is there {n % 140}?"} for n in range(150)]),
+        ("tifa", [{**CHOICES[2], "question": f"Is there {n // 2}?"} for n in range(150)]),
+    ],
+)
+def test_of_too_many_questions_the_first_are_asked_once_each_after_one_more_try(setting, items):
+    played = judged(setting, items, ["yes"] * 150)
+    assert [step.status for step in played.verdict.trace[:2]] == [Status.PARSE_FAILURE, Status.REPAIRED]
+    assert f"at most 24 questions, got {len(items)}" in played.verdict.trace[0].reason
+    assert (played.calls, len({played.text("/".join(ask.path)) for ask in played.rounds[2]})) == (26, 24)
+    assert played.verdict.scores == {"SC": 1.0}
+    assert played.verdict.findings == ("first 24 questions only",)
+
+
 def test_an_answer_that_is_not_there_leaves_no_score():
     failed = judged("dsg", GRAPH, ["yes", "yes", Failure(Status.API_ERROR, "gone"), "yes", "yes"]).verdict
     assert (failed.status, failed.scores, failed.reason) == (Status.API_ERROR, {}, "gone")

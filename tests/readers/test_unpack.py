@@ -154,3 +154,11 @@ def test_what_is_no_archive_is_told(tmp_path):
         unpack(tmp_path / "i.tar.gz", tmp_path / "images")
     with pytest.raises(VievalError, match="absent.tar.gz: cannot be read"):
         unpack(tmp_path / "absent.tar.gz", tmp_path / "images")
+
+
+def test_an_archive_of_zeros_ends_long_before_the_bound_of_all_bytes(tmp_path):
+    zeros = [member(f"{n}.png", bytes(MIB)) for n in range(40)]
+    path = archive(tmp_path / "i.tar.gz", *zeros)
+    with pytest.raises(VievalError, match="holds more than"):
+        unpack(path, tmp_path / "images", Limits(file=2 * MIB))
+    assert os.listdir(tmp_path) == ["i.tar.gz"]

@@ -7,8 +7,9 @@ import pytest
 from tests.boards import board_of
 from vieval_plugin.judges.protocol import SampleId, Status, Verdict
 from vieval_plugin.records import Provenance, Record, Run
-from vieval_plugin.report.answer import answer
+from vieval_plugin.report.answer import _ends_differ, answer
 from vieval_plugin.report.tables import cost_table, leaderboard_table
+from vieval_plugin.stats.estimate import Estimate
 
 
 def said(*args, **kwargs):
@@ -51,3 +52,12 @@ def test_the_title_is_short_and_without_numbers_and_the_evidence_names_the_stati
     assert len(first) < 160
     assert not re.search(r"0\.|\[|\(|%", first)
     assert second.startswith("Accuracy ")
+
+
+@pytest.mark.parametrize(("halves", "said"), [((0.1, 0.1), True), ((0.3, 0.3), False), ((0.0, 0.1), False)])
+def test_task_types_are_named_as_lowest_and_highest_only_where_they_differ(halves, said):
+    low, high = (
+        Estimate(value, value - half, value + half, n=40) for value, half in zip((0.2, 0.6), halves, strict=True)
+    )
+    between = Estimate(0.4, 0.2, 0.6, n=40)
+    assert _ends_differ([high, low, between]) == said

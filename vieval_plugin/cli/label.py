@@ -133,8 +133,10 @@ def _rank_command(options: argparse.Namespace, further: Sequence[str] = ("labels
     from vieval_plugin.results.own_verdicts import is_own
     from vieval_plugin.results.shard_verdicts import is_shards
 
-    path = Path(options.samples[0])
-    verdicts = path if is_own(path) or is_shards(path) else "VERDICTS"
+    paths = list(map(Path, options.samples))
+    verdicts = " ".join(options.samples) if all(map(is_own, paths)) else "VERDICTS"
+    if is_shards(paths[0]):
+        verdicts = options.samples[0]
     plans = [] if any(file.suffix == ".json" for file in options.human) else [options.out.with_suffix(".plan.json")]
     files = dict.fromkeys(map(str, [*plans, *options.human, *further]))
     return f"vieval rank {verdicts} --human {' '.join(files)}"

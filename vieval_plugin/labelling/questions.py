@@ -46,7 +46,7 @@ RATINGS = (
     PageQuestion(
         "SC",
         "Semantic consistency",
-        "Does the output do what was asked, and leave alone what was not to change?",
+        "Does the output do what was asked?",
         _rating_steps("not at all", "little", "partly", "mostly", "fully"),
         "s",
     ),

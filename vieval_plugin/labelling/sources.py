@@ -53,9 +53,9 @@ def read_to_label(
     """Read the samples or contests that a user names.
 
     Args:
-        inputs: samples (tables or folders, as `vieval score` takes them); or alone, a JSONL file of contests
-            (`readers/contest_rows.py`), what a run of `generate_*` tasks with `--predict_only` left, what
-            `vieval score` wrote, or `BENCHMARK` or `BENCHMARK/PART`; or a folder of shards, of which a sample is read, and
+        inputs: samples (tables or folders, as `vieval score` takes them); or files that `vieval score` wrote; or alone, a
+            JSONL file of contests (`readers/contest_rows.py`), what a run of `generate_*` tasks with `--predict_only`
+            left, or `BENCHMARK` or `BENCHMARK/PART`; or a folder of shards, of which a sample is read, and
             behind it the rows that are meant, each a uid or FILE:ROW.
         kind: that of samples whose line names none, and of contests.
         partial: read also what a run has judged that is not complete.
@@ -68,11 +68,11 @@ def read_to_label(
     """
     if is_shards(path_of(inputs[0])):
         return _of_shards(path_of(inputs[0]), inputs[1:], partial)
-    if len(inputs) > 1 and (verdicts := [name for name in inputs if is_own(path_of(name))]):
-        raise VievalError(
-            f"{verdicts[0]}: verdicts, of which one file is taken, alone; score the samples of all into one: "
-            "`vieval score NEW OLD --out both.jsonl`"
-        )
+    verdicts = [name for name in inputs if is_own(path_of(name))]
+    if verdicts and len(verdicts) == len(inputs):
+        return _of_verdicts(verdicts, partial)
+    if verdicts:
+        raise VievalError(f"all files must be verdicts where one is, got {', '.join(inputs)}; use files of verdicts")
     if prompts or len(inputs) > 1:
         return _samples_to_label(read_named(inputs, prompts, kind, columns), ", ".join(inputs))
     path = path_of(inputs[0])
@@ -81,12 +81,23 @@ def read_to_label(
     if is_run(path):
         source = load_unjudged(path, config.current()).source
         return [ToLabel(row.sample, str(row.sample.id)) for row in source if row.verdict is None]
-    if is_own(path):
-        judged = {record.id: record.sample for records in rows_of(path, partial) for record in records}
-        return [ToLabel(sample, str(sample.id)) for sample in judged.values() if sample]
     if not isdir(path) and "candidates" in open_table(path).columns:
         return _contests(path, kind)
     return _samples_to_label(read_named(inputs, kind=kind, columns=columns), str(path))
+
+
+def _of_verdicts(files: Sequence[str], partial: bool) -> list[ToLabel]:
+    """The samples of files of verdicts, each once; VievalError where two files have other images for one id."""
+    judged: dict[SampleId, Judged] = {}
+    for file in files:
+        for records in rows_of(path_of(file), partial):
+            for record in records:
+                if record.sample and judged.setdefault(record.id, record.sample) != record.sample:
+                    raise VievalError(
+                        f"{record.id} must have the same images in all files, got others in {file}; name each image "
+                        "model as its folder: `vieval score NEW OLD --out both.jsonl`"
+                    )
+    return [ToLabel(sample, str(sample.id)) for sample in judged.values()]
 
 
 def choose_readable(samples: Sequence[ToLabel], count: int, seed: int) -> tuple[list[ToLabel], dict[int, str]]:

@@ -95,9 +95,11 @@ class ByImageModel(Report):
         >>> [name for statistic in ByImageModel().statistics(Rating(("SC",))) for name in statistic.metrics]
         ['SC_fisher', 'SC_ci_low', 'SC_ci_high', 'SC_paper', 'SC_count']
         """
+        aspects = self.rated if rating.against_all else rating.aspects
+        comparable = [aspect for aspect in aspects if aspect in self.rated] or aspects
         return tuple(
-            statistic
-            for aspect in (self.rated if rating.against_all else rating.aspects)
+            replace(statistic, primary=statistic.primary and aspect in comparable)
+            for aspect in aspects
             for statistic in (*agreement_statistics(aspect), *([consistency(aspect)] if rating.repeats > 1 else []))
         )
 
@@ -121,7 +123,7 @@ class ByImageModel(Report):
         by_model = {n.key.table for n in of_judges if n.key and n.statistic.startswith(_BY_MODEL)}
         by_model_layouts = map(_by_model_layout, sorted(by_model, key=lambda t: (t != BY_MODEL, len(t), t)))
         common = [layout for name, layout in _layouts().items() if name != "sc_same_samples"]
-        texts = (_left_out(numbers), self._same_samples(benchmark, parts, runs, options))
+        texts = (_left_out(numbers, parts), self._same_samples(benchmark, parts, runs, options))
         ranked = self._ranked(parts, runs, numbers, options)
         return Findings(numbers, ranked, (*common, *by_model_layouts), texts, PAPER)
 
@@ -135,7 +137,8 @@ class ByImageModel(Report):
                 agreed = agreement(rows, aspect)
                 by_aspect.setdefault(aspect, []).append(agreed)
                 of_generators.setdefault(aspect, {})[part] = generator_pairs(rows.imputed, aspect)
-                yield from _agreement(run.label, part, aspect, agreed)
+                if part != ALL:  # else its numbers are the total's
+                    yield from _agreement(run.label, part, aspect, agreed)
                 table = run.table or BY_MODEL
                 for model, columns in rows.columns[aspect].items():
                     human = columns.human(rows.added_last)
@@ -149,7 +152,8 @@ class ByImageModel(Report):
         for aspect, of_parts in by_aspect.items():
             yield from _agreement(run.label, ALL, aspect, agreement_over_parts(of_parts))
             pairs_by_part = of_generators[aspect]
-            for part, parts_of_value in ((ALL, list(pairs_by_part)), *((part, [part]) for part in pairs_by_part)):
+            parts_by_name = {ALL: list(pairs_by_part)} | {part: [part] for part in pairs_by_part if part != ALL}
+            for part, parts_of_value in parts_by_name.items():
                 pairs = [pairs_by_part[p] for p in parts_of_value]
                 accuracies = accuracy_over_pairs(pairs, options.draws, (options.seed, *f"{benchmark}/{part}".encode()))
                 for statistic, accuracy in zip((HARD, SOFT), accuracies, strict=True):
@@ -297,7 +301,8 @@ def _of_humans(
             continue
         for aspect, agreed in human_agreement(observed, tuple(ratings), f"{benchmark}/{part}", options).items():
             by_aspect.setdefault(aspect, []).append(agreed)
-            yield from _agreement(HUMAN, part, aspect, agreed, "ceiling")
+            if part != ALL:
+                yield from _agreement(HUMAN, part, aspect, agreed, "ceiling")
             by_model = {model: columns.ratings for model, columns in rating_columns(observed, aspect).items()}
             alpha = krippendorff_alpha(np.concatenate(list(by_model.values()), axis=1))
             alike = Estimate(alpha, reasons=("all ratings are alike",))
@@ -317,10 +322,10 @@ def _of_humans(
 _NO_RATER = "no rater's correlation with the others is defined"
 
 
-def _left_out(numbers: Sequence[Number]) -> Table:
+def _left_out(numbers: Sequence[Number], parts: Sequence[str]) -> Table:
     """Image models without a value, and those that count as 0 because all scores are the same."""
     aspects: dict[tuple[str, str, str, str], list[str]] = {}
-    for number in (n for n in numbers if n.statistic == FISHER and n.part != ALL):
+    for number in (n for n in numbers if n.statistic == FISHER and n.part in parts):
         zero_reasons = [f"{reason}, which counts as 0" for reason in number.estimate.zeros]
         for reason in (*number.estimate.reasons, *zero_reasons):
             model, _, why = reason.partition(": ")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +12,14 @@ import numpy as np
 
 from vieval_plugin.judges.contests import FIRST, FORWARD, REVERSE, SECOND
 from vieval_plugin.judges.protocol import Status
-from vieval_plugin.meta_evaluation.comparison import LEAST_COVERAGE, CommonSamplesStatistic, ComparedStatistic, System
+from vieval_plugin.meta_evaluation.comparison import (
+    LEAST_COVERAGE,
+    CommonSamplesStatistic,
+    ComparedStatistic,
+    System,
+    SystemPair,
+    compare_systems,
+)
 from vieval_plugin.meta_evaluation.estimates import Bootstrap, computed_mean
 from vieval_plugin.meta_evaluation.findings import ALL, Findings, Number, RankedStatistic, preferred
 from vieval_plugin.meta_evaluation.observations import Observation, apply_contest_policy, observe
@@ -83,10 +91,12 @@ def _ranked(
     statistic = RankedStatistic(
         *(ALL, subject, WIN_RATE, WIN_RATE, title, _WHY, (0.0, 1.0), lambda _: compared), judge=run.name
     )
+    tested = compare_systems(compared, run.benchmark, options).all_pairs if len(all_outcomes) == 2 else ()
     numbers = []
     for model, contests in _with_answer(all_outcomes).items():
         points, groups = [o.points for o in contests], [o.group for o in contests]
         rate = bootstrap.estimate(computed_mean(points, groups, "no contest has an answer"))
+        rate = _tested_rate(model, rate, tested)
         numbers.append(
             Number(
                 *(model, rate, ALL, subject, WIN_RATE, "generator", run.name),
@@ -95,6 +105,15 @@ def _ranked(
             )
         )
     return statistic, numbers
+
+
+def _tested_rate(model: str, rate: Estimate, pairs: Sequence[SystemPair]) -> Estimate:
+    """A win rate between two models with the interval of their difference, so that both have one; else as it is."""
+    for pair in pairs:
+        difference = (pair if pair.first == model else pair.turned).result.difference
+        if difference.has_interval and math.isclose(EVEN + difference.value, rate.value):
+            return replace(rate, low=EVEN + difference.low, high=EVEN + difference.high)
+    return rate
 
 
 def win_rate_statistic(subject: str, pairs: Pairs, codes: Ints | None = None) -> ComparedStatistic:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 import secrets
 import shutil
 import tarfile
@@ -22,6 +23,7 @@ from typing import IO
 from vieval_plugin.text.errors import VievalError
 
 _HEADER = 2**20  # bytes that tarfile may read of a member's headers, extended ones included
+_MOST_RATIO = 100  # of what is decompressed to the archive; that of zeros is 1,000
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,8 @@ def _gather(archive: IO[bytes], staged: Path, name: str, limits: Limits) -> list
     files: dict[Path, None] = {}
     try:
         bounded = _Bounded(fileobj=archive)
-        bounded.total = limits.total
+        size = os.fstat(archive.fileno()).st_size
+        bounded.total = min(limits.total, max(limits.file, _MOST_RATIO * size))
         with tarfile.open(fileobj=bounded, mode="r:") as tar:
             for number, member in enumerate(tar):
                 bounded.header = None

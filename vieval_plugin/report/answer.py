@@ -10,12 +10,13 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from types import MappingProxyType
 
 import numpy as np
 import scipy
 
-from vieval_plugin.meta_evaluation.comparison import LEAST_FOR_A_TEST, Comparison, SystemPair
+from vieval_plugin.meta_evaluation.comparison import LEAST_FOR_A_TEST, LEVEL, Comparison, SystemPair
 from vieval_plugin.meta_evaluation.corrected_ranking import CORRECTED, LEAST_RATED, CorrectedRanking
 from vieval_plugin.meta_evaluation.costs import statuses_text
 from vieval_plugin.meta_evaluation.findings import Leaderboard, Number
@@ -37,9 +38,10 @@ from vieval_plugin.report.words import (
     statistic_words,
     task_type,
 )
-from vieval_plugin.stats.comparison import unit_sums
+from vieval_plugin.stats.comparison import independent_p, unit_sums
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
+from vieval_plugin.stats.ranking import holm
 from vieval_plugin.stats.sample_sizes import ADVISED_MARGIN, prompts_for_margin, smallest_difference
 from vieval_plugin.text.errors import docs_url
 from vieval_plugin.text.wording import enumeration, plural, possessive
@@ -524,7 +526,7 @@ def _beside_ceiling(board: Leaderboard, first: Number, name: str, reference: Est
     agrees = {
         "above": f"{first.system} agrees with annotators better than they agree with each other",
         "below": f"{first.system} agrees with annotators less well than they agree with each other",
-    }.get(ceiling.position, f"{first.system} cannot be told apart from an annotator")
+    }.get(ceiling.position, f"{plural(first.estimate.n, 'sample')} cannot tell {first.system} from an annotator")
     return (
         f"{agrees}: its correlation with the mean of the other annotators is {short_decimal(ceiling.judge)}, that of an "
         f"annotator {short_decimal(ceiling.annotators)}, a difference of {in_sentence(ceiling.difference)}."
@@ -544,11 +546,23 @@ def _by_breakdown(board: Leaderboard, first: Number) -> list[str]:
     for breakdown, by_value in board.breakdowns.items():
         estimates = [(by_system.get(first.system), value) for value, by_system in by_value.items()]
         numbers = sorted((e.value, value, e.n) for e, value in estimates if e and e.defined)
-        if len(numbers) > 1 and numbers[-1][0] - numbers[0][0] >= _NOTABLE:
+        if (
+            len(numbers) > 1
+            and numbers[-1][0] - numbers[0][0] >= _NOTABLE
+            and _ends_differ([e for e, _ in estimates if e and e.defined])
+        ):
             ends = [f"{task_type(on)} ({short_decimal(value)}, n {n})" for value, on, n in (numbers[0], numbers[-1])]
             where = f"lowest on {ends[0]} and highest on {ends[1]}"
             text.append(f"By {breakdown_words(breakdown)}, {first.system} is {where}.")
     return text
+
+
+def _ends_differ(estimates: Sequence[Estimate]) -> bool:
+    """Return whether the lowest and the highest of estimates on different samples differ, by Holm over all pairs."""
+    ordered = sorted(estimates, key=lambda estimate: estimate.value)
+    p_values = [independent_p(low, high) for low, high in combinations(ordered, 2)]
+    lowest_with_highest = len(ordered) - 2
+    return bool(holm(p_values)[lowest_with_highest] <= LEVEL)
 
 
 def _bias(bias: PositionBias | None) -> list[str]:

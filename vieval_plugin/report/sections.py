@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
@@ -24,7 +24,7 @@ from vieval_plugin.meta_evaluation.ratings import HumanRatings, annotator_table,
 from vieval_plugin.meta_evaluation.reference_ranking import ranking_against
 from vieval_plugin.meta_evaluation.tables import Table
 from vieval_plugin.meta_evaluation.win_rates import WIN_RATE, PositionBias, position_bias
-from vieval_plugin.records import OWN, YOUR_IMAGES, JudgeName, Run
+from vieval_plugin.records import OWN, YOUR_IMAGES, JudgeName, Record, Run
 from vieval_plugin.report.answer import Answer, agreement_notes, answer, placed, together
 from vieval_plugin.report.inputs import rated_runs
 from vieval_plugin.report.own_samples import against, benchmarks_with_runs, generator_findings, prompt_notes
@@ -138,7 +138,13 @@ class Section:
         of_board = replace(of_board, title=self._with_failures(board, of_board.title))
         uncorrected = "" if correction or not self.by_ratings else _uncorrected(self.runs, board)
         limits = (*of_board.limits, *filter(None, [_unmatched_prompts(self.runs, board), uncorrected]))
-        return replace(of_board, limits=limits, next="" if uncorrected else of_board.next)
+        is_rated = bool(uncorrected) or any(r.provenance.calibration for r in self._records_of(board))
+        return replace(of_board, limits=limits, next="" if is_rated else of_board.next)
+
+    def _records_of(self, board: Leaderboard) -> Iterator[Record]:
+        """The records of a leaderboard's judge."""
+        runs = (run for run in self.runs if run.name == board.judge)
+        return (record for run in runs for judged in chain(*run.records.values()) for record in judged)
 
     def _with_failures(self, board: Leaderboard, title: str) -> str:
         """A title on generators that also says if the first, or one of two, fails significantly more often."""

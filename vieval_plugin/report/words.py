@@ -156,6 +156,7 @@ def protocol(
     tested: bool = True,
     corrected: bool = False,
     level: float = LEVEL,
+    is_gate: bool = False,
 ) -> str:
     """Protocol of all numbers, in a paragraph.
 
@@ -166,11 +167,13 @@ def protocol(
         tested: whether any two of them were compared.
         corrected: whether they are compared by means that ratings correct, and so by Student's t.
         level: adjusted p up to which two differ.
+        is_gate: whether a gate decides, which counts failures as the lowest score too.
     """
     missing = f" Missing ratings: {options.missing_ratings}." if options.missing_ratings != "drop" else ""
     of_judges = " A judge's missing answer to a contest is wrong." if entrants == "judges" else ""
     resamples = f"{options.draws} bootstrap resamples of its {unit}"
-    of_numbers = f"Failed verdicts: {options.policy}.{of_judges}{missing}"
+    of_gate = " in the table, and the gate counts them as the lowest score too" if is_gate else ""
+    of_numbers = f"Failed verdicts: {options.policy}{of_gate}.{of_judges}{missing}"
     if not tested:
         return f"{of_numbers} Intervals are 95%, from {resamples}. Seed {options.seed}."
     tests, intervals = (

@@ -124,14 +124,14 @@ def lines(report: Report, options: StatisticsOptions, gate: Answer | None = None
         text += table_lines(table, elsewhere)
     notes = [note for _, board in report.judges for note in (*board.comparison.compared.notes, *_of_pairs(board))]
     text += [f"note: {line}" for line in dict.fromkeys((*report.notes, *notes))]
-    return [*text, *cautions(report), *_protocols(report, options)]
+    return [*text, *cautions(report), *_protocols(report, options, is_gate=gate is not None)]
 
 
 def _of_pairs(board: Leaderboard) -> Iterator[str]:
     return (note for pair in board.comparison.all_pairs for note in pair.notes)
 
 
-def _protocols(report: Report, options: StatisticsOptions) -> list[str]:
+def _protocols(report: Report, options: StatisticsOptions, is_gate: bool = False) -> list[str]:
     """How numbers came about, once for each kind of system; of tests where any were made."""
     boards = [board for _, board in (*report.generators, *report.judges)]
     tested = [board for board in boards if board.comparison.all_pairs]
@@ -139,7 +139,7 @@ def _protocols(report: Report, options: StatisticsOptions) -> list[str]:
         (b.unit, b.entrants, bool(tested), b.statistic == CORRECTED, b.comparison.compared.level)
         for b in tested or boards
     )
-    return [protocol(options, *of_board) for of_board in dict.fromkeys(of_boards)]
+    return [protocol(options, *of_board, is_gate) for of_board in dict.fromkeys(of_boards)]
 
 
 def markdown_text(
@@ -191,7 +191,8 @@ def write_page(report: Report, path: Path, options: StatisticsOptions, gate: Gat
         gate: decides, where there is one: the page begins with it, and with the prompts on which its generator fell most.
     """
     tables = [section_tables(section, {}) for section in report.sections]
-    write_whole(path, [page(report, options, path.parent, tables, _protocols(report, options), gate=gate)], "--html")
+    protocols = _protocols(report, options, is_gate=gate is not None)
+    write_whole(path, [page(report, options, path.parent, tables, protocols, gate=gate)], "--html")
 
 
 @dataclass(frozen=True)

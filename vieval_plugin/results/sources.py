@@ -18,7 +18,7 @@ _LONGEST = 60
 class Source(NamedTuple):
     """Identity of a run."""
 
-    #: Its label, or else its backbone.
+    #: Its label, or else its backbone; of a judge in one file the judge.
     name: str
     #: Its judge.
     judge: str
@@ -35,7 +35,8 @@ def source_of(provenance: Provenance, label: str = "") -> Source:
         provenance: the verdict's.
         label: what the user calls the run now; it goes before the one that was given when the run was made.
     """
-    name = label or provenance.label or provenance.backbone
+    is_own = provenance.pack == provenance.judge  # one that a file describes
+    name = label or provenance.label or (provenance.judge if is_own else provenance.backbone)
     return Source(name, provenance.judge, provenance.settings, _details(provenance))
 
 

@@ -10,6 +10,7 @@ from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.contests import Votes
 from vieval_plugin.judges.conversation import Exchange
 from vieval_plugin.judges.protocol import Choice, Image, Path, Status, Step, ToolResult
+from vieval_plugin.judges.required import missed_requirements
 from vieval_plugin.judges.spec import JudgeSpec
 from vieval_plugin.records import Record, output_file
 from vieval_plugin.run.router import question_display
@@ -46,6 +47,7 @@ def outline(record: Record, exchanges: Sequence[Exchange] = ()) -> Node:
     lines = [f"{' '.join([source.judge, *source.settings])} by {source.backbone or 'nobody'}"]
     lines += _voted(record) if record.votes else []
     lines += [f"human {aspect}: {', '.join(f'{v:g}' for v in values)}" for aspect, values in record.ratings.items()]
+    lines += missed_requirements(verdict)
     lines += [f"finding: {finding}" for finding in verdict.findings]
     file = output_file(record)
     name = f"{record.id} ({file})" if file else str(record.id)

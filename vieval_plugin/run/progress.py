@@ -75,9 +75,10 @@ class Progress:
         """The last lines of a run: what it cost, and what failed."""
         u = self.usage
         repeated = f", not asked as another question was the same: {u.repeated}" if u.repeated else ""
+        probes = f", probes among them: {u.probes}" if u.probes else ""
         cached = f" ({u.cached_tokens / u.input_tokens:.0%} cached)" if u.cached_tokens else ""
         cost = (
-            f"calls: {u.calls}, answered from the store: {u.cached}{repeated}, "
+            f"calls: {u.calls}{probes}, answered from the store: {u.cached}{repeated}, "
             f"tokens in: {u.input_tokens}{cached}, out: {u.output_tokens}{f', price: {u.price:.4g}' if u.price else ''}"
         )
         verdicts, *noted = self.verdict_lines()

@@ -18,6 +18,8 @@ from vieval_plugin.text.errors import VievalError
 
 #: Folder of a build's images until it is ranked: a run that was stopped goes on, and the next build begins anew.
 _UNFINISHED = "unfinished"
+#: Characters of a server's words that a line has.
+_SHOWN = 200
 
 
 def make_images(model: str, server: ServerOptions, samples: Sequence[Sample], folder: Path, seed: int) -> list[str]:
@@ -44,18 +46,20 @@ def make_images(model: str, server: ServerOptions, samples: Sequence[Sample], fo
     texts = make(ImageApi(model, server, folder / _UNFINISHED), requests, usage, seed)
     answers = [read_answer(text, 0) for text in texts]
     if failed := [answer for answer in answers if answer.status in FAILED_CALLS]:
-        lost = f"{len(failed)} of {len(answers)} images were not made ({failed[0].text[:200]})"
+        lost = f"{len(failed)} of {len(answers)} images were not made ({failed[0].text[:_SHOWN]})"
         raise VievalError(f"{model}: {lost}; run the same command again, which makes only these")
     for sample, answer in zip(samples, answers, strict=True):
         file = folder / expected_name(sample.id.uid)
         file.unlink(missing_ok=True)
         for image in answer.images:
             write_whole(file, image.read_bytes())
+    refused = [(sample, answer.text) for sample, answer in zip(samples, answers, strict=True) if not answer.images]
+    words = [f"{model} refused {sample.id.uid}: {text[:_SHOWN]}" for sample, text in refused[:1] if text]
     line = f"{model} made {sum(bool(answer.images) for answer in answers)} of {len(answers)} images in {folder} (seed {seed})"
     if usage.cached:
         stopped = f"{usage.cached} images in {folder} are of a run that was stopped; remove the folder if that was another build"
-        return [stopped, line]
-    return [line]
+        return [stopped, line, *words]
+    return [line, *words]
 
 
 def finish_build(folder: Path) -> None:

@@ -22,6 +22,7 @@ Bools: TypeAlias = NDArray[np.bool_]
 #: The most swaps of a pair's permutation test, and the exceedances at which it stops.
 PERMUTATIONS, EXCEEDANCES = 10_000, 100
 _LEVEL = 0.05
+_REACH_IN_DEVIATIONS = 1.959964  # of a 95% interval to either side
 # the test has p > _LEVEL just where it stops among so many swaps
 _SWAPS_OF_INTERVAL = math.ceil(EXCEEDANCES / _LEVEL) - 1
 
@@ -30,6 +31,29 @@ _FIRST_BLOCK_SIZE = 64
 _CELLS_AT_ONCE = 2_000_000
 # differences that are equal but for rounding are equal: a share of the statistic's own scale
 _ROUNDING = 1e-10
+
+
+def independent_p(first: Estimate, second: Estimate) -> float:
+    """The two-sided p-value of the difference of two estimates on different samples, from their 95% intervals.
+
+    Source: Zou 2007, Toward using confidence intervals to compare correlations: the half-widths that face each other.
+
+    Args:
+        first: an estimate.
+        second: another.
+
+    Returns:
+        In [0, 1]; NaN where one has no interval.
+
+    >>> wide, narrow = Estimate(0.3, 0.0, 0.6), Estimate(0.5, 0.4, 0.6)
+    >>> round(independent_p(wide, narrow), 2), round(independent_p(Estimate(0.1, 0.05, 0.15), narrow), 6)
+    (0.21, 0.0)
+    """
+    low, high = sorted((first, second), key=lambda estimate: estimate.value)
+    if not (low.has_interval and high.has_interval):
+        return math.nan
+    reach = math.hypot(low.high - low.value, high.value - high.low)
+    return math.erfc(_REACH_IN_DEVIATIONS * (high.value - low.value) / reach / math.sqrt(2)) if reach else math.nan
 
 
 class PairedStatistic(Protocol):

@@ -408,11 +408,13 @@ class OpenAIBackend:
     async def _post_or_cut(self, body: dict[str, Any]) -> dict[str, Any]:
         """Post a probe at once; what an answer is where its token limit cut it."""
         try:
-            return await self._post(body, self._server.post, waits=False)
+            answer = await self._post(body, self._server.post, waits=False)
         except Refused as refused:
             if refused.kind != "cut":
                 raise
             return _STARVED
+        self.usage.probes += 1
+        return answer
 
     def _body(
         self,

@@ -162,6 +162,8 @@ class Usage:
 
     #: Calls that were answered.
     calls: int = 0
+    #: Those of them that ask what the server can do.
+    probes: int = 0
     #: Questions that earlier runs had answered.
     cached: int = 0
     #: Questions that were the same as another of this run, which was asked once.

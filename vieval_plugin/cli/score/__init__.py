@@ -214,15 +214,29 @@ def _require_flags(options: argparse.Namespace) -> bool:
     if alone and not images:
         reason = "; --prompts has its own" if options.prompts else other_than_images(options.samples)
         raise VievalError(f"{alone} is for images that are named one by one{reason}")
+    if options.samples and not (options.out or options.plan or images):
+        options.out = _file_beside(options.samples[0])
     if options.batch and not (options.out or options.plan):
         raise VievalError("--batch keeps what it sent beside the verdicts; name their file with --out")
     if options.out is None and not (options.plan or images):
-        raise VievalError("name the file that verdicts are to be written to with --out, or pass --plan")
+        raise VievalError("--out FILE is required for a benchmark (or --plan)")
     if options.json and not images:
         raise VievalError(
             "--json prints the verdicts on images that are named one by one; those of a file are in --out"
         )
     return images
+
+
+def _file_beside(name: str) -> Path:
+    """The file of verdicts beside what is judged; VievalError for an address and a data set of the hub."""
+    from vieval_plugin.text.errors import VievalError
+    from vieval_plugin.text.untrusted import exists, path_of
+
+    path = path_of(name)
+    if not exists(path):
+        raise VievalError(f"--out FILE is required for {name}, as it is not a file or folder here (or --plan)")
+    path = path.resolve()
+    return path.with_name(f"{path.stem if path.is_file() else path.name}.verdicts.jsonl")
 
 
 def request_of(

@@ -214,7 +214,10 @@ def judged_of(request: Request) -> Judged:
         VievalError: its images are not those that its roles name, or are none.
     """
     images = [_image(image) for image in request.images or ()]
-    names = request.prompt_kwargs.get("roles") or _ROLES.get(len(images), ())
+    given = request.prompt_kwargs or {}
+    names = given.get("roles") or _ROLES.get(len(images), ())
+    if not isinstance(names, str | Sequence) or not all(isinstance(name, str) for name in names):
+        raise VievalError(f"`roles` must be a list of names, got {str(names)[:80]}")
     roles = (names,) if isinstance(names, str) else tuple(names)
     if len(roles) != len(images) or _OUTPUT not in roles:
         raise VievalError(
@@ -222,7 +225,7 @@ def judged_of(request: Request) -> Judged:
             '{"roles": ["subject", "output"], "kind": "sdig"}'
         )
     by_role = list(zip(roles, images, strict=True))
-    conditions = Conditions(request.prompt_kwargs.get("kind", ""), tuple(role for role in roles if role != _OUTPUT))
+    conditions = Conditions(given.get("kind", ""), tuple(role for role in roles if role != _OUTPUT))
     shared = [image for role, image in by_role if role != _OUTPUT]
     outputs = [image for role, image in by_role if role == _OUTPUT]
     prompt = request.question or ""
@@ -256,7 +259,7 @@ def contest_request(
 
     Of the texts the question alone is read: it is the prompt.
     """
-    prompt_kwargs = {"roles": [_OUTPUT] * max(2, len(images or ())), **further.get("prompt_kwargs", {})}
+    prompt_kwargs = {"roles": [_OUTPUT] * max(2, len(images or ())), **(further.get("prompt_kwargs") or {})}
     return Request(messages=[], images=list(images or ()), question=question, prompt_kwargs=prompt_kwargs)
 
 

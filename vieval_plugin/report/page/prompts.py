@@ -109,7 +109,7 @@ def prompt_rows(
     ordered = sorted((p for p in prompts if not math.isnan(advantage(p))), key=advantage, reverse=True)
     ends = ordered if len(ordered) <= MOST_PROMPTS else [*ordered[: MOST_PROMPTS // 2], *ordered[-MOST_PROMPTS // 2 :]]
     by_fall = {name: place for place, name in enumerate(falls)}
-    across = sorted(prompts, key=lambda prompt: (by_fall.get(prompt.name, len(falls)), -prompt.spread))
+    across = sorted(prompts, key=lambda p: (by_fall.get(p.name, len(falls)), -p.spread, not advantage(p) > 0))
     groups = _ends(ordered) if alone else _groups(board, ordered, first)
     return PromptRows(
         _title(section, board),
