@@ -7,7 +7,7 @@ A module of this package, or one that another package names under the entry poin
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -102,6 +102,8 @@ class JudgeSpec:
     file: Pack | None = None
     #: True for one whose scores are of the text that OCR reads, whose version is its provenance's.
     reads_text: bool = False
+    #: Line by samples on what it takes their prompts to demand; empty where that is all that they say.
+    demands: Callable[[Iterable[Sample]], str] = lambda samples: ""
     #: Samples that it has scores for, in words, where it has none for others that are complete.
     some_samples: str = ""
     #: True by (options, setting) where image tools may look at what models are shown, which is decoded once.

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from textwrap import shorten
@@ -104,6 +104,8 @@ _READABLE = re.compile(
 )
 _COMPARED_PUNCTUATION, _BETWEEN_DIGITS = "%&@#", re.compile(r"(?<=\d)[^\w\s](?=\d)")
 _LONGEST_QUOTE = 80
+#: Demanded texts that a line has.
+_MOST_SHOWN = 50
 #: Share of errors above which a part of what was read is no rendering of a text: few letters are alike by chance.
 _MOST_ERRORS = 0.8
 _MOST_ORDERS = _MOST_ENDS = 8
@@ -135,7 +137,7 @@ class Letters:
     def quote(self, part: Sequence[int]) -> str:
         """The text from the first letter of a part to its last, in quotation marks."""
         text = self.text[self.positions[part[0]] : self.positions[part[-1]] + 1]
-        return f'"{shorten(text, _LONGEST_QUOTE, placeholder="...")}"'
+        return _quoted(text)
 
 
 @dataclass(frozen=True)
@@ -402,7 +404,7 @@ def _inapplicable_reason(sample: Sample, texts: Sequence[str]) -> str:
     unreadable = sorted({letter for letter in letters if not is_readable(letter)})
     if not texts:
         quoted = [text for text, _ in quotations(sample.texts.get("prompt", ""))]
-        found = "got " + ", ".join(f'"{shorten(text, _LONGEST_QUOTE, placeholder="...")}"' for text in quoted[:3])
+        found = "got " + ", ".join(map(_quoted, quoted[:3]))
         return _NO_TEXT.format(found=found if quoted else "got no text in quotation marks")
     if unreadable:
         return _UNREADABLE.format(letters=" ".join(unreadable[:5]))
@@ -422,6 +424,17 @@ def judge(sample: Sample) -> Program:
     return Verdict(scores, Status.OK, reason, steps)
 
 
+def demanded_line(samples: Iterable[Sample]) -> str:
+    """The line on the texts that samples demand, each once in their order; empty where none does."""
+    texts = dict.fromkeys(_quoted(text) for sample in samples for text in wanted_texts(sample))
+    more = [f"{len(texts) - _MOST_SHOWN:,} more"] if len(texts) > _MOST_SHOWN else []
+    return f"texts demanded: {', '.join([*list(texts)[:_MOST_SHOWN], *more])}" if texts else ""
+
+
+def _quoted(text: str) -> str:
+    return f'"{shorten(text, _LONGEST_QUOTE, placeholder="...")}"'
+
+
 def build(options: NoOptions, pack: Any, setting: str) -> Judge:
     """The judge; `ToolMissing` where the packages that read text are not installed."""
     tools.require([ocr.TOOL], install_advice("text"))
@@ -438,5 +451,6 @@ SPEC = JudgeSpec(
     options=NoOptions,
     build=build,
     reads_text=True,
+    demands=demanded_line,
     some_samples="prompts that ask for a text in quotation marks",
 )

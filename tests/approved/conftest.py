@@ -36,6 +36,7 @@ VARYING = (
     (re.compile(r"\b\d+\.\d (Mi?B)\b"), r"N \1"),
     (re.compile(r"Python 3\.\d+\.\d+"), "Python VERSION"),
     (re.compile(r"(cells of task type and image model \|.*\| )\d+ \|$", re.MULTILINE), r"\1N |"),  # seconds of calls
+    (re.compile(r"(?<=seconds: about )[\d.,]+"), "N"),
     (re.compile(r"(?<=calls: ).*"), "N"),  # which questions meet one another depends on threads
     (re.compile(r"(?<=^seconds: )\d.*", re.MULTILINE), "N"),
 )

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders import a_table, an_image_file
+from tests.extras import needs
 from tests.fake_server import Fault
 
 SHARPNESS = "vieval score {} --judge sharpness --out v.jsonl"
@@ -232,3 +233,16 @@ def test_store_of_another_version(approve, pictures, judge_server):
 def test_model_in_the_environment_alone(approve, pictures, monkeypatch):
     monkeypatch.setenv("VIEVAL_MODEL", "m")
     approve(*each("vieval score cat.png --prompt x --judge {}", "sharpness", "viescore"))
+
+
+@needs("rapidocr")
+def test_texts_that_prompts_demand(approve):
+    an_image_file("a.png")
+    prompts = ('a sign that says "OPEN"', 'a poster titled "SALE", and a man called "Bob"', "a cat")
+    rows = [{"uid": str(n), "images": {"output": "a.png"}, "texts": {"prompt": p}} for n, p in enumerate(prompts)]
+    a_table("s.jsonl", rows)
+    approve(
+        "vieval score s.jsonl --judge text_rendering --plan",
+        "vieval score s.jsonl --judge text_rendering --out v.jsonl",
+        "vieval rank v.jsonl",
+    )

@@ -11,6 +11,7 @@ from itertools import chain
 from typing import Literal, TypeAlias
 
 from vieval_plugin.benchmarks.benchmark import Benchmark
+from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.protocol import Sample
 from vieval_plugin.meta_evaluation.comparison import Comparison
 from vieval_plugin.meta_evaluation.contest_ranking import ContestRanking, rank_contests
@@ -255,9 +256,18 @@ def sections_of(
     ]
     records = (record for run in runs for rows in chain(*run.records.values()) for record in rows)
     notes += prompt_notes(runs)
+    notes += filter(None, dict.fromkeys(map(_demanded_line, runs)))
     notes += filter(None, dict.fromkeys(record.provenance.calibration_note for record in records))
     people = [annotator_table(ratings)] if ratings else []
     return replace(report, further=(*totals_tables(results.totals), *people), notes=(*sentences, *notes))
+
+
+def _demanded_line(run: Run) -> str:
+    """The line on what a run's judge took prompts to demand, where its samples are known; empty for most judges."""
+    records = [record for judged in chain(*run.records.values()) for record in judged]
+    spec = judge_registry.judge_of_results(run.judge, records[0].provenance.options)
+    samples = (record.sample for record in records if isinstance(record.sample, Sample))
+    return spec.demands(samples) if spec else ""
 
 
 def why_no_judges(section: Section) -> str:

@@ -332,6 +332,7 @@ def _unused(options: argparse.Namespace, prepared: Sequence[PreparedJudge]) -> l
 
 def tell_plan(request: Request, samples: Sequence[Judged], total: int) -> int:
     """Print what judging samples or contests would cost; `total` counts those that have their verdict already too."""
+    from vieval_plugin.judges.protocol import Sample
     from vieval_plugin.run.backbones import JUDGE
     from vieval_plugin.run.plan import pilot, plan, to_ask
     from vieval_plugin.text.escaping import say
@@ -343,6 +344,7 @@ def tell_plan(request: Request, samples: Sequence[Judged], total: int) -> int:
         say(*plan(cost, answering, by_batches=request.batch is not None))
         if unaskable := total - len(askable):
             say(f"{unaskable} of {total} samples would not be asked about")
+        say(*filter(None, [judge.spec.demands(sample for sample in samples if isinstance(sample, Sample))]))
     say(*(f"vieval: {line}" for line in lines_by_reason(request.unable)), file=sys.stderr)
     return 1 if request.unable else 0
 
