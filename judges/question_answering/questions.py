@@ -57,8 +57,8 @@ def parse_questions(text: str, setting: str, shorten: bool = False) -> tuple[tup
         shorten: take the first 24 of more, each once.
 
     Raises:
-        ValueError: it is no list of questions, or they are no use: they are more than 24, two have one id, a question depends on one that is
-            not there or on itself, or an answer is not among its choices.
+        ValueError: it is no list of questions, or they are no use: they are more than 24, two have one id, a question
+            depends on one that is not there or on itself, or an answer is not among its choices.
 
     >>> parse_questions('{"questions": [{"question": "What is it?", "answer": "a cat"}]}', VQ2A)[0][0].expected
     'a cat'
