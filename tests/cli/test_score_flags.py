@@ -59,6 +59,7 @@ def test_verdicts_lie_beside_what_is_judged_where_no_file_is_named(tmp_path, vie
     for name in ("1.png", "2.png"):
         (tmp_path / "mine" / name).parent.mkdir(exist_ok=True)
         PIL.Image.new("RGB", (32, 32), (40, 90, 200)).save(tmp_path / "mine" / name)
+        (tmp_path / "mine" / name).with_suffix(".txt").write_text("a cat")
     table = tmp_path / "mine.csv"
     table.write_text("prompt,image\na cat,mine/1.png\n")
     for judged in (tmp_path / "mine", table):
