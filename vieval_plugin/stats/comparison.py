@@ -47,7 +47,7 @@ def independent_p(first: Estimate, second: Estimate) -> float:
 
     >>> wide, narrow = Estimate(0.3, 0.0, 0.6), Estimate(0.5, 0.4, 0.6)
     >>> round(independent_p(wide, narrow), 2), round(independent_p(Estimate(0.1, 0.05, 0.15), narrow), 6)
-    (0.21, 0.0)
+    (0.22, 0.0)
     """
     low, high = sorted((first, second), key=lambda estimate: estimate.value)
     if not (low.has_interval and high.has_interval):
