@@ -230,12 +230,12 @@ def _require_flags(options: argparse.Namespace) -> bool:
 def _file_beside(name: str) -> Path:
     """The file of verdicts beside what is judged; VievalError for an address and a data set of the hub."""
     from vieval_plugin.text.errors import VievalError
-    from vieval_plugin.text.untrusted import exists, path_of
+    from vieval_plugin.text.untrusted import exists, path_of, real
 
     path = path_of(name)
     if not exists(path):
         raise VievalError(f"--out FILE is required for {name}, as it is not a file or folder here (or --plan)")
-    path = path.resolve()
+    path = real(path)
     return path.with_name(f"{path.stem if path.is_file() else path.name}.verdicts.jsonl")
 
 
