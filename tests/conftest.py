@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests import extras, in_process, tiny_scorers
+from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.benchmarks import vieval_demo
 from vieval_plugin.cli import main
 from vieval_plugin.judges import registry as judge_registry
@@ -132,6 +133,15 @@ def nothing_from_outside(monkeypatch, tmp_path_factory):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / f"cache-{next(CACHES)}"))
+
+
+@pytest.fixture(autouse=True)
+def nothing_registered(monkeypatch):
+    """Benchmarks and judges in files that a test named are unknown to the next."""
+    yield
+    for registered in (benchmark_registry.benchmarks, judge_registry.judges):
+        if registered.cache_info().currsize and any(entry.file for entry in registered().values()):
+            registered.cache_clear()
 
 
 @pytest.fixture(scope="session")

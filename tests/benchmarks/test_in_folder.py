@@ -23,14 +23,6 @@ from vieval_plugin.meta_evaluation.votes import ByVotes
 write = folder_files.write  # a fixture
 
 
-@pytest.fixture(autouse=True)
-def forgotten():
-    """What a process reads once."""
-    yield
-    registry.benchmarks.cache_clear()
-    judge_registry.judges.cache_clear()
-
-
 def test_a_table_of_ratings_becomes_samples(write, tmp_path):
     benchmark = in_folder.read_benchmark(write(SIGNS, rating_rows()))
     first, *_ = samples = benchmark.load(tmp_path / "elsewhere", "all")

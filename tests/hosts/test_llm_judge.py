@@ -226,11 +226,8 @@ def test_judges_in_files_are_there_too(server, tmp_path, monkeypatch):
     monkeypatch.setenv("VIEVAL_JUDGES", str(folder))
     monkeypatch.setattr(ProviderFactory, "_provider_classes", dict(ProviderFactory._provider_classes))
     registry.judges.cache_clear()
-    try:
-        llm_judge.install(None)
-        response = judge("clear").evaluate(request(colour(1)))
-    finally:
-        registry.judges.cache_clear()
+    llm_judge.install(None)
+    response = judge("clear").evaluate(request(colour(1)))
     assert response.success
     assert set(response.parsed_result) == {"PQ"}
 

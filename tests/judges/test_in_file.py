@@ -285,10 +285,7 @@ def test_a_folder_of_judges_brings_those_that_are_whole(file, tmp_path, monkeypa
     (tmp_path / "broken.yaml").write_text("name: broken\nquestion: {}\n")
     monkeypatch.setenv(registry.FOLDER_VARIABLE, str(tmp_path))
     registry.judges.cache_clear()
-    try:
-        assert {"legibility", "viescore"} <= set(registry.judges())
-    finally:
-        registry.judges.cache_clear()
+    assert {"legibility", "viescore"} <= set(registry.judges())
     assert "broken.yaml: " in capsys.readouterr().err
 
 
