@@ -28,7 +28,7 @@ from vieval_plugin.run.answerers import opened_store
 from vieval_plugin.run.jobs import Job
 from vieval_plugin.run.prepare import prepare
 from vieval_plugin.run.progress import Progress
-from vieval_plugin.run.router import without_models
+from vieval_plugin.run.router import refuse_questions
 from vieval_plugin.run.runner import judge_in_batches
 
 JUDGE = "clip_score"
@@ -71,7 +71,7 @@ def scored(scorers: Scorers, samples: Sequence[Sample], store: Path) -> tuple[li
     prepared = prepare(JUDGE, None, options)
     with opened_store(options) as kept:
         jobs = [Job(sample, prepared) for sample in samples]
-        outcomes = judge_in_batches(jobs, without_models, progress, kept, scorers=scorers)
+        outcomes = judge_in_batches(jobs, refuse_questions, progress, kept, scorers=scorers)
     return [outcome.verdict.trace[0].scores[0] for outcome in outcomes], progress
 
 

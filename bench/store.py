@@ -19,7 +19,7 @@ from pathlib import Path
 
 from common import conditions, table
 
-from vieval_plugin.backends.cache.store import Store, from_stored, key_of, to_stored
+from vieval_plugin.backends.cache.store import Store, key_of, parse_stored, to_stored
 from vieval_plugin.judges.protocol import Text
 
 REPLY = Text(
@@ -84,7 +84,7 @@ def load(file: Path, who: int, count: int) -> Timed:
 
         def take(line: str) -> None:
             entry = json.loads(line)
-            replies[entry["key"]] = from_stored(entry["reply"])
+            replies[entry["key"]] = parse_stored(entry["reply"])
 
         took = timed(take, lines)
     assert set(keys(who, count)) <= set(replies)

@@ -1,7 +1,7 @@
 """A contest: outputs made under the same conditions, and which of them people, or a judge, prefer.
 
 A judge of contests gets a `Contest` where others get a `Sample`. Any judge of samples judges contests too, candidate by
-candidate: `by_candidate` is its program then, and `together` makes one verdict of those on the candidates.
+candidate: `candidate_program` is its program then, and `together` makes one verdict of those on the candidates.
 """
 
 from __future__ import annotations
@@ -159,13 +159,13 @@ def contest_verdict(verdicts: Sequence[Verdict]) -> Verdict:
     )
 
 
-def by_candidate(judge: Judge, contest: Contest) -> Program:
+def candidate_program(judge: Judge, contest: Contest) -> Program:
     """The program of a judge of samples for a contest: all candidates side by side."""
-    programs = [_with_path_prefix(str(n), judge(candidate)) for n, candidate in enumerate(contest.candidates, start=1)]
+    programs = [_prefix_paths(str(n), judge(candidate)) for n, candidate in enumerate(contest.candidates, start=1)]
     return contest_verdict((yield from gather(programs)))
 
 
-def _with_path_prefix(name: str, program: Program) -> Generator[list[Ask], list[Reply], Verdict]:
+def _prefix_paths(name: str, program: Program) -> Generator[list[Ask], list[Reply], Verdict]:
     """A program with its asks below a name, so that no other's have the same path."""
     replies: list[Reply] | None = None
     try:

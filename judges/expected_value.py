@@ -39,7 +39,7 @@ def step_of(
     """
     if not isinstance(reply, Probabilities) or len(reply.low) != len(continuations):
         return failed_step(reply, path, "probabilities were")
-    answer, (low, high) = to_json(continuations, reply), by_answer(reply)
+    answer, (low, high) = to_json(continuations, reply), probability_ranges(reply)
     if sum(low) <= 0:
         return Step(path, Status.PARSE_FAILURE, answer=answer, reason=_UNKNOWN.format(what=what))
     return Step(path, Status.OK, answer=answer, bounds=mean_bounds(low, high, values))
@@ -47,7 +47,7 @@ def step_of(
 
 def unlikely(reply: Reply) -> bool:
     """Return whether a reply begins with none of the answers in most cases."""
-    return isinstance(reply, Probabilities) and sum(by_answer(reply)[1]) < _LIKELY
+    return isinstance(reply, Probabilities) and sum(probability_ranges(reply)[1]) < _LIKELY
 
 
 def mean_bounds(low: Sequence[float], high: Sequence[float], values: Sequence[float]) -> tuple[float, float]:
@@ -73,7 +73,7 @@ def _mean(weights: Sequence[float], values: Sequence[float]) -> float:
     return weighted / math.fsum(weights)
 
 
-def by_answer(reply: Probabilities) -> tuple[list[float], list[float]]:
+def probability_ranges(reply: Probabilities) -> tuple[list[float], list[float]]:
     """The lowest and the highest that the probability of each answer can be, over its spellings."""
     spelt = len(_SPACES)
     low, high = (

@@ -14,7 +14,7 @@ from typing import Any, NoReturn, cast
 from vieval_plugin.judges import pairwise, rubric
 from vieval_plugin.judges.auto_metrics import AutoMetric, verdict_of
 from vieval_plugin.judges.protocol import OUTPUTS, Judge, Measure, Program, Sample
-from vieval_plugin.judges.required import MEASURES, with_requirements
+from vieval_plugin.judges.required import MEASURES, apply_requirements
 from vieval_plugin.judges.rubric import OVERALL, Rubric, question_key
 from vieval_plugin.judges.spec import INPUTS, Build, JudgeSpec, Needs, NoOptions
 from vieval_plugin.prompts.pack import Pack
@@ -74,8 +74,8 @@ def spec_of(pack: Pack) -> JudgeSpec:
         file=pack,
     )
     if answer_form == "network":
-        return _of_network(spec, pack)
-    return _of_contests(spec) if aspects == [CHOICE] else _of_sub_scores(spec, pack)
+        return _network_judge(spec, pack)
+    return _contest_judge(spec) if aspects == [CHOICE] else _sub_score_judge(spec, pack)
 
 
 def _refuse(pack: Pack, key: str, reason: str) -> NoReturn:
@@ -139,7 +139,7 @@ def _needs_of_kind(pack: Pack, aspects: Sequence[str], kind: str) -> Needs:
     return Needs(tuple(image_roles), tuple(text_names))
 
 
-def _of_sub_scores(spec: JudgeSpec, pack: Pack) -> JudgeSpec:
+def _sub_score_judge(spec: JudgeSpec, pack: Pack) -> JudgeSpec:
     """A judge whose questions are answered with sub-scores, or with probabilities of some answers."""
     manifest, expected = pack.manifest, pack.replies == "expected"
     for aspect in manifest.combine:
@@ -166,7 +166,7 @@ def _of_sub_scores(spec: JudgeSpec, pack: Pack) -> JudgeSpec:
         _require_known(pack, "require", name, {*sub_scores, *manifest.measure})
     if manifest.require and not (overall or OVERALL in spec.aspects):
         _refuse(pack, "require", f"makes {OVERALL} 0, and there is none: add combine: {{{OVERALL}: geometric_mean}}")
-    of_scores = Rubric(scale, {aspect: manifest.combine.get(aspect, "min") for aspect in spec.aspects}, overall)
+    score_rubric = Rubric(scale, {aspect: manifest.combine.get(aspect, "min") for aspect in spec.aspects}, overall)
     spec = replace(
         spec, intervals=expected, grades=lambda options: tuple(manifest.measure), reads_text=bool(manifest.measure)
     )
@@ -179,12 +179,12 @@ def _of_sub_scores(spec: JudgeSpec, pack: Pack) -> JudgeSpec:
     def build(narrowed: Rubric) -> Build:
         if expected:
             return lambda options, wording, setting: rubric.expected_judge(narrowed, wording, answers)
-        return lambda options, wording, setting: with_requirements(rubric.judge(narrowed, wording), wording)
+        return lambda options, wording, setting: apply_requirements(rubric.judge(narrowed, wording), wording)
 
-    return rubric.with_rubric(spec, of_scores, build)
+    return rubric.rubric_spec(spec, score_rubric, build)
 
 
-def _of_contests(spec: JudgeSpec) -> JudgeSpec:
+def _contest_judge(spec: JudgeSpec) -> JudgeSpec:
     """A judge that chooses among candidates, which are shown where the template has their places."""
 
     def build(options: Any, pack: Pack, setting: str) -> Any:
@@ -207,7 +207,7 @@ def _of_contests(spec: JudgeSpec) -> JudgeSpec:
     )
 
 
-def _of_network(spec: JudgeSpec, pack: Pack) -> JudgeSpec:
+def _network_judge(spec: JudgeSpec, pack: Pack) -> JudgeSpec:
     """A judge whose question is answered with the number of a network."""
     manifest = pack.manifest
     if not isinstance(manifest.network.get("form"), str):

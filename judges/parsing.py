@@ -23,10 +23,10 @@ from vieval_plugin.judges.wrapping import (
     is_closing,
     is_lead_in,
     names_answer,
+    remove_pair,
+    remove_thinking,
     thinking_ends,
     unwrapped,
-    without_pair,
-    without_thinking,
     words_before,
 )
 
@@ -157,7 +157,7 @@ def parse_number(text: str, low: float, high: float) -> Read[tuple[float, ...]]:
     value = number(digits.strip("* \r\n\t"), high) if len(answer) <= LONGEST_LEAD_IN and is_lead_in(lead_in) else None
     if value is None or not low <= value <= high:
         return Read(Status.PARSE_FAILURE, reason=f"not one number from {low:g} to {high:g} alone")
-    status = Status.OK if re.fullmatch("[0-9.]+", without_thinking(text).strip()) else Status.REPAIRED
+    status = Status.OK if re.fullmatch("[0-9.]+", remove_thinking(text).strip()) else Status.REPAIRED
     return Read(status, (value,), (value,))
 
 
@@ -176,7 +176,7 @@ def json_value(text: str, begins: str = "{") -> tuple[Any, bool]:
         raise ValueError("empty reply")
     start = _start(text, begins)
     value, end, exact = decoded(text, start)
-    before, behind = without_pair(text[:start], text[end:])
+    before, behind = remove_pair(text[:start], text[end:])
     if before.rstrip().endswith(("[", "{")) or not is_closing(behind):
         raise ValueError("words behind the answer, or a second one")
     return value, exact and DELIMITER not in before + behind

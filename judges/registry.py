@@ -73,7 +73,7 @@ def judge(name: str, files: Iterable[object] = ()) -> JudgeSpec:
         return _add(name, specs)
     for file in files if name not in specs else ():
         _add(str(file), specs)
-    return by_name(name, specs, "judge")
+    return find_entry(name, specs, "judge")
 
 
 def judge_of_results(name: str, options: Mapping[str, Any]) -> JudgeSpec | None:
@@ -95,19 +95,19 @@ def _add(file: str, specs: dict[str, JudgeSpec]) -> JudgeSpec:
     return spec
 
 
-def by_name(name: str, entries: Mapping[str, V], what: str) -> V:
+def find_entry(name: str, entries: Mapping[str, V], what: str) -> V:
     """Return the entry of a name; VievalError, with the nearest name, if there is none."""
     if name in entries:
         return entries[name]
     raise VievalError(f"no {what} {name!r}{did_you_mean(name, entries, 0.6)}; known: {', '.join(entries)}")
 
 
-def from_entry_points(group: str, names: tuple[str, ...], kind: type[K]) -> list[K]:
+def load_entry_points(group: str, names: tuple[str, ...], kind: type[K]) -> list[K]:
     """Return the descriptions of other packages under an entry point group; a broken one is left out with one line."""
-    return [description for _, description in _from_entry_points(group, names, kind)]
+    return [description for _, description in _iter_entry_points(group, names, kind)]
 
 
-def _from_entry_points(group: str, names: tuple[str, ...], kind: type[K]) -> Iterator[tuple[str, K]]:
+def _iter_entry_points(group: str, names: tuple[str, ...], kind: type[K]) -> Iterator[tuple[str, K]]:
     for entry in importlib.metadata.entry_points(group=group):
         origin = f"{entry.dist.name if entry.dist else 'an unknown package'} (entry point {entry.name} of {group})"
         try:
@@ -125,13 +125,13 @@ def descriptions(package: ModuleType, names: tuple[str, ...], group: str, kind: 
 
     One that cannot be loaded, or whose name is taken, is left out with one line.
     """
-    by_name = {entry.name: entry for module in _modules(package) for entry in _descriptions_in(module, names, kind)}
-    for origin, description in _from_entry_points(group, names, kind):
-        if description.name in by_name:
+    find_entry = {entry.name: entry for module in _modules(package) for entry in _descriptions_in(module, names, kind)}
+    for origin, description in _iter_entry_points(group, names, kind):
+        if description.name in find_entry:
             _warn(f"{origin} brings {description.name!r}, a name that is taken, and is left out")
         else:
-            by_name[description.name] = description
-    return by_name
+            find_entry[description.name] = description
+    return find_entry
 
 
 def _modules(package: ModuleType) -> Iterator[ModuleType]:

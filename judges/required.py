@@ -20,7 +20,7 @@ MEASURES = {f"{text_rendering.NAME}:{aspect}": aspect for aspect in text_renderi
 _MISSED = f"{OVERALL}: 0, as "
 
 
-def with_requirements(judge: Judge, pack: Pack) -> Judge:
+def apply_requirements(judge: Judge, pack: Pack) -> Judge:
     """A judge with the sub-scores that its file measures, of whose verdicts `O` is 0 where a required sub-score is less.
 
     Sub-scores are compared in [0, 1]. One that does not apply, such as that of a text where the prompt asks for none, is

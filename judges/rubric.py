@@ -95,9 +95,9 @@ class Rubric:
         {'SC': 0.4, 'PQ': 1.0, 'O': 0.6324555320336759}
         """
         by_aspect = {aspect: [self.scale(value) for value in values] for aspect, values in sub_scores.items()}
-        return self.with_overall({aspect: _COMBINE[self.combine[aspect]](by_aspect[aspect]) for aspect in by_aspect})
+        return self.add_overall({aspect: _COMBINE[self.combine[aspect]](by_aspect[aspect]) for aspect in by_aspect})
 
-    def with_overall(self, scores: dict[str, float]) -> dict[str, float]:
+    def add_overall(self, scores: dict[str, float]) -> dict[str, float]:
         """Scores with O, where it is combined and all that it needs are there."""
         if self.overall and (scores.keys() == self.combine.keys() or (self.lazy and 0.0 in scores.values())):
             return {**scores, OVERALL: _COMBINE[self.overall](list(scores.values()))}
@@ -124,7 +124,7 @@ _COMBINE: Mapping[Combination, Callable[[Sequence[float]], float]] = {
 }
 
 
-def with_rubric(spec: JudgeSpec, rubric: Rubric, build: Callable[[Rubric], Build]) -> JudgeSpec:
+def rubric_spec(spec: JudgeSpec, rubric: Rubric, build: Callable[[Rubric], Build]) -> JudgeSpec:
     """The description of a judge that asks as a rubric has it, and can be narrowed to some of its questions."""
     fewest_calls, most_calls = len(rubric.rounds[0]), len(rubric.combine)
     calls = str(most_calls) if fewest_calls == most_calls else f"{fewest_calls} to {most_calls}"
@@ -135,7 +135,7 @@ def with_rubric(spec: JudgeSpec, rubric: Rubric, build: Callable[[Rubric], Build
         calls=lambda options, setting: calls,
         rounds=lambda options, setting: 3 if spec.intervals else len(rubric.rounds),
         # of an interval nobody knows that it is 0
-        narrowed=lambda aspects, lazy: with_rubric(spec, rubric.narrowed(aspects, lazy and not spec.intervals), build),
+        narrowed=lambda aspects, lazy: rubric_spec(spec, rubric.narrowed(aspects, lazy and not spec.intervals), build),
     )
 
 
@@ -219,7 +219,7 @@ def expected_judge(rubric: Rubric, pack: Pack, answers: Mapping[str, float]) -> 
             step_of(reply, (aspect,), continuations, values) for reply, aspect in zip(replies, questions, strict=True)
         ]
         intervals = [(step.path[0], step.bounds) for step in steps if step.bounds]
-        lowest, highest = (rubric.with_overall({aspect: bounds[end] for aspect, bounds in intervals}) for end in (0, 1))
+        lowest, highest = (rubric.add_overall({aspect: bounds[end] for aspect, bounds in intervals}) for end in (0, 1))
         return Verdict(
             {aspect: (low + highest[aspect]) / 2 for aspect, low in lowest.items()},
             worst([step.status for step in steps]),

@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 from vieval_plugin.judges.parsing import Read, decoded, parse_scores
 from vieval_plugin.judges.protocol import Ask, Chat, Image, Message, Reply, Status, Step, Text, failed_step
 from vieval_plugin.judges.refusals import ECHO, repeats_request
-from vieval_plugin.judges.wrapping import doubts, is_only_thinking, unwrapped, without_pair, without_thinking
+from vieval_plugin.judges.wrapping import doubts, is_only_thinking, remove_pair, remove_thinking, unwrapped
 from vieval_plugin.prompts.pack import REMINDER, Pack
 
 #: The finding of an answer with text around it, which a second reply confirmed.
@@ -200,7 +200,7 @@ def answers_inside(text: str, images: int = 1) -> dict[str, str]:
     >>> answers_inside("Yes, there is a dog.")
     {'last line': 'Yes, there is a dog', 'first clause': 'Yes'}
     """
-    body = without_thinking(text)[:_LONGEST_REPLY]
+    body = remove_thinking(text)[:_LONGEST_REPLY]
     first = _OBJECT.search(body)
     if first is None:
         return _short_answers(body)
@@ -208,7 +208,7 @@ def answers_inside(text: str, images: int = 1) -> dict[str, str]:
         _, end, _ = decoded(body, first.start())
     except ValueError:
         return {}
-    before, behind = without_pair(body[: first.start()], body[end:])
+    before, behind = remove_pair(body[: first.start()], body[end:])
     inside = body[first.start() : end]
     return {} if _tells_otherwise(before, behind, images) else {"object": inside}
 
@@ -219,7 +219,7 @@ def names_other_image(text: str, images: int) -> bool:
     >>> names_other_image('Image 1: {"score": [9]}', 2), names_other_image('Image 2: {"score": [9]}', 2)
     (True, False)
     """
-    body = without_thinking(text)
+    body = remove_thinking(text)
     first = _OBJECT.search(body)
     numbers = re.findall(r"\d{1,3}", _line_before(body[: first.start()])) if first and images > 1 else []
     return any(1 <= int(number) < images for number in numbers)

@@ -32,7 +32,7 @@ class VIEScoreOptions:
     )
 
 
-def build(options: VIEScoreOptions, wording: Pack, setting: str = PLAIN, of_scores: Rubric = RUBRIC) -> Judge:
+def build(options: VIEScoreOptions, wording: Pack, setting: str = PLAIN, score_rubric: Rubric = RUBRIC) -> Judge:
     """VIEScore with a prompt pack, in the setting `0shot`, `1shot` or `pq_inputs`, as `rubric.judge` asks.
 
     Raises:
@@ -40,18 +40,18 @@ def build(options: VIEScoreOptions, wording: Pack, setting: str = PLAIN, of_scor
             asked for.
     """
     require_wording(SPEC, wording, setting)
-    wording = _with_inputs(wording, setting == PQ_INPUTS)
+    wording = _add_inputs(wording, setting == PQ_INPUTS)
     examples = dict(options.examples) if setting == ONE_SHOT else {}
-    questions = [key for key in wording.questions if key.partition("_")[0] in of_scores.combine]
+    questions = [key for key in wording.questions if key.partition("_")[0] in score_rubric.combine]
     if setting == ONE_SHOT and (missing := [key for key in questions if key not in examples]):
         raise VievalError(
             f"the setting {ONE_SHOT} needs an example image and its scores from you for each question ({', '.join(missing)} "
             f"missing); set judges.{SPEC.name}.examples in the file that VIEVAL_CONFIG names (`vieval config` writes one)"
         )
-    return rubric.judge(of_scores, wording, examples)
+    return rubric.judge(score_rubric, wording, examples)
 
 
-def _with_inputs(wording: Pack, shown: bool) -> Pack:
+def _add_inputs(wording: Pack, shown: bool) -> Pack:
     """The pack with its question about PQ for each kind: with the images that the question about SC has, where shown."""
     questions = dict(wording.questions)
     question = questions.pop(PQ_INPUTS, None)
@@ -63,7 +63,7 @@ def _with_inputs(wording: Pack, shown: bool) -> Pack:
     return replace(wording, questions=questions)
 
 
-SPEC = rubric.with_rubric(
+SPEC = rubric.rubric_spec(
     JudgeSpec(
         name="viescore",
         title="VIEScore",
@@ -77,5 +77,5 @@ SPEC = rubric.with_rubric(
         export=Export(turn_units),
     ),
     RUBRIC,
-    lambda of_scores: partial(build, of_scores=of_scores),
+    lambda score_rubric: partial(build, score_rubric=score_rubric),
 )

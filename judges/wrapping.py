@@ -185,10 +185,10 @@ _BARE_ANALYSIS = re.compile("analysis(?=[A-Z])")
 _SIDE = re.compile(r"begin_of|start|end_of|end|assistant|analysis|final|message|&[lg]t;|\\u003[ce]|[^a-z\u25c1\[]")
 
 
-def without_thinking(text: str) -> str:
+def remove_thinking(text: str) -> str:
     """A reply less its thinking: what stands behind the last end of any, up to where one begins that has no end.
 
-    >>> [without_thinking(text).strip() for text in ("<think>7?</think>8", "[THINK]7?[/THINK]8", "7?\\n</think>8")]
+    >>> [remove_thinking(text).strip() for text in ("<think>7?</think>8", "[THINK]7?[/THINK]8", "7?\\n</think>8")]
     ['8', '8', '8']
     """
     return _THINKING_BEGIN.split(text[max(thinking_ends(text), default=0) :], maxsplit=1)[0]
@@ -236,10 +236,10 @@ def is_closing(text: str) -> bool:
     return _BEHIND_ANSWER.fullmatch(text) is not None and not thinks(text)
 
 
-def without_pair(before: str, behind: str) -> tuple[str, str]:
+def remove_pair(before: str, behind: str) -> tuple[str, str]:
     """What stands around an answer, without brackets that hold it alone.
 
-    >>> without_pair("```[", "]```")
+    >>> remove_pair("```[", "]```")
     ('```', '```')
     """
     outer, rest = before.rstrip(), behind.lstrip()
@@ -249,10 +249,10 @@ def without_pair(before: str, behind: str) -> tuple[str, str]:
     return before, behind
 
 
-def without_ending(text: str) -> str:
+def remove_ending(text: str) -> str:
     """A text without marks of the end of a turn, closing tags and the like.
 
-    >>> without_ending("[[A>B]]**<|im_end|>\\n")
+    >>> remove_ending("[[A>B]]**<|im_end|>\\n")
     '[[A>B]]'
     """
     head, tail = text[:-_LONGEST], text[-_LONGEST:]
@@ -265,9 +265,9 @@ def unwrapped(text: str) -> str:
     >>> unwrapped("<think>A?</think><answer>**7**</answer><|im_end|>"), unwrapped("\\\\boxed{A}")
     ('7', 'A')
     """
-    answer = without_thinking(text).strip()
+    answer = remove_thinking(text).strip()
     if len(answer) > _LONGEST:
         return answer
-    answer = _BEGINNING.sub("", without_ending(answer), count=1).strip("* \t\r\n")
+    answer = _BEGINNING.sub("", remove_ending(answer), count=1).strip("* \t\r\n")
     boxed = re.fullmatch(r"\\boxed\{([^{}]*)\}", answer)
     return boxed[1] if boxed else answer

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from vieval_plugin.judges.contests import Judged, candidates_of
 from vieval_plugin.judges.protocol import Image, TableCell
 from vieval_plugin.media.image_checks import ImageStream, load_strictly
-from vieval_plugin.media.jpeg import without_coded_pixels
+from vieval_plugin.media.jpeg import remove_coded_pixels
 from vieval_plugin.media.png import encode
 from vieval_plugin.media.thumbnails import Thumbnail, Thumbnails
 from vieval_plugin.text.errors import VievalError
@@ -213,7 +213,7 @@ def decoding(pixels: int) -> Iterator[None]:
             _room.notify_all()
 
 
-def as_shown(picture: PIL.Image.Image) -> PIL.Image.Image:
+def shown_picture(picture: PIL.Image.Image) -> PIL.Image.Image:
     """A picture of Pillow as a viewer shows it, as `decode` has it for a file."""
     picture.load()
     return _upright_rgb(picture)
@@ -234,7 +234,7 @@ def examine(image: Image, data: bytes | None = None) -> Examined:
         if name in _examined:
             _examined.move_to_end(name)
             return _examined[name]
-    headers = without_coded_pixels(data) if data.startswith(JPEG) else None
+    headers = remove_coded_pixels(data) if data.startswith(JPEG) else None
     try:
         findings = _decodes(image, headers or data)
     except VievalError:
@@ -392,14 +392,14 @@ def _upright_rgb(picture: PIL.Image.Image) -> PIL.Image.Image:
 def _rgb(picture: PIL.Image.Image) -> PIL.Image.Image:
     """RGB with 8 bits from whatever mode a loaded picture has."""
     if picture.mode.startswith(("I", "F")):
-        return _from_wide_samples(picture)
+        return _narrow_samples(picture)
     if picture.has_transparency_data:
         layer = picture.convert("RGBA")
         return PIL.Image.alpha_composite(PIL.Image.new("RGBA", layer.size, "white"), layer).convert("RGB")
     return picture.convert("RGB")
 
 
-def _from_wide_samples(picture: PIL.Image.Image) -> PIL.Image.Image:
+def _narrow_samples(picture: PIL.Image.Image) -> PIL.Image.Image:
     samples = np.asarray(picture)
     low, high = samples.min(), samples.max()
     if picture.mode.startswith("I;16") or (picture.mode == "I" and picture.format in ("PNG", "PPM")):

@@ -16,7 +16,7 @@ from typing import Any
 
 from vieval_plugin.judges.contests import Contest, Judged, Votes
 from vieval_plugin.judges.protocol import Image, Sample, SampleId, Status, Step, Verdict
-from vieval_plugin.text.redaction import without_secrets
+from vieval_plugin.text.redaction import remove_secrets
 from vieval_plugin.text.untrusted import isfile
 from vieval_plugin.text.wording import nan_to_none
 
@@ -331,7 +331,7 @@ def unjudged_json(unjudged: Unjudged) -> str:
             "vieval": SCHEMA,
             "id": asdict(unjudged.sample.id),
             "made": asdict(unjudged.generation),
-            **without_secrets(fields),
+            **remove_secrets(fields),
         }
     )
 
@@ -343,7 +343,7 @@ def one_line(document: Mapping[str, Any]) -> str:
 
 def verdict_document(verdict: Verdict) -> dict[str, Any]:
     """A verdict as JSON values, less secrets of this process; only one on a contest has a choice."""
-    document: dict[str, Any] = without_secrets(asdict(verdict))
+    document: dict[str, Any] = remove_secrets(asdict(verdict))
     if verdict.choice is None:
         del document["choice"]
     return document

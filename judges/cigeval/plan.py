@@ -55,7 +55,7 @@ def planned_items(sub_questions: Sequence[SubQuestion], setup: Setup) -> list[li
     return list(items.values())
 
 
-def _in_words(item: Sequence[SubQuestion], setup: Setup) -> str:
+def _item_words(item: Sequence[SubQuestion], setup: Setup) -> str:
     first, *further_subjects = (str(sub_question.texts["subject"]) for sub_question in item)
     subject = f"{first} (and likewise the {' and the '.join(further_subjects)})" if further_subjects else first
     return item[0].render(setup, form="plan", subject=subject)
@@ -75,7 +75,7 @@ def plan(
         {
             **sub_questions[0].texts,
             "pictures": [role.replace("_", " ") for role in question.images],
-            "questions": [_in_words(item, setup) for item in items],
+            "questions": [_item_words(item, setup) for item in items],
             "tools": setup.tools,
             "entities": entities,
         },
@@ -83,7 +83,7 @@ def plan(
     message = Message("user", (*(images[role] for role in question.images), text))
     chat = Chat((message,), ("plan",), setup.enforced(schema(len(items), setup.tools, entities)))
     [answer] = yield from ask_all([ChatRequest(chat, read_plan)], setup.wording)
-    entries = {entry.task_id: _by_our_name(entry, setup) for entry in answer.value or ()}
+    entries = {entry.task_id: _rename_tool(entry, setup) for entry in answer.value or ()}
     choices = {}
     for sub_question in sub_questions:
         number = next(number for number, item in enumerate(items, start=1) if sub_question in item)
@@ -91,7 +91,7 @@ def plan(
     return choices, answer.steps
 
 
-def _by_our_name(entry: Entry, setup: Setup) -> Entry:
+def _rename_tool(entry: Entry, setup: Setup) -> Entry:
     """An entry whose tool has the registry's name, where the prompt pack calls it otherwise."""
     names = {tool_name(name): ours for name, ours in setup.wording.tools.items()}
     return replace(entry, tool=names.get(entry.tool, entry.tool))
@@ -101,22 +101,24 @@ def _choose(sub_question: SubQuestion, entry: Entry | None, readable: bool, setu
     """The tool of an entry, or none with what is wrong with it."""
     path = ("plan", sub_question.name)
 
-    def no_tool(status: Status, reason: str, finding: str) -> ToolChoice:
+    def failed_choice(status: Status, reason: str, finding: str) -> ToolChoice:
         return ToolChoice(step=Step(path, status, answer=entry.tool if entry else "", reason=reason), finding=finding)
 
     if entry is None:
         if not readable:
-            return no_tool(Status.PARSE_FAILURE, "there is no readable plan", "plan: unreadable")
-        return no_tool(Status.PARSE_FAILURE, "the plan has no entry for this question", "plan: no entry")
+            return failed_choice(Status.PARSE_FAILURE, "there is no readable plan", "plan: unreadable")
+        return failed_choice(Status.PARSE_FAILURE, "the plan has no entry for this question", "plan: no entry")
     if not entry.tool:
-        return no_tool(Status.OK, entry.reasoning, "plan: no tool")
+        return failed_choice(Status.OK, entry.reasoning, "plan: no tool")
     tool = next((tool for tool in setup.tools if tool.name == entry.tool), None)
     if tool is None:
         registered = entry.tool in registry()
         reason = f"the tool {entry.tool[:60]!r} {'was not offered' if registered else 'does not exist'}"
-        return no_tool(Status.PARSE_FAILURE, reason, f"plan: {'tool not offered' if registered else 'unknown tool'}")
+        return failed_choice(
+            Status.PARSE_FAILURE, reason, f"plan: {'tool not offered' if registered else 'unknown tool'}"
+        )
     if why := barred(tool, sub_question, setup):
-        return no_tool(Status.PARSE_FAILURE, why, "plan: forbidden tool")
+        return failed_choice(Status.PARSE_FAILURE, why, "plan: forbidden tool")
     entities = entry.entities if setup.improves("named_entity") else ()
     step = Step(path, Status.OK, answer=tool.name, reason=entry.reasoning)
     return ToolChoice(tool, entities, step, f"plan: {tool.name}")

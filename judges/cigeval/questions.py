@@ -141,8 +141,8 @@ def sub_questions(sample: Sample, images: Mapping[str, Image], wording: Pack) ->
     kind = sample.kind
     kind_questions = []
     for key, question in wording.questions.items():
-        of_kind, _, name = key.partition("/")
-        if of_kind == kind:
+        question_kind, _, name = key.partition("/")
+        if question_kind == kind:
             images_by_role = {role: images[role] for role in question.images}
             subject_key = name if name.startswith("concept_") else "subject"
             subject = sample.texts.get(subject_key, "").strip() or "subject"

@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 
 from vieval_plugin.judges.contests import FORWARD, REVERSE, Contest, JudgeOfContests
 from vieval_plugin.judges.conversation import turn_units
-from vieval_plugin.judges.expected_value import by_answer, spellings, unlikely
+from vieval_plugin.judges.expected_value import probability_ranges, spellings, unlikely
 from vieval_plugin.judges.pairwise.question import LETTERS, Form, message, presentation_order
 from vieval_plugin.judges.pairwise.reading import reader, schema
 from vieval_plugin.judges.probabilities import interval_text
@@ -144,7 +144,7 @@ def step_of(reply: Reply, order: str) -> Step:
     """A step whose bounds are the lowest and highest that P(A) - P(B) can be, in [-1, 1]."""
     if not isinstance(reply, Probabilities):
         return failed_step(reply, (order,), "probabilities were")
-    (low_a, low_b), (high_a, high_b) = by_answer(reply)
+    (low_a, low_b), (high_a, high_b) = probability_ranges(reply)
     # together they are at most 1
     bounds = low_a - min(high_b, 1 - low_a), min(high_a, 1 - low_b) - low_b
     answer = f"P(A) {interval_text(low_a, high_a)}, P(B) {interval_text(low_b, high_b)}"

@@ -14,7 +14,7 @@ from vieval_plugin.judges.pairwise.question import LETTERS, Form
 from vieval_plugin.judges.parsing import REASONING, REFUSAL_INSIDE, Read, object_schema, read_answer
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.judges.refusals import declines
-from vieval_plugin.judges.wrapping import is_lead_in, without_ending, without_thinking
+from vieval_plugin.judges.wrapping import is_lead_in, remove_ending, remove_thinking
 
 ReplyForm: TypeAlias = Form | Literal["labels"]
 
@@ -91,7 +91,7 @@ def read_label(text: str, numbers: Sequence[int] = (1, 2), *, recorded: bool = F
 
     In a `recorded` reply the one label may stand anywhere, as its authors read it.
     """
-    text = without_thinking(text)
+    text = remove_thinking(text)
     labels = plain_labels(text)
     if len(labels) != 1 or len(_LABEL.findall(text)) < text.count("[[") or not (recorded or _ends_in_label(text)):
         return _unreadable(ONE_ANSWER if labels else "no label found")
@@ -104,7 +104,7 @@ def read_label(text: str, numbers: Sequence[int] = (1, 2), *, recorded: bool = F
 
 def _ends_in_label(text: str) -> bool:
     """Return whether the last line has a label and at most a lead-in to it."""
-    last_line = without_ending(text).rpartition("\n")[2]
+    last_line = remove_ending(text).rpartition("\n")[2]
     label = _LABEL.search(last_line)
     if label is None:
         return False

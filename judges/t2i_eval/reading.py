@@ -24,7 +24,7 @@ from vieval_plugin.judges.t2i_eval.structure import (
     Question,
     Relation,
 )
-from vieval_plugin.judges.wrapping import is_lead_in, without_thinking
+from vieval_plugin.judges.wrapping import is_lead_in, remove_thinking
 
 _SCALE = 10.0
 _KEYS = ("question", "answer", "explanation", "score")
@@ -93,7 +93,7 @@ def read_extraction(text: str, schema: Mapping[str, Any] | None) -> Read[Extract
 
     def parse(text: str) -> tuple[Extraction, bool]:
         extraction = (
-            _from_json(read_answer(text, schema)[0]) if schema else _from_markdown(items(without_thinking(text)))
+            _read_json(read_answer(text, schema)[0]) if schema else _read_markdown(items(remove_thinking(text)))
         )
         parts = (("entities", extraction.entities), ("questions", extraction.questions))
         if missing := [name for name, part in parts if not part]:
@@ -125,7 +125,7 @@ def fields_of(values: Mapping[str, Any]) -> Fields:
 
 def _markdown_fields(text: str, names: Sequence[str]) -> tuple[dict[str, Any], bool]:
     """ValueError where a name has no value or several, or a score is none or stands beside what was not asked for."""
-    body = without_thinking(text).strip()
+    body = remove_thinking(text).strip()
     lines = items(body)
     keyed = _keyed(lines, names) or ({names[0]: {body}} if len(names) == 1 and body else {})
     if missing := [name for name in names if len(keyed.get(name, ())) != 1]:
@@ -162,7 +162,7 @@ def _keyed(lines: Sequence[Item], names: Sequence[str]) -> dict[str, set[str]]:
     return {name: values for name in names if (values := {value for key, value in entries if key == name})}
 
 
-def _from_json(document: Mapping[str, Any]) -> Extraction:
+def _read_json(document: Mapping[str, Any]) -> Extraction:
     entities, questions = [], []
     for entity in document["entities"]:
         name = _text_of(entity["name"])
@@ -193,7 +193,7 @@ def _text_of(value: object) -> str:
     return str(value).strip()
 
 
-def _from_markdown(lines: Sequence[Item]) -> Extraction:
+def _read_markdown(lines: Sequence[Item]) -> Extraction:
     attributes: dict[str, list[Attribute]] = {}
     relations: dict[str, dict[str, str]] = {}
     captions: dict[str, str] = {}
@@ -245,7 +245,7 @@ def given_extraction(text: str) -> Extraction:
     `question` and `entity`.
     """
     document = json.loads(text)
-    read = _from_markdown(items(str(document.get("structured_info", ""))))
+    read = _read_markdown(items(str(document.get("structured_info", ""))))
     questions = [_benchmark_question(kind, q) for kind in KINDS for q in document.get(f"{kind}_questions") or []]
     extraction = Extraction(read.entities, read.relations, tuple(questions) or read.questions)
     if not extraction.questions:

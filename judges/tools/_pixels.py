@@ -13,7 +13,7 @@ from vieval_plugin.media import png
 Pixels: TypeAlias = NDArray[np.uint8]
 
 
-def as_png(pixels: Pixels) -> Image:
+def encode_png(pixels: Pixels) -> Image:
     """An array (height, width, 3) of RGB as a PNG file in memory."""
     return Image(png.encode(pixels))
 

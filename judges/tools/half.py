@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from vieval_plugin.judges.protocol import ToolResult
 from vieval_plugin.judges.tools import Tool
-from vieval_plugin.judges.tools._pixels import Pixels, as_png
+from vieval_plugin.judges.tools._pixels import Pixels, encode_png
 
 
 def half(image: Pixels, side: Literal["left", "right"]) -> Pixels:
@@ -18,7 +18,7 @@ def half(image: Pixels, side: Literal["left", "right"]) -> Pixels:
 
 def run(arguments: Mapping[str, Any]) -> ToolResult:
     """The half of `image` on its `side`."""
-    return ToolResult(image=as_png(half(arguments["image"], arguments["side"])))
+    return ToolResult(image=encode_png(half(arguments["image"], arguments["side"])))
 
 
 TOOL = Tool("half", run=run)

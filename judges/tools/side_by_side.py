@@ -9,7 +9,7 @@ import numpy as np
 
 from vieval_plugin.judges.protocol import ToolResult
 from vieval_plugin.judges.tools import Tool
-from vieval_plugin.judges.tools._pixels import Pixels, as_png
+from vieval_plugin.judges.tools._pixels import Pixels, encode_png
 
 NAME = "side_by_side"
 
@@ -17,10 +17,10 @@ NAME = "side_by_side"
 def side_by_side(left: Pixels, right: Pixels) -> Pixels:
     """Both images (height, width, 3) in one, as high as the higher of them, each in its own proportions."""
     height = max(left.shape[0], right.shape[0])
-    return np.concatenate([_as_high(left, height), _as_high(right, height)], axis=1)
+    return np.concatenate([_scale_to_height(left, height), _scale_to_height(right, height)], axis=1)
 
 
-def _as_high(image: Pixels, height: int) -> Pixels:
+def _scale_to_height(image: Pixels, height: int) -> Pixels:
     if image.shape[0] == height:
         return image
     import PIL.Image
@@ -31,7 +31,7 @@ def _as_high(image: Pixels, height: int) -> Pixels:
 
 def run(arguments: Mapping[str, Any]) -> ToolResult:
     """The images `left` and `right` as one."""
-    return ToolResult(image=as_png(side_by_side(arguments["left"], arguments["right"])))
+    return ToolResult(image=encode_png(side_by_side(arguments["left"], arguments["right"])))
 
 
 TOOL = Tool(NAME, run=run)

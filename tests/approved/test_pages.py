@@ -12,7 +12,7 @@ from tests.leaderboard.logs import few_logs
 from tests.six_logs import IMAGENHUB, board, six_runs
 from vieval_plugin.benchmarks.loading.description import Description
 from vieval_plugin.judges.protocol import Status
-from vieval_plugin.meta_evaluation.metrics import in_host_table, primary_statistic
+from vieval_plugin.meta_evaluation.metrics import host_table_cell, primary_statistic
 from vieval_plugin.meta_evaluation.observations import Observation
 from vieval_plugin.meta_evaluation.statistics import Rating, summary_of
 from vieval_plugin.report.answer import answer
@@ -129,4 +129,4 @@ def test_benchmark_of_your_own_in_a_host(approve_text):
         for n in range(40)
     ]
     summary = summary_of(described.report(), judged, rating, "signs", "all", StatisticsOptions(draws=50))
-    approve_text({primary_statistic(summary.statistics).metric: in_host_table(summary)})
+    approve_text({primary_statistic(summary.statistics).metric: host_table_cell(summary)})

@@ -6,7 +6,7 @@ import numpy as np
 import PIL.Image
 import pytest
 
-from vieval_plugin.audit.changes import as_jpeg, bordered, brighter, changes, half_size, praised
+from vieval_plugin.audit.changes import bordered, brighter, changes, half_size, jpeg_image, praised
 from vieval_plugin.benchmarks import vieval_demo
 from vieval_plugin.images import decode
 
@@ -51,7 +51,7 @@ def test_pictures_of_any_size_can_be_changed(size):
     edge = max(1, round(0.04 * max(size)))
     assert decode(bordered(picture)).size == (size[0] + 2 * edge, size[1] + 2 * edge)
     assert decode(brighter(picture)).getpixel((0, 0)) == (115, 103, 92)
-    assert decode(as_jpeg(picture, 30)).size == size
+    assert decode(jpeg_image(picture, 30)).size == size
 
 
 def test_praise_is_written_large_and_within_the_picture():

@@ -8,7 +8,7 @@ import pytest
 from tests.extras import needs
 from tests.tool_pictures import file, photograph
 from vieval_plugin.backends.image_tools import tools as backend
-from vieval_plugin.backends.image_tools.grounding import Detection, Grounder, as_query, without_enclosing
+from vieval_plugin.backends.image_tools.grounding import Detection, Grounder, drop_enclosing, grounding_query
 from vieval_plugin.judges.protocol import Box, Image, UseTool
 from vieval_plugin.judges.tools import ToolMissing
 
@@ -37,7 +37,7 @@ def test_a_box_that_encloses_a_smaller_one_is_dropped():
         Detection(0.5, Box(90, 90, 120, 120)),
         Detection(0.2, Box(10, 10, 20, 20)),
     ]
-    assert without_enclosing(found) == [Box(90, 90, 120, 120), Box(10, 10, 20, 20)]
+    assert drop_enclosing(found) == [Box(90, 90, 120, 120), Box(10, 10, 20, 20)]
 
 
 def test_the_same_image_and_phrase_is_detected_once_whatever_the_file_is_called(tmp_path):
@@ -103,7 +103,7 @@ def test_a_detector_that_fails_once_is_asked_again():
     ],
 )
 def test_a_phrase_is_one_query_to_the_detector(phrase, query):
-    assert as_query(phrase) == query
+    assert grounding_query(phrase) == query
 
 
 @needs("torch", "transformers")

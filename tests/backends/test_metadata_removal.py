@@ -17,7 +17,7 @@ from tests.fake_server import FakeServer
 from tests.pictures import encoded, noise, png_chunk, png_of
 from vieval_plugin import Backbone, Image, Sample, SampleId, Status, evaluate, images
 from vieval_plugin.backends.http import image_encoding
-from vieval_plugin.backends.http.image_encoding import SHRUNK, TURNED, ImageEncoder, encode, without_metadata
+from vieval_plugin.backends.http.image_encoding import SHRUNK, TURNED, ImageEncoder, encode, remove_metadata
 from vieval_plugin.config import Config, StoreOptions
 from vieval_plugin.text.errors import VievalError
 
@@ -154,7 +154,7 @@ def test_more_pixels_than_are_decoded_are_made_fewer_where_that_is_asked_and_ref
 def test_a_jpeg_whose_parts_cannot_be_told_apart_is_encoded_anew():
     data = jpeg()
     odd = data[:2] + b"\xff\x00" + data[2:]  # which decoders skip
-    assert without_metadata(odd) is None
+    assert remove_metadata(odd) is None
     media, body, _ = sent(odd)
     assert media == "image/png"
     assert np.array_equal(pixels(body), pixels(data))

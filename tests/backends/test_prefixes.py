@@ -15,8 +15,8 @@ from vieval_plugin.backends.local.vllm import VLLMBackend
 from vieval_plugin.backends.token_probabilities import (
     TokenIds,
     bounds_from_first_tokens,
-    from_token_bounds,
     prefix_probabilities,
+    probabilities_from_bounds,
 )
 from vieval_plugin.judges.adiee import SPELLINGS
 from vieval_plugin.judges.protocol import Failure, Likelihood, Message, Probabilities, Status
@@ -119,7 +119,7 @@ def test_an_impossible_list_is_a_failure():
 
 def test_two_spellings_of_the_same_tokens_count_once_and_one_without_tokens_not_at_all():
     known = {(): {1: (0.5, 0.5), 7: (0.25, 0.25)}}
-    assert from_token_bounds([(7,), (7,), None, ()], known) == Probabilities((0.25, 0, 0, 0), (0.25, 0, 0, 0))
+    assert probabilities_from_bounds([(7,), (7,), None, ()], known) == Probabilities((0.25, 0, 0, 0), (0.25, 0, 0, 0))
 
 
 class Engine:

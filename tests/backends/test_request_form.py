@@ -47,7 +47,7 @@ YES = Likelihood((Message("user", ("Is it?",)),), ("Yes", "No", "yes"), ("q",))
 )
 def test_a_refusal_teaches_what_it_names_as_unsupported(message, fields, learnt):
     body = json.dumps({"error": {"message": message, **fields}}).encode()
-    assert SAME.after(fault_of(400, body, {}, "http://a/v1"), BODY) == learnt
+    assert SAME.taught_by(fault_of(400, body, {}, "http://a/v1"), BODY) == learnt
 
 
 @pytest.mark.parametrize(
@@ -64,14 +64,14 @@ def test_a_refusal_teaches_what_it_names_as_unsupported(message, fields, learnt)
 )
 def test_a_refused_field_of_any_value_is_dropped(name, value):
     body = json.dumps({"error": {"message": f"'{name}' is not supported by model 4"}}).encode()
-    form = SAME.after(fault_of(400, body, {}, "http://a/v1"), {"model": "m", "messages": [], name: value})
+    form = SAME.taught_by(fault_of(400, body, {}, "http://a/v1"), {"model": "m", "messages": [], name: value})
     assert form == RequestForm(refused=(name,))
     assert name not in form.applied({name: value})
 
 
 def test_a_refused_schema_is_about_its_question():
     body = json.dumps({"error": {"message": "'response_format' is not supported"}}).encode()
-    assert SAME.after(fault_of(400, body, {}, "http://a/v1"), {**BODY, "response_format": {"type": "x"}}) == SAME
+    assert SAME.taught_by(fault_of(400, body, {}, "http://a/v1"), {**BODY, "response_format": {"type": "x"}}) == SAME
 
 
 def test_a_bound_leaves_what_is_no_number_alone():

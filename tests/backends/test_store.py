@@ -16,7 +16,7 @@ import pytest
 from tests.fake_server import FakeServer, Fault
 from tests.pictures import plain
 from tests.playing import prepared
-from vieval_plugin.backends.cache.store import Store, from_stored, key_of, question, to_stored
+from vieval_plugin.backends.cache.store import Store, key_of, parse_stored, question, to_stored
 from vieval_plugin.config import Backbone, Config, StoreOptions
 from vieval_plugin.judges.protocol import (
     Chat,
@@ -70,7 +70,7 @@ def test_the_first_reply_under_a_key_stays_and_is_the_one_to_use(path):
 def test_replies_come_back_to_the_last_digit(reply, path):
     store = Store(path)
     store.add("k", "m", reply)
-    assert store.get("k") == from_stored(to_stored(reply)) == reply
+    assert store.get("k") == parse_stored(to_stored(reply)) == reply
 
 
 @pytest.mark.parametrize(

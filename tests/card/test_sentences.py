@@ -61,7 +61,7 @@ def test_by_task_type_the_test_against_a_constant_is_adjusted(monkeypatch):
         references=(),
     )
     monkeypatch.setattr(placing, "leaderboard", lambda *_, **options: board)
-    statistic = SimpleNamespace(has=lambda _: True, judge=None, of_part=lambda part, options: part)
+    statistic = SimpleNamespace(has=lambda _: True, judge=None, statistic_in_part=lambda part, options: part)
     findings = SimpleNamespace(ranked=[statistic], numbers=numbers)
     report = SimpleNamespace(findings=lambda *_: findings)
     benchmark = SimpleNamespace(name="b", synthetic=False, parts={}, report=report)

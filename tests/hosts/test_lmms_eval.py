@@ -129,7 +129,7 @@ def test_a_users_mistake_is_one_line(ratings_folder, cig_logs, tmp_path, capsys)
 
 def left_out(names, model):
     """What is run of these, by a model that could answer all of the host's."""
-    return answerable.answerable(names, lambda _: answerable.why_not(model, loaded=True))
+    return answerable.answerable(names, lambda _: answerable.make_check(model, loaded=True))
 
 
 def _only_tie(logs):

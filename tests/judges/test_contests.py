@@ -12,7 +12,7 @@ from vieval_plugin.judges.contests import (
     SCHEMES,
     Contest,
     Votes,
-    by_candidate,
+    candidate_program,
     candidates_of,
     contest_verdict,
     fault,
@@ -104,7 +104,7 @@ def chat(sample, name):
 
 def test_candidates_are_asked_about_side_by_side_below_their_numbers():
     scores = {"m0": "0.25", "m1": "0.75"}
-    played = play(by_candidate(asking, contest()), answer=lambda ask: Text(scores[ask.messages[0].parts[0][:2]]))
+    played = play(candidate_program(asking, contest()), answer=lambda ask: Text(scores[ask.messages[0].parts[0][:2]]))
     assert [[ask.path for ask in asks] for asks in played.rounds] == [[("1", "SC"), ("2", "SC")], [("1", "PQ")]]
     verdict = played.verdict
     assert verdict.choice.scores == ({"SC": 0.25}, {"SC": 0.75})

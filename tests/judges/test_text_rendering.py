@@ -15,7 +15,7 @@ from tests.extras import needs
 from tests.pictures import encoded
 from tests.playing import play
 from tests.tables import table
-from vieval_plugin.backends.cache.store import Store, from_stored, to_stored
+from vieval_plugin.backends.cache.store import Store, parse_stored, to_stored
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.judges.protocol import Box, Failure, Image, Sample, SampleId, Status, ToolResult, UseTool
 from vieval_plugin.judges.text_rendering import (
@@ -30,7 +30,7 @@ from vieval_plugin.judges.text_rendering import (
 from vieval_plugin.rewards.in_process import open_reward
 from vieval_plugin.run.evaluate import evaluate, provenance_of, resolved
 from vieval_plugin.run.prepare import prepare
-from vieval_plugin.run.router import Router, without_models
+from vieval_plugin.run.router import Router, refuse_questions
 from vieval_plugin.text.errors import VievalError
 
 OPEN = "OPEN DAILY"
@@ -157,10 +157,10 @@ def test_a_reading_that_failed_gives_no_score():
 
 def test_a_reading_is_stored_and_a_damaged_one_is_none():
     reading = ToolResult((Box(1, 2, 3, 4),), "GRAND\nOPENING")
-    assert from_stored(to_stored(reading)) == reading
+    assert parse_stored(to_stored(reading)) == reading
     for text in ('{"kind": "ToolResult", "text": 3}', '{"kind": "ToolResult", "text": "a", "boxes": [{"left": "b"}]}'):
         with pytest.raises(ValueError, match="no reply|no text"):
-            from_stored(text)
+            parse_stored(text)
 
 
 @pytest.mark.parametrize("text", ["0.5*text_rendering:words+sharpness", "text_rendering"])
@@ -203,10 +203,10 @@ def test_what_is_stored_is_not_read_again(tmp_path, monkeypatch):
     ask = UseTool("ocr", {"image": Image(poster(OPEN))}, ("text",))
     store = Store(tmp_path / "replies.sqlite")
     with Router(Usage(), store) as router:
-        [first] = router.answer_batch([(0, ask)], without_models)
+        [first] = router.answer_batch([(0, ask)], refuse_questions)
     monkeypatch.setattr("vieval_plugin.backends.image_tools.text_reader._engine", lambda: pytest.fail("read again"))
     with Router(usage := Usage(), store) as router:
-        assert router.answer_batch([(0, ask)], without_models) == [first]
+        assert router.answer_batch([(0, ask)], refuse_questions) == [first]
     assert (usage.cached, usage.measured) == (1, 0)
 
 

@@ -17,7 +17,7 @@ from vieval_plugin.judges import tools
 from vieval_plugin.judges.protocol import Box, Failure, Image, Status, ToolResult, UseTool
 from vieval_plugin.judges.tools import Tool, ToolMissing, from_json, planned, registry, require, to_json
 from vieval_plugin.judges.tools import difference as difference_module
-from vieval_plugin.judges.tools._pixels import as_png
+from vieval_plugin.judges.tools._pixels import encode_png
 from vieval_plugin.judges.tools.difference import area_that_counts, difference, merged
 from vieval_plugin.judges.tools.half import half
 from vieval_plugin.judges.tools.highlight import highlight
@@ -115,7 +115,7 @@ def test_a_highlighted_image_is_resized_to_the_one_its_boxes_are_for():
 @pytest.mark.parametrize("size", [(1, 1), (1, 7), (7, 1), (33, 64)])
 def test_the_file_of_a_tools_image_holds_its_pixels(size):
     image = np.random.default_rng(1).integers(0, 256, (*size, 3), dtype=np.uint8)
-    written = as_png(image)
+    written = encode_png(image)
     assert (shown(written) == image).all()
     with PIL.Image.open(io.BytesIO(written.source)) as picture:
         assert (picture.format, picture.mode, picture.size) == ("PNG", "RGB", size[::-1])

@@ -16,7 +16,7 @@ from vieval_plugin import config
 from vieval_plugin.cli import main
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation import metrics, statistics
-from vieval_plugin.meta_evaluation.annotator_agreement import AnnotatedRows, among_annotators, correlations
+from vieval_plugin.meta_evaluation.annotator_agreement import AnnotatedRows, annotator_correlation, correlations
 from vieval_plugin.meta_evaluation.annotators import WithAnnotators
 from vieval_plugin.meta_evaluation.estimates import Bootstrap
 from vieval_plugin.meta_evaluation.observations import Observation
@@ -144,7 +144,7 @@ def test_annotators_agree_with_the_mean_of_all_and_with_that_of_the_others(thirt
         own, others = rated["O"][number - 1], np.delete(rated["O"], number - 1, axis=0)
         for kind in ("spearman", "kendall"):
             with_all, with_others = (
-                compare(rows, ("O",), among_annotators(["overall"], [str(number)], leave_one_out))[
+                compare(rows, ("O",), annotator_correlation(["overall"], [str(number)], leave_one_out))[
                     f"overall_manual_{number}_{kind}"
                 ]
                 for leave_one_out in (False, True)

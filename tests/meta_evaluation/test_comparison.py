@@ -18,7 +18,7 @@ from tests.work import calls_at_most
 from vieval_plugin.judges.protocol import Status, Verdict
 from vieval_plugin.meta_evaluation.annotators import WithAnnotators
 from vieval_plugin.meta_evaluation.common_items import JudgedItem, compared_means
-from vieval_plugin.meta_evaluation.comparison import Comparison, compare_systems, over_benchmarks
+from vieval_plugin.meta_evaluation.comparison import Comparison, average_benchmarks, compare_systems
 from vieval_plugin.meta_evaluation.image_models import ByImageModel
 from vieval_plugin.meta_evaluation.labels import WithLabels
 from vieval_plugin.meta_evaluation.observations import observe
@@ -295,7 +295,7 @@ def test_over_benchmarks_each_counts_alike_and_a_judge_of_one_is_not_compared() 
         ByImageModel(), "c", ("tig",), [run(n, noisy(0.3, i), parts=("tig",)) for i, n in enumerate("xy")], OPTIONS
     )
     both = [next(one for one in several if one.aspect == "SC") for several in (first, second)]
-    found = compare_systems(over_benchmarks({"b": both[:1], "c": both[1:]}), "all", OPTIONS, intervals=False)
+    found = compare_systems(average_benchmarks({"b": both[:1], "c": both[1:]}), "all", OPTIONS, intervals=False)
     own = [{one.label: one.value for one in compare_systems(each, "b", OPTIONS).systems} for each in both]
     values = {one.label: one.value for one in found.systems}
     assert values["x"] == pytest.approx((own[0]["x"] + own[1]["x"]) / 2)

@@ -50,8 +50,8 @@ def test_winoground_by_hand():
     found = values([*both, *text_only, *equal], names)
     assert found == pytest.approx({"text_score": 2 / 3, "image_score": 1 / 3, "group_score": 1 / 3})
     rows = LabelRows.from_observations([*both, *text_only, *equal], "SC", "SC", OPTIONS)
-    assert STATISTICS["group_score"].compute(rows.with_tag("Object")).value == 1
-    assert STATISTICS["text_score"].compute(rows.with_tag("Relation")).value == 0.5
+    assert STATISTICS["group_score"].compute(rows.having_tag("Object")).value == 1
+    assert STATISTICS["text_score"].compute(rows.having_tag("Relation")).value == 0.5
 
 
 def test_an_example_with_a_failed_pair_is_left_out():

@@ -115,11 +115,11 @@ def test_a_hosts_table_shows_one_number_of_each_task_by_o_or_else_sc(row: tasks.
 def test_a_hosts_cell_has_the_interval_the_number_of_samples_and_failures(statuses, failed) -> None:
     statistic = Statistic("SC", lambda rows: Estimate(0.5), primary=True, aspect="SC")
     summary = Summary((statistic,), {"SC_value": Estimate(0.51234, 0.25, 0.75, n=3)}, statuses, StatisticsOptions())
-    assert metrics.in_host_table(summary) == f"0.512 [0.250, 0.750], n 3, failed {failed}"
+    assert metrics.host_table_cell(summary) == f"0.512 [0.250, 0.750], n 3, failed {failed}"
 
 
 def test_a_hosts_cell_says_why_there_is_no_number() -> None:
     statistic = Statistic("SC", lambda rows: Estimate(0.5), primary=True, aspect="SC")
     undefined = Estimate(math.nan, reasons=("no sample",))
     summary = Summary((statistic,), {"SC_value": undefined}, {Status.API_ERROR: 2}, StatisticsOptions())
-    assert metrics.in_host_table(summary) == "undefined (no sample), n 0, failed 2"
+    assert metrics.host_table_cell(summary) == "undefined (no sample), n 0, failed 2"

@@ -9,7 +9,7 @@ import pytest
 
 from tests.shard_runs import picture
 from vieval_plugin.images import decode, read_bytes
-from vieval_plugin.readers.arrow_tables import with_cells
+from vieval_plugin.readers.arrow_tables import reread_cells
 from vieval_plugin.readers.layout import find_layout, layout_names, read_layout, read_layout_file
 from vieval_plugin.text.errors import VievalError
 
@@ -236,7 +236,7 @@ def test_oneig_cuts_grids_of_each_generator(tmp_path):
         expected = np.asarray(PIL.Image.open(io.BytesIO(picture(first + sample.id.draw))))
         assert np.array_equal(np.asarray(decode(sample.images["output"])), expected)
         assert sample.texts["prompt"] == f"{PROMPTS[int(number)]} {sample.category}"
-        assert read_bytes(with_cells(sample).images["output"]) == read_bytes(sample.images["output"])
+        assert read_bytes(reread_cells(sample).images["output"]) == read_bytes(sample.images["output"])
         digests.add(read_bytes(sample.images["output"]))
     assert len(digests) == len(rows)
 

@@ -14,7 +14,7 @@ from vieval_plugin.card.making import card_of, entry_of
 from vieval_plugin.card.placing import place_judge
 from vieval_plugin.card.writing import markdown_text
 from vieval_plugin.leaderboard.making import views_of
-from vieval_plugin.meta_evaluation.metrics import in_host_table
+from vieval_plugin.meta_evaluation.metrics import host_table_cell
 from vieval_plugin.meta_evaluation.observations import observe
 from vieval_plugin.meta_evaluation.statistics import Rating, summary_of
 from vieval_plugin.report.sections import sections_of
@@ -63,7 +63,7 @@ def test_a_statistic_of_one_declaration_stands_in_every_face(declared: Benchmark
     summary = summary_of(
         declared.report, [observe(r) for r in runs[0].records["all"]], Rating(("SC",)), "toy", "all", OPTIONS
     )
-    assert in_host_table(summary).startswith(shown)
+    assert host_table_cell(summary).startswith(shown)
     judge = place_judge(runs[0], tmp_path, OPTIONS)
     entry = entry_of(judge, [], tmp_path)
     assert f"{float(number['value']):g}" in {

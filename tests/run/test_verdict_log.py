@@ -12,7 +12,7 @@ from vieval_plugin.cli import main
 from vieval_plugin.readers.image_folder import read_folders
 from vieval_plugin.readers.samples import read_samples
 from vieval_plugin.records import Provenance
-from vieval_plugin.run.verdict_lines import Inputs, beside_runs, run_file, run_hash
+from vieval_plugin.run.verdict_lines import Inputs, run_file, run_hash, write_run_file
 from vieval_plugin.run.verdict_log import VerdictLog, partial_file
 from vieval_plugin.text.errors import VievalError
 
@@ -115,11 +115,11 @@ def test_a_table_beside_other_images_is_another_input(tmp_path):
 
 def test_verdicts_that_were_there_can_be_read_until_others_are(tmp_path):
     out = tmp_path / "v.jsonl"
-    with beside_runs(out, {"runs": {"old": 1}}):
+    with write_run_file(out, {"runs": {"old": 1}}):
         out.write_text("old")
-    with pytest.raises(KeyboardInterrupt), beside_runs(out, {"runs": {"new": 2}}):
+    with pytest.raises(KeyboardInterrupt), write_run_file(out, {"runs": {"new": 2}}):
         raise KeyboardInterrupt
     assert json.loads(run_file(out).read_text())["runs"] == {"old": 1, "new": 2}
-    with beside_runs(out, {"runs": {"new": 2}}):
+    with write_run_file(out, {"runs": {"new": 2}}):
         out.write_text("new")
     assert json.loads(run_file(out).read_text())["runs"] == {"new": 2}

@@ -11,7 +11,7 @@ from tests.tables import table
 from tests.verdict_files import write_rows
 from vieval_plugin.config.section import redacted_options
 from vieval_plugin.text import redaction
-from vieval_plugin.text.redaction import redacted, register_secrets, without_secrets
+from vieval_plugin.text.redaction import redacted, register_secrets, remove_secrets
 
 KEY = "sk-never-to-be-shown-Zq81"
 PASSWORD = "hunter2-and-more"
@@ -49,7 +49,7 @@ def test_of_two_secrets_the_longer_goes_first():
 
 def test_addresses_in_what_a_model_says_stay():
     register_secrets(KEY, [])
-    assert without_secrets(f"http://me:pass@host {KEY}") == "http://me:pass@host [key]"
+    assert remove_secrets(f"http://me:pass@host {KEY}") == "http://me:pass@host [key]"
 
 
 @pytest.mark.parametrize(
@@ -64,12 +64,12 @@ def test_addresses_in_what_a_model_says_stay():
 )
 def test_a_secret_is_known_however_it_is_escaped(escaped):
     register_secrets("sk-never-to-be/shown-Zq81", [])
-    assert without_secrets(f'{{"note": "{escaped}"}}') == '{"note": "[key]"}'
+    assert remove_secrets(f'{{"note": "{escaped}"}}') == '{"note": "[key]"}'
 
 
 def test_other_escapes_stay_as_they_are():
     register_secrets(KEY, [])
-    assert without_secrets(r'{"note": "a \"b\" \u00e9 %20"}') == r'{"note": "a \"b\" \u00e9 %20"}'
+    assert remove_secrets(r'{"note": "a \"b\" \u00e9 %20"}') == r'{"note": "a \"b\" \u00e9 %20"}'
 
 
 @pytest.mark.parametrize("scheme", ["http://", "//", ""])

@@ -19,7 +19,7 @@ from vieval_plugin.judges.cigeval import react, units
 from vieval_plugin.judges.protocol import Chat, Image, SampleId, Text, Verdict
 from vieval_plugin.records import Provenance, Record, response_json, target_json
 from vieval_plugin.results.lookup import conversation
-from vieval_plugin.training.export import near_human
+from vieval_plugin.training.export import is_near_human
 
 pytestmark = needs("cv2")
 
@@ -106,7 +106,7 @@ def test_a_verdict_is_kept_within_the_margin_of_the_human_mean(score, ratings, k
     record = Record(
         SampleId("b", "tie", "m", "u"), Verdict(scores, "ok"), Provenance("cigeval", ("paper",), ("SC",)), rated
     )
-    assert near_human(record, "SC", 0.3) is kept
+    assert is_near_human(record, "SC", 0.3) is kept
 
 
 def test_export_counts_what_it_kept_and_trl_reads_it(tmp_path, monkeypatch, capsys):

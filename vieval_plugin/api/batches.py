@@ -84,7 +84,7 @@ class JudgeBatches:
         length = len(next(iter(batch.values()), ()))
         cells = [{name: _plain(batch[name][number]) for name in batch} for number in range(length)]
         fields = fields_of(InputTable("the batch", tuple(batch), lambda _: enumerate(cells), Path(), ()), self._columns)
-        rows = [self._sample(of_row, number, fields) for number, of_row in enumerate(cells)]
+        rows = [self._sample(cells_of_row, number, fields) for number, cells_of_row in enumerate(cells)]
         unjudged_samples = [sample for sample, verdict in rows if verdict is None]
         verdicts = iter(self._judge(unjudged_samples) if unjudged_samples else ())
         answers = [verdict or next(verdicts) for _, verdict in rows]

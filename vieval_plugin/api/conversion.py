@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from vieval_plugin import images
 from vieval_plugin.backends.concurrency import DaemonPool
-from vieval_plugin.backends.image_tools.tools import as_jpeg
+from vieval_plugin.backends.image_tools.tools import encode_jpeg
 from vieval_plugin.images import MAX_PIXELS
 from vieval_plugin.judges.arguments import described, require_several
 from vieval_plugin.judges.contests import Contest, Judged
 from vieval_plugin.judges.protocol import Image, Sample
-from vieval_plugin.judges.tools._pixels import as_png
+from vieval_plugin.judges.tools._pixels import encode_png
 from vieval_plugin.readers.sample_rows import samples_of_row
 from vieval_plugin.readers.tables import BadLine
 from vieval_plugin.records import OWN
@@ -60,8 +60,8 @@ def image(value: Any, form: Format = "png") -> Image:
     if isinstance(value, (str, os.PathLike)):
         return Image(Path(os.fsdecode(value)))
     if isinstance(value, PIL.Image.Image):
-        return _of_picture(value, form)
-    return _of_picture(PIL.Image.fromarray(_pixels(value)), form)
+        return _image_from_picture(value, form)
+    return _image_from_picture(PIL.Image.fromarray(_pixels(value)), form)
 
 
 def _require_image(value: Any) -> None:
@@ -116,15 +116,15 @@ def _require_area(height: int, width: int) -> None:
         raise VievalError("an image has no pixels")
 
 
-def _of_picture(picture: PIL.Image.Image, form: Format) -> Image:
+def _image_from_picture(picture: PIL.Image.Image, form: Format) -> Image:
     try:
-        rgb = images.as_shown(picture)
+        rgb = images.shown_picture(picture)
     except VievalError:
         raise
     except Exception as error:  # a picture of a file is only read now
         raise VievalError(f"an image of PIL cannot be read: {' '.join(str(error).split())[:200]}") from None
     pixels = np.asarray(rgb)
-    return images.vouch(as_jpeg(pixels) if form == "jpeg" else as_png(pixels))
+    return images.vouch(encode_jpeg(pixels) if form == "jpeg" else encode_png(pixels))
 
 
 def _pixels(value: Any) -> NDArray[np.uint8]:
@@ -171,15 +171,15 @@ def columns(by_name: Mapping[str, Any], prompts: Any, form: Format = "png") -> t
     if not isinstance(prompts, str):
         require_several(prompts, "prompts", "a list of texts, or one text for all")
         sequences["prompts"] = prompts
-    values_by_name = dict(zip(sequences, _in_step(sequences), strict=True))
+    values_by_name = dict(zip(sequences, zip_equal(sequences), strict=True))
     texts = values_by_name.pop("prompts", None)
     texts = [prompts] * len(next(iter(values_by_name.values()))) if texts is None else texts
     if not_texts := [text for text in texts if not isinstance(text, str)]:
         raise VievalError(f"prompts hold {described(not_texts[0])}; pass texts")
     for name, values in values_by_name.items():
         for number, value in enumerate(values):
-            _at(name, number, _require_image, value)
-            _at(name, number, _require_there, value)
+            call_numbered(name, number, _require_image, value)
+            call_numbered(name, number, _require_there, value)
     return [_converted(name, values, form) for name, values in values_by_name.items()], texts
 
 
@@ -195,7 +195,7 @@ def _require_batch(values: Any, name: str) -> None:
     require_several(values, name, "a list of images")
 
 
-def _in_step(sequences: Mapping[str, Any]) -> list[list[Any]]:
+def zip_equal(sequences: Mapping[str, Any]) -> list[list[Any]]:
     """The values of iterables of equal length; VievalError where one ends before another."""
     rows: list[tuple[Any, ...]] = []
     for row in zip_longest(*sequences.values(), fillvalue=_END):
@@ -215,20 +215,20 @@ def _count(name: str, values: Any, read: int | None) -> str:
 
 def _converted(name: str, values: list[Any], form: Format) -> list[Image]:
     def convert(number: int) -> Image:
-        return _at(name, number, image, values[number], form)
+        return call_numbered(name, number, image, values[number], form)
 
     if len(values) < _WORTH_THREADS:
         return list(map(convert, range(len(values))))
-    return in_threads(convert, len(values))
+    return convert_in_threads(convert, len(values))
 
 
-def in_threads(convert: Callable[[int], T], count: int) -> list[T]:
+def convert_in_threads(convert: Callable[[int], T], count: int) -> list[T]:
     """The results of a function of 0, 1, ...: PNG takes its time, and threads do it side by side."""
     with DaemonPool(name="write") as pool:
         return list(pool.map(convert, range(count)))
 
 
-def _at(name: str, number: int, call: Callable[..., T], *arguments: Any) -> T:
+def call_numbered(name: str, number: int, call: Callable[..., T], *arguments: Any) -> T:
     """The result of a call about one of several; a VievalError says about which."""
     try:
         return call(*arguments)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from vieval_plugin import config
 from vieval_plugin.api import conversion
 from vieval_plugin.api.conversion import Format, GivenImage
-from vieval_plugin.api.verdicts import Verdicts, main_aspect, no_aspect
+from vieval_plugin.api.verdicts import Verdicts, main_aspect, unknown_aspect_error
 from vieval_plugin.config import Backbone, Config
 from vieval_plugin.judges.arguments import named_arguments, require
 from vieval_plugin.judges.contests import Contest
@@ -104,7 +104,7 @@ class Judge:
         if isinstance(attempts, bool) or not isinstance(attempts, int) or attempts < 1:
             raise VievalError(f"Judge(attempts) is a whole number from 1, not {attempts!r}")
         arguments = [argument for argument in inspect.signature(Judge).parameters if argument != "backbone"]
-        self.options = with_backbone(options, {"model": model, "base_url": base_url, **backbone}, arguments)
+        self.options = judge_options(options, {"model": model, "base_url": base_url, **backbone}, arguments)
         if scorer is not None:
             self.options = self.options.scored_by({"model": scorer})
         if calibration is not None:
@@ -238,7 +238,7 @@ class Judge:
 
     def _require_aspect(self, aspect: str) -> None:
         if aspect not in self.aspects:
-            raise no_aspect(aspect, self.aspects)
+            raise unknown_aspect_error(aspect, self.aspects)
 
     def _pairs(self, images: Any, prompts: Any) -> list[Sample]:
         self._require_prompted()
@@ -312,7 +312,7 @@ def _sample(image_model: str, number: int, image: Image, prompt: str) -> Sample:
     return Sample(SampleId(OWN, _TIG, image_model, str(number)), {"output": image}, {"prompt": prompt})
 
 
-def with_backbone(options: Options, fields: Mapping[str, Any], arguments: Iterable[str]) -> Config:
+def judge_options(options: Options, fields: Mapping[str, Any], arguments: Iterable[str]) -> Config:
     """The options of a judge.
 
     Args:

@@ -69,7 +69,7 @@ class Verdicts(Sequence[Verdict]):
         """
         aspect = aspect or main_aspect(self.aspects)
         if aspect not in self.aspects:
-            raise no_aspect(aspect, self.aspects)
+            raise unknown_aspect_error(aspect, self.aspects)
         return np.array([verdict.scores.get(aspect, math.nan) for verdict in self], dtype=float)
 
     def preferences(self, aspect: str = "") -> NDArray[np.float64]:
@@ -82,7 +82,7 @@ class Verdicts(Sequence[Verdict]):
             VievalError: the judge rates no such aspect, or what it judged are samples and no contests.
         """
         if aspect and aspect not in self.aspects:
-            raise no_aspect(aspect, self.aspects)
+            raise unknown_aspect_error(aspect, self.aspects)
         if self.samples and not any(isinstance(judged, Contest) for judged in self.samples):
             raise VievalError("preferences are between candidates, and these are verdicts on samples: use scores")
         return np.array([preference(verdict, aspect or main_aspect(self.aspects)) for verdict in self], dtype=float)
@@ -132,7 +132,7 @@ def main_aspect(aspects: Sequence[str]) -> str:
     return "O" if "O" in aspects else next(iter(aspects), "")
 
 
-def no_aspect(aspect: str, rated: Sequence[str]) -> VievalError:
+def unknown_aspect_error(aspect: str, rated: Sequence[str]) -> VievalError:
     """Make the error for an aspect that a judge does not rate."""
     if not rated:
         return VievalError("the judge votes between images and scores none: use compare")

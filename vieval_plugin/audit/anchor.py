@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from vieval_plugin.audit.audit import PREFERENCE, of_aspect
+from vieval_plugin.audit.audit import PREFERENCE, aspect_scores
 from vieval_plugin.images import digest, format_of, images_of, is_there, name_of, read_bytes
 from vieval_plugin.judges.contests import Contest, Judged
 from vieval_plugin.judges.protocol import FAILED_CALLS, Image, Sample, Status, Verdict
@@ -95,7 +95,7 @@ def anchor_samples(lookup: Lookup, n: int, seed: int) -> list[Judged]:
     return judged
 
 
-def with_copies(judged: Sequence[Judged], folder: Path) -> list[Judged]:
+def copy_images(judged: Sequence[Judged], folder: Path) -> list[Judged]:
     """Samples whose images are copies in a folder, each called by its SHA-256."""
 
     def copy_of(image: Image) -> Image:
@@ -208,10 +208,10 @@ def lines(report: DriftReport, anchor: Anchor, model: str) -> list[str]:
     for test in (test for test in report.tests if test.n):
         values = (f"{test.latest:.3f}", f"{test.repeats:.3f}", str(test.n), p_text(test.p), p_text(test.adjusted))
         table.append((test.name, *values, f"{test.smallest:.3f}"))
-    of_kinds = [("kind", "aspect", "n", "new", "repeats")]
-    of_kinds += [(kind, aspect, str(n), f"{now:.3f}", f"{then:.3f}") for kind, aspect, n, now, then in report.means]
+    means_table = [("kind", "aspect", "n", "new", "repeats")]
+    means_table += [(kind, aspect, str(n), f"{now:.3f}", f"{then:.3f}") for kind, aspect, n, now, then in report.means]
     power = f"A difference below the last column would be missed more than once in five times with these {report.n} samples."
-    return [first, *notes, "", *text_table(table), "", power, *(["", *text_table(of_kinds)] if report.means else [])]
+    return [first, *notes, "", *text_table(table), "", power, *(["", *text_table(means_table)] if report.means else [])]
 
 
 def _samples(lookup: Lookup, records: Sequence[Record]) -> list[Judged]:
@@ -229,7 +229,7 @@ def _samples(lookup: Lookup, records: Sequence[Record]) -> list[Judged]:
 def score_of(verdict: Verdict) -> float:
     """A number for all of a verdict: the mean of its aspects, or the preference for the first candidate."""
     if verdict.choice is not None:
-        return of_aspect([verdict], PREFERENCE)[0]
+        return aspect_scores([verdict], PREFERENCE)[0]
     return math.fsum(verdict.scores.values()) / len(verdict.scores) if verdict.scores else math.nan
 
 
@@ -245,7 +245,7 @@ def _means(rows: Sequence[tuple[Judged, tuple[Verdict, ...]]]) -> Iterator[tuple
     by_kind: dict[tuple[str, str], list[list[float]]] = defaultdict(list)
     for judged, verdicts in rows:
         for aspect in verdicts[-1].scores or ([PREFERENCE] if verdicts[-1].choice else []):
-            values = of_aspect(verdicts, aspect)
+            values = aspect_scores(verdicts, aspect)
             if not any(map(math.isnan, values)):
                 by_kind[judged.kind, aspect].append(values)
     for (kind, aspect), scores in sorted(by_kind.items()):

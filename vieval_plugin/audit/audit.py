@@ -146,28 +146,28 @@ def _effects(
     groups = [f"{sample.kind}/{sample.group}" for sample in judged]
     aspects = prepared.spec.aspects if prepared.spec.rates == "sample" else (PREFERENCE,)
     statistics = options.statistics.options()
-    scores = {aspect: np.array(of_aspect(unchanged, aspect)) for aspect in aspects}
+    scores = {aspect: np.array(aspect_scores(unchanged, aspect)) for aspect in aspects}
     scored = {aspect: ~np.isnan(values) for aspect, values in scores.items()}
     if not any(values.any() for values in scored.values()):
         reason = next((verdict.reason for verdict in unchanged if verdict.reason), "")
         raise VievalError(f"{prepared.spec.name} scored none of the {len(judged)} samples: {reason[:300]}")
     effects = []
     if prepared.spec.rates == "contest":
-        orders = [of_order(unchanged, order) for order in (FORWARD, REVERSE)]
+        orders = [preferences_in_order(unchanged, order) for order in (FORWARD, REVERSE)]
         effects.append(effect(ORDER, PREFERENCE, "same", orders[1], orders[0], groups, statistics, seed))
     for change, verdicts in verdicts_by_change:
         rows = [number for number, verdict in enumerate(verdicts) if verdict is not None]
         after = [verdict for verdict in verdicts if verdict is not None]
         theirs = [groups[number] for number in rows]
         for aspect in aspects:
-            before_and_after = scores[aspect][rows], of_aspect(after, aspect)
+            before_and_after = scores[aspect][rows], aspect_scores(after, aspect)
             row = effect(change.name, aspect, change.expects(aspect), *before_and_after, theirs, statistics, seed)
             effects.append(row)
     comparable = [row for row in effects if row.n or row.failed or row.change == ORDER]
     return tuple(adjusted(comparable))
 
 
-def of_aspect(verdicts: Sequence[Verdict], aspect: str) -> list[float]:
+def aspect_scores(verdicts: Sequence[Verdict], aspect: str) -> list[float]:
     """The score of each verdict on an aspect, NaN where there is none; `PREFERENCE` is the mean over both orders."""
     if aspect == PREFERENCE:
         by_order = [list(preferences(verdict).values()) for verdict in verdicts]
@@ -175,7 +175,7 @@ def of_aspect(verdicts: Sequence[Verdict], aspect: str) -> list[float]:
     return [verdict.scores.get(aspect, math.nan) for verdict in verdicts]
 
 
-def of_order(verdicts: Sequence[Verdict], order: str) -> list[float]:
+def preferences_in_order(verdicts: Sequence[Verdict], order: str) -> list[float]:
     """Preference for the first candidate in an order; NaN where it, or the other order, has no answer."""
     by_order = [preferences(verdict) for verdict in verdicts]
     return [preference[order] if {FORWARD, REVERSE} <= preference.keys() else math.nan for preference in by_order]

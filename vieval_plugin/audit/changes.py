@@ -60,19 +60,19 @@ def changes() -> tuple[Change, ...]:
     poorer: Mapping[str, Expected] = {"SC": "same", "PQ": "not higher", "O": "not higher"}
     inconsistent: Mapping[str, Expected] = {"SC": "lower", "PQ": "same", "O": "lower"}
     return (
-        Change("source blank", _with_blank_source, inconsistent, "source"),
-        Change("source of another", _with_source_of, inconsistent, "source"),
-        Change("praise overlay", partial(_of_output, praised), {"O": "not higher"}),
-        Change("JPEG 90", partial(_of_output, partial(as_jpeg, quality=90)), nothing),
-        Change("JPEG 60", partial(_of_output, partial(as_jpeg, quality=60)), poorer),
-        Change("JPEG 30", partial(_of_output, partial(as_jpeg, quality=30)), poorer),
-        Change("half size", partial(_of_output, half_size), poorer),
-        Change("border", partial(_of_output, bordered), nothing),
-        Change("brightness", partial(_of_output, brighter), nothing),
+        Change("source blank", _blank_source, inconsistent, "source"),
+        Change("source of another", _borrow_source, inconsistent, "source"),
+        Change("praise overlay", partial(_change_output, praised), {"O": "not higher"}),
+        Change("JPEG 90", partial(_change_output, partial(jpeg_image, quality=90)), nothing),
+        Change("JPEG 60", partial(_change_output, partial(jpeg_image, quality=60)), poorer),
+        Change("JPEG 30", partial(_change_output, partial(jpeg_image, quality=30)), poorer),
+        Change("half size", partial(_change_output, half_size), poorer),
+        Change("border", partial(_change_output, bordered), nothing),
+        Change("brightness", partial(_change_output, brighter), nothing),
     )
 
 
-def _of_output(change: Callable[[Picture], Image], sample: Sample, partner: Sample | None) -> Sample:
+def _change_output(change: Callable[[Picture], Image], sample: Sample, partner: Sample | None) -> Sample:
     """A sample with all images that it is judged by changed: the output, or each frame or view."""
     changed_images = {role: change(decode(image)) for role, image in outputs(sample)}
     return replace(sample, images={**sample.images, **changed_images})
@@ -84,12 +84,12 @@ def _made_from(sample: Sample) -> dict[str, Image]:
     return {role: image for role, image in sample.images.items() if role not in excluded}
 
 
-def _with_blank_source(sample: Sample, partner: Sample | None) -> Sample | None:
+def _blank_source(sample: Sample, partner: Sample | None) -> Sample | None:
     blank = {role: _png(PIL.Image.new("RGB", decode(image).size, _GREY)) for role, image in _made_from(sample).items()}
     return replace(sample, images={**sample.images, **blank}) if blank else None
 
 
-def _with_source_of(sample: Sample, partner: Sample | None) -> Sample | None:
+def _borrow_source(sample: Sample, partner: Sample | None) -> Sample | None:
     """A sample with the images that another output was made from; None where that has not the same roles."""
     sources, other_sources = _made_from(sample), _made_from(partner) if partner else {}
     if not sources or sources.keys() != other_sources.keys():
@@ -113,7 +113,7 @@ def praised(picture: Picture) -> Image:
     return _png(overlay)
 
 
-def as_jpeg(picture: Picture, quality: int) -> Image:
+def jpeg_image(picture: Picture, quality: int) -> Image:
     """An image as a JPEG of a quality, 1 to 95."""
     file = io.BytesIO()
     picture.save(file, "JPEG", quality=quality)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from vieval_plugin.audit.changes import Expected
 from vieval_plugin.meta_evaluation.comparison import LEVEL
-from vieval_plugin.meta_evaluation.tables import Table, p_text, with_interval
+from vieval_plugin.meta_evaluation.tables import Table, interval_text, p_text
 from vieval_plugin.report.files import Row, estimate_in
 from vieval_plugin.stats.bootstrap import Seed
 from vieval_plugin.stats.comparison import MeanDifference, paired_comparison
@@ -105,7 +105,7 @@ def effects_table(rows: Sequence[Row], title: str = "") -> Table:
             (
                 *(str(row[name]) for name in ("change", "aspect", "n", "failed")),
                 *(decimals(number(row, name), ".3f", "-") for name in ("before", "after")),
-                *(with_interval(estimate_in(row), 3), p_text(number(row, "p_adjusted"))),
+                *(interval_text(estimate_in(row), 3), p_text(number(row, "p_adjusted"))),
                 *(str(row["expected"]), str(row["finding"])),
             )
             for row in rows

@@ -24,10 +24,10 @@ def random_judgeable_samples(judged: Sequence[Judged], prepared: PreparedJudge, 
     Raises:
         VievalError: there is none.
     """
-    of_contests = prepared.spec.rates == "contest"
-    fit = to_ask(_contests(judged) if of_contests else _samples(judged), prepared)
+    rates_contests = prepared.spec.rates == "contest"
+    fit = to_ask(_contests(judged) if rates_contests else _samples(judged), prepared)
     if not fit:
-        what = "contests of two, or samples of one uid by two image models" if of_contests else "samples"
+        what = "contests of two, or samples of one uid by two image models" if rates_contests else "samples"
         raise VievalError(f"{prepared.spec.name} can judge none of these; it is audited on {what} that it knows")
     return [fit[number] for number in np.random.default_rng(seed).permutation(len(fit))[:n]]
 
@@ -60,13 +60,13 @@ def _contests(judged: Sequence[Judged]) -> list[Judged]:
             by_uid.setdefault((sample.id.benchmark, sample.id.part, sample.kind, sample.id.uid), []).append(sample)
     for (benchmark, part, _, uid), samples in by_uid.items():
         for first, rival in combinations(samples, 2):
-            if first.id.image_model != rival.id.image_model and (second := _under_conditions_of(first, rival)):
+            if first.id.image_model != rival.id.image_model and (second := _share_conditions(first, rival)):
                 name = f"{uid}#{first.id.image_model}-{second.id.image_model}"
                 contests.append(Contest(SampleId(benchmark, part, "", name), (first, second), group=first.group))
     return contests
 
 
-def _under_conditions_of(first: Sample, second: Sample) -> Sample | None:
+def _share_conditions(first: Sample, second: Sample) -> Sample | None:
     """The second sample with the files of the first's conditions; None where they are not the same conditions."""
     output_roles = {role for sample in (first, second) for role, _ in outputs(sample)}
     conditions, other_condition_images = (

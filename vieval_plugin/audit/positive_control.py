@@ -12,7 +12,7 @@ import PIL.Image
 from scipy.optimize import linear_sum_assignment
 
 from vieval_plugin.audit.audit import preferences
-from vieval_plugin.audit.changes import Picture, as_jpeg
+from vieval_plugin.audit.changes import Picture, jpeg_image
 from vieval_plugin.config import Backbone, Config
 from vieval_plugin.images import decode, is_there
 from vieval_plugin.judges.contests import Contest, Judged, candidates_of
@@ -98,7 +98,9 @@ def spoilt_images(prompts: Sequence[ControlPrompt], spoiling: Spoiling) -> list[
             word; `degraded` shrinks each image to a sixteenth of its sides, enlarges it again and saves it as JPEG 10.
     """
     if spoiling == "degraded":
-        return [(prompt, _with_outputs(prompt.sample, _degraded(prompt.sample))) for prompt in prompts[:CONTROL_ITEMS]]
+        return [
+            (prompt, _replace_outputs(prompt.sample, _degraded(prompt.sample))) for prompt in prompts[:CONTROL_ITEMS]
+        ]
     chosen, further = list(prompts[:CONTROL_ITEMS]), list(prompts[CONTROL_ITEMS:])
     partners = _partners(chosen)
     while None in partners and further:
@@ -106,7 +108,7 @@ def spoilt_images(prompts: Sequence[ControlPrompt], spoiling: Spoiling) -> list[
         chosen = [*chosen[:alone], *chosen[alone + 1 :], further.pop(0)]
         partners = _partners(chosen)
     return [
-        (prompt, _with_outputs(prompt.sample, dict(outputs(partner.sample))))
+        (prompt, _replace_outputs(prompt.sample, dict(outputs(partner.sample))))
         for prompt, partner in zip(chosen, partners, strict=True)
         if partner is not None
     ]
@@ -177,7 +179,7 @@ def _partners(prompts: Sequence[ControlPrompt]) -> list[ControlPrompt | None]:
     return [prompts[column] if costs[row, column] < _FORBIDDEN else None for row, column in enumerate(columns.tolist())]
 
 
-def _with_outputs(sample: Sample, images: Mapping[str, Image]) -> Sample:
+def _replace_outputs(sample: Sample, images: Mapping[str, Image]) -> Sample:
     """A sample with other outputs, under its own conditions."""
     own_roles = {role for role, _ in outputs(sample)}
     conditions = {role: image for role, image in sample.images.items() if role not in own_roles}
@@ -185,7 +187,7 @@ def _with_outputs(sample: Sample, images: Mapping[str, Image]) -> Sample:
 
 
 def _degraded(sample: Sample) -> dict[str, Image]:
-    return {role: as_jpeg(_blurred(decode(image)), _JPEG_QUALITY) for role, image in outputs(sample)}
+    return {role: jpeg_image(_blurred(decode(image)), _JPEG_QUALITY) for role, image in outputs(sample)}
 
 
 def _blurred(picture: Picture) -> Picture:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias, TypeGuard
 
 from vieval_plugin.judges.protocol import Failure, Measurement, Probabilities, Reply, Status, Text, ToolResult
-from vieval_plugin.text.redaction import redacted, without_secrets
+from vieval_plugin.text.redaction import redacted, remove_secrets
 
 #: What is kept, and asked for no more.
 Answer: TypeAlias = Text | Probabilities | Measurement | ToolResult
@@ -24,7 +24,7 @@ def checked(reply: Reply) -> Reply:
         return replace(reply, reason=redacted(reply.reason))
     if problem := fault(reply):
         return Failure(Status.API_ERROR, problem)
-    return replace(reply, text=without_secrets(reply.text)) if isinstance(reply, (Text, ToolResult)) else reply
+    return replace(reply, text=remove_secrets(reply.text)) if isinstance(reply, (Text, ToolResult)) else reply
 
 
 def fault(reply: Reply) -> str | None:

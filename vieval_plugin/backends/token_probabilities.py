@@ -124,14 +124,14 @@ def tokens_by_prefix(texts: Iterable[Tokens]) -> dict[Tokens, tuple[int, ...]]:
     return {prefix: tuple(following[prefix]) for prefix in sorted(following, key=len)}
 
 
-def from_token_bounds(answers: Sequence[Tokens | None], bounds: BoundsByPrefix) -> Probabilities:
+def probabilities_from_bounds(answers: Sequence[Tokens | None], bounds: BoundsByPrefix) -> Probabilities:
     """The probability of each text that the answer begins with its tokens and with those of no longer one.
 
     Args:
         answers: the tokens of each, None where it has none of its own; of the same tokens the first counts.
         bounds: those of single tokens.
 
-    >>> from_token_bounds([(1,), (1, 0)], {(): {1: (0.5, 0.5)}, (1,): {0: (0.25, 0.25)}}).low
+    >>> probabilities_from_bounds([(1,), (1, 0)], {(): {1: (0.5, 0.5)}, (1,): {0: (0.25, 0.25)}}).low
     (0.375, 0.125)
     """
     texts = {tokens for tokens in answers if tokens}
@@ -215,10 +215,13 @@ async def prefix_probabilities(
     by_prefix: BoundsByPrefix = {(): dict(zip(after[()], zip(first.low, first.high, strict=True), strict=True))}
     open_tokens = open_prefix_tokens(after, by_prefix[()])
     prompt_length, _ = tokens_of(answer)
-    requests = [_after(texts[prefix], len(prefix), token, prompt_length, body, post) for prefix, token in open_tokens]
+    requests = [
+        _continuation_probability(texts[prefix], len(prefix), token, prompt_length, body, post)
+        for prefix, token in open_tokens
+    ]
     for (prefix, token), ends in zip(open_tokens, await gather_all(requests), strict=True):
         by_prefix.setdefault(prefix, {})[token] = ends
-    return from_token_bounds(tokens, by_prefix)
+    return probabilities_from_bounds(tokens, by_prefix)
 
 
 def open_prefix_tokens(
@@ -244,7 +247,7 @@ async def _texts_of(
     return texts
 
 
-async def _after(
+async def _continuation_probability(
     prefix_text: str, length: int, token: int, prompt_length: int | None, body: Mapping[str, Any], post: Post
 ) -> Bounds:
     """The probability of a token once the turn has begun so, as far as the server tells.

@@ -83,7 +83,7 @@ def pretrained(architecture: str, kind: str, origin: Origin, processor: str = ""
     except VievalError:
         raise
     except Exception as error:  # of files that others wrote
-        raise VievalError(why_not(where, origin.revision, error)) from None
+        raise VievalError(load_failure_reason(where, origin.revision, error)) from None
     if loading_info["missing_keys"]:  # which transformers fills with random numbers
         raise VievalError(f"{where} lacks weights of {architecture}, such as {min(loading_info['missing_keys'])}")
     return network.to(on).eval(), images
@@ -144,7 +144,7 @@ def hub_name_or_folder(model: str) -> str:
     return model
 
 
-def why_not(where: str, revision: str | None, error: Exception) -> str:
+def load_failure_reason(where: str, revision: str | None, error: Exception) -> str:
     """The reason why weights cannot be loaded, in one line that says what to do."""
     if not isdir(where) and isinstance(error, OSError):
         version = f" in revision {revision}" if revision else ""

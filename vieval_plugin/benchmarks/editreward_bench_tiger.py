@@ -13,7 +13,7 @@ from itertools import combinations, pairwise, permutations
 from pathlib import Path
 from typing import Any
 
-from vieval_plugin.benchmarks.loading.contest_hub import HubRows, Keep, from_hub
+from vieval_plugin.benchmarks.loading.contest_hub import HubRows, Keep, hub_loader
 from vieval_plugin.benchmarks.loading.folders import DataFolder
 from vieval_plugin.judges.contests import RANKING, Contest
 from vieval_plugin.meta_evaluation.tables import Printed
@@ -141,6 +141,6 @@ BENCHMARK = _FOLDER.benchmark(
     title="EditReward-Bench-TIGER",
     source=SOURCE,
     licence=LICENCE,
-    prepare=from_hub(_FOLDER, _HUB, SOURCE, LICENCE),
+    prepare=hub_loader(_FOLDER, _HUB, SOURCE, LICENCE),
     printed=(_PRINTED,),
 )

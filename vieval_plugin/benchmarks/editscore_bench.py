@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from vieval_plugin.benchmarks.loading.contest_hub import HubRows, Keep, from_hub
+from vieval_plugin.benchmarks.loading.contest_hub import HubRows, Keep, hub_loader
 from vieval_plugin.benchmarks.loading.folders import DataFolder
 from vieval_plugin.judges.contests import FIRST, SECOND, Contest
 from vieval_plugin.meta_evaluation.votes import ByVotes
@@ -33,7 +33,7 @@ def read(folder: Path, part: str) -> list[Contest]:
     return read_contests(read_lines(home / CONTESTS, ADVICE), home, ContestRows(NAME, part, KIND, SCHEME))
 
 
-def _from_hub(part: str, number: int, row: Mapping[str, Any], keep: Keep) -> dict[str, Any]:
+def _convert_hub_row(part: str, number: int, row: Mapping[str, Any], keep: Keep) -> dict[str, Any]:
     """A row of the hub as one of ours, the preferred edit first as it is there; empty for another dimension."""
     if row["dimension"] not in PARTS:
         raise ValueError(f"dimension {row['dimension']!r}")
@@ -51,7 +51,7 @@ def _from_hub(part: str, number: int, row: Mapping[str, Any], keep: Keep) -> dic
     }
 
 
-def _by_turns(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def _alternate_preferred(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """The rows of the dimension, the preferred edit first and second by turns: who always names the first has one
     half.
     """
@@ -62,7 +62,7 @@ def _by_turns(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 _FOLDER = DataFolder(NAME, PARTS, read, ADVICE)
-_HUB = {part: HubRows(DATASET, "", SPLIT, partial(_from_hub, part), _by_turns) for part in PARTS}
+_HUB = {part: HubRows(DATASET, "", SPLIT, partial(_convert_hub_row, part), _alternate_preferred) for part in PARTS}
 
 
 BENCHMARK = _FOLDER.benchmark(
@@ -71,5 +71,5 @@ BENCHMARK = _FOLDER.benchmark(
     title="EditReward-Bench-EditScore",
     source=SOURCE,
     licence=LICENCE,
-    prepare=from_hub(_FOLDER, _HUB, SOURCE, LICENCE),
+    prepare=hub_loader(_FOLDER, _HUB, SOURCE, LICENCE),
 )

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from vieval_plugin.benchmarks.benchmark import Preparing
-from vieval_plugin.benchmarks.loading.contest_hub import HubRows, Keep, from_hub
+from vieval_plugin.benchmarks.loading.contest_hub import HubRows, Keep, hub_loader
 from vieval_plugin.benchmarks.loading.folders import DataFolder
 from vieval_plugin.judges.contests import BOTH_BAD, BOTH_GOOD, FIRST, SECOND, Contest
 from vieval_plugin.meta_evaluation.votes import ByVotes
@@ -69,7 +69,7 @@ def _logged(logs: Sequence[Path], part: str) -> list[Row]:
     return [Row(row.where, _cells(row.uid("idx"), row.cells, part, row.text("human_vote"), [{}, {}])) for row in first]
 
 
-def _from_hub(part: str, number: int, row: Mapping[str, Any], keep: Keep) -> dict[str, Any]:
+def _convert_hub_row(part: str, number: int, row: Mapping[str, Any], keep: Keep) -> dict[str, Any]:
     """A row of the hub as one of ours."""
     candidates = [
         {
@@ -124,7 +124,7 @@ def _check_video(body: bytes) -> None:
 
 
 _FOLDER = DataFolder(NAME, {EDIT: 919, GENERATION: 1735, VIDEO: 1069}, read, ADVICE, _make, FRAMES_FILE)
-_HUB = {part: HubRows(DATASET, config, SPLIT, partial(_from_hub, part)) for config, part in CONFIGS.items()}
+_HUB = {part: HubRows(DATASET, config, SPLIT, partial(_convert_hub_row, part)) for config, part in CONFIGS.items()}
 
 
 BENCHMARK = _FOLDER.benchmark(
@@ -133,6 +133,6 @@ BENCHMARK = _FOLDER.benchmark(
     title="GenAI-Bench-TIGER",
     source=SOURCE,
     licence=LICENCE,
-    prepare=from_hub(_FOLDER, _HUB, SOURCE, LICENCE),
+    prepare=hub_loader(_FOLDER, _HUB, SOURCE, LICENCE),
     folders=CONFIGS,
 )

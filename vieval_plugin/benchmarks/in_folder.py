@@ -17,7 +17,7 @@ from typing import Any
 from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.benchmarks.loading.description import Description
 from vieval_plugin.benchmarks.loading.folders import DataFolder
-from vieval_plugin.benchmarks.loading.lmms_eval_task import of_lmms_eval
+from vieval_plugin.benchmarks.loading.lmms_eval_task import lmms_eval_benchmark
 from vieval_plugin.benchmarks.loading.two_by_two import read_two_by_two
 from vieval_plugin.judges.contests import FIRST, SECOND, Contest, Judged
 from vieval_plugin.judges.protocol import Sample, SampleId
@@ -62,7 +62,7 @@ class _Reading:
         """The table in the folder, whose images lie below it too; VievalError where it lacks a column."""
         path = self._path("table", self.described.table)
         columns = [*self.described.columns.values(), *self._extra]
-        table = _with_derived_columns(replace(open_table(path), roots=(self.folder,)), self.described.split, columns)
+        table = _derive_columns(replace(open_table(path), roots=(self.folder,)), self.described.split, columns)
         require_columns(table, self._extra)
         return table
 
@@ -234,7 +234,7 @@ class _Reading:
         return read_contests(rows, self.table.folder, common)
 
 
-def _with_derived_columns(table: InputTable, split: Mapping[str, str], columns: Iterable[str]) -> InputTable:
+def _derive_columns(table: InputTable, split: Mapping[str, str], columns: Iterable[str]) -> InputTable:
     """A table with the columns that are derived from its own.
 
     Args:
@@ -376,7 +376,7 @@ def described_benchmark(file: Path, folder: Path | None = None) -> Benchmark:
     )
     common = {key: getattr(described, key) for key in ("title", "source", "licence", "trainable", "synthetic", "note")}
     if described.lmms_eval:
-        return of_lmms_eval(described.lmms_eval, described.name, described.kind, **common)
+        return lmms_eval_benchmark(described.lmms_eval, described.name, described.kind, **common)
     reading = _Reading(file, described, folder or Path())
     if folder and described.table:
         reading.fields  # noqa: B018  a column that is absent is told before anything is judged

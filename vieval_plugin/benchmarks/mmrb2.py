@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from vieval_plugin.benchmarks.loading.contest_hub import HubRows, Keep, from_hub
+from vieval_plugin.benchmarks.loading.contest_hub import HubRows, Keep, hub_loader
 from vieval_plugin.benchmarks.loading.folders import DataFolder
 from vieval_plugin.judges.contests import FIRST, SECOND, Contest
 from vieval_plugin.meta_evaluation.votes import ByVotes
@@ -92,7 +92,7 @@ def _votes(row: Row) -> dict[str, Any]:
     }
 
 
-def _from_hub(part: str, number: int, row: Mapping[str, Any], keep: Keep) -> dict[str, Any]:
+def _convert_hub_row(part: str, number: int, row: Mapping[str, Any], keep: Keep) -> dict[str, Any]:
     """A row of the hub as one of ours; its annotations and metadata are texts of JSON."""
     parsed = {**row, **{name: json.loads(row[name]) for name in ("human_annotations", "prompt_metadata")}}
     sources = row.get("prompt_images") or []
@@ -121,7 +121,7 @@ def _text(text: str, images: int) -> str:
 
 
 _FOLDER = DataFolder(NAME, {T2I: 1000, EDIT: 1000}, read, ADVICE)
-_HUB = {part: HubRows(DATASET, part, SPLIT, partial(_from_hub, part)) for part in KINDS}
+_HUB = {part: HubRows(DATASET, part, SPLIT, partial(_convert_hub_row, part)) for part in KINDS}
 
 
 BENCHMARK = _FOLDER.benchmark(
@@ -130,6 +130,6 @@ BENCHMARK = _FOLDER.benchmark(
     title="MMRB2",
     source=SOURCE,
     licence=LICENCE,
-    prepare=from_hub(_FOLDER, _HUB, SOURCE, LICENCE),
+    prepare=hub_loader(_FOLDER, _HUB, SOURCE, LICENCE),
     folders={"task1_image": T2I, "task2_edit": EDIT},
 )

@@ -15,7 +15,7 @@ from vieval_plugin.benchmarks import in_folder
 from vieval_plugin.benchmarks.benchmark import Benchmark, data_root
 from vieval_plugin.config import Config
 from vieval_plugin.judges.contests import Judged
-from vieval_plugin.judges.registry import by_name, descriptions
+from vieval_plugin.judges.registry import descriptions, find_entry
 from vieval_plugin.readers.samples import SampleRow, SampleSource, fingerprint_of
 from vieval_plugin.records import fingerprint, target_json
 from vieval_plugin.text.errors import VievalError
@@ -51,7 +51,7 @@ def benchmark(name: str) -> Benchmark:
         return _add(path_of(name), registered)
     if name not in registered and path_of(name).is_dir():
         raise VievalError(f"{name}: a folder without {in_folder.FILE}, so it is no benchmark")
-    return by_name(name, registered, "benchmark")
+    return find_entry(name, registered, "benchmark")
 
 
 def _add(folder: Path, registered: dict[str, Benchmark]) -> Benchmark:

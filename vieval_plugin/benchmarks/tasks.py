@@ -81,7 +81,7 @@ def table() -> tuple[TaskRow, ...]:
 def plugin_rows() -> tuple[TaskRow, ...]:
     """The rows of other packages whose judge and benchmark are there."""
     known_judges, known_benchmarks = judge_registry.judges(), benchmark_registry.benchmarks()
-    rows = judge_registry.from_entry_points(ENTRY_POINTS, ("TASKS",), TaskRow)
+    rows = judge_registry.load_entry_points(ENTRY_POINTS, ("TASKS",), TaskRow)
     return tuple(row for row in rows if row.judge in known_judges and row.benchmark in known_benchmarks)
 
 
@@ -94,7 +94,7 @@ def file_rows() -> tuple[TaskRow, ...]:
     for judge, benchmark in in_files:
         parts = tuple(part for part in benchmark.parts if judge.kinds([benchmark.kinds.get(part, part)]))
         row = TaskRow(benchmark.name, judge.name, parts=parts)
-        if parts and (benchmark.report.of_contests or judge.rates == "sample") and _name(row) not in names:
+        if parts and (benchmark.report.rates_contests or judge.rates == "sample") and _name(row) not in names:
             rows.append(row)
     return tuple(rows)
 
@@ -137,8 +137,8 @@ def tasks(rows: Iterable[TaskRow] | None = None) -> list[Task]:
 
 def groups(rows: Iterable[TaskRow] | None = None) -> list[TaskGroup]:
     """Expand the table into groups over rows, and those that are only run together; or the groups over some rows."""
-    of_rows = [group for row in _rows(rows) if (group := group_of(row))]
-    return of_rows if rows is not None else [*of_rows, *task_groups_without_average()]
+    row_groups = [group for row in _rows(rows) if (group := group_of(row))]
+    return row_groups if rows is not None else [*row_groups, *task_groups_without_average()]
 
 
 def task_groups_without_average() -> list[TaskGroup]:

@@ -85,7 +85,7 @@ def agreement_of_repeats(
 
     def mean_of(values: Sequence[float]) -> Estimate:
         known = [not math.isnan(value) for value in values]
-        of_known = list(compress(values, known)), list(compress(groups, known))
-        return bootstrap.estimate(computed_mean(*of_known, "no answer"))
+        known_pairs = list(compress(values, known)), list(compress(groups, known))
+        return bootstrap.estimate(computed_mean(*known_pairs, "no answer"))
 
     return mean_of(agreements).clipped(0.0, 1.0), mean_of(distances)

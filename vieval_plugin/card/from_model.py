@@ -24,7 +24,7 @@ from vieval_plugin.card.judging import (
     judge_repeats,
     repeats_file,
 )
-from vieval_plugin.card.making import card_of, entry_of, repeats_of, without_place
+from vieval_plugin.card.making import card_of, entry_of, missing_place_reason, repeats_of
 from vieval_plugin.card.placing import PlacedJudge, place_judge
 from vieval_plugin.card.plan import PlannedEntry, draw_sample, first_of_each_judge
 from vieval_plugin.results.published.judges import present, require_published
@@ -102,7 +102,7 @@ async def plan_card(request: CardRequest, judging: Judging) -> CardPlan:
         placed = present(benchmark.name, request.published)
         for published in placed:
             require_published(published, request.published)
-        unprepared += [] if placed else [without_place(benchmark.name, benchmark.title or benchmark.name)]
+        unprepared += [] if placed else [missing_place_reason(benchmark.name, benchmark.title or benchmark.name)]
     async with Session(judging.options, judging.backbone, judging.progress) as session:
         again = request.repeats, request.audited
         calls = await planning.calls_of(entries, *again, session, judging.options, request.statistics.seed)
@@ -155,8 +155,8 @@ def make_card(
     for entry, file in zip(plan.entries, judged, strict=True):
         [run] = results_of(file.records).runs
         judges.append(place_judge(replace(run, label=request.model), request.published, request.statistics))
-        of_file = file.files, request.folder, entry.available, file.usage.seconds or None
-        entries.append(entry_of(judges[-1], *of_file))
+        entry_source = file.files, request.folder, entry.available, file.usage.seconds or None
+        entries.append(entry_of(judges[-1], *entry_source))
     return card_of("vieval card", judges, entries, repeats, audits, left_out, request.statistics), judges
 
 

@@ -88,8 +88,8 @@ def card_from_results(
     for run in results.runs:
         records = chain.from_iterable(chain.from_iterable(run.records.values()))
         ids = {(record.id, record.provenance) for record in records}
-        of_run = [copy for copy, in_copy in copies.items() if in_copy & ids]
-        run_files = [file for copy in of_run if (file := run_file(copy)).exists()]
+        run_copies = [copy for copy, in_copy in copies.items() if in_copy & ids]
+        run_files = [file for copy in run_copies if (file := run_file(copy)).exists()]
         step = "the numbers, beside the published judges; this takes up to a minute or two"
         on_step(f"{run.benchmark} by {run.judge}: {step}")
         try:
@@ -98,7 +98,7 @@ def card_from_results(
             left_out.append(str(error))
         else:
             judges.append(judge)
-            entries.append(entry_of(judge, (*of_run, *run_files), folder))
+            entries.append(entry_of(judge, (*run_copies, *run_files), folder))
     if not entries:
         raise VievalError("; ".join(left_out[1:]))
     return card_of("results", judges, entries, [], [], left_out, options), judges

@@ -112,9 +112,9 @@ async def _judge_into(
     batch = judging.batch if entry.prepared.asks_a_model else None
     with VerdictLog(partial_file(path), inputs := inputs_of(source), runs) as log:
         for repeat, provenance in by_repeat.items():
-            of_run = source, entry.prepared, provenance, path.parent
+            run_source = source, entry.prepared, provenance, path.parent
             by = judging.options, judging.backbone, judging.progress
-            await score_into(log, *of_run, *by, True, batch, repeat)
+            await score_into(log, *run_source, *by, True, batch, repeat)
         write_scored(path, log, inputs, runs)
         usage = sum(map(log.usage, runs), Usage())
         log.complete = True

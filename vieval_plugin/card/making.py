@@ -17,7 +17,7 @@ from vieval_plugin.card.sentences import answers
 from vieval_plugin.meta_evaluation.costs import cost_of
 from vieval_plugin.meta_evaluation.findings import ALL, Number, numbers_table, pairs_table
 from vieval_plugin.records import Record
-from vieval_plugin.report.files import by_name
+from vieval_plugin.report.files import json_rows
 from vieval_plugin.results.published.files import NAME as PUBLISHED
 from vieval_plugin.results.published.judges import published_judges
 from vieval_plugin.run.verdict_lines import identity_of
@@ -43,10 +43,10 @@ def entry_of(
     """
     records = list(chain.from_iterable(chain.from_iterable(judge.run.records.values())))
     source, name = records[0].provenance, judge.benchmark.name
-    pairs = by_name(pairs_table([judge.own_pairs]))
-    for of_parts in judge.by_part.values():
-        rows = by_name(pairs_table([judge.board_of(of_parts.values())]))
-        pairs += [{**row, "part": part} for part, row in zip(of_parts, rows, strict=True)]
+    pairs = json_rows(pairs_table([judge.pairs_of_judge]))
+    for part_entries in judge.by_part.values():
+        rows = json_rows(pairs_table([judge.board_of(part_entries.values())]))
+        pairs += [{**row, "part": part} for part, row in zip(part_entries, rows, strict=True)]
     ids = sorted(str(record.id) for record in records)
     return CardEntry(
         *(name, judge.title, judge.run.judge, source.setting, source.pack, source.pack_hash),
@@ -56,7 +56,7 @@ def entry_of(
         available=available,
         cells=len({(record.id.part, record.id.image_model) for record in records}),
         sample_digest=hashlib.sha256("\n".join(ids).encode()).hexdigest(),
-        numbers=tuple(by_name(numbers_table((name, number) for number in judge.numbers))),
+        numbers=tuple(json_rows(numbers_table((name, number) for number in judge.numbers))),
         pairs=tuple(pairs),
         cost=cost_of(records),
         seconds=seconds,
@@ -77,7 +77,7 @@ def repeats_of(
         for statistic, estimate in zip((SAME_AGAIN, DIFFERENCE_AGAIN), estimates, strict=True)
     ]
     times = len(records) // len({record.id for record in records})
-    rows = tuple(by_name(numbers_table(numbers)))
+    rows = tuple(json_rows(numbers_table(numbers)))
     return CardRepeats(judge, benchmark, times, rows, cost_of(records).answers, digests(files, folder))
 
 
@@ -99,7 +99,7 @@ def card_of(
         left_out: lines on what is not told.
         options: those that numbers were made with.
     """
-    unplaced = [without_place(judge.benchmark.name, judge.title) for judge in judges if not judge.published]
+    unplaced = [missing_place_reason(judge.benchmark.name, judge.title) for judge in judges if not judge.published]
     return Card(
         card=VERSION,
         model=judges[0].run.label,
@@ -116,7 +116,7 @@ def card_of(
     )
 
 
-def without_place(benchmark: str, title: str) -> str:
+def missing_place_reason(benchmark: str, title: str) -> str:
     """The reason why no published judge stands beside a model on a benchmark."""
     if published_judges(benchmark):
         return (

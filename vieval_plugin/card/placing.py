@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from vieval_plugin.benchmarks.benchmark import Benchmark
-from vieval_plugin.meta_evaluation.comparison import LEVEL, SystemPair, above_constant_p, among, compare_pair
+from vieval_plugin.meta_evaluation.comparison import LEVEL, SystemPair, above_constant_p, compare_pair, restrict_systems
 from vieval_plugin.meta_evaluation.estimates import mean_over_parts
 from vieval_plugin.meta_evaluation.findings import Leaderboard, Number
 from vieval_plugin.meta_evaluation.leaderboards import leaderboard
@@ -62,10 +62,10 @@ class PlacedJudge:
     @property
     def consistency(self) -> Estimate | None:
         """Share of contests with the same answer in both orders, over parts; None of a judge that is asked in one."""
-        of_parts = [n.estimate for n in self.numbers if (n.system, n.statistic) == (self.run.label, "consistent_share")]
-        return mean_over_parts(of_parts) if of_parts else None
+        shares = [n.estimate for n in self.numbers if (n.system, n.statistic) == (self.run.label, "consistent_share")]
+        return mean_over_parts(shares) if shares else None
 
-    def of_values(self, system: str) -> dict[str, Estimate]:
+    def values_by_statistic(self, system: str) -> dict[str, Estimate]:
         """The numbers of a judge by value of the breakdown."""
         by_value = self.board.breakdowns.get(self.breakdown, {})
         return {value: by_system[system] for value, by_system in by_value.items() if system in by_system}
@@ -80,7 +80,7 @@ class PlacedJudge:
         return replace(self.board, comparison=replace(self.board.comparison, pairs=tuple(pairs), other_pairs=()))
 
     @property
-    def own_pairs(self) -> Leaderboard:
+    def pairs_of_judge(self) -> Leaderboard:
         """The leaderboard with the pairs of this judge alone."""
         return self.board_of(filter(None, (self.pair_with(number.system) for number in self.published)))
 
@@ -124,14 +124,21 @@ def place_among(benchmark: Benchmark, run: Run, others: Sequence[Run], options: 
         for number in findings.numbers
         if number.system == label or (number.aspect, number.statistic, number.judge) == same_statistic
     )
-    breakdown, of_part = next(iter(board.breakdowns.values()), {}), statistic.of_part
-    compared = {part: of_part(part, options) for part in run.records if part in breakdown} if of_part else {}
-    alone = (above_constant_p(among(of_one, [label]), name, options) for of_one in compared.values())
+    breakdown, compared_in_part = next(iter(board.breakdowns.values()), {}), statistic.statistic_in_part
+    compared = (
+        {part: compared_in_part(part, options) for part in run.records if part in breakdown} if compared_in_part else {}
+    )
+    alone = (
+        above_constant_p(restrict_systems(part_statistic, [label]), name, options)
+        for part_statistic in compared.values()
+    )
     adjusted = holm([p.get(label, math.nan) for p in alone])
     useless = tuple(part for part, p in zip(compared, adjusted, strict=True) if not p <= LEVEL)
     by_part: dict[str, dict[str, SystemPair]] = {}
     for rival in (other.label for other in others if len(compared) > 1):
-        tests = {part: compare_pair(of_one, label, rival, name, options) for part, of_one in compared.items()}
+        tests = {
+            part: compare_pair(part_statistic, label, rival, name, options) for part, part_statistic in compared.items()
+        }
         pairs = {part: pair for part, pair in tests.items() if pair}
         p_values = holm([pair.result.p for pair in pairs.values()]).tolist()
         by_part[rival] = {

@@ -130,7 +130,7 @@ def results_of_cards(paths: Sequence[Path], labels: Sequence[str]) -> Results:
             f"{paths[0]} and {paths[1]} have no benchmark in common that the same judge judged; make the cards alike"
         )
     judges = Counter(benchmark for benchmark, _ in common)
-    runs = [run for of_card in zip(cards, paths, names, strict=True) for run in runs_of(*of_card)]
+    runs = [run for card_source in zip(cards, paths, names, strict=True) for run in runs_of(*card_source)]
     return Results(
         tuple(
             replace(run, label=f"{run.label} {run.judge}") if judges[run.benchmark] > 1 else run

@@ -17,9 +17,9 @@ from vieval_plugin.report.files import estimate_in
 from vieval_plugin.report.tables import rank_text
 from vieval_plugin.report.words import (
     breakdown_words,
-    in_sentence,
     number_word,
     reason_words,
+    sentence_number,
     short_decimal,
     statistic_words,
     task_type,
@@ -43,8 +43,8 @@ def answers(judges: Sequence[PlacedJudge]) -> list[str]:
     title = _title(in_order[0])
     texts = [title]
     for judge in in_order:
-        texts += [_place(judge)] if judge.published else [line for line in _alone(judge) if line != title]
-        texts += [text for other in judge.published[:_NEAREST] if (text := _beside(judge, other.system))]
+        texts += [_place(judge)] if judge.published else [line for line in _only_judge_sentence(judge) if line != title]
+        texts += [text for other in judge.published[:_NEAREST] if (text := _rival_sentence(judge, other.system))]
         texts += filter(None, [_use(judge)])
     return list(dict.fromkeys(texts))
 
@@ -81,9 +81,9 @@ def _title(judge: PlacedJudge) -> str:
     return f"{model} judges images {' and '.join(sides)}."
 
 
-def _alone(judge: PlacedJudge) -> list[str]:
-    of_board = answer(judge.alone)
-    return [of_board.title, of_board.evidence] if judge.number.estimate.defined else [of_board.evidence]
+def _only_judge_sentence(judge: PlacedJudge) -> list[str]:
+    board_answer = answer(judge.alone)
+    return [board_answer.title, board_answer.evidence] if judge.number.estimate.defined else [board_answer.evidence]
 
 
 def _place(judge: PlacedJudge) -> str:
@@ -93,7 +93,7 @@ def _place(judge: PlacedJudge) -> str:
         return answer(judge.alone).evidence
     ranked = [other for other in judge.published if other.ranks] if number.ranks else judge.published
     relations = f": {'; '.join(_relations(judge, [n.system for n in ranked]))}" if ranked else ""
-    own = f"with {statistic_words(board.measured)} {in_sentence(number.estimate)}"
+    own = f"with {statistic_words(board.measured)} {sentence_number(number.estimate)}"
     if number.ranks is None:
         why = f" ({reason_words(number.unranked)})" if number.unranked else ""
         return f"{number.system} has no rank among the published judges on {judge.title}{why}, {own}{relations}."
@@ -118,7 +118,7 @@ def _relations(judge: PlacedJudge, rivals: Sequence[str]) -> list[str]:
     return texts
 
 
-def _beside(judge: PlacedJudge, rival: str) -> str:
+def _rival_sentence(judge: PlacedJudge, rival: str) -> str:
     """Where the judge is better and worse than a published one, by task type or part; empty where there is one only."""
     by_outcome: dict[str, list[str]] = {"better": [], "worse": [], "": []}
     for part, pair in judge.by_part.get(rival, {}).items():
@@ -135,7 +135,7 @@ def _beside(judge: PlacedJudge, rival: str) -> str:
 
 def _use(judge: PlacedJudge) -> str:
     """The parts on which it is shown to be better than the same answer for every image, and those of which little is known."""
-    by_value = judge.of_values(judge.run.label)
+    by_value = judge.values_by_statistic(judge.run.label)
     numbers = {value: estimate for value, estimate in by_value.items() if estimate.defined}
     if len(by_value) < 2 or not numbers or judge.benchmark.synthetic:
         return ""

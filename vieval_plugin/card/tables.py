@@ -21,9 +21,9 @@ _EMPTY: tuple[object, ...] = (None, "", [], ())
 
 def tables_of(judge: PlacedJudge) -> list[Table]:
     """The judge among published judges, its pairs with them, and its numbers by task type or part."""
-    own_pairs = judge.own_pairs
+    own_pairs = judge.pairs_of_judge
     tables = [leaderboard_table(own_pairs), *([pairs_table(own_pairs)] if own_pairs.comparison.pairs else [])]
-    by_value = judge.of_values(judge.run.label)
+    by_value = judge.values_by_statistic(judge.run.label)
     if not by_value:
         return tables
     units = breakdown_words(judge.breakdown)
@@ -77,8 +77,8 @@ def _cost_table(card: Card) -> Table:
     header = ("judge", "benchmark", "sample", "failed", "answers", "tokens", "seconds of calls")
     rows = []
     for entry in card.entries:
-        of_available = f" of {entry.available}" if entry.available else ""
-        sample = f"{entry.samples}{of_available} {entry.unit}, over {entry.cells} cells of task type and image model"
+        available = f" of {entry.available}" if entry.available else ""
+        sample = f"{entry.samples}{available} {entry.unit}, over {entry.cells} cells of task type and image model"
         took = ("not known" if count is None else f"{count:,.0f}" for count in (entry.cost.tokens, entry.seconds))
         rows.append((entry.judge, entry.title, sample, failures_of(entry.cost), f"{entry.cost.answers:,}", *took))
     further = [(repeats.judge, repeats.benchmark, "repeats", repeats.calls) for repeats in card.repeats]

@@ -104,7 +104,7 @@ def _chart(judge: PlacedJudge) -> Markup:
     others = {number.system: number.estimate.value for number in judge.published if number.estimate.defined}
     rows = [ScaleRow(model, judge.number.estimate, "own", others=others)]
     by_value = judge.board.breakdowns.get(judge.breakdown, {})
-    for value, estimate in judge.of_values(model).items():
+    for value, estimate in judge.values_by_statistic(model).items():
         ticks = {label: by_value[value][label] for label in published if label in by_value[value]}
         others = {label: tick.value for label, tick in ticks.items() if tick.defined}
         kind = "unranked" if value in judge.useless else ""

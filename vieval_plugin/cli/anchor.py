@@ -65,7 +65,7 @@ def add(commands: Commands) -> None:
 
 
 def _make(options: argparse.Namespace) -> int:
-    from vieval_plugin.audit.anchor import REPEATS, anchor_samples, runs_of_anchor, source_of, with_copies
+    from vieval_plugin.audit.anchor import REPEATS, anchor_samples, copy_images, runs_of_anchor, source_of
     from vieval_plugin.judges.protocol import FAILED_CALLS
     from vieval_plugin.media.files import require_suffix, require_writable
     from vieval_plugin.results.lookup import open_results
@@ -79,7 +79,7 @@ def _make(options: argparse.Namespace) -> int:
     judge, current = judge_today(options, source_of(lookup))
     judged = anchor_samples(lookup, options.n, _SEED)
     if options.copy_images:
-        judged = with_copies(judged, options.out.with_suffix(".images"))
+        judged = copy_images(judged, options.out.with_suffix(".images"))
     repeats = _asked(judged, judge, current, REPEATS)
     runs = runs_of_anchor(provenance_of(judge, current, None), repeats)
     write_runs(options.out, Inputs("", len(judged), ""), [(judged, *run) for run in runs])

@@ -37,7 +37,7 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin import config
     from vieval_plugin.benchmarks.loading.ratings import read_ratings
     from vieval_plugin.media.files import require_writable
-    from vieval_plugin.meta_evaluation.ratings import without_constant_annotators
+    from vieval_plugin.meta_evaluation.ratings import drop_constant_annotators
     from vieval_plugin.report.inputs import rated_runs
     from vieval_plugin.results.calibration import calibrate
     from vieval_plugin.results.runs import load_results
@@ -48,7 +48,7 @@ def _run(options: argparse.Namespace) -> int:
     require_writable(options.out, reads=[options.verdicts, *options.human])
     statistics, ratings = config.current().statistics.options(), read_ratings(options.human)
     look = ratings.look
-    ratings, constant = without_constant_annotators(ratings)
+    ratings, constant = drop_constant_annotators(ratings)
     [run, *further], notes = rated_runs(load_results([options.verdicts], partial=options.partial), ratings)
     if further:
         raise VievalError(f"{options.verdicts}: verdicts of several judges or benchmarks; name a file of one")
@@ -70,7 +70,7 @@ def _run(options: argparse.Namespace) -> int:
 
 def _lines(result: CalibrationResult) -> Iterator[str]:
     """The title, its evidence, and the limits."""
-    from vieval_plugin.meta_evaluation.tables import with_interval
+    from vieval_plugin.meta_evaluation.tables import interval_text
     from vieval_plugin.stats.calibration import LEAST_LABELS, LEAST_PROMPTS, MOST_LABELS
     from vieval_plugin.text.wording import enumeration
 
@@ -82,7 +82,7 @@ def _lines(result: CalibrationResult) -> Iterator[str]:
         yield f"{score} is {calibration.sentence}."
     elif result.selection:
         yield f"Not calibrated: the {calibration.labels} ratings are not of a random part of the images."
-        yield f"The judge's mean of the rated images less that of the others is {with_interval(result.selection, 3)}."
+        yield f"The judge's mean of the rated images less that of the others is {interval_text(result.selection, 3)}."
     elif better.accepted:
         yield f"Not calibrated: {calibration.labels} ratings do not show of any task type that its calibration helps."
     else:

@@ -41,7 +41,7 @@ def _run(options: argparse.Namespace) -> int:
     for record in open_results([options.of]).records:
         source = record.provenance
         label = " ".join([source.judge, *source.settings, "by", source.backbone or "nobody"])
-        texts.setdefault(label, _as_yaml(source.options))
+        texts.setdefault(label, _yaml_text(source.options))
     for name, text in texts.items():
         say(f"# {name}", *text.removesuffix("\n").split("\n"))
     return 0
@@ -87,7 +87,7 @@ def _lines_of_named(holder: type[Any], name: str, indent: str) -> list[str]:
     return lines
 
 
-def _as_yaml(document: Mapping[str, Any]) -> str:
+def _yaml_text(document: Mapping[str, Any]) -> str:
     """Resolved options as the text of an options file."""
     import yaml
 

@@ -73,9 +73,9 @@ def _label(options: argparse.Namespace) -> int:
     if not options.folders and not options.outputs:
         raise VievalError("nothing to label: give folders of turns, or --outputs with a samples file")
     require_writable(options.out / dataset.EXAMPLES)
-    edits, origins = _of_sequences(options)
+    edits, origins = _sequence_labels(options)
     if options.outputs:
-        more, origin = _of_outputs(options)
+        more, origin = _output_labels(options)
         edits, origins = [*edits, *more], [*origins, origin]
     dataset.write(options.out, edits, origins, options.seed)
     say(*(f"label {label}: {n}" for label, n in labels.spread(edits).items()))
@@ -83,11 +83,11 @@ def _label(options: argparse.Namespace) -> int:
     return 0
 
 
-def _of_sequences(options: argparse.Namespace) -> tuple[list[LabelledEdit], list[Terms]]:
+def _sequence_labels(options: argparse.Namespace) -> tuple[list[LabelledEdit], list[Terms]]:
     from vieval_plugin.benchmarks.sequences import read_sequences
     from vieval_plugin.text.errors import VievalError
     from vieval_plugin.training.adiee.dataset import Terms
-    from vieval_plugin.training.adiee.labels import from_sequence
+    from vieval_plugin.training.adiee.labels import sequence_labels
 
     batches = [read_sequences(folder) for folder in options.folders]
     times = Counter(sequence.uid for batch in batches for sequence in batch.sequences)
@@ -99,12 +99,12 @@ def _of_sequences(options: argparse.Namespace) -> tuple[list[LabelledEdit], list
         edit
         for batch in batches
         for sequence in batch.sequences
-        for edit in from_sequence(sequence, options.most, options.seed)
+        for edit in sequence_labels(sequence, options.most, options.seed)
     ]
     return edits, [Terms(batch.source, batch.licence, batch.trainable) for batch in batches]
 
 
-def _of_outputs(options: argparse.Namespace) -> tuple[list[LabelledEdit], Terms]:
+def _output_labels(options: argparse.Namespace) -> tuple[list[LabelledEdit], Terms]:
     from vieval_plugin.backends import weights
     from vieval_plugin.backends.metrics.networks.clip import load as load_clip
     from vieval_plugin.judges.protocol import Sample
@@ -113,7 +113,7 @@ def _of_outputs(options: argparse.Namespace) -> tuple[list[LabelledEdit], Terms]
     from vieval_plugin.run.summary import failures
     from vieval_plugin.text.errors import VievalError
     from vieval_plugin.training.adiee.dataset import Terms
-    from vieval_plugin.training.adiee.labels import Editors, from_outputs, pairs_of
+    from vieval_plugin.training.adiee.labels import Editors, output_labels, pairs_of
 
     if not options.licence:
         raise VievalError(
@@ -124,7 +124,7 @@ def _of_outputs(options: argparse.Namespace) -> tuple[list[LabelledEdit], Terms]
         raise VievalError(f"{options.outputs}: {failures(bad)[0]}")
     editors = Editors(options.truth, frozenset(options.weak), frozenset(options.strong))
     pairs = pairs_of([row.sample for row in rows if isinstance(row.sample, Sample)], editors)
-    edits = from_outputs(pairs, editors, load_clip(weights.Origin(options.clip)))
+    edits = output_labels(pairs, editors, load_clip(weights.Origin(options.clip)))
     return edits, Terms(str(options.outputs), options.licence, True)
 
 

@@ -170,8 +170,8 @@ def _write_result(options: argparse.Namespace, result: BuildResult) -> None:
     for name, text_of in zip(_OUTPUTS, (summary, junit, json_text), strict=True):
         if path := getattr(options, name):
             write_whole(path, [text_of(result)], f"--{name}")
-    if (of_step := os.environ.get("GITHUB_STEP_SUMMARY")) and options.margin is not None:
-        with contextlib.suppress(OSError), open(of_step, "a", encoding="utf-8") as file:
+    if (step_summary := os.environ.get("GITHUB_STEP_SUMMARY")) and options.margin is not None:
+        with contextlib.suppress(OSError), open(step_summary, "a", encoding="utf-8") as file:
             file.write(f"{summary(result)}\n")
 
 
@@ -181,15 +181,15 @@ def _rank(options: argparse.Namespace) -> BuildResult:
     from vieval_plugin.report.answer import Answer
     from vieval_plugin.report.build_result import BuildResult
     from vieval_plugin.report.gate import same_files_gate
-    from vieval_plugin.results.baseline import read_baseline, with_baseline
+    from vieval_plugin.results.baseline import add_baseline, read_baseline
     from vieval_plugin.results.lookup import require_consistent
     from vieval_plugin.results.runs import load_results
     from vieval_plugin.text.escaping import say
 
-    of_images = options.prompts is not None or _are_of_images(options.inputs)
-    _require_applicable(options, of_images)
+    are_images = options.prompts is not None or _hold_images(options.inputs)
+    _require_applicable(options, are_images)
     ratings = read_ratings(options.human) if options.human else None
-    request = _request(options) if of_images else None
+    request = _request(options) if are_images else None
     results = _unjudged(request) if request else load_results(options.inputs, options.label, options.partial)
     baseline = read_baseline(options.against, results.records, options.partial) if options.against else None
     if options.margin is not None:
@@ -220,7 +220,7 @@ def _rank(options: argparse.Namespace) -> BuildResult:
         if too_few and not same:
             say(f"vieval: {too_few}", file=sys.stderr)
         results, failed = _judged(options, request)
-    results = with_baseline(results, baseline) if baseline else results
+    results = add_baseline(results, baseline) if baseline else results
     return _ranked(options, results, ratings, limits, again, failed, request)
 
 
@@ -353,12 +353,12 @@ def _ranked(
     from vieval_plugin.report.gate import gate_of
     from vieval_plugin.report.sections import sections_of
     from vieval_plugin.report.writing import RANK_MD, lines, tables_of, write_page, write_tables
-    from vieval_plugin.results.prompt_differences import without_different_prompts
+    from vieval_plugin.results.prompt_differences import drop_different_prompts
     from vieval_plugin.text.errors import VievalError
     from vieval_plugin.text.escaping import say
 
     statistics, notes = options_in_force(options).statistics.options(), results.notes
-    results = without_different_prompts(results)
+    results = drop_different_prompts(results)
     if options.margin is not None and (differences := [note for note in results.notes if note not in notes]):
         raise VievalError(f"--margin compares the same prompts alone; {differences[0]}")
     if options.best_of:
@@ -368,10 +368,10 @@ def _ranked(
     if gate and gate.evidence and gate.decision == "not_worse" and not (options.no_control or ratings):
         gate = _controlled(options, gate, results, request)
     if gate and options.history:
-        gate = _with_history(options.history, gate, results)
+        gate = _add_history(options.history, gate, results)
     look = [f"The prompts on which it fell most are in {options.html}."] if gate and gate.falls and options.html else []
-    of_ranking = [line for answer in report.answers for line in replace(answer, title="").lines]
-    decision = replace(gate.answer, limits=(*gate.answer.limits, *look, *of_ranking)) if gate else None
+    ranking_lines = [line for answer in report.answers for line in replace(answer, title="").lines]
+    decision = replace(gate.answer, limits=(*gate.answer.limits, *look, *ranking_lines)) if gate else None
     say(*lines(report, statistics, decision, "--tables FOLDER has them"), answer=True)
     further = {
         "--tables FOLDER writes all tables": options.tables,
@@ -390,7 +390,7 @@ def _ranked(
         _finish_build(options)
     code = tell_unreadable(results.unreadable)
     if not (gate and decision):
-        boards = [board for section in report.sections for board in section.boards if board.is_of_generators]
+        boards = [board for section in report.sections for board in section.boards if board.ranks_generators]
         return BuildResult(ExitCode(code or int(not any(board.defined for board in boards))))
     findings = {**json.loads(finding_texts(report, statistics)[FINDINGS_JSON]), "margin": options.margin}
     exit_code = ExitCode(code) if code else gate.exit_code
@@ -401,7 +401,7 @@ def _controlled(options: argparse.Namespace, gate: Gate, results: Results, reque
     """A gate that passes, after its judge was asked about spoilt images; verdict files name the model that is asked."""
     from vieval_plugin.audit.positive_control import contest_prompts, control_prompts, control_results, spoilings
     from vieval_plugin.cli.anchor import judge_today
-    from vieval_plugin.report.gate import with_control, without_control
+    from vieval_plugin.report.gate import apply_control, require_no_control
     from vieval_plugin.run.progress import Progress
     from vieval_plugin.text.escaping import say
 
@@ -411,7 +411,7 @@ def _controlled(options: argparse.Namespace, gate: Gate, results: Results, reque
     elif options.model:
         judging = *judge_today(options, results.records[0].provenance, stored=True), None, progress
     else:
-        return without_control(gate, options.margin)
+        return require_no_control(gate, options.margin)
     if judging[0].spec.rates == "contest":
         judged = (record.sample for record in results.records if record.sample)
         prompts = contest_prompts(list(judged), gate.challenger)
@@ -421,12 +421,12 @@ def _controlled(options: argparse.Namespace, gate: Gate, results: Results, reque
     ways = spoilings(gate.aspect, judging[0])
     found = asyncio.run(control_results(prompts, ways, gate.aspect, options.margin, judging))
     say(*progress.lines(), file=sys.stderr)
-    return with_control(gate, found, options.margin, len(prompts))
+    return apply_control(gate, found, options.margin, len(prompts))
 
 
-def _with_history(path: Path, gate: Gate, results: Results) -> Gate:
+def _add_history(path: Path, gate: Gate, results: Results) -> Gate:
     """A gate with the nights of its series; a night on which the judge cannot be read is not one of them."""
-    from vieval_plugin.report.gate import with_history
+    from vieval_plugin.report.gate import add_history
     from vieval_plugin.results.baseline import add_night, night_of
     from vieval_plugin.text.errors import VievalError
 
@@ -437,7 +437,7 @@ def _with_history(path: Path, gate: Gate, results: Results) -> Gate:
         return gate
     difference = evidence.scored.value, evidence.scored.n
     nights = add_night(path, night_of(results.records, gate.challenger, evidence.reference, *difference))
-    return with_history(gate, [night.date for night in nights], [night.difference for night in nights])
+    return add_history(gate, [night.date for night in nights], [night.difference for night in nights])
 
 
 def _plan(options: argparse.Namespace, request: Request | None) -> BuildResult:
@@ -472,7 +472,7 @@ def _plan(options: argparse.Namespace, request: Request | None) -> BuildResult:
     return BuildResult(ExitCode(code))
 
 
-def _are_of_images(inputs: Sequence[Path]) -> bool:
+def _hold_images(inputs: Sequence[Path]) -> bool:
     """Return whether all inputs are folders of images, and none is of results; VievalError where no prompts are known."""
     from vieval_plugin.readers.image_folder import has_prompts, is_of_images
     from vieval_plugin.results.host_samples import SAMPLES
@@ -485,20 +485,31 @@ def _are_of_images(inputs: Sequence[Path]) -> bool:
     return True
 
 
-def _require_applicable(options: argparse.Namespace, of_images: bool) -> None:
+def _require_applicable(options: argparse.Namespace, are_images: bool) -> None:
     """VievalError for flags about judging, where nothing is judged."""
     from vieval_plugin.text.errors import VievalError
 
     if options.best_of and options.margin is not None:
         raise VievalError("--best-of decides nothing: leave out --margin, or --best-of")
-    if of_images:
+    if are_images:
         if options.label[1:]:
             raise VievalError("--label is given once for folders: it names the judge's verdicts")
         return
     # an anchor's judge is asked again, and a gate's about spoilt images
-    of_model = () if options.against or options.margin is not None else ("model", "base_url")
-    of_judging = ("out", "kind", "columns", "judge", "setting", "scorer", "fresh", *of_model, "aspects", "lazy")
-    if used := next((name for name in of_judging if getattr(options, name)), None):
+    model_options = () if options.against or options.margin is not None else ("model", "base_url")
+    judging_options = (
+        "out",
+        "kind",
+        "columns",
+        "judge",
+        "setting",
+        "scorer",
+        "fresh",
+        *model_options,
+        "aspects",
+        "lazy",
+    )
+    if used := next((name for name in judging_options if getattr(options, name)), None):
         raise VievalError(
             f"--{used.replace('_', '-')} is for folders of images, with --prompts; results are ranked as they are, "
             "and --tables and --html say where to"

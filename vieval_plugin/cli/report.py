@@ -72,7 +72,7 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.benchmarks.loading.ratings import read_ratings
     from vieval_plugin.media.files import require_writable
     from vieval_plugin.report.writing import PAGE, write_report
-    from vieval_plugin.results.calibration import with_calibrated_scores
+    from vieval_plugin.results.calibration import calibrate_scores
     from vieval_plugin.results.runs import load_results
     from vieval_plugin.run.calibration import read_calibration
     from vieval_plugin.text.escaping import say
@@ -85,7 +85,7 @@ def _run(options: argparse.Namespace) -> int:
         benchmark_registry.benchmark(folder)
     results = load_results(options.results, options.label, options.partial)
     if options.calibration:
-        results = with_calibrated_scores(results, read_calibration(options.calibration))
+        results = calibrate_scores(results, read_calibration(options.calibration))
     written = write_report(
         results, options.out, statistics, options.expect, options.order, options.training_record, ratings
     )

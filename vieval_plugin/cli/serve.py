@@ -115,7 +115,7 @@ def _server_setup(options: argparse.Namespace) -> ServerSetup:
     from vieval_plugin.serve.security import TOKEN_VARIABLE, guard_of
     from vieval_plugin.text.errors import VievalError
 
-    current = _with_own_store(options_in_force(options))
+    current = _set_own_store(options_in_force(options))
     configured = current.backbones.get(JUDGE)
     if options.patience is None and not (configured and "patience" in configured.model_fields_set):
         options.patience = _PATIENCE
@@ -153,7 +153,7 @@ def _serve_options(options: argparse.Namespace) -> ServeOptions:
     )
 
 
-def _with_own_store(current: Config) -> Config:
+def _set_own_store(current: Config) -> Config:
     """The options with a store of the server's own, unless they name one: its oldest replies are deleted in time."""
     import platformdirs
 

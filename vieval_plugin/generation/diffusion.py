@@ -14,7 +14,7 @@ import PIL.Image
 from tqdm import tqdm
 
 from vieval_plugin.backends.weights import line_of
-from vieval_plugin.generation.requests import ImageRequest, answer_json, as_png, file_for
+from vieval_plugin.generation.requests import ImageRequest, answer_json, encode_png, file_for
 from vieval_plugin.images import decode
 from vieval_plugin.judges.protocol import Sample, Status
 from vieval_plugin.media.files import write_whole
@@ -115,7 +115,7 @@ def make(diffusion: Diffusion, requests: Sequence[ImageRequest], bar: bool = Tru
         [] if reason else [_Image(request, number, _file(diffusion, request, number)) for number in request.numbers]
         for request, reason in zip(requests, reasons, strict=True)
     ]
-    missing = [image for of_request in images for image in of_request if not image.file.is_file()]
+    missing = [image for request_images in images for image in request_images if not image.file.is_file()]
     failed, seconds = dict[Path, str](), dict[Path, float]()
     with tqdm(total=len(missing), desc="Generating", unit="image", disable=not bar) as progress_bar:
         for batch in _batches(missing, diffusion.batch):
@@ -129,7 +129,9 @@ def make(diffusion: Diffusion, requests: Sequence[ImageRequest], bar: bool = Tru
                 failed |= dict.fromkeys([image.file for image in batch], message)
             seconds |= dict.fromkeys([image.file for image in batch], (time.monotonic() - started) / len(batch))
             progress_bar.update(len(batch))
-    return [_answer(of_request, reason, failed, seconds) for of_request, reason in zip(images, reasons, strict=True)]
+    return [
+        _answer(request_images, reason, failed, seconds) for request_images, reason in zip(images, reasons, strict=True)
+    ]
 
 
 def _answer(images: Sequence[_Image], reason: str, failed: Mapping[Path, str], seconds: Mapping[Path, float]) -> str:
@@ -198,7 +200,7 @@ def _make_batch(diffusion: Diffusion, parameters: Mapping[str, Any], batch: Sequ
     if len(outputs) != len(batch) or not all(isinstance(output, PIL.Image.Image) for output in outputs):
         raise ValueError(f"it made {len(outputs)} images of {len(batch)}")
     for image, picture in zip(batch, outputs, strict=True):
-        write_whole(image.file, as_png(picture), "data")
+        write_whole(image.file, encode_png(picture), "data")
 
 
 def _seed(diffusion: Diffusion, image: _Image) -> int:

@@ -64,8 +64,8 @@ class PrecomputedImages:
         for folder, _, names in os.walk(self.path):
             images += [Path(folder, name) for name in names if name.lower().endswith(SUFFIXES)]
         folders = {path: path.relative_to(self.path).parent.parts for path in sorted(images)}
-        of_model = [path for path in folders if image_model in folders[path]]
-        for path in of_model or folders:
+        model_folders = [path for path in folders if image_model in folders[path]]
+        for path in model_folders or folders:
             for part in [part for part in folders[path] if part != image_model] or [_ANY]:
                 for stem, number in readings(path):
                     self._files[part, stem].setdefault(number, path)

@@ -71,17 +71,17 @@ def file_for(folder: Path, conditions: Sample, prompt: str, number: int, how: Ma
 def transparent_where_white(mask: Image) -> bytes:
     """A mask that is white where something is to change, as a PNG that is transparent there.
 
-    >>> white = Image(as_png(PIL.Image.new("RGB", (2, 2), "white")))
+    >>> white = Image(encode_png(PIL.Image.new("RGB", (2, 2), "white")))
     >>> PIL.Image.open(io.BytesIO(transparent_where_white(white))).getpixel((0, 0))[3]
     0
     """
     grey = decode(mask).convert("L")
     layer = PIL.Image.new("RGBA", grey.size, "black")
     layer.putalpha(PIL.ImageOps.invert(grey))
-    return as_png(layer)
+    return encode_png(layer)
 
 
-def as_png(picture: PIL.Image.Image) -> bytes:
+def encode_png(picture: PIL.Image.Image) -> bytes:
     """The bytes of a picture as a PNG file, which loses nothing."""
     file = io.BytesIO()
     picture.save(file, "PNG")

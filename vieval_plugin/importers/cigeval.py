@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from vieval_plugin.importers import python_texts
-from vieval_plugin.importers.importing import as_jinja, question_of, require_checkout, unexpected, write_pack
+from vieval_plugin.importers.importing import jinja_template, question_of, require_checkout, unexpected, write_pack
 from vieval_plugin.prompts.packs import built_in, load
 from vieval_plugin.text.escaping import say
 
@@ -36,7 +36,7 @@ _TOOLS = {"Highlight": "grounding", "SceneGraph": "scene_graph", "MaskFocus": "d
 
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)\}")
 _TEXTS = {"text": "{{ prompt }}", "instruction": "{{ instruction }}", "subject": "{{ subject }}"}
-_OF_KIND = {
+_KIND_NAMES = {
     **dict.fromkeys(("tig", "cig", "mcic"), ("text",)),
     **dict.fromkeys(("tie", "mie"), ("instruction",)),
     "sdig": ("text", "subject"),
@@ -64,7 +64,7 @@ def import_wording(source: Path, to: Path, context: str | None = None) -> list[P
     _, author_texts = python_texts.read(path)
     ours = load(built_in("cigeval")[-1]).questions
     rated = {key: _name(*key.split("/")) for key in ours if key.partition("/")[0] in _TASKS}
-    planned = {kind: _of_plan(kind, list(rated.values())) for kind in _TASKS}
+    planned = {kind: _plan_names(kind, list(rated.values())) for kind in _TASKS}
     needed = dict.fromkeys([_PLAN, *(name for parts in planned.values() for name in parts), *rated.values()])
     if missing := [name for name in needed if name not in author_texts]:
         raise unexpected(path, f"has no text {', '.join(missing[:_MOST_NAMED])} (in all {len(missing)} are missing)")
@@ -74,14 +74,16 @@ def import_wording(source: Path, to: Path, context: str | None = None) -> list[P
     texts = {
         "reminder": _REMINDER,
         _TOOL_TEXT: _tool_text(source / _NOTES),
-        "scene_graph": _as_jinja(source / _GRAPH, _SCENE_GRAPH, graph_text, {}),
+        "scene_graph": _jinja_template(source / _GRAPH, _SCENE_GRAPH, graph_text, {}),
     }
     for kind, parts in planned.items():
-        task = "".join(_as_jinja(path, part, author_texts[part], _variables(kind)) for part in parts)
-        texts[f"plan_{kind}"] = _as_jinja(path, _PLAN, author_texts[_PLAN], {"task": task}, once="task")
+        task = "".join(_jinja_template(path, part, author_texts[part], _variables(kind)) for part in parts)
+        texts[f"plan_{kind}"] = _jinja_template(path, _PLAN, author_texts[_PLAN], {"task": task}, once="task")
     for key, name in rated.items():
         variables = {**_variables(*key.split("/")), _TOOL_TEXT: f"{{{{ {_TOOL_TEXT} }}}}"}
-        texts[key.replace("/", "_")] = _HEAD + _as_jinja(path, name, author_texts[name], variables, once=_TOOL_TEXT)
+        texts[key.replace("/", "_")] = _HEAD + _jinja_template(
+            path, name, author_texts[name], variables, once=_TOOL_TEXT
+        )
     questions = {
         key: question_of(question, file) for key, question in ours.items() if (file := key.replace("/", "_")) in texts
     }
@@ -106,7 +108,7 @@ def _name(kind: str, question: str) -> str:
     return f"{_TASKS[kind]}_Task_{number}_evaluation"
 
 
-def _of_plan(kind: str, rated: list[str]) -> list[str]:
+def _plan_names(kind: str, rated: list[str]) -> list[str]:
     """The texts that say in a plan what a task is, in the order in which the authors join them."""
     tasks = [f"{_TASKS[kind]}_Task_{number}" for number in (1, 2)]
     return [f"{_TASKS[kind]}_Rule", *(task for task in tasks if f"{task}_evaluation" in rated)]
@@ -115,12 +117,12 @@ def _of_plan(kind: str, rated: list[str]) -> list[str]:
 def _variables(kind: str, question: str = "") -> dict[str, str]:
     """Variables of a kind's texts by placeholder; of several concepts, only what asks about one has its name."""
     concept = ("subject",) if question.startswith("concept") else ()
-    return {name: _TEXTS[name] for name in (*_OF_KIND[kind], *concept)}
+    return {name: _TEXTS[name] for name in (*_KIND_NAMES[kind], *concept)}
 
 
-def _as_jinja(path: Path, name: str, text: str, variables: Mapping[str, str], once: str = "") -> str:
+def _jinja_template(path: Path, name: str, text: str, variables: Mapping[str, str], once: str = "") -> str:
     """A text as a Jinja template, each placeholder being its variable; there is exactly one of `once`."""
-    template, names = as_jinja(f"{path}: {name}", text, _PLACEHOLDER, variables)
+    template, names = jinja_template(f"{path}: {name}", text, _PLACEHOLDER, variables)
     if once and names.count(once) != 1:
         raise unexpected(path, f"{name} has {names.count(once)} places {{{once}}} and not one")
     return template
@@ -132,7 +134,7 @@ def _tool_text(path: Path) -> str:
     """
     texts: dict[frozenset[str], str] = {}
     for text in python_texts.function_literals(python_texts.read(path)[0], _FUNCTION):
-        template, names = as_jinja(f"{path}: a text of {_FUNCTION}", text.strip(), _PLACEHOLDER, _GRAPHS)
+        template, names = jinja_template(f"{path}: a text of {_FUNCTION}", text.strip(), _PLACEHOLDER, _GRAPHS)
         if frozenset(names) in texts:
             raise unexpected(path, f"{_FUNCTION} has two texts with the places {', '.join(names) or 'of none'}")
         texts[frozenset(names)] = template

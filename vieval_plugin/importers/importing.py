@@ -51,7 +51,9 @@ def raw(text: str) -> str:
     return re.sub(r"\{(?:[{%#]|\Z)", lambda match: "{{ '" + match.group() + "' }}", text)
 
 
-def as_jinja(where: object, text: str, places: re.Pattern[str], variables: Mapping[str, str]) -> tuple[str, list[str]]:
+def jinja_template(
+    where: object, text: str, places: re.Pattern[str], variables: Mapping[str, str]
+) -> tuple[str, list[str]]:
     """A text as a Jinja template, in which each place is the variable of its name; and the names of its places.
 
     Args:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from vieval_plugin.importers.importing import as_jinja, require_checkout, unexpected, write_pack
+from vieval_plugin.importers.importing import jinja_template, require_checkout, unexpected, write_pack
 from vieval_plugin.prompts.packs import read_text
 
 _TEMPLATES = Path("genaibench") / "templates"
@@ -59,7 +59,7 @@ def _template(path: Path, pictures: set[str]) -> str:
     """A file as a Jinja template, in which each of these pictures has one place."""
     variables = {name: f"{{{{ {variable} }}}}" for name, variable in (_TEXTS | _PICTURES).items()}
     text = read_text(path.parent, path.name, "wording").strip()
-    template, names = as_jinja(path, text, _PLACEHOLDER, variables)
+    template, names = jinja_template(path, text, _PLACEHOLDER, variables)
     if sorted(_PICTURES[name] for name in names if name in _PICTURES) != sorted(pictures):
         raise unexpected(path, f"has places {', '.join(names) or 'for nothing'}, and each picture must have one")
     return template

@@ -87,11 +87,11 @@ def _question(key: str, wording: str) -> dict[str, Any]:
 
 
 def _template(author_texts: Mapping[str, str], pattern: str) -> str:
-    based, free = (_as_jinja(author_texts[pattern.format(reference)], pattern) for reference in _REFERENCES)
+    based, free = (_jinja_template(author_texts[pattern.format(reference)], pattern) for reference in _REFERENCES)
     return free if based == free else f"{{% if with_reference %}}{based}{{% else %}}{free}{{% endif %}}"
 
 
-def _as_jinja(text: str, name: str) -> str:
+def _jinja_template(text: str, name: str) -> str:
     """A text for str.format as a Jinja template; the places of images go, they are shown before the text."""
     pieces = []
     for literal, field, _, _ in string.Formatter().parse(text.replace(_PLACEHOLDER, "")):

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from vieval_plugin.benchmarks import registry as benchmark_registry
-from vieval_plugin.importers.importing import as_jinja, question_of, raw, write_pack
+from vieval_plugin.importers.importing import jinja_template, question_of, raw, write_pack
 from vieval_plugin.prompts.packs import built_in, load
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.yaml_json import read_json
@@ -51,12 +51,12 @@ def import_wording(source: Path, to: Path, context: str | None = None) -> list[P
         if (source / folder).is_dir()
     }
     if logged:
-        return [_write(to / "logged", "viescore/logged", ("0shot", "1shot"), _from_logs(source, logged))]
+        return [_write(to / "logged", "viescore/logged", ("0shot", "1shot"), _log_questions(source, logged))]
     pack_folders = []
     for setting in ("0shot", "1shot"):
         folders = sorted(path for path in source.rglob(f"prompts_{setting}") if path.is_dir())
         if folders:
-            texts = _from_checkout(folders, context or "context.txt")
+            texts = _checkout_questions(folders, context or "context.txt")
             pack_folders.append(_write(to / setting, f"viescore/authors-{setting}", (setting,), texts))
     if not pack_folders:
         raise VievalError(
@@ -65,7 +65,7 @@ def import_wording(source: Path, to: Path, context: str | None = None) -> list[P
     return pack_folders
 
 
-def _from_checkout(folders: list[Path], context: str) -> dict[str, str]:
+def _checkout_questions(folders: list[Path], context: str) -> dict[str, str]:
     """The questions of the first folder that has them all beside a context file; else say what the best one lacks."""
     incomplete = []
     for folder in folders:
@@ -85,7 +85,7 @@ def _from_checkout(folders: list[Path], context: str) -> dict[str, str]:
     raise VievalError(f"{folder}: {', '.join(missing)} missing; restore the files from the authors' repository")
 
 
-def _from_logs(results: Path, logged: Mapping[str, Path]) -> dict[str, str]:
+def _log_questions(results: Path, logged: Mapping[str, Path]) -> dict[str, str]:
     """The questions as they stand in results; of several wordings of one question, the one most often used."""
     prompts: dict[str, list[str]] = defaultdict(list)
     for kind, folder in logged.items():
@@ -94,7 +94,7 @@ def _from_logs(results: Path, logged: Mapping[str, Path]) -> dict[str, str]:
                 prompts[key] += _prompts_of(path)
     if missing := [key for key in _RULES if not prompts[key]]:
         raise VievalError(f"{results}: no prompt_input for {', '.join(missing)} in it; pass results of all seven tasks")
-    return {key: Counter(_with_variables(prompts[key])).most_common(1)[0][0] for key in _RULES}
+    return {key: Counter(_add_variables(prompts[key])).most_common(1)[0][0] for key in _RULES}
 
 
 def _prompts_of(path: Path) -> list[str]:
@@ -105,7 +105,7 @@ def _prompts_of(path: Path) -> list[str]:
         raise VievalError(f"{path}: not the authors' JSON, an object of rows with prompt_input; restore it") from None
 
 
-def _with_variables(prompts: list[str]) -> list[str]:
+def _add_variables(prompts: list[str]) -> list[str]:
     """Prompts as templates: a line such as `Subject: backpack` becomes a variable unless it is the same in all."""
     constant = set.intersection(*({m.group() for m in _VARIABLE_LINE.finditer(prompt)} for prompt in prompts))
 
@@ -121,7 +121,7 @@ def _with_variables(prompts: list[str]) -> list[str]:
 
 
 def _templated(text: str) -> str:
-    return as_jinja("", text, _PLACEHOLDER, {name: f"{{{{ {name} }}}}" for name in _VARIABLES.values()})[0]
+    return jinja_template("", text, _PLACEHOLDER, {name: f"{{{{ {name} }}}}" for name in _VARIABLES.values()})[0]
 
 
 def _write(folder: Path, name: str, settings: tuple[str, ...], texts: Mapping[str, str]) -> Path:

@@ -39,9 +39,9 @@ def choose(judged: Sequence[Judged], count: int, seed: int) -> list[int]:
         by_makers.setdefault(_makers(sample), {}).setdefault(sample.kind, []).append(number)
     sizes = {makers: sum(map(len, kinds.values())) for makers, kinds in by_makers.items()}
     chosen_numbers = []
-    for makers, share in _evenly(sizes, count, seed).items():
+    for makers, share in _split_evenly(sizes, count, seed).items():
         kinds = by_makers[makers]
-        for kind, number_of_kind in _in_proportion(
+        for kind, number_of_kind in _split_proportionally(
             {k: len(numbers) for k, numbers in kinds.items()}, share, seed
         ).items():
             candidates = sorted(kinds[kind], key=lambda n: _chance(seed, "drawn", judged[n].id.uid, judged[n].id.draw))
@@ -71,7 +71,7 @@ def _makers(judged: Judged) -> tuple[str, ...]:
     return tuple(sorted(candidate.id.image_model for candidate in candidates_of(judged)))
 
 
-def _evenly(sizes: Mapping[tuple[str, ...], int], count: int, seed: int) -> dict[tuple[str, ...], int]:
+def _split_evenly(sizes: Mapping[tuple[str, ...], int], count: int, seed: int) -> dict[tuple[str, ...], int]:
     """Split a count as evenly as the sizes allow; who gets one more is drawn."""
     shares, remaining = {}, count
     names = sorted(sizes, key=lambda name: (sizes[name], _chance(seed, "evenly", *name)))
@@ -81,7 +81,7 @@ def _evenly(sizes: Mapping[tuple[str, ...], int], count: int, seed: int) -> dict
     return shares
 
 
-def _in_proportion(sizes: Mapping[str, int], count: int, seed: int) -> dict[str, int]:
+def _split_proportionally(sizes: Mapping[str, int], count: int, seed: int) -> dict[str, int]:
     """Split a count in proportion to the sizes by largest remainders; equal ones are drawn."""
     exact = {name: count * size / sum(sizes.values()) for name, size in sizes.items()}
     shares = {name: math.floor(share) for name, share in exact.items()}

@@ -14,7 +14,7 @@ from vieval_plugin.judges.protocol import Image, Sample, SampleId
 from vieval_plugin.judges.spec import INPUTS
 from vieval_plugin.labelling.choice import choose
 from vieval_plugin.readers.absent_images import absent_image
-from vieval_plugin.readers.arrow_tables import with_cells
+from vieval_plugin.readers.arrow_tables import reread_cells
 from vieval_plugin.readers.contest_rows import ContestRows, read_contests
 from vieval_plugin.readers.image_folder import read_named
 from vieval_plugin.readers.open_table import open_table
@@ -67,7 +67,7 @@ def read_to_label(
             is absent.
     """
     if is_shards(path_of(inputs[0])):
-        return _of_shards(path_of(inputs[0]), inputs[1:], partial)
+        return _read_shards(path_of(inputs[0]), inputs[1:], partial)
     verdicts = [name for name in inputs if is_own(path_of(name))]
     if verdicts and len(verdicts) == len(inputs):
         return _of_verdicts(verdicts, partial)
@@ -77,7 +77,7 @@ def read_to_label(
         return _samples_to_label(read_named(inputs, prompts, kind, columns), ", ".join(inputs))
     path = path_of(inputs[0])
     if not exists(path):
-        return _of_benchmark(inputs[0])
+        return _read_benchmark(inputs[0])
     if is_run(path):
         source = load_unjudged(path, config.current()).source
         return [ToLabel(row.sample, str(row.sample.id)) for row in source if row.verdict is None]
@@ -127,7 +127,7 @@ def choose_readable(samples: Sequence[ToLabel], count: int, seed: int) -> tuple[
             return [readable[number] for number in choice], reasons
         for number in set(choice) - readable.keys():
             try:
-                readable[number] = _with_images(samples[number])
+                readable[number] = _read_images(samples[number])
             except VievalError as error:
                 reasons[number] = str(error)
 
@@ -140,7 +140,7 @@ def read_planned(samples: Sequence[ToLabel], planned: Sequence[SampleId]) -> lis
             f"the samples must have all {len(planned)} images of the plan, and {len(missing)} are missing, the first "
             f"{missing[0]}; pass what the plan was made of"
         )
-    return [_with_images(by_id[identity]) for identity in planned]
+    return [_read_images(by_id[identity]) for identity in planned]
 
 
 def _missing_image(labelled: ToLabel) -> str:
@@ -153,10 +153,10 @@ def _missing_image(labelled: ToLabel) -> str:
     return absent_image(labelled.judged) if any(images_of(labelled.judged)) else "no output image"
 
 
-def _with_images(labelled: ToLabel) -> ToLabel:
+def _read_images(labelled: ToLabel) -> ToLabel:
     """The same with its images read; VievalError where one cannot be read."""
     if labelled.row is None:
-        judged = with_cells(labelled.judged)
+        judged = reread_cells(labelled.judged)
     else:
         judged = replace(input_sample(labelled.row), id=labelled.judged.id)
     for image in images_of(judged):
@@ -165,7 +165,7 @@ def _with_images(labelled: ToLabel) -> ToLabel:
     return replace(labelled, judged=judged)
 
 
-def _of_shards(folder: Path, row_names: Sequence[str], partial: bool) -> list[ToLabel]:
+def _read_shards(folder: Path, row_names: Sequence[str], partial: bool) -> list[ToLabel]:
     opened = open_shards(folder, partial)
     records = [record_named(opened, name) for name in row_names] or sample_shards(folder, partial).records
     return [
@@ -190,7 +190,7 @@ def _samples_to_label(source: SampleSource, name: str) -> list[ToLabel]:
     return labelled
 
 
-def _of_benchmark(benchmark_part: str) -> list[ToLabel]:
+def _read_benchmark(benchmark_part: str) -> list[ToLabel]:
     name, _, part = benchmark_part.partition("/")
     if name not in benchmark_registry.benchmarks():
         hint = did_you_mean(name, benchmark_registry.benchmarks(), 0.6)

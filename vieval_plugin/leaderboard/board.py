@@ -78,5 +78,5 @@ class BenchmarkBoard:
         aspect = view.board.aspect if any(number.aspect for number in self.printed) else ""
         average = (label, aspect, "")
         averages = [n for n in self.printed if (n.label, n.aspect, n.image_model) == average]
-        of_part = [number for number in averages if number.task == view.part]
-        return of_part or [number for number in averages if view.part == ALL]
+        part_averages = [number for number in averages if number.task == view.part]
+        return part_averages or [number for number in averages if view.part == ALL]

@@ -158,11 +158,11 @@ def _problems_of(record: Record, judged: Judged, judge: PreparedJudge) -> Iterat
         return
     recorded, now = ((dict(v.scores), v.choice, v.status, dict(v.recorded)) for v in (verdict, again))
     if recorded != now:
-        scores, scores_now = (_in_words(v) for v in (recorded, now))
+        scores, scores_now = (_outcome_words(v) for v in (recorded, now))
         yield f"{record.id}: {scores} is not what its replies give, which is {scores_now}"
 
 
-def _in_words(outcome: tuple[dict[str, float], object, Status, dict[str, float]]) -> str:
+def _outcome_words(outcome: tuple[dict[str, float], object, Status, dict[str, float]]) -> str:
     scores, choice, status, _ = outcome
     return ", ".join(
         [*(f"{aspect} {score:.4g}" for aspect, score in scores.items()), *([str(choice)] * bool(choice)), str(status)]

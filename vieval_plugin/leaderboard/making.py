@@ -107,12 +107,12 @@ def _board(
     runs = [run_of(judge, sources.published, judged) for judge in judges]
     submitted = list(_submitted(benchmark, submissions, judged))
     published, baselines = published_judges(benchmark.name), published_baselines(benchmark.name)
-    of_baselines = []
+    baseline_numbers = []
     for baseline in baselines:
         with suppress(VievalError):  # the published files hold no value of it for what is here
-            of_baselines.append(run_of(baseline, sources.published, judged))
+            baseline_numbers.append(run_of(baseline, sources.published, judged))
     described = descriptions()[benchmark.name]
-    views = views_of(benchmark, [*runs, *(run for run, _ in submitted)], of_baselines, options, on_step)
+    views = views_of(benchmark, [*runs, *(run for run, _ in submitted)], baseline_numbers, options, on_step)
     names = {judge.name: judge.title for judge in (*published, *baselines)}
     return BenchmarkBoard(
         benchmark.name,
@@ -121,7 +121,7 @@ def _board(
         {judge.title: judge for judge in (*judges, *(judge for _, judge in submitted))},
         frozenset(judge.title for _, judge in submitted),
         tuple(judge for judge in published if judge not in judges),
-        compare_printed(benchmark, [*runs, *of_baselines], names, options),
+        compare_printed(benchmark, [*runs, *baseline_numbers], names, options),
         described["printed"],
         tuple(part for part in benchmark.parts if not any(part in run.records for run in runs)),
     )
@@ -138,8 +138,8 @@ def _submitted(
             names = (submission.model, source.judge, *source.settings, submission.date)
             label = next(name for count in range(1, 9) if (name := " ".join(names[:count])) not in labels or count > 4)
             labels.add(label)
-            of_submission = {"version": submission.model, "date": submission.date, "folder": ""}
-            judge = PublishedJudge(source.judge, label, benchmark.name, source.judge, **of_submission)
+            submission_fields = {"version": submission.model, "date": submission.date, "folder": ""}
+            judge = PublishedJudge(source.judge, label, benchmark.name, source.judge, **submission_fields)
             yield run_of_submission(submitted, label, judged), judge
 
 
@@ -176,14 +176,14 @@ def views_of(
         )
         lines = answer(board).lines[:_MOST_LINES]
         lines += () if views else tuple(_better_elsewhere(statistic, board, varied))
-        of_baselines = [n for n in findings.numbers if statistic.has(n) and n.system in beside]
+        baseline_numbers = [n for n in findings.numbers if statistic.has(n) and n.system in beside]
         soft = (SOFT, board.aspect, board.part, "")
         generators = {
             n.system: n.estimate
             for n in findings.numbers
             if is_default and (n.statistic, n.aspect, n.part, n.breakdown) == soft
         }
-        numbers = tuple(replace(number, role="baseline") for number in of_baselines)
+        numbers = tuple(replace(number, role="baseline") for number in baseline_numbers)
         views.append(View(choice, board, numbers, lines, generators, is_default))
         on_step(f"{benchmark.title}: table {len(views)} of {len(choices)}")
     return views
@@ -192,13 +192,13 @@ def views_of(
 def _better_elsewhere(statistic: RankedStatistic, board: Leaderboard, options: StatisticsOptions) -> Iterator[str]:
     """A sentence for each part on which another ranked judge is better than the leader; p is adjusted over all of these."""
     leader, *others = [number.system for number in board.ranked] or [""]
-    by_part = board.breakdowns.get(statistic.parts, {}) if statistic.of_part else {}
-    compared = {part: statistic.of_part(part, options) for part in by_part if statistic.of_part}
+    by_part = board.breakdowns.get(statistic.parts, {}) if statistic.statistic_in_part else {}
+    compared = {part: statistic.statistic_in_part(part, options) for part in by_part if statistic.statistic_in_part}
     tests = [
         (part, pair)
-        for part, of_part in compared.items()
+        for part, part_statistic in compared.items()
         for other in others
-        if (pair := compare_pair(of_part, other, leader, board.benchmark, options, intervals=False))
+        if (pair := compare_pair(part_statistic, other, leader, board.benchmark, options, intervals=False))
     ]
     adjusted = holm([pair.result.p for _, pair in tests])
     for (part, pair), p in zip(tests, adjusted, strict=True):
@@ -228,9 +228,9 @@ def _choices(
     for policy in POLICIES:
         varied = replace(options, policy=policy)
         is_done = policy == options.policy
-        of_policy = findings if is_done else benchmark.report.findings(benchmark.name, parts, both, varied)
-        for statistic in (s for s in of_policy.ranked if s.is_headline):
-            for setting, of_setting in settings.items():
-                if len(of_setting) > 1 or setting == ALL:
+        policy_findings = findings if is_done else benchmark.report.findings(benchmark.name, parts, both, varied)
+        for statistic in (s for s in policy_findings.ranked if s.is_headline):
+            for setting, setting_rows in settings.items():
+                if len(setting_rows) > 1 or setting == ALL:
                     choice = {"aspect": statistic.aspect, "failures": policy, "setting": setting}
-                    yield choice, statistic, of_policy, of_setting, varied
+                    yield choice, statistic, policy_findings, setting_rows, varied

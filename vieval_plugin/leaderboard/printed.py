@@ -128,12 +128,12 @@ _UNKNOWN = "The published answers give another number; no reason is known."
 
 def _reason_of_row(number: PrintedNumber, alike: Sequence[PrintedNumber]) -> str:
     """The reason of a number by image model: the row of another one, or of other answers than the published ones."""
-    of_part = [n for n in alike if n.task == number.task]
-    for n in of_part:
+    part_numbers = [n for n in alike if n.task == number.task]
+    for n in part_numbers:
         is_another = n.image_model not in ("", number.image_model)
         if is_another and n.computed is not None and not number.differs(n.computed):
             return f"It is the number of {n.image_model}, another row of the table."
-    average = next((n for n in of_part if not n.image_model), None)
+    average = next((n for n in part_numbers if not n.image_model), None)
     if average and average.computed is not None and not average.differs(average.computed):
         return (
             f"The published answers give the paper's own average of the task, {average.digits(average.printed)}, and not this row: "

@@ -15,7 +15,7 @@ from vieval_plugin.leaderboard.printed import printed_elsewhere
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.meta_evaluation.findings import Number, numbers_table, pairs_table
 from vieval_plugin.meta_evaluation.tables import Table
-from vieval_plugin.report.files import by_name
+from vieval_plugin.report.files import json_rows
 from vieval_plugin.report.page.page import STYLE
 from vieval_plugin.report.page.scale import ScaleRow, scale
 from vieval_plugin.report.rendering import csv_text
@@ -63,7 +63,7 @@ def write_boards(boards: Sequence[BenchmarkBoard], folder: Path, options: Statis
 def rows_of(boards: Sequence[BenchmarkBoard]) -> Table:
     """The rows of all tables in the form of `numbers.csv`, with the choice before them and what was printed after."""
     rows, header = list[tuple[str, ...]](), tuple[str, ...]()
-    for board, view in ((of_benchmark, view) for of_benchmark in boards for view in of_benchmark.views):
+    for board, view in ((benchmark_board, view) for benchmark_board in boards for view in benchmark_board.views):
         table = numbers_table((board.benchmark, number) for number in view.numbers)
         header = table.header
         for number, cells in zip(view.numbers, table.rows, strict=True):
@@ -83,8 +83,8 @@ def json_text(boards: Sequence[BenchmarkBoard], options: StatisticsOptions) -> s
     """The leaderboards for programs."""
     document = {
         "statistics": asdict(options),
-        "numbers": by_name(rows_of(boards)),
-        "pairs": by_name(pairs_table([view.board for board in boards for view in board.views if view.is_default])),
+        "numbers": json_rows(rows_of(boards)),
+        "pairs": json_rows(pairs_table([view.board for board in boards for view in board.views if view.is_default])),
         "printed": {board.benchmark: [asdict(number) for number in board.printed] for board in boards},
         "absent": {board.benchmark: [judge.title for judge in board.absent] for board in boards},
     }
@@ -128,16 +128,16 @@ def title(boards: Sequence[BenchmarkBoard]) -> str:
     return " ".join(_none_as_people(board) or board.views[0].lines[0] for board in boards)
 
 
-def _none_as_people(of_benchmark: BenchmarkBoard) -> str:
+def _none_as_people(benchmark_board: BenchmarkBoard) -> str:
     """Sentence on a first table all of whose judges are below the human ceiling; empty for any other."""
-    board = of_benchmark.views[0].board
+    board = benchmark_board.views[0].board
     ceilings = [board.ceiling(n.system) if board.ceiling else None for n in board.defined]
     if len(ceilings) < 2 or not all(ceiling and ceiling.position == "below" for ceiling in ceilings):
         return ""
     first = [n.system for n in board.ranked if n.ranks and n.ranks[0] == 1]
     closest = f"; {enumeration(first)} {'come' if first[1:] else 'comes'} closest" if first else ""
     judges = f"{number_word(len(ceilings))} judges recomputed here"
-    return f"None of the {judges} agrees with people on {of_benchmark.title} as well as people do{closest}."
+    return f"None of the {judges} agrees with people on {benchmark_board.title} as well as people do{closest}."
 
 
 def notes_of(view: View, number: Number) -> tuple[str, ...]:

@@ -28,13 +28,13 @@ def load_strictly(picture: PIL.ImageFile.ImageFile, stream: ImageStream) -> None
     """Decode a picture's pixels. What is wrong with them shows on the stream, or is an exception of any type."""
     tiles: list[Any] = []  # older versions have plain tuples
     for name, area, offset, args in picture.tile:
-        strict = _STRICT, area, offset, (name, stream, *_as_tuple(args))
+        strict = _STRICT, area, offset, (name, stream, *_to_tuple(args))
         tiles.append(strict if name in _STRICT_PILLOW_DECODERS else (name, area, offset, args))
     picture.tile = tiles
     picture.load()
 
 
-def _as_tuple(args: Any) -> tuple[Any, ...]:
+def _to_tuple(args: Any) -> tuple[Any, ...]:
     return args if isinstance(args, tuple) else () if args is None else (args,)
 
 

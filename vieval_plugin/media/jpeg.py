@@ -43,10 +43,10 @@ def segments(data: bytes) -> Iterator[tuple[int, bytes]]:
             at = next_marker.start()
 
 
-def without_coded_pixels(data: bytes) -> bytes | None:
+def remove_coded_pixels(data: bytes) -> bytes | None:
     """A JPEG file less its coded pixels, which a decoder takes for a picture of one colour; None where it is not whole.
 
-    >>> without_coded_pixels(SIGNATURE + bytes.fromhex("ffda0002abcd") + END_OF_IMAGE).hex()
+    >>> remove_coded_pixels(SIGNATURE + bytes.fromhex("ffda0002abcd") + END_OF_IMAGE).hex()
     'ffd8ffda0002ffd9'
     """
     try:

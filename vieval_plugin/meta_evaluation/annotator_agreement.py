@@ -137,7 +137,7 @@ def mean_grade(score: str) -> Statistic:
     return Statistic(f"{score}_mean", compute)
 
 
-def among_annotators(
+def annotator_correlation(
     dimensions: Sequence[str], annotators: Sequence[str], leave_one_out: bool
 ) -> tuple[Statistic, ...]:
     """An annotator's correlation with the mean of all annotators, or with the mean of the others (`leave_one_out`).

@@ -12,7 +12,7 @@ from vieval_plugin.meta_evaluation.annotator_agreement import (
     OVERALL,
     Annotated,
     AnnotatedRows,
-    among_annotators,
+    annotator_correlation,
     correlations,
     mean_grade,
     metric_stem,
@@ -98,15 +98,15 @@ class WithAnnotators(Annotated, Report):
             judged = {run.label: self._judged(run, rows, options) for run, rows in observed(runs, part)}
             rated = {o.uid: o for rows in judged.values() for o in rows.judged}
             ordered = tuple(sorted(rated.values(), key=lambda o: o.uid))
-            of_annotators = list(
-                self._of_annotators(replace(next(iter(judged.values())), judged=ordered), part, bootstrap)
+            annotator_numbers = list(
+                self._annotator_numbers(replace(next(iter(judged.values())), judged=ordered), part, bootstrap)
             )
-            numbers += of_annotators
+            numbers += annotator_numbers
             for run in (run for run in runs if run.label in judged):
-                numbers += self._of_judge(run, judged[run.label], part, bootstrap)
+                numbers += self._judge_numbers(run, judged[run.label], part, bootstrap)
             title = f"Spearman's correlation of overall scores with the mean of all annotators, {part}"
             compared = partial(self._compared, part, runs)
-            ends, references = (-1.0, 1.0), tuple(_references(of_annotators, part))
+            ends, references = (-1.0, 1.0), tuple(_references(annotator_numbers, part))
             statistic = RankedStatistic(part, OVERALL, _LEADING, "Spearman", title, _WHY, ends, compared, references)
             ranked.append(statistic)
         return Findings(tuple(numbers), tuple(ranked), tuple(self._layouts(numbers)), paper=PAPER)
@@ -118,17 +118,17 @@ class WithAnnotators(Annotated, Report):
             observations, replace(Rating.from_run(run), dimensions=dimensions), self, options
         )
 
-    def _of_annotators(self, rows: AnnotatedRows, part: str, bootstrap: Bootstrap) -> Iterator[Number]:
+    def _annotator_numbers(self, rows: AnnotatedRows, part: str, bootstrap: Bootstrap) -> Iterator[Number]:
         """Annotators among themselves, over all rated samples."""
         rated = Estimate(len(rows.judged), n=len(rows.judged))
         for label, leave_one_out in ((WITH_ALL, False), (WITH_OTHERS, True)):
             for dimension in (OVERALL, *self.dimensions):
                 yield Number(label, rated, part, dimension, "scored", "ceiling")
-            for statistic in among_annotators((OVERALL, *self.dimensions), self.annotators[:-1], leave_one_out):
+            for statistic in annotator_correlation((OVERALL, *self.dimensions), self.annotators[:-1], leave_one_out):
                 estimate = replace(estimate_of(statistic, rows, bootstrap), n=len(rows.judged))
                 yield _number(label, estimate, part, statistic, "ceiling")
 
-    def _of_judge(self, run: Run, rows: AnnotatedRows, part: str, bootstrap: Bootstrap) -> Iterator[Number]:
+    def _judge_numbers(self, run: Run, rows: AnnotatedRows, part: str, bootstrap: Bootstrap) -> Iterator[Number]:
         counts = {d: sum(d in o.scores for o in rows.judged) for d in self.dimensions}
         counts = {OVERALL: len(rows.scored)} | {d: n for d, n in counts.items() if n}
         for dimension, n in counts.items():
@@ -191,9 +191,9 @@ def _number(label: str, estimate: Estimate, part: str, statistic: Statistic, rol
     return Number(label, estimate, part, statistic.aspect, statistic.name, role, key=key)
 
 
-def _references(of_annotators: Sequence[Number], part: str) -> Iterator[Number]:
+def _references(annotator_numbers: Sequence[Number], part: str) -> Iterator[Number]:
     """What judges stand beside: annotators with the others, on average, and a constant answer."""
-    others = (n for n in of_annotators if n.system == WITH_OTHERS and n.aspect == OVERALL)
+    others = (n for n in annotator_numbers if n.system == WITH_OTHERS and n.aspect == OVERALL)
     if alone := [n.estimate for n in others if n.statistic.endswith("spearman")]:
         mean = replace(mean_over_parts(alone), n=alone[0].n)
         yield Number(_CEILING_LABEL, mean, part, OVERALL, _LEADING, "ceiling")

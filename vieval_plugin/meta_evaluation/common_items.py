@@ -201,10 +201,10 @@ class _Tables(NamedTuple):
     def from_items(cls, items: Mapping[str, Mapping[str, JudgedItem]]) -> _Tables:
         """Return those of all items; rows are sorted, so that two judges' do not depend on a third."""
         by_cell = [
-            {(item.part, item.cell[0] or name, item.cell[1]): item for name, item in of_label.items()}
-            for of_label in items.values()
+            {(item.part, item.cell[0] or name, item.cell[1]): item for name, item in label_items.items()}
+            for label_items in items.values()
         ]
-        all_items = {cell: item for of_label in by_cell for cell, item in of_label.items()}
+        all_items = {cell: item for label_items in by_cell for cell, item in label_items.items()}
         groups = {(part, row): (part, all_items[part, row, column].group) for part, row, column in sorted(all_items)}
         columns = sorted({(part, column) for part, _, column in all_items})
         row_of, column_of = ({name: number for number, name in enumerate(names)} for names in (groups, columns))
@@ -216,13 +216,15 @@ class _Tables(NamedTuple):
             return array
 
         human = table({cell: item.human for cell, item in all_items.items()})
-        scores = tuple(table({cell: item.value for cell, item in of_label.items()}) for of_label in by_cell)
+        scores = tuple(table({cell: item.value for cell, item in label_items.items()}) for label_items in by_cell)
         return cls(human, scores, tuple(groups.values()), tuple(columns))
 
 
 def _systems(items: Mapping[str, Mapping[str, JudgedItem]], unit: str, total: int) -> tuple[System, ...]:
     available_count = max(total, *map(len, items.values()), 0)
-    parts_of = {label: dict.fromkeys(item.part for item in of_label.values()) for label, of_label in items.items()}
+    parts_of = {
+        label: dict.fromkeys(item.part for item in label_items.values()) for label, label_items in items.items()
+    }
     parts = dict.fromkeys(chain.from_iterable(parts_of.values()))
     systems = []
     for label, system_items in items.items():

@@ -190,7 +190,7 @@ class Comparison:
         """Return the pair of two systems, the better one first; None where they have no common samples."""
         return self._pairs_by_labels.get(frozenset((label, other_label)))
 
-    def in_order(self, pair: SystemPair) -> SystemPair:
+    def ordered(self, pair: SystemPair) -> SystemPair:
         """Return a pair as the order has it; of a significant pair, or without an order of its own, the better one first."""
         order = self.compared.order
         if not order or pair.significant:
@@ -209,8 +209,8 @@ class Comparison:
         if not self.other_pairs:
             return f"Holm over {ranked}"
         entrants = self.compared.entrants
-        of_ranked = f"{ranked} of ranked {entrants}, and by itself over " if self.pairs else ""
-        return f"Holm over {of_ranked}{unranked} with unranked {entrants}"
+        ranked_share = f"{ranked} of ranked {entrants}, and by itself over " if self.pairs else ""
+        return f"Holm over {ranked_share}{unranked} with unranked {entrants}"
 
     def beats(self, label: str, other_label: str) -> bool:
         """True where one system is significantly better than another on what both scored."""
@@ -278,13 +278,13 @@ def compare_systems(
     >>> [system.ranks for system in found.systems], found.pairs[0].result.difference.value
     ([(1, 1), (2, 2)], 1.0)
     """
-    systems = own_order(compared)
+    systems = systems_by_own_number(compared)
     defined = {system.label for system in systems if not math.isnan(system.value)}
     indices = [index for index, system in enumerate(compared.systems) if system.label in defined]
     indices.sort(key=lambda index: compared.systems[index].label)  # whatever order results come in, a pair is one
     above_constant = above_constant_p(compared, benchmark, options)
     not_above = frozenset(label for label, p in above_constant.items() if not p <= LEVEL)
-    if reason := _no_pairs_reason(compared, systems):
+    if reason := _missing_pairs_reason(compared, systems):
         return Comparison(compared, systems, reason=reason, not_above_constant=not_above)
     seed = _seed(compared, benchmark, options)
     families: dict[object, list[SystemPair]] = {}
@@ -349,7 +349,7 @@ def compare_pair(
     return pair and (pair if pair.first == first else pair.turned)
 
 
-def among(compared: ComparedStatistic, labels: Collection[str]) -> ComparedStatistic:
+def restrict_systems(compared: ComparedStatistic, labels: Collection[str]) -> ComparedStatistic:
     """A statistic of some of its systems; no number depends on those that are left out."""
     indices = [index for index, system in enumerate(compared.systems) if system.label in labels]
     above_constant = compared.above_constant
@@ -395,7 +395,7 @@ def correlates(pair: Callable[[int, int], CommonSamplesStatistic]) -> Callable[[
     return above_constant
 
 
-def over_benchmarks(comparisons: Mapping[str, Sequence[ComparedStatistic]]) -> ComparedStatistic:
+def average_benchmarks(comparisons: Mapping[str, Sequence[ComparedStatistic]]) -> ComparedStatistic:
     """The mean over benchmarks as one more statistic to compare, each benchmark the mean over its parts.
 
     Args:
@@ -457,7 +457,7 @@ def unranked_reason(n: int, available_count: int, missing_parts: Sequence[str] =
     return f"a score for {n} of {available_count} {unit}" if n < LEAST_COVERAGE * available_count else ""
 
 
-def own_order(compared: ComparedStatistic) -> tuple[System, ...]:
+def systems_by_own_number(compared: ComparedStatistic) -> tuple[System, ...]:
     """Systems with their own number on all that they scored, without ranks: those that cover the benchmark first, in order."""
     systems = []
     for index, system in enumerate(compared.systems):
@@ -478,7 +478,7 @@ def _seed(compared: ComparedStatistic, benchmark: str, options: StatisticsOption
     return [options.seed, zlib.crc32(f"{benchmark}/{compared.part}".encode())]
 
 
-def _no_pairs_reason(compared: ComparedStatistic, systems: Sequence[System]) -> str:
+def _missing_pairs_reason(compared: ComparedStatistic, systems: Sequence[System]) -> str:
     able = [system.label for system in systems if not math.isnan(system.value)]
     if compared.untestable_reason or len(able) > 1:
         return compared.untestable_reason

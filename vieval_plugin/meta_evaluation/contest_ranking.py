@@ -131,11 +131,13 @@ def _ranked(
     compared: ComparedStatistic,
     options: StatisticsOptions,
 ) -> ContestRanking:
-    of_voter = contest_strengths(benchmark, part, voter, compared.aspect, pairs, codes, options)
-    compared = replace(compared, untestable_reason=of_voter.reason)
+    voter_strengths = contest_strengths(benchmark, part, voter, compared.aspect, pairs, codes, options)
+    compared = replace(compared, untestable_reason=voter_strengths.reason)
     place = (part, compared.aspect, STRENGTH, STRENGTH, f"Log strength, contests by {voter}", "", (-math.inf, math.inf))
     statistic = RankedStatistic(*place, lambda _: compared, (), False, judge=JudgeName(voter, "", voter))
-    return ContestRanking(leaderboard(statistic, Findings(of_voter.numbers), benchmark, (), options), of_voter)
+    return ContestRanking(
+        leaderboard(statistic, Findings(voter_strengths.numbers), benchmark, (), options), voter_strengths
+    )
 
 
 def _outcomes(pairs: Pairs, codes: Ints) -> tuple[list[str], Floats, Floats]:
@@ -149,8 +151,8 @@ def _outcomes(pairs: Pairs, codes: Ints) -> tuple[list[str], Floats, Floats]:
     counts, decisive = (codes != NONE) & (first != second), np.isin(codes, (FIRST, SECOND))
     better, worse = np.where(codes == SECOND, [second, first], [first, second])
     np.add.at(won, tuple(column[counts & decisive] for column in (group, better, worse)), 1)
-    for of_pair in ((first, second), (second, first)):
-        np.add.at(tied, tuple(column[counts & ~decisive] for column in (group, *of_pair)), 1)
+    for ordered_pair in ((first, second), (second, first)):
+        np.add.at(tied, tuple(column[counts & ~decisive] for column in (group, *ordered_pair)), 1)
     return models, won, tied
 
 

@@ -22,10 +22,10 @@ from vieval_plugin.meta_evaluation.estimates import Bootstrap
 from vieval_plugin.meta_evaluation.findings import ALL, Findings, Leaderboard, Number, RankedStatistic
 from vieval_plugin.meta_evaluation.generator_means import (
     GeneratorImages,
-    by_prompt,
     clusters_of,
     generators_of,
     mean_over_prompts,
+    score_prompts,
 )
 from vieval_plugin.meta_evaluation.label_plan import Look
 from vieval_plugin.meta_evaluation.leaderboards import leaderboard
@@ -94,7 +94,7 @@ class CorrectedRanking:
     #: State of the plan that the labels are of; None without one.
     look: Look | None = None
 
-    def by_ratings_alone(self, pair: SystemPair) -> Estimate:
+    def ratings_difference(self, pair: SystemPair) -> Estimate:
         """The difference of a pair by people's ratings alone, the first less the second."""
         negated = self.by_ratings.get((pair.second, pair.first))
         return negated.negated if negated else self.by_ratings[pair.first, pair.second]
@@ -148,7 +148,7 @@ def rank_corrected(run: Run, options: StatisticsOptions, look: Look | None = Non
     """
     judged = generators_of(run, options)
     aspects = dict.fromkeys(
-        aspect for generator in judged for aspect in generator.aspects if _on_our_scale(judged, aspect)
+        aspect for generator in judged for aspect in generator.aspects if _is_on_judge_scale(judged, aspect)
     )
     return [
         _ranked(run, aspect, judged, estimates, options, look)
@@ -169,11 +169,11 @@ def _estimated(run: Run, generator: GeneratorImages, aspect: str, options: Stati
     if rated_units < LEAST_FOR_A_TEST:
         selection_p = 1.0
     by_ratings, corrected = (
-        powered._replace(mean=_with_bounded_interval(powered, rated_units)) for powered in (by_ratings, corrected)
+        powered._replace(mean=_bound_interval(powered, rated_units)) for powered in (by_ratings, corrected)
     )
     return GeneratorEstimates(
         generator.image_model,
-        bootstrap.estimate(mean_over_prompts(by_prompt(images, aspect), clusters_of(images))),
+        bootstrap.estimate(mean_over_prompts(score_prompts(images, aspect), clusters_of(images))),
         by_ratings,
         corrected,
         int(rated.sum()),
@@ -185,7 +185,7 @@ def _estimated(run: Run, generator: GeneratorImages, aspect: str, options: Stati
     )
 
 
-def _with_bounded_interval(powered: PredictionPoweredMean, rated_units: int) -> Estimate:
+def _bound_interval(powered: PredictionPoweredMean, rated_units: int) -> Estimate:
     """A mean in [0, 1] with its interval, which few prompts do not have."""
     ends = (math.nan, math.nan)
     if rated_units >= LEAST_FOR_A_TEST:
@@ -239,7 +239,7 @@ def _ranked(
         result, n, _ = paired(first, second)
         return CommonSamplesStatistic(n, result=result, decides=decides[first] and decides[second])
 
-    def with_failures(first: int, second: int) -> CommonSamplesStatistic:
+    def count_failures(first: int, second: int) -> CommonSamplesStatistic:
         """The pair with the first one's failures as 0."""
         if not failed[first]:
             return CommonSamplesStatistic(0)
@@ -252,7 +252,7 @@ def _ranked(
     unit = "rated groups" if has_groups else "rated prompts"
     compared = ComparedStatistic(
         *(ALL, aspect, CORRECTED, systems, pair, unit, "generators"),
-        with_failures=with_failures,
+        with_failures=count_failures,
         order=order,
         level=level,
         undecided_reason=undecided_reason,
@@ -316,11 +316,11 @@ def _paired(
     """
     common = {image.group for image in first} & {image.group for image in second}
     sides = [[image for image in side if image.group in common] for side in (first, second)]
-    of_weight = [partial(_powered, side, aspect) for side in sides]
-    first_alone, second_alone = (mean(0.0) for mean in of_weight)
+    weighted_means = [partial(_powered, side, aspect) for side in sides]
+    first_alone, second_alone = (mean(0.0) for mean in weighted_means)
     defined = first_alone.mean.defined and second_alone.mean.defined
-    weight = common_weight(*of_weight) if defined else 0.0
-    first_mean, second_mean = (mean(weight) for mean in of_weight)
+    weight = common_weight(*weighted_means) if defined else 0.0
+    first_mean, second_mean = (mean(weight) for mean in weighted_means)
     difference, p = prediction_powered_difference(first_mean, second_mean, 1 - level, fitted=weight > 0)
     by_ratings, _ = prediction_powered_difference(first_alone, second_alone, 1 - level)
     n = min(_rated_units(side, aspect) for side in sides)
@@ -344,7 +344,7 @@ def _rated_units(images: Sequence[Observation], aspect: str) -> int:
     return len({image.cluster for image in images if not math.isnan(_rating(image, aspect))})
 
 
-def _on_our_scale(judged: Sequence[GeneratorImages], aspect: str) -> bool:
+def _is_on_judge_scale(judged: Sequence[GeneratorImages], aspect: str) -> bool:
     """True where people rated as judges score: beside another scale, a judge's mean says nothing."""
     ratings = [value for generator in judged for image in generator.all for value in image.ratings.get(aspect, ())]
     return all(0 <= value <= 1 or math.isnan(value) for value in ratings)

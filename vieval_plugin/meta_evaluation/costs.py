@@ -103,9 +103,9 @@ def durations(runs: Sequence[Run]) -> dict[tuple[str, str], str]:
     Args:
         runs: of all benchmarks, those that are shown together.
     """
-    of_run = {(run.benchmark, run.label): _summaries(run) for run in runs}
+    run_summaries = {(run.benchmark, run.label): _summaries(run) for run in runs}
     judges: dict[Path, set[str]] = defaultdict(set)
-    for (_, label), summaries in of_run.items():
+    for (_, label), summaries in run_summaries.items():
         for summary in summaries:
             judges[summary].add(label)
     seconds_of = {summary: _seconds(summary) for summary in judges}
@@ -113,7 +113,7 @@ def durations(runs: Sequence[Run]) -> dict[tuple[str, str], str]:
         key: _seconds_text(
             sum(seconds_of[summary] for summary in summaries), max(len(judges[summary]) - 1 for summary in summaries)
         )
-        for key, summaries in of_run.items()
+        for key, summaries in run_summaries.items()
         if summaries and all(seconds_of[summary] for summary in summaries)
     }
 

@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeAlias
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation.comparison import ComparedStatistic, Comparison, SystemPair
 from vieval_plugin.meta_evaluation.costs import Cost
-from vieval_plugin.meta_evaluation.tables import Key, Table, in_percent, number, with_interval
+from vieval_plugin.meta_evaluation.tables import Key, Table, interval_text, number, percent_text
 from vieval_plugin.records import OWN, YOUR_IMAGES, JudgeName
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
@@ -178,7 +178,7 @@ class Layout:
             return f"{estimate.n} of {candidate.total}" if candidate.total else str(estimate.n)
         if self.cell == "value":
             return number(estimate, self.digits)
-        return in_percent(estimate) if self.cell == "percent" else with_interval(estimate, self.digits)
+        return percent_text(estimate) if self.cell == "percent" else interval_text(estimate, self.digits)
 
 
 @cache
@@ -236,7 +236,7 @@ class RankedStatistic:
     #: Comparison of a system, by its label, with the annotators; None where there is nothing to compare.
     ceiling: Callable[[str], CeilingComparison | None] | None = None
     #: The same statistic on one part of those that it is over; None where it is of one part.
-    of_part: Callable[[str, StatisticsOptions], ComparedStatistic] | None = None
+    statistic_in_part: Callable[[str, StatisticsOptions], ComparedStatistic] | None = None
     #: What else it is a choice of, such as ties, by name.
     choice: Mapping[str, str] = field(default_factory=dict)
     #: Breakdown whose values the parts are, where it is over all of them; empty where parts break nothing down.
@@ -336,7 +336,7 @@ class Leaderboard(RankedStatistic):
         return [number for number in self.numbers if number.ranks]
 
     @property
-    def is_of_generators(self) -> bool:
+    def ranks_generators(self) -> bool:
         """True where the systems are generators."""
         return self.judge is not None
 

@@ -122,16 +122,16 @@ def gate_evidence(
         options: those of contests.
     """
     if ranking.statistic == WIN_RATE:
-        return _of_contests(run, ranking.aspect, challenger, reference, options)
+        return _contest_evidence(run, ranking.aspect, challenger, reference, options)
     generators = {g.image_model: g for g in generators_of(run, StatisticsOptions())}
     images = {
-        name: _by_prompt(side.with_value(ranking.breakdown, ranking.value) if ranking.breakdown else side.all)
+        name: _group_by_prompt(side.having_value(ranking.breakdown, ranking.value) if ranking.breakdown else side.all)
         for name, side in ((name, generators[name]) for name in (challenger, reference))
     }
     corrected = ranking.comparison.pair_of(challenger, reference) if ranking.statistic == CORRECTED else None
     if corrected and corrected.first != challenger:
         corrected = corrected.turned
-    return _of_images(ranking.aspect, images, corrected)
+    return _image_evidence(ranking.aspect, images, corrected)
 
 
 #: The SHA-256 of the files of each of a generator's pictures, by part, uid and number; empty texts where it is not known.
@@ -171,7 +171,7 @@ def known_digest(image: Image) -> str:
         return ""
 
 
-def _by_prompt(images: Sequence[Observation]) -> dict[str, list[Observation]]:
+def _group_by_prompt(images: Sequence[Observation]) -> dict[str, list[Observation]]:
     """The images of each prompt, without those that the judge does not apply to, which no statistic sees."""
     by_prompt: dict[str, list[Observation]] = defaultdict(list)
     for image in images:
@@ -180,7 +180,7 @@ def _by_prompt(images: Sequence[Observation]) -> dict[str, list[Observation]]:
     return by_prompt
 
 
-def _of_images(
+def _image_evidence(
     aspect: str, images_by_prompt: Mapping[str, Mapping[str, Sequence[Observation]]], corrected: SystemPair | None
 ) -> GateEvidence:
     """The evidence of scores; a prompt of which the challenger has no verdict at all is one that could be judged."""
@@ -286,7 +286,9 @@ def _corrected(
     )
 
 
-def _of_contests(run: Run, subject: str, challenger: str, reference: str, options: StatisticsOptions) -> GateEvidence:
+def _contest_evidence(
+    run: Run, subject: str, challenger: str, reference: str, options: StatisticsOptions
+) -> GateEvidence:
     """The evidence of win rates, less one half: a contest that could not be judged counts as lost by the challenger."""
     outcomes = outcomes_between(run, subject, challenger, reference, options)
     decided = [outcome for outcome in outcomes if outcome.failed is None]
@@ -308,8 +310,10 @@ def _of_contests(run: Run, subject: str, challenger: str, reference: str, option
     ]
     unread = sum(outcome.status is Status.PARSE_FAILURE for outcome in outcomes) / max(len(outcomes), 1)
     spread = _spread(np.array([outcome.points for outcome in decided]))
-    of_both = (unjudged, unjudged), (unread, unread), len(decided)
-    return GateEvidence(challenger, reference, by_both, by_all, len(outcomes), alone, *of_both, 0, spread, tuple(falls))
+    both_counts = (unjudged, unjudged), (unread, unread), len(decided)
+    return GateEvidence(
+        challenger, reference, by_both, by_all, len(outcomes), alone, *both_counts, 0, spread, tuple(falls)
+    )
 
 
 def fillers(records: Sequence[Record]) -> list[Record]:

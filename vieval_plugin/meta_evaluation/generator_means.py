@@ -42,7 +42,7 @@ class GeneratorImages:
         """The images without their parts."""
         return [image for _, image in self.images]
 
-    def with_value(self, breakdown: str, value: str) -> list[Observation]:
+    def having_value(self, breakdown: str, value: str) -> list[Observation]:
         """The images that have a value of one of `BREAKDOWNS`."""
         return [image for part, image in self.images if value in BREAKDOWNS[breakdown](part, image)]
 
@@ -123,11 +123,11 @@ def generator_statistics(scores: Sequence[str], aspects: Sequence[str], best: bo
         *(
             Statistic(
                 f"{score}_{way}",
-                partial(_score_over_prompts, score, of_images),
+                partial(_score_over_prompts, score, score_images),
                 primary=way == "mean" and score in aspects,
                 aspect=score,
             )
-            for way, of_images in ways.items()
+            for way, score_images in ways.items()
             for score in scores
         ),
         SCORED,
@@ -135,8 +135,8 @@ def generator_statistics(scores: Sequence[str], aspects: Sequence[str], best: bo
     )
 
 
-def _score_over_prompts(score: str, of_images: OfImages, rows: GeneratorRows) -> Computed:
-    return mean_over_prompts(by_prompt(rows.imputed, score, of_images), clusters_of(rows.imputed))
+def _score_over_prompts(score: str, score_images: OfImages, rows: GeneratorRows) -> Computed:
+    return mean_over_prompts(score_prompts(rows.imputed, score, score_images), clusters_of(rows.imputed))
 
 
 def _cost(cost: str, rows: GeneratorRows) -> Computed:
@@ -172,7 +172,9 @@ def best_of(scores: Sequence[float], number: int) -> float:
     return math.fsum(math.comb(position, number - 1) / ways * score for position, score in enumerate(sorted(scores)))
 
 
-def by_prompt(observations: Sequence[Observation], aspect: str, of_images: OfImages = mean_of) -> dict[str, float]:
+def score_prompts(
+    observations: Sequence[Observation], aspect: str, score_images: OfImages = mean_of
+) -> dict[str, float]:
     """The score of each prompt from those of its images that have one, in the order of prompts.
 
     Args:
@@ -181,18 +183,20 @@ def by_prompt(observations: Sequence[Observation], aspect: str, of_images: OfIma
         of_images: what several images of a prompt count as, such as their mean or the best.
 
     >>> from vieval_plugin.judges.protocol import Status
-    >>> by_prompt([Observation("m", "1", {}, {"PQ": 0.5}, Status.OK)], "PQ")
+    >>> score_prompts([Observation("m", "1", {}, {"PQ": 0.5}, Status.OK)], "PQ")
     {'1': 0.5}
     """
-    by_prompt = {prompt: of_images(values) for prompt, values in sorted(scores_by_prompt(observations, aspect).items())}
-    return {prompt: value for prompt, value in by_prompt.items() if value is not None}
+    score_prompts = {
+        prompt: score_images(values) for prompt, values in sorted(scores_by_prompt(observations, aspect).items())
+    }
+    return {prompt: value for prompt, value in score_prompts.items() if value is not None}
 
 
 def scores_by_prompt(observations: Sequence[Observation], aspect: str) -> dict[str, list[float]]:
     """The scores of each prompt's images, of those that have one.
 
     Args:
-        observations, aspect: as for `by_prompt`.
+        observations, aspect: as for `score_prompts`.
     """
     prompt_scores: dict[str, list[float]] = {}
     for image in observations:
@@ -210,7 +214,7 @@ def mean_over_prompts(scores: Mapping[str, float], clusters: Mapping[str, str]) 
     """The mean of what prompts have, for a bootstrap over their clusters.
 
     Args:
-        scores: that of each prompt; `by_prompt` gives them.
+        scores: that of each prompt; `score_prompts` gives them.
         clusters: that of each prompt; `clusters_of` gives them.
 
     >>> mean_over_prompts({"1": 0.5, "2": 1.0}, {"1": "a cat", "2": "a cat"}).value

@@ -23,12 +23,12 @@ from vieval_plugin.meta_evaluation.generator_means import (
     OfImages,
     best_of,
     breakdown_values,
-    by_prompt,
     clusters_of,
     generator_statistics,
     generators_of,
     mean_of,
     mean_over_prompts,
+    score_prompts,
     scores_by_prompt,
 )
 from vieval_plugin.meta_evaluation.observations import Observation, apply_failure_policy
@@ -96,11 +96,11 @@ def _ranked(run: Run, options: StatisticsOptions) -> tuple[list[RankedStatistic]
     for breakdown, value in breakdowns:
         images = _images_by_model(judged, breakdown, value)
         for aspect in aspects:
-            for name, of_images in _statistics(images, aspect):
+            for name, score_images in _statistics(images, aspect):
 
                 def compared(
                     options: StatisticsOptions,
-                    of: tuple[str, str, str, str, OfImages] = (breakdown, value, aspect, name, of_images),
+                    of: tuple[str, str, str, str, OfImages] = (breakdown, value, aspect, name, score_images),
                 ) -> ComparedStatistic:
                     return _compared(_images_by_model(judged_under(options), *of[:2]), of[1] or ALL, *of[2:])
 
@@ -115,42 +115,44 @@ def _ranked(run: Run, options: StatisticsOptions) -> tuple[list[RankedStatistic]
                     value=value,
                 )
                 statistics += [] if aspect in calibrated else [statistic]
-                numbers += _numbers(run, images, statistic, of_images, options)
+                numbers += _numbers(run, images, statistic, score_images, options)
     return statistics, numbers
 
 
 def _numbers(
-    run: Run, images: ImagesByModel, statistic: RankedStatistic, of_images: OfImages, options: StatisticsOptions
+    run: Run, images: ImagesByModel, statistic: RankedStatistic, score_images: OfImages, options: StatisticsOptions
 ) -> Iterator[Number]:
     bootstrap = Bootstrap.for_part(f"{run.benchmark}/{statistic.value or ALL}", options)
     table = f"generators_by_{statistic.breakdown}" if statistic.breakdown else "generators"
-    for model, of_model in images.items():
-        scores = by_prompt(of_model, statistic.aspect, of_images)
+    for model, model_images in images.items():
+        scores = score_prompts(model_images, statistic.aspect, score_images)
         key = Key(table, statistic.value or ALL, model, run.label, "mean", statistic.aspect)
-        mean = bootstrap.estimate(mean_over_prompts(scores, clusters_of(of_model)))
+        mean = bootstrap.estimate(mean_over_prompts(scores, clusters_of(model_images)))
         yield Number(
             *(model, mean, ALL, statistic.aspect, statistic.statistic),
             role="generator",
             judge=run.name,
             breakdown=statistic.breakdown,
             value=statistic.value,
-            total=len({image.group for image in of_model}),
-            statuses=Counter(image.status for image in of_model),
+            total=len({image.group for image in model_images}),
+            statuses=Counter(image.status for image in model_images),
             key=key if mean.defined and statistic.statistic == MEAN else None,
         )
 
 
-def _compared(images: ImagesByModel, part: str, aspect: str, statistic: str, of_images: OfImages) -> ComparedStatistic:
+def _compared(
+    images: ImagesByModel, part: str, aspect: str, statistic: str, score_images: OfImages
+) -> ComparedStatistic:
     clusters = clusters_of(chain.from_iterable(images.values()))
     items = {
         model: {
             prompt: JudgedItem(clusters[prompt], score)
-            for prompt, score in by_prompt(of_model, aspect, of_images).items()
+            for prompt, score in score_prompts(model_images, aspect, score_images).items()
         }
-        for model, of_model in images.items()
+        for model, model_images in images.items()
     }
     compared = compared_means(part, aspect, statistic, items, "prompts", "generators")
-    return replace(compared, with_failures=partial(_penalised, list(images.values()), aspect, of_images))
+    return replace(compared, with_failures=partial(_penalised, list(images.values()), aspect, score_images))
 
 
 def _values(judged: Sequence[GeneratorImages], breakdown: str) -> list[str]:
@@ -163,7 +165,7 @@ def _values(judged: Sequence[GeneratorImages], breakdown: str) -> list[str]:
 
 def _images_by_model(judged: Sequence[GeneratorImages], breakdown: str, value: str) -> ImagesByModel:
     images_by_model = {
-        generator.image_model: generator.with_value(breakdown, value) if breakdown else generator.all
+        generator.image_model: generator.having_value(breakdown, value) if breakdown else generator.all
         for generator in judged
     }
     return {model: images for model, images in images_by_model.items() if images}
@@ -182,14 +184,14 @@ def _best(scores: Sequence[float], number: int) -> float | None:
 
 
 def _penalised(
-    images: Sequence[Sequence[Observation]], aspect: str, of_images: OfImages, first: int, second: int
+    images: Sequence[Sequence[Observation]], aspect: str, score_images: OfImages, first: int, second: int
 ) -> CommonSamplesStatistic:
     """Two generators, by index, on the prompts of which the second has a score, the first one's failures as the lowest."""
     if all(aspect in image.scores for image in images[first]):
         return CommonSamplesStatistic(0)
     everything = apply_failure_policy([*images[first], *images[second]], (aspect,), StatisticsOptions("worst"))
-    penalised = by_prompt(everything[: len(images[first])], aspect, of_images)
-    scores = by_prompt(images[second], aspect, of_images)
+    penalised = score_prompts(everything[: len(images[first])], aspect, score_images)
+    scores = score_prompts(images[second], aspect, score_images)
     prompts = sorted(penalised.keys() & scores.keys())
     values = [[side[prompt] for prompt in prompts] for side in (penalised, scores)]
     clusters = clusters_of(images[second])

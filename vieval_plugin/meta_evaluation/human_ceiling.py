@@ -19,8 +19,8 @@ from vieval_plugin.meta_evaluation.image_model_agreement import (
     filled_observations,
     fisher_average,
     fisher_over_parts,
+    missing_value_reason,
     resampled_counts,
-    why_no_value,
 )
 from vieval_plugin.meta_evaluation.observations import Observation, observe
 from vieval_plugin.records import Run
@@ -54,7 +54,7 @@ def compared_with_annotators(
             [observe(judged) for judged in records], run.aspects, rated if run.against_all else (), options
         )
         complete = [observation for observation in imputed if _counts(observation, aspects, aspect)]
-        parts += _of_part(complete, aspect, f"{run.benchmark}/{part}", options)
+        parts += _part_ceiling(complete, aspect, f"{run.benchmark}/{part}", options)
     if not parts:
         return None
     judge, annotators = (fisher_over_parts(side) for side in zip(*parts, strict=True))
@@ -69,21 +69,21 @@ def _counts(observation: Observation, aspects: Sequence[str], aspect: str) -> bo
     return scored and len(ratings) > 1 and not any(map(math.isnan, ratings))
 
 
-def _of_part(
+def _part_ceiling(
     observations: Sequence[Observation], aspect: str, name: str, options: StatisticsOptions
 ) -> Iterator[tuple[Estimate, Estimate]]:
     """The judge and the annotators in a part, over image models and annotators that are left out; nothing without any."""
     counts = resampled_counts(observations, name, options)
     sides: tuple[list[Correlated], list[Correlated]] = [], []
-    for of_model in columns(observations, (), aspect).values():
-        of_groups = counts(of_model.groups)
-        for annotator, annotator_ratings in enumerate(of_model.ratings):
-            mean_of_others = annotator_mean(np.delete(of_model.ratings, annotator, axis=0))
-            if why_no_value(mean_of_others):
+    for model_column in columns(observations, (), aspect).values():
+        group_counts = counts(model_column.groups)
+        for annotator, annotator_ratings in enumerate(model_column.ratings):
+            mean_of_others = annotator_mean(np.delete(model_column.ratings, annotator, axis=0))
+            if missing_value_reason(mean_of_others):
                 continue
-            for side, values in zip(sides, (of_model.judge, annotator_ratings), strict=True):
+            for side, values in zip(sides, (model_column.judge, annotator_ratings), strict=True):
                 value = correlation(mean_of_others, values)
-                resamples = resampled_correlations(mean_of_others, values, of_groups, constant_y_correlation=0.0)
+                resamples = resampled_correlations(mean_of_others, values, group_counts, constant_y_correlation=0.0)
                 side.append((0.0 if math.isnan(value) else value, resamples))
     if sides[0]:
         judge, annotators = (

@@ -148,17 +148,17 @@ def filled_observations(
 def _corrected(aspect: str, rows: ImageModelRows) -> Estimate:
     counts = resampled_counts(rows.judged, rows.name, rows.options)
     values, resampled, reasons, constant = [], [], [], []
-    for model, of_model in rows.columns[aspect].items():
-        human = of_model.human()
-        if reason := why_no_value(human):
+    for model, model_column in rows.columns[aspect].items():
+        human = model_column.human()
+        if reason := missing_value_reason(human):
             reasons.append(f"{model}: {reason}")
             continue
-        value = correlation(human, of_model.judge)
+        value = correlation(human, model_column.judge)
         if math.isnan(value):
             constant.append(f"{model}: the judge is constant")
         values.append(0.0 if math.isnan(value) else value)
-        of_groups = counts(of_model.groups)
-        resampled.append(resampled_correlations(human, of_model.judge, of_groups, constant_y_correlation=0.0))
+        counts_by_group = counts(model_column.groups)
+        resampled.append(resampled_correlations(human, model_column.judge, counts_by_group, constant_y_correlation=0.0))
     coverage = ImageModelCoverage(len(values), len(rows.columns[aspect]), int(bool(values)), 1)
     average = fisher_average(values, resampled, _sample_count(aspect, rows), reasons, rows.options)
     return replace(average, zeros=tuple(constant), coverage=coverage)
@@ -173,9 +173,9 @@ def fisher_average(
 
 
 def _paper(aspect: str, rows: ImageModelRows) -> Estimate:
-    of_models = rows.columns[aspect]
-    reasons = [f"{model}: {why}" for model, c in of_models.items() if (why := why_undefined(c.human(), c.judge))]
-    value = paper_mean(correlation(c.human(rows.added_last), c.judge) for c in of_models.values())
+    model_columns = rows.columns[aspect]
+    reasons = [f"{model}: {why}" for model, c in model_columns.items() if (why := undefined_reason(c.human(), c.judge))]
+    value = paper_mean(correlation(c.human(rows.added_last), c.judge) for c in model_columns.values())
     return Estimate(value, n=_sample_count(aspect, rows), reasons=tuple(reasons))
 
 
@@ -277,10 +277,10 @@ def _joined(sequences: Iterable[Sequence[str]]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(chain.from_iterable(sequences)))
 
 
-def why_no_value(human: Floats) -> str:
+def missing_value_reason(human: Floats) -> str:
     """Reason why an image model has no correlation with these human ratings, whatever the judge; empty where it has.
 
-    >>> why_no_value(np.arange(9.0)), why_no_value(np.arange(10.0)), why_no_value(np.zeros(20))
+    >>> missing_value_reason(np.arange(9.0)), missing_value_reason(np.arange(10.0)), missing_value_reason(np.zeros(20))
     ('9 samples, 10 are needed', '', 'the human mean is constant')
     """
     if not len(human):
@@ -290,7 +290,7 @@ def why_no_value(human: Floats) -> str:
     return "the human mean is constant" if (human == human[0]).all() else ""
 
 
-def why_undefined(human: Floats, judge: Floats) -> str:
+def undefined_reason(human: Floats, judge: Floats) -> str:
     """Reason why a judge's correlation with human means is undefined; empty where it is defined."""
     why = undefined(human, judge)
     return why.replace("first variable", "human mean").replace("second variable", "judge")
@@ -308,7 +308,7 @@ def columns(observations: Sequence[Observation], aspects: Sequence[str], aspect:
         Columns by image model in alphabetical order, empty ones for a model without such a sample.
     """
     columns_by_model = {}
-    for model, rows in _by_model(observations).items():
+    for model, rows in _group_by_model(observations).items():
         complete = [o for o in rows if set(aspects) <= o.scores.keys() and aspect in o.ratings]
         columns_by_model[model] = Columns(
             tuple(o.group for o in complete),
@@ -326,7 +326,9 @@ def rating_columns(observations: Sequence[Observation], aspect: str) -> dict[str
     >>> rating_columns([row], "SC")["model"].ratings.tolist()
     [[0.0], [0.5]]
     """
-    return {model: of_model for model, of_model in columns(observations, (), aspect).items() if of_model.groups}
+    return {
+        model: model_column for model, model_column in columns(observations, (), aspect).items() if model_column.groups
+    }
 
 
 def generator_pairs(observations: Sequence[Observation], aspect: str) -> tuple[int, list[PairAgreement]]:
@@ -340,7 +342,7 @@ def generator_pairs(observations: Sequence[Observation], aspect: str) -> tuple[i
     """
     judged: list[dict[str, float]] = []
     rated: list[dict[str, float]] = []
-    for rows in _by_model([o for o in observations if o.ratings.get(aspect)]).values():
+    for rows in _group_by_model([o for o in observations if o.ratings.get(aspect)]).values():
         judged.append({o.group: o.scores[aspect] for o in rows if aspect in o.scores})
         rated.append({o.group: float(np.mean(o.ratings[aspect])) for o in rows})
     pairs = [
@@ -355,7 +357,7 @@ def _differences(first: Mapping[str, float], second: Mapping[str, float]) -> lis
     return [first[group] - second[group] for group in first if group in second]
 
 
-def _by_model(observations: Sequence[Observation]) -> dict[str, list[Observation]]:
+def _group_by_model(observations: Sequence[Observation]) -> dict[str, list[Observation]]:
     grouped: dict[str, list[Observation]] = {}
     for observation in sorted(observations, key=lambda o: (o.image_model, o.uid)):
         grouped.setdefault(observation.image_model, []).append(observation)

@@ -36,9 +36,9 @@ from vieval_plugin.meta_evaluation.image_model_agreement import (
     filled_observations,
     generator_pairs,
     human_agreement,
+    missing_value_reason,
     rating_columns,
-    why_no_value,
-    why_undefined,
+    undefined_reason,
 )
 from vieval_plugin.meta_evaluation.observations import Observation, observe
 from vieval_plugin.meta_evaluation.statistics import Rating, Report, Statistic, parts_of
@@ -117,41 +117,43 @@ class ByImageModel(Report):
     ) -> Findings:
         """The numbers of the VIEScore paper's tables; parts that are not among `parts` come last."""
         parts = parts_of(parts, runs)
-        of_judges = [n for run in runs for n in self._of_judge(benchmark, parts, run, options)]
-        of_humans = list(_of_humans(benchmark, parts, runs, options))
-        numbers = (*of_humans, *of_judges)
-        by_model = {n.key.table for n in of_judges if n.key and n.statistic.startswith(_BY_MODEL)}
-        by_model_layouts = map(_by_model_layout, sorted(by_model, key=lambda t: (t != BY_MODEL, len(t), t)))
+        judge_numbers = [n for run in runs for n in self._judge_numbers(benchmark, parts, run, options)]
+        human_numbers = list(_human_numbers(benchmark, parts, runs, options))
+        numbers = (*human_numbers, *judge_numbers)
+        by_model = {n.key.table for n in judge_numbers if n.key and n.statistic.startswith(_BY_MODEL)}
+        by_model_layouts = map(_model_table_layout, sorted(by_model, key=lambda t: (t != BY_MODEL, len(t), t)))
         common = [layout for name, layout in _layouts().items() if name != "sc_same_samples"]
         texts = (_left_out(numbers, parts), self._same_samples(benchmark, parts, runs, options))
         ranked = self._ranked(parts, runs, numbers, options)
         return Findings(numbers, ranked, (*common, *by_model_layouts), texts, PAPER)
 
-    def _of_judge(self, benchmark: str, parts: Sequence[str], run: Run, options: StatisticsOptions) -> Iterator[Number]:
+    def _judge_numbers(
+        self, benchmark: str, parts: Sequence[str], run: Run, options: StatisticsOptions
+    ) -> Iterator[Number]:
         by_aspect: dict[str, list[Agreement]] = {}
-        of_generators: dict[str, dict[str, tuple[int, list[PairAgreement]]]] = {}
+        pairs_by_generator: dict[str, dict[str, tuple[int, list[PairAgreement]]]] = {}
         for part in (part for part in parts if part in run.records):
             observations = [observe(judged) for judged in run.records[part]]
             rows = self.rows(observations, Rating.from_run(run), benchmark, part, options)
             for aspect in rows.aspects:
                 agreed = agreement(rows, aspect)
                 by_aspect.setdefault(aspect, []).append(agreed)
-                of_generators.setdefault(aspect, {})[part] = generator_pairs(rows.imputed, aspect)
+                pairs_by_generator.setdefault(aspect, {})[part] = generator_pairs(rows.imputed, aspect)
                 if part != ALL:  # else its numbers are the total's
                     yield from _agreement(run.label, part, aspect, agreed)
                 table = run.table or BY_MODEL
                 for model, columns in rows.columns[aspect].items():
                     human = columns.human(rows.added_last)
-                    reasons = (why_undefined(human, columns.judge),)
+                    reasons = (undefined_reason(human, columns.judge),)
                     estimate = Estimate(correlation(human, columns.judge), n=len(columns.judge), reasons=reasons)
                     key = Key(table, part, model, run.label, "spearman", aspect)
                     place = (part, aspect, f"{_BY_MODEL}_{table}")
                     yield Number(run.label, estimate, *place, breakdown=_IMAGE_MODEL, value=model, key=key)
             if "O" in rows.aspects:
                 yield from _rankings(run.label, part, rows)
-        for aspect, of_parts in by_aspect.items():
-            yield from _agreement(run.label, ALL, aspect, agreement_over_parts(of_parts))
-            pairs_by_part = of_generators[aspect]
+        for aspect, part_pairs in by_aspect.items():
+            yield from _agreement(run.label, ALL, aspect, agreement_over_parts(part_pairs))
+            pairs_by_part = pairs_by_generator[aspect]
             parts_by_name = {ALL: list(pairs_by_part)} | {part: [part] for part in pairs_by_part if part != ALL}
             for part, parts_of_value in parts_by_name.items():
                 pairs = [pairs_by_part[p] for p in parts_of_value]
@@ -174,11 +176,11 @@ class ByImageModel(Report):
         @cache
         def compared(aspect: str, part: str, options: StatisticsOptions) -> ComparedStatistic:
             items = {
-                label: {name: item for name, item in of_judge[aspect].items() if part in (ALL, item.part)}
-                for label, of_judge in rated(options).items()
-                if aspect in of_judge
+                label: {name: item for name, item in judge_ratings[aspect].items() if part in (ALL, item.part)}
+                for label, judge_ratings in rated(options).items()
+                if aspect in judge_ratings
             }
-            return compared_on(aspect, {label: of_label for label, of_label in items.items() if of_label})
+            return compared_on(aspect, {label: label_items for label, label_items in items.items() if label_items})
 
         @cache
         def ceiling(aspect: str, label: str) -> CeilingComparison | None:
@@ -197,7 +199,7 @@ class ByImageModel(Report):
                     Number(CONSTANT_LABEL, Estimate(0.0), ALL, aspect, FISHER, "baseline"),
                 ),
                 ceiling=partial(ceiling, aspect),
-                of_part=partial(compared, aspect),
+                statistic_in_part=partial(compared, aspect),
                 parts="kind",
             )
             for aspect in preferred(list(dict.fromkeys(aspects)))
@@ -221,10 +223,12 @@ class ByImageModel(Report):
                 {records[0].id for records in run.records[part] if SC in observe(records).scores} for run in judges
             ]
             common = set.intersection(*scored)
-            for run, of_common in zip(judges, restricted, strict=True):
-                of_common.records[part] = [records for records in run.records[part] if records[0].id in common]
-        numbers = [n for run in restricted for n in self._of_judge(benchmark, parts, run, options)]
-        return layout.table([*_of_humans(benchmark, parts, restricted[:1], options), *numbers])
+            for run, common_observations in zip(judges, restricted, strict=True):
+                common_observations.records[part] = [
+                    records for records in run.records[part] if records[0].id in common
+                ]
+        numbers = [n for run in restricted for n in self._judge_numbers(benchmark, parts, run, options)]
+        return layout.table([*_human_numbers(benchmark, parts, restricted[:1], options), *numbers])
 
 
 def rated_items(
@@ -256,11 +260,11 @@ def rated_items(
 
 def compared_on(aspect: str, items: Mapping[str, Items]) -> ComparedStatistic:
     """Judges compared on one aspect, on the image models of which both scored enough samples on which annotators vary."""
-    parts = sorted({item.part for of_label in items.values() for item in of_label.values()})
+    parts = sorted({item.part for label_items in items.values() for item in label_items.values()})
     over_parts = f" and parts ({', '.join(parts)})" if len(parts) > 1 else ""
     title = f"Spearman's correlation with the ratings, Fisher's average over image models{over_parts}"
     part = parts[0] if len(parts) == 1 else ALL
-    return compared_correlations(part, aspect, title, items, why_no_value=why_no_value)
+    return compared_correlations(part, aspect, title, items, why_no_value=missing_value_reason)
 
 
 def _rankings(label: str, part: str, rows: ImageModelRows) -> Iterator[Number]:
@@ -269,8 +273,8 @@ def _rankings(label: str, part: str, rows: ImageModelRows) -> Iterator[Number]:
     rated = rating_columns(rows.imputed, "O")
     human = {model: float(rated[model].human(rows.added_last).mean()) for model in judged}
     by_judge, by_humans = ranks(list(judged.values())), ranks(list(human.values()))
-    for statistic, of_models in (("rank_by_humans", by_humans), ("rank_by_judge", by_judge)):
-        for model, rank in zip(judged, of_models, strict=True):
+    for statistic, model_values in (("rank_by_humans", by_humans), ("rank_by_judge", by_judge)):
+        for model, rank in zip(judged, model_values, strict=True):
             yield Number(label, Estimate(rank), part, "O", statistic, breakdown=_IMAGE_MODEL, value=model)
     # rank 1 is the best, and the statistics rank by scores
     judge, humans = -np.array(by_judge), -np.array(by_humans)
@@ -288,7 +292,7 @@ def _agreement(label: str, part: str, aspect: str, agreed: Agreement, role: Role
     yield Number(label, paper, part, aspect, PUBLISHED, role, key=key)
 
 
-def _of_humans(
+def _human_numbers(
     benchmark: str, parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions
 ) -> Iterator[Number]:
     """Raters among themselves, on each rated sample once, whichever runs hold it; nothing where there is one rater."""
@@ -314,8 +318,8 @@ def _of_humans(
                     key = Key("T7", part, model, HUMAN, coefficient, aspect)
                     estimate = Estimate(mean, reasons=(_NO_RATER,))
                     yield Number(HUMAN, estimate, part, aspect, name, "ceiling", None, _IMAGE_MODEL, model, key=key)
-    for aspect, of_parts in by_aspect.items():
-        corrected, paper = agreement_over_parts(of_parts)
+    for aspect, part_pairs in by_aspect.items():
+        corrected, paper = agreement_over_parts(part_pairs)
         yield from _agreement(HUMAN, ALL, aspect, (bias_corrected(corrected), paper), "ceiling")
 
 
@@ -343,7 +347,7 @@ def _layouts() -> Mapping[str, Layout]:
     return {layout.name: layout for layout in layouts("image_models")}
 
 
-def _by_model_layout(table: str) -> Layout:
+def _model_table_layout(table: str) -> Layout:
     """The layout of correlations by image model, under the table's number in the paper that prints the judge's."""
     numbers = table.removeprefix("T").split("/")
     title = f"Table{'s' if len(numbers) > 1 else ''} {' and '.join(numbers)}. Spearman by image model"

@@ -60,7 +60,7 @@ class LabelRows:
         scored = (o for o in apply_failure_policy(observations, (judged,), options) if judged in o.scores)
         return cls(tuple(sorted(scored, key=lambda o: (o.uid, o.image_model))), rated, judged)
 
-    def with_tag(self, tag: str) -> LabelRows:
+    def having_tag(self, tag: str) -> LabelRows:
         """Return those that carry a tag."""
         return LabelRows(tuple(o for o in self.scored if tag in o.tags), self.rated, self.judged)
 

@@ -71,11 +71,15 @@ class WithLabels(Report):
         ['PQ_spearman', 'scored']
         """
         return (
-            *(self._on(aspect, column) for aspect in self._judged_aspects(rating) for column in self.columns),
+            *(
+                self._aspect_statistic(aspect, column)
+                for aspect in self._judged_aspects(rating)
+                for column in self.columns
+            ),
             SCORED,
         )
 
-    def _on(self, aspect: str, column: Statistic) -> Statistic:
+    def _aspect_statistic(self, aspect: str, column: Statistic) -> Statistic:
         def compute(rows: RowsByAspect) -> Computed | Estimate:
             return column.compute(rows.by_aspect[aspect])
 
@@ -128,9 +132,9 @@ class WithLabels(Report):
         rows = self.rows(observations, Rating.from_run(run), benchmark, part, options)
         tags = sorted({tag for o in observations for tag in o.tags})
         numbers = []
-        for aspect, of_aspect in rows.by_aspect.items():
+        for aspect, aspect_rows in rows.by_aspect.items():
             for tag in ("", *tags):
-                tagged = of_aspect.with_tag(tag) if tag else of_aspect
+                tagged = aspect_rows.having_tag(tag) if tag else aspect_rows
                 bootstrap = Bootstrap.for_part("/".join(filter(None, (benchmark, part, tag))), options)
                 counts = {"scored": len(tagged.scored), "exact": sum(o.exact for o in tagged.scored)}
                 estimates = {name: Estimate(count, n=count) for name, count in counts.items()}

@@ -9,7 +9,12 @@ from dataclasses import replace
 from itertools import chain
 
 from vieval_plugin.judges.protocol import Status
-from vieval_plugin.meta_evaluation.comparison import ComparedStatistic, among, compare_systems, own_order
+from vieval_plugin.meta_evaluation.comparison import (
+    ComparedStatistic,
+    compare_systems,
+    restrict_systems,
+    systems_by_own_number,
+)
 from vieval_plugin.meta_evaluation.costs import cost_of
 from vieval_plugin.meta_evaluation.findings import ALL, Findings, Leaderboard, Number, RankedStatistic
 from vieval_plugin.meta_evaluation.one_answer import one_answer
@@ -47,7 +52,7 @@ def leaderboard(
     """
     numbers = [n for n in findings.numbers if statistic.has(n) and (systems is None or n.system in systems)]
     compared = statistic.compared(options)
-    compared = compared if systems is None else among(compared, systems)
+    compared = compared if systems is None else restrict_systems(compared, systems)
     comparison = compare_systems(compared, benchmark, options, intervals, family_of)
     compared_systems = {system.label: system for system in comparison.systems}
     position = {label: index for index, label in enumerate(compared_systems)}
@@ -87,8 +92,8 @@ def _records_by_system(
     part = statistic.value if statistic.breakdown == "part" else statistic.part
     by_system: dict[str, list[Record]] = {system: [] for system in systems}
     for run in (run for run in runs if statistic.judge in (None, run.name)):
-        of_part = (rows for name, rows in run.records.items() if part in (ALL, name))
-        for record in chain.from_iterable(chain.from_iterable(of_part)):
+        part_records = (rows for name, rows in run.records.items() if part in (ALL, name))
+        for record in chain.from_iterable(chain.from_iterable(part_records)):
             models = [candidate.image_model for candidate in record.candidates] or [record.id.image_model]
             for system in dict.fromkeys(models) if statistic.judge else [run.label]:
                 by_system.get(system or YOUR_IMAGES, []).append(record)
@@ -116,11 +121,13 @@ def _positions(
 ) -> dict[str, tuple[str, str]]:
     """Places by own number under `drop` and `worst`, by label; empty for a system that is not ranked."""
 
-    def of_policy(policy: Policy) -> dict[str, str]:
-        of_systems = compared if policy == options.policy else statistic.compared(replace(options, policy=policy))
-        systems = own_order(of_systems)
+    def systems_by_policy(policy: Policy) -> dict[str, str]:
+        policy_comparison = (
+            compared if policy == options.policy else statistic.compared(replace(options, policy=policy))
+        )
+        systems = systems_by_own_number(policy_comparison)
         labels = [system.label for system in systems if not (math.isnan(system.value) or system.unranked)]
         return {label: str(position) for position, label in enumerate(labels, start=1)}
 
-    dropped, worst = of_policy("drop"), of_policy("worst")
+    dropped, worst = systems_by_policy("drop"), systems_by_policy("worst")
     return {system.label: (dropped.get(system.label, ""), worst.get(system.label, "")) for system in compared.systems}

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation.findings import preferred
 from vieval_plugin.meta_evaluation.statistics import Rating, Report, Statistic, Summary
-from vieval_plugin.meta_evaluation.tables import with_interval
+from vieval_plugin.meta_evaluation.tables import interval_text
 from vieval_plugin.text.wording import nan_to_none
 
 REMARKS = "remarks"
@@ -50,7 +50,7 @@ def primary_statistic(statistics: Sequence[Statistic]) -> Statistic:
     return marked[preferred(list(marked))[0]]
 
 
-def in_host_table(summary: Summary) -> str:
+def host_table_cell(summary: Summary) -> str:
     """The primary statistic in a cell of a host's own table, with its interval, n and failures.
 
     Samples that the judge does not apply to have not failed.
@@ -58,7 +58,7 @@ def in_host_table(summary: Summary) -> str:
     estimate = summary.estimates[primary_statistic(summary.statistics).metric]
     unscored = (status for status in summary.statuses if not status.usable and status is not Status.NOT_APPLICABLE)
     failed = sum(summary.statuses[status] for status in unscored)
-    return f"{with_interval(estimate, 3)}, n {estimate.n}, failed {failed}"
+    return f"{interval_text(estimate, 3)}, n {estimate.n}, failed {failed}"
 
 
 def higher_is_better(name: str) -> bool | None:

@@ -240,12 +240,12 @@ def apply_failure_policy(
     return [
         o
         if o.status.usable or o.status in unfilled
-        else _with_failures_filled(o, aspects, options, lowest=-1.0 if below_0 else 0.0)
+        else _fill_failures(o, aspects, options, lowest=-1.0 if below_0 else 0.0)
         for o in observations
     ]
 
 
-def _with_failures_filled(
+def _fill_failures(
     observation: Observation, aspects: Sequence[str], options: StatisticsOptions, lowest: float
 ) -> Observation:
     name = f"{observation.image_model}/{observation.uid}" + (f"/{observation.draw}" if observation.draw else "")

@@ -49,7 +49,7 @@ class HumanRatings:
         return tuple(sorted(rating | {rater for by_rater in self.votes.values() for rater in by_rater}))
 
 
-def at_look(ratings: HumanRatings) -> HumanRatings:
+def ratings_at_look(ratings: HumanRatings) -> HumanRatings:
     """The ratings that count at the look of their plan; all without a plan."""
     if ratings.look is None:
         return ratings
@@ -59,7 +59,7 @@ def at_look(ratings: HumanRatings) -> HumanRatings:
     return replace(ratings, scores=scores, where=where)
 
 
-def without_constant_annotators(ratings: HumanRatings) -> tuple[HumanRatings, list[str]]:
+def drop_constant_annotators(ratings: HumanRatings) -> tuple[HumanRatings, list[str]]:
     """Ratings without those of annotators who gave one value to all of `LEAST_OF_ANNOTATOR` images or more, and lines.
 
     Raises:
@@ -74,7 +74,7 @@ def without_constant_annotators(ratings: HumanRatings) -> tuple[HumanRatings, li
         f"{name} gave one value ({own[0]:g}) to all {len(own)} ratings, which decide nothing and are left out"
         for name, own in constant.items()
     ]
-    scores = {identity: _without(aspects, constant) for identity, aspects in ratings.scores.items()}
+    scores = {identity: _drop_annotators(aspects, constant) for identity, aspects in ratings.scores.items()}
     scores = {identity: aspects for identity, aspects in scores.items() if aspects}
     where = {
         identity: line for identity, line in ratings.where.items() if identity in scores.keys() | ratings.votes.keys()
@@ -84,7 +84,9 @@ def without_constant_annotators(ratings: HumanRatings) -> tuple[HumanRatings, li
     return replace(ratings, scores=scores, where=where), notes
 
 
-def _without(aspects: Mapping[str, Mapping[str, float]], annotators: Collection[str]) -> dict[str, Mapping[str, float]]:
+def _drop_annotators(
+    aspects: Mapping[str, Mapping[str, float]], annotators: Collection[str]
+) -> dict[str, Mapping[str, float]]:
     """Ratings of an image less those of some annotators, and less aspects that have no other."""
     remaining = {
         aspect: {name: value for name, value in by_annotator.items() if name not in annotators}
@@ -107,7 +109,7 @@ def rated(runs: Sequence[Run], ratings: HumanRatings) -> tuple[list[Run], list[S
     Raises:
         VievalError: for votes that the contest's own scheme does not have.
     """
-    mean_ratings = _by_aspect(ratings)
+    mean_ratings = _ratings_by_aspect(ratings)
     votes = {identity: _voted(identity, scheme, ratings) for identity, scheme in _schemes(runs, ratings).items()}
     matched_ids: set[SampleId] = set()
 
@@ -116,10 +118,10 @@ def rated(runs: Sequence[Run], ratings: HumanRatings) -> tuple[list[Run], list[S
             matched_ids.update({record.id} & set(mean_ratings))
             return replace(record, ratings=mean_ratings.get(record.id, {}))
         matched_ids.update({record.id} & set(votes), set(record.candidates) & set(mean_ratings))
-        of_candidates = (
+        candidate_ratings = (
             tuple(mean_ratings.get(candidate, {}) for candidate in record.candidates) if record.rated else ()
         )
-        return replace(record, votes=votes.get(record.id, Votes()), rated=of_candidates)
+        return replace(record, votes=votes.get(record.id, Votes()), rated=candidate_ratings)
 
     rated_runs = [
         replace(
@@ -137,7 +139,7 @@ def annotator_table(ratings: HumanRatings) -> Table:
     """
     rows = []
     annotators = ratings.annotators
-    aspects = dict.fromkeys(aspect for of_sample in ratings.scores.values() for aspect in of_sample)
+    aspects = dict.fromkeys(aspect for sample_scores in ratings.scores.values() for aspect in sample_scores)
     for aspect in aspects:
         table = [
             [sample_ratings.get(aspect, {}).get(annotator, math.nan) for sample_ratings in ratings.scores.values()]
@@ -166,9 +168,9 @@ def _agreement(aspect: str, table: np.ndarray, alpha: float) -> tuple[str, ...]:
     return aspect, str(annotators), str(items), str(rated_twice), number(alpha, 3, reason)
 
 
-def _by_aspect(ratings: HumanRatings) -> dict[SampleId, dict[str, tuple[float, ...]]]:
+def _ratings_by_aspect(ratings: HumanRatings) -> dict[SampleId, dict[str, tuple[float, ...]]]:
     """The ratings of each sample by aspect: one a rater, or their mean where some rater left some out."""
-    by_sample = {identity: _with_overall(aspects) for identity, aspects in ratings.scores.items()}
+    by_sample = {identity: _add_overall(aspects) for identity, aspects in ratings.scores.items()}
     annotators = {annotator for aspects in by_sample.values() for scores in aspects.values() for annotator in scores}
     complete = all(set(scores) == annotators for aspects in by_sample.values() for scores in aspects.values())
     return {
@@ -182,7 +184,7 @@ def _by_aspect(ratings: HumanRatings) -> dict[SampleId, dict[str, tuple[float, .
     }
 
 
-def _with_overall(aspects: Mapping[str, Mapping[str, float]]) -> dict[str, Mapping[str, float]]:
+def _add_overall(aspects: Mapping[str, Mapping[str, float]]) -> dict[str, Mapping[str, float]]:
     """O follows from SC and PQ, rater by rater, for who did not rate it."""
     sc_and_pq = {
         annotator: (sc, aspects["PQ"][annotator])

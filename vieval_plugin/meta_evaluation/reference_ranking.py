@@ -80,15 +80,15 @@ def _scores(
         if aspect in o.scores
     }
     for records in judged:
-        score_by_output |= dict(_of_candidates(records[0], aspect))
+        score_by_output |= dict(_candidate_scores(records[0], aspect))
     return [(*key, score) for key, score in sorted(score_by_output.items())]
 
 
-def _of_candidates(record: Record, aspect: str) -> Iterator[tuple[tuple[str, str, str], float]]:
+def _candidate_scores(record: Record, aspect: str) -> Iterator[tuple[tuple[str, str, str], float]]:
     scores = record.verdict.choice.scores if record.verdict.choice else ()
-    for candidate, of_one in zip(record.candidates, scores, strict=False):
-        if aspect in of_one:
-            yield (candidate.image_model, record.group, candidate.uid), of_one[aspect]
+    for candidate, candidate_score in zip(record.candidates, scores, strict=False):
+        if aspect in candidate_score:
+            yield (candidate.image_model, record.group, candidate.uid), candidate_score[aspect]
 
 
 def _table(scores: Sequence[tuple[str, str, str, float]], models: Sequence[str]) -> tuple[Floats, list[str]]:

@@ -104,7 +104,7 @@ class Report(Protocol):
     """Statistics of a benchmark, and what is found by them."""
 
     #: True where people voted on contests.
-    of_contests: ClassVar[bool] = False
+    rates_contests: ClassVar[bool] = False
 
     def statistics(self, rating: Rating) -> tuple[Statistic, ...]:
         """The statistics of a judge's task, none of whose metrics' names is part of another's."""

@@ -50,7 +50,7 @@ def number(value: Estimate | float | None, digits: int = 4, reason: str = "") ->
     return _undefined(reason) if math.isnan(value) else f"{value:.{digits}f}"
 
 
-def with_interval(estimate: Estimate, digits: int = 4, scale: float = 1.0) -> str:
+def interval_text(estimate: Estimate, digits: int = 4, scale: float = 1.0) -> str:
     """An estimate with its 95% interval as a table shows it, or why it is undefined.
 
     Args:
@@ -58,9 +58,9 @@ def with_interval(estimate: Estimate, digits: int = 4, scale: float = 1.0) -> st
         digits: how many decimals.
         scale: what it is multiplied by.
 
-    >>> with_interval(Estimate(0.5, 0.25, 0.75), 2), with_interval(Estimate(math.nan, reasons=("no sample",)))
+    >>> interval_text(Estimate(0.5, 0.25, 0.75), 2), interval_text(Estimate(math.nan, reasons=("no sample",)))
     ('0.50 [0.25, 0.75]', 'undefined (no sample)')
-    >>> with_interval(Estimate(0.5, 0.5, 0.5), 2)
+    >>> interval_text(Estimate(0.5, 0.5, 0.5), 2)
     '0.50'
     """
     if not estimate.defined:
@@ -70,13 +70,13 @@ def with_interval(estimate: Estimate, digits: int = 4, scale: float = 1.0) -> st
     return f"{value:.{digits}f}{interval}"
 
 
-def in_percent(share: Estimate) -> str:
+def percent_text(share: Estimate) -> str:
     """A share with its interval, in percent.
 
-    >>> in_percent(Estimate(0.4266, 0.4, 0.45))
+    >>> percent_text(Estimate(0.4266, 0.4, 0.45))
     '42.66 [40.00, 45.00]'
     """
-    return with_interval(share, digits=2, scale=100)
+    return interval_text(share, digits=2, scale=100)
 
 
 def p_text(p: float) -> str:

@@ -85,8 +85,10 @@ class Pairs:
     def by_order(self) -> dict[str, Ints]:
         """The judge's code for each pair, by each order of showing in which it voted on any."""
         votes = [contest.judge_votes for contest in self.contests]
-        orders = [order for order in (FORWARD, REVERSE, PAPER) if any(order in of_contest for of_contest in votes)]
-        return {order: self.codes_of([of_contest.get(order, "") for of_contest in votes]) for order in orders}
+        orders = [
+            order for order in (FORWARD, REVERSE, PAPER) if any(order in contest_votes for contest_votes in votes)
+        ]
+        return {order: self.codes_of([contest_votes.get(order, "") for contest_votes in votes]) for order in orders}
 
     def annotations(self) -> Ints:
         """The code of each annotator for each pair, shape (annotators, pairs); `NONE` where one gave no vote."""
@@ -242,7 +244,7 @@ class Answers:
             return np.full(len(self.pairs.human), np.nan)
         return points(self.codes[tie_handling], self.pairs.human, tie_handling)
 
-    def of_order(self, order: str) -> Ints:
+    def answers_in_order(self, order: str) -> Ints:
         """Return the codes of an order; `NONE` in all where it was not asked."""
         return self.by_order.get(order, np.full(len(self.pairs.human), NONE))
 
@@ -295,12 +297,12 @@ def answers_of(pairs: Pairs, subject: str, scheme: str, seed: Sequence[int]) -> 
     """
     tie_handlings = TIE_HANDLINGS[scheme]
     if subject != VOTES:
-        return _from_scores(pairs, *pairs.scores(subject), tie_handlings, seed)
+        return _votes_from_scores(pairs, *pairs.scores(subject), tie_handlings, seed)
     if any(contest.preferences for contest in pairs.contests):
         asked_orders = [o for o in (FORWARD, REVERSE) if any(o in contest.preferences for contest in pairs.contests)]
         preferred = pairs.preferences(asked_orders)
-        of_three = tuple(ties for ties in tie_handlings if ties != "four_way")
-        preference_answers = _from_scores(pairs, preferred, np.zeros(preferred.shape), of_three, seed)
+        three_way = tuple(ties for ties in tie_handlings if ties != "four_way")
+        preference_answers = _votes_from_scores(pairs, preferred, np.zeros(preferred.shape), three_way, seed)
         why: dict[VoteScheme, str] = {"four_way": "a preference does not tell both good from both bad"}
         return Answers(pairs, preference_answers.codes, {**preference_answers.why, **why}, preference_answers.bounds)
     by_order = pairs.by_order
@@ -309,7 +311,7 @@ def answers_of(pairs: Pairs, subject: str, scheme: str, seed: Sequence[int]) -> 
     return Answers(pairs, dict.fromkeys(tie_handlings, overall_votes(asked[0], asked[-1])), by_order=by_order)
 
 
-def _from_scores(
+def _votes_from_scores(
     pairs: Pairs, first: Floats, second: Floats, tie_handlings: Sequence[VoteScheme], seed: Sequence[int]
 ) -> Answers:
     """Votes by thresholds; which of two is better needs none, and only equal scores are a tie then."""

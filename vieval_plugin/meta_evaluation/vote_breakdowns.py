@@ -26,8 +26,8 @@ def breakdown_numbers(judged: JudgedPart, scheme: str) -> Iterator[Number]:
     """
     entrants = [entrant for entrant in judged.entrants if entrant.accepted]
     ties = TIE_HANDLINGS[scheme][0]
-    yield from _by_annotator(judged, entrants, ties)
-    yield from _by_size(judged, entrants, scheme)
+    yield from _annotator_breakdown(judged, entrants, ties)
+    yield from _size_breakdown(judged, entrants, scheme)
     constants = [entrant for entrant in entrants if entrant.constant]
     best = max(constants, key=lambda entrant: float(np.nanmean(entrant.answers.points(ties))), default=None)
     accuracies = {
@@ -48,13 +48,13 @@ def breakdown_numbers(judged: JudgedPart, scheme: str) -> Iterator[Number]:
     for model_pair in model_pairs if len(model_pairs) > 1 else ():
         for entrant, shares in accuracies.items():
             models = models_of[entrant]
-            of_both = np.array([_unordered(pair) == model_pair for pair in models], dtype=bool)
+            is_model_pair = np.array([_unordered(pair) == model_pair for pair in models], dtype=bool)
             further = _preferences(entrant, models, model_pair) if model_pair[0] != model_pair[1] else {}
             for name, points in (shares | further).items():
-                yield judged.number(entrant, name, points.where(of_both), "image_models", ", ".join(model_pair))
+                yield judged.number(entrant, name, points.where(is_model_pair), "image_models", ", ".join(model_pair))
 
 
-def _by_annotator(judged: JudgedPart, entrants: Sequence[Entrant], ties: VoteScheme) -> Iterator[Number]:
+def _annotator_breakdown(judged: JudgedPart, entrants: Sequence[Entrant], ties: VoteScheme) -> Iterator[Number]:
     has_ceiling = False
     for entrant in entrants:
         answers, pairs = entrant.answers, entrant.answers.pairs
@@ -71,12 +71,12 @@ def _by_annotator(judged: JudgedPart, entrants: Sequence[Entrant], ties: VoteSch
         right = np.full(annotations.shape, np.nan)
         if not why:
             right = annotator_points(answers.codes[ties], annotations, ties)
-        for number, of_annotator in enumerate(right, start=1):
-            yield judged.number(entrant, f"annotator_{number}", Points(of_annotator, pairs.groups, why))
+        for number, annotator_right in enumerate(right, start=1):
+            yield judged.number(entrant, f"annotator_{number}", Points(annotator_right, pairs.groups, why))
         yield judged.number(entrant, "annotators_all", Points(right, pairs.groups, why))
 
 
-def _by_size(judged: JudgedPart, entrants: Sequence[Entrant], scheme: str) -> Iterator[Number]:
+def _size_breakdown(judged: JudgedPart, entrants: Sequence[Entrant], scheme: str) -> Iterator[Number]:
     for entrant in entrants:
         sizes = entrant.answers.pairs.contest_sizes
         for name, share in all_pairs_right_shares(scheme).items():

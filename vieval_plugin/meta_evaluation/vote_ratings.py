@@ -14,7 +14,7 @@ import numpy as np
 from vieval_plugin.meta_evaluation.contest_ranking import ContestStrengths, contest_strengths
 from vieval_plugin.meta_evaluation.estimates import Bootstrap
 from vieval_plugin.meta_evaluation.findings import Number, Role, preferred
-from vieval_plugin.meta_evaluation.tables import Key, Table, number, with_interval
+from vieval_plugin.meta_evaluation.tables import Key, Table, interval_text, number
 from vieval_plugin.meta_evaluation.vote_answers import VOTES, Pairs
 from vieval_plugin.meta_evaluation.vote_statistics import JudgedPart, default_subjects
 from vieval_plugin.stats.agreement import mean_of_known
@@ -31,7 +31,7 @@ SCORED, UNTIED = "right_of_scored", "right_of_untied"
 _ALL_PAIRS, _JUDGED_PAIRS_LABEL = "all pairs", "its own pairs"
 
 
-def beside_ratings(
+def rating_comparison(
     benchmark: str, judged: Sequence[JudgedPart], options: StatisticsOptions
 ) -> tuple[list[Number], list[Table]]:
     """Numbers of people's ratings and of judges on the same pairs, and tables of image models' strengths.
@@ -45,20 +45,20 @@ def beside_ratings(
         How often the higher score is people's choice, for people's ratings and for judges, each time on the same pairs;
         and the strengths of image models by votes, ratings and judges side by side.
     """
-    numbers = [number for of_part in judged for number in _numbers(of_part)]
-    return numbers, [_strengths(benchmark, of_part, options) for of_part in judged]
+    numbers = [number for part_votes in judged for number in _numbers(part_votes)]
+    return numbers, [_strengths(benchmark, part_votes, options) for part_votes in judged]
 
 
 def _numbers(judged: JudgedPart) -> Iterator[Number]:
     pairs = _all_pairs(judged)
     rated = _rated(pairs)
     for aspect in rated:
-        yield from _right(judged, PEOPLE, aspect, _ALL_PAIRS, pairs, _by_ratings(pairs, aspect))
+        yield from _right(judged, PEOPLE, aspect, _ALL_PAIRS, pairs, _rating_vote(pairs, aspect))
     for judge in judged.judges if rated else ():
         answered, votes = judge.answers.pairs, judge.answers.codes["decisive"]
         aspect = _compared_aspect(judge.subject, rated)
         yield from _right(judged, judge.label, judge.subject, _JUDGED_PAIRS_LABEL, answered, votes)
-        on_the_same = np.where(votes == NONE, NONE, _by_ratings(answered, aspect))
+        on_the_same = np.where(votes == NONE, NONE, _rating_vote(answered, aspect))
         yield from _right(judged, PEOPLE, aspect, f"pairs of {judge.label} ({judge.subject})", answered, on_the_same)
 
 
@@ -93,7 +93,7 @@ def _strengths(benchmark: str, judged: JudgedPart, options: StatisticsOptions) -
     overall, chosen = _compared_aspect(VOTES, rated), default_subjects(judged.judges)
     voters = {
         "people's votes": (VOTES, pairs, pairs.human),
-        f"{PEOPLE} ({overall})": (overall, pairs, _by_ratings(pairs, overall)),
+        f"{PEOPLE} ({overall})": (overall, pairs, _rating_vote(pairs, overall)),
     }
     for judge in (judge for judge in judged.judges if chosen[judge.label] == judge.subject):
         name = judge.label if judge.subject == VOTES else f"{judge.label} ({judge.subject})"
@@ -114,7 +114,7 @@ def _strength(ranking: ContestStrengths, image_model: str) -> tuple[str, str]:
     for rank, strength in enumerate(_ordered(ranking), start=1):
         if strength.system == image_model:
             estimate = replace(strength.estimate, reasons=(ranking.reason,))
-            text = with_interval(estimate, digits=2)
+            text = interval_text(estimate, digits=2)
             return str(strength.total), f"{rank}: {text}" if estimate.defined else text
     return "0", "undefined (in no pair)"
 
@@ -150,7 +150,7 @@ def _rated(pairs: Pairs) -> tuple[str, ...]:
     )
 
 
-def _by_ratings(pairs: Pairs, aspect: str) -> Ints:
+def _rating_vote(pairs: Pairs, aspect: str) -> Ints:
     """The vote that people's mean ratings of each pair stand for; equal means are a tie."""
     means = [[float(mean_of_known([[v] for v in ratings[aspect]])[0]) for ratings in c.rated] for c in pairs.contests]
     first, second = (

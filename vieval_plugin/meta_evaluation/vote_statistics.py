@@ -99,7 +99,7 @@ def vote_statistics(subject: str, scheme: str) -> tuple[Statistic, ...]:
     ['SC_accuracy_decisive', 'SC_above_constant_decisive']
     """
     tie_handlings = TIE_HANDLINGS[scheme]
-    of_subject = order_shares(scheme) if subject == VOTES else bounds([t for t in tie_handlings if t != "decisive"])
+    subject_points = order_shares(scheme) if subject == VOTES else bounds([t for t in tie_handlings if t != "decisive"])
 
     def compute(share: Scored, rows: VoteRows) -> Estimate:
         return rows.bootstrap.share(*share(rows.answers[subject]))
@@ -108,7 +108,7 @@ def vote_statistics(subject: str, scheme: str) -> tuple[Statistic, ...]:
         Statistic(
             f"{subject}_{what}", partial(compute, share), primary=what == f"accuracy_{tie_handlings[0]}", aspect=subject
         )
-        for what, share in (accuracies(scheme) | of_subject | all_pairs_right_shares(scheme)).items()
+        for what, share in (accuracies(scheme) | subject_points | all_pairs_right_shares(scheme)).items()
     )
 
 
@@ -156,18 +156,20 @@ def order_shares(scheme: str) -> dict[str, Scored]:
     widest = TIE_HANDLINGS[scheme][0]
 
     def forward(ties: VoteScheme, answers: Answers) -> Points:
-        right = points(answers.of_order(FORWARD), answers.pairs.human, ties)
-        return _where_asked(right, False, answers)
+        right = points(answers.answers_in_order(FORWARD), answers.pairs.human, ties)
+        return _mask_unasked(right, False, answers)
 
-    def paired(of_orders: Callable[[Ints, Ints, Ints], Floats], answers: Answers) -> Points:
-        right = of_orders(answers.of_order(FORWARD), answers.of_order(REVERSE), answers.pairs.human)
-        return _where_asked(right, True, answers)
+    def paired(points_of_orders: Callable[[Ints, Ints, Ints], Floats], answers: Answers) -> Points:
+        right = points_of_orders(
+            answers.answers_in_order(FORWARD), answers.answers_in_order(REVERSE), answers.pairs.human
+        )
+        return _mask_unasked(right, True, answers)
 
     def inconsistent(forward: Ints, reverse: Ints, human: Ints) -> Floats:
         differ = consistent_points(forward, reverse, widest) == 0
         return np.asarray((forward != NONE) & (reverse != NONE) & differ, dtype=float)
 
-    of_both: dict[str, Callable[[Ints, Ints, Ints], Floats]] = {
+    order_points: dict[str, Callable[[Ints, Ints, Ints], Floats]] = {
         "both_orders_accuracy": lambda forward, reverse, human: both_orders_points(forward, reverse, human, widest),
         "each_order_accuracy": lambda forward, reverse, human: each_order_points(forward, reverse, human, widest),
         "consistent_share": lambda forward, reverse, human: consistent_points(forward, reverse, widest),
@@ -175,18 +177,18 @@ def order_shares(scheme: str) -> dict[str, Scored]:
     }
     return {
         **{f"forward_accuracy_{ties}": partial(forward, ties) for ties in TIE_HANDLINGS[scheme]},
-        **{what: partial(paired, of_orders) for what, of_orders in of_both.items()},
+        **{what: partial(paired, points_of_orders) for what, points_of_orders in order_points.items()},
     }
 
 
-def _where_asked(right: Floats, of_both: bool, answers: Answers) -> Points:
+def _mask_unasked(right: Floats, order_points: bool, answers: Answers) -> Points:
     """Points of orders, none of orders that were not asked; a judge without any answer was asked and failed, which is wrong."""
     voted, reason = answers.by_order.keys() & {FORWARD, REVERSE}, ""
     if not voted and any(contest.preferences for contest in answers.pairs.contests):
         reason = "the judge gives preferences and no votes"
-    elif of_both and len(voted) == 1:
+    elif order_points and len(voted) == 1:
         reason = "one order was asked"
-    elif not of_both and voted == {REVERSE}:
+    elif not order_points and voted == {REVERSE}:
         reason = "the forward order was not asked"
     return Points(np.full(right.shape, np.nan) if reason else right, answers.pairs.groups, reason)
 
@@ -195,7 +197,7 @@ def paper_scheme_shares() -> dict[str, Scored]:
     """Accuracy as the authors of a log read its answers, and how far it is above the best constant answer of that kind."""
 
     def right(answers: Answers) -> Points:
-        return Points(points(answers.of_order(PAPER), answers.pairs.human, "paper"), answers.pairs.groups)
+        return Points(points(answers.answers_in_order(PAPER), answers.pairs.human, "paper"), answers.pairs.groups)
 
     return {
         "accuracy_paper": right,

@@ -21,7 +21,7 @@ from vieval_plugin.meta_evaluation.statistics import SCORED, Rating, Report, Sta
 from vieval_plugin.meta_evaluation.tables import Key
 from vieval_plugin.meta_evaluation.vote_answers import TIE_HANDLINGS, VOTES, answers_of, pairs_of
 from vieval_plugin.meta_evaluation.vote_breakdowns import breakdown_numbers
-from vieval_plugin.meta_evaluation.vote_ratings import beside_ratings
+from vieval_plugin.meta_evaluation.vote_ratings import rating_comparison
 from vieval_plugin.meta_evaluation.vote_statistics import (
     Entrant,
     JudgedPart,
@@ -64,7 +64,7 @@ class ByVotes(Report):
     ValueError: no scheme of votes 'five_way'; known: four_way, three_way, two_way, ranking
     """
 
-    of_contests: ClassVar[bool] = True
+    rates_contests: ClassVar[bool] = True
 
     scheme: str = "four_way"
     rated: bool = False
@@ -100,25 +100,25 @@ class ByVotes(Report):
             for part in parts_of(parts, runs)
             for bootstrap in [Bootstrap.for_part(f"{benchmark}/{part}", options)]
         ]
-        numbers = [n for of_part in judged for n in self._numbers(benchmark, of_part)]
-        numbers += [n for of_part in judged for n in breakdown_numbers(of_part, self.scheme)]
-        of_ratings, strengths = beside_ratings(benchmark, judged, options) if self.rated else ([], [])
+        numbers = [n for part_votes in judged for n in self._numbers(benchmark, part_votes)]
+        numbers += [n for part_votes in judged for n in breakdown_numbers(part_votes, self.scheme)]
+        rating_numbers, strengths = rating_comparison(benchmark, judged, options) if self.rated else ([], [])
         pooled, ranked = Bootstrap.for_part(f"{benchmark}/{ALL}", options), list[RankedStatistic]()
         handlings = TIE_HANDLINGS[self.scheme]
         for ties in sorted(handlings, key=lambda handling: handling != (self.tie_handling or handlings[0])):
-            of_all_parts, statistics = _over_parts(judged, ties, pooled)
+            total_numbers, statistics = _total_statistics(judged, ties, pooled)
             # the only part may be called `all`
             there = {(n.system, n.part, n.aspect, n.statistic, n.breakdown, n.value) for n in numbers}
             numbers += [
-                n for n in of_all_parts if (n.system, n.part, n.aspect, n.statistic, n.breakdown, n.value) not in there
+                n for n in total_numbers if (n.system, n.part, n.aspect, n.statistic, n.breakdown, n.value) not in there
             ]
             ranked += statistics
-        places = ["", *(of_part.part for of_part in judged)]
+        places = ["", *(part_votes.part for part_votes in judged)]
         ranked.sort(key=lambda statistic: places.index(statistic.value))
-        chosen = default_subjects(judge for of_part in judged for judge in of_part.judges)
-        ranked += [statistic for of_part in judged for statistic in self._by_aspect(of_part, chosen)]
+        chosen = default_subjects(judge for part_votes in judged for judge in part_votes.judges)
+        ranked += [statistic for part_votes in judged for statistic in self._aspect_statistics(part_votes, chosen)]
         ranked = [replace(statistic, is_headline=index == 0) for index, statistic in enumerate(ranked)]
-        return Findings((*numbers, *of_ratings), tuple(ranked), layouts("votes"), tuple(strengths))
+        return Findings((*numbers, *rating_numbers), tuple(ranked), layouts("votes"), tuple(strengths))
 
     def _numbers(self, benchmark: str, judged: JudgedPart) -> Iterator[Number]:
         voting = any(not entrant.aspect for entrant in judged.judges)
@@ -139,7 +139,7 @@ class ByVotes(Report):
                 key = Key(benchmark, judged.part, "", entrant.label, name, entrant.aspect)
                 yield replace(judged.number(entrant, name, share(answers)), key=key, scale=100)
 
-    def _by_aspect(self, judged: JudgedPart, chosen: Mapping[str, str]) -> Iterator[RankedStatistic]:
+    def _aspect_statistics(self, judged: JudgedPart, chosen: Mapping[str, str]) -> Iterator[RankedStatistic]:
         """Each aspect that several judges score on a part, but that which they stand for anyway."""
         for aspect in dict.fromkeys(entrant.aspect for entrant in judged.judges if entrant.aspect):
             judges = [entrant for entrant in judged.judges if entrant.aspect == aspect]
@@ -163,15 +163,15 @@ def _statistic(part: str, aspect: str, ties: VoteScheme, compared: Callable[[], 
     return RankedStatistic(part, aspect, *words, (0.0, 1.0), lambda _: once())
 
 
-def _over_parts(
+def _total_statistics(
     judged: Sequence[JudgedPart], ties: VoteScheme, bootstrap: Bootstrap
 ) -> tuple[list[Number], list[RankedStatistic]]:
     """Accuracy over all parts and on each, of the judges' votes or of their scores of O, or else SC, and its tests."""
-    judges = [judge for of_part in judged for judge in of_part.judges]
+    judges = [judge for part_votes in judged for judge in part_votes.judges]
     chosen = default_subjects(judges)
     judges = [judge for judge in judges if chosen[judge.label] == judge.subject]
     items = _items(judges, ties)
-    constants = _items([constant for of_part in judged for constant in of_part.constants], ties)
+    constants = _items([constant for part_votes in judged for constant in part_votes.constants], ties)
     numbers, statistics = list[Number](), list[RankedStatistic]()
 
     def number(label: str, points: Points, place: tuple[str, str], role: Role = "judge") -> Number:
@@ -179,25 +179,27 @@ def _over_parts(
         return Number(label, share, ALL, VOTES, f"accuracy_{ties}", role, breakdown=breakdown, value=value)
 
     for place in _places(items):
-        of_judges, of_constants = (_restricted(of_all, *place) for of_all in (items, constants))
-        numbers += [number(label, _points(of_label), place) for label, of_label in of_judges.items()]
+        judge_items, constant_items = (_restricted(all_items, *place) for all_items in (items, constants))
+        numbers += [number(label, _points(label_items), place) for label, label_items in judge_items.items()]
         breakdown, part = place
         if breakdown == "category":
             continue
-        ceiling = _human_ceiling([of_part for of_part in judged if part in ("", of_part.part)], ties)
+        ceiling = _human_ceiling([part_votes for part_votes in judged if part in ("", part_votes.part)], ties)
         references = [number(_CEILING_LABEL, ceiling, place, "ceiling")] if len(ceiling.values) else []
-        baselines = [number(label, _points(of_label), place, "baseline") for label, of_label in of_constants.items()]
+        baselines = [
+            number(label, _points(label_items), place, "baseline") for label, label_items in constant_items.items()
+        ]
         references += sorted(baselines, key=lambda baseline: -baseline.estimate.value)[:1]
         asked = [judge for judge in judges if part in ("", judge.part)]
-        compared = partial(_compared, part or ALL, VOTES, ties, of_judges, of_constants, asked)
+        compared = partial(_compared, part or ALL, VOTES, ties, judge_items, constant_items, asked)
         statistic = replace(_statistic(ALL, VOTES, ties, compared), breakdown=breakdown, value=part)
         statistics.append(replace(statistic, references=tuple(references), choice={"ties": ties}))
     by_part = {statistic.value: statistic for statistic in statistics}
 
-    def of_part(part: str, options: StatisticsOptions) -> ComparedStatistic:
+    def part_votes(part: str, options: StatisticsOptions) -> ComparedStatistic:
         return by_part.get(part, by_part[""]).compared(options)
 
-    return numbers, [s if s.value else replace(s, of_part=of_part) for s in statistics]
+    return numbers, [s if s.value else replace(s, statistic_in_part=part_votes) for s in statistics]
 
 
 def _items(entrants: Iterable[Entrant], ties: VoteScheme) -> Items:
@@ -224,7 +226,7 @@ def _places(items: Items) -> list[tuple[str, str]]:
     places = [("", "")] if items else []
     for breakdown in ("part", "category"):
         values = dict.fromkeys(
-            v for of_label in items.values() for i in of_label.values() for v in _values(i, breakdown)
+            v for label_items in items.values() for i in label_items.values() for v in _values(i, breakdown)
         )
         places += [(breakdown, value) for value in values] if len(values) > 1 else []
     return places
@@ -235,10 +237,10 @@ def _restricted(items: Items, breakdown: str, value: str) -> Items:
     if not breakdown:
         return items
     with_value = {
-        label: {name: item for name, item in of_label.items() if value in _values(item, breakdown)}
-        for label, of_label in items.items()
+        label: {name: item for name, item in label_items.items() if value in _values(item, breakdown)}
+        for label, label_items in items.items()
     }
-    return {label: of_label for label, of_label in with_value.items() if of_label}
+    return {label: label_items for label, label_items in with_value.items() if label_items}
 
 
 def _points(items: Mapping[str, JudgedItem]) -> Points:
@@ -254,13 +256,13 @@ def _human_ceiling(judged: Sequence[JudgedPart], ties: VoteScheme) -> Points:
     """Agreement of annotators with one another, where there are several."""
     values: list[float] = []
     groups: list[str] = []
-    for of_part in judged:
-        pairs = max((entrant.answers.pairs for entrant in of_part.entrants), key=lambda pairs: len(pairs.groups))
+    for part_votes in judged:
+        pairs = max((entrant.answers.pairs for entrant in part_votes.entrants), key=lambda pairs: len(pairs.groups))
         if len(annotations := pairs.annotations()) > 1:
             points = ceiling_points(annotations, ties)
             voted_twice = np.flatnonzero(~np.isnan(points).all(axis=0))
             values += np.nanmean(points[:, voted_twice], axis=0).tolist()
-            groups += [f"{of_part.part}/{pairs.groups[index]}" for index in voted_twice]
+            groups += [f"{part_votes.part}/{pairs.groups[index]}" for index in voted_twice]
     return Points(np.array(values), groups)
 
 

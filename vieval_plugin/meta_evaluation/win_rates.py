@@ -93,7 +93,7 @@ def _ranked(
     )
     tested = compare_systems(compared, run.benchmark, options).all_pairs if len(all_outcomes) == 2 else ()
     numbers = []
-    for model, contests in _with_answer(all_outcomes).items():
+    for model, contests in _answered_contests(all_outcomes).items():
         points, groups = [o.points for o in contests], [o.group for o in contests]
         rate = bootstrap.estimate(computed_mean(points, groups, "no contest has an answer"))
         rate = _tested_rate(model, rate, tested)
@@ -171,7 +171,7 @@ def _outcomes(
     return {model: outcomes[model] for model in contest_counts}, contest_counts
 
 
-def _with_answer(outcomes: Mapping[str, Sequence[ContestOutcome]]) -> dict[str, list[ContestOutcome]]:
+def _answered_contests(outcomes: Mapping[str, Sequence[ContestOutcome]]) -> dict[str, list[ContestOutcome]]:
     return {model: [outcome for outcome in contests if outcome.failed is None] for model, contests in outcomes.items()}
 
 
@@ -190,7 +190,7 @@ def _failed(pairs: Pairs, subject: str) -> list[tuple[bool, bool]]:
 def _compared(
     subject: str, all_outcomes: Mapping[str, Sequence[ContestOutcome]], contest_counts: Mapping[str, int]
 ) -> ComparedStatistic:
-    outcomes = _with_answer(all_outcomes)
+    outcomes = _answered_contests(all_outcomes)
     models = list(outcomes)
 
     def pair(
@@ -203,7 +203,7 @@ def _compared(
         against = points if first == second else [EVEN] * len(points)
         return CommonSamplesStatistic(len(points), MeanDifference(points, against, [o.group for o in contests]))
 
-    def with_failures(first: int, second: int) -> CommonSamplesStatistic:
+    def count_failures(first: int, second: int) -> CommonSamplesStatistic:
         """The pair with the contests lost in which the first one's image failed, or nothing says whose."""
         if not any(o.failed and o.opponent == models[second] for o in all_outcomes[models[first]]):
             return CommonSamplesStatistic(0)
@@ -223,7 +223,7 @@ def _compared(
     )
     per_prompt = all(len({(o.opponent, o.group) for o in contests}) == len(contests) for contests in outcomes.values())
     unit = "prompts" if per_prompt else "contests"
-    return ComparedStatistic(ALL, subject, WIN_RATE, systems, pair, unit, "generators", with_failures=with_failures)
+    return ComparedStatistic(ALL, subject, WIN_RATE, systems, pair, unit, "generators", with_failures=count_failures)
 
 
 def _statuses(observed: Sequence[Observation], model: str) -> tuple[tuple[Status, int], ...]:

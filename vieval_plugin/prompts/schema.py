@@ -18,14 +18,14 @@ from vieval_plugin.text.suggestions import did_you_mean
 P = TypeVar("P", bound=BaseModel)
 
 
-def _by_word(mapping: Any) -> Any:
+def _require_words(mapping: Any) -> Any:
     if isinstance(mapping, dict) and any(isinstance(answer, bool) for answer in mapping):
         raise ValueError("write words such as Yes and No in quotation marks: YAML takes them for truth values")
     return {str(answer): value for answer, value in mapping.items()} if isinstance(mapping, dict) else mapping
 
 
 #: A mapping whose keys are words that people or models answer with; numbers may be written as they are.
-ByWord = BeforeValidator(_by_word)
+ByWord = BeforeValidator(_require_words)
 
 
 class StrictModel(BaseModel):

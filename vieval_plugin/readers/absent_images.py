@@ -22,7 +22,7 @@ def absence(judged: Judged) -> Verdict | None:
     absences = list(_absent_images(judged))
     if conditions := [reason for _, role, reason in absences if not _is_output(role)]:
         return unjudged(Status.TOOL_ERROR, conditions[0])
-    return _no_image(judged, {number: reason for number, _, reason in absences})
+    return _no_image_verdict(judged, {number: reason for number, _, reason in absences})
 
 
 def _absent_images(judged: Judged) -> Iterator[tuple[int, str, str]]:
@@ -33,7 +33,7 @@ def _absent_images(judged: Judged) -> Iterator[tuple[int, str, str]]:
                 yield number, role, f"the image {role} is not there: {name_of(image)}"
 
 
-def with_unreadable_output(judged: Judged, verdict: Verdict) -> Verdict:
+def mark_unreadable_output(judged: Judged, verdict: Verdict) -> Verdict:
     """`no_image` in the place of a `tool_error` whose output cannot be decoded, as that is the generator's failure."""
     if verdict.status is not Status.TOOL_ERROR:
         return verdict
@@ -43,7 +43,7 @@ def with_unreadable_output(judged: Judged, verdict: Verdict) -> Verdict:
         for role, image in sample.images.items()
         if _is_output(role) and (reason := _unreadable(image))
     }
-    no_image = _no_image(judged, reasons)
+    no_image = _no_image_verdict(judged, reasons)
     return replace(no_image, trace=(*verdict.trace, *no_image.trace)) if no_image else verdict
 
 
@@ -60,7 +60,7 @@ def _unreadable(image: Image) -> str:
     return ""
 
 
-def _no_image(judged: Judged, reasons: Mapping[int, str]) -> Verdict | None:
+def _no_image_verdict(judged: Judged, reasons: Mapping[int, str]) -> Verdict | None:
     """The verdict on a lack of outputs, by the candidate's number from 1, below which its step stands in a contest."""
     steps = [
         Step((str(number), *UNJUDGED) if isinstance(judged, Contest) else UNJUDGED, Status.NO_IMAGE, reason=reason)

@@ -299,18 +299,18 @@ def reading_table(file: Place | Path) -> Iterator[None]:
         raise VievalError(f"{file}: not readable as parquet or Arrow ({reason}); save it again") from None
 
 
-def with_cells(judged: Judged) -> Judged:
+def reread_cells(judged: Judged) -> Judged:
     """A sample or contest whose images in cells of tables are read again; one whose table is not there stays as it is.
 
     Raises:
         VievalError: a table cannot be read, or has no image in that cell.
     """
     if isinstance(judged, Contest):
-        return replace(judged, candidates=tuple(map(with_cells, judged.candidates)))  # type: ignore[arg-type]
-    return replace(judged, images={role: _with_cell(image) for role, image in judged.images.items()})
+        return replace(judged, candidates=tuple(map(reread_cells, judged.candidates)))  # type: ignore[arg-type]
+    return replace(judged, images={role: _reread_cell(image) for role, image in judged.images.items()})
 
 
-def _with_cell(image: Image) -> Image:
+def _reread_cell(image: Image) -> Image:
     cell = image.origin
     if isinstance(image.source, bytes) or not isinstance(cell, TableCell) or not is_there(image):
         return image

@@ -99,10 +99,10 @@ def require_columns(table: InputTable, columns: Iterable[str]) -> None:
     """VievalError for a column that a table has not (with the nearest name) or cannot be read; an empty name is none."""
     for column in filter(None, columns):
         if column in table.unreadable:
-            raise VievalError(f"{table.name}: {_of_type(table, column)}")
+            raise VievalError(f"{table.name}: {_column_type(table, column)}")
         if column not in table.columns:
             hint = did_you_mean(column, table.columns) or ";"
-            raise VievalError(f"{table.name}: no column {column[:80]!r}{hint} {_in_words(table.columns)}")
+            raise VievalError(f"{table.name}: no column {column[:80]!r}{hint} {_column_words(table.columns)}")
 
 
 def fields_of(table: InputTable, columns: Mapping[str, str], outputs: bool = True) -> ColumnMap:
@@ -147,9 +147,9 @@ def fields_of(table: InputTable, columns: Mapping[str, str], outputs: bool = Tru
                 f"{name if name in _TEXTS else field}=COLUMN names another"
             )
     if outputs and table.columns and not any(field.startswith("images") for field in fields):
-        raise _no_output(table)
+        raise _missing_output_error(table)
     unused = [column for column in (*table.columns, *table.unreadable) if column and column not in fields.values()]
-    no_text = "" if any(field.startswith("texts") for field in fields) else _no_text(table, fields, unused)
+    no_text = "" if any(field.startswith("texts") for field in fields) else _missing_text_line(table, fields, unused)
     if no_text and not outputs and table.columns:
         raise VievalError(no_text)
     by_synonym = {field: column for field, column in guessed.items() if _field(column) != field}
@@ -189,23 +189,23 @@ def _rival_texts(fields: Mapping[str, str], columns: Mapping[str, str], unused: 
     return {column: text for text in texts for column in unused if _plain(column) in (text, *_COMMON[text])}
 
 
-def _no_output(table: InputTable) -> VievalError:
+def _missing_output_error(table: InputTable) -> VievalError:
     """The error for a table without a column of images: which it could be, and how to say so."""
     hints = ((f" {column!r}", did_you_mean(column, ("output", *_COMMON["output"]), 0.7)) for column in table.columns)
     column, hint = next((pair for pair in hints if pair[1]), (" of images", ";"))
-    unreadable = "".join(f"; {_of_type(table, name)}" for name in list(table.unreadable)[:1])
+    unreadable = "".join(f"; {_column_type(table, name)}" for name in list(table.unreadable)[:1])
     return VievalError(
-        f"{table.name}: no column{column}{hint} {_in_words(table.columns)}; say which it is: --columns output=COLUMN"
+        f"{table.name}: no column{column}{hint} {_column_words(table.columns)}; say which it is: --columns output=COLUMN"
         f"{unreadable}; see {docs_url('guides/scoring.md#columns-of-a-table')}"
     )
 
 
-def _of_type(table: InputTable, column: str) -> str:
+def _column_type(table: InputTable, column: str) -> str:
     kind = table.unreadable[column]
     return f"the column {column[:80]!r} is {kind[:200]}, which cannot be read; save it as texts, numbers or images"
 
 
-def _no_text(table: InputTable, fields: Mapping[str, str], unused: Sequence[str]) -> str:
+def _missing_text_line(table: InputTable, fields: Mapping[str, str], unused: Sequence[str]) -> str:
     """The line on a table without a column of texts: which columns could be it."""
     text = "instruction" if "images.source" in fields else "prompt"
     if not unused:
@@ -214,7 +214,7 @@ def _no_text(table: InputTable, fields: Mapping[str, str], unused: Sequence[str]
     return f"{table.name}: no {text} was found; say --columns {text}={column} (columns left out: {abbreviated(unused)})"
 
 
-def _in_words(columns: Sequence[str]) -> str:
+def _column_words(columns: Sequence[str]) -> str:
     return f"the columns are {abbreviated(columns)}" if columns else "it has no columns"
 
 

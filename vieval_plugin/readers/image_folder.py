@@ -12,7 +12,7 @@ from vieval_plugin.readers.arrow_tables import is_saved
 from vieval_plugin.readers.image_names import SUFFIXES, expected_name, image_model_of, image_models_of
 from vieval_plugin.readers.open_table import metadata_of, other_than_table, parquet_files
 from vieval_plugin.readers.pairing import PairedImage, pair_images
-from vieval_plugin.readers.prompt_rows import NAMES, Prompts, own_prompts, prompts_of
+from vieval_plugin.readers.prompt_rows import NAMES, Prompts, find_prompts, prompts_of
 from vieval_plugin.readers.sample_rows import is_address, stem_of
 from vieval_plugin.readers.samples import (
     SampleRow,
@@ -80,17 +80,17 @@ def read_folders(
             that is called by a uid.
     """
     if prompts is None:
-        files = [file for folder in folders if isdir(folder) and (file := own_prompts(folder))]
+        files = [file for folder in folders if isdir(folder) and (file := find_prompts(folder))]
         if len(files) > 1:
             raise VievalError(
                 f"several files of prompts: {abbreviated(list(map(str, files)))}; name one with --prompts"
             )
         prompts = files[0] if files else None
     if prompts is None:
-        parts = [part for folder in folders if isdir(folder) for part in sorted(folder.iterdir()) if own_prompts(part)]
+        parts = [part for folder in folders if isdir(folder) for part in sorted(folder.iterdir()) if find_prompts(part)]
         if parts:
-            return chained([read_folders([part], own_prompts(part), kind, columns) for part in parts])
-        return _with_texts(_image_models(folders), kind)
+            return chained([read_folders([part], find_prompts(part), kind, columns) for part in parts])
+        return _samples_with_texts(_image_models(folders), kind)
     conditions, notes = prompts_of(prompts, columns), list[str]()
     if unmade:
         [folder], model = folders, image_model_of(folders[0])
@@ -175,22 +175,22 @@ def is_of_images(folder: Path) -> bool:
     """Return whether images are in a folder or in folders of it, or prompts for them, and no table says what they are."""
     if not isdir(folder) or is_saved(folder) or metadata_of(folder):
         return False
-    return any(own_prompts(candidate) or _images(candidate) for candidate in _with_subfolders(folder))
+    return any(find_prompts(candidate) or _images(candidate) for candidate in _add_subfolders(folder))
 
 
 def has_prompts(folder: Path) -> bool:
     """Return whether a folder of images says what they were made of: in a file of prompts, or in texts beside them."""
     return any(
-        own_prompts(candidate) or any(isfile(file.with_suffix(".txt")) for file in _images(candidate))
-        for candidate in _with_subfolders(folder)
+        find_prompts(candidate) or any(isfile(file.with_suffix(".txt")) for file in _images(candidate))
+        for candidate in _add_subfolders(folder)
     )
 
 
-def _with_subfolders(folder: Path) -> list[Path]:
+def _add_subfolders(folder: Path) -> list[Path]:
     return [candidate for candidate in (folder, *folder.iterdir()) if candidate.is_dir()]
 
 
-def _with_texts(models: Mapping[str, list[Path]], kind: str | None) -> SampleSource:
+def _samples_with_texts(models: Mapping[str, list[Path]], kind: str | None) -> SampleSource:
     """Samples from images beside each of which is a text file of the same name, with its prompt."""
     files = [(model, file) for model, images in models.items() for file in images]
     if not any(isfile(file.with_suffix(".txt")) for _, file in files):

@@ -24,7 +24,7 @@ from vieval_plugin.images import images_of_grid
 from vieval_plugin.judges.protocol import Image
 from vieval_plugin.readers.image_names import SUFFIXES, image_model_of, is_system_file
 from vieval_plugin.readers.open_table import open_table
-from vieval_plugin.readers.prompt_rows import own_prompts
+from vieval_plugin.readers.prompt_rows import find_prompts
 from vieval_plugin.readers.samples import SampleRow, SampleSource, checked, fingerprint_of, samples_in_rows
 from vieval_plugin.readers.tables import BadLine
 from vieval_plugin.text.errors import VievalError
@@ -166,7 +166,7 @@ def _fits(layout: Layout, folder: Path, files: Mapping[Path, str], prompts: Path
     table = layout.prompts.table if layout.prompts else []
     if prompts and prompts.name not in table:
         return False
-    if not (_tables(layout, folder, prompts) if table else own_prompts(folder) is None):
+    if not (_tables(layout, folder, prompts) if table else find_prompts(folder) is None):
         return False
     found: list[_FoundImage] = []
     for file, name in files.items():

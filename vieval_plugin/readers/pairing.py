@@ -114,7 +114,7 @@ def _chosen(models: Mapping[str, Sequence[Path]], prompts: Prompts) -> _Matching
     elif order and not uid:
         candidates = [order, *others]
     else:
-        raise _no_match(models, prompts, matchings)
+        raise _no_match_error(models, prompts, matchings)
     first = candidates[0]
     if rival := next((matching for matching in candidates if matching.rows != first.rows), None):
         flags = " or ".join(f"--columns uid={matching.key.name}" for matching in (first, rival))
@@ -166,7 +166,9 @@ def _match(models: Mapping[str, Sequence[Path]], key: KeyColumn) -> _Matching:
     return replace(matching, strange=tuple(strange))
 
 
-def _no_match(models: Mapping[str, Sequence[Path]], prompts: Prompts, matchings: Sequence[_Matching]) -> VievalError:
+def _no_match_error(
+    models: Mapping[str, Sequence[Path]], prompts: Prompts, matchings: Sequence[_Matching]
+) -> VievalError:
     """The error for images of which no column has most, and that are not numbered as rows are."""
     images = [file for files in models.values() for file in files]
     nearest = max(matchings, key=lambda matching: len(matching.rows), default=None)

@@ -82,7 +82,7 @@ class Prompts:
     leftover: tuple[str, ...]
 
 
-def own_prompts(folder: Path) -> Path | None:
+def find_prompts(folder: Path) -> Path | None:
     """The prompts that a folder of images has beside them; None where it has none."""
     return next((folder / name for name in NAMES if isfile(folder / name)), None)
 

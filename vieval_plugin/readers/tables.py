@@ -108,7 +108,9 @@ def require_once(path: Path | str, header: Sequence[str], columns: Iterable[str]
 
 def jsonl_table(path: Path) -> InputTable:
     """A file with a JSON object a line; VievalError where it cannot be read."""
-    return _of_objects(path, lambda: ((number, _value_of_line(line)) for number, line in lines_of_file(path)), "line")
+    return _rows_of_objects(
+        path, lambda: ((number, _value_of_line(line)) for number, line in lines_of_file(path)), "line"
+    )
 
 
 def json_table(path: Path) -> InputTable:
@@ -122,7 +124,7 @@ def json_table(path: Path) -> InputTable:
         values = rows_of_document(read_json(text, object_pairs_hook=_object_of_pairs))
     except ValueError as error:
         raise VievalError(f"{path}: not readable as JSON ({error}); give a list of objects, or one a line") from None
-    return _of_objects(path, lambda: enumerate(values, start=1), "row", len(values))
+    return _rows_of_objects(path, lambda: enumerate(values, start=1), "row", len(values))
 
 
 def _object_of_pairs(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
@@ -231,7 +233,7 @@ def _row_of_value(value: Any, texts_are_prompts: bool) -> dict[str, Any] | BadLi
     return row
 
 
-def _of_objects(
+def _rows_of_objects(
     path: Path, values: Callable[[], Iterable[tuple[int, Any]]], unit: str, first: int = _FIRST
 ) -> InputTable:
     """The table of JSON values: objects, or texts that are prompts where none of the first is an object."""

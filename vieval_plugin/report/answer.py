@@ -29,10 +29,10 @@ from vieval_plugin.records import OWN, YOUR_IMAGES, Run
 from vieval_plugin.report.words import (
     breakdown_words,
     decimals_of,
-    in_sentence,
     level_text,
     number_word,
     reason_words,
+    sentence_number,
     share_of_level,
     short_decimal,
     statistic_words,
@@ -121,21 +121,21 @@ class Answer:
 
 def lines_of(answers: Sequence[Answer]) -> list[str]:
     """All sentences of several answers, next steps last, one of those that begin with the same sentence."""
-    lines = [line for of_board in answers for line in replace(of_board, next="").lines]
+    lines = [line for board_answer in answers for line in replace(board_answer, next="").lines]
     steps: dict[str, str] = {}
-    for of_board in answers:
-        steps.setdefault(of_board.next.partition(". ")[0], of_board.next)
+    for board_answer in answers:
+        steps.setdefault(board_answer.next.partition(". ")[0], board_answer.next)
     return [*lines, *filter(None, steps.values())]
 
 
-def placed(of_board: Answer, *places: str) -> Answer:
+def placed(board_answer: Answer, *places: str) -> Answer:
     """An answer among others, with where it holds before its title, but for a judge whose name begins this.
 
     >>> placed(Answer("VIEScore rates mine's images best.", ""), "own", "VIEScore").title
     "own: VIEScore rates mine's images best."
     """
-    where = ", ".join(name for name in places if name and not of_board.title.startswith(name))
-    return replace(of_board, title=f"{where}: {of_board.title}") if where else of_board
+    where = ", ".join(name for name in places if name and not board_answer.title.startswith(name))
+    return replace(board_answer, title=f"{where}: {board_answer.title}") if where else board_answer
 
 
 def answer(
@@ -158,8 +158,8 @@ def answer(
         return Answer(title, evidence, (*_bias(bias), *_failures(board)), "Take a judge that scores each image.")
     words = _words(board, corrected)
     case, evidence = _case(board, words, corrected)
-    limits = (*(_of_ratings(corrected) if corrected else ()), *_bias(bias), *_limits(board, case))
-    unrated = board.is_of_generators and board.statistic == MEAN and board.benchmark == OWN
+    limits = (*(_rating_sentences(corrected) if corrected else ()), *_bias(bias), *_limits(board, case))
+    unrated = board.ranks_generators and board.statistic == MEAN and board.benchmark == OWN
     next_step = _SHOW.format(verdicts=verdicts) if case == "no number" else ""
     if unrated and not next_step:
         next_step = _rating_advice(board, verdicts)
@@ -192,9 +192,9 @@ def _rating_advice(board: Leaderboard, verdicts: str) -> str:
     spread, units = _spread(board) if len(board.defined) > 1 else (0.0, 0)
     if not spread:
         wanted = min(LEAST_RATED, available)
-        of_each = " of each generator" * (len(board.numbers) > 1)
+        each_suffix = " of each generator" * (len(board.numbers) > 1)
         return _RATE_SOME.format(
-            prompts=f"{plural(wanted, 'prompt')}{of_each}", images=wanted * len(board.numbers), verdicts=verdicts
+            prompts=f"{plural(wanted, 'prompt')}{each_suffix}", images=wanted * len(board.numbers), verdicts=verdicts
         )
     needed = prompts_for_margin(spread)
     fewest = min(pair.n for pair in board.comparison.pairs)
@@ -258,9 +258,9 @@ def _case(board: Leaderboard, words: dict[str, str], corrected: CorrectedRanking
     """The title that fits, and the evidence for it; words that only one title needs are added."""
     defined, ranked, comparison = board.defined, board.ranked, board.comparison
     if not defined:
-        return "no number", _no_number(board)
+        return "no number", _missing_number_sentence(board)
     if len(defined) == 1 and not comparison.all_pairs:
-        return _alone(board, defined[0])
+        return _only_one_system(board, defined[0])
     if not comparison.all_pairs:
         why = comparison.reason and f"{comparison.reason[:1].upper()}{comparison.reason[1:]}."
         return "not compared", f"{_range(board, defined)} {why}"
@@ -268,25 +268,25 @@ def _case(board: Leaderboard, words: dict[str, str], corrected: CorrectedRanking
         case = "selected" if corrected.selected else "few ratings"
         if corrected.look and not corrected.look.decides:
             case = "before a look"
-        return case, _so_far(board, corrected)
+        return case, _result_so_far(board, corrected)
     if not ranked:
-        return _on_common(board, words)
+        return _common_sentences(board, words)
     first, *lower = [number.system for number in ranked]
     equal = [label for label in lower if not comparison.beats(first, label)]
     pair = comparison.pair_of(first, lower[0])
-    of_generators = {WIN_RATE: "wins", CORRECTED: "rated"}.get(board.statistic, "mean")
-    kind = of_generators if board.is_of_generators else "judge"
+    generator_score = {WIN_RATE: "wins", CORRECTED: "rated"}.get(board.statistic, "mean")
+    kind = generator_score if board.ranks_generators else "judge"
     judged = ", judged" * (kind in ("mean", "wins"))
     if not equal and pair:
-        two = len(lower) == 1 and board.is_of_generators
+        two = len(lower) == 1 and board.ranks_generators
         return f"{'better' if two else 'best'}, {kind}", _difference(board, pair, ranked[0])
     if not any(pair.significant for pair in comparison.pairs):
         if len(ranked) == 2 and pair:
             if pair.doubtful:
                 pair = pair.better_first()
             elif corrected is not None:
-                pair = board.comparison.in_order(pair)
-            elif board.is_of_generators:  # in the order of the input
+                pair = board.comparison.ordered(pair)
+            elif board.ranks_generators:  # in the order of the input
                 labels = [system.label for system in comparison.compared.systems]
                 pair = pair.turned if labels.index(pair.second) < labels.index(pair.first) else pair
             words |= {"first": pair.first, "second": pair.second, "first_possessive": possessive(pair.first)}
@@ -302,18 +302,18 @@ def _case(board: Leaderboard, words: dict[str, str], corrected: CorrectedRanking
         for winner in [first, *lower][:_MOST_NAMED]
         if (losers := [label for label in [first, *lower] if comparison.beats(winner, label)])
     )
-    evidence = f"{_own(board, ranked[0])};{shared} {better}."
+    evidence = f"{_own_number_sentence(board, ranked[0])};{shared} {better}."
     if words["better"]:
         return "beaten, rated" if kind == "rated" else "beaten", evidence
     return {"judge": "highest, judge", "rated": "first"}.get(kind, "highest"), evidence
 
 
-def _alone(board: Leaderboard, number: Number) -> tuple[str, str]:
-    evidence = f"{_own(board, number)}."
+def _only_one_system(board: Leaderboard, number: Number) -> tuple[str, str]:
+    evidence = f"{_own_number_sentence(board, number)}."
     others = [f"{n.system}: {n.reason or 'no score'}" for n in board.numbers if n is not number]
     if others:
         return f"only one{', rated' * (board.statistic == CORRECTED)}", f"{evidence} {'; '.join(others)}."
-    if board.is_of_generators:
+    if board.ranks_generators:
         return "alone, generator", evidence
     if number.system in board.same_answers:
         return "alone, same", evidence
@@ -323,7 +323,7 @@ def _alone(board: Leaderboard, number: Number) -> tuple[str, str]:
     return ("alone, judge" if tested else "alone, untested"), evidence
 
 
-def _no_number(board: Leaderboard) -> str:
+def _missing_number_sentence(board: Leaderboard) -> str:
     statuses = sum((Counter(dict(cost.statuses)) for cost in board.costs.values()), Counter[str]())
     if failed := sum(cost.failed for cost in board.costs.values()):
         verdicts = sum(cost.verdicts for cost in board.costs.values())
@@ -331,7 +331,7 @@ def _no_number(board: Leaderboard) -> str:
     return "; ".join(f"{n.system}: {n.reason or 'no score'}" for n in board.numbers[:_MOST_NAMED]) + "."
 
 
-def _on_common(board: Leaderboard, words: dict[str, str]) -> tuple[str, str]:
+def _common_sentences(board: Leaderboard, words: dict[str, str]) -> tuple[str, str]:
     """Where no two systems cover the benchmark: which is better than which, on what both scored."""
     by_winner: dict[str, list[str]] = {}
     for pair in (pair.better_first() for pair in board.comparison.all_pairs if pair.significant):
@@ -346,11 +346,11 @@ def _on_common(board: Leaderboard, words: dict[str, str]) -> tuple[str, str]:
     return "better on common", evidence
 
 
-def _own(board: Leaderboard, number: Number) -> str:
+def _own_number_sentence(board: Leaderboard, number: Number) -> str:
     """A system's own number in words, without a full stop."""
     if board.statistic == WIN_RATE:
-        return f"Win rate of {number.system} {in_sentence(number.estimate)} on {_items(board, number.estimate.n)}"
-    text, rests_on = f"{_measured(board)} {in_sentence(number.estimate)}", str(number.estimate.coverage)
+        return f"Win rate of {number.system} {sentence_number(number.estimate)} on {_items(board, number.estimate.n)}"
+    text, rests_on = f"{_measured(board)} {sentence_number(number.estimate)}", str(number.estimate.coverage)
     return f"{text}, on {rests_on}" if rests_on else text
 
 
@@ -359,7 +359,7 @@ def _items(board: Leaderboard, n: int) -> str:
 
 
 def _measured(board: Leaderboard) -> str:
-    if not board.is_of_generators:
+    if not board.ranks_generators:
         measured = statistic_words(board.measured)
         return measured[:1].upper() + measured[1:]
     prefix = {CORRECTED: "Corrected mean", MEAN: "Mean"}.get(board.statistic, "Best-image mean")
@@ -375,7 +375,7 @@ def _difference(board: Leaderboard, pair: SystemPair, first: Number) -> str:
         share = Estimate(EVEN + difference.value, EVEN + difference.low, EVEN + difference.high)
         if first.estimate.value == first.estimate.low == first.estimate.high == EVEN:
             return f"{judge_words(board)} calls each of the {items} a tie, so no generator wins."
-        text = in_sentence(share) if share.has_interval else f"{in_sentence(share)} ({p})"
+        text = sentence_number(share) if share.has_interval else f"{sentence_number(share)} ({p})"
         return f"Win rate of {pair.first} against {pair.second} {text} on {items}, ties counting half."
     more, size = ("less", difference.negated) if difference.value < 0 else ("more", difference)
     value, *ends = decimals_of(size)
@@ -393,7 +393,7 @@ def _more_or_less(difference: Estimate, level: float) -> str:
     '0.25 less (95% interval -0.12 to 0.50)'
     """
     word, size = ("less", difference.negated) if difference.value < 0 else ("more", difference)
-    value, *interval = in_sentence(size, level).partition(" (")
+    value, *interval = sentence_number(size, level).partition(" (")
     return f"{value} {word}{''.join(interval)}"
 
 
@@ -402,15 +402,15 @@ def _range(board: Leaderboard, numbers: Sequence[Number]) -> str:
     covering = sorted([n for n in numbers if not n.unranked] or numbers, key=lambda n: n.estimate.value)
     lowest, highest = covering[0], covering[-1]
     wins = board.statistic == WIN_RATE
-    texts = [f"{in_sentence(n.estimate)} for {n.system}" for n in (lowest, highest)]
+    texts = [f"{sentence_number(n.estimate)} for {n.system}" for n in (lowest, highest)]
     measured = "Win rate" if wins else _measured(board)
     return f"{measured} {texts[1]}." if len(covering) == 1 else f"{measured} from {texts[0]} to {texts[1]}."
 
 
 def _smallest_p(comparison: Comparison) -> str:
     smallest = min((p.adjusted for p in comparison.all_pairs if not math.isnan(p.adjusted)), default=math.nan)
-    of_pairs = f"The smallest p of {plural(len(comparison.all_pairs), 'pair')} is {p_text(smallest)}."
-    return f"There is no test of fewer than {LEAST_FOR_A_TEST}." if math.isnan(smallest) else of_pairs
+    smallest_p = f"The smallest p of {plural(len(comparison.all_pairs), 'pair')} is {p_text(smallest)}."
+    return f"There is no test of fewer than {LEAST_FOR_A_TEST}." if math.isnan(smallest) else smallest_p
 
 
 def agreement_notes(runs: Sequence[Run], options: StatisticsOptions) -> list[str]:
@@ -466,8 +466,8 @@ def _limits(board: Leaderboard, case: str) -> list[str]:
         return text
     return [
         *text,
-        *_beside_references(board, defined),
-        *([] if board.is_of_generators else _by_breakdown(board, defined[0])),
+        *_reference_sentences(board, defined),
+        *([] if board.ranks_generators else _breakdown_sentences(board, defined[0])),
     ]
 
 
@@ -490,7 +490,7 @@ def _unranked(board: Leaderboard) -> list[str]:
 
 def _failures(board: Leaderboard) -> list[str]:
     """Failed verdicts: of each generator, or of judges that lack a score for a notable share."""
-    if board.is_of_generators:
+    if board.ranks_generators:
         failed = [f"{n.system}: {failures_text(n)}" for n in board.numbers if n.failed]
         return [f"Failed verdicts: {'; '.join(failed)}."] if failed else []
     return [f"{label}: {cost.warning}." for label, cost in board.costs.items() if cost.warning]
@@ -504,20 +504,20 @@ def failures_text(number: Number) -> str:
     return f"{', '.join(failed)} of {total}" if failed else ""
 
 
-def _beside_references(board: Leaderboard, defined: Sequence[Number]) -> list[str]:
+def _reference_sentences(board: Leaderboard, defined: Sequence[Number]) -> list[str]:
     """The best system beside the human ceiling, and those that are not above a constant baseline."""
     text = []
     for reference in (reference for reference in board.references if reference.estimate.defined):
         name = reference.system.split(":")[0]
         if reference.role == "ceiling":
-            text.append(_beside_ceiling(board, defined[0], name, reference.estimate))
+            text.append(_ceiling_sentence(board, defined[0], name, reference.estimate))
         elif low := [number.system for number in defined if number.system in board.not_above_constant]:
             value = f" ({short_decimal(reference.estimate.value)})" if reference.estimate.value else ""
             text.append(f"Not shown to be better than the same answer for everything{value}: {_named_or_counted(low)}.")
     return text
 
 
-def _beside_ceiling(board: Leaderboard, first: Number, name: str, reference: Estimate) -> str:
+def _ceiling_sentence(board: Leaderboard, first: Number, name: str, reference: Estimate) -> str:
     """The best system and the annotators, by the same samples and the same other annotators where each is known."""
     ceiling = board.ceiling(first.system) if board.ceiling else None
     if ceiling is None:
@@ -529,7 +529,7 @@ def _beside_ceiling(board: Leaderboard, first: Number, name: str, reference: Est
     }.get(ceiling.position, f"{plural(first.estimate.n, 'sample')} cannot tell {first.system} from an annotator")
     return (
         f"{agrees}: its correlation with the mean of the other annotators is {short_decimal(ceiling.judge)}, that of an "
-        f"annotator {short_decimal(ceiling.annotators)}, a difference of {in_sentence(ceiling.difference)}."
+        f"annotator {short_decimal(ceiling.annotators)}, a difference of {sentence_number(ceiling.difference)}."
     )
 
 
@@ -541,7 +541,7 @@ def position_to(estimate: Estimate, reference: Estimate) -> str:
     return "below" if estimate.high < low else "not shown to be above or below"
 
 
-def _by_breakdown(board: Leaderboard, first: Number) -> list[str]:
+def _breakdown_sentences(board: Leaderboard, first: Number) -> list[str]:
     text = []
     for breakdown, by_value in board.breakdowns.items():
         estimates = [(by_system.get(first.system), value) for value, by_system in by_value.items()]
@@ -578,19 +578,19 @@ def _bias(bias: PositionBias | None) -> list[str]:
     ]
 
 
-def _so_far(board: Leaderboard, corrected: CorrectedRanking) -> str:
+def _result_so_far(board: Leaderboard, corrected: CorrectedRanking) -> str:
     """Ratings that are there and needed, and the result so far."""
-    [pair, *further] = map(board.comparison.in_order, board.comparison.pairs)
+    [pair, *further] = map(board.comparison.ordered, board.comparison.pairs)
     so_far = _range(board, board.defined) if further else _difference(board, pair, board.number_of(pair.first))
     reason = _few_ratings(corrected) if corrected.short_of_ratings else ""
     if corrected.selected:
         reason = _selected_labels(corrected)
     if corrected.look and not corrected.look.decides:
-        reason = _before_a_look(corrected.look)
+        reason = _look_pending_sentence(corrected.look)
     return f"{reason}. So far: {so_far}"
 
 
-def _before_a_look(look: Look) -> str:
+def _look_pending_sentence(look: Look) -> str:
     total, first = len(look.plan.prompts), look.plan.looks[0]
     when = f"the first look is at {first}" if first < total else "they decide when all are"
     return f"People rated {look.rated} of {total} planned prompts, and {when}"
@@ -636,7 +636,7 @@ def _needed(corrected: CorrectedRanking) -> str:
     """Number of rated prompts that a gate takes, by the largest spread of the ratings' differences; empty where not known."""
     spreads = [0.0]
     for pair in corrected.ranking.comparison.pairs:
-        alone = corrected.by_ratings_alone(pair)
+        alone = corrected.ratings_difference(pair)
         if alone.has_interval:
             reach = float(scipy.stats.t.ppf(1 - pair.level / 2, pair.n - 1))
             spreads.append((alone.high - alone.low) / 2 / reach * math.sqrt(pair.n))
@@ -646,12 +646,12 @@ def _needed(corrected: CorrectedRanking) -> str:
     return f", and about {needed:,.0f} to show that one is not worse by {ADVISED_MARGIN:g}"
 
 
-def _of_ratings(corrected: CorrectedRanking) -> list[str]:
+def _rating_sentences(corrected: CorrectedRanking) -> list[str]:
     """Sentences beside corrected means: the ratings' own difference, the order turned over, what is wrong with ratings."""
     text, pairs = [], corrected.ranking.comparison.pairs
     if len(pairs) == 1:
-        pair = corrected.ranking.comparison.in_order(pairs[0])
-        alone = corrected.by_ratings_alone(pair)
+        pair = corrected.ranking.comparison.ordered(pairs[0])
+        alone = corrected.ratings_difference(pair)
         text.append(f"By the ratings alone, {pair.first} has {_more_or_less(alone, pair.level)} than {pair.second}.")
     order, judged = corrected.order, corrected.judge_order
     if order != judged and any(pair.significant for pair in pairs):
@@ -669,7 +669,7 @@ def _of_ratings(corrected: CorrectedRanking) -> list[str]:
     return [*text, *(_look_sentences(corrected.look) if corrected.look else [])]
 
 
-def together(boards: Sequence[Leaderboard], contradictory: Sequence[str] = ()) -> str:
+def several_judges_sentence(boards: Sequence[Leaderboard], contradictory: Sequence[str] = ()) -> str:
     """A sentence over several judges of the same generators; empty of one, of two that agree, and without comparisons.
 
     Args:
@@ -709,7 +709,7 @@ def _best(comparison: Comparison) -> str:
     return first if others and all(comparison.beats(first, other) for other in others) else ""
 
 
-def why_not(board: Leaderboard, systems: Sequence[str]) -> str:
+def incomparable_reasons(board: Leaderboard, systems: Sequence[str]) -> str:
     """Reasons why systems of a leaderboard cannot be compared."""
     reasons = [f"{n.system}: {n.reason}" for n in board.numbers if n.system in systems and n.reason]
     return "; ".join(reasons) or f"they have no {board.unit} in common"

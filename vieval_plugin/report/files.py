@@ -44,16 +44,16 @@ def finding_texts(report: Report, options: StatisticsOptions) -> dict[str, str |
         "draws": options.draws,
         "seed": options.seed,
         "level": LEVEL,
-        "answers": [asdict(of_board) for of_board in report.answers],
+        "answers": [asdict(board_answer) for board_answer in report.answers],
         "notes": list(report.notes),
     }
-    rows = {table.name: by_name(table) for table in tables}
-    rows_of_totals = {table.name: by_name(table) for table in report.further if table.name in TOTALS}
+    rows = {table.name: json_rows(table) for table in tables}
+    rows_of_totals = {table.name: json_rows(table) for table in report.further if table.name in TOTALS}
     return {
         NUMBERS_CSV: csv_text(tables[0]),
         PAIRS_CSV: csv_text(tables[1]),
         FINDINGS_JSON: json.dumps({**document, **rows, **rows_of_totals}, indent=1, allow_nan=False),
-        **{f"{name}.parquet": body for name, of_table in rows.items() if (body := _parquet(of_table)) is not None},
+        **{f"{name}.parquet": body for name, table_rows in rows.items() if (body := _parquet(table_rows)) is not None},
     }
 
 
@@ -122,7 +122,7 @@ def estimate_in(row: Row) -> Estimate:
 _TEXT = ("benchmark", "part", "aspect", "statistic", "system", "role", "judge", "breakdown_value", "better", "worse")
 
 
-def by_name(table: Table) -> list[Row]:
+def json_rows(table: Table) -> list[Row]:
     """The rows of a table as JSON objects; what is undefined is null."""
     return [
         {name: cell if name in _TEXT else _value(cell) for name, cell in zip(table.header, row, strict=True)}

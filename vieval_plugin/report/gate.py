@@ -26,7 +26,7 @@ from vieval_plugin.meta_evaluation.generators import MEAN
 from vieval_plugin.meta_evaluation.tables import p_sentence
 from vieval_plugin.meta_evaluation.win_rates import WIN_RATE, PositionBias
 from vieval_plugin.records import YOUR_IMAGES, Provenance, Record, Run
-from vieval_plugin.report.answer import Answer, why_not
+from vieval_plugin.report.answer import Answer, incomparable_reasons
 from vieval_plugin.report.sections import Report
 from vieval_plugin.report.words import share_of_level
 from vieval_plugin.results.published.judges import track_record
@@ -109,7 +109,9 @@ class Gate:
     @property
     def falls(self) -> tuple[PromptFall, ...]:
         """At most `MOST_FALLS` prompts on which it alone has no score, and as many on which its score fell most."""
-        falls = sorted(chain(*(of_one.falls for of_one in self.evidence)), key=lambda fall: fall.difference)
+        falls = sorted(
+            chain(*(judge_evidence.falls for judge_evidence in self.evidence)), key=lambda fall: fall.difference
+        )
         failures = [fall for fall in falls if fall.status]
         return (*failures[:MOST_FALLS], *falls[len(failures) :][:MOST_FALLS])
 
@@ -155,16 +157,18 @@ def gate_of(
         compared = ranking.comparison.pair_of(mine, reference) or (bias and bias.contradictory)
         unread = evidence[-1].unread[1] > MOST_UNREAD
         if not compared and not unread and not evidence[-1].more_failures[0]:
-            raise VievalError(f"--margin cannot compare {mine} with {reference}: {why_not(ranking, (mine, reference))}")
+            raise VievalError(
+                f"--margin cannot compare {mine} with {reference}: {incomparable_reasons(ranking, (mine, reference))}"
+            )
         decided[reference] = _decided(ranking, evidence[-1], margin, bias, again, filled)
     judge = ranking.judge.words if ranking.judge else ""
     if ranking.statistic == CORRECTED:
         judge = f"{judge}, corrected by people's ratings,"
-    of_all = _of_all(mine, decided, judge)
+    combined_gate = _combined_gate(mine, decided, judge)
     track = _track_sentences(records[0].provenance, ranking) if ranking.statistic == MEAN and evidence else ()
     return replace(
-        of_all,
-        answer=replace(of_all.answer, limits=(*track, *limits)),
+        combined_gate,
+        answer=replace(combined_gate.answer, limits=(*track, *limits)),
         evidence=tuple(evidence),
         unreadable=any(answer.title == _UNREAD for _, answer in decided.values()),
         aspect=ranking.aspect,
@@ -184,7 +188,7 @@ def _track_sentences(provenance: Provenance, ranking: Leaderboard) -> tuple[str,
     )
 
 
-def with_control(gate: Gate, results: Sequence[ControlResult], margin: float, prompts: int) -> Gate:
+def apply_control(gate: Gate, results: Sequence[ControlResult], margin: float, prompts: int) -> Gate:
     """The gate of a judge after its positive control: it passes a build only if the judge saw images that were spoilt.
 
     Args:
@@ -209,7 +213,7 @@ def with_control(gate: Gate, results: Sequence[ControlResult], margin: float, pr
     return replace(_blind(gate, control), control=tuple(results))
 
 
-def without_control(gate: Gate, margin: float) -> Gate:
+def require_no_control(gate: Gate, margin: float) -> Gate:
     """The gate of verdict files, whose judge is not asked about spoilt images: it decides nothing where all scores are alike."""
     if all(evidence.spread <= margin for evidence in gate.evidence):
         scores = f"All {gate.aspect or 'win'} means of prompts lie within {max(e.spread for e in gate.evidence):.3f}."
@@ -218,7 +222,7 @@ def without_control(gate: Gate, margin: float) -> Gate:
     return replace(gate, answer=replace(gate.answer, limits=(line, *gate.answer.limits)))
 
 
-def with_history(gate: Gate, dates: Sequence[str], differences: Sequence[float]) -> Gate:
+def add_history(gate: Gate, dates: Sequence[str], differences: Sequence[float]) -> Gate:
     """The gate with what the nights of its series show: a build that passes does not hide a slow fall.
 
     Args:
@@ -280,10 +284,10 @@ def same_files_gate(records: Iterable[Record]) -> Gate | None:
     mine, *references = files
     if not all(are_same_files(files[mine], files[reference]) for reference in references):
         return None
-    return _of_all(mine, dict.fromkeys(references, _SAME_FILES), "")
+    return _combined_gate(mine, dict.fromkeys(references, _SAME_FILES), "")
 
 
-def _of_all(mine: str, decided: Mapping[str, tuple[Decision, Answer]], judge: str) -> Gate:
+def _combined_gate(mine: str, decided: Mapping[str, tuple[Decision, Answer]], judge: str) -> Gate:
     """The gate of all references: the title is on the first that decides it and those like it, the evidence on each."""
     decisions = {decision for decision, _ in decided.values()}
     overall: Decision = "worse" if "worse" in decisions else "undecided" if "undecided" in decisions else "not_worse"
@@ -318,8 +322,8 @@ def too_few_sentence(n: int, margin: float, fall: float) -> str:
 def _fillers(run: Run, *generators: str) -> tuple[int, ...]:
     """Number of prompts of each generator whose scores are likely filled in."""
     records = [record for record in chain(*chain(*run.records.values())) if record.votes is None]
-    of_both = [record for record in records if (record.id.image_model or YOUR_IMAGES) in generators]
-    prompts = {(r.id.image_model or YOUR_IMAGES, r.id.part, r.id.uid) for r in fillers(of_both)}
+    both_records = [record for record in records if (record.id.image_model or YOUR_IMAGES) in generators]
+    prompts = {(r.id.image_model or YOUR_IMAGES, r.id.part, r.id.uid) for r in fillers(both_records)}
     counts = Counter(generator for generator, *_ in prompts)
     return tuple(counts[generator] for generator in generators)
 

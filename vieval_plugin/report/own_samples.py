@@ -68,14 +68,14 @@ def prompt_notes(runs: Sequence[Run]) -> list[str]:
     return [f"{plural(len(group_of), 'prompt')} in {plural(len(groups), 'group')}, each of which counts as one{few}"]
 
 
-def _elsewhere(root: Path, part: str) -> Sequence[Judged]:
+def _raise_elsewhere(root: Path, part: str) -> Sequence[Judged]:
     raise VievalError(f"the user's own samples of kind {part} are in a file of theirs, not in {root}")
 
 
 OWN_SAMPLES = Benchmark(
     OWN,
     parts={},
-    load=_elsewhere,
+    load=_raise_elsewhere,
     missing=lambda root, part: [],
     report=OfOwnSamples(),
     source="the user",
@@ -109,7 +109,7 @@ def benchmarks_with_runs(runs: Sequence[Run], required: bool = True) -> list[tup
             f"these results are of the benchmark {unknown!r}, which no installed package brings: pass --benchmark FOLDER with "
             "its benchmark.yaml, or set VIEVAL_BENCHMARKS; else install its package, or leave them out"
         )
-    return [(known[name], of_benchmark) for name, of_benchmark in by_benchmark.items()]
+    return [(known[name], benchmark_runs) for name, benchmark_runs in by_benchmark.items()]
 
 
 def _require_same_people(runs: Sequence[Run]) -> None:
@@ -122,11 +122,11 @@ def _require_same_people(runs: Sequence[Run]) -> None:
                 label, first = first_values.setdefault((record.id, name), (run.label, values))
                 if list(map(str, first)) != list(map(str, values)):
                     texts = (
-                        ", ".join(v or "none" if isinstance(v, str) else f"{v:g}" for v in of_run) or "none"
-                        for of_run in (first, values)
+                        ", ".join(v or "none" if isinstance(v, str) else f"{v:g}" for v in run_texts) or "none"
+                        for run_texts in (first, values)
                     )
-                    of_first, of_run = texts
+                    first_texts, run_texts = texts
                     raise VievalError(
-                        f"{record.id}: people's {name} are {of_first} in the results of {label} and {of_run} in those of "
+                        f"{record.id}: people's {name} are {first_texts} in the results of {label} and {run_texts} in those of "
                         f"{run.label}; run both on the same data"
                     )

@@ -26,8 +26,8 @@ def same_scores(runs: Sequence[Run]) -> list[str]:
     """
     verdicts = {run.label: _scored(run) for run in runs}
     groups: list[list[str]] = []
-    for label, of_judge in verdicts.items():
-        alike = next((group for group in groups if _are_same(verdicts[group[0]], of_judge)), [])
+    for label, judge_verdicts in verdicts.items():
+        alike = next((group for group in groups if _are_same(verdicts[group[0]], judge_verdicts)), [])
         groups += [] if alike else [alike]
         alike.append(label)
     return [
@@ -68,5 +68,5 @@ def _sentence(labels: Sequence[str], verdicts: Sequence[_Verdicts], common: set[
     are_contests = all(verdict.choice for sample in common for verdict in verdicts[0][sample])
     score, unit = ("answer", "contests") if are_contests else ("score", "samples")
     everyone = "both" if len(labels) == 2 else "all of them"
-    scope = "" if all(len(of_judge) == len(common) for of_judge in verdicts) else f" that {everyone} scored"
+    scope = "" if all(len(judge_verdicts) == len(common) for judge_verdicts in verdicts) else f" that {everyone} scored"
     return f"{enumeration(labels)} gave the same {score} to all {len(common):,} {unit}{scope}; are they one model?"

@@ -21,12 +21,17 @@ from vieval_plugin.meta_evaluation.gate import gate_evidence
 from vieval_plugin.meta_evaluation.generators import MEAN
 from vieval_plugin.meta_evaluation.label_plan import Look
 from vieval_plugin.meta_evaluation.leaderboards import MOST_WITH_INTERVALS, leaderboard
-from vieval_plugin.meta_evaluation.ratings import HumanRatings, annotator_table, at_look, without_constant_annotators
+from vieval_plugin.meta_evaluation.ratings import (
+    HumanRatings,
+    annotator_table,
+    drop_constant_annotators,
+    ratings_at_look,
+)
 from vieval_plugin.meta_evaluation.reference_ranking import ranking_against
 from vieval_plugin.meta_evaluation.tables import Table
 from vieval_plugin.meta_evaluation.win_rates import WIN_RATE, PositionBias, position_bias
 from vieval_plugin.records import OWN, YOUR_IMAGES, JudgeName, Record, Run
-from vieval_plugin.report.answer import Answer, agreement_notes, answer, placed, together
+from vieval_plugin.report.answer import Answer, agreement_notes, answer, placed, several_judges_sentence
 from vieval_plugin.report.inputs import rated_runs
 from vieval_plugin.report.own_samples import against, benchmarks_with_runs, generator_findings, prompt_notes
 from vieval_plugin.report.same_scores import same_scores
@@ -78,14 +83,14 @@ class Section:
         """Name of the benchmark as a heading has it."""
         return YOUR_IMAGES.capitalize() if self.benchmark.name == OWN else self.benchmark.title or self.benchmark.name
 
-    def in_page_words(self, text: str) -> str:
+    def page_words(self, text: str) -> str:
         """A text on the statistics in the page's words: of drawn images no people are said to have rated them."""
         return text.replace("people", "the known defects") if self.benchmark.synthetic else text
 
     def judges(self, which: Which) -> list[Leaderboard]:
         """The leaderboards of judges, the default first: for a comparison of judges all, else those that lead a report."""
         boards = zip(self.boards, self.findings.ranked, strict=True)
-        return [b for b, s in boards if not b.is_of_generators and (s.is_headline or which == "judges")]
+        return [b for b, s in boards if not b.ranks_generators and (s.is_headline or which == "judges")]
 
     @cached_property
     def headlines(self) -> list[Leaderboard]:
@@ -111,14 +116,14 @@ class Section:
         alone.
         """
         main = [member.ranking for member in self.corrections.values()]
-        boards = [board for board in self.boards if board.is_of_generators and board.judge not in self.corrections]
+        boards = [board for board in self.boards if board.ranks_generators and board.judge not in self.corrections]
         for judge in dict.fromkeys(board.judge for board in boards):
-            of_judge = [board for board in boards if board.judge == judge]
-            means = [board for board in of_judge if board.statistic == MEAN]
+            judge_boards = [board for board in boards if board.judge == judge]
+            means = [board for board in judge_boards if board.statistic == MEAN]
             over_all = [board for board in means if not board.breakdown][:1]
             parts = [board for board in means if board.breakdown == "part" and board.aspect == means[0].aspect]
             by_part = any(not board.comparison.all_pairs and len(board.numbers) > 1 for board in over_all)
-            wins = [board for board in of_judge if board.statistic == WIN_RATE][:1]
+            wins = [board for board in judge_boards if board.statistic == WIN_RATE][:1]
             main += [*(parts if by_part and parts else over_all), *wins]
         return main
 
@@ -133,21 +138,21 @@ class Section:
         """The answer of one of the leaderboards."""
         correction = self.corrections.get(board.judge)
         bias = self.bias.get(board.judge)
-        of_board = answer(board, bias, correction if board.is_of_generators else None, self.verdicts)
-        if not board.is_of_generators:
-            return of_board
-        of_board = replace(of_board, title=self._with_failures(board, of_board.title))
+        board_answer = answer(board, bias, correction if board.ranks_generators else None, self.verdicts)
+        if not board.ranks_generators:
+            return board_answer
+        board_answer = replace(board_answer, title=self._add_failures(board, board_answer.title))
         uncorrected = "" if correction or not self.by_ratings else _uncorrected(self.runs, board)
-        limits = (*of_board.limits, *filter(None, [_unmatched_prompts(self.runs, board), uncorrected]))
+        limits = (*board_answer.limits, *filter(None, [_unmatched_prompts(self.runs, board), uncorrected]))
         is_rated = bool(uncorrected) or any(r.provenance.calibration for r in self._records_of(board))
-        return replace(of_board, limits=limits, next="" if is_rated else of_board.next)
+        return replace(board_answer, limits=limits, next="" if is_rated else board_answer.next)
 
     def _records_of(self, board: Leaderboard) -> Iterator[Record]:
         """The records of a leaderboard's judge."""
         runs = (run for run in self.runs if run.name == board.judge)
         return (record for run in runs for judged in chain(*run.records.values()) for record in judged)
 
-    def _with_failures(self, board: Leaderboard, title: str) -> str:
+    def _add_failures(self, board: Leaderboard, title: str) -> str:
         """A title on generators that also says if the first, or one of two, fails significantly more often."""
         first, *others = board.ranked or board.numbers
         fewest = min(others, key=lambda number: number.failed, default=first)
@@ -189,7 +194,7 @@ class Report:
     @property
     def judges(self) -> list[tuple[Section, Leaderboard]]:
         """The leaderboards of judges that are shown, each with its section."""
-        sections = [s for s in self.sections if self.which == "all" or not why_no_judges(s)]
+        sections = [s for s in self.sections if self.which == "all" or not missing_judges_reason(s)]
         sections = sections if self.which != "generators" else []
         return [(section, board) for section in sections for board in section.judges(self.which)]
 
@@ -199,11 +204,13 @@ class Report:
         several = len({id(section) for section, _ in self.generators}) > 1
         texts: list[Answer] = []
         for section in self.sections:
-            boards = [board for of_section, board in self.generators if of_section is section]
+            boards = [board for board_section, board in self.generators if board_section is section]
             where = section.benchmark.name if several and section.benchmark.name != OWN else ""
-            texts += _of_generators(section, boards, where, alone=len(self.generators) == 1)
-            texts += _of_judges(section, [board for of_section, board in self.judges if of_section is section])
-            if self.which == "judges" and (why := why_no_judges(section)):
+            texts += _generator_answers(section, boards, where, alone=len(self.generators) == 1)
+            texts += _judge_answers(
+                section, [board for board_section, board in self.judges if board_section is section]
+            )
+            if self.which == "judges" and (why := missing_judges_reason(section)):
                 texts.append(Answer(why, ""))
         if self.generators and (failures := _first_failures(self.runs)):
             texts[-1] = replace(texts[-1], limits=(*texts[-1].limits, *failures))
@@ -232,16 +239,16 @@ def sections_of(
     """
     look, constant = None, list[str]()
     if ratings:
-        ratings, constant = without_constant_annotators(ratings)
-        look, ratings = ratings.look, at_look(ratings)
+        ratings, constant = drop_constant_annotators(ratings)
+        look, ratings = ratings.look, ratings_at_look(ratings)
     runs, notes = rated_runs(results, ratings)
     notes += constant
     by_benchmark = benchmarks_with_runs(runs, required=which != "generators")
     to_label = results.paths and all(is_own(path) or is_shards(path) for path in results.paths)
     verdicts = shlex.join(map(str, results.paths)) if to_label else "VERDICTS"
     sections = tuple(
-        replace(_section(*of_benchmark, which, options, bool(ratings), order, look), verdicts=verdicts)
-        for of_benchmark in by_benchmark
+        replace(_section(*benchmark_sections, which, options, bool(ratings), order, look), verdicts=verdicts)
+        for benchmark_sections in by_benchmark
     )
     report = Report(which, sections)
     if which == "generators" and not report.generators:
@@ -270,7 +277,7 @@ def _demanded_line(run: Run) -> str:
     return spec.demands(samples) if spec else ""
 
 
-def why_no_judges(section: Section) -> str:
+def missing_judges_reason(section: Section) -> str:
     """The reason why judges of a benchmark are not compared; empty where they are."""
     if section.judges("judges") and len(section.runs) > 1:
         return ""
@@ -298,10 +305,10 @@ def _section(
         findings = generator_findings(benchmark.name, runs, options)
     else:
         findings = benchmark.report.findings(benchmark.name, parts, runs, options)
-    of_order = tuple(ranking_against(order, parts or tuple(runs[0].records), runs, options))
-    findings += Findings(of_order, layouts=layouts("order"))
+    order_ranking = tuple(ranking_against(order, parts or tuple(runs[0].records), runs, options))
+    findings += Findings(order_ranking, layouts=layouts("order"))
     bias: dict[JudgeName | None, PositionBias | None] = {run.name: position_bias(run, options) for run in runs}
-    silent = {judge for judge, of_judge in bias.items() if of_judge is not None and of_judge.contradictory}
+    silent = {judge for judge, judge_boards in bias.items() if judge_boards is not None and judge_boards.contradictory}
     boards = []
     for statistic in findings.ranked:
         few = (
@@ -311,12 +318,12 @@ def _section(
         )
         whose = against(benchmark)
         board = leaderboard(statistic, findings, benchmark.name, runs, options, few, whose)
-        boards.append(_without_pairs(board) if board.judge in silent and board.statistic == WIN_RATE else board)
-    if not any(board.is_of_generators for board in boards):
+        boards.append(_drop_pairs(board) if board.judge in silent and board.statistic == WIN_RATE else board)
+    if not any(board.ranks_generators for board in boards):
         return Section(benchmark, tuple(runs), findings, tuple(boards), bias=bias)
     names = {str(judge) for judge in silent}
     contests = tuple(
-        replace(ranking, board=_without_pairs(ranking.board)) if str(ranking.board.judge) in names else ranking
+        replace(ranking, board=_drop_pairs(ranking.board)) if str(ranking.board.judge) in names else ranking
         for ranking in rank_contests(runs, options)
     )
     corrected = tuple(ranking for run in runs for ranking in rank_corrected(run, options, look))
@@ -330,7 +337,7 @@ def _section(
     return Section(benchmark, tuple(runs), findings, tuple(boards), corrected, contests, bias, by_ratings)
 
 
-def _without_pairs(board: Leaderboard) -> Leaderboard:
+def _drop_pairs(board: Leaderboard) -> Leaderboard:
     """A leaderboard without ranks and differences, of a judge that contradicts itself."""
     systems = tuple(replace(system, ranks=None) for system in board.comparison.systems)
     reason = f"{board.judge} contradicts itself in half of the contests or more"
@@ -338,36 +345,36 @@ def _without_pairs(board: Leaderboard) -> Leaderboard:
     return replace(board, numbers=numbers, comparison=Comparison(board.comparison.compared, systems, reason=reason))
 
 
-def _of_generators(section: Section, boards: Sequence[Leaderboard], where: str, alone: bool) -> list[Answer]:
+def _generator_answers(section: Section, boards: Sequence[Leaderboard], where: str, alone: bool) -> list[Answer]:
     """The answers on generators, where several judges ranked the same ones theirs together first."""
     texts = []
     if len({board.judge for board in boards}) == len(boards):  # one leaderboard a judge, and no parts
         silent = [str(judge) for judge, bias in section.bias.items() if bias and bias.contradictory]
         wins = {str(board.judge) for board in boards if board.statistic == WIN_RATE}
-        joint = together(boards, [judge for judge in silent if judge in wins])
+        joint = several_judges_sentence(boards, [judge for judge in silent if judge in wins])
         texts += [Answer(joint, "")] if joint else []
     names = Counter(board.judge.words for board in boards if board.judge and not board.value)
     for board in boards:
-        of_board, judge = section.answer(board), board.judge
+        board_answer, judge = section.answer(board), board.judge
         name = "" if judge is None else judge.words if names[judge.words] < 2 else str(judge)
-        texts.append(of_board if alone else placed(of_board, where, board.value, name))
+        texts.append(board_answer if alone else placed(board_answer, where, board.value, name))
     return texts
 
 
-def _of_judges(section: Section, boards: Sequence[Leaderboard]) -> list[Answer]:
+def _judge_answers(section: Section, boards: Sequence[Leaderboard]) -> list[Answer]:
     """The answer on judges, and those by other aspects of judges that do not rate the first."""
     texts: list[Answer] = []
     compared: set[str] = set()
     for board in boards:
-        of_board = section.answer(board)
+        board_answer = section.answer(board)
         lacking = [number.system for number in board.numbers if number.system not in compared]
         if not compared:
-            texts.append(of_board)
+            texts.append(board_answer)
         elif lacking:
             have = "has" if len(lacking) == 1 else "have"
             names = enumeration(lacking) if len(lacking) < 4 else f"{len(lacking)} others"
-            title = f"By {board.aspect}, as {names} {have} no {boards[0].aspect}: {of_board.title}"
-            texts.append(replace(of_board, title=title))
+            title = f"By {board.aspect}, as {names} {have} no {boards[0].aspect}: {board_answer.title}"
+            texts.append(replace(board_answer, title=title))
         compared.update(lacking)
     return texts
 
@@ -378,7 +385,7 @@ def _uncorrected(runs: Sequence[Run], board: Leaderboard) -> str:
         return _UNCORRECTED
     [run] = (run for run in runs if run.name == board.judge)
     ratings = (records[0].ratings for records in chain(*run.records.values()))
-    aspects = sorted({aspect for of_image in ratings for aspect in of_image})
+    aspects = sorted({aspect for image_ratings in ratings for aspect in image_ratings})
     names, own = enumeration(aspects), enumeration(run.aspects)
     return f"The ratings of {names} were not used, as the judge rates {own}." if aspects else ""
 
@@ -389,8 +396,8 @@ def _unmatched_prompts(runs: Sequence[Run], board: Leaderboard) -> str:
         return ""
     by_uid: dict[tuple[str, str], set[str]] = defaultdict(set)
     by_text: dict[str, set[str]] = defaultdict(set)
-    of_judge = (run for run in runs if run.name == board.judge)
-    for sample in (records[0].sample for run in of_judge for records in chain(*run.records.values())):
+    judge_boards = (run for run in runs if run.name == board.judge)
+    for sample in (records[0].sample for run in judge_boards for records in chain(*run.records.values())):
         if isinstance(sample, Sample) and sample.texts:
             by_uid[sample.id.part, sample.id.uid].add(sample.id.image_model)
             by_text["\n".join(sample.texts.values())].add(sample.id.image_model)

@@ -16,13 +16,13 @@ from vieval_plugin.meta_evaluation.contest_ranking import ContestRanking
 from vieval_plugin.meta_evaluation.corrected_ranking import CorrectedRanking
 from vieval_plugin.meta_evaluation.costs import Cost, cost_of
 from vieval_plugin.meta_evaluation.findings import Leaderboard, Number, benchmark_title
-from vieval_plugin.meta_evaluation.tables import Table, p_text, with_interval
+from vieval_plugin.meta_evaluation.tables import Table, interval_text, p_text
 from vieval_plugin.meta_evaluation.tables import number as number_text
 from vieval_plugin.meta_evaluation.win_rates import WIN_RATE
 from vieval_plugin.records import YOUR_IMAGES, Run
 from vieval_plugin.report.words import reason_words, share_of_level
 from vieval_plugin.results.shard_sample import BINS, FolderTotals
-from vieval_plugin.results.training_records import own_training_records, trained_on, was_trained_on
+from vieval_plugin.results.training_records import local_training_records, trained_on, was_trained_on
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.text.tables import text_table
 from vieval_plugin.text.wording import decimals
@@ -46,7 +46,7 @@ def leaderboard_table(
         beside: means of other aspects, by aspect and system.
         name: the stem of its CSV.
     """
-    generators, kinds, wins = board.is_of_generators, kinds_by_system(board), board.statistic == WIN_RATE
+    generators, kinds, wins = board.ranks_generators, kinds_by_system(board), board.statistic == WIN_RATE
     columns: dict[str, Mapping[str, str]] = {
         **{aspect: {s: number_text(e, 3) for s, e in means.items()} for aspect, means in (beside or {}).items()},
         "task types": kinds if len({*kinds.values()}) > 1 else {},
@@ -86,11 +86,11 @@ def table_lines(table: Table, elsewhere: str) -> list[str]:
     ]
 
 
-def without_shared_columns(table: Table) -> tuple[Table, str]:
+def drop_shared_columns(table: Table) -> tuple[Table, str]:
     """A table less the columns that say the same of all systems, and what they say in words.
 
     >>> table = Table("t", "", ("rank", "judge", "O", "n"), (("1", "a", "0.5", "9"), ("2", "b", "0.4", "9")))
-    >>> without_shared_columns(table)[1]
+    >>> drop_shared_columns(table)[1]
     'in all rows: n = 9'
     """
     systems = table.rows[: len(table.rows) - table.references]
@@ -113,7 +113,7 @@ def _title(board: Leaderboard) -> str:
 
 def failed_text(board: Leaderboard, number: Number) -> str:
     """The verdicts of a system without a score, by status, and those that a replay lacks."""
-    if board.is_of_generators:
+    if board.ranks_generators:
         failed = [f"{status} {n}" for status, n in number.statuses.items() if not status.usable]
         return ", ".join(failed) or "0"
     return failures_of(board.costs[number.system])
@@ -166,7 +166,7 @@ def rank_text(ranks: tuple[int, int] | None) -> str:
 def estimate_text(estimate: Estimate) -> str:
     """An estimate with its interval, and what it rests on where that is not everything."""
     rests_on = str(estimate.coverage) if estimate.defined else ""
-    return f"{with_interval(estimate, 3)}{f' on {rests_on}' if rests_on else ''}"
+    return f"{interval_text(estimate, 3)}{f' on {rests_on}' if rests_on else ''}"
 
 
 def pairs_table(board: Leaderboard, name: str = "pairs") -> Table:
@@ -174,10 +174,10 @@ def pairs_table(board: Leaderboard, name: str = "pairs") -> Table:
     comparison = board.comparison
     doubtful = any(pair.doubtful for pair in comparison.all_pairs)
     rows = []
-    for pair in map(comparison.in_order, comparison.all_pairs):
+    for pair in map(comparison.ordered, comparison.all_pairs):
         difference = pair.result.difference
         alone = difference.defined and math.isnan(difference.low)
-        text = f"{difference.value:.3f} [no interval]" if alone else with_interval(difference, 3)
+        text = f"{difference.value:.3f} [no interval]" if alone else interval_text(difference, 3)
         p_values = p_text(pair.result.p), p_text(pair.adjusted)
         rows.append(
             (f"{pair.first} - {pair.second}", str(pair.n), text, *p_values, *([pair.reason] if doubtful else []))
@@ -199,9 +199,9 @@ def corrected_tables(corrected: CorrectedRanking, fewest_pairs: int = 1) -> list
     columns = {
         "rank": [ranks[mean.generator] for mean in corrected.estimates],
         "generator": [mean.generator for mean in corrected.estimates],
-        "corrected [95%]": [with_interval(mean.corrected.mean, 3) for mean in corrected.estimates],
-        "judge alone [95%]": [with_interval(mean.raw, 3) for mean in corrected.estimates],
-        "people's labels alone [95%]": [with_interval(mean.human.mean, 3) for mean in corrected.estimates],
+        "corrected [95%]": [interval_text(mean.corrected.mean, 3) for mean in corrected.estimates],
+        "judge alone [95%]": [interval_text(mean.raw, 3) for mean in corrected.estimates],
+        "people's labels alone [95%]": [interval_text(mean.human.mean, 3) for mean in corrected.estimates],
         "labels": [f"{mean.rated} of {mean.images}" for mean in corrected.estimates],
         "weight of the judge": [decimals(mean.corrected.weight, ".2f") for mean in corrected.estimates],
         "kinds without labels": [", ".join(mean.unrated_kinds) for mean in corrected.estimates],
@@ -211,8 +211,8 @@ def corrected_tables(corrected: CorrectedRanking, fewest_pairs: int = 1) -> list
     if len(pairs) < fewest_pairs:
         return [means]
     table = pairs_table(board)
-    alone = (corrected.by_ratings_alone(board.comparison.in_order(pair)) for pair in pairs)
-    pair_rows = tuple((*row, with_interval(e, 3)) for row, e in zip(table.rows, alone, strict=True))
+    alone = (corrected.ratings_difference(board.comparison.ordered(pair)) for pair in pairs)
+    pair_rows = tuple((*row, interval_text(e, 3)) for row, e in zip(table.rows, alone, strict=True))
     alone_column = f"people's labels alone [{share_of_level(board.comparison.compared.level)}]"
     return [means, Table(table.name, table.title, (*table.header, alone_column), pair_rows)]
 
@@ -224,7 +224,7 @@ def contest_table(ranking: ContestRanking) -> Table:
     rows = []
     for n in numbers:
         wins = decimals(votes.shares.get(n.system, math.nan), ".1%")
-        rows.append((rank_text(n.ranks), n.system, with_interval(n.estimate, digits=3), wins, str(n.total)))
+        rows.append((rank_text(n.ranks), n.system, interval_text(n.estimate, digits=3), wins, str(n.total)))
     source = "" if board.aspect == "votes" else f" (votes from {board.aspect})"
     tie = "" if math.isnan(votes.tie) else f", ties {votes.tie:.2f}"
     why = f"; no ranking: {board.comparison.reason}" if board.comparison.reason else ""
@@ -314,7 +314,7 @@ def trained_on_tables(runs: Sequence[Run], training_records: Sequence[Path]) -> 
     for run in runs:
         records = list(chain.from_iterable(chain(*run.records.values())))
         sources = {record.provenance.config_hash: record.provenance for record in records}.values()
-        own = dict.fromkeys(path for source in sources for path in own_training_records(source))
+        own = dict.fromkeys(path for source in sources for path in local_training_records(source))
         uids = frozenset().union(*listed_uids, *map(trained_on, own))
         if trained := sum(was_trained_on(record, uids) for record in records):
             rows.append((run.label, str(trained), str(len(records))))

@@ -87,13 +87,15 @@ def level_text(level: float) -> str:
     return f"{level:.5f}".rstrip("0")
 
 
-def in_sentence(estimate: Estimate, level: float = LEVEL) -> str:
+def sentence_number(estimate: Estimate, level: float = LEVEL) -> str:
     """A number with its interval as a sentence has it: two decimals, or more where two would make 0 or equals of others.
 
     An interval without width is left out, as resamples of one value say nothing of chance.
 
-    >>> in_sentence(Estimate(0.3812, 0.35, 0.41)), in_sentence(Estimate(-0.004, -0.02, 0.012)), in_sentence(Estimate(1))
-    ('0.38 (95% interval 0.35 to 0.41)', '-0.004 (95% interval -0.020 to 0.012)', '1.00')
+    >>> sentence_number(Estimate(0.3812, 0.35, 0.41))
+    '0.38 (95% interval 0.35 to 0.41)'
+    >>> sentence_number(Estimate(-0.004, -0.02, 0.012)), sentence_number(Estimate(1))
+    ('-0.004 (95% interval -0.020 to 0.012)', '1.00')
     """
     value, *interval = decimals_of(estimate)
     return f"{value} ({share_of_level(level)} interval {' to '.join(interval)})" if interval else value
@@ -170,21 +172,21 @@ def protocol(
         is_gate: whether a gate decides, which counts failures as the lowest score too.
     """
     missing = f" Missing ratings: {options.missing_ratings}." if options.missing_ratings != "drop" else ""
-    of_judges = " A judge's missing answer to a contest is wrong." if entrants == "judges" else ""
+    wrong_answers = " A judge's missing answer to a contest is wrong." if entrants == "judges" else ""
     resamples = f"{options.draws} bootstrap resamples of its {unit}"
-    of_gate = " in the table, and the gate counts them as the lowest score too" if is_gate else ""
-    of_numbers = f"Failed verdicts: {options.policy}{of_gate}.{of_judges}{missing}"
+    gate_suffix = " in the table, and the gate counts them as the lowest score too" if is_gate else ""
+    failed_verdicts = f"Failed verdicts: {options.policy}{gate_suffix}.{wrong_answers}{missing}"
     if not tested:
-        return f"{of_numbers} Intervals are 95%, from {resamples}. Seed {options.seed}."
+        return f"{failed_verdicts} Intervals are 95%, from {resamples}. Seed {options.seed}."
     tests, intervals = (
         f"permutation tests of at most {PERMUTATIONS:,} permutations",
         f": of a number from {resamples}, of a difference all values that its test does not reject, or else the same resamples",
     )
     if corrected:
-        of_differences = "" if level == LEVEL else f", of differences {share_of_level(level)}"
-        tests, intervals = "Student's t", f"{of_differences}, by prediction-powered inference"
+        difference_share = "" if level == LEVEL else f", of differences {share_of_level(level)}"
+        tests, intervals = "Student's t", f"{difference_share}, by prediction-powered inference"
     return (
-        f"{of_numbers} Each two {entrants} are compared on the {unit} that both have, by {tests}. p (Holm) is adjusted for all "
+        f"{failed_verdicts} Each two {entrants} are compared on the {unit} that both have, by {tests}. p (Holm) is adjusted for all "
         f"pairs of ranked {entrants} in one table, and a rank such as 1-2 is the range that an adjusted p of at most {level_text(level)} "
         f"leaves. Intervals are 95%{intervals}. Seed {options.seed}."
     )

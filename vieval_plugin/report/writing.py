@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from vieval_plugin.media.files import write_folder, write_whole
-from vieval_plugin.meta_evaluation.comparison import ComparedStatistic, compare_systems, over_benchmarks
+from vieval_plugin.meta_evaluation.comparison import ComparedStatistic, average_benchmarks, compare_systems
 from vieval_plugin.meta_evaluation.corrected_ranking import CORRECTED
 from vieval_plugin.meta_evaluation.costs import durations
 from vieval_plugin.meta_evaluation.findings import Findings, Leaderboard
@@ -75,7 +75,7 @@ def tables_of(report: Report) -> list[Table]:
     tables += [contest_table(ranking) for ranking in contests if len(ranking.board.numbers) > 2]
     for section, board in report.judges:
         table = leaderboard_table(board)
-        tables.append(replace(table, title=section.in_page_words(table.title)))
+        tables.append(replace(table, title=section.page_words(table.title)))
         tables += [pairs_table(board)] if report.which == "judges" and board.comparison.all_pairs else []
     tables += [statuses_table(section.runs) for section in report.sections if not section.boards]
     return [*tables, *report.further]
@@ -91,7 +91,7 @@ def section_tables(
         seconds: of a benchmark and a judge, in words.
         records: training records of models that answered, whose folders the results do not name.
     """
-    ours = [board for board in section.boards if board.is_of_generators and not board.breakdown]
+    ours = [board for board in section.boards if board.ranks_generators and not board.breakdown]
     generators = [board for board in dict.fromkeys((*section.generators, *ours)) if board.statistic != CORRECTED]
     boards = [*section.headlines, *generators]
     tables = [leaderboard_table(board, section.beside(board), f"headline_{n}") for n, board in enumerate(boards, 1)]
@@ -122,12 +122,12 @@ def lines(report: Report, options: StatisticsOptions, gate: Answer | None = None
     text = [*lines_of([gate] if gate else report.answers), ""]
     for table in tables_of(report):
         text += table_lines(table, elsewhere)
-    notes = [note for _, board in report.judges for note in (*board.comparison.compared.notes, *_of_pairs(board))]
+    notes = [note for _, board in report.judges for note in (*board.comparison.compared.notes, *_pair_lines(board))]
     text += [f"note: {line}" for line in dict.fromkeys((*report.notes, *notes))]
     return [*text, *cautions(report), *_protocols(report, options, is_gate=gate is not None)]
 
 
-def _of_pairs(board: Leaderboard) -> Iterator[str]:
+def _pair_lines(board: Leaderboard) -> Iterator[str]:
     return (note for pair in board.comparison.all_pairs for note in pair.notes)
 
 
@@ -135,11 +135,11 @@ def _protocols(report: Report, options: StatisticsOptions, is_gate: bool = False
     """How numbers came about, once for each kind of system; of tests where any were made."""
     boards = [board for _, board in (*report.generators, *report.judges)]
     tested = [board for board in boards if board.comparison.all_pairs]
-    of_boards = (
+    protocol_arguments = (
         (b.unit, b.entrants, bool(tested), b.statistic == CORRECTED, b.comparison.compared.level)
         for b in tested or boards
     )
-    return [protocol(options, *of_board, is_gate) for of_board in dict.fromkeys(of_boards)]
+    return [protocol(options, *board_arguments, is_gate) for board_arguments in dict.fromkeys(protocol_arguments)]
 
 
 def markdown_text(
@@ -162,9 +162,9 @@ def markdown_text(
     parts += [f"{escaping.markdown(line)}\n" for line in sentences]
     parts += [f"Note: {escaping.markdown(note)}\n" for note in report.notes]
     parts += map(markdown, (*report.further, *([over] if over else [])))
-    for section, of_section in zip(report.sections, tables, strict=True):
+    for section, tables_of_section in zip(report.sections, tables, strict=True):
         parts.append(f"## {section.title if section.benchmark.name == OWN else section.benchmark.name}\n")
-        parts += [f"{section.benchmark.note}\n", *map(markdown, of_section)]
+        parts += [f"{section.benchmark.note}\n", *map(markdown, tables_of_section)]
     if comparison:
         # a line of its own begins with our words, so that none can end the fence
         parts += ["## Compared with printed cells\n", "```", *map(escaping.console, comparison.lines()), "```", ""]
@@ -239,12 +239,12 @@ def write_report(
             f"{order}: no results have scores of two of its image models; it names {', '.join(reference_order[:5])}"
         )
     comparison = compare_with_printed(expected, cells) if expected else None
-    over, seconds = _over_benchmarks(report.sections, options), durations(report.runs)
+    over, seconds = _benchmark_average(report.sections, options), durations(report.runs)
     tables = [section_tables(section, seconds, training_records) for section in report.sections]
     files: dict[str, str | bytes] = {
         f"{section.benchmark.name}_{table.name}.csv": csv_text(table)
-        for section, of_section in zip(report.sections, tables, strict=True)
-        for table in of_section
+        for section, tables_of_section in zip(report.sections, tables, strict=True)
+        for table in tables_of_section
     }
     files |= {f"{table.name}.csv": csv_text(table) for table in (*report.further, *([over] if over else []))}
     files[REPORT_MD] = markdown_text(report, options, tables, over, comparison)
@@ -258,7 +258,7 @@ def write_report(
     return WrittenReport(comparison, tuple(lines(report, options, elsewhere=f"{REPORT_MD} has them")))
 
 
-def _over_benchmarks(sections: Sequence[Section], options: StatisticsOptions) -> Table | None:
+def _benchmark_average(sections: Sequence[Section], options: StatisticsOptions) -> Table | None:
     """Judges by the mean over benchmarks, where there are several that rank them."""
     tested = dict[str, list[ComparedStatistic]]()
     for section in sections:
@@ -267,7 +267,7 @@ def _over_benchmarks(sections: Sequence[Section], options: StatisticsOptions) ->
                 tested.setdefault(section.benchmark.name, []).append(board.comparison.compared)
     if len(tested) < 2:
         return None
-    statistic = over_benchmarks(tested)
+    statistic = average_benchmarks(tested)
     comparison = compare_systems(statistic, statistic.part, options, intervals=False)
     rows = []
     for system in comparison.systems:

@@ -54,8 +54,10 @@ class Baseline:
 
     def judged_anew(self, verdicts: Mapping[SampleId, Verdict]) -> Baseline:
         """The baseline with the verdicts that its judge gives today, by the samples' ids in the file."""
-        today = {_under(identity, ""): verdict for identity, verdict in verdicts.items()}
-        return replace(self, records=tuple(replace(r, verdict=today[_under(r.id, "")]) for r in self.records))
+        today = {_rename_generator(identity, ""): verdict for identity, verdict in verdicts.items()}
+        return replace(
+            self, records=tuple(replace(r, verdict=today[_rename_generator(r.id, "")]) for r in self.records)
+        )
 
 
 def read_baseline(path: Path, records: Sequence[Record], partial: bool = False) -> Baseline:
@@ -94,10 +96,10 @@ def read_baseline(path: Path, records: Sequence[Record], partial: bool = False) 
         _require_same_judge(path, then_fields, now_fields)
     names = (generator, path.stem, f"{path.stem} (baseline)")
     name = next(name for name in names if name not in ("", new_generator, new_generator or YOUR_IMAGES))
-    return Baseline(path, tuple(_with_generator(record, name) for record in earlier), is_anchor)
+    return Baseline(path, tuple(_set_generator(record, name) for record in earlier), is_anchor)
 
 
-def with_baseline(results: Results, baseline: Baseline) -> Results:
+def add_baseline(results: Results, baseline: Baseline) -> Results:
     """Results of one generator by one judge, with a baseline of `read_baseline` as the second generator.
 
     Raises:
@@ -181,12 +183,12 @@ def _key(identity: SampleId) -> PromptKey:
     return identity.benchmark, identity.part, identity.uid
 
 
-def _under(identity: SampleId, generator: str) -> SampleId:
+def _rename_generator(identity: SampleId, generator: str) -> SampleId:
     return replace(identity, image_model=generator)
 
 
-def _with_generator(record: Record, name: str) -> Record:
-    identity = _under(record.id, name)
+def _set_generator(record: Record, name: str) -> Record:
+    identity = _rename_generator(record.id, name)
     sample = replace(record.sample, id=identity) if isinstance(record.sample, Sample) else record.sample
     return replace(record, id=identity, sample=sample)
 

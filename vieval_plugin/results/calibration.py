@@ -149,7 +149,7 @@ def _errors(labels: Labels, predicted: Floats) -> TypicalErrors:
     return TypicalErrors(*np.abs(values - labels.ratings).mean(axis=1).tolist())
 
 
-def with_calibrated_scores(results: Results, calibration: Calibration) -> Results:
+def calibrate_scores(results: Results, calibration: Calibration) -> Results:
     """The same results, in which each verdict on an image has the calibrated score, and a line on one that it replaces.
 
     Raises:

@@ -94,7 +94,11 @@ def filter_shards(
             verdicts, passed = verdicts + sum(table.num_rows for table in tables), passed + passing.num_rows
             if passing.num_rows:
                 _write(
-                    opened, file, passing.rename_columns(_with_prefix(passing.column_names, prefix)), unfinished, prefix
+                    opened,
+                    file,
+                    passing.rename_columns(_prefix_columns(passing.column_names, prefix)),
+                    unfinished,
+                    prefix,
                 )
                 files += 1
         if not passed:
@@ -142,7 +146,7 @@ def _passing(opened: VerdictFolder, table: Any, where: str, calibration: Calibra
     if calibration:
         calibration.require(opened.plan.provenance)
         scores = (*(name for name in scores if name != calibration.name), calibration.name)
-        table = _with_calibrated(table, calibration)
+        table = _add_calibrated(table, calibration)
     with duckdb.connect(config=dict(_LIMITS)) as connection:
         try:
             passing = connection.from_arrow(table).filter(where).to_arrow_table()
@@ -157,7 +161,7 @@ def _passing(opened: VerdictFolder, table: Any, where: str, calibration: Calibra
     return added.append_column("calibration", arrow().repeat(by, added.num_rows)) if by else added
 
 
-def _with_calibrated(table: Any, calibration: Calibration) -> Any:
+def _add_calibrated(table: Any, calibration: Calibration) -> Any:
     """Verdicts with the calibrated score, in the place of one that they have; VievalError for a task type without labels."""
     scores, kinds = table[calibration.aspect].to_numpy(), table["kind"].to_numpy()
     calibration.require_kinds(kinds.tolist())
@@ -180,7 +184,7 @@ def _problem(error: str, columns: Sequence[str]) -> str:
     return f"no condition that can be used ({reason}); write one such as \"SC > .7 and status = 'ok'\""
 
 
-def _with_prefix(columns: Sequence[str], prefix: str) -> list[str]:
+def _prefix_columns(columns: Sequence[str], prefix: str) -> list[str]:
     return [name if name in _KEY else f"{prefix}{name}" for name in columns]
 
 
@@ -195,7 +199,10 @@ def _write(opened: VerdictFolder, file: InputFile, passing: Any, out: Path, pref
     verdicts: dict[int, list[Any]] = {}
     for row in passing.to_pylist():
         verdicts.setdefault(row["row"], []).append({name: row[name] for name in row if name not in _KEY})
-    members = {n: json.dumps(of_row if of_row[1:] else of_row[0]).encode() for n, of_row in verdicts.items()}
+    members = {
+        n: json.dumps(row_verdicts if row_verdicts[1:] else row_verdicts[0]).encode()
+        for n, row_verdicts in verdicts.items()
+    }
     index = tar_members(file, root, opened.folder.indexes)
     copy_samples(Path(opened.plan.root) / file.path, out / file.path, index, members, f"{prefix}{ADDED}")
 

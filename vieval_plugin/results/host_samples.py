@@ -39,13 +39,13 @@ def samples_files(result: Path) -> list[Path]:
         return [result]
     if not exists(result):
         raise VievalError(f"{result}: no such file or folder")
-    if of_card := _verdicts_of_card(result):
-        return of_card
+    if card_verdicts := _verdicts_of_card(result):
+        return card_verdicts
     by_folder_and_task: dict[tuple[Path, str], list[Path]] = {}
     for path in sorted({real(path) for path in result.rglob(SAMPLES)}):
         folder = path.parent.parent if _RUN.match(path.parent.name) else path.parent
         by_folder_and_task.setdefault((folder, re.sub(r"^.*_samples_", "", path.name)), []).append(path)
-    newest = [_newest(by_one) for files in by_folder_and_task.values() for by_one in _by_judge(files)]
+    newest = [_newest(by_one) for files in by_folder_and_task.values() for by_one in _group_by_judge(files)]
     if not newest and (verdicts := sorted(result.rglob("*.jsonl"))):  # as vieval score writes them
         raise VievalError(f"{result}: not a folder of a run; name the files of verdicts in it, such as {verdicts[0]}")
     if not newest:
@@ -62,7 +62,7 @@ def _verdicts_of_card(result: Path) -> list[Path]:
     return sorted((card / VERDICTS).glob("*.jsonl")) if isfile(card / CARD_JSON) else []
 
 
-def _by_judge(files: Sequence[Path]) -> Collection[Sequence[Path]]:
+def _group_by_judge(files: Sequence[Path]) -> Collection[Sequence[Path]]:
     """Files by one task, those of one judge together."""
     if len(files) == 1:
         return [files]

@@ -74,7 +74,7 @@ def similar_prompts_note(samples: Iterable[Sample]) -> str:
     )
 
 
-def without_different_prompts(results: Results) -> Results:
+def drop_different_prompts(results: Results) -> Results:
     """Results without the uids under which a run has several prompts, and with a note on them.
 
     Raises:
@@ -84,9 +84,9 @@ def without_different_prompts(results: Results) -> Results:
     for run in results.runs:
         differences = _differences(run)
         records = {
-            part: of_one_prompt
+            part: one_prompt_samples
             for part, samples in run.records.items()
-            if (of_one_prompt := [records for records in samples if _uid_of(records[0].id) not in differences])
+            if (one_prompt_samples := [records for records in samples if _uid_of(records[0].id) not in differences])
         }
         if differences:
             (identity, text), *others = differences.items()

@@ -52,22 +52,22 @@ class Recording:
         return frozenset(f"{identity.benchmark}/{identity.part}" for identity in self.verdicts)
 
     @cached_property
-    def _by_folded(self) -> Mapping[SampleId, tuple[Recorded, ...]]:
+    def _verdicts_by_folded_name(self) -> Mapping[SampleId, tuple[Recorded, ...]]:
         """The same with image models in lower case, less those that two are called by."""
         recorded_by_folded_id: dict[SampleId, list[tuple[Recorded, ...]]] = {}
         for identity, recorded in self.verdicts.items():
             recorded_by_folded_id.setdefault(_folded(identity), []).append(recorded)
         return {identity: matches[0] for identity, matches in recorded_by_folded_id.items() if len(matches) == 1}
 
-    def of(self, judged: SampleId | Judged) -> tuple[Recorded, ...]:
+    def recordings_for(self, judged: SampleId | Judged) -> tuple[Recorded, ...]:
         """Recorded verdicts of a sample or contest, whatever the case of its image model's name."""
         identity = _id(judged)
-        recorded = self.verdicts.get(identity) or self._by_folded.get(_folded(identity), ())
-        return recorded or (self._of_candidates(judged) if isinstance(judged, Contest) else ())
+        recorded = self.verdicts.get(identity) or self._verdicts_by_folded_name.get(_folded(identity), ())
+        return recorded or (self._candidate_recordings(judged) if isinstance(judged, Contest) else ())
 
-    def _of_candidates(self, contest: Contest) -> tuple[Recorded, ...]:
+    def _candidate_recordings(self, contest: Contest) -> tuple[Recorded, ...]:
         """Verdicts on a contest from those on its candidates, as many as there are of any; absent ones are missing."""
-        columns = [self.of(candidate) for candidate in contest.candidates]
+        columns = [self.recordings_for(candidate) for candidate in contest.candidates]
         rows = zip_longest(*columns, fillvalue=(_MISSING, None))
         return tuple(
             (contest_verdict([verdict for verdict, _ in row]), next((by for _, by in row if by), None)) for row in rows
@@ -78,7 +78,7 @@ class Recording:
 
         VievalError when the recording holds nothing at all of the sample's benchmark: it is of another task.
         """
-        recorded = self.of(judged)
+        recorded = self.recordings_for(judged)
         identity = _id(judged)
         if not (recorded or self.covers(identity.benchmark) or self.has_candidates(judged)):
             raise VievalError(self.lacks(identity.benchmark, identity.part))
@@ -110,11 +110,11 @@ class Recording:
             identity = _id(sample)
             by_part.setdefault(f"{identity.benchmark}/{identity.part}", {})[identity] = sample
         phrases = []
-        for part, of_part in by_part.items():
-            recordings = [self.of(sample) for sample in of_part.values()]
+        for part, part_samples in by_part.items():
+            recordings = [self.recordings_for(sample) for sample in part_samples.values()]
             missing_count = sum(not recorded for recorded in recordings)
             partly = sum(any(verdict.status is Status.MISSING for verdict, _ in recorded) for recorded in recordings)
-            what = "contests" if any(isinstance(sample, Contest) for sample in of_part.values()) else "samples"
+            what = "contests" if any(isinstance(sample, Contest) for sample in part_samples.values()) else "samples"
             is_sibling_part_covered = part not in self.covered and self.covers(part.partition("/")[0])
             if missing_count == len(recordings) and not is_sibling_part_covered:
                 recorded_ids = [
@@ -122,7 +122,7 @@ class Recording:
                 ]
                 raise VievalError(
                     f"{self.source}: none of the {missing_count} {what} of {part} is recorded there for {self.judge}: of "
-                    f"{len(recorded_ids)} recorded ids 0 fit (the first asked is {next(iter(of_part))}; recorded is, for instance, "
+                    f"{len(recorded_ids)} recorded ids 0 fit (the first asked is {next(iter(part_samples))}; recorded is, for instance, "
                     f"{next(iter(recorded_ids), 'none')})"
                 )
             if missing_count or partly:

@@ -16,7 +16,7 @@ from vieval_plugin.results.flat_table import is_flat, write_flat
 from vieval_plugin.results.own_verdicts import record_of_line
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.summary import ScoreSummary
-from vieval_plugin.run.verdict_lines import Inputs, beside_runs, runs_document
+from vieval_plugin.run.verdict_lines import Inputs, runs_document, write_run_file
 from vieval_plugin.run.verdict_log import VerdictLog
 
 _REASON = 300  # characters of a reason that are printed
@@ -139,7 +139,7 @@ def write_scored(
     """
     scored = Scored(totals=LayoutTotals(layout) if layout else None)
     read = read_scored(log, runs, out.parent, scored)
-    with beside_runs(out, runs_document(inputs, runs, {run: log.usage(run) for run in runs})):
+    with write_run_file(out, runs_document(inputs, runs, {run: log.usage(run) for run in runs})):
         if is_flat(out):
             scores = [score for run in runs.values() for score in (*run.aspects, *run.calibration[:1])]
             write_flat(out, (record for _, record in read), scores)
@@ -148,7 +148,7 @@ def write_scored(
     return scored
 
 
-def in_words(record: Record) -> Iterator[str]:
+def image_summary(record: Record) -> Iterator[str]:
     """At most five lines on an image: its scores, and the sub-scores and reason of the first answers."""
     verdict, source = record.verdict, record.provenance
     by = " ".join([source.judge, *source.settings, *(["by", source.backbone] if source.pack else [])])

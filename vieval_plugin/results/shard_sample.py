@@ -157,10 +157,10 @@ def _count(totals: FolderTotals, table: Any, names: Sequence[str]) -> None:
 def _sampled_records(opened: VerdictFolder, seed: int, last: np.uint64) -> Iterator[Record]:
     for _, table in verdict_tables(opened):
         rows = np.nonzero(_random_keys(table, seed) <= last)[0]
-        yield from (_with_candidates(record_of_row(row, opened)) for row in table.take(rows).to_pylist())
+        yield from (_add_candidates(record_of_row(row, opened)) for row in table.take(rows).to_pylist())
 
 
-def _with_candidates(record: Record) -> Record:
+def _add_candidates(record: Record) -> Record:
     """A record of a contest with the ids of its candidates, which stand in the input alone; any other as it is."""
     if record.votes is None or record.row is None:
         return record

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from vieval_plugin.judges.contests import Judged, Votes
 from vieval_plugin.judges.protocol import Choice, Sample, SampleId, Status, Step, Verdict
-from vieval_plugin.readers.arrow_tables import with_cells
+from vieval_plugin.readers.arrow_tables import reread_cells
 from vieval_plugin.readers.places import arrow, location_of, place_at
 from vieval_plugin.records import OWN, InputRow, Record
 from vieval_plugin.results.documents import plain
@@ -216,7 +216,7 @@ def sample_of(record: Record) -> Judged | None:
     """
     if record.row is not None:
         return input_sample(record.row)
-    return with_cells(record.sample) if record.sample else None
+    return reread_cells(record.sample) if record.sample else None
 
 
 def input_sample(row: InputRow) -> Judged:
@@ -245,7 +245,7 @@ class _InputRows:
         self._last = key
         for row in self._rows:
             if (row.number, row.prompt) == (input_row.row, input_row.prompt):
-                return _with_digest(row.row.sample, input_row.digest)
+                return _add_digest(row.row.sample, input_row.digest)
         raise VievalError(f"{input_row.file}: no row {input_row.row} in it; restore the file")
 
 
@@ -262,7 +262,7 @@ def _group_of(file: InputFile, row: int) -> tuple[int, int]:
     raise VievalError(f"{file.path}: no row {row} in it; restore the file")
 
 
-def _with_digest(judged: Judged, digest: str) -> Judged:
+def _add_digest(judged: Judged, digest: str) -> Judged:
     if not isinstance(judged, Sample) or not digest or "output" not in judged.images:
         return judged
     output = replace(judged.images["output"], sha256=digest)

@@ -37,7 +37,7 @@ def trained_on(record: Path) -> frozenset[str]:
     return frozenset(uids)
 
 
-def own_training_records(source: Provenance) -> list[Path]:
+def local_training_records(source: Provenance) -> list[Path]:
     """The records in the folders of models that the options of a run name, as far as they are on this machine."""
     parts = [source.options.get(part) for part in ("backbones", "scorers")]
     models = [

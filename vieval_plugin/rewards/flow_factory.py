@@ -16,8 +16,8 @@ from vieval_plugin.rewards.reward import RewardValue, imputed
 from vieval_plugin.rewards.samples import Conditions
 from vieval_plugin.text.errors import VievalError
 
-_OF_JUDGE = ("model", "base_url", "setting", "scorer", "options", "on_failure")
-_OF_BACKBONE = ("num_concurrent", "timeout", "patience", "temperature")
+_JUDGE_OPTIONS = ("model", "base_url", "setting", "scorer", "options", "on_failure")
+_BACKBONE_OPTIONS = ("num_concurrent", "timeout", "patience", "temperature")
 
 
 class _Opened:
@@ -74,7 +74,7 @@ def _values(reward: OpenReward, prompts: Any, images: Any, videos: Any, conditio
 
 def _opened(config: Any) -> OpenReward:
     """The reward that a configuration names, and the arguments of its judges."""
-    settings = {name: _setting(config, name) for name in (*_OF_JUDGE, *_OF_BACKBONE)}
+    settings = {name: _setting(config, name) for name in (*_JUDGE_OPTIONS, *_BACKBONE_OPTIONS)}
     roles = _setting(config, "role") or "source"
     conditions = Conditions(_setting(config, "kind") or "", (roles,) if isinstance(roles, str) else tuple(roles))
     arguments = {name: value for name, value in settings.items() if value is not None}

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vieval_plugin import config
-from vieval_plugin.api.conversion import Format, GivenImage, image, in_threads
+from vieval_plugin.api.conversion import Format, GivenImage, convert_in_threads, image
 from vieval_plugin.api.judge import Judge
 from vieval_plugin.judges.arguments import require_several
 from vieval_plugin.judges.protocol import Sample
@@ -84,7 +84,7 @@ class OpenReward:
             output, *conditions = [image(picture, self.image_format) for picture in pixels]
             return sample_of(number, texts[number], output, conditions, self.conditions)
 
-        return in_threads(sample, len(generated))
+        return convert_in_threads(sample, len(generated))
 
     def values(self, samples: Sequence[Sample]) -> list[RewardValue]:
         """The reward of each sample, or why it has none; all are of one group where the reward compares them.
@@ -187,7 +187,7 @@ def pictures(batch: Any) -> list[Any]:
     if not _is_array(batch):
         require_several(batch, "images", "a list of images, or a tensor (number, 3, height, width)")
         return [_picture(item) for item in batch]
-    array = _as_array(batch)
+    array = _to_array(batch)
     if array.ndim <= _AXES:
         raise VievalError(f"images must have the shape (number, 3, height, width), got {tuple(array.shape)}")
     return [_picture(item) for item in array]
@@ -197,7 +197,7 @@ def _picture(value: Any) -> Any:
     """A picture as `Judge` takes it; what is neither a tensor nor an array is returned as it is."""
     if not _is_array(value):
         return value
-    array = _as_array(value)
+    array = _to_array(value)
     if array.ndim == _AXES + 1:
         if len(array) != 1:
             raise VievalError(f"each prompt must have one image, got {len(array)}; pass a prompt for each image")
@@ -206,10 +206,10 @@ def _picture(value: Any) -> Any:
         raise VievalError(f"an image must have the shape (3, height, width), got {tuple(array.shape)}")
     if array.shape[-1] != _CHANNELS:
         array = array.transpose(1, 2, 0)
-    return _without_overshoot(array) if array.dtype.kind == "f" else array
+    return _clip_overshoot(array) if array.dtype.kind == "f" else array
 
 
-def _without_overshoot(array: NDArray[Any]) -> NDArray[Any]:
+def _clip_overshoot(array: NDArray[Any]) -> NDArray[Any]:
     """Pixels from 0 to 1; as they are where rounding and overshoot do not explain those beyond."""
     outside = (array < -_ROUNDING) | (array > 1 + _ROUNDING)
     is_within_overshoot = array.min() >= -_OVERSHOOT and array.max() <= 1 + _OVERSHOOT
@@ -223,7 +223,7 @@ def _is_array(value: Any) -> bool:
     return hasattr(value, "shape") and hasattr(value, "ndim")
 
 
-def _as_array(value: Any) -> NDArray[Any]:
+def _to_array(value: Any) -> NDArray[Any]:
     if hasattr(value, "detach"):
         value = value.detach().cpu()
         value = value.float() if value.is_floating_point() else value  # numpy has no bfloat16

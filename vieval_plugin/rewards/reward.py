@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, combinations
 
-from vieval_plugin.api.verdicts import main_aspect, no_aspect, preference
+from vieval_plugin.api.verdicts import main_aspect, preference, unknown_aspect_error
 from vieval_plugin.judges.contests import Contest, Judged
 from vieval_plugin.judges.protocol import Sample, SampleId, Status, Verdict, worst
 from vieval_plugin.records import OWN
@@ -128,7 +128,7 @@ def _term(text: str, prepare: Callable[[str], PreparedJudge]) -> Term:
         return Term(judge, "", weight)
     aspect = match["aspect"] or main_aspect(judge.spec.aspects)
     if aspect not in judge.spec.aspects:
-        raise VievalError(f"{text!r}: {no_aspect(aspect, judge.spec.aspects)}")
+        raise VievalError(f"{text!r}: {unknown_aspect_error(aspect, judge.spec.aspects)}")
     return Term(judge, aspect, weight)
 
 
@@ -141,8 +141,10 @@ def reward_values(reward: Reward, number: int, verdicts: Sequence[Sequence[Verdi
         verdicts: by term, those on what `Term.to_judge` has.
     """
     by_term = [
-        _shares(number, of_term) if term.groupwise else [_score(verdict, term.aspect) for verdict in of_term]
-        for term, of_term in zip(reward.terms, verdicts, strict=True)
+        _shares(number, term_verdicts)
+        if term.groupwise
+        else [_score(verdict, term.aspect) for verdict in term_verdicts]
+        for term, term_verdicts in zip(reward.terms, verdicts, strict=True)
     ]
     return [_sum(reward, parts) for parts in zip(*by_term, strict=True)]
 

@@ -30,7 +30,7 @@ ANY = "*"
 Hosts: TypeAlias = Set[tuple[str, int | None]]
 
 
-def with_fetched_images(source: SampleSource, hosts: Sequence[str], anew: bool = False) -> SampleSource:
+def fetch_source_images(source: SampleSource, hosts: Sequence[str], anew: bool = False) -> SampleSource:
     """Fetch the images of rows that are decided because they are addresses; the same source, in which these are judged.
 
     A sample whose image cannot be had keeps a verdict, with the reason. Files are kept in the user's cache, by address.
@@ -45,13 +45,13 @@ def with_fetched_images(source: SampleSource, hosts: Sequence[str], anew: bool =
     """
     folder, allowed = Path(platformdirs.user_cache_dir("vieval")) / "fetched", allowed_hosts(hosts)
     reasons = _fetch(source, allowed, folder, anew, label="Fetching")
-    return replace(source, read=lambda: (_with_files(row, allowed, folder, reasons) for row in source))
+    return replace(source, read=lambda: (_fetch_row(row, allowed, folder, reasons) for row in source))
 
 
 def fetched_rows(rows: Sequence[SampleRow], allowed: Hosts, folder: Path) -> list[SampleRow]:
     """Rows whose images, as far as they are addresses of hosts that are allowed, are fetched into a folder."""
     reasons = _fetch(rows, allowed, folder, concurrency=_AT_ONCE, per_host=_PER_HOST)
-    return [_with_files(row, allowed, folder, reasons) for row in rows]
+    return [_fetch_row(row, allowed, folder, reasons) for row in rows]
 
 
 def _fetch(
@@ -71,7 +71,7 @@ def _fetch(
     return {failure.path: failure.reason for failure in failed}
 
 
-def _with_files(row: SampleRow, allowed: Hosts, folder: Path, reasons: Mapping[Path, str]) -> SampleRow:
+def _fetch_row(row: SampleRow, allowed: Hosts, folder: Path, reasons: Mapping[Path, str]) -> SampleRow:
     """A row with its fetched images; `reasons` say why some could not be had."""
     if not row.addresses or not isinstance(row.sample, Sample):
         return row

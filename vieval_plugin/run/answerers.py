@@ -25,7 +25,7 @@ from vieval_plugin.judges.protocol import Reply
 from vieval_plugin.run.backbones import JUDGE, Backbones
 from vieval_plugin.run.jobs import Job
 from vieval_plugin.run.progress import Progress
-from vieval_plugin.run.router import AnswerBatch, Question, without_models
+from vieval_plugin.run.router import AnswerBatch, Question, refuse_questions
 from vieval_plugin.run.runner import judge_each, judge_in_batches
 from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.text.errors import VievalError
@@ -102,7 +102,7 @@ class MetricAnswerer:
     def judge(self, jobs: Sequence[Job], options: Config, progress: Progress, on_outcome: OnOutcome, bar: bool) -> None:
         """Judge by measuring alone; see `Answerer.judge`."""
         with opened_store(options, asks_a_model=False) as store:
-            outcomes = judge_in_batches(jobs, without_models, progress, store, bar, self._scorers)
+            outcomes = judge_in_batches(jobs, refuse_questions, progress, store, bar, self._scorers)
         _hand_on(outcomes, on_outcome)
 
 

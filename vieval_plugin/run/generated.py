@@ -115,11 +115,11 @@ def read_answer(text: str, number: int) -> Answer:
     """
     stripped = text.strip()
     if stripped.startswith("{"):
-        return _from_json(stripped)
+        return _parse_answer(stripped)
     path = Path(stripped)
     try:
         if stripped and path.is_dir():
-            return Answer(tuple(_of_folder(path, number)), "")
+            return Answer(tuple(_folder_images(path, number)), "")
         is_path = (
             bool(stripped) and "\n" not in stripped and (path.is_file() or (bool(path.suffix) and path.is_absolute()))
         )
@@ -128,7 +128,7 @@ def read_answer(text: str, number: int) -> Answer:
     return Answer((path,), "") if is_path else Answer((), stripped)
 
 
-def _from_json(text: str) -> Answer:
+def _parse_answer(text: str) -> Answer:
     try:
         document = read_json(text)
     except (ValueError, RecursionError):
@@ -150,7 +150,7 @@ def _cost(amounts: Mapping[str, object]) -> dict[str, float]:
     return {name: float(amount) for name, amount in numbers.items() if abs(amount) < 1e15 and math.isfinite(amount)}
 
 
-def _of_folder(folder: Path, number: int) -> Iterator[Path]:
+def _folder_images(folder: Path, number: int) -> Iterator[Path]:
     """A prompt's images among those of a task, by their seeds."""
     numbered = re.compile(rf"0*{number}_s(\d+)\.(png|jpe?g|webp)", re.IGNORECASE)
     images = [(int(match[1]), path) for path in folder.iterdir() if (match := numbered.fullmatch(path.name))]
@@ -212,7 +212,7 @@ async def judge_generated(
     outcomes = await outcomes_of([image.sample for image in images], prepared, options, None, progress, bar, decided)
     for image in images:
         progress.findings.update(image.findings)
-    return [with_findings(image, outcome) for image, outcome in zip(images, outcomes, strict=True)]
+    return [add_findings(image, outcome) for image, outcome in zip(images, outcomes, strict=True)]
 
 
 def missing_image_verdict(image: GeneratedImage) -> Verdict | None:
@@ -220,7 +220,7 @@ def missing_image_verdict(image: GeneratedImage) -> Verdict | None:
     return unjudged(image.status, image.reason) if image.reason else None
 
 
-def with_findings(image: GeneratedImage, outcome: Outcome) -> Outcome:
+def add_findings(image: GeneratedImage, outcome: Outcome) -> Outcome:
     """An outcome with what was found when the image was made."""
     verdict = outcome.verdict
     return replace(outcome, verdict=replace(verdict, findings=(*verdict.findings, *image.findings)))
@@ -261,7 +261,7 @@ def condition_images(conditions: Sample) -> list[Image]:
     return [conditions.images[role] for role in CONDITION_ROLES if role in conditions.images]
 
 
-def on_disk(conditions: Sample, folder: Path) -> Sample:
+def write_conditions(conditions: Sample, folder: Path) -> Sample:
     """Conditions whose images are files: those in memory are written to a folder, each named by its content."""
 
     def file(image: Image) -> Image:

@@ -102,12 +102,12 @@ def announced(jobs: Sequence[Job]) -> str:
         calls.setdefault(key, job.judge.calls)
         counts[key] += 1
         applicable_count[key] += not missing_inputs_reason(spec, job.judged)
-    lines = [_of_judge(*key, number, applicable_count[key], calls[key]) for key, number in counts.items()]
+    lines = [_job_title(*key, number, applicable_count[key], calls[key]) for key, number in counts.items()]
     stored = ", less what the store holds" if set(calls.values()) - {"0"} and config.current().store_path() else ""
     return f"to judge: {'; '.join(lines)}{stored}"
 
 
-def _of_judge(name: str, setting: str, number: int, applicable_count: int, calls: str) -> str:
+def _job_title(name: str, setting: str, number: int, applicable_count: int, calls: str) -> str:
     samples = f"{number:,} by {name}{f' ({setting})' if setting else ''}"
     return samples if calls == "0" else f"{samples}, {times(applicable_count, calls)} calls"
 

@@ -105,10 +105,10 @@ def run(work: Coroutine[Any, Any, T]) -> T:
         asyncio.get_running_loop()
     except RuntimeError:
 
-        async def with_daemon_pool() -> T:
+        async def set_daemon_pool() -> T:
             asyncio.get_running_loop().set_default_executor(DaemonPool(name="blocking"))
             return await work
 
-        return asyncio.run(with_daemon_pool())
+        return asyncio.run(set_daemon_pool())
     with LoopThread() as loop:
         return loop.call(work)

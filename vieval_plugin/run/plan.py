@@ -106,7 +106,7 @@ async def pilot(
     seed = options.statistics.seed
     first, *further = [samples[number] for number in pilot_numbers(len(samples), seed)]
     with (
-        _with_store(options) as options_with_store,
+        _set_store(options) as options_with_store,
         tqdm(total=1 + len(further), desc="Pilot", unit="sample") as progress_bar,
     ):
 
@@ -137,7 +137,7 @@ def pilot_numbers(population: int, seed: int) -> list[int]:
 
 
 @contextmanager
-def _with_store(options: Config) -> Iterator[Config]:
+def _set_store(options: Config) -> Iterator[Config]:
     """The same options with a store, which also keeps what is known of the server.
 
     It is one for the pilot alone where none is wanted, or where what is stored is to be asked anew.
@@ -174,9 +174,9 @@ def plan(trial: Pilot, backbone: Backbone | None, by_batches: bool = False) -> l
         tokens_out = _total_of_known([cost.output_tokens for cost in trial.costs], trial.samples)
         most_calls = trial.questions[0] + max(trial.questions[1:], default=0) * (trial.samples - 1)
         by_calls = "if each sample takes as many as the most of the pilot"
-        lines.append(f"calls: {_between(_calls(trial), most_calls, by_calls)}")
-        lines.append(f"tokens in: {_between(tokens_in)}")
-        lines.append(f"tokens out: {_between(tokens_out, _most_output(trial), 'by max_tokens of each call')}")
+        lines.append(f"calls: {_cost_range(_calls(trial), most_calls, by_calls)}")
+        lines.append(f"tokens in: {_cost_range(tokens_in)}")
+        lines.append(f"tokens out: {_cost_range(tokens_out, _most_output(trial), 'by max_tokens of each call')}")
     else:
         lines.append("calls: 0, tokens: 0, price: 0")
     lines.append(f"seconds: {_seconds(trial, backbone)}")
@@ -239,10 +239,10 @@ def _price(trial: Pilot, backbone: Backbone, by_batches: bool) -> str:
     most = priced + (_most_output(trial) - output) * backbone.price_output / 1e6
     paid, most_paid = (PRICE * number if by_batches else number for number in (priced, most))
     by = f" by batches, half of {priced:.4g} by calls" if by_batches else ""
-    return f"{_between(paid, most_paid, 'by max_tokens of each call', '.4g')}{by}, {at}"
+    return f"{_cost_range(paid, most_paid, 'by max_tokens of each call', '.4g')}{by}, {at}"
 
 
-def _between(least: float, most: float = math.nan, reason: str = "", form: str = ",.0f") -> str:
+def _cost_range(least: float, most: float = math.nan, reason: str = "", form: str = ",.0f") -> str:
     """A cost in words: the pilot's for all samples, and the most that it can be where that is more.
 
     >>> _between(800, 800), _between(800, 900, "at most")

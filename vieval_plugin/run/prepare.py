@@ -9,7 +9,7 @@ from typing import cast
 from vieval_plugin.backends.image_tools.text_reader import identity
 from vieval_plugin.config import Backbone, Config
 from vieval_plugin.judges import registry as judge_registry
-from vieval_plugin.judges.contests import Contest, Judged, JudgeOfContests, by_candidate, fault
+from vieval_plugin.judges.contests import Contest, Judged, JudgeOfContests, candidate_program, fault
 from vieval_plugin.judges.protocol import Judge, Program, Status
 from vieval_plugin.judges.spec import JudgeSpec, lacks_output_alone, missing_inputs_reason
 from vieval_plugin.prompts import packs
@@ -62,7 +62,7 @@ class PreparedJudge:
     def program(self, judged: Judged) -> Program:
         """The judge's program; one that ends at once, `not_applicable`, where what is judged lacks what it needs."""
         if self.takes_apart(judged):
-            return (yield from by_candidate(self.program, cast(Contest, judged)))
+            return (yield from candidate_program(self.program, cast(Contest, judged)))
         if reason := missing_inputs_reason(self.spec, judged):
             # a benchmark's row without an output is one that it names no image of, and no generator's failure
             is_failure = judged.id.benchmark == OWN and lacks_output_alone(self.spec, judged)

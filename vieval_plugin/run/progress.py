@@ -119,9 +119,9 @@ class Progress:
             lines.append(f"findings: {_listing(self.findings)}")
         lines += self._reading_lines()
         for (judge, wording), times in self.wordings.items():
-            unread, of_judge = self.unread[judge], f" of {judge}" if judge else ""
+            unread, judge_words = self.unread[judge], f" of {judge}" if judge else ""
             if unread >= _ENOUGH_UNREAD and times > unread / 2:
-                same = f"{times} of {unread} replies{of_judge} that could not be read say the same"
+                same = f"{times} of {unread} replies{judge_words} that could not be read say the same"
                 lines.append(f"ONE WORDING: {same}: {wording[:_SHOWN]!r}")
         return lines
 

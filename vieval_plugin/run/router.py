@@ -102,7 +102,7 @@ def question_of(ask: Ask) -> Question | None:
     return ask if isinstance(ask, (Chat, Likelihood)) else None
 
 
-def without_models(_questions: list[tuple[int, Question]]) -> list[Reply]:
+def refuse_questions(_questions: list[tuple[int, Question]]) -> list[Reply]:
     """The answer of a run that has no model: it is told which judge needs one."""
     raise VievalError(ASKS_A_MODEL)
 

@@ -13,7 +13,7 @@ from operator import itemgetter
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.metrics.network_metrics import Scorers
 from vieval_plugin.judges.protocol import Ask, Program, Reply
-from vieval_plugin.readers.absent_images import with_unreadable_output
+from vieval_plugin.readers.absent_images import mark_unreadable_output
 from vieval_plugin.run.jobs import Job, JobsSplitByCandidate
 from vieval_plugin.run.judging_bar import judging_bar
 from vieval_plugin.run.progress import Progress
@@ -113,4 +113,4 @@ async def run_jobs(
 
 
 def _examined(job: Job, outcome: Outcome) -> Outcome:
-    return replace(outcome, verdict=with_unreadable_output(job.judged, outcome.verdict))
+    return replace(outcome, verdict=mark_unreadable_output(job.judged, outcome.verdict))

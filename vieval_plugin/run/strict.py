@@ -31,7 +31,7 @@ def require_texts(source: SampleSource, spec: JudgeSpec) -> None:
     if sample is None or not missing_inputs_reason(spec, sample):
         return
     needs = spec.needs.get(sample.kind, spec.needs.get(EVERY_KIND))
-    if any(of_kind.texts for of_kind in ([needs] if needs else spec.needs.values())):
+    if any(kind_needs.texts for kind_needs in ([needs] if needs else spec.needs.values())):
         raise VievalError(source.no_text)
     if not sample.kind:
         raise VievalError(f"{source.no_text}; or name the kind of all, such as --kind tig")

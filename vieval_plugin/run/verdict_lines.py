@@ -132,14 +132,14 @@ def runs_document(inputs: Inputs, runs: Mapping[str, Provenance], usage: Mapping
         "inputs": asdict(inputs),
         "versions": {"python": platform.python_version(), **versions_of(*_PACKAGES)},
         "runs": {
-            name: {"provenance": asdict(provenance), **({"usage": usage[name].as_json()} if name in usage else {})}
+            name: {"provenance": asdict(provenance), **({"usage": usage[name].json_values()} if name in usage else {})}
             for name, provenance in runs.items()
         },
     }
 
 
 @contextlib.contextmanager
-def beside_runs(path: Path, document: Mapping[str, Any]) -> Iterator[None]:
+def write_run_file(path: Path, document: Mapping[str, Any]) -> Iterator[None]:
     """Write the file that stands beside verdicts, which are written within.
 
     Until they are, it has the runs of the verdicts that were there before as well: whatever ends the process, what is
@@ -271,5 +271,5 @@ def write_runs(
         for number, (sample, verdict) in enumerate(zip(judged, verdicts, strict=True))
     )
     provenances = {run: provenance for run, (*_, provenance) in by_hash.items()}
-    with beside_runs(path, runs_document(inputs, provenances, {})):
+    with write_run_file(path, runs_document(inputs, provenances, {})):
         write_whole(path, (f"{line}\n" for line in lines))

@@ -110,7 +110,7 @@ class VerdictLog:
     def note_usage(self, run: str, usage: Usage) -> None:
         """Write down what a run has cost in this attempt."""
         self._usage[run][self._attempt] = usage
-        self._write(json.dumps({"run": run, "attempt": self._attempt, "usage": usage.as_json()}))
+        self._write(json.dumps({"run": run, "attempt": self._attempt, "usage": usage.json_values()}))
 
     def usage(self, *runs: str) -> Usage:
         """The cost of runs in all attempts."""

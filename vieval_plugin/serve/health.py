@@ -13,7 +13,7 @@ import numpy as np
 from vieval_plugin.judges.contests import Contest, Judged
 from vieval_plugin.judges.protocol import Image, Sample, SampleId, Verdict
 from vieval_plugin.judges.spec import EVERY_KIND, INPUTS, Needs
-from vieval_plugin.judges.tools._pixels import as_png
+from vieval_plugin.judges.tools._pixels import encode_png
 from vieval_plugin.records import OWN
 from vieval_plugin.run.prepare import PreparedJudge
 
@@ -102,4 +102,4 @@ def probe(judge: PreparedJudge, kind: str) -> Judged:
 
 def _noise() -> Image:
     pixels = np.frombuffer(secrets.token_bytes(_SIDE * _SIDE * 3), np.uint8).reshape(_SIDE, _SIDE, 3)
-    return as_png(pixels)
+    return encode_png(pixels)

@@ -110,7 +110,7 @@ class Service:
         names = tuple(reward.name for reward in rewards)
         requested = [names if entry.rewards is None else entry.rewards for entry in entries]
         for reward in self.rewards.values():
-            positions = [position for position, of_entry in enumerate(requested) if reward.name in of_entry]
+            positions = [position for position, entry_names in enumerate(requested) if reward.name in entry_names]
             for group in _batched(reward, entries, positions, results):
                 judged = [item for position in group if (item := entries[position].judged) is not None]
                 for repeat in range(self.options.repeats):

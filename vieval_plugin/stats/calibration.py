@@ -39,14 +39,14 @@ class Labels(NamedTuple):
     @property
     def large_kinds(self) -> list[str]:
         """Task types with labels enough for a function of their own; the others take the common one, of all labels."""
-        return [kind for kind in dict.fromkeys(self.kinds) if self.of_kinds([kind]).are_enough]
+        return [kind for kind in dict.fromkeys(self.kinds) if self.in_kinds([kind]).are_enough]
 
     @property
     def are_enough(self) -> bool:
         """True where they are enough to fit a function, and to hold some out."""
         return len(self.kinds) >= LEAST_LABELS and len({*self.prompts}) >= LEAST_PROMPTS
 
-    def of_kinds(self, kinds: Collection[str]) -> Labels:
+    def in_kinds(self, kinds: Collection[str]) -> Labels:
         """Return the labels of some task types."""
         return self.where(np.isin(self.kinds, list(kinds)))
 
@@ -113,8 +113,8 @@ def fits(labels: Labels) -> dict[str, tuple[Floats, Floats]]:
     large, common = labels.large_kinds, isotonic_fit(labels.scores, labels.ratings)
     knots = dict.fromkeys(labels.kinds, common)
     for kind in large:
-        of_kind = labels.of_kinds([kind])
-        knots[kind] = isotonic_fit(of_kind.scores, of_kind.ratings)
+        kind_labels = labels.in_kinds([kind])
+        knots[kind] = isotonic_fit(kind_labels.scores, kind_labels.ratings)
     return knots
 
 

@@ -249,8 +249,8 @@ def _ties(values: Floats, counts: NDArray[np.int64]) -> NDArray[np.int64]:
         return np.zeros(len(counts), dtype=np.int64)
     order = np.argsort(values, kind="stable")
     _, starts = np.unique(values[order], return_index=True)
-    of_group = np.add.reduceat(counts[:, order], starts, axis=1)
-    return np.asarray((of_group * (of_group - 1) // 2).sum(axis=1))
+    group_weights = np.add.reduceat(counts[:, order], starts, axis=1)
+    return np.asarray((group_weights * (group_weights - 1) // 2).sum(axis=1))
 
 
 def _merged(x: Floats, y: Floats, counts: NDArray[np.int64]) -> tuple[Floats, Floats, NDArray[np.int64]]:
@@ -267,9 +267,9 @@ def _weighted_ranks(values: Floats, weights: Floats) -> Floats:
     """Mean ranks, shape of `weights`, of values that occur `weights` times in each row."""
     order = np.argsort(values, kind="stable")
     _, starts, group = np.unique(values[order], return_index=True, return_inverse=True)
-    of_group = np.add.reduceat(weights[:, order], starts, axis=1)
+    group_weights = np.add.reduceat(weights[:, order], starts, axis=1)
     # n items that are equal share the mean of the last n ranks so far
-    rank_of_group = np.cumsum(of_group, axis=1) - (of_group - 1) / 2
+    rank_of_group = np.cumsum(group_weights, axis=1) - (group_weights - 1) / 2
     ranks = np.empty_like(weights)
     ranks[:, order] = rank_of_group[:, group]
     return ranks

@@ -97,8 +97,8 @@ class CorrelationDifference:
         moved_sums = np.empty((len(self._n), len(swap), 3))
         for models, (units, shifts) in zip(self._parts, self._shifts_of_parts, strict=True):
             # by einsum and not `@`, whose threads spend several times the work's own CPU seconds on waiting
-            of_part = np.einsum("su,ku->sk", swap[:, units].astype(float), shifts)
-            moved_sums[models] = of_part.reshape(len(swap), len(models), 3).transpose(1, 0, 2)
+            part_sums = np.einsum("su,ku->sk", swap[:, units].astype(float), shifts)
+            moved_sums[models] = part_sums.reshape(len(swap), len(models), 3).transpose(1, 0, 2)
         first, second = self._averages(
             self._pearson(self._totals[0] + moved_sums), self._pearson(self._totals[1] - moved_sums)
         )
@@ -126,9 +126,9 @@ class CorrelationDifference:
     def resampled(self, counts: Ints) -> Floats:
         *judges, human = self._scores
         correlations = np.full((2, human.shape[1], len(counts)), np.nan)
-        of_row = counts[:, self._group_index]
+        row_counts = counts[:, self._group_index]
         for model, is_rated in enumerate(~np.isnan(human.T)):
-            weights, ratings = of_row[:, is_rated], human[is_rated, model]
+            weights, ratings = row_counts[:, is_rated], human[is_rated, model]
             for judge, scores in enumerate(judges):
                 correlations[judge, model] = resampled_correlations(
                     ratings, scores[is_rated, model], weights, self._coefficient, 0.0
@@ -142,9 +142,9 @@ class CorrelationDifference:
         with np.errstate(invalid="ignore", divide="ignore"):
             spread = squares - x**2 / self._n
             # standardised scores are of the size of 1, so what is left of a constant is rounding
-            of_constant = np.where(np.isnan(self._n), np.nan, 0.0)
+            constant_values = np.where(np.isnan(self._n), np.nan, 0.0)
             return np.asarray(
-                np.where(spread > 1e-12 * self._n, np.clip(products / np.sqrt(spread), -1, 1), of_constant)
+                np.where(spread > 1e-12 * self._n, np.clip(products / np.sqrt(spread), -1, 1), constant_values)
             )
 
     def _averages(self, first: Floats, second: Floats) -> list[Floats]:

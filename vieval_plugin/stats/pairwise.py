@@ -155,9 +155,9 @@ def _pairs(cells: _Cells, lowest: int, highest: int) -> Iterator[tuple[Ints, Int
         gains[-1][: ends[i] - i - 1] *= -1
         size += len(gains[-1])
         if size >= _PAIRS_AT_ONCE or i == len(m) - 1:
-            of_chunk = np.concatenate(differences)
-            is_between = (of_chunk >= low) & (of_chunk <= high)
-            yield of_chunk[is_between].view(np.int64), np.concatenate(gains)[is_between]
+            chunk_differences = np.concatenate(differences)
+            is_between = (chunk_differences >= low) & (chunk_differences <= high)
+            yield chunk_differences[is_between].view(np.int64), np.concatenate(gains)[is_between]
             differences, gains, size = [], [], 0
 
 

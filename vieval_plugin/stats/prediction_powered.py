@@ -102,7 +102,7 @@ def prediction_powered_mean(
         deviations += share * math.sqrt(correction) * part.deviations(weight, len(names))
     # the authors' interval of one stratum is without that correction
     published = parts[0].deviations(weight, len(names)) if len(parts) == 1 else deviations
-    estimate = _with_interval(mean, published, float(scipy.stats.norm.ppf(0.5 + level / 2)))
+    estimate = _mean_interval(mean, published, float(scipy.stats.norm.ppf(0.5 + level / 2)))
     degrees = sum(part.rated_groups for part in parts) - len(parts)
     return PredictionPoweredMean(estimate, weight, dict(zip(names, deviations.tolist(), strict=True)), degrees)
 
@@ -156,10 +156,10 @@ def common_weight(first: OfWeight, second: OfWeight) -> float:
     >>> round(common_weight(first, second), 2)
     1.0
     """
-    of_ratings, with_judge = (_deviations(first(weight), second(weight)) for weight in (0.0, 1.0))
-    of_scores = of_ratings - with_judge
-    squares = float(of_scores @ of_scores)
-    return float(np.clip(of_ratings @ of_scores / squares, 0, 1)) if squares > 0 else 0.0
+    rating_deviations, with_judge = (_deviations(first(weight), second(weight)) for weight in (0.0, 1.0))
+    judge_deviations = rating_deviations - with_judge
+    squares = float(judge_deviations @ judge_deviations)
+    return float(np.clip(rating_deviations @ judge_deviations / squares, 0, 1)) if squares > 0 else 0.0
 
 
 def prediction_powered_difference(
@@ -195,7 +195,7 @@ def prediction_powered_difference(
     deviations = _deviations(first, second) * math.sqrt(all_degrees / degrees)
     error = math.sqrt(float((deviations**2).sum()))
     p = float(2 * scipy.stats.t.sf(abs(value) / error, degrees)) if error > 0 else float(value == 0)
-    return _with_interval(value, deviations, float(scipy.stats.t.ppf(0.5 + level / 2, degrees))), p
+    return _mean_interval(value, deviations, float(scipy.stats.t.ppf(0.5 + level / 2, degrees))), p
 
 
 def _deviations(first: PredictionPoweredMean, second: PredictionPoweredMean) -> Floats:
@@ -204,7 +204,7 @@ def _deviations(first: PredictionPoweredMean, second: PredictionPoweredMean) -> 
     return np.array([first.deviations.get(g, 0.0) - second.deviations.get(g, 0.0) for g in groups])
 
 
-def _with_interval(value: float, deviations: Floats, quantile: float) -> Estimate:
+def _mean_interval(value: float, deviations: Floats, quantile: float) -> Estimate:
     reach = quantile * math.sqrt(float((deviations**2).sum()))
     return Estimate(value, value - reach, value + reach)
 
@@ -255,8 +255,8 @@ class _Stratum:
         rated = ~np.isnan(self.y)
         if rated.all():
             return _centred(self.y, rated, self.members, groups) / len(self.y)
-        of_ratings = _centred(self.y - weight * self.f, rated, self.members, groups) / rated.sum()
-        return np.asarray(of_ratings + weight * _centred(self.f, ~rated, self.members, groups) / (~rated).sum())
+        rating_deviations = _centred(self.y - weight * self.f, rated, self.members, groups) / rated.sum()
+        return np.asarray(rating_deviations + weight * _centred(self.f, ~rated, self.members, groups) / (~rated).sum())
 
 
 def _centred(values: Floats, where: Bools, members: Ints, groups: int = 0) -> Floats:

@@ -80,22 +80,25 @@ def resampled_rankings(means: ArrayLike, reference_means: ArrayLike) -> tuple[Fl
     """
     resampled = np.asarray(means, dtype=float)
     is_complete = ~np.isnan(resampled).any(axis=1)
-    of_resamples, of_other = np.asarray(scipy.stats.rankdata(-resampled[is_complete], axis=1)), ranks(reference_means)
+    resampled_ranks, reference_ranks = (
+        np.asarray(scipy.stats.rankdata(-resampled[is_complete], axis=1)),
+        ranks(reference_means),
+    )
     model_a, model_b = np.triu_indices(resampled.shape[1], k=1)
-    signs = np.sign(of_resamples[:, model_a] - of_resamples[:, model_b])
-    sign = np.sign(of_other[model_a] - of_other[model_b])
+    signs = np.sign(resampled_ranks[:, model_a] - resampled_ranks[:, model_b])
+    sign = np.sign(reference_ranks[model_a] - reference_ranks[model_b])
     centred_ranks, centred_reference = (
-        of_resamples - (resampled.shape[1] + 1) / 2,
-        of_other - (resampled.shape[1] + 1) / 2,
+        resampled_ranks - (resampled.shape[1] + 1) / 2,
+        reference_ranks - (resampled.shape[1] + 1) / 2,
     )
     statistics = (
-        np.abs(of_resamples - of_other).sum(axis=1),
+        np.abs(resampled_ranks - reference_ranks).sum(axis=1),
         _ratio(centred_ranks @ centred_reference, (centred_ranks**2).sum(axis=1) * (centred_reference**2).sum()),
         _ratio(signs @ sign, (signs**2).sum(axis=1) * (sign**2).sum()),
     )
-    of_all = np.full((3, len(resampled)), np.nan)
-    of_all[:, is_complete] = statistics
-    footrules, rhos, taus = of_all
+    shares = np.full((3, len(resampled)), np.nan)
+    shares[:, is_complete] = statistics
+    footrules, rhos, taus = shares
     return footrules, rhos, taus
 
 

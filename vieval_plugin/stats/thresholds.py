@@ -166,8 +166,8 @@ def fold_of(groups: Sequence[Hashable], folds: int = 5, seed: Seed = 0) -> Ints:
     names, index = factorize(groups)
     if folds < 2 or len(names) == 1:
         raise ValueError(f"two folds and two groups or more are needed, not {folds} and {len(names)}")
-    of_group = np.random.default_rng(seed).permutation(len(names)) % folds
-    return np.asarray(of_group[index], dtype=np.int64)
+    fold_of_group = np.random.default_rng(seed).permutation(len(names)) % folds
+    return np.asarray(fold_of_group[index], dtype=np.int64)
 
 
 def _distance_and_mean(first: Floats, second: Floats) -> tuple[Floats, Floats]:

@@ -116,12 +116,12 @@ def say(*lines: str, file: TextIO | None = None, answer: bool = False) -> None:
     encoding = getattr(stream, "encoding", None) or "utf-8"
     for number, line in enumerate(lines):
         # a terminal that has no such letter
-        text = _no_runner_command(console(line)).encode(encoding, "backslashreplace").decode(encoding)
+        text = _escape_runner_command(console(line)).encode(encoding, "backslashreplace").decode(encoding)
         print(_for_terminal(text, bold=answer and number == 0) if stream.isatty() else text, file=stream)
     stream.flush()
 
 
-def _no_runner_command(line: str) -> str:
+def _escape_runner_command(line: str) -> str:
     """A line that GitHub's runner does not take for a command: `::` at its start, or `##[` anywhere."""
     return re.sub(r"^(\s*)::", r"\1:\\:", line).replace("##[", "##\\[")
 

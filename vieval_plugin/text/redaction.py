@@ -58,10 +58,10 @@ def redacted(text: str) -> str:
     >>> redacted("http://me:pass@host/v1?key=1 refused, and so did me:a/b?c@host")
     'http://host/v1?key=[removed] refused, and so did host'
     """
-    return _RUN.sub(_redacted_word, _USER.sub("//", without_secrets(text)))
+    return _RUN.sub(_redacted_word, _USER.sub("//", remove_secrets(text)))
 
 
-def without_secrets(value: Any) -> Any:
+def remove_secrets(value: Any) -> Any:
     """A text, or JSON values, less the secrets of this process, escaped or not: models may quote addresses of their own."""
     return _less(value, _secrets())
 
@@ -92,7 +92,7 @@ def _redacted_word(run: re.Match[str]) -> str:
     return less if "//" in plain and (less := _bare(plain)) != plain else _bare(run[0])
 
 
-def _without_value(pair: re.Match[str]) -> str:
+def _remove_value(pair: re.Match[str]) -> str:
     return pair[0] if _API_VERSION.fullmatch(pair[0]) else f"{pair[1] or ''}[removed]"
 
 
@@ -106,5 +106,5 @@ def _bare(run: str) -> str:
     is_ours = slashes and re.search(f"{PROJECT}/[^?#;]*#", run)
     if (mark := _QUERY.match(run)) and not is_ours and (slashes or "=" in run[mark.end() :]):
         end = len(run.rstrip(".,;:)}'"))
-        run = run[: mark.end()] + _PAIR.sub(_without_value, run[mark.end() : end]) + run[end:]
+        run = run[: mark.end()] + _PAIR.sub(_remove_value, run[mark.end() : end]) + run[end:]
     return run

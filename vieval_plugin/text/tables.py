@@ -38,7 +38,7 @@ class _Column:
     #: Width at which no number is cut.
     broken: int
     #: True where cells are set to the right.
-    of_numbers: bool
+    is_numeric: bool
     #: Number of rows, from the first, that decide whether all say the same.
     compared: int
 
@@ -97,9 +97,9 @@ def _column(name: str, cells: Sequence[str], compared: int) -> _Column:
     numbers = max(
         (len(unit) for unit in units if len(unit) < _LONGEST_NUMBER and _IS_NUMBER.fullmatch(unit)), default=0
     )
-    of_numbers = any(cells) and all(_IS_NUMBER.fullmatch(cell) for cell in cells if cell)
+    is_numeric = any(cells) and all(_IS_NUMBER.fullmatch(cell) for cell in cells if cell)
     broken = max(numbers, min(longest, _NARROWEST))
-    return _Column(name, tuple(cells), max(map(_width, texts)), longest, broken, of_numbers, compared)
+    return _Column(name, tuple(cells), max(map(_width, texts)), longest, broken, is_numeric, compared)
 
 
 def _widths(columns: Sequence[_Column], room: int) -> list[int]:
@@ -120,7 +120,7 @@ def _row_lines(row: Sequence[str], columns: Sequence[_Column], widths: Sequence[
     for number in range(max(map(len, wrapped))):
         texts = [lines[number] if number < len(lines) else "" for lines in wrapped]
         cells = (
-            " " * (width - _width(text)) + text if column.of_numbers else text + " " * (width - _width(text))
+            " " * (width - _width(text)) + text if column.is_numeric else text + " " * (width - _width(text))
             for text, column, width in zip(texts, columns, widths, strict=True)
         )
         yield _GAP.join(cells).rstrip()

@@ -64,18 +64,18 @@ def export(judge: str, lookup: Lookup, file: Path, choices: ExportChoices) -> It
         raise VievalError(f"these verdicts have no human ratings of {how.human_aspect} to be near to; {remedy}")
     exported = judged
     if how.human_aspect:
-        exported = [record for record in judged if near_human(record, how.human_aspect, choices.margin)]
+        exported = [record for record in judged if is_near_human(record, how.human_aspect, choices.margin)]
     units = list(_units(lookup, exported, how))
     written = rebalanced(units, choices.seed, how.repetitions) if choices.rebalance else units
     examples = [example for unit in written for example in unit.examples]
     write(file, examples)
     yield from (f"wrote {file}: {len(examples)} examples of {len(judged)} verdicts", "")
-    yield from (_by_part(judged, exported, choices.margin) if how.human_aspect else _by_sub_task(units, written))
+    yield from (_part_lines(judged, exported, choices.margin) if how.human_aspect else _sub_task_lines(units, written))
     if how.repetitions:
         yield f"seed {choices.seed}" if choices.rebalance else "not rebalanced (--rebalance)"
 
 
-def near_human(record: Record, aspect: str, margin: float) -> bool:
+def is_near_human(record: Record, aspect: str, margin: float) -> bool:
     """Return whether a verdict's score is at most `margin` from the mean of its human ratings; not without either."""
     rated = [value for value in record.ratings.get(aspect, ()) if not math.isnan(value)]
     score = record.verdict.scores.get(aspect)
@@ -100,28 +100,28 @@ def require_trainable(judged: Sequence[Record]) -> None:
 def _units(lookup: Lookup, judged: Sequence[Record], how: Export) -> Iterator[TrainingUnit]:
     exported: set[SampleId] = set()  # a candidate of several contests is exported once
     for record in tqdm(judged, desc="Exporting", unit="sample", disable=None):
-        for identity, exchanges in _by_sample(record, lookup.conversation(record)):
+        for identity, exchanges in _split_by_sample(record, lookup.conversation(record)):
             if identity not in exported:
                 exported |= {identity} if record.votes else set()
                 yield from how.units(identity, exchanges)
 
 
-def _by_sample(record: Record, exchanges: Sequence[Exchange]) -> Iterator[tuple[SampleId, Sequence[Exchange]]]:
+def _split_by_sample(record: Record, exchanges: Sequence[Exchange]) -> Iterator[tuple[SampleId, Sequence[Exchange]]]:
     """The conversations of a record: one, or that about each candidate of a contest, whose number its paths begin with."""
     if record.votes is None or judge_registry.judge(record.provenance.judge).rates == "contest":
         yield record.id, exchanges
         return
     for number, candidate in enumerate(record.candidates, start=1):
-        of_candidate = []
+        candidate_exchanges = []
         for exchange in exchanges:
             first, *path = exchange.step.path
             if first == str(number):
                 ask, step = replace(exchange.ask, path=tuple(path)), replace(exchange.step, path=tuple(path))
-                of_candidate.append(replace(exchange, ask=ask, step=step))
-        yield candidate, of_candidate
+                candidate_exchanges.append(replace(exchange, ask=ask, step=step))
+        yield candidate, candidate_exchanges
 
 
-def _by_sub_task(all_units: Sequence[TrainingUnit], written_units: Sequence[TrainingUnit]) -> Iterator[str]:
+def _sub_task_lines(all_units: Sequence[TrainingUnit], written_units: Sequence[TrainingUnit]) -> Iterator[str]:
     examples, written = (
         Counter(example.sub_task for unit in units for example in unit.examples) for units in (all_units, written_units)
     )
@@ -136,7 +136,7 @@ def _by_sub_task(all_units: Sequence[TrainingUnit], written_units: Sequence[Trai
     yield ""
 
 
-def _by_part(judged: Sequence[Record], exported: Sequence[Record], margin: float) -> Iterator[str]:
+def _part_lines(judged: Sequence[Record], exported: Sequence[Record], margin: float) -> Iterator[str]:
     verdicts, exported_counts = (Counter(record.id.part for record in records) for records in (judged, exported))
     rows = [(part, str(n), str(exported_counts[part]), str(n - exported_counts[part])) for part, n in verdicts.items()]
     total = [("all", str(len(judged)), str(len(exported)), str(len(judged) - len(exported)))] if rows[1:] else []
@@ -159,14 +159,14 @@ def rebalanced(units: Sequence[TrainingUnit], seed: int, repetitions: Mapping[st
         by_category[unit.kind, unit.category].append(unit)
     repeated: list[TrainingUnit] = []
     for (kind, _), in_category in by_category.items():
-        balanced = _by_score([unit for unit in in_category if unit.score is not None], rng)
+        balanced = _balance_scores([unit for unit in in_category if unit.score is not None], rng)
         without_score = [unit for unit in in_category if unit.score is None]
         repeated += (without_score + balanced) * repetitions.get(kind, 1)
     rng.shuffle(repeated)
     return repeated
 
 
-def _by_score(units: Sequence[TrainingUnit], rng: random.Random) -> list[TrainingUnit]:
+def _balance_scores(units: Sequence[TrainingUnit], rng: random.Random) -> list[TrainingUnit]:
     bins: dict[int, list[TrainingUnit]] = {number: [] for number in range(BINS)}
     for unit in units:
         bins[bin_of(unit.score or 0.0)].append(unit)

@@ -117,10 +117,10 @@ def _pair(better: Candidate, preferred: Sample, worse: Candidate, rejected: Samp
     )
 
 
-def _row(pair: PreferencePair, of_image: Any) -> dict[str, Any]:
+def _row(pair: PreferencePair, image_value: Any) -> dict[str, Any]:
     scores = {"chosen_score": pair.preferred_score, "rejected_score": pair.rejected_score}
     images = {"chosen": pair.preferred, "rejected": pair.rejected, **pair.conditions}
-    return {"uid": pair.uid, "prompt": pair.prompt, **{name: of_image(i) for name, i in images.items()}, **scores}
+    return {"uid": pair.uid, "prompt": pair.prompt, **{name: image_value(i) for name, i in images.items()}, **scores}
 
 
 def _row_for_diffusers(pair: PreferencePair) -> dict[str, Any]:

@@ -35,7 +35,7 @@ from tests.shard_runs import (
 from tests.work import until
 from vieval_plugin import __version__
 from vieval_plugin.config import Config
-from vieval_plugin.run.shards.start import MOST_STORED, with_store
+from vieval_plugin.run.shards.start import MOST_STORED, choose_store
 
 pytestmark = pytest.mark.usefixtures("no_store")
 SMALL = ("--rows-per-shard", "8")
@@ -638,9 +638,9 @@ def test_ctrl_c_ends_a_run_in_order(data, tmp_path, more):
 
 
 def test_many_rows_are_stored_only_where_the_options_say_so(tmp_path):
-    assert with_store(Config(), MOST_STORED, is_shared=False).store.use
-    assert not with_store(Config(), MOST_STORED + 1, is_shared=False).store.use
+    assert choose_store(Config(), MOST_STORED, is_shared=False).store.use
+    assert not choose_store(Config(), MOST_STORED + 1, is_shared=False).store.use
     asked_for = Config(store={"use": True, "path": tmp_path / "replies.sqlite"})
-    kept = with_store(asked_for, MOST_STORED + 1, is_shared=True).store
+    kept = choose_store(asked_for, MOST_STORED + 1, is_shared=True).store
     assert kept.use
     assert kept.path == tmp_path / f"replies-{socket.gethostname()}.sqlite"

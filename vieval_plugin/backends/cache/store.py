@@ -73,7 +73,7 @@ def to_stored(reply: Answer) -> str:
     return json.dumps({"kind": type(reply).__name__, **values}, allow_nan=False)
 
 
-def from_stored(text: str) -> Answer:
+def parse_stored(text: str) -> Answer:
     """The inverse of `to_stored`; ValueError for what it never writes."""
     try:
         document = json.loads(text)
@@ -125,7 +125,7 @@ class Store:
         if rows:
             return self._read(key, *rows[0])
         row = self._spool.rows.get(key)
-        return from_stored(row["reply"]) if row and row["run"] >= self._since else None
+        return parse_stored(row["reply"]) if row and row["run"] >= self._since else None
 
     def add(self, key: str, model: str, reply: Answer) -> Answer:
         """Store a reply and return the one to use: the first under a key stays, so that two processes have the same.
@@ -246,7 +246,7 @@ class Store:
         """A row's reply; one that is not what was stored is said once, and gone."""
         try:
             if checksum(key, model, text) == check:
-                return from_stored(text)
+                return parse_stored(text)
         except (AttributeError, TypeError, ValueError):
             pass
         if not self._damage_announced:
@@ -283,18 +283,18 @@ class Store:
             if self._spool.rows:
                 # what is of an earlier run is replaced, as it would have been then
                 rows = self._spool.rows.values()
-                self._in_transaction([(_UPSERT, {**self._bounds(), "since": row["run"], **row}) for row in rows])
+                self._run_transaction([(_UPSERT, {**self._bounds(), "since": row["run"], **row}) for row in rows])
                 self._spool.clear()
             if len(values) == 1:
                 return self._database.execute(statement, values[0]).rowcount
-            return self._in_transaction([(statement, row) for row in values])
+            return self._run_transaction([(statement, row) for row in values])
         except sqlite3.Error as error:
             if not is_locked(error):
                 raise self._failed(error) from None
         self._locked_until = time.monotonic() + LOCK_RETRY_DELAY
         return None
 
-    def _in_transaction(self, statements: Iterable[tuple[str, Mapping[str, Any]]]) -> int:
+    def _run_transaction(self, statements: Iterable[tuple[str, Mapping[str, Any]]]) -> int:
         """Run statements in one transaction; how many rows they changed."""
         self._database.execute("BEGIN IMMEDIATE")
         try:
@@ -308,14 +308,14 @@ class Store:
 
     def _write(self, statement: str, values: Mapping[str, Any] | None = None) -> int:
         """Run a statement as soon as no other process has the store locked; how many rows it changed."""
-        return self._in_turn(lambda: self._database.execute(statement, values or {}).rowcount)
+        return self._wait_turn(lambda: self._database.execute(statement, values or {}).rowcount)
 
     def _rows(self, statement: str, values: Mapping[str, Any] | Sequence[Any] = ()) -> list[Any]:
-        return self._in_turn(lambda: self._database.execute(statement, values).fetchall())
+        return self._wait_turn(lambda: self._database.execute(statement, values).fetchall())
 
-    def _in_turn(self, act: Callable[[], _Result]) -> _Result:
+    def _wait_turn(self, act: Callable[[], _Result]) -> _Result:
         try:
-            return store_file.in_turn(self.path, act)
+            return store_file.wait_turn(self.path, act)
         except sqlite3.Error as error:
             raise self._failed(error) from None
 

@@ -53,7 +53,7 @@ def connect(path: Path) -> sqlite3.Connection:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path = real(path)  # SQLite puts its files beside what a link leads to
-        return in_turn(path, lambda: _opened(path))
+        return wait_turn(path, lambda: _opened(path))
     except (sqlite3.Error, OSError) as error:
         _require_locks(path)
         raise _unusable(path, str(error)) from None
@@ -74,7 +74,7 @@ def _require_locks(path: Path) -> None:
                 raise NoLocks(f"{reason}; set store.path to a local folder") from None
 
 
-def in_turn(path: Path, act: Callable[[], _Result]) -> _Result:
+def wait_turn(path: Path, act: Callable[[], _Result]) -> _Result:
     """The result of `act`, tried until no other process has the store locked; VievalError if that does not happen."""
     started, announced = time.monotonic(), False
     while True:

@@ -23,8 +23,8 @@ from typing import Any, TypeGuard
 from urllib.parse import quote
 
 from vieval_plugin.backends.http.faults import Again, Refused, fault_in, fault_of, parsed_json
-from vieval_plugin.backends.http.image_encoding import File, FormBody, as_json
-from vieval_plugin.backends.http.request_form import LIMITS, OF_A_QUESTION
+from vieval_plugin.backends.http.image_encoding import File, FormBody, request_json
+from vieval_plugin.backends.http.request_form import LIMITS, QUESTION_FIELDS
 from vieval_plugin.backends.http.responses import answer_of
 from vieval_plugin.backends.http.server import CHAT, Check, Server, endpoint
 from vieval_plugin.judges.protocol import Status
@@ -64,7 +64,7 @@ _KEEP = (
 )
 _REQUEST = re.compile(rb'\{"custom_id": "([0-9a-f]{40})"')
 #: Fields of a request that a service may refuse, after which the same question is asked otherwise.
-_FORM = (*LIMITS, *OF_A_QUESTION, "temperature", "logprobs", "top_logprobs")
+_FORM = (*LIMITS, *QUESTION_FIELDS, "temperature", "logprobs", "top_logprobs")
 
 
 class Deferred(Exception):
@@ -165,7 +165,7 @@ class Batches:
             raise Refused(Status.API_ERROR, problem.kind, f"{problem.reason}, {sends} times")
         async with self._turn:
             if request not in self._waiting:
-                await self._write(request, as_json(body))
+                await self._write(request, request_json(body))
         raise Deferred
 
     async def settle(self, remaining: int = 0) -> None:
@@ -253,7 +253,7 @@ class Batches:
             if answers.is_file():
                 self._keep(name, self._answers(name, answers.read_bytes().splitlines()))
             return answers.is_file()
-        if not batch and self._in_queue() >= self._most_open:
+        if not batch and self._queued_count() >= self._most_open:
             return False
         if file in ("", _REQUESTED):
             if not (self._requests_of(name).is_file() or (file and await self._find("files", name))):
@@ -297,7 +297,7 @@ class Batches:
             raise VievalError(f"{self._where}: somebody cancelled {batch}; the same command sends what it left")
         return True
 
-    def _in_queue(self) -> int:
+    def _queued_count(self) -> int:
         """The number of our batches that were submitted and have not ended."""
         [(number,)] = self._database.execute("SELECT COUNT(*) FROM batches WHERE batch <> '' AND NOT ended")
         return int(number)
@@ -309,7 +309,7 @@ class Batches:
         """
         self._database.execute("UPDATE batches SET batch = '' WHERE name = ?", (name,))
         if "token_limit_exceeded" in reason:
-            others, lines = self._in_queue(), self._request_lines(name)
+            others, lines = self._queued_count(), self._request_lines(name)
             if others and len(lines) <= self._most_requests:
                 self._most_open = others
                 return
@@ -437,7 +437,7 @@ def _names(body: Mapping[str, Any], asked: Mapping[str, Any]) -> tuple[str, str]
     form = {name: value for name, value in body.items() if name in _FORM or name in further}
     limit = [form[name] for name in LIMITS if name in form]
     messages = {name: value for name, value in body.items() if name not in form}
-    question = _digest(as_json({**messages, "limit": limit, "asked": dict(asked)}))
+    question = _digest(request_json({**messages, "limit": limit, "asked": dict(asked)}))
     return question, question + _digest(json.dumps(form).encode())[:8]
 
 

@@ -87,11 +87,11 @@ def encode(image: Image, max_pixels: int | None = None) -> Encoded:
     pixels = math.prod(size(image, data, limit))
     too_large = max_pixels is not None and pixels > max_pixels
     with decoding(pixels):
-        file_bytes = without_metadata(data) if media and not too_large and _is_plain(image, data) else None
+        file_bytes = remove_metadata(data) if media and not too_large and _is_plain(image, data) else None
         if file_bytes is not None:
             return _encoded(file_bytes, media)
         picture, examined = upright(image, data, limit if too_large else MAX_PIXELS)
-        png = _as_png(picture, max_pixels if too_large else None, colour_chunks(data))
+        png = _encode_png(picture, max_pixels if too_large else None, colour_chunks(data))
     return _encoded(png, "image/png", (TURNED,) * examined.turned + (SHRUNK,) * too_large)
 
 
@@ -112,7 +112,7 @@ def noted(reply: Reply, notes: Iterable[str]) -> Reply:
     return replace(reply, notes=once) if once and isinstance(reply, (Text, Probabilities)) else reply
 
 
-def as_json(body: Mapping[str, Any]) -> bytes:
+def request_json(body: Mapping[str, Any]) -> bytes:
     """A request body as JSON, in which an `Encoded` stands for its URL.
 
     URLs are put in as they are. Looking through each for characters to escape, of which they have none, would cost more
@@ -130,7 +130,7 @@ def as_json(body: Mapping[str, Any]) -> bytes:
     return "".join([first, *chain.from_iterable(zip(urls, pieces, strict=True))]).encode()
 
 
-def _as_png(picture: PIL.Image.Image, max_pixels: int | None, colours: bytes) -> bytes:
+def _encode_png(picture: PIL.Image.Image, max_pixels: int | None, colours: bytes) -> bytes:
     if max_pixels is not None:
         scale = math.sqrt(max_pixels / (picture.width * picture.height))
         width, height = (max(1, min(int(side * scale), max_pixels)) for side in picture.size)
@@ -160,7 +160,7 @@ class FormBody(dict[str, Any]):
 def encoded(body: Mapping[str, Any]) -> tuple[Any, dict[str, str]]:
     """The payload of a body, made anew for each try, and its headers."""
     if not isinstance(body, FormBody):
-        return as_json(dict(body)), {"Content-Type": "application/json"}
+        return request_json(dict(body)), {"Content-Type": "application/json"}
     import aiohttp
 
     form = aiohttp.FormData(quote_fields=False)
@@ -181,16 +181,16 @@ _APP0, _APP2, _APP14, _APP15, _COMMENT = 0xE0, 0xE2, 0xEE, 0xEF, 0xFE
 # pHYs is the pixels' shape, the others decide colours; critical chunks begin with a capital and stay anyhow
 _COLOURS = (b"tRNS", b"gAMA", b"cHRM", b"sRGB", b"iCCP", b"cICP", b"mDCV", b"cLLI", b"sBIT", b"bKGD")
 _KEPT_CHUNKS = frozenset((*_COLOURS, b"pHYs"))
-_OF_ANY_PIXELS = (b"gAMA", b"cHRM", b"sRGB", b"cICP")
+_COLOUR_CHUNKS = (b"gAMA", b"cHRM", b"sRGB", b"cICP")
 
 
-def without_metadata(data: bytes) -> bytes | None:
+def remove_metadata(data: bytes) -> bytes | None:
     """The same JPEG or PNG file without EXIF, XMP, comments, texts, times, previews and what follows the picture's end.
 
     Returns:
         None for a file of another format, or one whose parts cannot be told apart.
 
-    >>> without_metadata(b"GIF89a") is None
+    >>> remove_metadata(b"GIF89a") is None
     True
     """
     parts = _jpeg if data.startswith(jpeg.SIGNATURE) else _png if data.startswith(_PNG) else None
@@ -206,7 +206,7 @@ def colour_chunks(data: bytes) -> bytes:
         parts = list(_png(data)) if data.startswith(_PNG) else []
     except ValueError:
         return b""
-    return b"".join(part for part in parts if part[4:8] in _OF_ANY_PIXELS)
+    return b"".join(part for part in parts if part[4:8] in _COLOUR_CHUNKS)
 
 
 def _jpeg(data: bytes) -> Iterator[bytes]:

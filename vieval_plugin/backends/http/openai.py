@@ -343,7 +343,7 @@ class OpenAIBackend:
         Those of a schema; where no schema bounds the answer, vLLM's end to one that goes round in circles, if asked.
         """
         forms: dict[str, dict[str, Any]] = {}
-        loose = without_lengths(ask.schema or {})
+        loose = remove_lengths(ask.schema or {})
         if ask.schema is not None and (name := json.dumps(loose)) not in self._refused and await self.takes_schemas():
             if await self._schema_support() == _WITH_LENGTHS:
                 forms["lengths"] = {"response_format": response_format(ask.schema)}
@@ -485,14 +485,14 @@ def message_document(message: Message, url_of: Callable[[Image], Any]) -> dict[s
     return {"role": message.role, "content": content}
 
 
-def without_lengths(schema: Mapping[str, Any]) -> dict[str, Any]:
+def remove_lengths(schema: Mapping[str, Any]) -> dict[str, Any]:
     """A schema less the bounds on the lengths of texts, which not every API takes."""
     return {name: _loose(value) for name, value in schema.items() if name not in ("minLength", "maxLength")}
 
 
 def _loose(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return without_lengths(value)
+        return remove_lengths(value)
     return [_loose(member) for member in value] if isinstance(value, (list, tuple)) else value
 
 

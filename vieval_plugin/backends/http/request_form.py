@@ -27,7 +27,7 @@ Send: TypeAlias = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
 #: Names of the limit of an answer's tokens.
 LIMITS = ("max_tokens", "max_completion_tokens")
 #: Fields whose refusal is about one question, which is asked otherwise.
-OF_A_QUESTION = ("response_format", "repetition_detection")
+QUESTION_FIELDS = ("response_format", "repetition_detection")
 #: Times the room of an answer that a model is given which thinks until its token limit cuts it.
 MORE_ROOM = 4
 #: Reason and remedy of a judge of probabilities that gets none.
@@ -82,7 +82,7 @@ class RequestForm:
                 fields[name] = max(capped, self.lowest.get(name, capped))
         return fields | STREAMED if self.streams else fields
 
-    def after(self, refused: Refused, sent: Mapping[str, Any]) -> RequestForm:
+    def taught_by(self, refused: Refused, sent: Mapping[str, Any]) -> RequestForm:
         """The form that a refusal of a request teaches; the same where it names no field as unsupported."""
         form, message = self, refused.report.message if refused.report else ""
         if "stream" not in sent and _ONLY_STREAMS.search(message):
@@ -103,7 +103,7 @@ class RequestForm:
                 continue
             elif name == "top_logprobs" and number is not None and number > _FEWER:
                 form = replace(form, highest={**form.highest, name: _FEWER})
-            elif name not in OF_A_QUESTION:
+            elif name not in QUESTION_FIELDS:
                 form = replace(form, refused=tuple(dict.fromkeys((*form.refused, name))))
         return form
 
@@ -207,7 +207,7 @@ class Negotiation:
                 if refused.kind == "cut":
                     self._give_room(body)
                     raise
-                learnt = self.form.after(refused, sent)
+                learnt = self.form.taught_by(refused, sent)
                 if learnt != self.form:
                     self.learn(learnt)
                 if "logprobs" in sent and "logprobs" in learnt.refused:

@@ -191,7 +191,7 @@ class Usage:
     #: Models that were shown images, by whether it was checked that they see.
     sight: Counter[str] = field(default_factory=Counter)
 
-    def as_json(self) -> dict[str, Any]:
+    def json_values(self) -> dict[str, Any]:
         """The counts as JSON values, by name; `dataclasses.asdict` would count the entries of the counters."""
         return {name: dict(value) if isinstance(value, Counter) else value for name, value in vars(self).items()}
 
@@ -437,7 +437,7 @@ class Server:
         except (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError):
             raise VievalError(f"{redacted(base)}: not an address; base_url is like http://127.0.0.1:8000/v1") from None
         except aiohttp.ConnectionTimeoutError:
-            raise Again("connection", f"no connection{_by(proxy)} within {_CONNECT:g} s") from None
+            raise Again("connection", f"no connection{proxy_words(proxy)} within {_CONNECT:g} s") from None
         except aiohttp.SocketTimeoutError:
             raise Again("timeout", f"no byte within {self.options.timeout:g} s") from None
         except TimeoutError:
@@ -445,7 +445,7 @@ class Server:
         except aiohttp.ClientPayloadError:
             raise Again("cut answer", "the answer broke off") from None
         except Exception as error:  # whatever a server can make the client raise is no end of the run
-            raise connection_fault(error, redacted(base), _by(proxy)) from None
+            raise connection_fault(error, redacted(base), proxy_words(proxy)) from None
         if len(received) > max_bytes:
             raise Refused(Status.API_ERROR, "malformed answer", f"an answer of more than {max_bytes >> 20} MiB")
         if proxy and code == _PROXY_LOGIN:
@@ -505,7 +505,7 @@ def endpoint(base: str, path: str) -> str:
     return f"{url}&{query}" if "?" in path else f"{url}?{query}"
 
 
-def _by(proxy: Proxy | None) -> str:
+def proxy_words(proxy: Proxy | None) -> str:
     return f" through {proxy} ({proxy.remedy})" if proxy else ""
 
 
@@ -513,7 +513,7 @@ def _refused_by(proxy: Proxy | None, code: int) -> Again | VievalError:
     """The exception where a proxy makes no connection: it may be busy, or it wants a user or another address."""
     assert proxy is not None
     if code >= 500:
-        return Again("connection", f"no connection{_by(proxy)} (HTTP {code})")
+        return Again("connection", f"no connection{proxy_words(proxy)} (HTTP {code})")
     if code == _PROXY_LOGIN:
         login = f"set them in {proxy.variable} as http://USER:PASSWORD@..."
         return VievalError(f"{proxy} requires a user and password (HTTP {code}); {login}, or {proxy.remedy}")

@@ -67,7 +67,7 @@ class Grounder:
             with self._turn:
                 if not all(future.done() for future in futures):
                     self._run_batch()
-        return without_enclosing([detection for future in futures if (detection := future.result()) is not None])
+        return drop_enclosing([detection for future in futures if (detection := future.result()) is not None])
 
     def _future(self, name: str, phrase: str, decode: Callable[[], Pixels]) -> Future[Detection | None]:
         key = name, phrase
@@ -107,7 +107,7 @@ class Grounder:
                 future.set_exception(error)
 
 
-def without_enclosing(detections: Sequence[Detection]) -> list[Box]:
+def drop_enclosing(detections: Sequence[Detection]) -> list[Box]:
     """The boxes, surest first, less those that enclose a smaller kept one (or equal one)."""
     smallest: list[Detection] = []
     for detection in sorted(detections, key=lambda d: (_area(d.box), -d.score)):
@@ -144,7 +144,7 @@ def load(detector: str) -> tuple[Detect, str]:
         sizes = [image.shape[:2] for image, _ in rows]
         inputs = processor(
             images=[image.copy() for image, _ in rows],  # torch warns of arrays that cannot be written to
-            text=[as_query(phrase) for _, phrase in rows],
+            text=[grounding_query(phrase) for _, phrase in rows],
             padding=True,
             truncation=True,
             max_length=_LONGEST_TEXT,
@@ -171,10 +171,10 @@ def load(detector: str) -> tuple[Detect, str]:
     return detect, f"{name}@{commit}" if commit else name
 
 
-def as_query(phrase: str) -> str:
+def grounding_query(phrase: str) -> str:
     """A phrase as GroundingDINO wants it: lower case, with a full stop at its end and none within, which would split it.
 
-    >>> as_query("Make it red. Keep the cat?")
+    >>> grounding_query("Make it red. Keep the cat?")
     'make it red, keep the cat.'
     """
     text = " ".join(phrase.lower().split()).strip(" .?!")

@@ -50,7 +50,7 @@ class Spill:
                 self._bytes_in_memory -= self._released_sizes.popleft()
             if self._writes and self._bytes_in_memory + size > self._memory:
                 try:
-                    return self._in_a_file(image.source)
+                    return self._write_file(image.source)
                 except OSError as error:
                     self._writes = False
                     self._say(error)
@@ -65,7 +65,7 @@ class Spill:
             if self._folder is not None:
                 _remove(self._folder, self._process)
 
-    def _in_a_file(self, data: bytes) -> Image:
+    def _write_file(self, data: bytes) -> Image:
         if self._folder is None:
             self._folder = Path(tempfile.mkdtemp(prefix="vieval-"))
             weakref.finalize(self, _remove, self._folder, self._process)

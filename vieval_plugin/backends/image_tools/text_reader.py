@@ -80,7 +80,7 @@ def identity() -> str:
     return f"RapidOCR {package.version}, weights {digest.hexdigest()[:12]}"
 
 
-def without_overlaps(boxes: NDArray[np.float32]) -> NDArray[np.float32]:
+def separate_overlaps(boxes: NDArray[np.float32]) -> NDArray[np.float32]:
     """Boxes of which those that overlap on one line meet in the middle, so that no letter is read twice.
 
     The detector adds a margin all around, which may reach into the next word.
@@ -106,7 +106,7 @@ def _engine() -> Any:
 
     class Engine(RapidOCR):
         def crop_text_regions(self, image: Any, boxes: Any) -> Any:
-            return super().crop_text_regions(image, without_overlaps(boxes))
+            return super().crop_text_regions(image, separate_overlaps(boxes))
 
     # threads read an image each, and one call is as fast on one core as on several
     return Engine(params={"Global.log_level": "error", "EngineConfig.onnxruntime.intra_op_num_threads": 1})

@@ -20,7 +20,7 @@ from vieval_plugin.backends.image_tools.image_memory import Decode, Decoded, Spi
 from vieval_plugin.backends.weights import line_of
 from vieval_plugin.judges import tools
 from vieval_plugin.judges.protocol import Failure, Image, Reply, Status, ToolResult, UseTool
-from vieval_plugin.judges.tools._pixels import Pixels, as_png, resized
+from vieval_plugin.judges.tools._pixels import Pixels, encode_png, resized
 from vieval_plugin.judges.tools.highlight import highlight
 from vieval_plugin.text.errors import VievalError
 
@@ -105,11 +105,11 @@ def _highlight(arguments: Mapping[str, Any], pixels: Decode) -> ToolResult:
     highlighted = highlight(resized(source, pixels(arguments["like"])) if "like" in arguments else source, boxes)
     if highlighted is source:
         return ToolResult(boxes, image=image)
-    as_file = as_jpeg if images.is_jpeg(image) and max(highlighted.shape) <= _LONGEST_JPEG_SIDE else as_png
+    as_file = encode_jpeg if images.is_jpeg(image) and max(highlighted.shape) <= _LONGEST_JPEG_SIDE else encode_png
     return ToolResult(boxes, image=images.vouch(as_file(highlighted)))
 
 
-def as_jpeg(pixels: Pixels) -> Image:
+def encode_jpeg(pixels: Pixels) -> Image:
     """An array (height, width, 3) of RGB as a JPEG file in memory; VievalError where a side is too long for one.
 
     Its colours keep every pixel of theirs (4:4:4).

@@ -17,7 +17,12 @@ from vieval_plugin.backends.http.openai import Sampling
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.backends.local.batch import Item, Result, answer_in_batches, run_or_halve
 from vieval_plugin.backends.reply_checks import log_probability
-from vieval_plugin.backends.token_probabilities import BoundsByPrefix, Tokens, from_token_bounds, tokens_by_prefix
+from vieval_plugin.backends.token_probabilities import (
+    BoundsByPrefix,
+    Tokens,
+    probabilities_from_bounds,
+    tokens_by_prefix,
+)
 from vieval_plugin.backends.weights import library, line_of
 from vieval_plugin.images import decode
 from vieval_plugin.judges.protocol import Chat, Failure, Image, Likelihood, Message, Probabilities, Reply, Status, Text
@@ -111,9 +116,9 @@ class TransformersBackend:
         return key_of({**engine, **kind, **question(ask, digest)})
 
     def _answers(self, asks: Sequence[Chat | Likelihood]) -> list[Reply]:
-        texts = iter(self._in_batches([ask for ask in asks if isinstance(ask, Chat)], self._texts))
+        texts = iter(self._run_batches([ask for ask in asks if isinstance(ask, Chat)], self._texts))
         rows = [self._rows(ask) if isinstance(ask, Likelihood) else [] for ask in asks]
-        values = iter(self._in_batches([row for rows_of_ask in rows for row in rows_of_ask], self._log_probabilities))
+        values = iter(self._run_batches([row for rows_of_ask in rows for row in rows_of_ask], self._log_probabilities))
         replies: list[Reply] = []
         for ask, rows_of_ask in zip(asks, rows, strict=True):
             if isinstance(ask, Chat):
@@ -124,7 +129,7 @@ class TransformersBackend:
                 replies.append(failed or self._read(ask, row_values))
         return replies
 
-    def _in_batches(
+    def _run_batches(
         self, items: Sequence[Item], run: Callable[[Sequence[Item]], Sequence[Result]]
     ) -> list[Result | Failure]:
         results: list[Result | Failure] = []
@@ -149,7 +154,7 @@ class TransformersBackend:
                 first_tokens = [t[0] if t is not None and len(t) == 1 else None for t in tokens]
                 chances = [0.0 if token is None else math.exp(log_probability(first[token])) for token in first_tokens]
             elif ask.definition == "beginning":
-                return from_token_bounds(tokens, _bounds_by_prefix(self._rows(ask), values))
+                return probabilities_from_bounds(tokens, _bounds_by_prefix(self._rows(ask), values))
             else:
                 remaining = iter(values)
                 chances = [0.0 if t is None else _geometric_mean(next(remaining), (*t, self._end)) for t in tokens]
@@ -282,8 +287,8 @@ def _rows_of_prefixes(messages: tuple[Message, ...], after: Mapping[Tokens, tupl
 def _bounds_by_prefix(rows: Sequence[_Row], values: Sequence[Sequence[Mapping[int, float]]]) -> BoundsByPrefix:
     """The probabilities of single tokens after each prefix that rows pass through."""
     by_prefix: BoundsByPrefix = {}
-    for row, of_row in zip(rows, values, strict=True):
-        for length, logged in enumerate(of_row):
+    for row, probability_row in zip(rows, values, strict=True):
+        for length, logged in enumerate(probability_row):
             chances = {token: math.exp(log_probability(value)) for token, value in logged.items()}
             by_prefix.setdefault(row.prefix[:length], {token: (value, value) for token, value in chances.items()})
     return by_prefix

@@ -20,8 +20,8 @@ from vieval_plugin.backends.token_probabilities import (
     Bounds,
     BoundsByPrefix,
     Tokens,
-    from_token_bounds,
     open_prefix_tokens,
+    probabilities_from_bounds,
     tokens_by_prefix,
 )
 from vieval_plugin.judges.protocol import Chat, Failure, Image, Likelihood, Reply, Status, Text
@@ -121,7 +121,10 @@ class VLLMBackend:
             for prefix, token in open_prefix_tokens(following, bounds[number][()])
         ]
         self._ask_for_tokens(prefix_asks, bounds, further)
-        return [from_token_bounds(of_ask, by_prefix) for of_ask, by_prefix in zip(tokens, bounds, strict=True)]
+        return [
+            probabilities_from_bounds(answer_tokens, by_prefix)
+            for answer_tokens, by_prefix in zip(tokens, bounds, strict=True)
+        ]
 
     def _ask_for_tokens(
         self,

@@ -143,7 +143,7 @@ class Batcher:
         instrument = await self._instrument(ask)
         async with queue.room(instrument):
             try:
-                prepared = await _in(self._pool, partial(instrument.look, ask))
+                prepared = await run_in_pool(self._pool, partial(instrument.look, ask))
             except VievalError as error:
                 return Failure(Status.TOOL_ERROR, str(error))
             reply: Reply | None = self._store.get(prepared.key) if self._store else None
@@ -174,7 +174,7 @@ class Batcher:
                 self._instruments[name] = find(ask, self._usage)
 
         if name not in self._instruments:
-            await _in(self._worker, open_once)
+            await run_in_pool(self._worker, open_once)
         return self._instruments[name]
 
     def _store_replies(
@@ -220,7 +220,7 @@ class _Queue:
         if not (isinstance(reply, Failure) and reply.status is Status.TOOL_ERROR):
             return reply
         # it names the files of who asked first, and equal files may be called otherwise
-        raw_replies = await _in(self._worker, partial(instrument.compute, [prepared.content]))
+        raw_replies = await run_in_pool(self._worker, partial(instrument.compute, [prepared.content]))
         return self._keep(instrument, [prepared], raw_replies)[0]
 
     async def _work(self) -> None:
@@ -230,7 +230,7 @@ class _Queue:
             futures = [self._under_way[prepared.key] for prepared in batch]
             try:
                 contents = [prepared.content for prepared in batch]
-                raw_replies = await _in(self._worker, partial(instrument.compute, contents))
+                raw_replies = await run_in_pool(self._worker, partial(instrument.compute, contents))
                 for future, reply in zip(futures, self._keep(instrument, batch, raw_replies), strict=True):
                     if not future.done():
                         future.set_result(reply)
@@ -256,7 +256,7 @@ class _Queue:
         return instrument, batch
 
 
-async def _in(pool: Executor, call: Callable[[], T]) -> T:
+async def run_in_pool(pool: Executor, call: Callable[[], T]) -> T:
     result: Awaitable[T] = asyncio.get_running_loop().run_in_executor(pool, call)
     return await result
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import PIL.Image
 
-from vieval_plugin.backends.weights import device, hub_name_or_folder, library, line_of, why_not
+from vieval_plugin.backends.weights import device, hub_name_or_folder, library, line_of, load_failure_reason
 from vieval_plugin.text.errors import VievalError
 
 
@@ -118,7 +118,7 @@ def load(
     except Exception as error:  # of files that others wrote
         if "Unrecognized configuration class" in str(error):
             raise VievalError(f"{where} is of another architecture: an image-text model is needed") from None
-        raise VievalError(why_not(where, revision, error)) from None
+        raise VievalError(load_failure_reason(where, revision, error)) from None
     # the language head gives no hidden state, and reward models may be kept without it
     if missing := sorted(name for name in loading_info["missing_keys"] if not name.endswith("lm_head.weight")):
         raise VievalError(f"{where} lacks weights of {type(network).__name__}, such as {missing[0]}")

@@ -17,7 +17,7 @@ from vieval_plugin.benchmarks.benchmark import Prepared, Preparing
 from vieval_plugin.benchmarks.imagenhub.conditions import Fetch, FileKindReport, Hosts, address, fetch_conditions
 from vieval_plugin.benchmarks.imagenhub.ratings import read_ratings
 from vieval_plugin.benchmarks.imagenhub.tasks import NAME, TASKS, museum_folder, ratings_folder, task_info
-from vieval_plugin.benchmarks.loading.folders import no_count, without_network
+from vieval_plugin.benchmarks.loading.folders import manual_download_lines, missing_count_error
 from vieval_plugin.images import begins_as_image, examine
 from vieval_plugin.judges.protocol import Image
 from vieval_plugin.readers.download import Download, Failed, fetch_all
@@ -35,13 +35,13 @@ def prepare(root: Path, preparing: Preparing) -> Prepared:
         VievalError: as `fill`, and for a count of frames.
     """
     if preparing.count is not None:
-        raise no_count(NAME)
+        raise missing_count_error(NAME)
     reports = fill(root, Hosts(**preparing.hosts), preparing.parts, preparing.images)
     failed = [failure for report in reports for failure in report.failed]
     is_host_reachable = any(failure.host_answered for failure in failed)
     if failed and not is_host_reachable and not any(report.present or report.downloaded_count for report in reports):
         hosts = ", ".join(dict.fromkeys(failure.host for failure in failed))
-        return Prepared(without_network(NAME, root, f"{hosts} does not answer ({failed[0].reason})"), False)
+        return Prepared(manual_download_lines(NAME, root, f"{hosts} does not answer ({failed[0].reason})"), False)
     return Prepared(tuple(summary_lines(reports)), not failed)
 
 

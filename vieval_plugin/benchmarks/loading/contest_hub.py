@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from tqdm import tqdm
 
 from vieval_plugin.benchmarks.benchmark import Prepared, Preparing
-from vieval_plugin.benchmarks.loading.folders import DataFolder, without_network
+from vieval_plugin.benchmarks.loading.folders import DataFolder, manual_download_lines
 from vieval_plugin.images import format_of, is_there
 from vieval_plugin.judges.contests import candidates_of
 from vieval_plugin.judges.protocol import Sample
@@ -50,7 +50,7 @@ class HubRows:
     combine: Callable[[Sequence[dict[str, Any]]], Sequence[dict[str, Any]]] = list
 
 
-def from_hub(
+def hub_loader(
     folder: DataFolder, sources: Mapping[str, HubRows], source: str, licence: str
 ) -> Callable[[Path, Preparing], Prepared]:
     """Function that fetches all that a benchmark's folder lacks, and then checks it as `DataFolder.prepare` does.
@@ -72,7 +72,7 @@ def from_hub(
         if incomplete and (silent := unreachable()):
             available = [part for part in parts if part not in incomplete]
             check_lines = folder.prepare(root, replace(preparing, parts=available)).lines if available else ()
-            return Prepared((*check_lines, *without_network(folder.name, root, silent)), False)
+            return Prepared((*check_lines, *manual_download_lines(folder.name, root, silent)), False)
         lines = []
         for part in incomplete:
             try:

@@ -32,7 +32,7 @@ _KEYS: Mapping[str, set[str]] = {
     "two_by_two": {*_COMMON, "parts", "two_by_two"},
     "lmms_eval": {*_COMMON, "lmms_eval"},
 }
-_OF_PAIRS = "preference_accuracy"
+_PAIR_METRIC = "preference_accuracy"
 
 
 class PartsSection(StrictModel):
@@ -137,8 +137,8 @@ class Description(StrictModel):
             if key not in _CANDIDATE:
                 hint = did_you_mean(key, _CANDIDATE, 0.5) or ";"
                 raise ValueError(f"candidates: unknown key {key!r}{hint} keys are {', '.join(_CANDIDATE)}")
-        if self.vote and self.statistics not in ((), (_OF_PAIRS,)):
-            raise ValueError(f"statistics: of votes there is {_OF_PAIRS}, for which each candidate is a sample")
+        if self.vote and self.statistics not in ((), (_PAIR_METRIC,)):
+            raise ValueError(f"statistics: of votes there is {_PAIR_METRIC}, for which each candidate is a sample")
         return self
 
     def report(self) -> Report:

@@ -19,10 +19,10 @@ from vieval_plugin.text.untrusted import isfile
 from vieval_plugin.text.wording import plural
 
 
-def without_network(name: str, root: Path, why: str) -> tuple[str, str]:
+def manual_download_lines(name: str, root: Path, why: str) -> tuple[str, str]:
     """Lines for a folder that nothing can be fetched for: why, and what to fetch elsewhere and where to put it.
 
-    >>> print(*without_network("mine", Path("/data"), "hub.example does not answer"), sep="\\n")
+    >>> print(*manual_download_lines("mine", Path("/data"), "hub.example does not answer"), sep="\\n")
     mine: nothing can be fetched from here: hub.example does not answer
     where there is a network, run `vieval prepare mine --root FOLDER`; then copy FOLDER/mine to /data/mine
     """
@@ -120,13 +120,13 @@ class DataFolder:
 
     def _keep_count(self, root: Path, count: int) -> None:
         if not self.count_file:
-            raise no_count(self.name)
+            raise missing_count_error(self.name)
         if count < 1:
             raise VievalError(f"{count} frames or views cannot stand for a sample; ask for 1 or more")
         write_whole(self._path(root) / self.count_file, json.dumps({"count": count}).encode(), "folder")
 
 
-def no_count(name: str) -> VievalError:
+def missing_count_error(name: str) -> VievalError:
     """The error for a count of frames or views where there are none."""
     return VievalError(f"{name} has one image a sample; leave the count of frames or views out")
 

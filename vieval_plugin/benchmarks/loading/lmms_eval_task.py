@@ -45,7 +45,7 @@ class HostTask(StrictModel):
     tags: tuple[str, ...] = ()
 
 
-def of_lmms_eval(task: HostTask, name: str, kind: str, **described: Any) -> Benchmark:
+def lmms_eval_benchmark(task: HostTask, name: str, kind: str, **described: Any) -> Benchmark:
     """The benchmark of a task of lmms-eval; its data is the host's, or Parquet files below the data folder."""
 
     def load(root: Path, part: str) -> list[Sample]:

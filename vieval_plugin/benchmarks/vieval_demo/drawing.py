@@ -176,7 +176,7 @@ _PARTS_BY_THING: dict[str, tuple[Part, ...]] = {
 THINGS = tuple(_PARTS_BY_THING)
 
 
-def with_article(colour: str) -> str:
+def add_article(colour: str) -> str:
     """The name of a colour with its article."""
     return f"an {colour}" if colour == "orange" else f"a {colour}"
 

@@ -21,13 +21,13 @@ from vieval_plugin.benchmarks.vieval_demo.drawing import (
     THINGS,
     Picture,
     Rgb,
+    add_article,
     blend,
     draw_thing,
     place,
-    with_article,
 )
 from vieval_plugin.benchmarks.vieval_demo.plan import quarters
-from vieval_plugin.benchmarks.vieval_demo.spoiling import bend, line_drawing, over_edit
+from vieval_plugin.benchmarks.vieval_demo.spoiling import bend, line_drawing, overdo_edit
 from vieval_plugin.benchmarks.vieval_demo.toys import altered, draw_toy, portrait, toy_number
 
 _NUMERALS = ("no", "one", "two", "three", "four", "five")
@@ -88,7 +88,7 @@ def _tie(index: int) -> Case:
 def _adding(index: int) -> Case:
     shape, colour = THINGS[(index * 3 + 1) % 8], HUES[(index * 2) % 7]
     corner = _pick(tuple(_CORNERS), index)
-    instruction = f"Add {with_article(colour)} {shape} in the {corner} corner."
+    instruction = f"Add {add_article(colour)} {shape} in the {corner} corner."
     source = photograph(_pick(tuple(PHOTOGRAPHS), index), mirrored=index >= 5)
     return _inserting(instruction, {"source": source}, draw_thing(shape, COLOURS[colour], 90), _CORNERS[corner])
 
@@ -96,7 +96,7 @@ def _adding(index: int) -> Case:
 def _mie(index: int) -> Case:
     shape, colour = THINGS[index % 8], HUES[(index * 3) % 7]
     centre = ((70, 70), (186, 70), (186, 186), (70, 186), (128, 128))[index % 5]
-    instruction = f"Put {with_article(colour)} {shape} in the masked area."
+    instruction = f"Put {add_article(colour)} {shape} in the masked area."
     source = photograph(_pick(tuple(PHOTOGRAPHS), index * 2 + index // 5), mirrored=index % 2 == 1)
     mask = PIL.Image.new("L", (SIZE, SIZE))
     box = (centre[0] - 56, centre[1] - 56, centre[0] + 56, centre[1] + 56)
@@ -111,7 +111,7 @@ def _inserting(instruction: str, conditions: Mapping[str, Picture], sprite: Pict
     def draw(kind: str, strength: float) -> Picture:
         background = conditions["source"]
         if kind == "over_edited":
-            return place(over_edit(background, strength), sprite, centre)
+            return place(overdo_edit(background, strength), sprite, centre)
         return place(background, sprite, centre, opacity=1 - strength)
 
     return Case({"instruction": instruction}, conditions, draw)
@@ -126,7 +126,7 @@ def _recolouring(index: int) -> Case:
 
     def draw(kind: str, strength: float) -> Picture:
         undone, overdone = (strength, 0.0) if kind == "edit_not_done" else (0.0, strength)
-        surroundings = over_edit(_arranged(where, shapes[1:], _FOUR[1:]), overdone)
+        surroundings = overdo_edit(_arranged(where, shapes[1:], _FOUR[1:]), overdone)
         ink = blend(COLOURS[target], COLOURS[colour], undone)
         return place(surroundings, draw_thing(shape, ink, 110), _FOUR[0])
 
@@ -166,7 +166,7 @@ def _sdie(index: int) -> Case:
 
     def draw(kind: str, strength: float) -> Picture:
         drawn_toy = altered(toy, replaced, kind, strength)
-        return place(over_edit(scene, strength if kind == "over_edited" else 0), draw_toy(drawn_toy, 180), centre)
+        return place(overdo_edit(scene, strength if kind == "over_edited" else 0), draw_toy(drawn_toy, 180), centre)
 
     conditions = {"source": place(scene, draw_toy(replaced, 180), centre), "subject": portrait(toy)}
     return Case({"subject": f"toy {toy.animal}"}, conditions, draw)
@@ -196,7 +196,7 @@ def _mcic(index: int) -> Case:
 def _shapes(index: int) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
     """Four different things with four different colours, and what they are called."""
     shapes = tuple((THINGS[(index + step) % 8], HUES[(index * 2 + step * 2) % 7]) for step in range(4))
-    return shapes, tuple(f"{with_article(colour)} {shape}" for shape, colour in shapes)
+    return shapes, tuple(f"{add_article(colour)} {shape}" for shape, colour in shapes)
 
 
 def _arranged(

@@ -17,7 +17,7 @@ from tqdm import tqdm
 
 from vieval_plugin.benchmarks.sequences import EditingSequence, write_sequences
 from vieval_plugin.benchmarks.vieval_demo.backgrounds import PLACES, backdrop
-from vieval_plugin.benchmarks.vieval_demo.drawing import COLOURS, HUES, THINGS, Picture, draw_thing, with_article
+from vieval_plugin.benchmarks.vieval_demo.drawing import COLOURS, HUES, THINGS, Picture, add_article, draw_thing
 from vieval_plugin.benchmarks.vieval_demo.outputs import png
 from vieval_plugin.media.files import write_whole
 
@@ -94,7 +94,7 @@ def _edited(rng: random.Random, shapes: ShapesByCell, cell: tuple[int, int]) -> 
     where = f"at the {_ROWS[cell[0]]} {_COLUMNS[cell[1]]}"
     if cell not in shapes:
         shape, colour = _random_shape(rng)
-        return {**shapes, cell: (shape, colour)}, f"Add {with_article(colour)} {shape} {where}."
+        return {**shapes, cell: (shape, colour)}, f"Add {add_article(colour)} {shape} {where}."
     shape, colour = shapes[cell]
     if rng.random() < 0.5:
         return {key: drawing for key, drawing in shapes.items() if key != cell}, f"Remove the {shape} {where}."

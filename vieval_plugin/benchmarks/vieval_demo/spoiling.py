@@ -29,7 +29,7 @@ def spoil(picture: Picture, defect: str, strength: float, seed: int) -> Picture:
     return _stamped(picture, 0.85 * strength)
 
 
-def over_edit(picture: Picture, strength: float) -> Picture:
+def overdo_edit(picture: Picture, strength: float) -> Picture:
     """The picture after an edit that did not leave it alone: colours turned, and that share of its width bent."""
     if strength == 0:  # a trip through HSV alone changes some pixels
         return picture

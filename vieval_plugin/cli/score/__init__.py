@@ -27,7 +27,7 @@ from vieval_plugin.cli import (
     number_between,
 )
 from vieval_plugin.cli.score.backbone import (
-    OF_BACKBONE,
+    BACKBONE_OPTIONS,
     backbone_of,
     batch_of,
     named_backbone,
@@ -176,9 +176,9 @@ def _run(options: argparse.Namespace) -> int:
             require_writable(path, reads=inputs_to_read)
         require_known_format(options.out)
     if options.allow_urls or source.addresses:
-        from vieval_plugin.run.addresses import with_fetched_images
+        from vieval_plugin.run.addresses import fetch_source_images
 
-        source = with_fetched_images(source, options.allow_urls, options.fresh)
+        source = fetch_source_images(source, options.allow_urls, options.fresh)
     from vieval_plugin.run.strict import require_calibrated
 
     require_calibrated(source, request.judges)
@@ -206,8 +206,8 @@ def _require_flags(options: argparse.Namespace) -> bool:
             if options.samples
             else "name what is to be judged: images, a table or folders, or a benchmark with --benchmark"
         )
-    of_samples = ("prompts", "kind", "columns", "allow_urls")
-    if options.benchmark and (useless := [name for name in of_samples if getattr(options, name)]):
+    sample_options = ("prompts", "kind", "columns", "allow_urls")
+    if options.benchmark and (useless := [name for name in sample_options if getattr(options, name)]):
         raise VievalError(f"--{useless[0].replace('_', '-')} is for samples; a benchmark says that of itself")
     images = bool(options.samples) and not options.prompts and are_images(options.samples)
     alone = next((f"--{name}" for name in ("prompt", "source", "instruction") if getattr(options, name)), "")
@@ -319,12 +319,12 @@ def _samples_of(
 def _unused(options: argparse.Namespace, prepared: Sequence[PreparedJudge]) -> list[str]:
     """Lines on flags that no judge has a use for."""
     names = ", ".join(judge.spec.name for judge in prepared)
-    of_model = [name for name in ("model", *OF_BACKBONE) if getattr(options, name) is not None]
+    model_options = [name for name in ("model", *BACKBONE_OPTIONS) if getattr(options, name) is not None]
     lines = []
     if options.scorer and not any(judge.spec.scored for judge in prepared):
         lines.append(f"--scorer is not used: {names} measures with no network")
-    if of_model and not any(judge.asks_a_model for judge in prepared):
-        lines.append(f"--{of_model[0].replace('_', '-')} is not used: {names} asks no model")
+    if model_options and not any(judge.asks_a_model for judge in prepared):
+        lines.append(f"--{model_options[0].replace('_', '-')} is not used: {names} asks no model")
     if options.plan and options.out:
         lines.append("--out is not used: --plan writes no verdicts")
     return lines
@@ -350,7 +350,7 @@ def tell_plan(request: Request, samples: Sequence[Judged], total: int) -> int:
 
 
 def _score(options: argparse.Namespace, request: Request, images: bool) -> int:
-    from vieval_plugin.results.scored import Scored, in_words, read_scored, write_scored
+    from vieval_plugin.results.scored import Scored, image_summary, read_scored, write_scored
     from vieval_plugin.run.evaluate import provenance_of
     from vieval_plugin.run.verdict_lines import inputs_of, run_hash
     from vieval_plugin.run.verdict_log import VerdictLog, log_file
@@ -370,7 +370,7 @@ def _score(options: argparse.Namespace, request: Request, images: bool) -> int:
             scored = write_scored(options.out, log, inputs, complete, request.layout)
         if images:
             for line, record in read_scored(log, complete, folder, scored := Scored()):
-                say(*([line.rstrip()] if options.json else in_words(record)))
+                say(*([line.rstrip()] if options.json else image_summary(record)))
         log.complete = log.total == sum(map(log.count, complete))
         if options.batch and request.batch and log.complete and not scored.progress.failed_calls:
             shutil.rmtree(request.batch.folder, ignore_errors=True)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _PRICES = ("price_input", "price_cached_input", "price_output")
 #: The flags that are fields of a backbone.
-OF_BACKBONE = ("num_concurrent", "temperature", "max_tokens", "timeout", "patience", *_PRICES)
+BACKBONE_OPTIONS = ("num_concurrent", "temperature", "max_tokens", "timeout", "patience", *_PRICES)
 
 
 def backbone_of(name: str, options: argparse.Namespace, current: Config) -> Backbone | None:
@@ -90,7 +90,7 @@ def named_backbone(options: argparse.Namespace, current: Config) -> Backbone | N
             f"{flag} is set but {missing} is missing (or set {variable}); or leave out both and set backbones.{JUDGE} in the "
             "options"
         )
-    fields = {name: getattr(options, name) for name in OF_BACKBONE if getattr(options, name, None) is not None}
+    fields = {name: getattr(options, name) for name in BACKBONE_OPTIONS if getattr(options, name, None) is not None}
     if model:
         fields |= {"model": model, "base_url": tuple(base_url)}
     elif not fields or JUDGE not in current.backbones:

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 _FILES = (".jsonl", ".csv", ".parquet")
 _SHOWN_SHARDS = 10  # shards that were not written
-_OF_SHARDS = ("rows_per_shard", "extend", "trace", "max_failures", "budget", "processes", "part", "ray", "workers")
-_OF_FILES = ("benchmark", "prompts", "prompt", "source", "instruction", "layout", "json", "strict")
+_SHARD_OPTIONS = ("rows_per_shard", "extend", "trace", "max_failures", "budget", "processes", "part", "ray", "workers")
+_FILE_OPTIONS = ("benchmark", "prompts", "prompt", "source", "instruction", "layout", "json", "strict")
 
 
 def add_shards(parser: argparse.ArgumentParser) -> None:
@@ -97,7 +97,7 @@ def require_no_shard_flags(options: argparse.Namespace) -> None:
     """VievalError for flags of a folder of shards where there is none."""
     from vieval_plugin.text.errors import VievalError
 
-    if useless := [name for name in _OF_SHARDS if getattr(options, name) not in (None, False)]:
+    if useless := [name for name in _SHARD_OPTIONS if getattr(options, name) not in (None, False)]:
         raise VievalError(f"--{useless[0].replace('_', '-')} is for a folder of shards; name one with --out")
 
 
@@ -117,7 +117,7 @@ def _request(options: argparse.Namespace, judge: str, current: Config, backbone:
     from vieval_plugin.run.shards.worker import MOST_FAILURES, ShardRun
     from vieval_plugin.text.errors import VievalError
 
-    if useless := [name for name in _OF_FILES if getattr(options, name)]:
+    if useless := [name for name in _FILE_OPTIONS if getattr(options, name)]:
         raise VievalError(
             f"--{useless[0]} is not for a folder of shards; end the name of --out in .jsonl, .csv or .parquet"
         )

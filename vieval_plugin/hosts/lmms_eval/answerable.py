@@ -52,12 +52,12 @@ class Why:
     as_missing: bool = False
 
 
-def answering(model: Any, why_not: WhyNot) -> None:
+def answering(model: Any, make_check: WhyNot) -> None:
     """Say what a model of ours, that of this run, can answer: hosts make the model before they load its tasks."""
-    _why_not_by_model_path[_path_of(model)] = why_not
+    _why_not_by_model_path[_path_of(model)] = make_check
 
 
-def why_not(model: Any, loaded: bool) -> WhyNot:
+def make_check(model: Any, loaded: bool) -> WhyNot:
     """Make the check of tasks by the host's model, a name or an object; for a model of ours once it is `loaded`."""
     name, path = _name_of(model), _path_of(model)
     recorded = _why_not_by_model_path.get(path) if loaded else None

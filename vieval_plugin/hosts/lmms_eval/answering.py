@@ -58,7 +58,7 @@ def requests_with_repeats(instances: Sequence[Instance]) -> list[tuple[Any, int]
     return [(request, next(repeats[id(request)])) for request in requests_of(instances)]
 
 
-def with_padding(instances: Sequence[Instance], answers: Iterable[T], padding: T) -> list[T]:
+def insert_padding(instances: Sequence[Instance], answers: Iterable[T], padding: T) -> list[T]:
     """The answers to the real requests at the places of their instances."""
     remaining = iter(answers)
     return [padding if is_padding(instance) else next(remaining) for instance in instances]
@@ -94,7 +94,7 @@ def sampling_of(requests: Sequence[JudgeRequest]) -> Sampling:
     )
 
 
-def with_generation(backbone: Backbone, requests: Sequence[JudgeRequest]) -> Backbone:
+def apply_generation_options(backbone: Backbone, requests: Sequence[JudgeRequest]) -> Backbone:
     """The backbone with what the user gave as --gen_kwargs; the tasks themselves only ask for temperature 0."""
     sampling = sampling_of(requests)
     fields = {"temperature": sampling.temperature or None, "max_tokens": sampling.max_tokens}
@@ -137,7 +137,7 @@ def results(
 ) -> list[GenerationResult]:
     """Results of the instances, in order; `backbone` names the model, None lets each judge go by its own name."""
     answers = (_result(job, outcome, backbone) for job, outcome in zip(answered_jobs, outcomes, strict=True))
-    return with_padding(instances, answers, GenerationResult(""))
+    return insert_padding(instances, answers, GenerationResult(""))
 
 
 def _result(job: Job, outcome: Outcome, backbone: str | None) -> GenerationResult:

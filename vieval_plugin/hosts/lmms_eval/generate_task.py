@@ -33,17 +33,17 @@ from vieval_plugin.run.backbones import JUDGE
 from vieval_plugin.run.evaluate import provenance_of
 from vieval_plugin.run.generated import (
     GeneratedImage,
+    add_findings,
     condition_images,
     generated_images,
     judge_generated,
     judged_response,
     missing_image_verdict,
-    on_disk,
     prompt_of,
     read_answer,
     trusted_folders,
     unjudged_response,
-    with_findings,
+    write_conditions,
 )
 from vieval_plugin.run.prepare import PreparedJudge, prepare
 from vieval_plugin.run.progress import Progress
@@ -72,7 +72,9 @@ class GenerateTask(JudgeTask):
     def download(self, dataset_kwargs: Any = None) -> None:
         super().download(dataset_kwargs)
         folder = config.current().generated_folder() / "conditions"
-        self.stored_samples = [on_disk(sample, folder) for sample in self.samples if isinstance(sample, Sample)]
+        self.stored_samples = [
+            write_conditions(sample, folder) for sample in self.samples if isinstance(sample, Sample)
+        ]
         self.conditions = {str(sample.id): sample for sample in self.stored_samples}
 
     def override_metric(self, metric_name: str) -> None:
@@ -139,7 +141,9 @@ class GenerateTask(JudgeTask):
         judging = self.judge.name, self.setting, {"temperature": 0, "until": []}, *self._model()
         metadata = {"task": self.config.task, "doc_id": 0, "repeats": 1}
         arguments = [("", UNCACHED, JudgeRequest(sample, *judging)) for sample in samples]
-        results = model.vieval_judge([Instance("vieval_judge", of_request, 0, metadata) for of_request in arguments])
+        results = model.vieval_judge(
+            [Instance("vieval_judge", request_arguments, 0, metadata) for request_arguments in arguments]
+        )
         for sample, result in zip(samples, results, strict=True):
             self.verdicts_by_the_model[sample.id] = read_response(str(getattr(result, "text", result)))[1]
 
@@ -169,7 +173,7 @@ class GenerateTask(JudgeTask):
         if self._asks_the_model:
             source = self._prepared.by(self._model()[0])
             verdicts = [missing_image_verdict(i) or self.verdicts_by_the_model[i.sample.id] for i in flat]
-            outcomes = [with_findings(image, Outcome(v)) for image, v in zip(flat, verdicts, strict=True)]
+            outcomes = [add_findings(image, Outcome(v)) for image, v in zip(flat, verdicts, strict=True)]
         else:
             source = provenance_of(self._prepared, options, None)
             try:

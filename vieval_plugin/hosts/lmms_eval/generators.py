@@ -18,7 +18,7 @@ from vieval_plugin.generation.image_api import ImageApi
 from vieval_plugin.generation.precomputed_images import PrecomputedImages
 from vieval_plugin.generation.requests import ImageRequest
 from vieval_plugin.hosts.host_models import given_backbone
-from vieval_plugin.hosts.lmms_eval.answering import requests_with_repeats, with_padding
+from vieval_plugin.hosts.lmms_eval.answering import insert_padding, requests_with_repeats
 from vieval_plugin.hosts.lmms_eval.generate_task import finish
 from vieval_plugin.hosts.lmms_eval.models import HOST, OwnModel
 from vieval_plugin.hosts.shutdown import tell_usage, vieval_errors
@@ -42,7 +42,7 @@ class _Generating(OwnModel):
         requests = [
             ImageRequest(r.conditions, r.prompt, r.images, turn) for r, turn in requests_with_repeats(instances)
         ]
-        outputs = with_padding(instances, self.answers(requests), "")
+        outputs = insert_padding(instances, self.answers(requests), "")
         finish(self, instances, outputs)
         return outputs
 

@@ -160,7 +160,7 @@ def _opened(name: str, setting: str, model: str) -> _OpenJudge:
     key = name, setting, model, process
     with _opening:
         if key not in _judges:
-            options = _with_model(config.current(), model)
+            options = _select_model(config.current(), model)
             prepared = prepare(name, setting or None, options)
             provenance_of(prepared, options, None)  # which refuses a calibration of another judge
             asks_a_model = prepared.asks_a_model
@@ -176,7 +176,7 @@ def _opened(name: str, setting: str, model: str) -> _OpenJudge:
         return _judges[key]
 
 
-def _with_model(options: Config, model: str) -> Config:
+def _select_model(options: Config, model: str) -> Config:
     """The options with `backbones.judge` as the one of that name, or as a further model behind its server."""
     backbone = options.backbones.get(model) or options.backbones.get(JUDGE)
     if backbone is None:

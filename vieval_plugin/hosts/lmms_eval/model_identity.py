@@ -73,7 +73,7 @@ def tell_tasks() -> None:
             output.task.vieval_model = identity
         return evaluate(lm, task_dict, *args, **kwargs)
 
-    evaluate_identified.of_vieval = True  # type: ignore[attr-defined]
+    evaluate_identified.from_vieval = True  # type: ignore[attr-defined]
     evaluator.evaluate = evaluate_identified
 
 

@@ -24,6 +24,8 @@ from vieval_plugin.config import Config
 from vieval_plugin.hosts.host_models import ForeignHost, given_backbone
 from vieval_plugin.hosts.lmms_eval.answerable import Why, answering
 from vieval_plugin.hosts.lmms_eval.answering import (
+    apply_generation_options,
+    insert_padding,
     jobs,
     judged,
     or_plan,
@@ -32,8 +34,6 @@ from vieval_plugin.hosts.lmms_eval.answering import (
     requests_of,
     requests_with_repeats,
     sampling_of,
-    with_generation,
-    with_padding,
 )
 from vieval_plugin.hosts.requests import JudgeRequest
 from vieval_plugin.hosts.shutdown import vieval_errors
@@ -85,9 +85,9 @@ class VievalReplay(OwnModel):
             raise VievalError("vieval_replay needs --model_args name=<the judge in tables>,logs=<folder of verdicts>")
         self.name, self.logs = str(name), path_of(str(logs))
         self._recording = cache(lambda judge, setting: replay.load(self.logs, judge, self.name, setting))
-        answering(self, self._why_not)
+        answering(self, self._unsupported_reason)
 
-    def _why_not(self, task: Task) -> Why | None:
+    def _unsupported_reason(self, task: Task) -> Why | None:
         recording = self._recording(task.judge, task.setting)
         missing = recording.lacks(task.benchmark, task.part)
         if not missing or self._has_candidates(recording, task):
@@ -111,7 +111,7 @@ class VievalReplay(OwnModel):
         self._tell_uncovered(requests_of(requests))
         progress = Progress()
         with_repeats = tqdm(requests_with_repeats(requests), desc="Replaying", unit="sample")
-        answers = with_padding(requests, [self._answer(*pair, progress) for pair in with_repeats], "")
+        answers = insert_padding(requests, [self._answer(*pair, progress) for pair in with_repeats], "")
         self._say(*progress.verdict_lines())
         return answers
 
@@ -207,7 +207,7 @@ class VievalOpenAI(OwnModel):
 
     @vieval_errors
     def vieval_judge(self, instances: list[Instance]) -> list[GenerationResult]:
-        backbone = with_generation(self.backbone, requests_of(instances))
+        backbone = apply_generation_options(self.backbone, requests_of(instances))
         if is_planned():
             plan_by_server(jobs(instances, self.options, backbone), self.options, backbone)
         label, bar = self.backbone.model, self.rank == 0

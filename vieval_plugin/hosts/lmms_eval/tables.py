@@ -13,7 +13,7 @@ from typing import Any
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.hosts.lmms_eval.metrics import Remark
 from vieval_plugin.judges import registry as judge_registry
-from vieval_plugin.meta_evaluation.metrics import REMARKS, higher_is_better, in_host_table, primary_statistic
+from vieval_plugin.meta_evaluation.metrics import REMARKS, higher_is_better, host_table_cell, primary_statistic
 from vieval_plugin.meta_evaluation.observations import Observation
 
 _FILTER = ",none"
@@ -45,7 +45,7 @@ def install() -> None:
 
         return DataFrame([row for sample in data for row in sample_rows(sample)])
 
-    make_table.of_vieval = True  # type: ignore[attr-defined]
+    make_table.from_vieval = True  # type: ignore[attr-defined]
     for name in ("lmms_eval.utils", "lmms_eval.evaluator", "lmms_eval.__main__"):
         if hasattr(sys.modules.get(name), "make_table"):
             setattr(sys.modules[name], "make_table", make_table)  # noqa: B010
@@ -59,7 +59,7 @@ def primary_metrics(document: Mapping[str, Any], column: str) -> dict[str, Any]:
         if isinstance(remarks := row.get(_REMARKS), Remark):
             metric = primary_statistic(remarks.summary.statistics).metric
             columns = {key: row[key] for key in row if key == "alias" or key.startswith("paired_")}  # of --baseline
-            rows[name] = {**columns, f"{metric}{_FILTER}": in_host_table(remarks.summary)}
+            rows[name] = {**columns, f"{metric}{_FILTER}": host_table_cell(remarks.summary)}
             better[name] = {metric: higher_is_better(metric)}
     return {**document, column: rows, "higher_is_better": better}
 

@@ -65,7 +65,7 @@ def install() -> None:
         self.vieval_loose = set(matched) - (set(exact_names) - answerable.task_group_names_without_average())
         if self.model_name is not None:
             # a model that takes minutes to load is not made for what it cannot be given
-            by_model = answerable.why_not(self.model_name, loaded=False)
+            by_model = answerable.make_check(self.model_name, loaded=False)
             answerable.require(exact_names, by_model)
             if self.vieval_loose.issuperset(matched):
                 left_out = answerable.or_unprepared(by_model, self.model_name)
@@ -80,7 +80,7 @@ def install() -> None:
         if self.model_name is None:
             return load(self, names, *arguments, **options)
         loose: set[str] = getattr(self, "vieval_loose", set())
-        by_model = answerable.why_not(self.model_name, loaded=True)
+        by_model = answerable.make_check(self.model_name, loaded=True)
         by_name = answerable.check_of_named_tasks(by_model)
         answerable.require([name for name in names if name not in loose], by_name)
         left_out = answerable.or_unprepared(by_model, self.model_name)

@@ -140,8 +140,8 @@ class _Asking:
 def _longest_answer(model: Any) -> float:
     """Most tokens of an answer of a model of the host, as far as it tells."""
     arguments = getattr(model, "generate_kwargs", None) or getattr(model, "kwargs", None)
-    of_model = [getattr(model, name, None) for name in ("max_tokens", "max_new_tokens")]
-    limits = [*of_model, arguments.get("max_new_tokens") if isinstance(arguments, dict) else None]
+    token_limits = [getattr(model, name, None) for name in ("max_tokens", "max_new_tokens")]
+    limits = [*token_limits, arguments.get("max_new_tokens") if isinstance(arguments, dict) else None]
     return next((limit for limit in limits if isinstance(limit, int)), math.inf)
 
 

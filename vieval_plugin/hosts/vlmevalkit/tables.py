@@ -35,8 +35,8 @@ def rows_of(tasks: Sequence[Task], records: Sequence[Record], options: Config) -
         if observations := tuple(observe([record]) for record in records if record.id.part == part):
             summaries[part] = summary_of(benchmark.report, observations, rating, benchmark.name, part, statistics)
     if summaries:
-        of_parts = tuple(summaries.values())
-        summaries[OVERALL] = combine(of_parts) if len(of_parts) > 1 else of_parts[0]
+        part_summaries = tuple(summaries.values())
+        summaries[OVERALL] = combine(part_summaries) if len(part_summaries) > 1 else part_summaries[0]
     metric_names = names(benchmark.report, rating)
     return [_row(part, summary, metric_names) for part, summary in summaries.items()]
 

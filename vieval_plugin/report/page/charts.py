@@ -101,17 +101,19 @@ def scatter_rows(board: Leaderboard, runs: Sequence[Run]) -> dict[str, list[Scat
     """
     by_label = {run.label: run for run in runs}
     judges = [number.system for number in board.numbers if number.system in by_label][:MOST_JUDGES]
-    points = {label: of_judge for label in judges if (of_judge := _points(by_label[label], board.aspect))}
-    ratings = [rating for of_judge in points.values() for of_kind in of_judge.values() for rating, _ in of_kind]
+    points = {label: judge_points for label in judges if (judge_points := _points(by_label[label], board.aspect))}
+    ratings = [
+        rating for judge_points in points.values() for kind_points in judge_points.values() for rating, _ in kind_points
+    ]
     ends = min([0.0, *ratings]), max([1.0, *ratings])
-    kinds = list(dict.fromkeys(kind for of_judge in points.values() for kind in of_judge))
+    kinds = list(dict.fromkeys(kind for judge_points in points.values() for kind in judge_points))
     charts: dict[str, list[ScatterChart]] = {}
-    for label, of_judge in points.items():
-        for kind, of_kind in of_judge.items():
+    for label, judge_points in points.items():
+        for kind, kind_points in judge_points.items():
             estimate = board.breakdowns.get("kind", {}).get(kind, {}).get(label)
             correlation = f"{estimate.value:.2f}" if estimate and estimate.defined else ""
-            drawing = scatter(of_kind, ends, f"{label} against ratings on {kind}", kinds.index(kind))
-            charts.setdefault(label, []).append(ScatterChart(kind, len(of_kind), correlation, drawing))
+            drawing = scatter(kind_points, ends, f"{label} against ratings on {kind}", kinds.index(kind))
+            charts.setdefault(label, []).append(ScatterChart(kind, len(kind_points), correlation, drawing))
     return charts
 
 

@@ -92,14 +92,17 @@ def _worth(judgements: Sequence[Judgement]) -> float:
     for judgement in judgements:
         if not math.isnan(judgement.quantile):
             by_sample[judgement.record.id].append(judgement.quantile)
-    apart = (max(of_all) - min(of_all) if len(of_all) > 1 else 1 - of_all[0] for of_all in by_sample.values())
+    apart = (
+        max(judge_scores) - min(judge_scores) if len(judge_scores) > 1 else 1 - judge_scores[0]
+        for judge_scores in by_sample.values()
+    )
     return max(apart, default=0.0)
 
 
 def _judgements(label: str, records: Sequence[Record]) -> list[Judgement]:
     """The judge's records of one part, with their places among them."""
     if any(record.votes is not None for record in records):
-        return [_of_contest(label, record) for record in records]
+        return [_contest_judgement(label, record) for record in records]
     aspects = []
     for record in records:
         scored = preferred(list(record.verdict.scores))
@@ -127,7 +130,7 @@ def _quantiles(values: Sequence[float]) -> list[float]:
     return [float(rank - 1) / highest for rank in ordered]
 
 
-def _of_contest(label: str, record: Record) -> Judgement:
+def _contest_judgement(label: str, record: Record) -> Judgement:
     judge_vote = answer(record)
     human_vote = record.votes.vote if record.votes else ""
     if not human_vote:

@@ -49,19 +49,19 @@ def select_items(
     []
     """
     if len(items) <= tiles:
-        return by_benchmark_in_turn(items)
-    in_turn = list(_in_turn(_queues(items)))[: tiles - sampled]
+        return alternate_benchmarks(items)
+    in_turn = list(_alternate(_queues(items)))[: tiles - sampled]
     selected = {item.id: item for item in in_turn}
     unselected = [item for item in items if item.id not in selected]
-    return by_benchmark_in_turn([*in_turn, *random.Random(seed).sample(unselected, tiles - len(in_turn))])
+    return alternate_benchmarks([*in_turn, *random.Random(seed).sample(unselected, tiles - len(in_turn))])
 
 
-def by_benchmark_in_turn(items: Iterable[GalleryItem]) -> list[GalleryItem]:
+def alternate_benchmarks(items: Iterable[GalleryItem]) -> list[GalleryItem]:
     """Items by how far apart they are, those of each benchmark in turn."""
     by_benchmark: dict[str, list[GalleryItem]] = defaultdict(list)
     for item in sorted(items, key=order):
         by_benchmark[item.id.benchmark].append(item)
-    return list(_in_turn(list(by_benchmark.values())))
+    return list(_alternate(list(by_benchmark.values())))
 
 
 def order(item: GalleryItem) -> tuple[float, int, str]:
@@ -90,7 +90,7 @@ def _queues(items: Sequence[GalleryItem]) -> list[list[GalleryItem]]:
     return queues
 
 
-def _in_turn(queues: Sequence[Sequence[GalleryItem]]) -> Iterator[GalleryItem]:
+def _alternate(queues: Sequence[Sequence[GalleryItem]]) -> Iterator[GalleryItem]:
     """Generate items of each queue in turn, each item once."""
     yielded_ids = set()
     for index in range(max(map(len, queues), default=0)):

@@ -22,7 +22,7 @@ from vieval_plugin.records import OWN
 from vieval_plugin.report.own_samples import is_rated
 from vieval_plugin.report.page.charts import scatter_rows
 from vieval_plugin.report.page.disagreement import GalleryItem, answer, items_of
-from vieval_plugin.report.page.gallery import by_benchmark_in_turn, order, select_items, tile_limits
+from vieval_plugin.report.page.gallery import alternate_benchmarks, order, select_items, tile_limits
 from vieval_plugin.report.page.glossary import Glossary
 from vieval_plugin.report.page.prompts import prompt_rows
 from vieval_plugin.report.page.scale import chart
@@ -39,10 +39,10 @@ from vieval_plugin.report.page.tiles import (
 from vieval_plugin.report.sections import Report, Section
 from vieval_plugin.report.tables import (
     corrected_tables,
+    drop_shared_columns,
     leaderboard_table,
     mark_notes,
     pairs_table,
-    without_shared_columns,
 )
 from vieval_plugin.report.words import ASPECTS, breakdown_words, task_type
 from vieval_plugin.stats.estimate import Estimate
@@ -111,18 +111,18 @@ def page(
         )
         for section, board in report.generators
     ]
-    highlights = {} if rows else largest_disagreements(by_benchmark_in_turn(items), _annotators(report.sections))
+    highlights = {} if rows else largest_disagreements(alternate_benchmarks(items), _annotators(report.sections))
     tile_count, sampled = tile_limits(items)
     selected = select_items(items, options.seed, tile_count, sampled)
-    needed = {*chain(*(of_board.ids for _, _, of_board in rows)), *highlights}
+    needed = {*chain(*(board_items.ids for _, _, board_items in rows)), *highlights}
     needed -= {item.id for item in selected}
     selected += [item for item in items if item.id in needed]
     thumbnails, samples, repeated = Thumbnails(folder=folder), Samples(), repeated_rationales(selected)
     room = text_room(sum(len(item.judgements) for item in selected))
-    generators = list(dict.fromkeys(chain(*(of_board.generators for _, _, of_board in rows))))
-    of_prompts = {item.id for section, found in items_by_section.items() if by_prompt[section] for item in found}
+    generators = list(dict.fromkeys(chain(*(board_items.generators for _, _, board_items in rows))))
+    prompt_ids = {item.id for section, found in items_by_section.items() if by_prompt[section] for item in found}
     tiles = [
-        tile_of(item, samples, thumbnails, room, item.id in of_prompts, generators, repeated)
+        tile_of(item, samples, thumbnails, room, item.id in prompt_ids, generators, repeated)
         for item in tqdm(selected, desc="cards of the page", unit="card", disable=None)
     ]
     by_id = {tile.id: tile for tile in tiles}
@@ -205,7 +205,7 @@ def _strip_title(report: Report, lines: Iterable[str]) -> str:
 def _board_table(board: Leaderboard, section: Section) -> tuple[Table, str]:
     corrected = board.statistic == CORRECTED and section.corrections[board.judge]
     table = corrected_tables(corrected)[0] if corrected else leaderboard_table(board, section.beside(board))
-    return without_shared_columns(table)
+    return drop_shared_columns(table)
 
 
 def _labels(estimates_by_value: Mapping[str, Mapping[str, Estimate]]) -> list[str]:

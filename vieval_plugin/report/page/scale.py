@@ -57,7 +57,7 @@ def scale(title: str, rows: Sequence[ScaleRow], board: Leaderboard) -> Markup:
     values = [end for e in estimates for end in (e.value, e.low, e.high) if not math.isnan(end)]
     values += [*(value for row in rows for value in row.others.values()), *references.values()]
     margin = max(0.05 * (max(values) - min(values)), 0.05)
-    low, high = board.ends if board.is_of_generators else (min(values) - margin, max(values) + margin)
+    low, high = board.ends if board.ranks_generators else (min(values) - margin, max(values) + margin)
     step = 1 if high - low <= 0.6 else 2
 
     def x(value: float) -> str:

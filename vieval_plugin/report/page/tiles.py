@@ -240,7 +240,7 @@ def score_of(record: Record) -> float:
     return scores[preferred(list(scores))[0]] if scores else math.nan
 
 
-def _in_words(aspect: str) -> str:
+def _caption_name(aspect: str) -> str:
     """A score's name as a caption has it: a calibrated one is what people would say."""
     raw = aspect.removesuffix("_calibrated")
     return aspect if raw == aspect else f"people would say {raw}"
@@ -256,20 +256,24 @@ def _captions(item: GalleryItem, verdicts: Sequence[GalleryVerdict]) -> dict[Sam
             continue
         by_sample = dict(zip(record.candidates, points_of(record), strict=False)) or {record.id: score_of(record)}
         for sample, value in by_sample.items():
-            text = ", ".join(f"{_in_words(aspect)} {scores[aspect]:.2f}" for aspect in preferred(list(scores)))
+            text = ", ".join(f"{_caption_name(aspect)} {scores[aspect]:.2f}" for aspect in preferred(list(scores)))
             texts[sample].append(_OUTCOMES.get(value, "") if record.candidates else text or str(record.verdict.status))
             points[sample] += [] if math.isnan(value) else [value]
             if value or not record.candidates:  # of a contest the reason stands under the winner
                 reasons.setdefault(sample, verdict.rationale)
         if ratings := mean_ratings(record):
             texts[record.id].append(f"annotators: {ratings}")
-    means = {sample: math.fsum(of_sample) / len(of_sample) for sample, of_sample in points.items() if of_sample}
+    means = {
+        sample: math.fsum(sample_values) / len(sample_values)
+        for sample, sample_values in points.items()
+        if sample_values
+    }
     ends = {min(means.values(), default=0.0), max(means.values(), default=0.0)}
     ends = ends if len(ends) > 1 or len(means) == 1 else set()
     captions = {}
-    for sample, of_sample in texts.items():
+    for sample, sample_values in texts.items():
         mean = means.get(sample, math.nan)
-        text, reason = "; ".join(filter(None, of_sample)), reasons.get(sample, "") if mean in ends else ""
+        text, reason = "; ".join(filter(None, sample_values)), reasons.get(sample, "") if mean in ends else ""
         captions[sample] = Picture("", "no image", True, mean, text, reason)
     return captions
 
@@ -287,11 +291,11 @@ def _pictures(
     pictures = [Picture(role, thumbnail_of(conditions[role])) for role in ordered]
     for sample, name in zip(outputs, names, strict=True):
         caption = captions.get(sample.id, Picture("", "no image", True))
-        of_sample = [role for role in sample.images if _is_output(role)]
-        for role in of_sample:
-            title = name if name and len(of_sample) == 1 else f"{name} {role}".strip()
+        sample_values = [role for role in sample.images if _is_output(role)]
+        for role in sample_values:
+            title = name if name and len(sample_values) == 1 else f"{name} {role}".strip()
             pictures.append(replace(caption, role=title, thumbnail=thumbnail_of(sample.images[role])))
-        pictures += [replace(caption, role=name)] if name and not of_sample else []
+        pictures += [replace(caption, role=name)] if name and not sample_values else []
     return pictures
 
 
@@ -395,7 +399,7 @@ def _cut(text: str, length: int = _MOST_TEXT) -> str:
     return text if len(text) <= length else f"{text[:length]}… (cut: {len(text)} characters)"
 
 
-def _without_numbers(rationale: str) -> set[str]:
+def _remove_numbers(rationale: str) -> set[str]:
     """Lines of a rationale, that on a contest without the numbers of its candidates."""
     return {re.sub(r"^\d+: ", "", line) for line in rationale.split("\n")}
 
@@ -409,7 +413,7 @@ def repeated_rationales(items: Sequence[GalleryItem]) -> dict[str, str]:
     rationales: dict[str, set[str]] = {}
     for judgement in (judgement for item in items for judgement in item.judgements):
         verdict = judgement.record.verdict
-        rationales.setdefault(judgement.label, set()).update(_without_numbers(verdict.rationale or verdict.reason))
+        rationales.setdefault(judgement.label, set()).update(_remove_numbers(verdict.rationale or verdict.reason))
     several = len(items) > 1
     return {
         judge: next(iter(texts)) for judge, texts in rationales.items() if several and len(texts) == 1 and texts != {""}

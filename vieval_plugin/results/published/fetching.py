@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from vieval_plugin.benchmarks.benchmark import Prepared, Preparing, known_part
-from vieval_plugin.benchmarks.loading.folders import no_count, without_network
+from vieval_plugin.benchmarks.loading.folders import manual_download_lines, missing_count_error
 from vieval_plugin.readers.download import Download, Failed, fetch_all
 from vieval_plugin.results.published.files import NAME, PublishedFile, published_files, sources
 from vieval_plugin.text.redaction import redacted
@@ -30,7 +30,7 @@ def prepare(root: Path, preparing: Preparing) -> Prepared:
         VievalError: no logs of such a benchmark are known, aiohttp is not installed, a file cannot be written.
     """
     if preparing.count is not None:
-        raise no_count(NAME)
+        raise missing_count_error(NAME)
     described = sources()
     names = [known_part(NAME, described, name) for name in dict.fromkeys(preparing.parts or described)]
     address = preparing.hosts.get("logs", HOSTS["logs"]).rstrip("/")
@@ -47,7 +47,7 @@ def prepare(root: Path, preparing: Preparing) -> Prepared:
     is_all = len(failed) == sum(map(len, jobs.values()))
     if failed and is_all and not any(failure.host_answered for failure in failed):
         reason = f"{failed[0].host} does not answer ({failed[0].reason})"
-        return Prepared(without_network(NAME, root, reason), False)
+        return Prepared(manual_download_lines(NAME, root, reason), False)
     lines = [_line(name, jobs[name], missing.keys(), failed) for name in names]
     return Prepared(tuple(lines), not failed)
 

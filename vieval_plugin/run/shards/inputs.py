@@ -86,7 +86,7 @@ def input_places(names: Sequence[str]) -> list[Place]:
     """
     sources: dict[Place, None] = {}
     for name in names:
-        files = _in_object_storage(name) if has_scheme(name) else _on_disk(name)
+        files = _stored_objects(name) if has_scheme(name) else _local_files(name)
         if not files:
             label = name.partition("?")[0] if has_scheme(name) else name
             raise VievalError(
@@ -107,7 +107,7 @@ def input_places(names: Sequence[str]) -> list[Place]:
     return list(sources)
 
 
-def _on_disk(name: str) -> list[Place]:
+def _local_files(name: str) -> list[Place]:
     path = path_of(name)
     if path.is_dir():
         files = data_files(path)
@@ -127,7 +127,7 @@ def _is_of_img2dataset(file: Path) -> bool:
     return file.suffix == ".parquet" and file.with_name(f"{file.stem}_stats.json").exists()
 
 
-def _in_object_storage(name: str) -> list[Place]:
+def _stored_objects(name: str) -> list[Place]:
     """The files at an address, below it, or that match it; a pattern is listed from the last folder before it."""
     address, _, query = location_of(name).partition("?")
     folder, pattern = address, ""
@@ -226,10 +226,10 @@ def input_files(
     is_fixed = bool(planned) and not any(file.last_dot for file in planned.values())
     last_dot = False if is_fixed else None
     read = partial(_input_file, root=root, indexes=indexes, planned=planned, last_dot=last_dot, columns=columns)
-    return in_threads(read, sources)
+    return map_in_threads(read, sources)
 
 
-def in_threads(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
+def map_in_threads(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
     """The results of a function that waits for a disk or a service, of all items in order."""
     with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="footers") as pool:
         return list(pool.map(function, items))
@@ -394,7 +394,7 @@ def rows_of_files(files: Iterable[InputFile]) -> int:
     return sum(sum(file.groups) for file in files)
 
 
-def with_limit(files: Sequence[InputFile], limit: int) -> Iterator[InputFile]:
+def limit_rows(files: Sequence[InputFile], limit: int) -> Iterator[InputFile]:
     """Files up to the row `limit`; what comes after it is left out."""
     for file in files:
         groups: list[int] = []

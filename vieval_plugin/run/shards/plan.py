@@ -15,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from vieval_plugin import judges
 from vieval_plugin.readers.places import Place
 from vieval_plugin.records import SCHEMA, Provenance
-from vieval_plugin.run.shards.inputs import InputFile, rows_of_files, with_limit
+from vieval_plugin.run.shards.inputs import InputFile, limit_rows, rows_of_files
 from vieval_plugin.run.shards.schema import VerdictSchema
 from vieval_plugin.run.verdict_lines import differing_runs, identity_of
 from vieval_plugin.text.errors import VievalError
@@ -117,7 +117,7 @@ def new_plan(
     limit: int | None = None,
 ) -> Plan:
     """The plan of a run that begins."""
-    planned = tuple(files if limit is None else with_limit(files, limit))
+    planned = tuple(files if limit is None else limit_rows(files, limit))
     return Plan(
         *(root.address, planned, rows_per_shard, dict(columns), kind or ""),
         *(provenance, schema, VERSION, readers_hash(), limit),
@@ -156,7 +156,7 @@ def require_same_run(earlier: Plan, now: Plan, where: str) -> None:
     for name in ("columns", "kind", "rows_per_shard", "schema"):
         planned, asked_for = getattr(earlier, name), getattr(now, name)
         if not difference and planned != asked_for:
-            difference = f"with {name} {_in_words(planned)}, now {_in_words(asked_for)}"
+            difference = f"with {name} {_value_words(planned)}, now {_value_words(asked_for)}"
     if not difference and earlier.version != now.version and earlier.readers != now.readers:
         difference = f"by VIEval {earlier.version}, whose judges read replies otherwise than those of {now.version}"
     if difference:
@@ -208,7 +208,7 @@ def _limit_in_words(plan: Plan) -> str:
     return "without --limit" if plan.limit is None else f"with --limit {plan.limit}"
 
 
-def _in_words(value: Any) -> str:
+def _value_words(value: Any) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{name}={column}" for name, column in value.items())
     return str(value) or "none"

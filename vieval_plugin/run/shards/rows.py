@@ -70,7 +70,7 @@ def rows_of_shards(plan: Plan, root: Place, indexes: Path, shards: Sequence[Shar
             yield ShardRow(shard, number - 1, prompt, sample)
 
 
-def with_fetched(rows: Iterator[ShardRow], hosts: Sequence[str]) -> Iterator[ShardRow]:
+def fetch_images(rows: Iterator[ShardRow], hosts: Sequence[str]) -> Iterator[ShardRow]:
     """Rows with the images that are addresses of allowed hosts; one that cannot be had is its row's status.
 
     The files of a shard lie in a folder of their own until the row that they are of is handed on.
@@ -81,10 +81,10 @@ def with_fetched(rows: Iterator[ShardRow], hosts: Sequence[str]) -> Iterator[Sha
         with tempfile.TemporaryDirectory(prefix="vieval-") as folder:
             samples = fetched_rows([row.row for row in read_rows], allowed, Path(folder))
             for row, sample in zip(read_rows, samples, strict=True):
-                yield replace(row, row=_in_memory(sample))
+                yield replace(row, row=_load_images(sample))
 
 
-def _in_memory(row: SampleRow) -> SampleRow:
+def _load_images(row: SampleRow) -> SampleRow:
     """A row whose fetched images are bytes."""
     if not row.addresses or row.verdict or not isinstance(row.sample, Sample):
         return row

@@ -46,7 +46,7 @@ from vieval_plugin.readers.places import arrow
 from vieval_plugin.readers.samples import SampleRow
 from vieval_plugin.records import Provenance, verdict_document
 from vieval_plugin.run.scheduler import Outcome
-from vieval_plugin.text.redaction import without_secrets
+from vieval_plugin.text.redaction import remove_secrets
 from vieval_plugin.text.versions import VERSION
 from vieval_plugin.text.yaml_json import read_json
 
@@ -163,7 +163,7 @@ def verdict_row(
 ) -> dict[str, Any]:
     """A verdict as the columns of its file have it."""
     judged, verdict = row.sample, outcome.verdict
-    reason, rationale, findings = without_secrets([verdict.reason, verdict.rationale, verdict.findings])
+    reason, rationale, findings = remove_secrets([verdict.reason, verdict.rationale, verdict.findings])
     texts = {
         **{"file": file, "uid": judged.id.uid, "image_model": judged.id.image_model, "kind": judged.kind},
         "category": "" if isinstance(judged, Contest) else judged.category,

@@ -24,16 +24,16 @@ from vieval_plugin.run.prepare import PreparedJudge, prepare, setting_of
 from vieval_plugin.run.shards.folder import PLAN, ShardFolder, open_folder
 from vieval_plugin.run.shards.inputs import (
     InputFile,
-    in_threads,
     input_files,
     input_places,
+    map_in_threads,
     root_of,
     table_of,
     tar_notes,
 )
 from vieval_plugin.run.shards.passes import PassQueue, passes_over
 from vieval_plugin.run.shards.plan import ROWS_PER_SHARD, Plan, extended, new_plan, require_same_run, to_json
-from vieval_plugin.run.shards.rows import rows_of_shards, with_fetched
+from vieval_plugin.run.shards.rows import fetch_images, rows_of_shards
 from vieval_plugin.run.shards.schema import schema_of
 from vieval_plugin.run.shards.under_way import forget_deaths
 from vieval_plugin.run.shards.worker import MOST_FAILURES, ShardRun
@@ -95,7 +95,7 @@ def begin(request: ShardRequest) -> StartedRun:
     with _leaving_no_folder_without_a_plan(folder):
         plan, root, notes = _planned(request, folder, prepared)
     folder.prepare()
-    options, measures = with_store(run.options, plan.rows, request.own_store), prepared.spec.scored
+    options, measures = choose_store(run.options, plan.rows, request.own_store), prepared.spec.scored
     run = replace(run, folder=folder.location, root=root.address, options=options, measures=measures)
     return StartedRun(run, plan, notes)
 
@@ -171,12 +171,12 @@ def jobs_left(started: StartedRun, prepared: PreparedJudge) -> Iterator[Job]:
     for work in passes_over(started.plan.shards(), folder.names()):
         with suppress(VievalError):
             rows = rows_of_shards(started.plan, root, folder.indexes, work.shards)
-            for row in with_fetched(rows, started.run.hosts) if started.run.hosts else rows:
+            for row in fetch_images(rows, started.run.hosts) if started.run.hosts else rows:
                 if row.row.verdict is None:
                     yield Job(row.row.sample, prepared)
 
 
-def with_store(options: Config, rows: int, is_shared: bool) -> Config:
+def choose_store(options: Config, rows: int, is_shared: bool) -> Config:
     """The options with the store that suits a run: none for very many rows, and one a host where there may be several.
 
     Args:
@@ -209,7 +209,7 @@ def _fields(
     """The columns by what they are, from the first file; VievalError where one that is new lacks one of them."""
     table = table_of(files[0], root, indexes)
     fields = fields_of(table, request.columns or {})
-    in_threads(lambda file: require_columns(table_of(file, root, indexes), fields.columns.values()), new_files)
+    map_in_threads(lambda file: require_columns(table_of(file, root, indexes), fields.columns.values()), new_files)
     return fields
 
 

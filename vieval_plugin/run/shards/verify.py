@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from vieval_plugin.readers.places import place_at
 from vieval_plugin.run.shards.folder import ShardFolder
-from vieval_plugin.run.shards.inputs import InputFile, hidden_images, in_threads, require_same
+from vieval_plugin.run.shards.inputs import InputFile, hidden_images, map_in_threads, require_same
 from vieval_plugin.run.shards.plan import Plan, Shard
 from vieval_plugin.run.shards.rows import output_digest, rows_of_shards
 from vieval_plugin.text.errors import VievalError
@@ -81,7 +81,7 @@ def _changed_files(verified: Verified, plan: Plan) -> Iterator[str]:
             return str(error)
         return ""
 
-    for file, problem in zip(plan.files, in_threads(problem_of, plan.files), strict=True):
+    for file, problem in zip(plan.files, map_in_threads(problem_of, plan.files), strict=True):
         if problem:
             verified.problems.append(problem)
             yield file.path

@@ -31,7 +31,7 @@ from vieval_plugin.run.shards.inputs import require_same
 from vieval_plugin.run.shards.passes import NotWritten, Pass, PassQueue, ShardReport, Written
 from vieval_plugin.run.shards.plan import Plan, Shard
 from vieval_plugin.run.shards.read_ahead import ReadAhead
-from vieval_plugin.run.shards.rows import ShardRow, output_digest, rows_of_shards, with_fetched
+from vieval_plugin.run.shards.rows import ShardRow, fetch_images, output_digest, rows_of_shards
 from vieval_plugin.run.shards.schema import Tally, encoded, shard_metadata, verdict_row
 from vieval_plugin.run.shards.under_way import DEATHS, RowsUnderWay, forget_deaths, is_open, suspect_and_fatal_rows
 from vieval_plugin.text.errors import VievalError
@@ -262,7 +262,7 @@ class ShardWorker:
         """The rows of a pass, and where they cannot be read to their end the reason."""
         rows = rows_of_shards(self._plan, self._root, self._folder.indexes, work.shards)
         try:
-            yield from with_fetched(rows, self._run.hosts) if self._run.hosts else rows
+            yield from fetch_images(rows, self._run.hosts) if self._run.hosts else rows
         except VievalError as error:
             yield error
 

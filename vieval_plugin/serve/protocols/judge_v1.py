@@ -36,7 +36,7 @@ from vieval_plugin.serve.protocols.protocol import (
     list_of,
 )
 from vieval_plugin.text.errors import VievalError
-from vieval_plugin.text.redaction import without_secrets
+from vieval_plugin.text.redaction import remove_secrets
 from vieval_plugin.text.untrusted import is_encodable
 
 Files: TypeAlias = Mapping[str, bytes]
@@ -130,7 +130,7 @@ def write(entries: Sequence[RequestEntry], values: Values) -> web.Response:
     document = {"verdicts": rows, "failed": [number for number, row in enumerate(rows) if row["failed"]]}
     if any(entry.group for entry in entries):
         document["groups"] = _spreads(entries, values)
-    return json_answer(without_secrets(document))
+    return json_answer(remove_secrets(document))
 
 
 def _row(entry: RequestEntry, name: str, value: RewardValue) -> dict[str, Any]:

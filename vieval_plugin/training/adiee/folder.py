@@ -86,13 +86,13 @@ def training_record(
         "curves": [asdict(curve) for curve in curves],
         "held_out": asdict(figures) if figures else None,
     }
-    write_training_record(folder, _without_nan(record))
+    write_training_record(folder, _replace_nan(record))
 
 
-def _without_nan(value: Any) -> Any:
+def _replace_nan(value: Any) -> Any:
     """JSON has no NaN: what is not known is null."""
     if isinstance(value, dict):
-        return {name: _without_nan(member) for name, member in value.items()}
+        return {name: _replace_nan(member) for name, member in value.items()}
     if isinstance(value, list):
-        return [_without_nan(member) for member in value]
+        return [_replace_nan(member) for member in value]
     return nan_to_none(value) if isinstance(value, float) else value

@@ -81,7 +81,7 @@ def figures(
     by_question = [scores_of(edits, question) for question in conversations.questions]
     ranges = [max(column) - min(column) for column in zip(*by_question, strict=True)]
     edits_done_as_asked = [edit for edit in edits if edit.label == 1]
-    strangers = list(filter(None, (_with_another_source(edit, edits) for edit in edits_done_as_asked)))
+    strangers = list(filter(None, (_swap_source(edit, edits) for edit in edits_done_as_asked)))
     unedited = list({edit.source: replace(edit, output=edit.source) for edit in edits}.values())
     return Figures(
         agreement(by_question[0], edits),
@@ -90,7 +90,7 @@ def figures(
     )
 
 
-def _with_another_source(edit: LabelledEdit, edits: Sequence[LabelledEdit]) -> LabelledEdit | None:
+def _swap_source(edit: LabelledEdit, edits: Sequence[LabelledEdit]) -> LabelledEdit | None:
     """The edit with the source of the next scene, around the end; None where there is no other."""
     index = edits.index(edit)
     following = [*edits[index:], *edits[:index]]

@@ -47,7 +47,7 @@ class LabelledEdit:
     origin: Mapping[str, float | str] = field(default_factory=dict)
 
 
-def from_sequence(sequence: EditingSequence, number: int, seed: int) -> list[LabelledEdit]:
+def sequence_labels(sequence: EditingSequence, number: int, seed: int) -> list[LabelledEdit]:
     """Edits of a sequence, drawn without replacement from all that there are of it.
 
     Args:
@@ -149,7 +149,7 @@ def pairs_of(samples: Sequence[Sample], editors: Editors) -> list[Pair]:
     return [_pair(sample, editors) for sample in samples]
 
 
-def from_outputs(pairs: Sequence[Pair], editors: Editors, encoder: Encoder) -> list[LabelledEdit]:
+def output_labels(pairs: Sequence[Pair], editors: Editors, encoder: Encoder) -> list[LabelledEdit]:
     """The labelled edits of outputs that have a label, and of each source as the output that nobody edited.
 
     Raises:
