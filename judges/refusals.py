@@ -12,6 +12,7 @@ ECHO = "a reasoning that repeats the request"
 #: Letters of a reasoning that is not in a request by chance.
 _FEWEST_LETTERS = 12
 _LONGEST = 10_000
+_NO_LETTERS = re.compile(r"[\W_]+")
 
 _CANNOT = r"(?:can't|cannot|can\ not|couldn't|won't|will\ not|unable\ to|not\ able\ to)"
 _IMAGE = r"(?:images?|pictures?|photos?)"
@@ -54,7 +55,7 @@ def letters(text: str) -> str:
     >>> letters("One or two *short* sentences.")
     'oneortwoshortsentences'
     """
-    return "".join(filter(str.isalnum, text.casefold()))
+    return _NO_LETTERS.sub("", text.casefold())
 
 
 def repeats_request(reasoning: str, chat: Chat) -> bool:

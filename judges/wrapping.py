@@ -69,7 +69,8 @@ def doubts(text: str, before: str = "", behind: str = "") -> bool:
     (True, False, True)
     """
     padded = {"": _padded(text, before, behind), "next": _padded(before, behind), "before": _padded(before)}
-    return any(phrase in words for kind, words in padded.items() for phrase in _doubts()[kind])
+    spoken = {kind: words for kind, words in padded.items() if words.strip()}
+    return any(phrase in words for kind, words in spoken.items() for phrase in _doubts()[kind])
 
 
 def names_answer(key: str) -> bool:

@@ -62,7 +62,9 @@ class SharedTasks:
             self._tasks[key] = asyncio.ensure_future(work(*args, **kwargs))
             if not self._keeps:
                 self._tasks[key].add_done_callback(partial(self._forget, key))
-        result: T = await asyncio.shield(self._tasks[key])
+        task = self._tasks[key]
+        # a task that ended costs no turn of the event loop
+        result: T = task.result() if task.done() else await asyncio.shield(task)
         return result
 
     def _forget(self, key: Hashable, task: asyncio.Task[Any]) -> None:

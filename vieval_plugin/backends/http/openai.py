@@ -222,12 +222,12 @@ class OpenAIBackend:
 
     async def _probe(self, ask: Chat | Likelihood, images: Mapping[Image, Encoded]) -> None:
         """Find out side by side what an ask depends on; VievalError where it shows images to a model that is blind."""
-        probes: list[Awaitable[Any]] = []
-        if images and self._sight_check and (self._batch is None or self._batch.has_service):
-            probes.append(self._require_sight())
-        if probes and isinstance(ask, Chat) and ask.schema is not None:
-            probes.append(self.takes_schemas())
-        await gather_or_cancel(probes)
+        if not images or not self._sight_check or (self._batch and not self._batch.has_service):
+            return
+        if isinstance(ask, Chat) and ask.schema is not None and "schemas" not in self._capabilities:
+            await gather_or_cancel([self._require_sight(), self.takes_schemas()])
+        else:
+            await self._require_sight()
 
     async def _require_sight(self) -> None:
         found = await self._capabilities.result("sight", self._remembered_sight)
