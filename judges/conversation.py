@@ -15,7 +15,6 @@ class Exchange:
 
     #: Question as it was asked.
     ask: Ask
-    #: Reply to it.
     reply: Reply
     #: Step of the trace.
     step: Step

@@ -74,9 +74,7 @@ class TableCell:
 
     #: File of the table.
     file: pathlib.Path
-    #: Number of the row, from 0.
     row: int
-    #: Name of the column.
     column: str
 
 
@@ -105,7 +103,6 @@ class Image:
 class SampleId:
     """Identity of an output image of a benchmark."""
 
-    #: Name of the benchmark.
     benchmark: str
     #: One of the benchmark's own, such as `527` or `tie`.
     part: str
@@ -246,7 +243,6 @@ class Likelihood:
 class UseTool:
     """Ask for a named image tool to be run."""
 
-    #: Name of the tool.
     tool: str
     #: The tool's own (images, phrases, boxes), all hashable.
     arguments: Mapping[str, Any]
@@ -272,7 +268,6 @@ class Box:
 class Measure:
     """Ask for a named image metric."""
 
-    #: Name of the metric.
     metric: str
     #: Images by the metric's own roles.
     images: Mapping[str, Image]

@@ -27,7 +27,6 @@ class Needs:
 
     #: Roles.
     images: tuple[str | tuple[str, ...], ...] = ()
-    #: Names.
     texts: tuple[str | tuple[str, ...], ...] = ()
 
 

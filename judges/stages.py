@@ -29,7 +29,6 @@ class StageAsker:
 
     #: Prompt pack.
     wording: Pack
-    #: The sample.
     sample: Sample
     #: Name of the backbone of each stage that is not answered by `judge`.
     backbones: Mapping[Any, str]
@@ -68,7 +67,6 @@ class StageAsker:
 class Notes:
     """Notes that a program takes on its way."""
 
-    #: Steps.
     trace: list[Step] = field(default_factory=list)
     #: What is counted.
     findings: list[str] = field(default_factory=list)

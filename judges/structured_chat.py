@@ -59,7 +59,6 @@ class ChatRequest(Generic[T]):
 class StructuredChatOutcome(Generic[T]):
     """Outcome of a question."""
 
-    #: Its value, if there is one.
     value: T | None
     #: Every step on the way, for the trace.
     steps: tuple[Step, ...]

@@ -27,7 +27,6 @@ _UNSPACED = re.compile("[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 class _LeadIns:
     """Words of one language that may stand before an answer."""
 
-    #: All of them.
     allowed: re.Pattern[str]
     #: Those that name an image.
     image: re.Pattern[str]

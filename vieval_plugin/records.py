@@ -38,7 +38,6 @@ def unjudged(status: Status, reason: str) -> Verdict:
 class Provenance:
     """The origin of a verdict."""
 
-    #: Name of the judge.
     judge: str
     #: Words that tell its variants apart (`0shot`).
     settings: tuple[str, ...]
@@ -93,7 +92,6 @@ class InputRow:
     folder: str
     #: File as the folder's plan has it.
     file: str
-    #: Number of the row in it, from 0.
     row: int
     #: Number among the row's prompts.
     prompt: int
@@ -111,7 +109,6 @@ class Record:
 
     #: Identity of the sample or contest.
     id: SampleId
-    #: The verdict.
     verdict: Verdict
     #: Provenance of the verdict.
     provenance: Provenance
@@ -167,7 +164,6 @@ class JudgeName:
 
     #: The method.
     judge: str
-    #: Its setting.
     setting: str
     #: Model that it asks, or the run's label.
     model: str
@@ -194,9 +190,7 @@ class Run:
 
     #: Name in tables.
     label: str
-    #: The benchmark.
     benchmark: str
-    #: The judge.
     judge: str
     #: Aspects that it rates.
     aspects: tuple[str, ...]
@@ -312,7 +306,6 @@ class Unjudged:
     generation: Generation
     #: The judge; empty for none.
     judge: str
-    #: Its setting.
     setting: str = ""
     #: Reason why there is no image; empty where there is one.
     reason: str = ""

@@ -34,7 +34,6 @@ class Entry:
 class ToolChoice:
     """Tool chosen for a sub-question."""
 
-    #: The tool, if any.
     tool: Tool | None = None
     #: Things to look for.
     entities: tuple[str, ...] = ()

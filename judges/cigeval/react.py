@@ -31,7 +31,6 @@ class Action:
     tool: str = ""
     #: Things to look for.
     phrases: tuple[str, ...] = ()
-    #: The score.
     scores: tuple[float, ...] = ()
 
 

@@ -84,7 +84,6 @@ class Thread:
 
     #: Beginning of its paths.
     path: Path
-    #: Its turns.
     turns: tuple[Turn, ...]
     #: Variables of its templates.
     variables: Mapping[str, Any] = field(default_factory=dict)

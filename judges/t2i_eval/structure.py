@@ -23,9 +23,7 @@ _POSITIONS = ("position", "location", "place")
 class Attribute:
     """Intrinsic attribute of an entity: existence, quantity, colour, size, material, ... (never its position)."""
 
-    #: Name.
     name: str
-    #: Value.
     value: str
 
 
@@ -33,9 +31,7 @@ class Attribute:
 class Entity:
     """Thing that the prompt names."""
 
-    #: Name.
     name: str
-    #: Its attributes.
     attributes: tuple[Attribute, ...] = ()
     #: Look of it in the image, where that was asked for.
     caption: str = ""
@@ -45,7 +41,6 @@ class Entity:
 class Relation:
     """Relation between entities in the prompt: an action, a position, a comparison."""
 
-    #: Names of the entities.
     entities: tuple[str, ...]
     #: The relation in words.
     value: str
@@ -69,7 +64,6 @@ class Question:
 class Extraction:
     """Result of the extraction step."""
 
-    #: Entities.
     entities: tuple[Entity, ...]
     #: Relations between them.
     relations: tuple[Relation, ...] = ()
@@ -147,11 +141,8 @@ TITLES: dict[Kind, str] = {
 class Fields:
     """Fields of a reply to one question: only what was asked for is there."""
 
-    #: Answer.
     answer: str = ""
-    #: Explanation.
     explanation: str = ""
-    #: Score from 0 to 10.
     score: float | None = None
 
 
@@ -164,9 +155,7 @@ class JudgedQuestion:
 
     #: Place in the trace, such as `("intrinsic", "2")`.
     path: Path
-    #: The question.
     question: Question
-    #: The reply.
     reply: Fields
 
 

@@ -84,7 +84,6 @@ ToolRun: TypeAlias = Callable[[Mapping[str, Any]], ToolResult]
 class Tool:
     """Image tool."""
 
-    #: Name.
     name: str
     #: Description for the planner.
     description: str = ""

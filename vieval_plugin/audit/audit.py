@@ -38,7 +38,6 @@ class PlannedCalls:
     name: str
     #: Calls: of the same question asked twice there is one where answers are stored.
     calls: int
-    #: Answers.
     answers: int
     #: `at least` where a judge asks on after an answer, `at most` where changes may not apply, `about` for both.
     qualifier: str = ""

@@ -40,7 +40,6 @@ Picture: TypeAlias = PIL.Image.Image
 class Change:
     """A change of samples."""
 
-    #: Its name.
     name: str
     #: The changed sample, from the sample and another of its kind; None where it does not apply.
     make: Callable[[Sample, Sample | None], Sample | None]

@@ -29,9 +29,7 @@ LEAST_EFFECT = 0.05
 class Effect:
     """Effect of a change on the scores of an aspect."""
 
-    #: Name of the change.
     change: str
-    #: The aspect.
     aspect: str
     #: What ought to become of scores.
     expected: Expected

@@ -52,7 +52,6 @@ class _Reading:
 
     #: File of the description.
     file: Path
-    #: The description.
     described: Description
     #: Folder of the data.
     folder: Path

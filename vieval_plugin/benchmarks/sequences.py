@@ -34,11 +34,9 @@ _HELP = f"see {docs_url('guides/training.md#labels-without-people')}"
 class EditingSequence:
     """Images I_0 to I_l, and the l instructions of which each turned one into the next."""
 
-    #: Its name.
     uid: str
     #: Files of the images.
     images: tuple[Path, ...]
-    #: The instructions.
     instructions: tuple[str, ...]
 
 
@@ -46,13 +44,11 @@ class EditingSequence:
 class SequenceFolder:
     """Sequences of a folder, and the terms that they are on."""
 
-    #: Where they are from.
     source: str
     #: The terms they are on.
     licence: str
     #: True where these terms let them train a model.
     trainable: bool
-    #: The sequences.
     sequences: tuple[EditingSequence, ...]
 
 

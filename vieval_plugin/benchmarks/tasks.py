@@ -27,9 +27,7 @@ FOLDER = Path(vieval_plugin.task_configs.__path__[0])
 class TaskRow:
     """A judge on a benchmark: a task a part, and a group of them where there are several."""
 
-    #: Name of the benchmark.
     benchmark: str
-    #: Name of the judge.
     judge: str
     #: Setting of the judge; another than its plain one makes a variant.
     setting: str = ""
@@ -45,13 +43,10 @@ class TaskRow:
 class Task:
     """A task as hosts know it: the samples of a part, asked of a judge in a setting."""
 
-    #: Its name.
     name: str
-    #: Name of the benchmark.
     benchmark: str
     #: Part of the benchmark.
     part: str
-    #: Name of the judge.
     judge: str
     #: Setting of the judge.
     setting: str
@@ -61,11 +56,9 @@ class Task:
 class TaskGroup:
     """Tasks or groups that are run and averaged together."""
 
-    #: Its name.
     name: str
     #: Names of the tasks and groups in it.
     members: tuple[str, ...]
-    #: Name of the benchmark.
     benchmark: str
     #: False for those that are only run together.
     averaged: bool = True

@@ -18,13 +18,9 @@ CARD_MD, CARD_HTML = "card.md", "card.html"
 class CardEntry:
     """A judge on the sample of a benchmark."""
 
-    #: Name of the benchmark.
     benchmark: str
-    #: Its title.
     title: str
-    #: The judge.
     judge: str
-    #: Its setting.
     setting: str
     #: Name of the prompt pack.
     pack: str
@@ -34,7 +30,6 @@ class CardEntry:
     options: Mapping[str, object]
     #: Name of its samples.
     unit: str
-    #: Number of samples.
     samples: int
     #: Number of samples there were to choose from, 0 where nobody knows.
     available: int
@@ -62,9 +57,7 @@ class CardEntry:
 class CardRepeats:
     """Repeats of a judge past the store: on samples of a benchmark, how often two repeats have the same answer."""
 
-    #: The judge.
     judge: str
-    #: Name of the benchmark.
     benchmark: str
     #: Number of times that each sample was judged.
     repeats: int
@@ -80,11 +73,8 @@ class CardRepeats:
 class CardAudit:
     """A short audit of a judge, on samples of a benchmark."""
 
-    #: The judge.
     judge: str
-    #: Name of the benchmark.
     benchmark: str
-    #: Number of samples.
     samples: int
     #: Effects of the changes.
     effects: tuple[Row, ...]
@@ -98,7 +88,6 @@ class Card:
 
     #: Version of its form.
     card: int
-    #: Name of the model.
     model: str
     #: Origin of the verdicts in a few words.
     made_from: str

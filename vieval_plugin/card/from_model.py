@@ -40,11 +40,8 @@ from vieval_plugin.text.errors import VievalError
 class CardRequest:
     """A card that is asked for."""
 
-    #: Name of the model.
     model: str
-    #: Names of benchmarks.
     benchmarks: Sequence[str]
-    #: The judges.
     judges: Sequence[PreparedJudge]
     #: Samples of each benchmark, None for as many as is usual.
     samples: int | None
@@ -56,7 +53,6 @@ class CardRequest:
     published: Path
     #: Folder of the card.
     folder: Path
-    #: Options of its statistics.
     statistics: StatisticsOptions
 
 

@@ -27,7 +27,6 @@ class PlacedJudge:
 
     #: Its run, under the model's name.
     run: Run
-    #: The benchmark.
     benchmark: Benchmark
     #: The leaderboard of all by the first statistic of which it has a number; its pairs with others are a family.
     board: Leaderboard

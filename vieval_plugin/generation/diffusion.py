@@ -55,11 +55,8 @@ class Diffusion:
 class _Image:
     """An image to be made."""
 
-    #: The request that it is of.
     request: ImageRequest
-    #: Its number.
     number: int
-    #: Its file.
     file: Path
 
 

@@ -31,7 +31,6 @@ _NAMES_NONE = "an answer with neither b64_json nor url"
 class ImageApi:
     """A server's image model."""
 
-    #: Its name there.
     model: str
     #: How to call it.
     server: ServerOptions

@@ -24,7 +24,6 @@ _ATTRIBUTES = (
 class ForeignHost:
     """Words of a host for a backbone."""
 
-    #: Name of the model there.
     model: str
     #: Way in which arguments are given.
     way: str

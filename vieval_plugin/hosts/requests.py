@@ -18,7 +18,6 @@ class GenerateRequest:
     conditions: Sample
     #: Words of the request.
     prompt: str
-    #: Number of images.
     images: int
     #: Number of the prompt in its task.
     number: int
@@ -34,7 +33,6 @@ class JudgeRequest:
 
     #: Sample or contest.
     judged: Judged
-    #: Name of the judge.
     judge: str
     #: Setting of the judge.
     setting: str

@@ -48,7 +48,6 @@ class LabelCard:
 
     #: Words of the task.
     task: str
-    #: Texts by name.
     texts: tuple[tuple[str, str], ...]
     #: Images that the image model was given.
     conditions: tuple[LabelPicture, ...]

@@ -15,7 +15,6 @@ from vieval_plugin.stats.estimate import Estimate
 class View:
     """A leaderboard for one choice of aspect, failure policy and so on."""
 
-    #: Value of each choice by its name.
     choice: Mapping[str, str]
     #: The judges.
     board: Leaderboard
@@ -44,7 +43,6 @@ class View:
 class BenchmarkBoard:
     """The leaderboard of a benchmark."""
 
-    #: Name of the benchmark.
     benchmark: str
     #: What sentences call it.
     title: str
@@ -56,9 +54,7 @@ class BenchmarkBoard:
     submitted: frozenset[str]
     #: Published judges whose logs are not here.
     absent: tuple[PublishedJudge, ...]
-    #: Printed numbers.
     printed: tuple[PrintedNumber, ...]
-    #: Source of the printed numbers.
     printed_source: str
     #: Parts of which no judge's logs are here.
     missing_parts: tuple[str, ...] = ()

@@ -39,7 +39,6 @@ class PrintedNumber:
     image_model: str
     #: The rated aspect.
     aspect: str
-    #: The number.
     printed: float
     #: Number of decimals that were printed.
     decimals: int = 4

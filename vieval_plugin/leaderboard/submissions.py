@@ -26,7 +26,6 @@ FOLDER = "submissions"
 class SubmittedRun:
     """A judge's verdicts on a benchmark, without what was replied."""
 
-    #: Name of the benchmark.
     benchmark: str
     #: The judge.
     provenance: Provenance
@@ -42,7 +41,6 @@ class Submission:
 
     #: Version of its form.
     submission: int
-    #: Name of the model.
     model: str
     #: Day of the card.
     date: str

@@ -164,7 +164,6 @@ class SystemPair:
 class Comparison:
     """Systems compared on a statistic."""
 
-    #: The statistic.
     compared: ComparedStatistic
     #: Ranked systems by their own number, then those with a number and no rank, then the others.
     systems: tuple[System, ...]

@@ -23,7 +23,6 @@ Counts: TypeAlias = Ints
 class Computed(NamedTuple):
     """A statistic of some rows before it has an interval."""
 
-    #: Its value.
     value: float
     #: Turns counts of shape (resamples, rows) into values of shape (resamples,).
     resample: Callable[[Counts], Floats]
@@ -42,7 +41,6 @@ _MOST_COUNTS = 10_000_000  # counts of rows in resamples that are in memory at o
 class Bootstrap:
     """The bootstrap of a part."""
 
-    #: Number of resamples.
     resamples: int
     #: Seed of its own.
     seed: tuple[int, ...]

@@ -49,7 +49,6 @@ class Number:
     part: str
     #: The rated aspect, or `votes`.
     aspect: str
-    #: Name of the statistic.
     statistic: str
     #: Kind of system.
     role: Role = "judge"
@@ -93,7 +92,6 @@ class Layout:
 
     #: Stem of its CSV.
     name: str
-    #: Its title.
     title: str
     #: Patterns of the statistics whose numbers it has, in the order of columns where these are statistics.
     statistics: tuple[str, ...]
@@ -105,7 +103,6 @@ class Layout:
     part: str = ""
     #: Aspect that its numbers are of; empty for any.
     aspect: str = ""
-    #: Breakdown that its numbers are of.
     breakdown: str = ""
     #: Roles that its numbers have; empty for all.
     roles: tuple[Role, ...] = ()
@@ -213,11 +210,8 @@ class CeilingComparison:
 class RankedStatistic:
     """A statistic by which systems are put in order: which numbers these are, and the test of each two systems."""
 
-    #: The part of its numbers, or `all`.
     part: str
-    #: Their aspect.
     aspect: str
-    #: Their statistic.
     statistic: str
     #: The statistic in a word, as a sentence has it.
     measured: str
@@ -245,7 +239,6 @@ class RankedStatistic:
     judge: JudgeName | None = None
     #: Breakdown of whose one value they are, or empty.
     breakdown: str = ""
-    #: That value.
     value: str = ""
 
     def has(self, number: Number) -> bool:
@@ -259,7 +252,6 @@ class RankedStatistic:
 class Findings:
     """What a family finds in the verdicts of a benchmark."""
 
-    #: All numbers.
     numbers: tuple[Number, ...]
     #: Statistics by which systems are ranked, the default first.
     ranked: tuple[RankedStatistic, ...] = ()
@@ -301,7 +293,6 @@ class Findings:
 class Leaderboard(RankedStatistic):
     """Systems in order by a statistic, with the groups that paired tests cannot tell apart."""
 
-    #: The benchmark.
     benchmark: str
     #: Numbers of the systems: ranked ones by their own number, then the others.
     numbers: tuple[Number, ...]

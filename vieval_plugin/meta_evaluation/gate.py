@@ -44,7 +44,6 @@ class PromptFall:
 
     #: The prompt's uid, after its part and a slash.
     prompt: str
-    #: The reference.
     reference: str
     #: Mean score of the generator's images; NaN where it has none.
     score: float

@@ -48,7 +48,6 @@ class Look:
     Source: O'Brien and Fleming 1979, A multiple testing procedure for clinical trials; levels of PROTOCOLS 16.
     """
 
-    #: The plan.
     plan: LabelPlan
     #: Prompts in order of which all images are rated, before the first that lacks one.
     rated: int

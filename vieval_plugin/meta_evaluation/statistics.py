@@ -127,13 +127,11 @@ class Report(Protocol):
 class Summary:
     """The estimates of a part, or several."""
 
-    #: The statistics.
     statistics: tuple[Statistic, ...]
     #: Estimates by the name of their metric.
     estimates: Mapping[str, Estimate]
     #: Number of samples by status.
     statuses: Mapping[Status, int]
-    #: Options of the statistics.
     options: StatisticsOptions
     #: Number of samples with a score.
     scored: int = 0

@@ -110,7 +110,6 @@ class Printed:
 
     #: The benchmark's.
     part: str
-    #: Names of the statistics.
     statistics: tuple[str, ...]
     #: A value for each statistic by judge, None where there is none.
     values: Mapping[str, tuple[float | None, ...]]

@@ -221,7 +221,6 @@ TIE_HANDLINGS: Mapping[str, tuple[VoteScheme, ...]] = MappingProxyType(
 class Answers:
     """A judge's answers to pairs."""
 
-    #: The pairs.
     pairs: Pairs
     #: A code for each pair by tie handling.
     codes: Mapping[VoteScheme, Ints]

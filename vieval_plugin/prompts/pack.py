@@ -48,13 +48,11 @@ class Pack:
     settings: tuple[str, ...]
     #: Hash of the manifest and every template, so that a changed word shows in results.
     hash: str
-    #: Questions by name.
     questions: Mapping[str, PackQuestion]
     #: Its templates.
     environment: PackEnvironment
     #: Path of its manifest.
     path: Path
-    #: Its manifest.
     manifest: Manifest
     #: Form of its answers: servers are asked to enforce JSON only where it is `json`.
     replies: Replies = "json"

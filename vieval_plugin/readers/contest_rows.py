@@ -32,9 +32,7 @@ _LONGEST_NAME, _LONGEST_PATH = 255, 3000
 class ContestRows:
     """Description of what the contests of a part have in common."""
 
-    #: Name of the benchmark.
     benchmark: str
-    #: Name of the part.
     part: str
     #: Kind of the candidates.
     kind: str

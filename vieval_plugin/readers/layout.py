@@ -98,7 +98,6 @@ class Layout:
 class _FoundImage:
     """An image of a layout."""
 
-    #: The file.
     file: Path
     #: Values of the fields in its path.
     fields: Mapping[str, str]

@@ -22,9 +22,7 @@ from vieval_plugin.text.wording import natural, plural
 class PairedImage:
     """An image and the prompt that it was made of."""
 
-    #: The prompt.
     prompt: PromptRow
-    #: Image model.
     image_model: str
     #: Number of the image among those of its prompt and image model.
     draw: int

@@ -28,7 +28,6 @@ _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 class KeyColumn:
     """Column of a table of prompts whose values images may be called by."""
 
-    #: Its name.
     name: str
     #: Its value in each row; empty where it has none.
     uids: tuple[str, ...]

@@ -45,7 +45,6 @@ class StoredImage:
     name: str
     #: Its bytes; None where only a name is there.
     data: bytes | None
-    #: Where it is.
     cell: TableCell
 
 

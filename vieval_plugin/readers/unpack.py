@@ -30,7 +30,6 @@ _MOST_RATIO = 100  # of what is decompressed to the archive; that of zeros is 1,
 class Limits:
     """Limits of what an archive may hold."""
 
-    #: Number of members.
     members: int = 20_000
     #: Bytes of a file.
     file: int = 64 * 2**20

@@ -41,7 +41,6 @@ _LAST_DOT = re.compile(rf"(.*?)\.(\w*{re.escape(ADDED)}|[^.]*)")
 class TarMember:
     """A file in a tar."""
 
-    #: Number of its sample.
     sample: int
     #: Key of its sample.
     key: str

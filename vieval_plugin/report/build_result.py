@@ -32,7 +32,6 @@ _LONGEST_TEXT = 200
 class BuildResult:
     """The result of a gate, or of a command that could not decide."""
 
-    #: The exit code.
     exit_code: ExitCode
     #: The gate's answer, and then those of the ranking.
     answers: Sequence[Answer] = ()

@@ -83,7 +83,6 @@ class Gate:
 
     #: The generator in question.
     challenger: str
-    #: The decision.
     decision: Decision
     #: The decision in words.
     answer: Answer

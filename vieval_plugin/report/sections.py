@@ -59,7 +59,6 @@ _REASON = 200
 class Section:
     """A benchmark with the runs on it and what is found in them."""
 
-    #: The benchmark.
     benchmark: Benchmark
     #: One a judge.
     runs: tuple[Run, ...]

@@ -38,7 +38,6 @@ from vieval_plugin.text.wording import enumeration, plural
 class CalibrationResult:
     """A calibration and what its labels show."""
 
-    #: The calibration.
     calibration: Calibration
     #: Gain on held-out labels of all task types together.
     better: Improvement

@@ -45,7 +45,6 @@ _LIMITS: Mapping[str, Any] = {
 class FilteredRows:
     """Counts of a data set that was filtered."""
 
-    #: Verdicts.
     verdicts: int
     #: Verdicts that passed.
     passed: int

@@ -39,7 +39,6 @@ class Recording:
 
     #: File or folder.
     source: Path
-    #: Name of the judge.
     judge: str
     #: Verdicts by sample or contest, one for each time it was judged; without provenance for authors' logs.
     verdicts: Mapping[SampleId, tuple[Recorded, ...]]

@@ -24,7 +24,6 @@ from vieval_plugin.text.errors import VievalError
 class Results:
     """The runs of some results."""
 
-    #: The runs.
     runs: tuple[Run, ...]
     #: A line for each file that could not be read.
     unreadable: tuple[str, ...] = ()

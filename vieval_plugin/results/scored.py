@@ -28,7 +28,6 @@ _MOST_STEPS = 4  # lines below an image's scores
 class LayoutTotals:
     """Scores of a run, by category and by prompt."""
 
-    #: The layout.
     layout: Layout
     #: Scores by judge, image model and category.
     by_category: dict[tuple[str, str], dict[str, list[float]]] = field(

@@ -33,7 +33,6 @@ class ScoreTotals:
 
     #: Number of scores.
     scored: int = 0
-    #: Their sum.
     sum: float = 0.0
     #: Scores by bin, of which the first is below 0.
     histogram: NDArray[np.int64] = field(default_factory=lambda: np.zeros(BINS + 1, np.int64))
@@ -54,7 +53,6 @@ class ModelTotals:
 
     #: Verdicts by status.
     statuses: Counter[str] = field(default_factory=Counter)
-    #: Totals by score.
     scores: dict[str, ScoreTotals] = field(default_factory=dict)
 
 

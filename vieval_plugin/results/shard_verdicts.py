@@ -31,9 +31,7 @@ _MOST_EXAMPLES = 5
 class VerdictFolder:
     """A folder of shards that is read."""
 
-    #: The folder.
     folder: ShardFolder
-    #: Its plan.
     plan: Plan
     #: File of each shard that is done, and its number there.
     entries: Mapping[str, tuple[str, int]]

@@ -20,7 +20,6 @@ class Source(NamedTuple):
 
     #: Its label, or else its backbone; of a judge in one file the judge.
     name: str
-    #: Its judge.
     judge: str
     #: Settings of the judge.
     settings: tuple[str, ...]

@@ -21,17 +21,13 @@ from vieval_plugin.text.yaml_json import read_json
 class Node:
     """A step, or the steps below a path."""
 
-    #: Title.
     title: str
     #: Status of the step.
     status: Status | None = None
-    #: Its scores.
     scores: tuple[float, ...] = ()
     #: Its answer in lines.
     lines: tuple[str, ...] = ()
-    #: Its question.
     question: str = ""
-    #: Images of the question.
     question_images: tuple[Image, ...] = ()
     #: Image that a tool answered with.
     answer_image: Image | None = None

@@ -40,7 +40,6 @@ class UnjudgedRun:
     source: SampleSource
     #: Judge that its tasks name; empty where they name none.
     judge: str
-    #: Its setting.
     setting: str
 
 

@@ -49,7 +49,6 @@ class OpenReward:
 
     #: The reward as its user wrote it.
     definition: str
-    #: Its judges by name.
     judges: Mapping[str, Judge] = field(repr=False)
     #: Meaning of images that come beside an output.
     conditions: Conditions = PLAIN

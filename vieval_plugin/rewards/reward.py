@@ -24,7 +24,6 @@ _TERM = re.compile(r"(?:(?P<weight>[+-]?[0-9.]+)\*)?(?P<judge>.+?)(?::(?P<aspect
 class Term:
     """A judge's score of one aspect, times a weight; of a judge of contests the share of wins, which has no aspect."""
 
-    #: The judge.
     judge: PreparedJudge
     #: The aspect, empty for the share of wins.
     aspect: str = ""

@@ -128,7 +128,6 @@ class BatchAnswerer:
 class InProcessBackend(Protocol):
     """A model in this process, such as `VLLMBackend` or `TransformersBackend`."""
 
-    #: Name of the model.
     model: str
     #: Counter of calls and tokens.
     usage: Usage

@@ -36,7 +36,6 @@ class TypicalErrors:
 class Calibration:
     """An increasing function of a judge's scores for each task type, and how well it did on held-out labels."""
 
-    #: The judge.
     judge: str
     #: Its settings in words.
     setting: str

@@ -77,7 +77,6 @@ class Answer:
 
     #: Image files that it names.
     images: tuple[Path, ...]
-    #: Its text.
     text: str = ""
     #: Cost of making the images, by name.
     cost: Mapping[str, float] | None = None
@@ -89,7 +88,6 @@ class Answer:
 class GeneratedImage:
     """An image to judge, or the lack of one."""
 
-    #: The sample.
     sample: Sample
     #: Making of the image.
     generation: Generation

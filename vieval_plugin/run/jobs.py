@@ -21,7 +21,6 @@ class Job:
 
     #: The sample or contest.
     judged: Judged
-    #: Its judge.
     judge: PreparedJudge
     #: Number among verdicts on the same, from 0.
     repeat: int = 0

@@ -44,7 +44,6 @@ def is_planned() -> bool:
 class Pilot:
     """The costs of a few samples of a run."""
 
-    #: Name of the judge.
     judge: str
     #: It asks a model, and does not measure alone.
     asks_a_model: bool

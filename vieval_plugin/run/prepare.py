@@ -25,11 +25,9 @@ class PreparedJudge:
 
     #: Description of the judge.
     spec: JudgeSpec
-    #: The judge.
     judge: Judge | JudgeOfContests
     #: Provenance of its verdicts, without the backbone.
     provenance: Provenance
-    #: Setting that it is in.
     setting: str = ""
     #: Calls of a model that a sample takes, in words.
     calls: str = "0"

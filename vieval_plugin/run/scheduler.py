@@ -25,7 +25,6 @@ _log = logging.getLogger("vieval")
 class Outcome:
     """A program's verdict and what it cost."""
 
-    #: The verdict.
     verdict: Verdict
     #: Tokens of its chats, as far as the backend told.
     input_tokens: int = 0
@@ -41,7 +40,6 @@ class Outcome:
 class _Live:
     """A program under way."""
 
-    #: The program.
     program: Program
     #: What it asked last.
     asks: list[Ask] = field(default_factory=list)

@@ -22,9 +22,7 @@ _MOST_MODELS = 5
 class _Counts:
     """Verdicts on one image model's samples of one kind."""
 
-    #: Samples.
     samples: int = 0
-    #: Failures by status.
     failures: Counter[Status] = field(default_factory=Counter)
     #: Sums of scores, by aspect.
     sums: Counter[str] = field(default_factory=Counter)

@@ -38,7 +38,6 @@ _ALWAYS = ("scores", "status")
 class Inputs:
     """Samples that were judged."""
 
-    #: Name of them.
     name: str
     #: Their number; None where it is not known.
     total: int | None

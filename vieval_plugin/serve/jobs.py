@@ -24,7 +24,6 @@ class KeyedJob:
 
     #: Jobs of one key have one outcome.
     key: Hashable
-    #: What is judged.
     judged: Judged
     #: By whom.
     judge: PreparedJudge
@@ -36,9 +35,7 @@ class KeyedJob:
 class _Queued:
     """A job that waits or is under way."""
 
-    #: The job.
     job: KeyedJob
-    #: Its outcome.
     outcome: asyncio.Future[Outcome]
     #: Requests that wait for it.
     waiters: int = 0

@@ -35,7 +35,6 @@ _NO_GROUP = "this reward compares the members of a group, and the sample names n
 class _Batch:
     """Samples of a request that one reward takes together."""
 
-    #: The reward.
     reward: Reward
     #: Positions of the samples in the request.
     positions: tuple[int, ...]

@@ -35,11 +35,9 @@ class DriftTest:
     name: str
     #: Its value in the new answers.
     latest: float
-    #: Its value in the repeats.
     repeats: float
     #: Number of items.
     n: int
-    #: P-value.
     p: float
     #: P-value after Holm.
     adjusted: float

@@ -20,13 +20,9 @@ _ROUNDING = 1e-9
 class ImageModelCoverage:
     """The image models and parts that an average is over, of all that there are."""
 
-    #: Image models with a value.
     image_models: int = 0
-    #: All image models.
     all_image_model_count: int = 0
-    #: Parts with a value.
     parts: int = 0
-    #: All parts.
     all_part_count: int = 0
 
     def __str__(self) -> str:

@@ -33,7 +33,6 @@ class ParsedAddress:
     url: str
     #: Scheme, such as https.
     scheme: str
-    #: Host name or number.
     host: str
     #: The scheme's own where the text names none.
     port: int | None

@@ -145,7 +145,6 @@ def _encode_png(picture: PIL.Image.Image, max_pixels: int | None, colours: bytes
 class File:
     """A file of a form."""
 
-    #: Its name.
     name: str
     #: Its bytes, or the file on disk that has them.
     content: bytes | Path

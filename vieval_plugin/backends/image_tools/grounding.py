@@ -36,7 +36,6 @@ class Detection:
 
     #: How sure the detector is of it, in [0, 1].
     score: float
-    #: Where it is.
     box: Box
 
 

@@ -34,7 +34,6 @@ class Encoder:
     processor: Any
     #: Turns pixels (images, 3, height, width) into vectors (images, size).
     embed: Callable[[Any], Any]
-    #: Device that it is on.
     device: Any
     #: Turns a text into tokens, where the network knows texts.
     tokenizer: Any = None

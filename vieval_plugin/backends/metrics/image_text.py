@@ -23,7 +23,6 @@ class ImageTextModel:
     network: Any
     #: Prepares texts and images.
     processor: Any
-    #: Device that it is on.
     device: Any
 
     @property

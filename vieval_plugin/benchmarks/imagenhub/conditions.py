@@ -42,7 +42,6 @@ class Hosts:
 class FileKindReport:
     """Outcome of one kind of file of one part of the benchmark."""
 
-    #: The part.
     part: str
     #: `ratings`, `conditions` or `images`.
     kind: str
@@ -72,7 +71,6 @@ class HubSplit:
 
     #: Data set of the hub.
     dataset: str
-    #: Its split.
     split: str
     #: Pattern of the museum's name of a row.
     uid: str

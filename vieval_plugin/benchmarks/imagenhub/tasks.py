@@ -24,7 +24,6 @@ class TaskInfo:
     ratings_stem: str
     #: Image models of the papers.
     image_models: tuple[str, ...]
-    #: Number of instructions.
     instructions: int
     #: Annotator, from 0, whose O the published code adds last: floating-point ties of the human O, and so the fourth
     #: decimal of printed correlations, depend on it.

@@ -42,7 +42,6 @@ class HubRows:
     dataset: str
     #: Its config; empty for the only one.
     config: str
-    #: Its split.
     split: str
     #: Function that makes one of our rows from the number and the cells of one of the hub.
     cells: Callable[[int, Mapping[str, Any], Keep], dict[str, Any]]

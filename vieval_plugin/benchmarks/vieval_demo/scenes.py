@@ -39,7 +39,6 @@ _FOUR = ((66, 92), (190, 92), (66, 192), (190, 192))
 class Case:
     """Instruction, and how its output is drawn."""
 
-    #: Its texts.
     texts: Mapping[str, str]
     #: Its condition images by role.
     conditions: Mapping[str, Picture]

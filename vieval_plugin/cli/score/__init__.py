@@ -56,7 +56,6 @@ DEFAULT_JUDGE = "viescore"
 class Request:
     """Samples, and who judges them."""
 
-    #: Samples.
     source: SampleSource
     #: Judges that are ready.
     judges: Sequence[PreparedJudge]

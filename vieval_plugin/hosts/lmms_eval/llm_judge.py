@@ -58,9 +58,7 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/]{60,}={0,2}")  # names of images have a dot,
 class VievalJudge(AsyncServerInterface):  # type: ignore[misc]
     """A judge of images as a judge of the host; calls of all threads and loops share one that is open."""
 
-    #: Name of the judge.
     judge: ClassVar[str]
-    #: Its setting.
     setting: ClassVar[str]
 
     def __init__(self, config: ServerConfig | None = None) -> None:
@@ -142,7 +140,6 @@ def _register(factory: Any) -> None:
 class _OpenJudge:
     """A judge in a setting, ready to be asked."""
 
-    #: The judge.
     prepared: PreparedJudge
     #: Options, in which `backbones.judge` is the model that was named.
     options: Config

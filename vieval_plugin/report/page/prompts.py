@@ -71,7 +71,6 @@ class PromptRows:
     total: int
     #: Prompts in the order in which they are shown one by one, the largest spread first.
     across: tuple[SampleId, ...]
-    #: Groups of prompts.
     groups: PromptGroups
     #: Distribution of each aspect, of one generator alone.
     distributions: tuple[Markup, ...]

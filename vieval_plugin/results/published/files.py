@@ -24,7 +24,6 @@ class PublishedFile:
 
     #: Repository, as `owner/name`.
     repository: str
-    #: Commit.
     commit: str
     #: Path in the repository.
     path: str

@@ -29,7 +29,6 @@ class PublishedJudge:
     name: str
     #: Its name in tables.
     title: str
-    #: The benchmark.
     benchmark: str
     #: The method.
     judge: str
@@ -69,7 +68,6 @@ def published_baselines(benchmark: str) -> tuple[PublishedJudge, ...]:
 class TrackRecord:
     """What people said of pairs of generators that a published judge compared by one score."""
 
-    #: Name of the benchmark.
     benchmark: str
     #: Pairs of which the judge found one better, and those of them that people order alike.
     better: int

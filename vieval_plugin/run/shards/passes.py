@@ -28,7 +28,6 @@ class Pass:
 class Written:
     """A shard whose file is there."""
 
-    #: The shard.
     shard: Shard
     #: Its verdicts by status; empty where another worker wrote it.
     statuses: Mapping[Status, int] = field(default_factory=dict)
@@ -40,7 +39,6 @@ class Written:
 class NotWritten:
     """A shard without a file."""
 
-    #: The shard.
     shard: Shard
     #: Why it has none.
     reason: str

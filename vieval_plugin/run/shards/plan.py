@@ -43,7 +43,6 @@ class Shard:
     group: int
     #: Number of the first row in the file.
     first: int
-    #: Number of rows.
     rows: int
 
     @property

@@ -28,13 +28,11 @@ _OVERHEAD = 2048  # bytes that a row takes beside its images
 class ShardRow:
     """A sample of a shard."""
 
-    #: The shard.
     shard: Shard
     #: Number of the row in the file.
     number: int
     #: Number among the row's prompts.
     prompt: int
-    #: The sample.
     row: SampleRow
     #: Digest of the output; None before it is computed, and where there is none.
     digest: bytes | None = None

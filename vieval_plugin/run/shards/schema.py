@@ -65,7 +65,6 @@ _LONGEST_REASON = 200
 class VerdictSchema:
     """The columns of a judge's verdicts."""
 
-    #: Names of its scores.
     scores: tuple[str, ...]
     #: Scores may be intervals.
     intervals: bool = False
@@ -114,7 +113,6 @@ def schema_of(prepared: PreparedJudge, judge_options: Any, trace: bool) -> Verdi
 class Tally:
     """Counts over the verdicts of a shard, for its metadata, or of several."""
 
-    #: Verdicts.
     verdicts: int = 0
     #: Verdicts by status.
     statuses: Counter[str] = field(default_factory=Counter)

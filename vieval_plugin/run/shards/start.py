@@ -77,7 +77,6 @@ class StartedRun:
 
     #: What workers are told.
     run: ShardRun
-    #: The plan.
     plan: Plan
     #: Lines for the user.
     notes: tuple[str, ...]

@@ -98,7 +98,6 @@ class Disk:
 class ObjectStorage:
     """A folder in a bucket, with the same functions; VievalError where the service refuses."""
 
-    #: The folder.
     folder: Place
 
     @property

@@ -81,9 +81,7 @@ class ShardRun:
 class OpenShard:
     """A shard under way: its rows are read, then the last are judged, then it is written or reported as not written."""
 
-    #: The shard.
     shard: Shard
-    #: The note on its rows under way.
     note: RowsUnderWay
     #: Rows that are judged alone.
     suspects: set[int]
@@ -107,9 +105,7 @@ class OpenShard:
 class _RowEvent:
     """A row of an open shard."""
 
-    #: The shard.
     opened: OpenShard
-    #: The row.
     row: ShardRow
 
 

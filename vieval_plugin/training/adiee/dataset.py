@@ -24,7 +24,6 @@ _PATHS = ("source", "output")
 class Terms:
     """The terms of edits."""
 
-    #: Where they are from.
     source: str
     #: Licence of the source.
     licence: str

@@ -28,7 +28,6 @@ class PerceptualDistance:
     identity: str
     #: Torchmetrics' network.
     network: Any
-    #: Device that it is on.
     device: Any
 
     def __call__(self, images: Sequence[Any], references: Sequence[Any]) -> Any:

@@ -81,7 +81,6 @@ class LoadedValueHead:
     identity: str
     #: Its description.
     settings: ValueHead
-    #: The image-text model.
     base: ImageTextModel
     #: The linear layers.
     head: Any

@@ -116,7 +116,6 @@ class _OnRay(Slot):
     ray: Any
     #: Class of actors, with what each takes of a node.
     kind: Any
-    #: The actor.
     actor: Any = None
 
     def serve(self) -> None:
