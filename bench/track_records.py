@@ -2,7 +2,8 @@
 
 A judge says so where `vieval rank` of these two does: p of the paired test on their common prompts is at most .05. People
 agree where their mean difference has the same sign, and tell two generators apart where the sign-flip test of their
-ratings has p of at most .05. Pairs are of generators of one task type. Intervals are exact, as if pairs were independent.
+ratings has p of at most .05. Pairs are of generators of one task type. As pairs share generators, the 95% interval of the
+share is that of resamples of the generators of each task type (expanded percentiles, seed 0).
 The table is `vieval_plugin/results/published/track_records.csv`.
 """
 
@@ -11,9 +12,11 @@ from __future__ import annotations
 import argparse
 import csv
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain, combinations
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,11 +27,13 @@ from vieval_plugin.meta_evaluation.leaderboards import leaderboard
 from vieval_plugin.records import Run
 from vieval_plugin.results.published import judges
 from vieval_plugin.stats.agreement import annotator_mean
+from vieval_plugin.stats.bootstrap import expanded_interval
 from vieval_plugin.stats.generator_pairs import sign_flip_p
 from vieval_plugin.stats.options import StatisticsOptions
 
 BENCHMARK = "imagenhub"
 LEVEL = 0.05
+DRAWS = 10_000
 
 
 def people_differences(run: Run, part: str, aspect: str) -> dict[tuple[str, str], np.ndarray]:
@@ -45,9 +50,20 @@ def people_differences(run: Run, part: str, aspect: str) -> dict[tuple[str, str]
     }
 
 
-def track_records(run: Run) -> dict[str, Counter[str]]:
-    """Counts of pairs by aspect."""
-    counts: dict[str, Counter[str]] = {}
+class JudgedPair(NamedTuple):
+    """Two generators of a part, what the judge says of them, and whether people agree or tell them apart."""
+
+    part: str
+    first: str
+    second: str
+    says_better: bool
+    agreed: bool
+    told_apart: bool
+
+
+def judged_pairs(run: Run) -> dict[str, list[JudgedPair]]:
+    """The pairs by aspect."""
+    pairs: dict[str, list[JudgedPair]] = {}
     options = StatisticsOptions(draws=10)
     for part, records in run.records.items():
         of_part = replace(run, records={part: records})
@@ -63,9 +79,32 @@ def track_records(run: Run) -> dict[str, Counter[str]]:
                 agreed = bool(pair.result.difference.value * differences.mean() > 0)
                 one_sided = sign_flip_p(differences)
                 told_apart = bool(2 * min(one_sided, 1 - one_sided) <= LEVEL)
-                found = ("better", "agreed" * agreed) if says else ("equal", "told_apart" * told_apart)
-                counts.setdefault(board.aspect, Counter()).update(filter(None, found))
-    return counts
+                pairs.setdefault(board.aspect, []).append(JudgedPair(part, *key, says, agreed, told_apart))
+    return pairs
+
+
+def share_interval(pairs: Sequence[JudgedPair]) -> tuple[float, float]:
+    """The 95% interval of the share of agreement where the judge says better, over resamples of generators."""
+    rng = np.random.default_rng(0)
+    better = [pair for pair in pairs if pair.says_better]
+    names = sorted({(pair.part, name) for pair in pairs for name in (pair.first, pair.second)})
+    number = {name: place for place, name in enumerate(names)}
+    parts = [part for part, _ in names]
+    counts = np.hstack([rng.multinomial(n, np.full(n, 1 / n), DRAWS) for n in Counter(parts).values()])
+    first, second = (counts[:, [number[pair.part, pair[place]] for pair in better]] for place in (1, 2))
+    weights = first * second
+    agreed = np.array([pair.agreed for pair in better], dtype=float)
+    totals = weights.sum(axis=1)
+    shares = weights[totals > 0] @ agreed / totals[totals > 0]
+    return expanded_interval(shares, len(names))
+
+
+def row(pairs: Sequence[JudgedPair]) -> list[str]:
+    """Counts of pairs, and the interval of the share on which people agree."""
+    better = [pair for pair in pairs if pair.says_better]
+    equal = [pair for pair in pairs if not pair.says_better]
+    counts = len(better), sum(p.agreed for p in better), len(equal), sum(p.told_apart for p in equal)
+    return [*map(str, counts), *(f"{end:.3f}" for end in share_interval(pairs))]
 
 
 def main() -> None:
@@ -76,13 +115,23 @@ def main() -> None:
     print(conditions())
     benchmark = benchmark_registry.benchmark(BENCHMARK)
     samples = [sample for part in benchmark.parts for sample in benchmark.load(options.data, part)]
-    header = ["benchmark", "judge", "setting", "name", "aspect", "better", "agreed", "equal", "told_apart"]
+    header = [
+        "benchmark",
+        "judge",
+        "setting",
+        "name",
+        "aspect",
+        "better",
+        "agreed",
+        "equal",
+        "told_apart",
+        "low",
+        "high",
+    ]
     rows = []
     for judge in judges.present(BENCHMARK, options.data):
-        for aspect, found in track_records(judges.run_of(judge, options.data, samples)).items():
-            rows.append(
-                [BENCHMARK, judge.judge, judge.setting, judge.name, aspect, *(str(found[n]) for n in header[5:])]
-            )
+        for aspect, pairs in judged_pairs(judges.run_of(judge, options.data, samples)).items():
+            rows.append([BENCHMARK, judge.judge, judge.setting, judge.name, aspect, *row(pairs)])
     table(header, rows)
     if options.out:
         with options.out.open("w", newline="", encoding="utf-8") as file:

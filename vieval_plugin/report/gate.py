@@ -32,14 +32,7 @@ from vieval_plugin.report.words import share_of_level
 from vieval_plugin.results.published.judges import track_record
 from vieval_plugin.stats.drift import FIRST_NIGHTS, LIMIT, cusum
 from vieval_plugin.stats.estimate import Estimate
-from vieval_plugin.stats.non_inferiority import (
-    CONTROL_ITEMS,
-    LEVEL,
-    Decision,
-    exact_share,
-    fewest_items,
-    more_failures_p,
-)
+from vieval_plugin.stats.non_inferiority import CONTROL_ITEMS, LEVEL, Decision, fewest_items, more_failures_p
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.errors import ExitCode, VievalError
 from vieval_plugin.text.wording import enumeration, plural
@@ -179,10 +172,10 @@ def _track_sentences(provenance: Provenance, ranking: Leaderboard) -> tuple[str,
     record = track_record(provenance, ranking.aspect)
     if record is None or not (record.better and record.equal):
         return ()
-    share = exact_share(record.agreed, record.better)
+    interval = f"95% interval {100 * record.low:.0f} to {100 * record.high:.0f}%"
     return (
         f"Track record on {record.benchmark}, with this wording and model: when it said better, people agreed in "
-        f"{record.agreed} of {record.better} pairs of generators (95% interval {100 * share.low:.0f} to {100 * share.high:.0f}%).",
+        f"{record.agreed} of {record.better} pairs of generators ({interval}).",
         f"Of the {record.equal} pairs that it could not tell apart, people told {record.told_apart} apart.",
     )
 

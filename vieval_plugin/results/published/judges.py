@@ -75,6 +75,9 @@ class TrackRecord:
     #: Pairs that the judge could not tell apart, and those of them that people tell apart.
     equal: int
     told_apart: int
+    #: Ends of the 95% interval of the share on which people agree, over resamples of generators; in [0, 1].
+    low: float
+    high: float
 
 
 def track_record(provenance: Provenance, aspect: str) -> TrackRecord | None:
@@ -94,7 +97,8 @@ def track_record(provenance: Provenance, aspect: str) -> TrackRecord | None:
             names = {judge.version, judge.backbone} - {""}
             if judge.name == row["name"] and judge.judge == provenance.judge and provenance.backbone in names:
                 counts = (int(row[name]) for name in ("better", "agreed", "equal", "told_apart"))
-                return TrackRecord(benchmark_registry.benchmark(row["benchmark"]).title, *counts)
+                title = benchmark_registry.benchmark(row["benchmark"]).title
+                return TrackRecord(title, *counts, float(row["low"]), float(row["high"]))
     return None
 
 
