@@ -22,15 +22,20 @@ def people(count, names=tuple(PEOPLE)):
     return {name: some_scores(count, PEOPLE[name], noise=0.15, seed=10 + n) for n, name in enumerate(names)}
 
 
-def judged(count, names=tuple(PEOPLE)):
-    """Verdicts of a judge that follows people but for its liking, and what people say."""
+def group_name(number, size):
+    return f"template {number // size}"
+
+
+def judged(count, names=tuple(PEOPLE), group_size=0):
+    """Verdicts of a judge that follows people but for its liking, and what people say; `group_size` prompts are a group."""
     ratings = people(count, names)
     rng = np.random.default_rng(3)
     scores = {
         name: np.clip(np.array(values) + LIKING[name] + rng.normal(0, 0.1, count), 0, 1).round(4).tolist()
         for name, values in ratings.items()
     }
-    a_verdict_file(generators=scores)
+    groups = [{"group": group_name(n, group_size)} for n in range(count)] if group_size else None
+    a_verdict_file(generators=scores, fields=groups)
     return ratings
 
 
@@ -43,28 +48,33 @@ def labels(ratings, prompts, **fields):
     ]
 
 
-def a_plan(count, names=tuple(PEOPLE)):
-    images = tuple(SampleId("own", "tig", name, f"p{n:03}") for n in range(count) for name in names)
+def a_plan(count, names=tuple(PEOPLE), group_size=0):
+    prompts = [(n, name) for n in range(count) for name in names]
+    images = tuple(SampleId("own", "tig", name, f"p{n:03}") for n, name in prompts)
+    groups = tuple(group_name(n, group_size) for n, _ in prompts) if group_size else ()
     with open("label.plan.json", "w", encoding="utf-8") as file:
-        file.write(plan_text(LabelPlan(0, images)))
+        file.write(plan_text(LabelPlan(0, images, groups)))
 
 
-#: Name of the file, planned prompts, and rated prompts.
+#: Name of the file, planned prompts, prompts of a group (0 without groups), and rated prompts.
 PLANNED = [
-    ("no_look_yet", 240, range(40)),
-    ("first_look", 240, range(60)),
-    ("between_looks", 240, range(150)),
-    ("all_looks", 240, range(240)),
-    ("a_prompt_is_missing", 240, [n for n in range(130) if n != 70]),
-    ("small_plan_begun", 100, range(40)),
-    ("small_plan_done", 100, range(100)),
+    ("no_look_yet", 240, 0, range(40)),
+    ("first_look", 240, 0, range(60)),
+    ("between_looks", 240, 0, range(150)),
+    ("all_looks", 240, 0, range(240)),
+    ("a_prompt_is_missing", 240, 0, [n for n in range(130) if n != 70]),
+    ("small_plan_begun", 100, 0, range(40)),
+    ("small_plan_done", 100, 0, range(100)),
+    ("groups_too_few_for_quarters", 240, 3, range(130)),
+    ("groups_before_their_first_look", 420, 2, range(105)),
+    ("groups_after_their_first_look", 420, 2, range(115)),
 ]
 
 
-@pytest.mark.parametrize(("name", "planned", "rated"), PLANNED, ids=[name for name, *_ in PLANNED])
-def test_plan(approve, name, planned, rated):
-    ratings = judged(planned)
-    a_plan(planned)
+@pytest.mark.parametrize(("name", "planned", "group_size", "rated"), PLANNED, ids=[name for name, *_ in PLANNED])
+def test_plan(approve, name, planned, group_size, rated):
+    ratings = judged(planned, group_size=group_size)
+    a_plan(planned, group_size=group_size)
     a_label_file(labels=labels(ratings, rated))
     approve("vieval rank v.jsonl --human label.plan.json labels.csv")
 

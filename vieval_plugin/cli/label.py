@@ -62,7 +62,7 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.labelling.page import LARGE, label_page
     from vieval_plugin.labelling.sources import choose_readable, read_planned, read_to_label
     from vieval_plugin.media.files import require_writable, write_whole
-    from vieval_plugin.meta_evaluation.label_plan import LabelPlan, look_at, plan_text
+    from vieval_plugin.meta_evaluation.label_plan import look_at, make_plan, plan_text
     from vieval_plugin.readers.columns import parse_columns
     from vieval_plugin.text.errors import VievalError
     from vieval_plugin.text.escaping import say
@@ -87,7 +87,7 @@ def _run(options: argparse.Namespace) -> int:
         selection, reasons = choose_readable(samples, options.n, config.current().statistics.seed)
     are_contests = isinstance(selection[0].judged, Contest)
     is_new = plan is None and not are_contests
-    plan = plan or LabelPlan(config.current().statistics.seed, tuple(sample.judged.id for sample in selection))
+    plan = plan or make_plan([sample.judged for sample in selection], config.current().statistics.seed)
     rated = ratings.where if ratings else {}
     wanted = frozenset(look_at(plan, rated).next_images if options.until_decided else plan.images)
     to_ask = [sample for sample in selection if sample.judged.id in wanted and sample.judged.id not in rated]
@@ -108,7 +108,7 @@ def _run(options: argparse.Namespace) -> int:
     if is_new:
         write_whole(plan_path, [plan_text(plan)])
         say(
-            f"wrote {plan_path}: the order of {plural(len(plan.prompts), 'prompt')}, which `vieval rank --human` takes too"
+            f"wrote {plan_path}: the order of {plural(len(plan.units), plan.unit)}, which `vieval rank --human` takes too"
         )
     if reasons:
         first = min(reasons)

@@ -228,7 +228,9 @@ def _ranked(
     if selected:
         undecided_reason = "the labels are not a random part of the images"
     elif look and not look.decides:
-        undecided_reason = f"people rated {look.rated} planned prompts, and the first look is at {look.plan.looks[0]}"
+        undecided_reason = (
+            f"people rated {look.rated} planned {look.plan.unit}s, and the first look is at {look.plan.looks[0]}"
+        )
     decides = [not undecided_reason and estimate.decides for estimate in estimates]
 
     @cache

@@ -1,17 +1,22 @@
-"""Plans of labels: which images people rate, in which order, and after how many prompts the labels may decide."""
+"""Plans of labels: which images people rate, in which order, and after how many prompts the labels may decide.
+
+The units of a plan are its prompts, or groups of them where samples name groups: a look never falls inside a unit.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby, takewhile
 
+from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.protocol import SampleId
+from vieval_plugin.text.errors import VievalError
 
 #: Two-sided levels of four equal looks, together .05.
 LOOK_LEVELS = (0.00005, 0.0042, 0.0194, 0.0430)
-#: Prompts from which on a plan has four looks: with fewer, a quarter is too little for a test.
+#: Units from which on a plan has four looks: with fewer, a quarter is too little for a test.
 LEAST_FOR_LOOKS = 200
 #: Level of a single look.
 ONE_LOOK = 0.05
@@ -23,18 +28,31 @@ class LabelPlan:
 
     #: Seed of the order.
     seed: int
-    #: The images in order; those of one prompt follow each other.
+    #: The images in order; those of one unit follow each other.
     images: tuple[SampleId, ...]
+    #: The group of each image; empty where prompts are the units.
+    groups: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.groups and len(self.groups) != len(self.images):
+            raise VievalError(f"each of {len(self.images)} images must have a group, got {len(self.groups)}")
 
     @property
-    def prompts(self) -> list[list[SampleId]]:
-        """The images of each prompt, in order."""
-        return [list(images) for _, images in groupby(self.images, key=lambda i: (i.benchmark, i.part, i.uid))]
+    def unit(self) -> str:
+        """`prompt` or `group`."""
+        return "group" if self.groups else "prompt"
+
+    @property
+    def units(self) -> list[list[SampleId]]:
+        """The images of each unit, in order."""
+        names = self.groups or [image.uid for image in self.images]
+        keys = {image: (image.benchmark, image.part, name) for image, name in zip(self.images, names, strict=True)}
+        return [list(images) for _, images in groupby(self.images, key=keys.__getitem__)]
 
     @property
     def looks(self) -> tuple[int, ...]:
-        """The number of prompts at each look."""
-        total = len(self.prompts)
+        """The number of units at each look."""
+        total = len(self.units)
         if total < LEAST_FOR_LOOKS:
             return (total,)
         quarters = len(LOOK_LEVELS)
@@ -49,7 +67,7 @@ class Look:
     """
 
     plan: LabelPlan
-    #: Prompts in order of which all images are rated, before the first that lacks one.
+    #: Units in order of which all images are rated, before the first that lacks one.
     rated: int
     #: Rated images of the plan.
     images_rated: int
@@ -60,8 +78,8 @@ class Look:
 
     @property
     def finished(self) -> int:
-        """Number of looks whose prompts are all rated."""
-        return sum(prompts <= self.rated for prompts in self.plan.looks)
+        """Number of looks whose units are all rated."""
+        return sum(units <= self.rated for units in self.plan.looks)
 
     @property
     def decides(self) -> bool:
@@ -76,21 +94,28 @@ class Look:
         return LOOK_LEVELS[max(self.finished - 1, 0)]
 
     @property
-    def prompts(self) -> int:
-        """Prompts that count: those of the last finished look, or before the first those that are rated."""
+    def units(self) -> int:
+        """Units that count: those of the last finished look, or before the first those that are rated."""
         return self.plan.looks[self.finished - 1] if self.finished else self.rated
 
     @property
     def images(self) -> list[SampleId]:
         """The images that count."""
-        return [image for images in self.plan.prompts[: self.prompts] for image in images]
+        return [image for images in self.plan.units[: self.units] for image in images]
 
     @property
     def next_images(self) -> list[SampleId]:
         """The images up to the next look; none after the last."""
         if self.finished == len(self.plan.looks):
             return []
-        return [image for images in self.plan.prompts[: self.plan.looks[self.finished]] for image in images]
+        return [image for images in self.plan.units[: self.plan.looks[self.finished]] for image in images]
+
+
+def make_plan(chosen: Sequence[Judged], seed: int) -> LabelPlan:
+    """Return the plan of what was chosen in its order; its groups are the units where any holds several prompts."""
+    images = tuple(sample.id for sample in chosen)
+    groups = tuple(sample.group for sample in chosen)
+    return LabelPlan(seed, images, groups if groups != tuple(image.uid for image in images) else ())
 
 
 def plan_text(plan: LabelPlan) -> str:
@@ -107,7 +132,7 @@ def look_at(plan: LabelPlan, rated: Collection[SampleId]) -> Look:
     (2, False, 0.05)
     """
     is_rated = frozenset(rated)
-    finished = takewhile(is_rated.issuperset, plan.prompts)
+    finished = takewhile(is_rated.issuperset, plan.units)
     planned = frozenset(plan.images)
     is_first = is_rated == {*plan.images[: len(is_rated)]}
     return Look(plan, sum(1 for _ in finished), len(is_rated & planned), len(is_rated - planned), is_first)

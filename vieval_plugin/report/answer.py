@@ -591,24 +591,25 @@ def _result_so_far(board: Leaderboard, corrected: CorrectedRanking) -> str:
 
 
 def _look_pending_sentence(look: Look) -> str:
-    total, first = len(look.plan.prompts), look.plan.looks[0]
+    total, first = look.plan.looks[-1], look.plan.looks[0]
     when = f"the first look is at {first}" if first < total else "they decide when all are"
-    return f"People rated {look.rated} of {total} planned prompts, and {when}"
+    return f"People rated {look.rated} of {total} planned {look.plan.unit}s, and {when}"
 
 
 def _look_sentences(look: Look) -> list[str]:
     """Which labels of a plan count, and which do not."""
-    total, looks = len(look.plan.prompts), look.plan.looks
+    looks = look.plan.looks
+    planned = f"{looks[-1]} planned {look.plan.unit}s"
     text = []
     if look.decides and len(looks) > 1:
         text.append(
-            f"Look {look.finished} of {len(looks)}: {look.prompts} of {total} planned prompts count, and an adjusted p of "
+            f"Look {look.finished} of {len(looks)}: {look.units} of {planned} count, and an adjusted p of "
             f"at most {level_text(look.level)} decides."
         )
     elif look.decides:
-        text.append(f"All {total} planned prompts are rated.")
-    if look.decides and look.rated > look.prompts:
-        text.append(f"{plural(look.rated - look.prompts, 'further rated prompt')} count at the next look.")
+        text.append(f"All {planned} are rated.")
+    if look.decides and look.rated > look.units:
+        text.append(f"{plural(look.rated - look.units, f'further rated {look.plan.unit}')} count at the next look.")
     if look.outside:
         text.append(f"{plural(look.outside, 'rated image')} outside the plan are left out.")
     return text
