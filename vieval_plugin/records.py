@@ -104,6 +104,18 @@ class InputRow:
 
 
 @dataclass(frozen=True)
+class Totals:
+    """Totals that a benchmark makes of the scores of its images."""
+
+    #: Name of the benchmark.
+    benchmark: str
+    #: Names of the totals: `categories`, `all` and `any`.
+    names: tuple[str, ...]
+    #: Score from which on an image is right; None where scores are averaged.
+    threshold: float | None
+
+
+@dataclass(frozen=True)
 class Record:
     """A sample or contest after a run, with its verdict and human ratings."""
 
@@ -144,6 +156,8 @@ class Record:
     row: InputRow | None = None
     #: Version of VIEval that wrote the verdict; empty where its file does not say.
     version: str = field(default="", compare=False)
+    #: Totals of the benchmark whose layout the images had; None for other samples.
+    totals: Totals | None = field(default=None, compare=False)
 
 
 def output_file(record: Record) -> str:

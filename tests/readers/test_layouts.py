@@ -278,25 +278,52 @@ def test_a_name_that_is_no_layout_is_refused():
         read_layout_file("genevall")
 
 
-def test_score_prints_totals_as_the_benchmark_has_them(vieval, tmp_path):
-    own = save(
-        tmp_path / "own.yaml",
-        'title: GenEval\nimages: ["{uid:5}/samples/{index}"]\nno_images: ["{uid:5}/grid"]\nthreshold: 0.5\n'
-        'totals: [categories, all, any]\nprompts: {beside: "{uid:5}/metadata.jsonl", prompt: prompt, category: tag}\n',
-    )
-    folder = geneval(tmp_path / "gen")
-    found = vieval("score", folder, *JUDGE, "--out", tmp_path / "v.jsonl")
-    assert "GenEval" in found.err
-    assert "mean of 3 categories" in found.out
-    printed = vieval("score", folder, *JUDGE, "--out", tmp_path / "w.jsonl", "--layout", own).out
-    records = [json.loads(line) for line in (tmp_path / "w.jsonl").read_text().splitlines()]
-    right = {}
-    for record in records:
-        right.setdefault(record["uid"], []).append(record["scores"]["PQ"] >= 0.5)
-    shares = [sum(values) / 4 for values in right.values()]
-    assert f"mean of 3 categories {sum(shares) / 3:.3f}" in printed
-    assert f"prompts with all images right {sum(map(all, right.values())) / 3:.3f} (n 3)" in printed
-    assert f"prompts with any images right {sum(map(any, right.values())) / 3:.3f} (n 3)" in printed
+OWN = """title: Own
+images: ["{uid:5}/samples/{index}"]
+no_images: ["{uid:5}/grid"]
+threshold: 0.87
+totals: [categories, all, any]
+prompts: {beside: "{uid:5}/metadata.jsonl", prompt: prompt, category: tag}
+"""
+
+
+@pytest.mark.parametrize("generators", [1, 2, 3])
+@pytest.mark.parametrize("command", ["score", "rank", "report"])
+def test_totals_are_as_the_benchmark_has_them(command, generators, vieval, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    save(tmp_path / "own.yaml", OWN)
+    files, printed = [], ""
+    for number in range(generators):
+        folder = geneval(tmp_path / f"gen{number}")
+        if number:
+            (folder / "00001/samples/0002.png").unlink()
+            save(folder / "00002/samples/0003.png", b"no image")
+        files.append(f"{number}.jsonl")
+        code = 1 if number else 0
+        printed += vieval("score", folder, *JUDGE, "--out", files[-1], "--layout", "own.yaml", code=code).out
+    if command == "rank":
+        vieval("rank", *files, "--tables", "tables", code=None)
+        printed = (tmp_path / "tables/rank.md").read_text()
+    elif command == "report":
+        vieval("report", *files, "--out", "report", code=None)
+        printed = (tmp_path / "report/totals_1.csv").read_text().replace(",", " ")
+    lines = [" ".join(line.replace("|", "").split()) for line in printed.splitlines()]
+    for file in files:
+        records = [json.loads(line) for line in (tmp_path / file).read_text().splitlines()]
+        scores = {}
+        for record in records:
+            scores.setdefault(record["uid"], []).append(record["scores"].get("PQ"))
+        right = {uid: [score >= 0.87 for score in values if score is not None] for uid, values in scores.items()}
+        shares = [sum(values) / len(values) for values in right.values()]
+        lacking = [uid for uid in scores if None in scores[uid]]
+        of_all = [all(values) for uid, values in right.items() if uid not in lacking or not all(values)]
+        of_any = [any(values) for uid, values in right.items() if uid not in lacking or any(values)]
+        cells = f"{sum(shares) / 3:.3f} {len(records)} {sum(map(len, right.values()))}"
+        for decided in (of_all, of_any):
+            cells += f" {sum(decided) / len(decided):.3f} {len(decided)}"
+        assert [line for line in lines if line.startswith(f"sharpness gen{file[0]} {cells}")], (cells, lines)
+    if command != "report":
+        assert "Totals of Own: share of right images (score from 0.87 on)" in printed
 
 
 @pytest.mark.parametrize("name", MAKERS)

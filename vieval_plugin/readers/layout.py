@@ -27,6 +27,7 @@ from vieval_plugin.readers.open_table import open_table
 from vieval_plugin.readers.prompt_rows import find_prompts
 from vieval_plugin.readers.samples import SampleRow, SampleSource, checked, fingerprint_of, samples_in_rows
 from vieval_plugin.readers.tables import BadLine
+from vieval_plugin.records import Totals
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.suggestions import did_you_mean
 from vieval_plugin.text.wording import natural, plural
@@ -231,7 +232,8 @@ def read_layout(folder: Path, layout: Layout, prompts: Path | None = None, kind:
     fingerprint = fingerprint_of(
         [], layout.title, kind or "", *(str(file) for file in files), *map(str, texts.values())
     )
-    return checked(SampleSource(str(folder), rows, fingerprint, tuple(notes)))
+    totals = Totals(layout.title, tuple(layout.totals), layout.threshold) if layout.totals else None
+    return checked(SampleSource(str(folder), rows, fingerprint, tuple(notes), totals=totals))
 
 
 def _rows(

@@ -17,7 +17,7 @@ from vieval_plugin.readers.columns import fields_of, leftover_notes, rows_of
 from vieval_plugin.readers.open_table import open_table
 from vieval_plugin.readers.sample_rows import address_among, addresses_among, draw_of, samples_of_row
 from vieval_plugin.readers.tables import BadLine, NumberedRow
-from vieval_plugin.records import OWN, unjudged
+from vieval_plugin.records import OWN, Totals, unjudged
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import overlong
 
@@ -56,6 +56,8 @@ class SampleSource:
     addresses: bool = False
     #: Advice where samples have no text at all.
     no_text: str = ""
+    #: Totals of the benchmark whose layout the images have; None for other samples.
+    totals: Totals | None = None
 
     def __iter__(self) -> Iterator[SampleRow]:
         return self.read()
@@ -160,7 +162,7 @@ def chained(sources: Sequence[SampleSource]) -> SampleSource:
     name, notes = ", ".join(source.name for source in sources), chain.from_iterable(source.notes for source in sources)
     fingerprint = fingerprint_of([], *(source.fingerprint for source in sources))
     no_text = next((source.no_text for source in sources if source.no_text), "")
-    return checked(SampleSource(name, rows, fingerprint, tuple(notes), no_text=no_text))
+    return checked(SampleSource(name, rows, fingerprint, tuple(notes), no_text=no_text, totals=sources[0].totals))
 
 
 def limited(source: SampleSource, limit: int | None) -> SampleSource:

@@ -38,6 +38,7 @@ from vieval_plugin.report.same_scores import same_scores
 from vieval_plugin.report.tables import totals_tables
 from vieval_plugin.results.own_verdicts import is_own
 from vieval_plugin.results.runs import Results
+from vieval_plugin.results.scored import benchmark_tables
 from vieval_plugin.results.shard_verdicts import is_shards
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.non_inferiority import LEVEL as FAILURE_LEVEL
@@ -265,7 +266,9 @@ def sections_of(
     notes += filter(None, dict.fromkeys(map(_demanded_line, runs)))
     notes += filter(None, dict.fromkeys(record.provenance.calibration_note for record in records))
     people = [annotator_table(ratings)] if ratings else []
-    return replace(report, further=(*totals_tables(results.totals), *people), notes=(*sentences, *notes))
+    benchmarks = benchmark_tables(runs)
+    further = (*totals_tables(results.totals), *benchmarks, *people)
+    return replace(report, further=further, notes=(*sentences, *notes))
 
 
 def _demanded_line(run: Run) -> str:

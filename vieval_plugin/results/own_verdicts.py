@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from vieval_plugin.judges.contests import Contest, Judged, Votes
 from vieval_plugin.judges.protocol import Image, Sample, SampleId, TableCell
-from vieval_plugin.records import OWN, SCHEMA, Provenance, Record, record_of
+from vieval_plugin.records import OWN, SCHEMA, Provenance, Record, Totals, record_of
 from vieval_plugin.results.documents import plain, read_provenance, read_target, read_verdict
 from vieval_plugin.run.verdict_lines import run_file
 from vieval_plugin.run.verdict_log import HEADER, read_header
@@ -32,19 +33,21 @@ def records_of(path: Path) -> Iterator[Record]:
     """The records of a file; VievalError names a malformed line, or one whose run is not in the file beside it."""
     with path.open(encoding="utf-8", newline="\n") as file:
         header = read_header(first := file.readline())
-        version, runs = _runs(path, header)
+        common, runs = _common_and_runs(path, header)
         for number, line in enumerate(file if header else chain([first], file), start=2 if header else 1):
             if header and '"usage": {' in line and "usage" in read_json(line):
                 continue
             try:
-                yield record_of_line(line, path.parent, runs, version)
+                yield record_of_line(line, path.parent, runs, common)
             except (ValueError, KeyError, TypeError, AttributeError, VievalError) as error:
                 reason = " ".join(str(error).split())[:200]
                 raise VievalError(f"{path}: line {number} is no verdict of vieval score ({reason})") from None
 
 
-def _runs(path: Path, header: Mapping[str, Any] | None) -> tuple[str, Mapping[str, Provenance]]:
-    """The version that wrote a file, and the origins of its verdicts by their hash.
+def _common_and_runs(
+    path: Path, header: Mapping[str, Any] | None
+) -> tuple[Mapping[str, Any], Mapping[str, Provenance]]:
+    """The fields that all records of a file share, and the origins of its verdicts by their hash.
 
     They are in its own first line, or in the file beside it.
     """
@@ -53,7 +56,8 @@ def _runs(path: Path, header: Mapping[str, Any] | None) -> tuple[str, Mapping[st
         document = read_json(document_file.read_text(encoding="utf-8")) if header is None else header
         json.dumps(document, ensure_ascii=False).encode()  # half a character could be written nowhere
         version = str(document.get("versions", {}).get("vieval", ""))
-        return version, {run: read_provenance(entry["provenance"]) for run, entry in document["runs"].items()}
+        common = {"version": version, "totals": _read_totals(document.get("inputs", {}).get("totals"))}
+        return common, {run: read_provenance(entry["provenance"]) for run, entry in document["runs"].items()}
     except FileNotFoundError:
         raise VievalError(
             f"{path}: {document_file.name}, which says who judged, is not beside it; copy it there too, or judge again"
@@ -63,14 +67,24 @@ def _runs(path: Path, header: Mapping[str, Any] | None) -> tuple[str, Mapping[st
         raise VievalError(f"{document_file}: cannot be read ({reason}); restore it, or judge again") from None
 
 
-def record_of_line(line: str, folder: Path, runs: Mapping[str, Provenance], version: str = "") -> Record:
+def _read_totals(document: Mapping[str, Any] | None) -> Totals | None:
+    if document is None:
+        return None
+    threshold = document["threshold"]
+    names = tuple(map(str, document["names"]))
+    return Totals(str(document["benchmark"]), names, None if threshold is None else float(threshold))
+
+
+def record_of_line(
+    line: str, folder: Path, runs: Mapping[str, Provenance], common: Mapping[str, Any] = MappingProxyType({})
+) -> Record:
     """The record of a line of verdicts.
 
     Args:
         line: as `run/verdict_lines.py` writes it.
         folder: of its file, where relative paths start.
         runs: origins of verdicts by their hash.
-        version: that of VIEval which wrote it; empty where it is not known.
+        common: fields of the record that all verdicts of the file share.
 
     Raises:
         VievalError: it names a run that is not among these, or holds what no verdict does; ValueError, KeyError,
@@ -95,7 +109,7 @@ def record_of_line(line: str, folder: Path, runs: Mapping[str, Provenance], vers
         identity, fields = read_target(row["target"])
     record = record_of(_judged(identity, row, folder), verdict, source)
     tokens = sum(map(int, row["tokens"])) if "tokens" in row else None
-    return plain(replace(record, **{"kind": kind, "tokens": tokens, "version": version, **fields}))
+    return plain(replace(record, **{"kind": kind, "tokens": tokens, **common, **fields}))
 
 
 def _judged(identity: SampleId, row: Mapping[str, Any], folder: Path) -> Judged:

@@ -2,71 +2,107 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 from vieval_plugin.judges.contests import candidates_of
 from vieval_plugin.judges.protocol import OUTPUTS, Status
 from vieval_plugin.media.files import write_whole
-from vieval_plugin.readers.layout import Layout
-from vieval_plugin.records import UNJUDGED, Provenance, Record
+from vieval_plugin.meta_evaluation.tables import Table
+from vieval_plugin.records import UNJUDGED, YOUR_IMAGES, Provenance, Record, Run, Totals
 from vieval_plugin.results.flat_table import is_flat, write_flat
 from vieval_plugin.results.own_verdicts import record_of_line
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.summary import ScoreSummary
 from vieval_plugin.run.verdict_lines import Inputs, runs_document, write_run_file
 from vieval_plugin.run.verdict_log import VerdictLog
+from vieval_plugin.text.wording import decimals
 
 _REASON = 300  # characters of a reason that are printed
-_MOST_CATEGORIES = 12  # whose means are printed
 _MOST_STEPS = 4  # lines below an image's scores
 
 
+@dataclass(frozen=True)
+class _ImageScore:
+    """Score of an image of a benchmark."""
+
+    #: Category of its prompt.
+    category: str
+    #: Uid of its prompt.
+    prompt: str
+    #: Its main score, or 1 and 0 for right and wrong; NaN for one without a score.
+    score: float
+
+
 @dataclass
-class LayoutTotals:
-    """Scores of a run, by category and by prompt."""
+class BenchmarkScores:
+    """Scores of the images of benchmarks, of which totals are made."""
 
-    layout: Layout
-    #: Scores by judge, image model and category.
-    by_category: dict[tuple[str, str], dict[str, list[float]]] = field(
-        default_factory=lambda: defaultdict(lambda: defaultdict(list))
-    )
-    #: Scores of each prompt's images by judge and image model; None for one that has none.
-    by_prompt: dict[tuple[str, str], dict[str, list[float | None]]] = field(
-        default_factory=lambda: defaultdict(lambda: defaultdict(list))
-    )
+    #: Scores by benchmark, judge and generator.
+    by_system: dict[tuple[Totals, str, str], list[_ImageScore]] = field(default_factory=lambda: defaultdict(list))
 
-    def add(self, record: Record) -> None:
-        """Count a verdict: its main score, or 1 and 0 for right and wrong where the layout has a threshold."""
-        group = record.provenance.judge, record.id.image_model
-        aspects = record.provenance.aspects
+    def add(self, record: Record, judge: str) -> None:
+        """Count the main score of a verdict; 1 and 0 for right and wrong where the benchmark has a threshold."""
+        totals, aspects = record.totals, record.provenance.aspects
+        if totals is None:
+            return
         main_aspect = "O" if "O" in aspects else next(iter(aspects), "")
-        score = record.verdict.scores.get(main_aspect)
-        if score is not None and self.layout.threshold is not None:
-            score = float(score >= self.layout.threshold)
-        self.by_prompt[group][record.id.uid].append(score)
-        if score is not None:
-            self.by_category[group][record.category].append(score)
+        score = record.verdict.scores.get(main_aspect, math.nan)
+        if totals.threshold is not None and not math.isnan(score):
+            score = float(score >= totals.threshold)
+        images = self.by_system[totals, judge, record.id.image_model or YOUR_IMAGES]
+        images.append(_ImageScore(record.category, record.id.uid, score))
 
-    def lines(self) -> Iterator[str]:
-        """The totals that the layout names, a line each."""
-        is_share = self.layout.threshold is not None
-        unit = f"share of right images (score from {self.layout.threshold:g} on)" if is_share else "mean score"
-        for (judge, image_model), categories in self.by_category.items():
-            name = f"{judge}, {image_model}"
-            if "categories" in self.layout.totals:
-                means = {category: sum(scores) / len(scores) for category, scores in sorted(categories.items())}
-                listed = ", ".join(
-                    f"{category or '-'} {mean:.3f}" for category, mean in [*means.items()][:_MOST_CATEGORIES]
-                )
-                total = sum(means.values()) / len(means)
-                yield f"{name}: {unit}, mean of {len(means)} categories {total:.3f} ({listed})"
-            prompts = list(self.by_prompt[judge, image_model].values())
-            for total_name in ("all", "any"):
-                if is_share and total_name in self.layout.totals:
-                    yield f"{name}: {_share_line(prompts, total_name)}"
+    def tables(self) -> list[Table]:
+        """A table a benchmark, with the totals of each judge and generator and the mean of each category."""
+        benchmarks = dict.fromkeys(totals for totals, _, _ in self.by_system)
+        return [self._table(totals, f"totals_{number}") for number, totals in enumerate(benchmarks, start=1)]
+
+    def _table(self, totals: Totals, name: str) -> Table:
+        systems = {system[1:]: images for system, images in self.by_system.items() if system[0] == totals}
+        categories = sorted({image.category for images in systems.values() for image in images})
+        columns = [
+            [("judge", judge), ("generator", generator), *_total_columns(totals, images, categories)]
+            for (judge, generator), images in systems.items()
+        ]
+        header = tuple(heading for heading, _ in columns[0])
+        unit = "mean score"
+        if totals.threshold is not None:
+            unit = f"share of right images (score from {totals.threshold:g} on), and of prompts with all or any right"
+        rows = tuple(tuple(cell for _, cell in row) for row in columns)
+        return Table(name, f"Totals of {totals.benchmark}: {unit}", header, rows)
+
+
+def _total_columns(
+    totals: Totals, images: Sequence[_ImageScore], categories: Sequence[str]
+) -> Iterator[tuple[str, str]]:
+    """The totals of a judge and a generator under their headings, with what they count, and the mean of each category."""
+    is_by_category = "categories" in totals.names
+    means = [_mean(image.score for image in images if image.category == category) for category in categories]
+    if is_by_category:
+        yield f"mean of {len(categories)} categories", _decimals(_mean(means))
+    yield "images", str(len(images))
+    yield "scored", str(sum(not math.isnan(image.score) for image in images))
+    for share in ("all", "any"):
+        if totals.threshold is not None and share in totals.names:
+            decided = _decided_prompts(images, share)
+            yield f"{share} right", _decimals(_mean(decided))
+            yield f"prompts ({share})", str(len(decided))
+    if is_by_category:
+        yield from zip((category or "no category" for category in categories), map(_decimals, means), strict=True)
+
+
+def benchmark_tables(runs: Iterable[Run]) -> list[Table]:
+    """The totals of the benchmarks whose layouts the images of runs had."""
+    scores = BenchmarkScores()
+    for run in runs:
+        for record in chain(*chain(*run.records.values())):
+            scores.add(record, run.label)
+    return scores.tables()
 
 
 @dataclass
@@ -81,8 +117,8 @@ class Scored:
     judged: int = 0
     #: Verdicts on rows that nobody could judge.
     bad_rows: int = 0
-    #: Totals of a benchmark's layout; None for other samples.
-    totals: LayoutTotals | None = None
+    #: Scores of the images of benchmarks.
+    benchmarks: BenchmarkScores = field(default_factory=BenchmarkScores)
 
     @property
     def any_scores(self) -> bool:
@@ -93,8 +129,7 @@ class Scored:
         """Count a verdict, in the summary of its run too."""
         verdict = record.verdict
         summary.add(record.id, verdict)
-        if self.totals:
-            self.totals.add(record)
+        self.benchmarks.add(record, record.provenance.judge)
         self.progress.count(verdict, record.provenance.judge)
         unasked = any(UNJUDGED in (step.path, step.path[1:]) for step in verdict.trace[:1])
         self.judged += not unasked
@@ -108,7 +143,7 @@ class Scored:
 
 
 def read_scored(
-    log: VerdictLog, runs: Mapping[str, Provenance], folder: Path, scored: Scored
+    log: VerdictLog, runs: Mapping[str, Provenance], folder: Path, scored: Scored, totals: Totals | None = None
 ) -> Iterator[tuple[str, Record]]:
     """The lines and records of runs, one run after another, each in the samples' order; they are counted on the way.
 
@@ -117,27 +152,26 @@ def read_scored(
         runs: those that are read.
         folder: where relative paths start.
         scored: what they are added to.
+        totals: those of the benchmark whose layout the images have.
     """
     scored.progress.usage = log.usage(*runs)
     for run, provenance in runs.items():
         summary = ScoreSummary((*provenance.aspects, *provenance.calibration[:1]))
         scored.summaries[run] = provenance.judge, summary
         for line in log.lines(run):
-            record = record_of_line(line, folder, runs)
+            record = record_of_line(line, folder, runs, {"totals": totals})
             scored.add(summary, record)
             yield line, record
 
 
-def write_scored(
-    out: Path, log: VerdictLog, inputs: Inputs, runs: Mapping[str, Provenance], layout: Layout | None = None
-) -> Scored:
+def write_scored(out: Path, log: VerdictLog, inputs: Inputs, runs: Mapping[str, Provenance]) -> Scored:
     """Write the verdicts of complete runs, as lines or as a flat table, with what they have in common beside them.
 
     Raises:
         VievalError: a file cannot be written there.
     """
-    scored = Scored(totals=LayoutTotals(layout) if layout else None)
-    read = read_scored(log, runs, out.parent, scored)
+    scored = Scored()
+    read = read_scored(log, runs, out.parent, scored, inputs.totals)
     with write_run_file(out, runs_document(inputs, runs, {run: log.usage(run) for run in runs})):
         if is_flat(out):
             scores = [score for run in runs.values() for score in (*run.aspects, *run.calibration[:1])]
@@ -165,15 +199,26 @@ def image_summary(record: Record) -> Iterator[str]:
         yield f"  and {len(steps) - last} further answers: --out FILE keeps them all, and `vieval show FILE` shows them"
 
 
-def _share_line(prompts: Sequence[Sequence[float | None]], total: str) -> str:
-    """The share of prompts of which all or any images are right; one that a failure leaves open is left out."""
+def _mean(scores: Iterable[float]) -> float:
+    """The mean of the scores that are there; NaN where none is."""
+    known = [score for score in scores if not math.isnan(score)]
+    return sum(known) / len(known) if known else math.nan
+
+
+def _decimals(value: float) -> str:
+    return decimals(value, ".3f", "-")
+
+
+def _decided_prompts(images: Sequence[_ImageScore], share: str) -> list[bool]:
+    """For each prompt whether all or any of its images are right; one that a failure leaves open is left out."""
+    by_prompt: dict[str, list[float]] = defaultdict(list)
+    for image in images:
+        by_prompt[image.prompt].append(image.score)
     decided = []
-    for scores in prompts:
-        known = [score for score in scores if score is not None]
-        is_right = all(known) if total == "all" else any(known)
-        is_open = len(known) < len(scores) and is_right == (total == "all")
+    for scores in by_prompt.values():
+        known = [score for score in scores if not math.isnan(score)]
+        is_right = all(known) if share == "all" else any(known)
+        is_open = len(known) < len(scores) and is_right == (share == "all")
         if not is_open:
             decided.append(is_right)
-    left_out = f", {len(prompts) - len(decided)} left out for failures" if len(decided) < len(prompts) else ""
-    value = f"{sum(decided) / len(decided):.3f}" if decided else "-"
-    return f"prompts with {total} images right {value} (n {len(decided)}{left_out})"
+    return decided

@@ -16,7 +16,7 @@ from vieval_plugin.images import digest, is_there
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.protocol import Image, Sample, TableCell, Verdict
 from vieval_plugin.media.files import write_whole
-from vieval_plugin.records import OWN, SCHEMA, Provenance, target_json, verdict_document
+from vieval_plugin.records import OWN, SCHEMA, Provenance, Totals, target_json, verdict_document
 from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.redaction import redacted
@@ -45,11 +45,13 @@ class Inputs:
     fingerprint: str
     #: Command of the run.
     command: str = ""
+    #: Totals of the benchmark whose layout they have; None for other samples.
+    totals: Totals | None = None
 
 
 def inputs_of(source: SampleSource, command: str = "") -> Inputs:
     """The samples of a source, as a file of verdicts has them."""
-    return Inputs(source.name, source.total, source.fingerprint, command)
+    return Inputs(source.name, source.total, source.fingerprint, command, source.totals)
 
 
 def run_file(path: Path) -> Path:

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from vieval_plugin.cli import Commands
     from vieval_plugin.config import Backbone, Config
     from vieval_plugin.judges.contests import Judged
-    from vieval_plugin.readers.layout import Layout
     from vieval_plugin.readers.samples import SampleSource
     from vieval_plugin.records import Provenance
     from vieval_plugin.results.scored import Scored
@@ -67,8 +66,6 @@ class Request:
     unable: tuple[tuple[str, str], ...] = ()
     #: Questions are asked by batches first.
     batch: BatchOptions | None = None
-    #: Layout of a benchmark's folder; None for other samples.
-    layout: Layout | None = None
 
 
 def add(commands: Commands) -> None:
@@ -160,8 +157,7 @@ def _run(options: argparse.Namespace) -> int:
     current = options_in_force(options)
     for name in options.judge or []:
         judge_registry.judge(name, current.judge_files)
-    layout = _layout_of(options)
-    source, judge, setting = _samples_of(options, current, layout)
+    source, judge, setting = _samples_of(options, current)
     source = limited(source, options.limit)
     request = request_of(options, source, current, (judge, setting))
     say(*(f"vieval: {line}" for line in (*source.notes, *_unused(options, request.judges))), file=sys.stderr)
@@ -186,7 +182,7 @@ def _run(options: argparse.Namespace) -> int:
 
         for prepared in request.judges:
             require_good(source, prepared.spec)
-    request = replace(request, source=source, layout=layout, batch=batch_of(options, Path(f"{options.out}.batches")))
+    request = replace(request, source=source, batch=batch_of(options, Path(f"{options.out}.batches")))
     if options.plan:
         return tell_plan(
             request, [row.sample for row in request.source if row.verdict is None], request.source.total or 0
@@ -267,9 +263,9 @@ def request_of(
     return Request(source, judges, current, backbone, tuple(unable))
 
 
-def _layout_of(options: argparse.Namespace) -> Layout | None:
-    """The layout of the folders that are judged: the one that is named, or the one that all of them fit."""
-    from vieval_plugin.readers.layout import find_layout, read_layout_file
+def _layout_name(options: argparse.Namespace) -> str:
+    """The layout of the folders that are judged: the one that is named, or the one that all of them fit, if any."""
+    from vieval_plugin.readers.layout import find_layout
     from vieval_plugin.text.errors import VievalError
     from vieval_plugin.text.untrusted import isdir, path_of
 
@@ -277,15 +273,13 @@ def _layout_of(options: argparse.Namespace) -> Layout | None:
     are_folders = bool(folders) and all(map(isdir, folders))
     if options.layout and not are_folders:
         raise VievalError("--layout applies to folders of images only")
-    if options.layout:
-        return read_layout_file(options.layout)
-    names = {find_layout(folder, options.prompts) for folder in folders} if are_folders else {""}
-    return read_layout_file(names.pop()) if len(names) == 1 and "" not in names else None
+    if options.layout or not are_folders:
+        return options.layout or ""
+    names = {find_layout(folder, options.prompts) for folder in folders}
+    return names.pop() if len(names) == 1 else ""
 
 
-def _samples_of(
-    options: argparse.Namespace, current: Config, layout: Layout | None
-) -> tuple[SampleSource, str, str | None]:
+def _samples_of(options: argparse.Namespace, current: Config) -> tuple[SampleSource, str, str | None]:
     """The samples, and the judge and setting that they are for where no other is named."""
     from vieval_plugin.readers.columns import parse_columns
     from vieval_plugin.readers.image_folder import are_images, read_image_samples, read_named
@@ -295,11 +289,11 @@ def _samples_of(
         from vieval_plugin.benchmarks import registry as benchmark_registry
 
         return benchmark_registry.source(options.benchmark, current), DEFAULT_JUDGE, None
-    if layout:
-        from vieval_plugin.readers.layout import read_layout
+    if name := _layout_name(options):
+        from vieval_plugin.readers.layout import read_layout, read_layout_file
         from vieval_plugin.readers.samples import chained
 
-        folders = map(path_of, options.samples)
+        layout, folders = read_layout_file(name), map(path_of, options.samples)
         sources = [read_layout(folder, layout, options.prompts, options.kind) for folder in folders]
         return chained(sources), DEFAULT_JUDGE, None
     if not options.prompts and are_images(options.samples):
@@ -366,7 +360,7 @@ def _score(options: argparse.Namespace, request: Request, images: bool) -> int:
         complete = {run: source for run, source in runs.items() if log.count(run) == inputs.total}
         scored = Scored()
         if options.out and complete:
-            scored = write_scored(options.out, log, inputs, complete, request.layout)
+            scored = write_scored(options.out, log, inputs, complete)
         if images:
             for line, record in read_scored(log, complete, folder, scored := Scored()):
                 say(*([line.rstrip()] if options.json else image_summary(record)))
@@ -423,6 +417,7 @@ def _tell_ended(log: VerdictLog, progress: Progress) -> None:
 
 def _tell(options: argparse.Namespace, scored: Scored, images: bool) -> None:
     """Print summaries and what was written; of images the latter alone, as their verdicts are printed already."""
+    from vieval_plugin.report.tables import table_lines
     from vieval_plugin.results.flat_table import is_flat
     from vieval_plugin.text.escaping import say
 
@@ -431,8 +426,8 @@ def _tell(options: argparse.Namespace, scored: Scored, images: bool) -> None:
     if not images:
         for judge, summary in scored.summaries.values():
             say(summary.answer(judge), "", *summary.lines(), "")
-        if scored.totals:
-            say(*scored.totals.lines(), "")
+        for table in scored.benchmarks.tables():
+            say(*table_lines(table, f"`vieval report {options.out} --out FOLDER` writes them"))
     if options.out and scored.summaries:
         (_, first), *_ = scored.summaries.values()
         next_step = [] if is_flat(options.out) else first.next_step(options.out)
