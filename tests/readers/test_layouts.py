@@ -2,6 +2,7 @@
 
 import io
 import json
+import shutil
 
 import numpy as np
 import PIL.Image
@@ -86,6 +87,16 @@ def imgedit(folder):
     return folder / "mine"
 
 
+def imgedit_uge(folder):
+    rows = {}
+    for number, prompt in enumerate(PROMPTS, start=1):
+        rows[str(number)] = {"id": f"{number:09}.jpg", "prompt": prompt}
+        save(folder / f"original_images/{number:09}.jpg", picture(500 + number))
+        save(folder / f"mine/{number}.png", picture(number))
+    save(folder / "UGE_edit.json", json.dumps(rows, indent=4))
+    return folder / "mine"
+
+
 def dpg_bench(folder):
     rows = ["item_id,text,proposition_id,question_natural_language"]
     for number, prompt in enumerate(PROMPTS):
@@ -109,6 +120,7 @@ MAKERS = {
     "oneig": oneig,
     "gedit": gedit,
     "imgedit": imgedit,
+    "imgedit_uge": imgedit_uge,
     "dpg_bench": dpg_bench,
     "hpsv2": hpsv2,
 }
@@ -117,6 +129,7 @@ PAIRS = [
     ("gedit", "subject-add/en/k1", 0, "two dogs subject-add en", "subject-add", 11, 511),
     ("gedit", "ps_human/en/k2", 0, "a cat on a mat ps_human en", "ps_human", 2, 502),
     ("imgedit", "101", 0, "two dogs", "counting", 1, 501),
+    ("imgedit_uge", "2", 0, "two dogs", "", 2, 502),
     ("dpg_bench", "coco1", 2, "two dogs", "", 12, None),
     ("hpsv2", "anime/00001", 0, "two dogs anime", "Animation", 1, None),
     ("hpsv2", "photo/00002", 0, "a cat on a mat photo", "Photo", 12, None),
@@ -134,7 +147,7 @@ def pixels(image):
 @pytest.mark.parametrize(("name", "uid", "draw", "text", "category", "output", "source"), PAIRS)
 def test_an_image_has_its_own_conditions(name, uid, draw, text, category, output, source, tmp_path):
     rows = read(name, MAKERS[name](tmp_path))
-    assert len(rows) == {"gedit": 6, "imgedit": 3, "dpg_bench": 12, "hpsv2": 6}[name]
+    assert len(rows) == {"gedit": 6, "imgedit": 3, "imgedit_uge": 3, "dpg_bench": 12, "hpsv2": 6}[name]
     assert not any(row.verdict for row in rows)
     (sample,) = [row.sample for row in rows if (row.sample.id.uid, row.sample.id.draw) == (uid, draw)]
     kind = "tig" if source is None else "tie"
@@ -153,6 +166,8 @@ def test_an_image_has_its_own_conditions(name, uid, draw, text, category, output
         ("gedit", "mine/fullset/ps_human/en/k1_SRCIMG.png", "ps_human/en/k1", "source"),
         ("imgedit", "mine/101.png", "101", "output"),
         ("imgedit", "original_images/animal/000000001.jpg", "101", "source"),
+        ("imgedit_uge", "mine/2.png", "2", "output"),
+        ("imgedit_uge", "original_images/000000002.jpg", "2", "source"),
         ("dpg_bench", "mine/coco1.webp", "coco1", "output"),
         ("hpsv2", "benchmark/benchmark_imgs/mine/photo/00001.jpg", "photo/00001", "output"),
     ],
@@ -181,6 +196,51 @@ def test_two_prompts_of_one_uid_are_refused(tmp_path):
     save(table, table.read_text().replace("coco2", "coco1"))
     with pytest.raises(VievalError, match="coco1 has two prompts"):
         read("dpg_bench", folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "removed", "words"),
+    [
+        ("oneig", ["images/anime"], "8 prompts without an image: 6 of Anime_Stylization (left out"),
+        ("oneig", [], "2 prompts without an image: 2 of Portrait (left out, as there is no folder)"),
+        ("oneig", ["images/anime/mine"], "5 prompts without an image: 3 of Anime_Stylization (left out"),
+        ("oneig", ["images/text/mine/001.webp"], "3 prompts without an image: 2 of Portrait (left out"),
+        ("oneig", ["images/text/mine/001.webp"], "1 of Text_Rendering (no_image)"),
+        ("hpsv2", ["benchmark/benchmark_imgs/mine/photo"], "3 prompts without an image: 3 of Photo (left out"),
+        (
+            "hpsv2",
+            ["benchmark/benchmark_imgs/mine/photo/00001.jpg"],
+            "1 prompt without an image: 1 of Photo (no_image)",
+        ),
+        ("gedit", [], "6 prompts without an image: 3 of ps_human (left out"),
+        ("geneval", ["00001/samples"], "1 prompt without an image: 1 of counting (no_image)"),
+        ("imgedit", ["mine/101.png", "mine/102.png"], "1 of colors (no_image), 1 of counting (no_image)"),
+        ("dpg_bench", ["mine/coco1.webp"], "1 prompt without an image: 1 of no category (no_image)"),
+    ],
+)
+def test_prompts_without_an_image_are_counted_by_category(name, removed, words, tmp_path):
+    folder = MAKERS[name](tmp_path)
+    for path in removed:
+        place = tmp_path / path
+        shutil.rmtree(place) if place.is_dir() else place.unlink()
+    [line] = [note for note in read_layout(folder, read_layout_file(name)).notes if "without an image" in note]
+    assert words in line
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        ("geneval", "00001/samples/0002.jpg"),
+        ("oneig", "images/anime/mine/001.png"),
+        ("imgedit", "mine/101.JPG"),
+        ("hpsv2", "benchmark/benchmark_imgs/mine/photo/00001.png"),
+    ],
+)
+def test_two_files_of_one_image_are_refused(name, file, tmp_path):
+    folder = MAKERS[name](tmp_path)
+    save(tmp_path / file, picture(1))
+    with pytest.raises(VievalError, match="must not be one image"):
+        read_layout(folder, read_layout_file(name))
 
 
 @pytest.mark.parametrize("name", MAKERS)

@@ -10,12 +10,13 @@ whose images have a source is of edits.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as checked_dataclass
@@ -37,6 +38,9 @@ _FIELD = re.compile(r"\{(uid|index|number|prompt|category|language|image_model)(
 _FOLDER = Path(__file__).with_name("layouts")
 _DIGITS = ("index", "number")
 _TEXT = r"[^/]*\s[^/]*"  # a prompt has several words
+
+#: Generator, place and uid of a prompt.
+_Key: TypeAlias = tuple[str, str, str]
 
 
 @checked_dataclass(frozen=True, config=ConfigDict(extra="forbid"))
@@ -104,7 +108,7 @@ class _FoundImage:
     fields: Mapping[str, str]
 
     @property
-    def key(self) -> tuple[str, str, str]:
+    def key(self) -> _Key:
         """Generator, place and uid; the prompt is the uid where the path has no other."""
         uid = self.fields.get("uid") or self.fields.get("prompt", "")
         return self.fields.get("image_model", ""), _place(self.fields), uid
@@ -197,25 +201,24 @@ def read_layout(folder: Path, layout: Layout, prompts: Path | None = None, kind:
     found = [_FoundImage(file, fields) for file, fields in matches.items() if fields]
     if not found:
         raise VievalError(f"{folder}: no image fits the layout of {layout.title}, which is {layout.images[0]}")
-    texts = _texts(layout, folder, found, prompts)
-    by_key: dict[tuple[str, str, str], list[_FoundImage]] = defaultdict(list)
-    for image in found:
+    conditions = _all_conditions(layout, folder, found, prompts)
+    by_key: dict[_Key, list[_FoundImage]] = defaultdict(list)
+    for image in sorted(found, key=lambda image: image.order):
         by_key[image.key].append(image)
-    generators = {(image_model, place) for image_model, place, _ in by_key}
-    expected = [(model, place, uid) for model, place in sorted(generators) for its, uid in texts if its == place]
-    keys = list(dict.fromkeys((*expected, *by_key)))
-    strange = [key for key in by_key if key[1:] not in texts]
+    _require_one_file(layout, by_key)
+    groups = sorted({key[:2] for key in by_key})
+    keys = [(*group, uid) for group in groups for place, uid in conditions if place == group[1]]
 
     def rows() -> Iterator[SampleRow]:
-        prompts_with_text = ((number, key) for number, key in enumerate(keys, start=1) if key[1:] in texts)
         numbered = (
             (number, row)
-            for number, key in prompts_with_text
-            for row in _rows(layout, folder, key, texts[key[1:]], by_key.get(key, []))
+            for number, key in enumerate(keys, start=1)
+            for row in _rows(layout, folder, key, conditions[key[1:]], by_key.get(key, []))
         )
         return samples_in_rows(numbered, folder, kind or ("tie" if _is_edit(layout) else "tig"), "prompt")
 
     left_out = [file for file, fields in matches.items() if fields is None]
+    strange = [key for key in by_key if key[1:] not in conditions]
     notes = [
         f"{folder}: read by the layout of {layout.title}, {plural(len(found), 'file')}"
         f"{f' of {layout.grid} images' if layout.grid else ''}; --layout NAME chooses another"
@@ -229,15 +232,48 @@ def read_layout(folder: Path, layout: Layout, prompts: Path | None = None, kind:
         notes.append(
             f"{folder}: no prompt for the images of {plural(len(strange), 'uid')}, left out, the first {'/'.join(place)}"
         )
-    fingerprint = fingerprint_of(
-        [], layout.title, kind or "", *(str(file) for file in files), *map(str, texts.values())
-    )
+    notes += _absent_images_note(layout, folder, conditions, by_key)
+    fingerprint = fingerprint_of([], layout.title, kind or "", *map(str, files), *map(str, conditions.values()))
     totals = Totals(layout.title, tuple(layout.totals), layout.threshold) if layout.totals else None
     return checked(SampleSource(str(folder), rows, fingerprint, tuple(notes), totals=totals))
 
 
+def _require_one_file(layout: Layout, by_key: Mapping[_Key, Sequence[_FoundImage]]) -> None:
+    """VievalError for two files of one image, such as a PNG and a JPEG."""
+    if _counts_images(layout):
+        return
+    for images in by_key.values():
+        for image, following in pairwise(images):
+            if image.order == following.order:
+                raise VievalError(f"{image.file} and {following.file.name} must not be one image; remove one of them")
+
+
+def _absent_images_note(
+    layout: Layout, folder: Path, conditions: Mapping[tuple[str, str], _Conditions], by_key: Mapping[_Key, object]
+) -> list[str]:
+    """The line for the user on prompts without an image, by category; a category without a folder is left out."""
+    groups = {key[:2] for key in by_key}
+    image_models = {image_model for image_model, _ in groups}
+    absent: Counter[str] = Counter()
+    for image_model in image_models:
+        for (place, uid), condition in conditions.items():
+            if (image_model, place, uid) not in by_key:
+                reason = "no_image" if (image_model, place) in groups else "left out, as there is no folder"
+                absent[f"{_category(layout, place, condition) or 'no category'} ({reason})"] += 1
+    by_category = ", ".join(f"{count} of {category}" for category, count in sorted(absent.items()))
+    several = f", counted for each of {len(image_models)} generators" if len(image_models) > 1 else ""
+    line = f"{folder}: {plural(absent.total(), 'prompt')} without an image: {by_category}{several}"
+    return [line] if absent else []
+
+
+def _category(layout: Layout, place: str, conditions: _Conditions) -> str:
+    """The category of a prompt, by its table or the folder of its images."""
+    folder_name = place.partition("/")[0]
+    return conditions.category or layout.categories.get(folder_name, folder_name)
+
+
 def _rows(
-    layout: Layout, folder: Path, key: tuple[str, str, str], conditions: _Conditions, images: Sequence[_FoundImage]
+    layout: Layout, folder: Path, key: _Key, conditions: _Conditions, images: Sequence[_FoundImage]
 ) -> Iterator[dict[str, Any] | BadLine]:
     """The rows of a prompt, one an image; one whose image is not there where it has none."""
     image_model, place, uid = key
@@ -246,32 +282,33 @@ def _rows(
     row = {
         "uid": "/".join(filter(None, (place, uid))),
         "image_model": image_model or image_model_of(folder),
-        "category": conditions.category or layout.categories.get(category, category),
+        "category": _category(layout, place, conditions),
         "texts": {"instruction" if _is_edit(layout) else "prompt": conditions.text},
     }
     source = str(folder.absolute() / _filled(layout.source_image, fields)) if layout.source_image else conditions.source
-    outputs: list[str | Image] = [str(image.file.absolute()) for image in sorted(images, key=lambda image: image.order)]
-    numbers = [image.order for image in sorted(images, key=lambda image: image.order)]
-    if "{number" in layout.images[0] or not outputs:
-        numbers = list(range(len(outputs)))
-    if layout.grid:
-        try:
-            outputs = [cut for image in images for cut in images_of_grid(image.file, layout.grid)]
-        except VievalError as error:
-            yield BadLine(str(error), row)
-            return
-        numbers = list(range(len(outputs)))
-    if not outputs:
-        outputs, numbers = [str(folder.absolute() / f"{_filled(layout.images[0], fields)}.png")], [0]
-    for number, output in zip(numbers, outputs, strict=True):
+    outputs: list[tuple[int, str | Image]] = [(image.order, str(image.file.absolute())) for image in images]
+    try:
+        if layout.grid:
+            outputs = list(enumerate(cut for image in images for cut in images_of_grid(image.file, layout.grid)))
+        elif _counts_images(layout):
+            outputs = [(place, output) for place, (_, output) in enumerate(outputs)]
+    except VievalError as error:
+        yield BadLine(str(error), row)
+        return
+    for number, output in outputs or [(0, str(folder.absolute() / f"{_filled(layout.images[0], fields)}.png"))]:
         yield {**row, "draw": number, "images": {"output": output, **({"source": source} if source else {})}}
+
+
+def _counts_images(layout: Layout) -> bool:
+    """Return whether the number in a name counts the images of all prompts."""
+    return "{number" in layout.images[0]
 
 
 def _is_edit(layout: Layout) -> bool:
     return bool(layout.source_image or (layout.prompts and layout.prompts.source))
 
 
-def _texts(
+def _all_conditions(
     layout: Layout, folder: Path, found: Sequence[_FoundImage], prompts: Path | None
 ) -> dict[tuple[str, str], _Conditions]:
     """What images were made of, by place and uid."""
@@ -279,7 +316,7 @@ def _texts(
     if place is None:
         return {image.key[1:]: _Conditions(image.fields["prompt"]) for image in found}
     if place.table:
-        return _texts_in_tables(layout, place, folder, prompts)
+        return _conditions_in_tables(layout, place, folder, prompts)
     texts = {}
     pattern = _regex(layout, Path(place.beside).with_suffix("").as_posix())
     for file in sorted(folder.rglob(Path(place.beside).name)):
@@ -291,7 +328,7 @@ def _texts(
     return texts
 
 
-def _texts_in_tables(
+def _conditions_in_tables(
     layout: Layout, place: LayoutPrompts, folder: Path, prompts: Path | None
 ) -> dict[tuple[str, str], _Conditions]:
     tables = _tables(layout, folder, prompts)
