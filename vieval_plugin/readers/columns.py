@@ -54,7 +54,7 @@ _FIELDS = {
 }
 _NEXT_KEY = re.compile(r",(?=[^,=]*=)")  # a comma before a key; any other is one in a column's name
 _LONGEST_PATH = 4096  # characters; a longer text in place of a path is an image in base64
-_FIRST = 100  # rows whose values say whether a column of such a name holds images
+_FIRST = 100  # values that say whether a column of such a name holds images
 
 
 @dataclass(frozen=True)
@@ -276,9 +276,10 @@ def _plain(column: str) -> str:
 
 
 def _first_values(table: InputTable, column: str) -> list[Any]:
-    """The values of a column in the first rows, less those that are empty."""
-    rows = (row for _, row in islice(table.read([column]), _FIRST) if not isinstance(row, BadLine))
-    return [value for row in rows if not _is_empty(value := row.get(column))]
+    """The first values of a column that are not empty."""
+    rows = (row for _, row in table.read([column]) if not isinstance(row, BadLine))
+    values = (row.get(column) for row in rows)
+    return list(islice((value for value in values if not _is_empty(value)), _FIRST))
 
 
 def _is_empty(value: Any) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 
 from vieval_plugin.judges.protocol import Image
 from vieval_plugin.readers.delimited import csv_table
-from vieval_plugin.readers.tables import BadLine, jsonl_table
+from vieval_plugin.readers.tables import BadLine, row_of_value, values_of_lines
 from vieval_plugin.text import yaml_json
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.suggestions import abbreviated
@@ -130,7 +130,8 @@ def read_lines(path: Path, advice: str) -> list[Row]:
     """The rows of a JSONL file; blank lines are passed over."""
     _require_there(path, advice)
     rows = []
-    for number, cells in jsonl_table(path).read(()):
+    for number, value in values_of_lines(path):
+        cells = row_of_value(value)
         where = f"{path}: line {number}"
         if isinstance(cells, BadLine):
             raise VievalError(f"{where}: {cells}; correct the line")

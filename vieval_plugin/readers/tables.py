@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import islice
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -20,7 +20,6 @@ from vieval_plugin.text.yaml_json import read_json
 
 _LONGEST_LINE = 64 << 20
 _LONGEST_LIST = 256 << 20
-_FIRST = 100  # rows whose keys are the columns of a file that has no header
 _ROW_KEY = re.compile(r"\d|\.(png|jpe?g|webp)$", re.IGNORECASE)  # what the number or the file name of a row has
 _PROMPTS = ("prompt", "text", "caption", "instruction")
 
@@ -107,9 +106,7 @@ def require_once(path: Path | str, header: Sequence[str], columns: Iterable[str]
 
 def jsonl_table(path: Path) -> InputTable:
     """A file with a JSON object a line; VievalError where it cannot be read."""
-    return _rows_of_objects(
-        path, lambda: ((number, _value_of_line(line)) for number, line in lines_of_file(path)), "line"
-    )
+    return _table_of_values(path, partial(values_of_lines, path), "line")
 
 
 def json_table(path: Path) -> InputTable:
@@ -123,7 +120,7 @@ def json_table(path: Path) -> InputTable:
         values = rows_of_document(read_json(text, object_pairs_hook=_object_of_pairs))
     except ValueError as error:
         raise VievalError(f"{path}: not readable as JSON ({error}); give a list of objects, or one a line") from None
-    return _rows_of_objects(path, lambda: enumerate(values, start=1), "row", len(values))
+    return _table_of_values(path, lambda: enumerate(values, start=1), "row")
 
 
 def _object_of_pairs(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
@@ -211,17 +208,19 @@ def lines_of_file(path: Path) -> Iterator[tuple[int, bytes]]:
                 yield number, text
 
 
-def _value_of_line(line: bytes) -> Any:
-    """The JSON value of a line, or a `BadLine` of what is wrong with it."""
-    try:
-        return read_json(line.decode())
-    except UnicodeDecodeError:
-        return BadLine("not UTF-8")
-    except ValueError as error:
-        return BadLine("nested too deeply" if "deeply" in str(error) else "not a JSON object")
+def values_of_lines(path: Path) -> Iterator[tuple[int, Any]]:
+    """The JSON values of a file's lines with their numbers from 1, a `BadLine` for one that is not JSON."""
+    for number, line in lines_of_file(path):
+        try:
+            yield number, read_json(line.decode())
+        except UnicodeDecodeError:
+            yield number, BadLine("not UTF-8")
+        except ValueError as error:
+            yield number, BadLine("nested too deeply" if "deeply" in str(error) else "not a JSON object")
 
 
-def _row_of_value(value: Any, texts_are_prompts: bool) -> dict[str, Any] | BadLine:
+def row_of_value(value: Any, texts_are_prompts: bool = False) -> dict[str, Any] | BadLine:
+    """The row that a JSON value is, or what is wrong with it."""
     row = {"prompt": value} if texts_are_prompts and isinstance(value, str) else value
     if isinstance(row, BadLine):
         return row
@@ -232,16 +231,17 @@ def _row_of_value(value: Any, texts_are_prompts: bool) -> dict[str, Any] | BadLi
     return row
 
 
-def _rows_of_objects(
-    path: Path, values: Callable[[], Iterable[tuple[int, Any]]], unit: str, first: int = _FIRST
-) -> InputTable:
-    """The table of JSON values: objects, or texts that are prompts where none of the first is an object."""
-    first_values = [value for _, value in islice(values(), first)]
-    texts_are_prompts = not any(isinstance(value, dict) for value in first_values)
+def _table_of_values(path: Path, values: Callable[[], Iterable[tuple[int, Any]]], unit: str) -> InputTable:
+    """The table of JSON values: objects, or texts that are prompts where none is an object."""
 
-    def read(columns: Sequence[str]) -> Iterator[NumberedRow]:
-        return ((number, _row_of_value(value, texts_are_prompts)) for number, value in values())
+    def rows(texts_are_prompts: bool) -> Iterator[NumberedRow]:
+        return ((number, row_of_value(value, texts_are_prompts)) for number, value in values())
 
-    first_rows = (_row_of_value(value, texts_are_prompts) for value in first_values)
-    columns = tuple(dict.fromkeys(name for row in first_rows if not isinstance(row, BadLine) for name in row))
-    return InputTable(str(path), columns, read, path.parent, (path,), unit, nested=True)
+    def keys(texts_are_prompts: bool) -> tuple[str, ...]:
+        found = (row for _, row in rows(texts_are_prompts) if not isinstance(row, BadLine))
+        return tuple(dict.fromkeys(name for row in found for name in row))
+
+    columns = keys(texts_are_prompts=False)
+    are_texts = not columns
+    columns = columns or keys(texts_are_prompts=True)
+    return InputTable(str(path), columns, lambda _: rows(are_texts), path.parent, (path,), unit, nested=True)
