@@ -4,6 +4,8 @@ import importlib.metadata
 import importlib.util
 import inspect
 import re
+import shlex
+from pathlib import Path
 
 import PIL.Image
 import pytest
@@ -120,6 +122,12 @@ def test_the_generator_that_spells_is_better(tmp_path, monkeypatch, vieval):
     again = vieval(*command.split()).out
     assert again.splitlines()[0] in out
     assert "found 12 posters" in vieval("demo").out
+    readme = Path(__file__).parents[2].joinpath("README.md").read_text(encoding="utf-8")
+    [scored] = re.findall(
+        r"^vieval (score demo/.*)\\\n +(.*)$", readme.split("\n## Score my images\n")[1], re.MULTILINE
+    )[:1]
+    [found] = re.findall(r"\bSC\b\D*(\d\.\d\d)\b", vieval(*shlex.split(" ".join(scored))).out)
+    assert f"from 0 to 1 ({found})" in readme
 
 
 def test_a_poster_that_cannot_be_made_is_one_line(tmp_path, monkeypatch, vieval):

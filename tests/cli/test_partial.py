@@ -14,6 +14,7 @@ from pathlib import Path
 import PIL.Image
 import pytest
 
+from tests.builders import a_verdict_file, some_scores
 from tests.fake_server import FakeServer
 from tests.playing import scripted
 from tests.verdict_files import copied, runs_of
@@ -182,6 +183,24 @@ def test_a_file_of_verdicts_needs_what_stands_beside_it(folder, server, vieval):
     assert re.search("line 1 is no verdict of vieval score .of run x.*, of which the file beside it says nothing", said)
     run_file(other).write_text("{")
     assert "other.jsonl.run.json: cannot be read" in vieval("rank", other, code=1).err
+
+
+def test_a_line_of_another_judge_than_its_runs_is_refused_by_each_command(tmp_path, vieval):
+    verdicts = a_verdict_file(tmp_path / "v.jsonl", aurora=some_scores(4), borealis=some_scores(4))
+    other = copied(
+        verdicts, tmp_path / "w.jsonl", lambda text: text.replace('"judge": "viescore"', '"judge": "mine"', 1)
+    )
+    commands = [
+        ["rank", other],
+        ["report", other, "--out", tmp_path / "r"],
+        ["show", other, "p000"],
+        ["compare", other],
+        ["label", other, "--out", tmp_path / "l.html"],
+        ["export", "--pairs", other, "--out", tmp_path / "pairs.jsonl"],
+    ]
+    for command in commands:
+        assert "its judge is 'mine', and its run's is 'viescore'" in vieval(*command, code=1).err, command
+    assert {path.name for path in tmp_path.iterdir()} == {f"{n}.jsonl{end}" for n in "vw" for end in ("", ".run.json")}
 
 
 def test_options_and_costs_of_a_run_stand_once_beside_short_lines(folder, server, vieval):

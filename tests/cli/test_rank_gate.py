@@ -15,6 +15,8 @@ from vieval_plugin.cli import main
 from vieval_plugin.judges.contests import Contest
 from vieval_plugin.judges.protocol import Choice, Image, Sample, SampleId, Status, Verdict
 from vieval_plugin.records import Provenance, unjudged
+from vieval_plugin.report.answer import Answer
+from vieval_plugin.report.gate import Gate
 from vieval_plugin.run.verdict_lines import write_verdicts
 
 SOURCE = Provenance("viescore", ("0shot",), ("SC", "PQ", "O"), "judge-7b", "viescore/v1", "abc")
@@ -305,3 +307,19 @@ def test_verdicts_that_contradict_themselves_are_no_gate(judged, tmp_path, capsy
     told = capsys.readouterr().err
     assert (code == 1) == bool(message)
     assert message in told
+
+
+@pytest.mark.parametrize(
+    ("decision", "unreadable", "alarm", "code"),
+    [
+        ("worse", True, True, 4),
+        ("worse", False, True, 3),
+        ("undecided", False, True, 4),
+        ("not_worse", True, True, 4),
+        ("not_worse", False, True, 6),
+        ("not_worse", False, False, 0),
+    ],
+)
+def test_the_first_of_several_exit_codes_is_that_of_the_page(decision, unreadable, alarm, code):
+    gate = Gate("new", decision, Answer("Decided.", ""), unreadable=unreadable, alarm=alarm)
+    assert gate.exit_code == code

@@ -1,4 +1,4 @@
-"""Messages name pages of the documentation and ways to install that there are."""
+"""Messages name pages of the documentation and ways to install that there are, and the page of messages has theirs."""
 
 import ast
 import re
@@ -43,6 +43,31 @@ def test_each_page_and_anchor_is_there(link):
 )
 def test_each_status_has_its_heading(status):
     assert {status, "statuses"} <= {*anchors((ROOT / "docs" / "reference" / "results.md").read_text(encoding="utf-8"))}
+
+
+def code_texts():
+    """Every text of the code; where a value is filled in, a NUL stands."""
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.JoinedStr):
+                yield "".join(part.value if isinstance(part, ast.Constant) else "\0" for part in node.values)
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                yield node.value
+
+
+def fixed_words(message):
+    """Parts of a message in a table, without what varies: parentheses, dots, names, numbers and addresses."""
+    varying = r"\([^)]*\)?|\S*[A-Z0-9_=./<-]\S*"
+    return list(filter(None, (part.strip(" ,;:?") for part in re.split(varying, message))))
+
+
+def test_messages_of_the_page_are_those_of_the_code():
+    page = (ROOT / "docs" / "reference" / "results.md").read_text(encoding="utf-8")
+    cells = re.findall(r"^\| (`.*?`) \|", page.split("\n## Errors\n")[1], re.MULTILINE)
+    messages = [message for cell in cells for message in re.findall(r"`([^`]+)`", cell)]
+    texts = "\n".join(code_texts())
+    assert len(messages) > 80
+    assert [message for message in messages if any(words not in texts for words in fixed_words(message))] == []
 
 
 def test_links_lead_to_the_project():

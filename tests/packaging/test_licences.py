@@ -31,6 +31,15 @@ def test_a_package_is_brought_by_the_extras_that_lead_to_it(licences):
     assert set(licences["brought"](requirements, needs)) == {"a", "b", "c", "e"}
 
 
+def test_the_extras_of_the_first_command_bring_no_pytorch(licences):
+    extras, needs = licences["extras"](), licences["needs_of"](sys.executable)
+    brought = {
+        extra: set(licences["brought"]([*extras[""], *extras[extra]], needs))
+        for extra in ("http", "metrics", "text", "tables", "filter", "scorers")
+    }
+    assert [extra for extra, packages in brought.items() if "torch" in packages] == ["scorers"]
+
+
 @pytest.mark.slow
 def test_nothing_that_is_installed_is_under_other_terms():
     pytest.importorskip("piplicenses")

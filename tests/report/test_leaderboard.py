@@ -71,6 +71,15 @@ def test_judges_are_ranked_each_two_on_what_both_scored(tmp_path):
     assert re.search(r"(right|failing) agrees most with .*, but cannot be told apart from", text.split("## ")[0])
 
 
+@pytest.mark.parametrize("judges", [6, 7])
+def test_differences_of_more_than_six_judges_have_no_intervals(tmp_path, judges):
+    given = [run(tmp_path / f"judge {n}", provenance(f"judge {n}"), poor if n else right) for n in range(judges)]
+    reported(tmp_path / "out", *given)
+    pairs = csv_rows(tmp_path / "out" / "pairs.csv")
+    assert len(pairs) == judges * (judges - 1) / 2
+    assert {bool(row["low"] and row["high"]) for row in pairs} == {judges <= 6}
+
+
 def test_one_judge_has_no_rank_and_no_pair(tmp_path):
     found = reported(tmp_path / "out", run(tmp_path / "a", provenance("right"), right))
     assert found["right"]["rank_from"] == ""

@@ -1,11 +1,14 @@
 """What is told at the end of a run."""
 
 import asyncio
+import re
+from dataclasses import replace
 
 import pytest
 
 from tests.playing import prepared
 from vieval_plugin.judges.protocol import Image, Sample, SampleId, Status, Step, Text, Verdict
+from vieval_plugin.judges.structured_chat import CONFIRMED
 from vieval_plugin.run.jobs import Job
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.runner import judge_each, judge_in_batches
@@ -30,6 +33,7 @@ def not_applicable(reason):
     return Verdict({}, Status.NOT_APPLICABLE, trace=(Step(("sample",), Status.NOT_APPLICABLE, reason=reason),))
 
 
+SCORED = Verdict({"SC": 0.5}, Status.OK)
 FAILED = Verdict({}, Status.PARSE_FAILURE, findings=("unreadable answer",))
 
 
@@ -63,6 +67,23 @@ def test_a_wording_of_more_than_half_of_a_judges_20_unread_replies_is_told():
     )
     assert not wordings(counted(*same, *others[:8]))  # 19 replies are too few
     assert not wordings(counted(*same[1:], *others, unread("another")))  # half is not more than half
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "unread_count", "confirmed_count", "told"),
+    [
+        (20, 4, 1, []),
+        (20, 5, 1, ["YOUR JUDGE CANNOT BE READ: 5 of 20 verdicts"]),
+        (20, 4, 2, ["ASKED TWICE: 2 answers came with text around the object"]),
+        (4, 4, 0, []),  # too few verdicts to say so
+    ],
+)
+def test_a_fifth_unread_and_a_twentieth_asked_twice_are_told(verdicts, unread_count, confirmed_count, told):
+    confirmed = [replace(SCORED, status=Status.REPAIRED, findings=(CONFIRMED,))] * confirmed_count
+    scored = [SCORED] * (verdicts - unread_count - confirmed_count)
+    lines = counted(*[unread(f"reply {n}") for n in range(unread_count)], *confirmed, *scored).lines()
+    shouted = [line for line in lines if re.match("[A-Z]+ [A-Z]", line)]
+    assert shouted == [f"{beginning}; use a server that enforces JSON schemas" for beginning in told]
 
 
 @pytest.mark.parametrize("status", Status)

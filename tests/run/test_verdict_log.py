@@ -2,17 +2,22 @@
 
 import json
 import os
+import re
 import shutil
+from pathlib import Path
 
 import PIL.Image
 import pytest
 
+from tests.builders import a_contest, a_sample
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.cli import main
+from vieval_plugin.judges.protocol import Choice, Status, Step, Verdict
 from vieval_plugin.readers.image_folder import read_folders
 from vieval_plugin.readers.samples import read_samples
 from vieval_plugin.records import Provenance
-from vieval_plugin.run.verdict_lines import Inputs, run_file, run_hash, write_run_file
+from vieval_plugin.run.scheduler import Outcome
+from vieval_plugin.run.verdict_lines import Inputs, run_file, run_hash, verdict_line, write_run_file
 from vieval_plugin.run.verdict_log import VerdictLog, partial_file
 from vieval_plugin.text.errors import VievalError
 
@@ -33,6 +38,23 @@ def images(folder, colour):
     for n in range(3):
         PIL.Image.new("RGB", (40, 40), (colour, n, 0)).save(folder / f"{n}.png")
     return folder
+
+
+def test_the_fields_of_a_line_are_those_of_the_page(tmp_path):
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "results.md").read_text(encoding="utf-8")
+    section = page.split("### A line of verdicts\n")[1].split("\n#")[0]
+    named = set(re.findall(r"`(\w+)`", section))
+    step = Step(("SC",), Status.REPAIRED, {"SC": 5.0}, answer="{}", reason="text around it", attempt=1)
+    verdict = Verdict({"SC": 0.5}, Status.REPAIRED, "blurred", (step,), {"SC": (0.4, 0.6)}, ("a rule",))
+    choice = Choice({"forward": "first"}, {"forward": 0.5}, ({"SC": 0.5}, {"SC": 0.4}))
+    judged = [
+        (a_sample(benchmark="vieval_demo", draw=1, tags=("a",), category="c", group="g"), verdict),
+        (a_contest(), Verdict({}, Status.OK, choice=choice)),
+    ]
+    lines = [json.loads(verdict_line(0, item, Outcome(told, 3, 4), SOURCE, RUN, tmp_path)) for item, told in judged]
+    of_sample, of_contest = lines
+    assert {*of_sample, *of_sample["trace"][0], *of_contest, *of_contest["choice"]} - named == set()
+    assert {*of_sample, *of_contest} >= {"bounds", "target", "draw", "group", "choice", "tokens"}
 
 
 def test_two_runs_do_not_write_to_one_file(tmp_path):
