@@ -23,16 +23,8 @@ RESOURCES = {"prompt_templates", "task_configs"}
 
 
 @pytest.fixture(scope="session")
-def imports(tmp_path_factory):
-    """Which of our modules imports which as it runs, and which as it is typed: with imports under TYPE_CHECKING.
-
-    The folders are laid out as installed, in a process of its own.
-    """
-    root = tmp_path_factory.mktemp("installed")
-    (root / "vieval_plugin").mkdir()
-    for path in PACKAGE.iterdir():
-        (root / "vieval_plugin" / path.name).symlink_to(path)
-    (root / "vieval_plugin" / "judges").symlink_to(JUDGES)
+def imports():
+    """Which of our modules imports which as it runs, and which as it is typed: with imports under TYPE_CHECKING."""
     code = (
         "import grimp, json\n"
         "def imports(running):\n"
@@ -40,8 +32,8 @@ def imports(tmp_path_factory):
         "    return {m: sorted(g.find_modules_directly_imported_by(m)) for m in g.modules}\n"
         "print(json.dumps({'running': imports(True), 'typed': imports(False)}))"
     )
-    command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(root)!r})\n{code}"]
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
+    command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(ROOT)!r})\n{code}"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     found = ast.literal_eval(done.stdout)
     assert any(module.startswith("vieval_plugin.judges.") for module in found["running"])
     return found
@@ -89,15 +81,27 @@ def test_rooms_and_the_arrows_between_them_are_few(imports):
     """An arrow is a room that imports another; those from and to judges, which most rooms need, are not counted."""
     arrows = {(room(importer), room(other)) for importer, several in imports["typed"].items() for other in several}
     between = {arrow for arrow in arrows if arrow[0] != arrow[1] and "judges" not in arrow}
-    assert len({room(module) for module in imports["typed"]}) <= 30
+    assert len({room(module) for module in imports["typed"]} - RESOURCES) <= 30
     assert len(between) <= 195, len(between)
 
 
+def test_every_import_of_ours_is_found_by_its_path():
+    """Editors and checkers of types read paths, and no import hook of an editable installation."""
+    files = [*sources(), *(ROOT / "tests").rglob("*.py"), *(ROOT / "bench").rglob("*.py")]
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in files]
+    nodes = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    names = {node.module for node in nodes if str(node.module).startswith("vieval_plugin") and not node.level}
+    paths = {name: ROOT.joinpath(*name.split(".")) for name in names}
+    assert "vieval_plugin.judges.protocol" in names
+    assert [name for name, path in paths.items() if not path.is_dir() and not path.with_suffix(".py").is_file()] == []
+
+
 def test_the_root_holds_what_is_listed_and_nothing_else():
-    held = {path.stem for path in PACKAGE.iterdir() if not path.name.startswith(("__", "."))} - {"py"}
-    assert held | {"judges"} == set().union(*LAYERS)
+    names = {path.stem for path in PACKAGE.iterdir() if not path.name.startswith(("__", "."))}
+    held = names - {"py"} - RESOURCES
+    assert held == set().union(*LAYERS)
     listed = (ROOT / "docs" / "explanation" / "architecture.md").read_text()
-    assert [name for name in held | {"judges"} if not re.search(rf"\| `{name}/?` \|", listed)] == []
+    assert [name for name in held if not re.search(rf"\| `{name}/?` \|", listed)] == []
 
 
 def sources():
