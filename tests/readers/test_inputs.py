@@ -2,7 +2,7 @@
 
 A row has `files` (by path: a text, `@LABEL` for the picture of a label, columns, or members of a tar), the `door` that reads
 them, and `pairs` of texts and the labels of their pictures, null for a sample that has none; or what is `refused`. In
-`says` are words of the lines for the user.
+`says` are words of the lines for the user, in `quiet` words that no line has.
 """
 
 import base64
@@ -186,6 +186,7 @@ def test_an_input_is_paired_rightly_or_refused_in_a_line(tmp_path, row):
     for words in row.get("says", []):
         assert any(words in line for line in notes), notes
     assert "says" in row or not any("matched by" in line for line in notes), notes
+    assert not any(words in line for words in row.get("quiet", []) for line in notes), notes
 
 
 @pytest.mark.parametrize(("code", "kind"), [("tie", "tie"), ("portrait", "tig"), ("", "tig")])

@@ -481,7 +481,9 @@ def _hold_images(inputs: Sequence[Path]) -> bool:
     if not all(is_of_images(path) and not any(path.rglob(SAMPLES)) for path in inputs):
         return False
     if not any(map(has_prompts, inputs)):
-        raise VievalError(f"{' and '.join(map(str, inputs))}: images without prompts; pass --prompts FILE")
+        raise VievalError(
+            f"{' and '.join(map(str, inputs))}: images without prompts; pass --prompts FILE, or the verdicts of `vieval score`, which knows benchmarks' layouts"
+        )
     return True
 
 

@@ -113,7 +113,7 @@ def csv_table(path: Path, header_advice: str = _HEADER_ADVICE) -> InputTable:
     with readable(path):
         dialect = _dialect_of(path)
         with path.open(encoding=dialect.encoding, newline="") as file:
-            names = _header(_reader(file, dialect))
+            names = _header(_reader(islice(file, dialect.skipped, None), dialect))
         if not any(name.strip() for name in names):
             raise VievalError(f"{path}: no header in it; {header_advice}")
         header = [name.strip() or f"Unnamed: {number}" for number, name in enumerate(names)]
@@ -126,10 +126,7 @@ def csv_table(path: Path, header_advice: str = _HEADER_ADVICE) -> InputTable:
 
 def _reader(lines: Iterable[str], dialect: _Dialect) -> Reader:
     return csv.reader(
-        islice(lines, dialect.skipped, None),
-        delimiter=dialect.delimiter,
-        quoting=csv.QUOTE_MINIMAL if dialect.quotes else csv.QUOTE_NONE,
-        strict=True,
+        lines, delimiter=dialect.delimiter, quoting=csv.QUOTE_MINIMAL if dialect.quotes else csv.QUOTE_NONE, strict=True
     )
 
 
@@ -141,7 +138,7 @@ def _header(reader: Reader) -> list[str]:
 def _rows(path: Path, dialect: _Dialect, header: Sequence[str]) -> Iterator[NumberedRow]:
     """The rows under the header; VievalError where a quotation mark opens a cell and does not close it."""
     with readable(path), path.open(encoding=dialect.encoding, newline="") as file:
-        reader = _reader(file, dialect)
+        reader = _reader(islice(file, dialect.skipped, None), dialect)
         end = dialect.skipped
         try:
             _header(reader)
@@ -172,7 +169,7 @@ def _joined_lines(path: Path, dialect: _Dialect, width: int) -> tuple[str, ...]:
             yield line
 
     with path.open(encoding=dialect.encoding, newline="") as file:
-        reader = _reader(kept(file), dialect)
+        reader = _reader(kept(islice(file, dialect.skipped, None)), dialect)
         with suppress(csv.Error):
             for _ in reader:
                 cells = csv.reader(lines, delimiter=dialect.delimiter, quoting=csv.QUOTE_NONE)

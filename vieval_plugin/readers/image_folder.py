@@ -9,7 +9,7 @@ from typing import Any
 from vieval_plugin.images import begins_as_image
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.readers.arrow_tables import is_saved
-from vieval_plugin.readers.image_names import SUFFIXES, expected_name, image_model_of, image_models_of
+from vieval_plugin.readers.image_names import SUFFIXES, expected_name, image_model_of, image_models_of, is_system_file
 from vieval_plugin.readers.open_table import metadata_of, other_than_table, parquet_files
 from vieval_plugin.readers.pairing import PairedImage, pair_images
 from vieval_plugin.readers.prompt_rows import NAMES, Prompts, find_prompts, prompts_of
@@ -96,7 +96,9 @@ def read_folders(
         [folder], model = folders, image_model_of(folders[0])
         pairs = [PairedImage(prompt, model, 0, folder / expected_name(prompt.uid)) for prompt in conditions.rows]
     else:
-        pairs, notes = pair_images(_image_models(folders, _folders_of_conditions(conditions)), conditions)
+        condition_folders = _folders_of_conditions(conditions)
+        pairs, notes = pair_images(_image_models(folders, condition_folders), conditions)
+        notes += _deeper_images_notes(folders, condition_folders)
     # prompt by prompt, so that the first few samples are of all image models
     pairs.sort(key=lambda pair: pair.prompt.number)
 
@@ -267,7 +269,18 @@ def _image_models(folders: Sequence[Path], but: Collection[Path] = ()) -> dict[s
     return files_by_model
 
 
+def _deeper_images_notes(folders: Sequence[Path], but: Collection[Path]) -> list[str]:
+    """Lines for the user on folders with images below a folder that has images itself; `but` are folders that are none."""
+    notes = []
+    for folder in filter(_images, folders):
+        below = [path for path in sorted(folder.iterdir()) if path.is_dir() and not path.is_symlink()]
+        unread = [path.name for path in below if real(path) not in but and _images(path)]
+        if unread:
+            notes.append(f"{folder}: images in folders below it are not read: {abbreviated(unread)}")
+    return notes
+
+
 def _images(folder: Path) -> list[Path]:
-    """The image files in a folder, less the `._NAME` that macOS writes beside each."""
+    """The image files in a folder, less those that macOS writes beside each."""
     files = (file for file in folder.iterdir() if file.suffix.lower() in SUFFIXES and file.is_file())
-    return [file for file in files if not file.name.startswith("._")]
+    return [file for file in files if not is_system_file(f"{folder.name}/{file.name}")]

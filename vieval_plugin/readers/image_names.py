@@ -80,10 +80,10 @@ def readings(file: Path) -> Iterator[tuple[str, int]]:
     """The stems that a file's name may stand for, each with the number of the image: `7_1.png` is the second of `7`.
 
     >>> list(readings(Path("7_1.png")))
-    [('7_1', 0), ('7_1.png', 0), ('7', 1)]
+    [('7_1.png', 0), ('7_1', 0), ('7', 1)]
     """
-    yield file.stem, 0
     yield file.name, 0
+    yield file.stem, 0
     if numbered := re.fullmatch(r"(.+)_s?(\d{1,6})", file.stem):
         yield numbered[1], int(numbered[2])
 

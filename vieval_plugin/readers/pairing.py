@@ -89,7 +89,7 @@ def pair_images(models: Mapping[str, Sequence[Path]], prompts: Prompts) -> tuple
             pairs += [PairedImage(prompt, model, draw, images[draw]) for draw in sorted(images)]
         if strange := [file.name for file in files if file in matching.strange]:
             left_out = f"left out: {len(strange)}, the first {strange[0]}"
-            notes.append(f"{folder}: images that belong to no prompt and are {left_out}")
+            notes.append(f"{folder}: images that belong to no prompt, or to one that has its image, and are {left_out}")
     return pairs, notes
 
 
@@ -136,9 +136,14 @@ def _order(models: Mapping[str, Sequence[Path]], prompts: Prompts) -> _Matching 
 
 
 def _match(models: Mapping[str, Sequence[Path]], key: KeyColumn) -> _Matching:
-    """Images by the values of a column: by name, by a number that is zero-filled or not, each with or without a draw."""
-    by_name, by_number = defaultdict[str, set[int]](set), defaultdict[int, set[int]](set)
+    """Images by the values of a column: by name, by a number that is zero-filled or not, each with or without a draw.
+
+    The name as it is comes first. An image that several rows could be called like belongs to none of them.
+    """
+    by_uid, by_name = defaultdict[str, set[int]](set), defaultdict[str, set[int]](set)
+    by_number = defaultdict[int, set[int]](set)
     for row, uid in enumerate(key.uids):
+        by_uid[uid].add(row)
         for stem in stems_of(uid):
             by_name[composed(stem)].add(row)
         if uid.isdecimal():
@@ -148,17 +153,19 @@ def _match(models: Mapping[str, Sequence[Path]], key: KeyColumn) -> _Matching:
     for files in models.values():
         numbers, taken = numbers_of(files), set[tuple[int, int]]()
         for file in files:
-            names = [(composed(stem), draw) for stem, draw in readings(file)]
-            options = [(by_name.get(stem), draw) for stem, draw in names]
+            names = list(readings(file))
+            options = [(by_uid.get(stem), draw) for stem, draw in names]
+            options += [(by_name.get(composed(stem)), draw) for stem, draw in names]
             options += [(by_number.get(int(stem)), draw) for stem, draw in names if stem.isdecimal()]
             number, draw = numbers.get(file, (-1, 0))
             options.append((by_number.get(number), draw))
-            found = [(min(candidates), draw) for candidates, draw in options if candidates]
+            found = [(candidates, draw) for candidates, draw in options if candidates]
             if found:
-                possible[file] = set().union(*(candidates or () for candidates, _ in options))
-            if found and found[0] not in taken:
-                rows[file] = found[0]
-                taken.add(found[0])
+                possible[file] = set().union(*(candidates for candidates, _ in found))
+            places = [(row, draw) for candidates, draw in found[:1] for row in candidates]
+            if len(places) == 1 and places[0] not in taken:
+                rows[file] = places[0]
+                taken.add(places[0])
             else:
                 strange.append(file)
     return replace(matching, strange=tuple(strange))

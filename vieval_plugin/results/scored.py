@@ -84,7 +84,10 @@ def _total_columns(
     is_by_category = "categories" in totals.names
     means = [_mean(image.score for image in images if image.category == category) for category in categories]
     if is_by_category:
-        yield f"mean of {len(categories)} categories", _decimals(_mean(means))
+        yield (
+            f"mean of {len(categories)} {'category' if len(categories) == 1 else 'categories'}",
+            _decimals(_mean(means)),
+        )
     yield "images", str(len(images))
     yield "scored", str(sum(not math.isnan(image.score) for image in images))
     for share in ("all", "any"):
@@ -101,7 +104,7 @@ def benchmark_tables(runs: Iterable[Run]) -> list[Table]:
     scores = BenchmarkScores()
     for run in runs:
         for record in chain(*chain(*run.records.values())):
-            scores.add(record, run.label)
+            scores.add(record, str(run.name))
     return scores.tables()
 
 

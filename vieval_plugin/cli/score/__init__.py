@@ -426,8 +426,9 @@ def _tell(options: argparse.Namespace, scored: Scored, images: bool) -> None:
     if not images:
         for judge, summary in scored.summaries.values():
             say(summary.answer(judge), "", *summary.lines(), "")
+        elsewhere = "" if is_flat(options.out) else f"`vieval report {options.out} --out FOLDER` writes them"
         for table in scored.benchmarks.tables():
-            say(*table_lines(table, f"`vieval report {options.out} --out FOLDER` writes them"))
+            say(*table_lines(table, elsewhere))
     if options.out and scored.summaries:
         (_, first), *_ = scored.summaries.values()
         next_step = [] if is_flat(options.out) else first.next_step(options.out)
