@@ -29,6 +29,8 @@ STATE, SPLITS = "state.json", "dataset_dict.json"
 #: What parquet and Arrow files begin with; a stream of Arrow begins otherwise.
 PARQUET, ARROW = b"PAR1", b"ARROW1"
 
+_TEXTS, _BYTES = ("string", "large_string", "string_view"), ("binary", "large_binary", "binary_view")
+_SIZED = (*_TEXTS[:2], *_BYTES[:2])
 _BATCH = 16  # rows in memory at once, each of which may hold an image
 _BUFFER, _REMOTE_BUFFER = 1 << 20, 8 << 20  # bytes of a column that are read at once, in one request
 _LONGEST_FOOTER = 64 << 20
@@ -142,8 +144,8 @@ def _is_readable(kind: Any) -> bool:
 
     if types.is_dictionary(kind):
         # of others than these nobody could say what they take in each row
-        sized = (types.is_primitive, types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
-        return any(is_sized(kind.value_type) for is_sized in sized) and _is_readable(kind.value_type)
+        is_sized = types.is_primitive(kind.value_type) or str(kind.value_type) in _SIZED
+        return is_sized and _is_readable(kind.value_type)
     if types.is_list(kind) or types.is_large_list(kind):
         item = kind.value_type
         return bool(_is_text(item) or types.is_integer(item) or types.is_floating(item) or _is_image(item))
@@ -174,15 +176,11 @@ def _holds_texts(kind: Any) -> bool:
 
 
 def _is_text(kind: Any) -> bool:
-    from pyarrow import types
-
-    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+    return str(kind) in _TEXTS
 
 
 def _is_binary(kind: Any) -> bool:
-    from pyarrow import types
-
-    return bool(types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind))
+    return str(kind) in _BYTES
 
 
 def _parquet_batches(

@@ -91,7 +91,7 @@ class _Reading:
         if uid in self.ids:
             raise VievalError(f"{row.where} repeats id {uid}; correct the file")
         self.ids.add(uid)
-        texts = row.cells["texts"] if _has_value(row, "texts") else {}
+        texts = _value(row, "texts", {})
         if not isinstance(texts, dict) or not all(isinstance(text, str) for text in texts.values()):
             raise VievalError(f"{row.where}: texts is no object of name -> text; correct the file")
         shared = self._images_of(row)
@@ -128,7 +128,7 @@ class _Reading:
 
     def _images_of(self, row: Row) -> dict[str, Image]:
         """The images of a row by role, less those of which no file is named."""
-        files = row.cells["images"] if _has_value(row, "images") else {}
+        files = _value(row, "images", {})
         if not isinstance(files, dict):
             raise VievalError(f"{row.where}: images is no object of role -> file; correct the file")
         files_row = Row(f"{row.where}, images", files)
@@ -146,9 +146,14 @@ class _Reading:
         return numbered_roles("frame", numbered(frames, count, SUFFIXES))
 
 
+def _value(row: Row, column: str, absent: Any = None) -> Any:
+    """The value of a row; `absent` for null and an empty text, which are nothing, while 0 is a mistake."""
+    value = row.cells.get(column)
+    return absent if value in (None, "") else value
+
+
 def _has_value(row: Row, column: str) -> bool:
-    """Return whether a row has anything there: null and an empty text are nothing, and 0 is a mistake."""
-    return row.cells.get(column) not in (None, "")
+    return _value(row, column) is not None
 
 
 def _file(row: Row, column: str) -> str:
@@ -163,8 +168,7 @@ def _file(row: Row, column: str) -> str:
 
 
 def _votes(row: Row, scheme: str) -> Votes:
-    vote: Any = row.cells["vote"] if _has_value(row, "vote") else ""
-    annotators: Any = row.cells["annotators"] if _has_value(row, "annotators") else []
+    vote, annotators = _value(row, "vote", ""), _value(row, "annotators", [])
     if not isinstance(annotators, list) or not all(isinstance(vote_text, str) for vote_text in (vote, *annotators)):
         raise VievalError(f"{row.where}: vote is no text, or annotators no list of texts; correct the file")
     return Votes(scheme, vote, tuple(annotators))

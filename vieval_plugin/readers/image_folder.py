@@ -97,8 +97,9 @@ def read_folders(
         pairs = [PairedImage(prompt, model, 0, folder / expected_name(prompt.uid)) for prompt in conditions.rows]
     else:
         condition_folders = _folders_of_conditions(conditions)
-        pairs, notes = pair_images(_image_models(folders, condition_folders), conditions)
-        notes += _deeper_images_notes(folders, condition_folders)
+        models = _image_models(folders, condition_folders)
+        pairs, notes = pair_images(models, conditions)
+        notes += _deeper_images_notes(models, condition_folders)
     # prompt by prompt, so that the first few samples are of all image models
     pairs.sort(key=lambda pair: pair.prompt.number)
 
@@ -216,7 +217,10 @@ def _samples_with_texts(models: Mapping[str, list[Path]], kind: str | None) -> S
         kind or "",
         *(f"{model}/{file.name}" for model, file in files),
     )
-    return checked(SampleSource(", ".join(models), lambda: samples_in_rows(rows(), Path(), kind, "image"), fingerprint))
+    notes = tuple(_deeper_images_notes(models))
+    return checked(
+        SampleSource(", ".join(models), lambda: samples_in_rows(rows(), Path(), kind, "image"), fingerprint, notes)
+    )
 
 
 def _text_beside(file: Path) -> str:
@@ -269,10 +273,11 @@ def _image_models(folders: Sequence[Path], but: Collection[Path] = ()) -> dict[s
     return files_by_model
 
 
-def _deeper_images_notes(folders: Sequence[Path], but: Collection[Path]) -> list[str]:
-    """Lines for the user on folders with images below a folder that has images itself; `but` are folders that are none."""
+def _deeper_images_notes(models: Mapping[str, Sequence[Path]], but: Collection[Path] = ()) -> list[str]:
+    """Lines for the user on folders of images below those of image models; `but` are folders that are none."""
     notes = []
-    for folder in filter(_images, folders):
+    for files in models.values():
+        folder = files[0].parent
         below = [path for path in sorted(folder.iterdir()) if path.is_dir() and not path.is_symlink()]
         unread = [path.name for path in below if real(path) not in but and _images(path)]
         if unread:

@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -129,14 +129,14 @@ def read_objects(path: Path, advice: str) -> list[Row]:
 def read_lines(path: Path, advice: str) -> list[Row]:
     """The rows of a JSONL file; blank lines are passed over."""
     _require_there(path, advice)
-    rows = []
-    for number, value in values_of_lines(path):
-        cells = row_of_value(value)
-        where = f"{path}: line {number}"
-        if isinstance(cells, BadLine):
-            raise VievalError(f"{where}: {cells}; correct the line")
-        rows.append(Row(where, cells))
-    return rows
+    return [_row_of_line(path, number, row_of_value(value)) for number, value in values_of_lines(path)]
+
+
+def _row_of_line(path: Path, number: int, cells: Mapping[str, Any] | BadLine) -> Row:
+    where = f"{path}: line {number}"
+    if isinstance(cells, BadLine):
+        raise VievalError(f"{where}: {cells}; correct the line")
+    return Row(where, cells)
 
 
 def rows_by_uid(rows: Iterable[Row]) -> dict[str, Row]:
@@ -157,13 +157,9 @@ def read_table(path: Path, columns: Sequence[str], advice: str) -> list[Row]:
         raise VievalError(
             f"{path}: column {missing[0]!r} is missing (found: {abbreviated(table.columns) or 'none'}); {advice}"
         )
-    rows = []
-    for number, cells in table.read(columns):
-        where = f"{path}: line {number}"
-        if isinstance(cells, BadLine):
-            raise VievalError(f"{where}: {cells}; correct the line")
-        rows.append(Row(where, {**dict.fromkeys(table.columns, ""), **cells}))
-    return rows
+    rows = [_row_of_line(path, number, cells) for number, cells in table.read(columns)]
+    empty = dict.fromkeys(table.columns, "")
+    return [replace(row, cells={**empty, **row.cells}) for row in rows]
 
 
 def read_count(path: Path, default: int) -> int:
