@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.pages import anchors
+from vieval_plugin.images import FORMATS, MAX_BYTES, MAX_PIXELS, MAX_SIDE
 from vieval_plugin.text.errors import PROJECT, docs_url, install_advice
 
 ROOT = Path(__file__).parents[2]
@@ -68,6 +69,12 @@ def test_messages_of_the_page_are_those_of_the_code():
     texts = "\n".join(code_texts())
     assert len(messages) > 80
     assert [message for message in messages if any(words not in texts for words in fixed_words(message))] == []
+
+
+def test_limits_of_images_on_the_page_are_those_of_the_code():
+    page = (ROOT / "docs" / "reference" / "results.md").read_text(encoding="utf-8")
+    limits = f"{MAX_BYTES >> 20} MiB, {MAX_PIXELS // 10**6} megapixels and {MAX_SIDE:,} pixels a side"
+    assert f"An image may have {limits}, as {', '.join(FORMATS[:-1])} or {FORMATS[-1]}." in page
 
 
 def test_links_lead_to_the_project():

@@ -11,6 +11,7 @@ import pytest
 from tests.pictures import plain
 from tests.playing import first_asks, images_of, play, prepared, text_of
 from tests.refusals import refusal
+from tests.tables import table
 from vieval_plugin.backends.image_tools.tools import run
 from vieval_plugin.benchmarks import vieval_demo
 from vieval_plugin.images import decode, pixels
@@ -68,31 +69,10 @@ def test_a_number_in_the_words_asked_for_is_the_score(kind):
     assert sentence in text_of(chat)
 
 
-@pytest.mark.parametrize(
-    ("reply", "status", "scores"),
-    [
-        ("I rate this edit 7.", Status.OK, (7.0,)),
-        ("i rate this edit 10", Status.OK, (10.0,)),
-        ("<think>maybe 3</think>I rate this edit 6.5", Status.OK, (6.5,)),
-        ("The edit gets 4", Status.REPAIRED, (4.0,)),
-        ("0", Status.REPAIRED, (0.0,)),
-        ("8/10", Status.REPAIRED, (8.0,)),
-        ("My rating: 3", Status.REPAIRED, (3.0,)),
-        ('{"score": [3], "reasoning": "the sky is still grey"}', Status.PARSE_FAILURE, ()),
-        ('I rate this edit 2. It reads {"score": 9}', Status.PARSE_FAILURE, ()),
-        ("I rate this edit 7 out of 10.", Status.REPAIRED, (7.0,)),
-        ("I rate this edit 11", Status.PARSE_FAILURE, ()),
-        ("I rate this edit 7 or 8", Status.PARSE_FAILURE, ()),
-        ("I rate this edit -7", Status.PARSE_FAILURE, ()),
-        ("I rate this edit ...", Status.PARSE_FAILURE, ()),
-        ("<think>I rate this edit 7</think>", Status.PARSE_FAILURE, ()),
-        ("", Status.PARSE_FAILURE, ()),
-        ("I'm sorry, but I can't rate this image.", Status.PARSE_FAILURE, ()),
-    ],
-)
+@pytest.mark.parametrize(*table("numbers_in_words.jsonl"))
 def test_what_is_read_of_a_reply(reply, status, scores):
     found = read_number(reply, "I rate this edit ...", ANSWERS, "...")
-    assert (found.status, found.scores) == (status, scores)
+    assert (found.status, found.scores) == (status, tuple(scores))
 
 
 def test_what_cannot_be_read_is_asked_again_once_and_never_made_up():

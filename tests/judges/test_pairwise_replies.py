@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from tests.asked_contests import contest, not_applicable, own_pack, reply
 from tests.playing import prepared
+from tests.tables import table
 from vieval_plugin.judges.contests import BOTH_BAD, FIRST, SECOND
 from vieval_plugin.judges.pairwise.reading import plain_labels, reader
 from vieval_plugin.judges.parsing import REFUSAL_INSIDE
@@ -111,34 +112,7 @@ def test_labels_in_their_plain_form(text, labels):
     assert plain_labels(text) == labels
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        pytest.param("My verdict: [[A>B]]. The sign reads [[B>A]]", id="quoted behind"),
-        pytest.param("The sign reads [[B>A]]. My verdict: [[A>B]]", id="quoted before"),
-        pytest.param("1. [[A>B]]\n2. [[B>A]]\n3. [[A=B=Good]]\n4. [[A=B=Bad]]", id="all four"),
-        pytest.param("[[A=B]] or rather [[A=B=Good]]", id="two ties"),
-        pytest.param("<think>[[A>B]]</think>", id="in thinking alone"),
-        pytest.param("[THINK][[A>B]]", id="in thinking without end"),
-        pytest.param("[[A>B]] On second thoughts, ignore that.", id="words behind"),
-        pytest.param("1. [[A>B]] 2. [[A=A]] [[A>B]]", id="a label of another form"),
-        pytest.param("I'm sorry, but I can't assist with that.", id="none"),
-        *(
-            f"The sign reads [[A>B]]. My verdict: {verdict}"
-            for verdict in (
-                "[[A<B]]",
-                "[B>A]",
-                "[[B]]",
-                "[[Tie]]",
-                "[Tie]",
-                "(B > A)",
-                "B > A",
-                "**B wins**",
-                "Answer: B",
-            )
-        ),
-    ],
-)
+@pytest.mark.parametrize(*table("labels_without_an_answer.jsonl"))
 def test_labels_that_are_not_one_answer_are_none(text):
     read = reader("labels", (1, 2))(text)
     assert (read.value, read.status) == (None, Status.PARSE_FAILURE)

@@ -41,48 +41,11 @@ def test_a_lead_in_that_may_say_what_the_image_shows_or_what_was_asked_for_is_no
 # What is read.
 
 
-@pytest.mark.parametrize(
-    ("text", "scores"),
-    [
-        pytest.param(ANSWER, (7, 8), id="plain"),
-        pytest.param('{"reasoning": "clean", "score": [7.5, 0]}', (7.5, 0), id="reasoning-first"),
-        pytest.param(f"```json\n{ANSWER}\n```", (7, 8), id="fence"),
-        pytest.param(f"```\n{ANSWER}\n```\n\n", (7, 8), id="fence-without-language"),
-        pytest.param(f"<answer>\n```json\n{ANSWER}\n```\n</answer>", (7, 8), id="tag-and-fence"),
-        pytest.param(f"## Final **score** of image 2\n{ANSWER}", (7, 8), id="heading"),
-        pytest.param(f"{ANSWER}<|im_end|>", (7, 8), id="end-of-turn"),
-        pytest.param(f"[{ANSWER}]", (7, 8), id="list-of-one"),
-        pytest.param(f"<verdict>\n```evaluation\n{ANSWER}\n```\n</verdict>", (7, 8), id="any-tag-and-fence"),
-        pytest.param(f"<|im_start|>assistant\n{ANSWER}<|im_end|>", (7, 8), id="role"),
-        pytest.param('{"score": [7, 8], "reasoning": "two\nlines"}', (7, 8), id="newline-in-string"),
-    ],
-)
-def test_the_whole_object_is_ok(text, scores):
-    parsed = read(text)
-    assert (parsed.status, parsed.scores) == (Status.OK, scores)
-
-
-@pytest.mark.parametrize(
-    ("text", "scores"),
-    [
-        pytest.param('{"score": 7, "reasoning": "clean"}', (7,), id="number-for-list"),
-        pytest.param('{"score": ["7", "8/10"], "reasoning": "clean"}', (7, 8), id="quoted-numbers"),
-        pytest.param('{"score": [7, 8], "reasoning": ["natural", "clean"]}', (7, 8), id="list-of-texts"),
-        pytest.param('{"Score": "[7, 8]", "REASONING": "clean", "confidence": 0.9}', (7, 8), id="another-dress"),
-        pytest.param(f"||V^=^V||\n{ANSWER}\n||V^=^V||", (7, 8), id="delimiters-of-authors"),
-        pytest.param(f'{{"Final Answer": {ANSWER}}}', (7, 8), id="wrapper"),
-        pytest.param(f'{{"image_2_evaluation": {ANSWER}}}', (7, 8), id="wrapper-of-an-image"),
-        pytest.param("{'score': [7, 8], 'reasoning': 'it's clean'}", (7, 8), id="single-quotes"),
-        pytest.param("{“score”: [7, 8], “reasoning”: “clean”}", (7, 8), id="curly-quotes"),
-        pytest.param('{"score": [7, 8], "reasoning": "a "clean" one"}', (7, 8), id="quotes-in-quotes"),
-        pytest.param('{"score": [7, 8,], "reasoning": "clean",}', (7, 8), id="trailing-commas"),
-        pytest.param('{"score": [7, 8]\n"reasoning": "clean"}', (7, 8), id="missing-comma"),
-        pytest.param('{score: [7, 8], reasoning: "clean"}', (7, 8), id="naked-keys"),
-    ],
-)
-def test_what_is_mended_says_so(text, scores):
-    parsed = read(text, len(scores))
-    assert (parsed.status, parsed.scores) == (Status.REPAIRED, scores)
+@pytest.mark.parametrize(*table("rubric_replies.jsonl"))
+def test_a_reply_has_its_status_and_scores_or_its_reason(text, count, status, scores, reason):
+    parsed = read(text, count)
+    assert (parsed.status, parsed.scores) == (status, tuple(scores))
+    assert reason in parsed.reason
 
 
 def test_a_number_alone_is_as_asked_where_a_pack_shows_it_so():
@@ -99,38 +62,6 @@ def test_the_scale_and_the_keys_are_those_of_the_schema():
     assert parse_scores('{"score": [7], "answer": "a cat", "final": true}', asked).reason.endswith("asked for: final")
 
 
-@pytest.mark.parametrize(
-    ("text", "scores"),
-    [
-        pytest.param(f"<think>{reply([1, 2])}</think>{ANSWER}", (7, 8), id="block"),
-        pytest.param(f"It could be [1, 2]\n</think>\n\nHere is my rating: {ANSWER}", (7, 8), id="lone-end"),
-        pytest.param(f"<THINK>a</THINK>b<think>c {reply([1, 2])}</think>{ANSWER}", (7, 8), id="two-blocks"),
-        pytest.param(f"analysisIt could be [1, 2]assistantfinal{ANSWER}", (7, 8), id="harmony-without-marks"),
-        pytest.param(f'The image shows the text "</think>{ANSWER}', (), id="quoted"),
-        pytest.param(f'<think>It reads "</reasoning>{ANSWER}', (), id="end-of-another-name"),
-        pytest.param(f"◁think▷{reply([1, 2])}◁/think▷{ANSWER}", (7, 8), id="kimi"),
-        pytest.param(f"[THINK]{reply([1, 2])}[/THINK]{ANSWER}", (7, 8), id="magistral"),
-        pytest.param(f"<seed:think>{reply([1, 2])}</seed:think>{ANSWER}", (7, 8), id="seed"),
-        pytest.param(
-            f"<|channel|>analysis<|message|>{reply([1, 2])}<|end|><|start|>assistant<|channel|>final<|message|>{ANSWER}",
-            (7, 8),
-            id="harmony",
-        ),
-        pytest.param('{"score": [7, 8], "reasoning": "no </think> tag"}', (7, 8), id="tag-is-prose"),
-        pytest.param('<think>a</think>{"score": [7, 8], "reasoning": "</think>"}', (7, 8), id="tag-is-prose-behind"),
-        pytest.param(f"{reply([1, 2])} or so </think> {ANSWER}", (), id="answer-before-the-end"),
-        pytest.param(f"<think>{ANSWER}", (), id="unclosed"),
-        pytest.param(f"<think>{ANSWER}</think>", (), id="nothing-behind"),
-        pytest.param(f"{{'score': [2, 3], 'reasoning': 'it reads </think>{ANSWER}", (), id="quoted-in-broken-json"),
-        pytest.param(
-            f'<think>a</think>{{"score": [2, 3], "reasoning": "it reads </think>{ANSWER}', (), id="quoted-and-cut"
-        ),
-    ],
-)
-def test_what_was_thought_is_never_read(text, scores):
-    assert read(text).scores == scores
-
-
 def test_a_refusal_in_the_reasoning_is_counted_and_not_obeyed():
     parsed = read(reply([0, 0], "No image was provided, I am unable to rate it."))
     assert (parsed.status, parsed.scores, parsed.finding) == (Status.OK, (0, 0), REFUSAL_INSIDE)
@@ -138,48 +69,6 @@ def test_a_refusal_in_the_reasoning_is_counted_and_not_obeyed():
 
 
 # What is not.
-
-
-@pytest.mark.parametrize(
-    ("text", "count", "reason"),
-    [
-        pytest.param(" \n", 2, "empty reply", id="blank"),
-        pytest.param("A fine image.", 2, "no JSON object found", id="prose"),
-        pytest.param("7", 1, "no JSON object found", id="bare-number"),
-        pytest.param("[7, 8]", 2, "no JSON object found", id="bare-list"),
-        pytest.param(f"[{ANSWER}", 2, "words behind", id="list-cut"),
-        pytest.param(f"[{ANSWER}, {ANSWER}]", 2, "words behind", id="list-of-two"),
-        pytest.param(f"{ANSWER}{ANSWER}", 2, "behind the answer", id="twice"),
-        pytest.param(f"{ANSWER} Anything else?", 2, "behind the answer", id="words-behind"),
-        pytest.param('{"score": [7, 8]}', 2, "lacks reasoning", id="no-reasoning"),
-        pytest.param(reply([7, 8], " "), 2, "reasoning is empty", id="blank-reasoning"),
-        pytest.param(reply([7, 8], 5), 2, "reasoning is no text", id="no-text"),
-        pytest.param(reply([7, 8, 9]), 2, "values given: 3, asked: 2", id="too-many"),
-        pytest.param(reply([7]), 2, "values given: 1, asked: 2", id="too-few"),
-        pytest.param(reply([7, 11]), 2, "not a number from 0 to 10", id="above"),
-        pytest.param(reply([-1, 7]), 2, "not a number from 0 to 10", id="below"),
-        pytest.param(reply([7, True]), 2, "not a number from 0 to 10", id="boolean"),
-        pytest.param(reply([7, None]), 2, "not a number from 0 to 10", id="null"),
-        pytest.param('{"score": [7, NaN], "reasoning": "x"}', 2, "not a number from 0 to 10", id="nan"),
-        pytest.param('{"score": [7, 1e999], "reasoning": "x"}', 2, "not a number from 0 to 10", id="overflow"),
-        pytest.param(reply("8/5"), 1, "not a number from 0 to 10", id="other-denominator"),
-        pytest.param(reply("7-8"), 1, "not a number from 0 to 10", id="range"),
-        pytest.param(f'{{"example": {ANSWER}}}', 2, "lacks score", id="example"),
-        pytest.param(f'{{"a": {{"evaluation": {ANSWER}}}}}', 2, "lacks score", id="two-levels-down"),
-        pytest.param('{"score": [7, 8], "score": [7, 8], "reasoning": "x"}', 2, "more than one way", id="key-twice"),
-        pytest.param('{"Score": [7, 8], "score": [1, 1], "reasoning": "x"}', 2, "a key twice", id="other-case-twice"),
-        pytest.param(
-            '{"score": [7, 8], "reasoning": "x", "final_score": [2, 1]}', 2, "asked for: final_score", id="other-score"
-        ),
-        pytest.param('{"score": [7, 8], "reasoning": "x", "error": "no image"}', 2, "asked for: error", id="error"),
-        pytest.param('{"reasoning": "fine, "score": [7, 8]}', 2, "more than one way", id="moved-out-of-a-text"),
-        pytest.param('{"score": [7, 8], "reasoning": "cut of', 2, "cut off", id="cut"),
-    ],
-)
-def test_what_is_not_the_asked_object_is_a_parse_failure(text, count, reason):
-    parsed = read(text, count)
-    assert (parsed.status, parsed.scores) == (Status.PARSE_FAILURE, ())
-    assert reason in parsed.reason
 
 
 MANGLED = (
@@ -214,29 +103,14 @@ def test_words_behind_a_broken_object_are_no_part_of_it(behind):
     assert not read(f"{{'score': [7, 8], 'reasoning': 'fine', {behind}}}").scores
 
 
-@pytest.mark.parametrize(
-    ("text", "status", "scores"),
-    [
-        ("7", Status.OK, (7,)),
-        ("<think>3</think> 7.5\n", Status.OK, (7.5,)),
-        ("**7/10**", Status.REPAIRED, (7,)),
-        ("Rating of image 2: 7.", Status.REPAIRED, (7,)),
-        ("评分：7", Status.REPAIRED, (7,)),
-        ("7<|im_end|>", Status.REPAIRED, (7,)),
-        ("Image 2: 7", Status.REPAIRED, (7,)),
-        ("The image: 7", Status.PARSE_FAILURE, ()),
-        ("I refuse to rate.</think>7", Status.PARSE_FAILURE, ()),
-        ("Image 2", Status.PARSE_FAILURE, ()),
-        ("Not 7", Status.PARSE_FAILURE, ()),
-        ("An example: 7", Status.PARSE_FAILURE, ()),
-        ("7 or 8", Status.PARSE_FAILURE, ()),
-        ("17", Status.PARSE_FAILURE, ()),
-        ("7 " * 10_000, Status.PARSE_FAILURE, ()),
-    ],
-)
+@pytest.mark.parametrize(*table("numbers_alone.jsonl"))
 def test_a_number_alone(text, status, scores):
     parsed = parse_number(text, 0, 10)
-    assert (parsed.status, parsed.scores) == (status, scores)
+    assert (parsed.status, parsed.scores) == (status, tuple(scores))
+
+
+def test_a_number_over_and_over_is_not_read():
+    assert parse_number("7 " * 10_000, 0, 10).status is Status.PARSE_FAILURE
 
 
 # For any reply.

@@ -142,9 +142,22 @@ def test_pairs_never_replace_an_image_that_they_are_made_of(given, tmp_path, vie
     assert (tmp_path / "p0_1.png").read_bytes() == before
 
 
-def test_images_of_a_benchmark_that_is_not_here_are_no_training_data(tmp_path, vieval):
-    of = [Sample(SampleId("duels", "tig", name, "p0"), {}, {"prompt": "a"}) for name in ("mine", "theirs")]
+@pytest.mark.parametrize("command", [("--pairs",), ("t2i_eval",)])
+@pytest.mark.parametrize(
+    ("benchmark", "reason"),
+    [
+        ("duels", "no benchmark here says whether its data may train a model; set VIEVAL_BENCHMARKS"),
+        ("winoground", "its data may not train a model (licence: "),
+        ("mmrb2", "its data may not train a model (licence: "),
+    ],
+)
+def test_images_whose_licence_allows_no_training_are_exported_by_no_command(
+    command, benchmark, reason, tmp_path, vieval
+):
+    judged = [Sample(SampleId(benchmark, "tig", name, "p0"), {}, {"prompt": "a"}) for name in ("mine", "theirs")]
     scored = [Verdict({"O": score}, Status.OK) for score in (0.2, 0.8)]
-    write_verdicts(tmp_path / "b.jsonl", of, scored, Provenance("viescore", ("0shot",), ("O",), "m"))
-    [line] = vieval("export", "--pairs", tmp_path / "b.jsonl", "--out", tmp_path / "p.jsonl", code=1).err.splitlines()
-    assert "duels: no benchmark here says whether its data may train a model; set VIEVAL_BENCHMARKS" in line
+    write_verdicts(tmp_path / "b.jsonl", judged, scored, Provenance("t2i_eval", ("paper",), ("O",), "m"))
+    given = [*command, tmp_path / "b.jsonl", "--out", tmp_path / "p.jsonl"]
+    [line] = vieval("export", *given, code=1).err.splitlines()
+    assert f"{benchmark}: {reason}" in line
+    assert not (tmp_path / "p.jsonl").exists()
