@@ -231,6 +231,7 @@ def test_prompts_without_an_image_are_counted_by_category(name, removed, words, 
     ("name", "file"),
     [
         ("geneval", "00001/samples/0002.jpg"),
+        ("t2i_compbench", "samples/two dogs_000004.jpg"),
         ("oneig", "images/anime/mine/001.png"),
         ("imgedit", "mine/101.JPG"),
         ("hpsv2", "benchmark/benchmark_imgs/mine/photo/00001.png"),
@@ -241,6 +242,14 @@ def test_two_files_of_one_image_are_refused(name, file, tmp_path):
     save(tmp_path / file, picture(1))
     with pytest.raises(VievalError, match="must not be one image"):
         read_layout(folder, read_layout_file(name))
+
+
+def test_a_row_of_prompts_that_cannot_be_read_is_named(tmp_path):
+    folder = dpg_bench(tmp_path)
+    table = tmp_path / "dpg_bench.csv"
+    save(table, table.read_text() + "coco3,one, two, and three cats,1,Is it there?\n")
+    with pytest.raises(VievalError, match="line 8: 6 cells"):
+        read("dpg_bench", folder)
 
 
 @pytest.mark.parametrize("name", MAKERS)

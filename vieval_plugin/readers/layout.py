@@ -205,7 +205,7 @@ def read_layout(folder: Path, layout: Layout, prompts: Path | None = None, kind:
     by_key: dict[_Key, list[_FoundImage]] = defaultdict(list)
     for image in sorted(found, key=lambda image: image.order):
         by_key[image.key].append(image)
-    _require_one_file(layout, by_key)
+    _require_one_file(by_key)
     groups = sorted({key[:2] for key in by_key})
     keys = [(*group, uid) for group in groups for place, uid in conditions if place == group[1]]
 
@@ -238,10 +238,8 @@ def read_layout(folder: Path, layout: Layout, prompts: Path | None = None, kind:
     return checked(SampleSource(str(folder), rows, fingerprint, tuple(notes), totals=totals))
 
 
-def _require_one_file(layout: Layout, by_key: Mapping[_Key, Sequence[_FoundImage]]) -> None:
+def _require_one_file(by_key: Mapping[_Key, Sequence[_FoundImage]]) -> None:
     """VievalError for two files of one image, such as a PNG and a JPEG."""
-    if _counts_images(layout):
-        return
     for images in by_key.values():
         for image, following in pairwise(images):
             if image.order == following.order:
@@ -290,18 +288,13 @@ def _rows(
     try:
         if layout.grid:
             outputs = list(enumerate(cut for image in images for cut in images_of_grid(image.file, layout.grid)))
-        elif _counts_images(layout):
+        elif "{number" in layout.images[0]:  # which counts the images of all prompts
             outputs = [(place, output) for place, (_, output) in enumerate(outputs)]
     except VievalError as error:
         yield BadLine(str(error), row)
         return
     for number, output in outputs or [(0, str(folder.absolute() / f"{_filled(layout.images[0], fields)}.png"))]:
         yield {**row, "draw": number, "images": {"output": output, **({"source": source} if source else {})}}
-
-
-def _counts_images(layout: Layout) -> bool:
-    """Return whether the number in a name counts the images of all prompts."""
-    return "{number" in layout.images[0]
 
 
 def _is_edit(layout: Layout) -> bool:
@@ -354,8 +347,10 @@ def _rows_of_table(
         raise VievalError(f"{file}: no column {absent[0]!r}, which the layout of {layout.title} needs")
     folders = {category: folder_name for folder_name, category in layout.categories.items()}
     digits = next((int(match[2] or 0) for match in _FIELD.finditer(layout.images[0]) if match[1] == "uid"), 0)
-    for number, (_, row) in enumerate(table.read(columns)):
-        if isinstance(row, BadLine) or not row.get(prompt):
+    for number, (row_number, row) in enumerate(table.read(columns)):
+        if isinstance(row, BadLine):
+            raise VievalError(f"{file}: {table.unit} {row_number}: {row}; correct the file")
+        if not row.get(prompt):
             continue
         category = str(row.get(place.category, ""))
         fields = {"category": name or folders.get(category, category), "language": str(row.get(place.language, ""))}
