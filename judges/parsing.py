@@ -19,6 +19,7 @@ from vieval_plugin.judges.refusals import declines
 from vieval_plugin.judges.wrapping import (
     DELIMITER,
     LONGEST_LEAD_IN,
+    announces,
     doubts,
     is_closing,
     is_lead_in,
@@ -284,7 +285,8 @@ def _start(text: str, begins: str) -> int:
     for end in (0, *thinking_ends(text)[-_MOST_ENDS:]):
         beginning = text[end : end + LONGEST_LEAD_IN]
         first = _BRACKETS[begins].search(beginning)
-        if first and is_lead_in(words_before(beginning[: first.start()])):
+        words = words_before(beginning[: first.start()]) if first else ""
+        if first and (is_lead_in(words) or announces(words)):
             return end + first.start()
     raise ValueError(
         "words before the answer that are no lead-in to it" if begins[0] in text else "no JSON object found"

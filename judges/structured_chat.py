@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 from vieval_plugin.judges.parsing import Read, decoded, parse_scores
 from vieval_plugin.judges.protocol import Ask, Chat, Image, Message, Reply, Status, Step, Text, failed_step
 from vieval_plugin.judges.refusals import ECHO, repeats_request
-from vieval_plugin.judges.wrapping import doubts, is_only_thinking, remove_pair, remove_thinking, unwrapped
+from vieval_plugin.judges.wrapping import doubts, is_negated, is_only_thinking, remove_pair, remove_thinking, unwrapped
 from vieval_plugin.prompts.pack import REMINDER, Pack
 
 #: The finding of an answer with text around it, which a second reply confirmed.
@@ -231,8 +231,11 @@ def _tells_otherwise(before: str, behind: str, images: int) -> bool:
         return True
     if _GOES_ON.match(behind) or names_other_image(f"{before}{{", images):
         return True
+    line_before = _line_before(before)
+    if line_before.rstrip().endswith((":", "\uff1a")) and is_negated(line_before):
+        return True
     first_line = next(filter(str.strip, behind.splitlines()), "")
-    return doubts(around, _line_before(before), _MARKS.sub(" ", first_line))
+    return doubts(around, line_before, _MARKS.sub(" ", first_line))
 
 
 def _line_before(before: str) -> str:

@@ -19,6 +19,10 @@ _PUNCTUATION = re.compile(
     "\u2705\U0001f4ca\U0001f4dd\U0001f3af\u2b50\u2728\U0001f4cb\U0001f50d\U0001f5bc\ufe0f]*"
 )
 _SENTENCE_END = re.compile("[.:!\n\u3002\uff01\uff1a\u0964]")
+# one line without digits, brackets and quotation marks
+_ANNOUNCEMENT = re.compile(
+    r"[^\d\n;{}()\[\]<>\"\u201c-\u201f\u00ab\u00bb\u300a-\u300f]{1,80}[:.!\u3002\uff01\uff1a\u0964]\W*"
+)
 _NO_WORD = re.compile(r"(?:[^\w']|_)+")
 _UNSPACED = re.compile("[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
@@ -34,6 +38,8 @@ class _LeadIns:
     heading: re.Pattern[str]
     #: Those that name a judgement.
     judgement: re.Pattern[str]
+    #: Those that name a judgement, or say that one was made.
+    announcement: re.Pattern[str]
     #: Those that name an answer.
     answer: re.Pattern[str]
 
@@ -55,6 +61,25 @@ def is_lead_in(text: str) -> bool:
     """
     plain = _plain(text)
     return len(text) <= LONGEST_LEAD_IN and any(language.leads_in(plain) for language in _lead_ins())
+
+
+def announces(text: str) -> bool:
+    """Return whether one short line says that a judgement follows, in whatever words, and raises no doubt of it.
+
+    >>> [announces(text) for text in ("Evaluation of the edit follows:", "A made-up rating:", "It has 2 scores:")]
+    [True, False, False]
+    """
+    plain = _plain(text.strip())
+    names_judgement = any(language.announcement.search(plain) for language in _lead_ins())
+    if not names_judgement or not _ANNOUNCEMENT.fullmatch(plain):
+        return False
+    return not is_negated(text) and not doubts(text, text)
+
+
+def is_negated(text: str) -> bool:
+    """Return whether a text has a word such as `not`, `without`, `only` or `other`."""
+    words = _padded(text)
+    return any(phrase in words for phrase in _doubts()["negation"])
 
 
 def doubts(text: str, before: str = "", behind: str = "") -> bool:
@@ -95,6 +120,7 @@ def _lead_ins() -> tuple[_LeadIns, ...]:
                 rf"(?:{_any_of(_headings(kinds)).pattern}){_PUNCTUATION.pattern}\Z"
             ),
             judgement=_any_of(kinds["judgement"]),
+            announcement=_any_of(kinds["judgement"] + kinds.get("examined", [])),
             answer=_any_of(kinds["answer"] + kinds["judgement"]),
         )
         for kinds in languages.values()
@@ -169,7 +195,7 @@ _PAIRS = (("[", "]"), ("\\boxed{", "}"), ("{", "}"))
 # how each family of models ends its thinking
 _THOUGHT = r"(?:[a-z]{1,9}[:_-]){0,3}(?:think(?:ing)?|thoughts?|reasoning|reflection|scratchpad)"
 _THINKING_END = re.compile(
-    rf"(^[ \t]{{0,99}})?(?=[<&\\\u25c1\[])(?:(?:<|&lt;|\\u003c)\s{{0,9}}\\?/\s{{0,9}}{_THOUGHT}\s{{0,9}}(?:>|&gt;|\\u003e)"
+    rf"(^[ \t]{{0,99}}(?:<\|start\|>assistant)?)?(?=[<&\\\u25c1\[])(?:(?:<|&lt;|\\u003c)\s{{0,9}}\\?/\s{{0,9}}{_THOUGHT}\s{{0,9}}(?:>|&gt;|\\u003e)"
     r"|\u25c1/think\u25b7|\[/think\]|<\|end_(?:of_thought|thinking)\|>|<\|channel\|>\s{0,9}final\s{0,9}(?:<\|message\|>)?)"
     r"|assistantfinal",
     re.IGNORECASE | re.MULTILINE,
