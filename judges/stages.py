@@ -83,10 +83,17 @@ class Notes:
 
 
 def ask_one(
-    chat: Chat, read: Callable[[str], Read[T]], wording: Pack, notes: Notes
+    chat: Chat,
+    read: Callable[[str], Read[T]],
+    wording: Pack,
+    notes: Notes,
+    read_again: Callable[[str], Read[T]] | None = None,
 ) -> Generator[list[Ask], list[Reply], T | Status]:
-    """The value of one answer on which the next stages build, or the status of one that cannot be used."""
-    [answer] = yield from ask_all([ChatRequest(chat, read)], wording)
+    """The value of one answer on which the next stages build, or the status of one that cannot be used.
+
+    `read_again` is as for `ChatRequest`.
+    """
+    [answer] = yield from ask_all([ChatRequest(chat, read, read_again)], wording)
     notes.trace += answer.steps
     notes.findings += answer.findings
     return notes.add_failure(answer.final) if answer.value is None else answer.value

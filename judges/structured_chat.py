@@ -53,6 +53,8 @@ class ChatRequest(Generic[T]):
     chat: Chat
     #: Reader of the answer.
     read: Callable[[str], Read[T]]
+    #: Reader of the answer to a reminder, where it is another.
+    read_again: Callable[[str], Read[T]] | None = None
 
 
 @dataclass(frozen=True)
@@ -149,7 +151,8 @@ def _read(reply: Reply, question: ChatRequest[T], attempt: int, earlier: Step | 
     elif names_other_image(reply.text, images):
         reading = Read(Status.PARSE_FAILURE, reason=_OTHER_IMAGE)
     else:
-        reading = question.read(reply.text)
+        read = question.read_again if attempt and question.read_again else question.read
+        reading = read(reply.text)
     if earlier and not reply.cut and not reading.status.usable:
         reading = _confirmed(reply.text, earlier, question, images) or reading
     if reply.cut and reading.status.usable:

@@ -6,10 +6,9 @@ Davidsonian Scene Graph (ICLR 2024), whose released code counts a question as no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import count
 from typing import Any, Literal, TypeAlias
 
 from vieval_plugin.judges.conversation import turn_units
@@ -71,7 +70,8 @@ def build(options: QuestionAnsweringOptions, wording: Pack, setting: str = DSG) 
         asker, notes = StageAsker(wording, sample, options.backbones), Notes()
         key, schema = f"{setting}_questions", SCHEMAS[setting]
         chat = asker.chat(key, "questions", QUESTIONS, schema, sample.texts, _LONGEST_LIST)
-        questions = yield from ask_one(chat, _list_reader(setting), wording, notes)
+        readers = [partial(_read_list, setting=setting, shorten=shorten) for shorten in (False, True)]
+        questions = yield from ask_one(chat, readers[0], wording, notes, readers[1])
         if isinstance(questions, Status):
             return Verdict({}, questions, trace=tuple(notes.trace), findings=tuple(notes.findings))
         if setting == VQ2A:
@@ -81,16 +81,11 @@ def build(options: QuestionAnsweringOptions, wording: Pack, setting: str = DSG) 
     return program
 
 
-def _list_reader(setting: str) -> Callable[[str], Read[tuple[PromptQuestion, ...]]]:
-    """The reader of a list of questions: one that is too long is refused once, then its first questions count."""
-    replies = count()
-
-    def read(text: str) -> Read[tuple[PromptQuestion, ...]]:
-        reading = read_as(text, partial(parse_questions, setting=setting, shorten=next(replies) > 0))
-        is_shortened = reading.value is not None and len(questions_in(text)) > MOST_QUESTIONS
-        return replace(reading, finding=SHORTENED) if is_shortened else reading
-
-    return read
+def _read_list(text: str, setting: str, shorten: bool) -> Read[tuple[PromptQuestion, ...]]:
+    """A list of questions; one that is too long is refused, or its first questions count."""
+    reading = read_as(text, partial(parse_questions, setting=setting, shorten=shorten))
+    is_shortened = reading.value is not None and len(questions_in(text)) > MOST_QUESTIONS
+    return replace(reading, finding=SHORTENED) if is_shortened else reading
 
 
 def _answered(asker: StageAsker, key: str, questions: Questions, notes: Notes, dependencies: bool) -> Program:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import fmean
 
 import numpy as np
@@ -19,45 +19,12 @@ from vieval_plugin.judges.protocol import Sample, Verdict
 from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.scheduler import Outcome
-from vieval_plugin.run.session import QuestionCounts, Session
+from vieval_plugin.run.session import Session
 from vieval_plugin.text.errors import VievalError
 
 ORDER = "order swapped"
 #: What stands for an aspect where contests are judged: how far the first candidate is preferred, in [0, 1].
 PREFERENCE = "preference"
-
-
-@dataclass(frozen=True)
-class PlannedCalls:
-    """Answers of a model that a run needs, and the calls for those that are not in the store.
-
-    A reply that cannot be read is asked for again, which nobody knows before.
-    """
-
-    #: Subject of the questions.
-    name: str
-    #: Calls: of the same question asked twice there is one where answers are stored.
-    calls: int
-    answers: int
-    #: `at least` where a judge asks on after an answer, `at most` where changes may not apply, `about` for both.
-    qualifier: str = ""
-
-    def __str__(self) -> str:
-        """Return a line for a terminal.
-
-        >>> str(PlannedCalls("viescore", 1180, 1200))
-        'viescore: 1,180 calls for 1,200 answers'
-        """
-        calls = f"{self.calls:,} calls for {self.answers:,} answers"
-        return f"{self.name}: {' '.join(filter(None, (self.qualifier, calls)))}"
-
-
-def planned_calls(name: str, counts: QuestionCounts, prepared: PreparedJudge, options: Config) -> PlannedCalls:
-    """Calls for questions of a judge as they were counted."""
-    # what is answered once is stored, and not asked again
-    calls = len(counts.to_ask) if options.store.use else counts.to_ask.total()
-    answers = counts.to_ask.total() + counts.stored.total()
-    return PlannedCalls(name, calls, answers, "" if prepared.calls.isdecimal() else "at least")
 
 
 async def audit(

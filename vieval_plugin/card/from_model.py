@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from vieval_plugin.audit.anchor import REPEATS
-from vieval_plugin.audit.audit import PlannedCalls, audit, changed_samples
+from vieval_plugin.audit.audit import audit, changed_samples
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.card import plan as planning
@@ -26,7 +26,7 @@ from vieval_plugin.card.judging import (
 )
 from vieval_plugin.card.making import card_of, entry_of, missing_place_reason, repeats_of
 from vieval_plugin.card.placing import PlacedJudge, place_judge
-from vieval_plugin.card.plan import PlannedEntry, draw_sample, first_of_each_judge
+from vieval_plugin.card.plan import PlannedCalls, PlannedEntry, draw_sample, first_of_each_judge
 from vieval_plugin.results.published.judges import present, require_published
 from vieval_plugin.results.runs import results_of
 from vieval_plugin.run.jobs import Job

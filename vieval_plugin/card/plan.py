@@ -12,7 +12,6 @@ from itertools import chain
 import numpy as np
 
 from vieval_plugin.audit.anchor import REPEATS
-from vieval_plugin.audit.audit import PlannedCalls, planned_calls
 from vieval_plugin.audit.changes import changes
 from vieval_plugin.audit.material import random_judgeable_samples
 from vieval_plugin.benchmarks.benchmark import Benchmark, data_root
@@ -31,6 +30,39 @@ from vieval_plugin.text.wording import plural
 
 #: Samples of a benchmark of ratings, and contests of one of votes, where nobody says how many.
 SAMPLES, CONTESTS = 600, 400
+
+
+@dataclass(frozen=True)
+class PlannedCalls:
+    """Answers of a model that a run needs, and the calls for those that are not in the store.
+
+    A reply that cannot be read is asked for again, which nobody knows before.
+    """
+
+    #: Subject of the questions.
+    name: str
+    #: Calls: of the same question asked twice there is one where answers are stored.
+    calls: int
+    answers: int
+    #: `at least` where a judge asks on after an answer, `at most` where changes may not apply, `about` for both.
+    qualifier: str = ""
+
+    def __str__(self) -> str:
+        """Return a line for a terminal.
+
+        >>> str(PlannedCalls("viescore", 1180, 1200))
+        'viescore: 1,180 calls for 1,200 answers'
+        """
+        calls = f"{self.calls:,} calls for {self.answers:,} answers"
+        return f"{self.name}: {' '.join(filter(None, (self.qualifier, calls)))}"
+
+
+def planned_calls(name: str, counts: QuestionCounts, prepared: PreparedJudge, options: Config) -> PlannedCalls:
+    """Calls for questions of a judge as they were counted."""
+    # what is answered once is stored, and not asked again
+    calls = len(counts.to_ask) if options.store.use else counts.to_ask.total()
+    answers = counts.to_ask.total() + counts.stored.total()
+    return PlannedCalls(name, calls, answers, "" if prepared.calls.isdecimal() else "at least")
 
 
 @dataclass(frozen=True)
