@@ -143,7 +143,7 @@ def test_a_folder_whose_name_has_a_space_is_found_again(vieval, bucket, tmp_path
     assert "complete" in vieval("shards", tmp_path / "out", "--verify").out
 
 
-@pytest.mark.parametrize("more", [("--out", "verdicts.jsonl"), ("--out", "verdicts", "--plan"), ()])
+@pytest.mark.parametrize("more", [("--out", "verdicts.jsonl"), ()])
 def test_data_in_a_bucket_are_judged_into_a_folder_alone(vieval, bucket, more):
     command = ["score", bucket.address("data"), "--judge", "sharpness", *more]
     assert vieval(*command, code=1).err.startswith(

@@ -230,18 +230,29 @@ def test_a_tar_that_is_damaged_is_not_readable_and_nothing_is_written(vieval, tm
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("named", ["tars", "tars/a.tar", "tars/*.tar", "data/*.parquet", "s3://bucket/data"])
-def test_a_plan_of_what_only_a_folder_of_shards_takes_says_how_to_measure(vieval, data, tmp_path, monkeypatch, named):
-    write_tar(tmp_path / "tars" / "a.tar", {"0": {"jpg": picture(0), "txt": b"a thing"}})
+@pytest.mark.parametrize("named", ["tars", "tars/a.tar", "tars/*.tar", "data/*.parquet"])
+def test_what_only_a_folder_of_shards_takes_is_planned_by_its_index(vieval, data, tmp_path, monkeypatch, named):
+    members = {str(number): {"jpg": picture(number), "txt": b"a thing"} for number in range(40)}
+    write_tar(tmp_path / "tars" / "a.tar", members)
     (tmp_path / "tars" / "README.md").write_text("about these files")
     monkeypatch.chdir(tmp_path)
-    planned = vieval("score", named, "--plan", code=1).err
-    assert planned.startswith(
-        f"vieval: {named}: tar files, patterns and data in object storage are judged into a folder"
-    )
-    assert planned.endswith("--limit 1000 --fresh --out measure, and read the rate and the tokens\n")
+    earlier = sorted(tmp_path.rglob("*"))
+    planned = vieval("score", named, "--plan", "--judge", "sharpness").out
+    rows = 40 if "tar" in named else 120
+    assert planned.startswith(f"plan: sharpness, {rows} samples: no calls\na pilot of 8 (seed 0): ok 8\n")
+    assert sorted(tmp_path.rglob("*")) == earlier
     for out in ([], ["--out", "verdicts.jsonl"]):
         assert vieval("score", named, *out, code=1).err.endswith("a folder of shards; name one with --out\n")
+
+
+def test_the_plan_of_a_tar_is_what_judging_it_costs(vieval, server, tmp_path):
+    members = {str(number): {"jpg": picture(number), "txt": b"a thing"} for number in range(40)}
+    path = write_tar(tmp_path / "a.tar", members)
+    command = arguments(path, tmp_path / "out", server)
+    planned = vieval(*command, "--plan").out
+    before = server.stats()["requests"]
+    vieval(*command)
+    assert f"calls: {server.stats()['requests'] - before}\n" in planned
 
 
 def test_a_tar_that_was_replaced_is_refused(vieval, server, tmp_path):

@@ -137,7 +137,7 @@ def add(commands: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from vieval_plugin.cli.shards.judging import is_of_shards, judge_shards, require_no_shard_flags
+    from vieval_plugin.cli.shards.judging import is_of_shards, judge_shards, plan_shards, require_no_shard_flags
     from vieval_plugin.images import files_of
     from vieval_plugin.judges import registry as judge_registry
     from vieval_plugin.media.files import require_writable
@@ -151,7 +151,8 @@ def _run(options: argparse.Namespace) -> int:
     if is_of_shards(options):
         current = options_in_force(options)
         name = (options.judge or [DEFAULT_JUDGE])[0]
-        return judge_shards(options, name, current, backbone_of(name, options, current))
+        judge_or_plan = plan_shards if options.plan else judge_shards
+        return judge_or_plan(options, name, current, backbone_of(name, options, current))
     require_no_shard_flags(options)
     images = _require_flags(options)
     current = options_in_force(options)

@@ -7,6 +7,7 @@ import asyncio
 import os
 import shutil
 import sys
+import tempfile
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     Launcher: TypeAlias = Callable[[ShardRun, PassQueue, Callable[[int], None]], list[str]]
 
 _FILES = (".jsonl", ".csv", ".parquet")
+_PLANNED_ROWS = 16  # rows of a shard that are read for one that is drawn
 _SHOWN_SHARDS = 10  # shards that were not written
 _SHARD_OPTIONS = ("rows_per_shard", "extend", "trace", "max_failures", "budget", "processes", "part", "ray", "workers")
 _FILE_OPTIONS = ("benchmark", "prompts", "prompt", "source", "instruction", "layout", "json", "strict")
@@ -57,7 +59,7 @@ def add_shards(parser: argparse.ArgumentParser) -> None:
 
 
 def is_of_shards(options: argparse.Namespace) -> bool:
-    """Return whether verdicts go to a folder of shards, by the name of --out and by what is judged.
+    """Return whether verdicts go to a folder of shards, or would without --plan, by --out and by what is judged.
 
     Raises:
         VievalError: they do not, and what is judged are tar files, a pattern or data in object storage, or --out is an
@@ -79,18 +81,13 @@ def is_of_shards(options: argparse.Namespace) -> bool:
             "parquet or tar files"
         )
     for_shards = [] if takes_shards else [name for name in options.samples if is_for_shards_alone(name)]
-    if for_shards:
-        next_step = (
-            "in place of --plan, judge 1,000 rows by --limit 1000 --fresh --out measure, and read the rate and the tokens"
-            if options.plan
-            else "name one with --out"
-        )
+    if for_shards and not options.plan:
         location = for_shards[0].partition("?")[0] if is_object_storage(for_shards[0]) else for_shards[0]
         raise VievalError(
             f"{location}: tar files, patterns and data in object storage are judged into a folder of "
-            f"shards; {next_step}"
+            "shards; name one with --out"
         )
-    return False
+    return bool(for_shards)
 
 
 def require_no_shard_flags(options: argparse.Namespace) -> None:
@@ -106,12 +103,36 @@ def judge_shards(options: argparse.Namespace, judge: str, current: Config, backb
     from vieval_plugin.run.shards.start import begin
     from vieval_plugin.text.escaping import say
 
-    started = begin(_request(options, judge, current, backbone))
+    started = begin(_request(options, judge, current, backbone, str(options.out)))
     say(*(f"vieval: {line}" for line in started.notes), file=sys.stderr)
     return _launch(options, started)
 
 
-def _request(options: argparse.Namespace, judge: str, current: Config, backbone: Backbone | None) -> ShardRequest:
+def plan_shards(options: argparse.Namespace, judge: str, current: Config, backbone: Backbone | None) -> int:
+    """Judge at most eight rows drawn from a data set, and print what all would cost."""
+    from vieval_plugin.run.plan import pilot, plan, to_ask
+    from vieval_plugin.run.prepare import prepare
+    from vieval_plugin.run.shards.start import begin, drawn_samples
+    from vieval_plugin.text.escaping import say
+
+    with tempfile.TemporaryDirectory() as folder:
+        request = _request(options, judge, current, backbone, f"{folder}/plan")
+        started = begin(replace(request, rows_per_shard=_PLANNED_ROWS))
+        say(*(f"vieval: {line}" for line in started.notes), file=sys.stderr)
+        drawn = drawn_samples(started, current.statistics.seed)
+        prepared = prepare(judge, options.setting, current, backbone)
+        askable = to_ask(drawn, prepared)
+        trial = asyncio.run(pilot(askable, prepared, current, backbone))
+    all_rows = replace(trial, samples=started.plan.rows)
+    say(*plan(all_rows, backbone, by_batches=bool(options.batch or options.batch_files)))
+    if unaskable := len(drawn) - len(askable):
+        say(f"{unaskable} of the {len(drawn)} rows drawn would not be asked about")
+    return 0
+
+
+def _request(
+    options: argparse.Namespace, judge: str, current: Config, backbone: Backbone | None, folder: str
+) -> ShardRequest:
     from vieval_plugin.readers.columns import parse_columns
     from vieval_plugin.run.shards.start import ShardRequest
     from vieval_plugin.run.shards.worker import MOST_FAILURES, ShardRun
@@ -124,7 +145,7 @@ def _request(options: argparse.Namespace, judge: str, current: Config, backbone:
     if len(options.judge or []) > 1:
         raise VievalError("a folder of shards has one judge; run the others with an --out of their own")
     most_failures = MOST_FAILURES if options.max_failures is None else options.max_failures
-    who = str(options.out), "", judge, options.setting, current, backbone
+    who = folder, "", judge, options.setting, current, backbone
     return ShardRequest(
         options.samples,
         ShardRun(*who, most_failures, options.budget, tuple(options.allow_urls)),

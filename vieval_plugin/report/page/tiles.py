@@ -339,7 +339,8 @@ def _verdict(
 ) -> GalleryVerdict:
     verdict = record.verdict
     steps, left_out = [], 0
-    rationale = "" if judgement.label in repeated else _cut(verdict.rationale or verdict.reason, min(_MOST_TEXT, room))
+    reasons = _reasons(verdict.rationale or verdict.reason, record)
+    rationale = "" if judgement.label in repeated else _cut(reasons, min(_MOST_TEXT, room))
     head = ("", verdict.rationale.strip(), verdict.reason.strip())
     for step in verdict.trace:
         text = "\n".join(dict.fromkeys(text for text in (step.answer.strip(), step.reason.strip()) if text not in head))
@@ -397,6 +398,24 @@ def _values(values: Sequence[float]) -> str:
 
 def _cut(text: str, length: int = _MOST_TEXT) -> str:
     return text if len(text) <= length else f"{text[:length]}… (cut: {len(text)} characters)"
+
+
+def _reasons(rationale: str, record: Record) -> str:
+    """A rationale in which each order of a contest says which image the judge was shown as which letter."""
+    lines = []
+    for line in rationale.split("\n"):
+        order, colon, reason = line.partition(": ")
+        if order in (FORWARD, REVERSE) and colon:
+            line = f"{order} ({_letters(order, record)}): {reason}"
+        lines.append(line)
+    return "\n".join(lines)
+
+
+def _letters(order: str, record: Record) -> str:
+    """The letter of each candidate in an order: `A: second generator, B: first generator`."""
+    numbers = presentation_order(order, len(record.candidates))
+    names = [record.candidates[number - 1].image_model or f"image {number}" for number in numbers]
+    return ", ".join(f"{letter}: {name}" for letter, name in zip(LETTERS, names, strict=False))
 
 
 def _remove_numbers(rationale: str) -> set[str]:

@@ -14,12 +14,14 @@ import platformdirs
 
 from vieval_plugin import config
 from vieval_plugin.config import Backbone, Config
+from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.readers.columns import ColumnMap, fields_of, leftover_notes, require_columns
 from vieval_plugin.readers.places import Place, place_at, size_of
 from vieval_plugin.readers.samples import SampleSource
 from vieval_plugin.run.evaluate import provenance_of
 from vieval_plugin.run.jobs import Job
+from vieval_plugin.run.plan import pilot_numbers
 from vieval_plugin.run.prepare import PreparedJudge, prepare, setting_of
 from vieval_plugin.run.shards.folder import PLAN, ShardFolder, open_folder
 from vieval_plugin.run.shards.inputs import (
@@ -173,6 +175,20 @@ def jobs_left(started: StartedRun, prepared: PreparedJudge) -> Iterator[Job]:
             for row in fetch_images(rows, started.run.hosts) if started.run.hosts else rows:
                 if row.row.verdict is None:
                     yield Job(row.row.sample, prepared)
+
+
+def drawn_samples(started: StartedRun, seed: int) -> list[Judged]:
+    """Samples of at most eight rows of a whole data set, drawn by a seed; rows that have their verdict are left out."""
+    folder, root = open_folder(started.run.folder), place_at(started.run.root)
+    numbers, start, samples = sorted(pilot_numbers(started.plan.rows, seed)), 0, list[Judged]()
+    for shard in started.plan.shards():
+        drawn = {shard.first + number - start for number in numbers if start <= number < start + shard.rows}
+        start += shard.rows
+        if drawn:
+            rows = rows_of_shards(started.plan, root, folder.indexes, [shard])
+            rows = fetch_images(rows, started.run.hosts) if started.run.hosts else rows
+            samples += [row.row.sample for row in rows if row.number in drawn and row.row.verdict is None]
+    return samples
 
 
 def choose_store(options: Config, rows: int, is_shared: bool) -> Config:
