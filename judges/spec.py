@@ -120,6 +120,11 @@ class JudgeSpec:
     export: Export | None = None
 
     @property
+    def is_ours(self) -> bool:
+        """Return whether it comes with VIEval, and not with another package."""
+        return getattr(self.build, "func", self.build).__module__.startswith("vieval_plugin.")
+
+    @property
     def plain(self) -> str:
         """The setting of tasks that name none; empty where there is one only."""
         return self.settings[0] if self.settings else ""

@@ -15,6 +15,7 @@ from vieval_plugin.judges.contests import Votes
 from vieval_plugin.judges.protocol import Choice, Image, Sample, SampleId, Status, Step, Verdict
 from vieval_plugin.media.thumbnails import SIDE, Thumbnail, Thumbnails
 from vieval_plugin.records import Provenance, Record, fingerprint
+from vieval_plugin.report.page import tiles
 from vieval_plugin.report.page.disagreement import GalleryItem, Judgement, answer, items_of
 from vieval_plugin.report.page.gallery import select_items
 from vieval_plugin.report.page.tiles import tile_of
@@ -260,3 +261,14 @@ def test_a_judge_of_a_contest_says(choice, said):
         SampleId("b", "p", "", "1"), Verdict({}, Status.OK, choice=choice), Provenance("j", (), ()), {}, votes=Votes()
     )
     assert answer(record) == said
+
+
+def test_a_reason_on_a_contest_says_which_image_was_which_letter():
+    candidates = tuple(SampleId("b", "p", model, "1") for model in ("aurora", "borealis"))
+    rationale = "forward: Picture A is sharper.\nreverse: Picture A lacks the hat."
+    verdict = Verdict({}, Status.OK, rationale, choice=Choice({"forward": "first", "reverse": "first"}))
+    record = Record(SampleId("b", "p", "", "1"), verdict, Provenance("j", (), ()), {}, candidates=candidates)
+    assert tiles.reasons(verdict, record).splitlines() == [
+        "forward (A: aurora, B: borealis): Picture A is sharper.",
+        "reverse (A: borealis, B: aurora): Picture A lacks the hat.",
+    ]

@@ -190,13 +190,9 @@ def layouts(family: str) -> tuple[Layout, ...]:
 
 @dataclass(frozen=True)
 class CeilingComparison:
-    """Correlations of a judge and of annotators with the other annotators, and the judge's less that of annotators."""
+    """Comparison of a judge with annotators, on the samples that both rated."""
 
-    #: The judge's correlation.
-    judge: float
-    #: The annotators' correlation.
-    annotators: float
-    #: Difference of the two.
+    #: The judge's correlation with the other annotators, less that of an annotator.
     difference: Estimate
 
     @property

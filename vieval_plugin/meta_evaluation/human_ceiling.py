@@ -60,7 +60,7 @@ def compared_with_annotators(
     judge, annotators = (fisher_over_parts(side) for side in zip(*parts, strict=True))
     value, difference = judge.value - annotators.value, judge.resamples - annotators.resamples
     ends = bias_corrected_interval(difference, value)
-    return CeilingComparison(judge.value, annotators.value, Estimate(value, *ends, difference, judge.n))
+    return CeilingComparison(Estimate(value, *ends, difference, judge.n))
 
 
 def _counts(observation: Observation, aspects: Sequence[str], aspect: str) -> bool:

@@ -527,10 +527,8 @@ def _ceiling_sentence(board: Leaderboard, first: Number, name: str, reference: E
         "above": f"{first.system} agrees with annotators better than they agree with each other",
         "below": f"{first.system} agrees with annotators less well than they agree with each other",
     }.get(ceiling.position, f"{plural(first.estimate.n, 'sample')} cannot tell {first.system} from an annotator")
-    return (
-        f"{agrees}: its correlation with the mean of the other annotators is {short_decimal(ceiling.judge)}, that of an "
-        f"annotator {short_decimal(ceiling.annotators)}, a difference of {sentence_number(ceiling.difference)}."
-    )
+    number = sentence_number(ceiling.difference)
+    return f"{agrees}: their correlations with the mean of the other annotators differ by {number}."
 
 
 def position_to(estimate: Estimate, reference: Estimate) -> str:

@@ -247,9 +247,8 @@ def _trace_contradiction(record: Record) -> str:
         judge = judge_of(source)
     except VievalError:  # its file or its pack is not here
         return ""
-    here, build = judge.provenance, judge.spec.build
-    is_ours = getattr(build, "func", build).__module__.startswith("vieval_plugin.")
-    if not is_ours or (here.setting, here.pack_hash) != (source.setting, source.pack_hash):
+    here = judge.provenance
+    if not judge.spec.is_ours or (here.setting, here.pack_hash) != (source.setting, source.pack_hash):
         return ""
     try:
         _, again = rerun(judge.program, sample, verdict)

@@ -7,6 +7,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from vieval_plugin.judges.registry import judges
 from vieval_plugin.records import Provenance
 from vieval_plugin.run.verdict_lines import TRANSPORT, flat
 
@@ -18,7 +19,7 @@ _LONGEST = 60
 class Source(NamedTuple):
     """Identity of a run."""
 
-    #: Its label, or else its backbone; of a judge in one file the judge.
+    #: Its label, or else its backbone; of a judge of one's own, in a file or a package, the judge.
     name: str
     judge: str
     #: Settings of the judge.
@@ -34,9 +35,14 @@ def source_of(provenance: Provenance, label: str = "") -> Source:
         provenance: the verdict's.
         label: what the user calls the run now; it goes before the one that was given when the run was made.
     """
-    is_own = provenance.pack == provenance.judge  # one that a file describes
+    is_own = provenance.pack == provenance.judge or _is_of_a_package(provenance.judge)
     name = label or provenance.label or (provenance.judge if is_own else provenance.backbone)
     return Source(name, provenance.judge, provenance.settings, _details(provenance))
+
+
+def _is_of_a_package(judge: str) -> bool:
+    spec = judges().get(judge)
+    return spec is not None and not spec.is_ours
 
 
 def labels_of(sources: Collection[Source], titles: Mapping[str, str] = MappingProxyType({})) -> Mapping[Source, str]:

@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from vieval_plugin import images
-from vieval_plugin.judges.contests import FIRST, SECOND, Contest, Judged, candidates_of
-from vieval_plugin.judges.protocol import Choice, Image, Sample, SampleId, Status
+from vieval_plugin.judges.contests import FIRST, FORWARD, REVERSE, SECOND, Contest, Judged, candidates_of
+from vieval_plugin.judges.pairwise.question import LETTERS, presentation_order
+from vieval_plugin.judges.protocol import Choice, Image, Sample, SampleId, Status, Verdict
 from vieval_plugin.media.thumbnails import Thumbnail, Thumbnails
 from vieval_plugin.meta_evaluation.findings import preferred
 from vieval_plugin.meta_evaluation.win_rates import EVEN
@@ -339,8 +340,7 @@ def _verdict(
 ) -> GalleryVerdict:
     verdict = record.verdict
     steps, left_out = [], 0
-    reasons = _reasons(verdict.rationale or verdict.reason, record)
-    rationale = "" if judgement.label in repeated else _cut(reasons, min(_MOST_TEXT, room))
+    rationale = "" if judgement.label in repeated else _cut(reasons(verdict, record), min(_MOST_TEXT, room))
     head = ("", verdict.rationale.strip(), verdict.reason.strip())
     for step in verdict.trace:
         text = "\n".join(dict.fromkeys(text for text in (step.answer.strip(), step.reason.strip()) if text not in head))
@@ -400,10 +400,10 @@ def _cut(text: str, length: int = _MOST_TEXT) -> str:
     return text if len(text) <= length else f"{text[:length]}… (cut: {len(text)} characters)"
 
 
-def _reasons(rationale: str, record: Record) -> str:
-    """A rationale in which each order of a contest says which image the judge was shown as which letter."""
+def reasons(verdict: Verdict, record: Record) -> str:
+    """The rationale or reason of a verdict, in which each order of a contest says which image the judge was shown as which letter."""
     lines = []
-    for line in rationale.split("\n"):
+    for line in (verdict.rationale or verdict.reason).split("\n"):
         order, colon, reason = line.partition(": ")
         if order in (FORWARD, REVERSE) and colon:
             line = f"{order} ({_letters(order, record)}): {reason}"
