@@ -235,8 +235,9 @@ def test_images_are_made_by_a_server_with_a_seed_a_prompt(judge, monkeypatch, vi
         gate = ["--against", "night.jsonl", "--margin", "0.1", *named(judge)]
         vieval("rank", "again", *flags, "--seed", 100, *gate)
         generator.answer = refusal
-        refused = vieval("rank", "none", *flags, *gate, code=3).out
-    assert refused.startswith(
+        refused = vieval("rank", "none", *flags, *gate, code=3)
+    assert re.search(r"org/model refused p0: .*not allowed", refused.err)
+    assert refused.out.startswith(
         "none fails more often than night, judged by viescore with fake.\nnone fails on 80 prompts, where night does on 0 "
     )
     bodies = [json.loads(body) for _, _, body in generator.requests]

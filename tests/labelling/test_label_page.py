@@ -57,6 +57,14 @@ def test_nobody_is_named_and_what_people_or_judges_said_is_not_in_it():
     assert page_of(*(replace(one, votes=Votes("four_way")) for one in pairs)) == page
 
 
+@pytest.mark.parametrize(("kind", "keeps"), [("tig", False), ("tie", True), ("sdie", True)])
+def test_only_an_edit_is_asked_what_stays_unchanged(kind, keeps):
+    images = {"output": Image(png())} | ({"source": Image(png())} if keeps else {})
+    page = page_of(Sample(SampleId("b", kind, "m", "1"), images, {"prompt": "a cat"}, kind=kind))
+    assert ("unchanged" in page) is keeps
+    assert not re.search("not to change|leave[s]? alone", page)
+
+
 def test_sides_are_shown_as_the_key_says():
     pairs = contests("tie")[:6]
     page = page_of(*pairs)

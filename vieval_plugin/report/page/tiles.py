@@ -401,7 +401,7 @@ def _cut(text: str, length: int = _MOST_TEXT) -> str:
 
 
 def reasons(verdict: Verdict, record: Record) -> str:
-    """The rationale or reason of a verdict, in which each order of a contest says which image the judge was shown as which letter."""
+    """The rationale or reason of a verdict; on a contest, each order names the image that each letter stood for."""
     lines = []
     for line in (verdict.rationale or verdict.reason).split("\n"):
         order, colon, reason = line.partition(": ")
