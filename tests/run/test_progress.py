@@ -112,3 +112,12 @@ def test_both_ways_of_running_count_a_judges_unread_replies():
     asyncio.run(judge_each(jobs, answer, paced, lambda number, outcome: None, live=2, bar=False))
     for progress in (in_batches, paced):
         assert "20 of 20 replies of viescore " in wordings(progress)[0]  # two questions, each asked again once
+
+
+@pytest.mark.parametrize("counted_too", ["calls", "measured"])
+def test_no_model_was_asked_is_said_only_where_all_came_from_the_store(counted_too):
+    progress = counted(SCORED)
+    progress.usage.cached = 3
+    assert "no model was asked: all 3 answers were kept" in "\n".join(progress.lines())
+    setattr(progress.usage, counted_too, 1)
+    assert "no model was asked" not in "\n".join(progress.lines())
