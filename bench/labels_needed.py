@@ -133,18 +133,12 @@ def joined(labels: Sequence[Labels]) -> Labels:
     return Labels(scores, ratings, *names)
 
 
-def accepted(labels: Sequence[Labels], seed: int) -> bool:
-    """True where the labels of these tasks together show that calibration helps."""
-    together = joined(labels)
-    return improvement(together, held_out(together, seed), 500, seed).accepted
-
-
-def calibrated_kinds(labels: Sequence[Labels], seed: int) -> set[str]:
-    """The task types that `vieval calibrate` would calibrate by these labels."""
+def calibrated_kinds(labels: Sequence[Labels], seed: int) -> set[str] | None:
+    """The task types that `vieval calibrate` would calibrate by these labels; None where it would write nothing."""
     together = joined(labels)
     predicted = held_out(together, seed)
     if not improvement(together, predicted, 500, seed).accepted:
-        return set()
+        return None
     return {*together.kinds} - refused_kinds(together, predicted, 500, seed).keys()
 
 
@@ -201,20 +195,24 @@ def print_by_type(tasks: Sequence[RecordedTask], options: argparse.Namespace) ->
     """How often a task type of noise is calibrated beside six of a judge, by all types together and by its own labels."""
     rows = []
     for number in options.labels:
-        counts = np.zeros(3)
+        shares = np.zeros((options.runs, 3))
         for seed in range(options.runs):
             rng = np.random.default_rng([options.seed, seed, number, 7])
             changed = [noise(tasks[0], rng), *tasks[1:]]
             labels = [draw_labels(task, number, rng, options.on_prompts) for task in changed]
-            kinds = calibrated_kinds(labels, seed)
-            counts += [
-                accepted(labels, seed),
-                changed[0].kind in kinds,
-                len(kinds - {changed[0].kind}) / len(tasks[1:]),
-            ]
-        rows.append([str(number), *(f"{share:.1%}" for share in counts / options.runs)])
+            accepted = calibrated_kinds(labels, seed)
+            kinds = accepted or set()
+            others = len(kinds - {changed[0].kind}) / len(tasks[1:])
+            shares[seed] = accepted is not None, changed[0].kind in kinds, others
+        rows.append([str(number), *share_texts(shares)])
     print(f"{tasks[0].kind} scored at random, the other types by the judge:")
     table(["labels of each", "all together accepted", "noise calibrated", "others calibrated"], rows)
+
+
+def share_texts(shares: Floats) -> list[str]:
+    """Mean shares with their standard errors, of runs in rows."""
+    errors = shares.std(axis=0, ddof=1) / np.sqrt(len(shares))
+    return [f"{mean:.1%} (se {error:.1%})" for mean, error in zip(shares.mean(axis=0), errors, strict=True)]
 
 
 def noise(task: RecordedTask, rng: np.random.Generator) -> RecordedTask:
@@ -244,19 +242,16 @@ def print_order(tasks: Sequence[RecordedTask], options: argparse.Namespace) -> N
     pairs = {task.kind: len(np.unique(task.generators)) * (len(np.unique(task.generators)) - 1) // 2 for task in tasks}
     for number in options.labels:
         right = {
-            task.kind: np.mean(
+            task.kind: np.array(
                 [
                     right_pairs(task, number, np.random.default_rng([options.seed, seed, number]), options.on_prompts)
                     for seed in range(options.runs)
-                ],
-                axis=0,
+                ]
             )
             for task in tqdm(tasks, desc=f"order, {number} labels", disable=None)
         }
         shares = {"all": sum(right.values()) / sum(pairs.values()), **{k: right[k] / pairs[k] for k in right}}
-        rows += [
-            [str(number), kind, *(f"{share:.3f}" for share in share_by_way)] for kind, share_by_way in shares.items()
-        ]
+        rows += [[str(number), kind, *share_texts(of_kind)] for kind, of_kind in shares.items()]
     print(f"Share of {sum(pairs.values())} pairs of generators in people's order:")
     table(["labels a task", "task", *WAYS], rows)
 
@@ -279,7 +274,7 @@ def main() -> None:
     parser.add_argument("--metrics", action="store_true", help="the order by recorded metrics too")
     parser.add_argument("--labels", type=int, nargs="+", default=[20, 30, 50, 100, 200], help="of each task")
     parser.add_argument("--labels-on", dest="on_prompts", choices=("images", "prompts"), default="images")
-    parser.add_argument("--runs", type=int, default=100, help="draws of labels (default 100)")
+    parser.add_argument("--runs", type=int, default=400, help="draws of labels (default 400)")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     options.on_prompts = options.on_prompts == "prompts"
