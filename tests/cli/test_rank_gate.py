@@ -62,7 +62,7 @@ def test_a_generator_whose_images_fail_does_not_pass_whatever_the_status(gate, s
     assert shown[0].startswith("new fails more often than old, ")
     sentence = shown[1]
     assert sentence.startswith("new fails on 67 prompts, where old does on ")
-    assert "With failures as the lowest score the mean is 0.2" in sentence
+    assert "With failures as the lowest score it is 0.2" in sentence
     code, shown = gate(new, old, new_failed=[(n, status) for n in range(N)])
     assert code == 3
     assert any(
@@ -78,7 +78,7 @@ def test_better_is_said_only_if_it_holds_with_failures_as_the_lowest_score(gate)
     worst = [(int(n), Status.NO_IMAGE) for n in np.argsort(new - old)[:99]]
     code, shown = gate(new, old, new_failed=worst)
     assert code == 3
-    assert "With failures as the lowest score the mean is " in shown[1]
+    assert "With failures as the lowest score it is " in shown[1]
     assert "Failed verdicts: new: no_image 99 of 200." in shown
     assert not any("better than" in line for line in shown)
     code, shown = gate(new + 0.2, old, new_failed=worst[:2])

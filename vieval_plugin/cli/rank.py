@@ -459,11 +459,13 @@ def _plan(options: argparse.Namespace, request: Request | None) -> BuildResult:
     judged = contests_between(rows) if contests else [row.sample for row in rows]
     total = len(judged) if contests else request.source.total or 0
     code = tell_plan(request, judged, total)
+    prompts = {(row.sample.id.part, row.sample.id.uid) for row in rows}
     units = len({(row.sample.id.part, row.sample.group) for row in rows})
+    unit = "prompt" if units == len(prompts) else "group"
     if not contests and units:
         least = f"{smallest_difference(TYPICAL_SPREAD, units):.2f}"
         spread = f"at a typical spread of {TYPICAL_SPREAD:g}"
-        say(f"{plural(units, 'prompt')} would show differences of means from {least} on four times in five, {spread}")
+        say(f"{plural(units, unit)} would show differences of means from {least} on four times in five, {spread}")
     if options.margin is not None and not (options.no_control or options.human):
         ways = 1 if contests else len(spoilings("O" if "O" in judge.spec.aspects else judge.spec.aspects[0], judge))
         calls = f", {judge.calls} calls each" if judge.asks_a_model else ""

@@ -214,7 +214,10 @@ def _smallest_difference(board: Leaderboard) -> str:
     if not spread or units < LEAST_FOR_A_TEST:
         return ""
     least = smallest_difference(spread, units)
-    return f"On {_items(board, prompts)}, differences from {short_decimal(least)} on are found four times in five."
+    tested = ", if one pair is tested" * (len(board.comparison.pairs) > 1)
+    return (
+        f"On {_items(board, prompts)}, differences from {short_decimal(least)} on are found four times in five{tested}."
+    )
 
 
 def judge_words(board: Leaderboard) -> str:
@@ -409,7 +412,7 @@ def _range(board: Leaderboard, numbers: Sequence[Number]) -> str:
 
 def _smallest_p(comparison: Comparison) -> str:
     smallest = min((p.adjusted for p in comparison.all_pairs if not math.isnan(p.adjusted)), default=math.nan)
-    smallest_p = f"The smallest p of {plural(len(comparison.all_pairs), 'pair')} is {p_text(smallest)}."
+    smallest_p = f"The smallest p (Holm) of {plural(len(comparison.all_pairs), 'pair')} is {p_text(smallest)}."
     return f"There is no test of fewer than {LEAST_FOR_A_TEST}." if math.isnan(smallest) else smallest_p
 
 

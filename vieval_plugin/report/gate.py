@@ -24,6 +24,7 @@ from vieval_plugin.meta_evaluation.gate import (
 )
 from vieval_plugin.meta_evaluation.generators import MEAN
 from vieval_plugin.meta_evaluation.tables import p_sentence
+from vieval_plugin.meta_evaluation.vote_answers import VOTES
 from vieval_plugin.meta_evaluation.win_rates import WIN_RATE, PositionBias
 from vieval_plugin.records import YOUR_IMAGES, Provenance, Record, Run
 from vieval_plugin.report.answer import Answer, incomparable_reasons
@@ -163,7 +164,7 @@ def gate_of(
         answer=replace(combined_gate.answer, limits=(*track, *limits)),
         evidence=tuple(evidence),
         unreadable=any(answer.title == _UNREAD for _, answer in decided.values()),
-        aspect=ranking.aspect,
+        aspect="" if ranking.aspect == VOTES else ranking.aspect,
     )
 
 
@@ -191,25 +192,28 @@ def apply_control(gate: Gate, results: Sequence[ControlResult], margin: float, p
     """
     scored = min(evidence.scored.n for evidence in gate.evidence)
     sentences = [_control_sentence(gate, result, margin) for result in results if result.estimate]
+    step = "Use a judge that sees spoilt images"
     if not sentences:
-        reason = f"too few prompts for the control ({scored} of {CONTROL_ITEMS})"
+        reason, step = f"too few prompts for the control ({scored} of {CONTROL_ITEMS})", "Use more prompts"
         if scored >= CONTROL_ITEMS > prompts:
             reason = f"nothing can fall: on {prompts} prompts the reference has a score above the margin and the build an image"
         elif scored >= CONTROL_ITEMS:
-            reason = "the prompts are too alike to exchange their images"
-        sentences = [f"{_CONTROL}: {reason}; {CONTROL_ITEMS} prompts are needed."]
+            reason, step = "the prompts are too alike to exchange their images", "Use prompts that differ more"
+        sentences = [f"{_CONTROL}: {reason}; {CONTROL_ITEMS} such prompts are needed."]
     control = " ".join(sentences)
     if any(result.seen for result in results):
         limits = (control, *gate.answer.limits)
         return replace(gate, answer=replace(gate.answer, limits=limits), control=tuple(results))
-    return replace(_blind(gate, control), control=tuple(results))
+    return replace(_blind(gate, control, step), control=tuple(results))
 
 
 def require_no_control(gate: Gate, margin: float) -> Gate:
     """The gate of verdict files, whose judge is not asked about spoilt images: it decides nothing where all scores are alike."""
     if all(evidence.spread <= margin for evidence in gate.evidence):
-        scores = f"All {gate.aspect or 'win'} means of prompts lie within {max(e.spread for e in gate.evidence):.3f}."
-        return _blind(gate, f"{scores} A fall by more than the margin would not show.")
+        measured = f"{gate.aspect} means" if gate.aspect else "win rates"
+        scores = f"All {measured} of prompts lie within {max(e.spread for e in gate.evidence):.3f}."
+        step = "Pass --model and --base-url, so that the judge is asked about spoilt images"
+        return _blind(gate, f"{scores} A fall by more than the margin would not show.", step)
     line = "Not checked whether the judge sees a fall: no model is named to judge spoilt images."
     return replace(gate, answer=replace(gate.answer, limits=(line, *gate.answer.limits)))
 
@@ -249,13 +253,16 @@ def _sparkline(sums: Sequence[float]) -> str:
     return "".join(bars[min(int(total / LIMIT * len(bars)), len(bars) - 1)] for total in sums[-_MOST_BARS:])
 
 
-def _blind(gate: Gate, reason: str) -> Gate:
-    """A gate that passed, where nothing shows that its judge sees a fall."""
+def _blind(gate: Gate, reason: str, step: str) -> Gate:
+    """A gate that passed, where nothing shows that its judge sees a fall, with what would show it."""
     answer = gate.answer
     title = _BLIND.format(judge=gate.judge, mine=gate.challenger)
-    step = "Use a judge that sees spoilt images, or --no-control if you know that it does."
     limits = (answer.evidence, *answer.limits)
-    return replace(gate, decision="undecided", answer=Answer(title, reason, limits, step))
+    return replace(
+        gate,
+        decision="undecided",
+        answer=Answer(title, reason, limits, f"{step}, or --no-control if you know that it does."),
+    )
 
 
 def _control_sentence(gate: Gate, result: ControlResult, margin: float) -> str:
@@ -336,7 +343,7 @@ def _decided(
         measured += f" With one bad prompt more, the one-sided {bound} bound is {_signed(scored.low)}."
     if any(evidence.more_failures):
         bound = f"its bound {_signed(penalised.low)}"
-        measured += f" With failures as the lowest score the mean is {_signed(penalised.value)} and {bound}."
+        measured += f" With failures as the lowest score it is {_signed(penalised.value)} and {bound}."
     if evidence.unread[1] > MOST_UNREAD:
         share = f"{evidence.unread[1]:.0%} of the replies on {evidence.reference} could not be read"
         return "undecided", Answer(_UNREAD, f"{share}, more than {MOST_UNREAD:.0%}. {measured}", next=_READABLE)

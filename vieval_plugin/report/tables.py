@@ -24,7 +24,7 @@ from vieval_plugin.report.words import reason_words, share_of_level
 from vieval_plugin.results.shard_sample import BINS, FolderTotals
 from vieval_plugin.results.training_records import local_training_records, trained_on, was_trained_on
 from vieval_plugin.stats.estimate import Estimate
-from vieval_plugin.text.tables import text_table
+from vieval_plugin.text.tables import equation, text_table
 from vieval_plugin.text.wording import decimals
 
 NOT_ABOVE_CONSTANT, PLACE_DEPENDS = "not above the constant", "place depends on failures"
@@ -95,7 +95,7 @@ def drop_shared_columns(table: Table) -> tuple[Table, str]:
     """
     systems = table.rows[: len(table.rows) - table.references]
     shared = [n for n in range(3, len(table.header)) if len(systems) > 1 == len({row[n] for row in systems})]
-    texts = [f"{table.header[n]} = {systems[0][n]}" for n in shared if systems[0][n]]
+    texts = [equation(table.header[n], systems[0][n]) for n in shared if systems[0][n]]
 
     def columns(cells: Sequence[str]) -> tuple[str, ...]:
         return tuple(cell for n, cell in enumerate(cells) if n not in shared)

@@ -23,6 +23,15 @@ _UNBROKEN = re.compile(rf"{_NUMBER}(?!\S)|\S+")
 _IS_NUMBER = re.compile(rf"{_NUMBER}|-|undefined|nan")
 
 
+def equation(name: str, value: str) -> str:
+    """Return what a name is equal to, or less than.
+
+    >>> equation("n", "9"), equation("p", "< .001")
+    ('n = 9', 'p < .001')
+    """
+    return f"{name} {value}" if value.startswith("< ") else f"{name} = {value}"
+
+
 @dataclass(frozen=True)
 class _Column:
     """Column of a table."""
@@ -76,7 +85,7 @@ def text_table(
     differing = [column for column in informative if not column.is_uniform or column.name in fixed_columns]
     if len(differing) < 2:
         differing = informative or columns[:1]
-    shared = [f"{column.name} = {column.cells[0]}" for column in informative if column not in differing]
+    shared = [equation(column.name, column.cells[0]) for column in informative if column not in differing]
     fitting = differing
     while len(fitting) > 1 and sum(_widths(fitting, 0)) + len(_GAP) * (len(fitting) - 1) > room:
         fitting = fitting[:-1]
