@@ -16,6 +16,7 @@ import json
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -97,6 +98,9 @@ def main() -> None:
         note("of which writing JPEG", timed(lambda one: conversion.image(one, "jpeg"), pictures))
         taken: dict[tuple[int, str], list[float]] = {}
 
+        def ask_bare(requests: Sequence[Any], concurrent: int) -> None:
+            asyncio.run(bare_loop(url, requests, concurrent))
+
         def batch(who: str, concurrent: int, call: Callable[[], Any]) -> None:
             begun = time.perf_counter()
             call()
@@ -107,7 +111,7 @@ def main() -> None:
         for turn, concurrent in turns:
             some = rest[turn * BATCH : (turn + 1) * BATCH]
             both = [request for one in requests_of(some) for request in one]
-            batch("bare client", concurrent, lambda: asyncio.run(bare_loop(url, both, concurrent)))  # noqa: B023
+            batch("bare client", concurrent, partial(ask_bare, both, concurrent))
             for who, named in (("open judge", alone), ("open judge, with its store", kept)):
                 with Judge("viescore", options=named, fresh=True, **{**model, "num_concurrent": concurrent}) as judge:
                     judge.score(warm, PROMPT)

@@ -99,7 +99,8 @@ def state_dict(path: Path, prefix: str = "") -> dict[str, Any]:
     try:
         if path.suffix == ".safetensors":
             with library("safetensors").safe_open(path, framework="pt") as tensor_file:
-                tensors = {name: tensor_file.get_tensor(name) for name in tensor_file.keys() if name.startswith(prefix)}  # noqa: SIM118
+                names = [name for name in list(tensor_file.keys()) if name.startswith(prefix)]
+                tensors = {name: tensor_file.get_tensor(name) for name in names}
         else:
             tensors = torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError:
