@@ -96,9 +96,9 @@ def track_record(provenance: Provenance, aspect: str) -> TrackRecord | None:
         for judge in published_judges(row["benchmark"]):
             names = {judge.version, judge.backbone} - {""}
             if judge.name == row["name"] and judge.judge == provenance.judge and provenance.backbone in names:
-                counts = (int(row[name]) for name in ("better", "agreed", "equal", "told_apart"))
+                counts = {name: int(row[name]) for name in ("better", "agreed", "equal", "told_apart")}
                 title = benchmark_registry.benchmark(row["benchmark"]).title
-                return TrackRecord(title, *counts, float(row["low"]), float(row["high"]))
+                return TrackRecord(title, low=float(row["low"]), high=float(row["high"]), **counts)
     return None
 
 
