@@ -9,10 +9,17 @@ PACKAGE = Path(__file__).parent / "vieval_plugin"
 
 
 def constant(file: str, name: str) -> str:
-    return re.search(rf'^{name} = "(.+)"$', (PACKAGE / file).read_text(encoding="utf-8"), re.MULTILINE)[1]
+    return re.search(
+        rf'^{name} = "(.+)"$',
+        (PACKAGE / file).read_text(encoding="utf-8"),
+        re.MULTILINE,
+    )[1]
 
 
-PROJECT, TAG = constant("text/errors.py", "PROJECT"), f"v{constant('__init__.py', '__version__')}"
+PROJECT, TAG = (
+    constant("text/errors.py", "PROJECT"),
+    f"v{constant('__init__.py', '__version__')}",
+)
 README = PACKAGE.with_name("README.md").read_text(encoding="utf-8")
 
 setup(
@@ -23,5 +30,7 @@ setup(
         "Issues": f"{PROJECT}/issues",
         "Security": f"{PROJECT}/security/policy",
     },
-    long_description=re.sub(rf"({PROJECT}/(?:blob|raw|tree))/main/", rf"\1/{TAG}/", README),
+    long_description=re.sub(
+        rf"({PROJECT}/(?:blob|raw|tree))/main/", rf"\1/{TAG}/", README
+    ),
 )

@@ -30,7 +30,9 @@ ALLOWED = frozenset(
     |public domain|python software foundation license|the unlicense|unlicense|zlib
     """.replace("\n    ", "").split("|")
 )
-NVIDIA = "NVIDIA's own terms; PyTorch's builds for GPUs bring it, and those for CPUs do not"
+NVIDIA = (
+    "NVIDIA's own terms; PyTorch's builds for GPUs bring it, and those for CPUs do not"
+)
 # packages whose metadata states no licence, a vague one, or one that is not allowed: the licence, and why it may be there
 EXCEPTIONS = {
     "chardet": "LGPL-2.1-or-later: a library that lmms-eval's tables bring, used unchanged and not by VIEval",
@@ -67,7 +69,9 @@ class Package:
 def is_allowed(licence: str) -> bool:
     """Whether an expression, or a list of names, has nothing but what is allowed; of alternatives one will do."""
     parts = [part.split(" or ") for part in re.split(r"; | and ", licence.lower())]
-    return all(any(_plain(name) in ALLOWED for name in alternatives) for alternatives in parts)
+    return all(
+        any(_plain(name) in ALLOWED for name in alternatives) for alternatives in parts
+    )
 
 
 def _plain(name: str) -> str:
@@ -97,7 +101,9 @@ def installed(python: str) -> dict[str, Package]:
         "--from=mixed",
         "--with-system",
     ]
-    rows = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    rows = json.loads(
+        subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    )
     packages = [judged(row["Name"], row["Version"], row["License"]) for row in rows]
     return {package.name: package for package in packages}
 
@@ -106,14 +112,23 @@ def extras() -> dict[str, list[Requirement]]:
     """What VIEval itself ("") and each of its extras ask for."""
     setup = configparser.ConfigParser()
     setup.read(ROOT / "setup.cfg")
-    lists = {"": setup["options"]["install_requires"], **setup["options.extras_require"]}
+    lists = {
+        "": setup["options"]["install_requires"],
+        **setup["options.extras_require"],
+    }
     return {
-        extra: [Requirement(line) for line in text.splitlines() if line.strip() and not line.strip().startswith("#")]
+        extra: [
+            Requirement(line)
+            for line in text.splitlines()
+            if line.strip() and not line.strip().startswith("#")
+        ]
         for extra, text in lists.items()
     }
 
 
-def brought(requirements: Iterable[Requirement], needs: Mapping[str, list[str]]) -> Iterator[str]:
+def brought(
+    requirements: Iterable[Requirement], needs: Mapping[str, list[str]]
+) -> Iterator[str]:
     """The names of all that requirements bring, by what each package of an environment needs."""
     waiting, seen = [*requirements], set[tuple[str, frozenset[str]]]()
     while waiting:
@@ -125,16 +140,26 @@ def brought(requirements: Iterable[Requirement], needs: Mapping[str, list[str]])
         yield wanted[0]
         for line in needs.get(wanted[0], ()):
             further = Requirement(line)
-            if any(further.marker is None or further.marker.evaluate({"extra": e}) for e in ("", *wanted[1])):
+            if any(
+                further.marker is None or further.marker.evaluate({"extra": e})
+                for e in ("", *wanted[1])
+            ):
                 waiting.append(further)
 
 
 def needs_of(python: str) -> dict[str, list[str]]:
     """What each package of an environment requires, by its name."""
     ask = "import json, sys; print(json.dumps(sys.path))"
-    paths = json.loads(subprocess.run([python, "-c", ask], capture_output=True, text=True, check=True).stdout)
+    paths = json.loads(
+        subprocess.run(
+            [python, "-c", ask], capture_output=True, text=True, check=True
+        ).stdout
+    )
     found = importlib.metadata.distributions(path=paths)
-    return {canonicalize_name(each.metadata["Name"]): list(each.requires or ()) for each in found}
+    return {
+        canonicalize_name(each.metadata["Name"]): list(each.requires or ())
+        for each in found
+    }
 
 
 def data_licences() -> Iterator[tuple[str, str, bool]]:
@@ -145,18 +170,39 @@ def data_licences() -> Iterator[tuple[str, str, bool]]:
         yield name, benchmark.licence, benchmark.trainable
 
 
-def report(packages: Mapping[str, Package], needs: Mapping[str, list[str]]) -> Iterator[str]:
+def report(
+    packages: Mapping[str, Package], needs: Mapping[str, list[str]]
+) -> Iterator[str]:
     """The lines of the report."""
     yield from ("# Licences", "", "## Shipped", "", "| what | licence |", "|---|---|")
     yield from (f"| {what} | {licence} |" for what, licence in SHIPPED.items())
-    yield from ("", "## Installed", "", "| package | version | licence | brought by |", "|---|---|---|---|")
-    by = {extra: set(brought(requirements, needs)) for extra, requirements in extras().items()}
+    yield from (
+        "",
+        "## Installed",
+        "",
+        "| package | version | licence | brought by |",
+        "|---|---|---|---|",
+    )
+    by = {
+        extra: set(brought(requirements, needs))
+        for extra, requirements in extras().items()
+    }
     for name in sorted(set().union(*by.values())):
-        extras_of = "all" if name in by[""] else ", ".join(extra for extra in by if name in by[extra])
+        extras_of = (
+            "all"
+            if name in by[""]
+            else ", ".join(extra for extra in by if name in by[extra])
+        )
         package = packages.get(name, Package(name, "", "not installed here", True))
         mark = "" if package.allowed else "**NOT ALLOWED** "
         yield f"| {name} | {package.version} | {mark}{package.licence} | {extras_of} |"
-    yield from ("", "## Fetched when you ask for it: weights", "", "| weights | licence |", "|---|---|")
+    yield from (
+        "",
+        "## Fetched when you ask for it: weights",
+        "",
+        "| weights | licence |",
+        "|---|---|",
+    )
     yield from (f"| {what} | {licence} |" for what, licence in WEIGHTS.items())
     yield from (
         "",
@@ -165,7 +211,10 @@ def report(packages: Mapping[str, Package], needs: Mapping[str, list[str]]) -> I
         "| benchmark | licence | may train |",
         "|---|---|---|",
     )
-    yield from (f"| {name} | {licence} | {'yes' if trains else 'no'} |" for name, licence, trains in data_licences())
+    yield from (
+        f"| {name} | {licence} | {'yes' if trains else 'no'} |"
+        for name, licence, trains in data_licences()
+    )
 
 
 def main() -> None:

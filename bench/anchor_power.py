@@ -1,10 +1,10 @@
 """Power of `vieval anchor check` at the difference that it says it finds, and its false alarms, by simulation.
 
-A judge gives scores in steps of a tenth. With the chance `noise` an answer lies a step beside its item's own, so that two
-answers to an item differ more often than that. After a change of the server the new answer to some items, a binomial
-number, is one that no repeat gave; there are as many as make the expected difference of the two values of `changed` what
-the column `can be found` says. A check finds drift where any adjusted p is at most .05, and the change where that of
-`changed` is.
+A judge gives scores in steps of a tenth. With the chance `noise` an answer lies a step beside its
+item's own, so that two answers to an item differ more often than that. After a change of the server
+the new answer to some items, a binomial number, is one that no repeat gave; there are as many as
+make the expected difference of the two values of `changed` what the column `can be found` says. A
+check finds drift where any adjusted p is at most .05, and the change where that of `changed` is.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ def power(noise: float, items: int, runs: int, seed: int) -> tuple[float, float]
     for run in range(runs):
         points = answers(rng, noise, items, REPEATS + 1)
         smallest = _tests(points, run)[0].smallest
-        share = smallest / ((1 - noise) ** 2 + noise**2 / 2)  # the others differ from the repeats as it is
+        share = smallest / (
+            (1 - noise) ** 2 + noise**2 / 2
+        )  # the others differ from the repeats as it is
         changed = rng.random(items) < share
         points[changed, -1] += 3 * rng.choice([-1, 1], size=changed.sum())
         found += _tests(points, run)[0].adjusted <= LEVEL
@@ -43,7 +45,9 @@ def power(noise: float, items: int, runs: int, seed: int) -> tuple[float, float]
 
 
 def false_alarms(noise: float, items: int, runs: int, seed: int) -> tuple[float, float]:
-    """Share of checks of an unchanged judge that call it drifted, and of pairs of checks that both do."""
+    """Share of checks of an unchanged judge that call it drifted, and of pairs of checks that
+    both do.
+    """
     rng = np.random.default_rng(seed)
     first = second = 0
     for run in range(runs):
@@ -54,10 +58,14 @@ def false_alarms(noise: float, items: int, runs: int, seed: int) -> tuple[float,
     return first / runs, second / runs
 
 
-def answers(rng: np.random.Generator, noise: float, items: int, columns: int) -> np.ndarray:
+def answers(
+    rng: np.random.Generator, noise: float, items: int, columns: int
+) -> np.ndarray:
     """Scores in tenths, shape (items, columns)."""
     own = rng.integers(3, 8, size=(items, 1))
-    return own + rng.choice([-1, 0, 1], p=[noise / 2, 1 - noise, noise / 2], size=(items, columns))
+    return own + rng.choice(
+        [-1, 0, 1], p=[noise / 2, 1 - noise, noise / 2], size=(items, columns)
+    )
 
 
 def _tests(points, seed):
@@ -79,9 +87,21 @@ def main() -> None:
         for noise in tqdm(NOISE, desc=f"{items} items", disable=None):
             found, claimed = power(noise, items, options.runs, options.seed)
             once, twice = false_alarms(noise, items, options.runs, options.seed)
-            rows.append([str(items), str(noise), f"{claimed:.3f}", f"{found:.1%}", f"{once:.1%}", f"{twice:.1%}"])
+            rows.append(
+                [
+                    str(items),
+                    str(noise),
+                    f"{claimed:.3f}",
+                    f"{found:.1%}",
+                    f"{once:.1%}",
+                    f"{twice:.1%}",
+                ]
+            )
     print(f"seed {options.seed}, {options.runs} anchors a row, {REPEATS} repeats")
-    table(["items", "noise", "can be found", "found", "false alarm", "twice in a row"], rows)
+    table(
+        ["items", "noise", "can be found", "found", "false alarm", "twice in a row"],
+        rows,
+    )
 
 
 if __name__ == "__main__":

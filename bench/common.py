@@ -1,4 +1,6 @@
-"""What the benchmarks share: pictures like photographs, the fake server in its own process, what a run costs, a table."""
+"""What the benchmarks share: pictures like photographs, the fake server in its own process, what
+a run costs, a table.
+"""
 
 from __future__ import annotations
 
@@ -43,17 +45,33 @@ R = TypeVar("R")
 
 
 def photographs(folder: Path, count: int, side: int) -> list[Path]:
-    """JPEG files of smooth shapes under fine grain, all different: about 160 KB each (1.4 MB as PNG) at side 1024."""
+    """JPEG files of smooth shapes under fine grain, all different: about 160 KB each (1.4 MB as
+    PNG) at side 1024.
+    """
     rng = np.random.default_rng(0)
     field = rng.normal(128, 3.2, (side, side, 1))
     for cells, height in ((4, 70), (16, 40), (64, 20), (256, 8)):
-        patch = PIL.Image.fromarray(rng.integers(0, 256, (cells, cells, 3), dtype=np.uint8))
-        field = field + (np.asarray(patch.resize((side, side), PIL.Image.Resampling.BICUBIC), float) / 128 - 1) * height
+        patch = PIL.Image.fromarray(
+            rng.integers(0, 256, (cells, cells, 3), dtype=np.uint8)
+        )
+        field = (
+            field
+            + (
+                np.asarray(
+                    patch.resize((side, side), PIL.Image.Resampling.BICUBIC), float
+                )
+                / 128
+                - 1
+            )
+            * height
+        )
     pixels = np.clip(field, 0, 255).astype(np.uint8)
     files = []
     for number in range(count):
         moved = np.roll(pixels, rng.integers(0, side, 2), axis=(0, 1))
-        moved[:8, :32] = np.unpackbits(np.array([number], ">u4").view(np.uint8))[:, None] * 255  # no two are alike
+        moved[:8, :32] = (
+            np.unpackbits(np.array([number], ">u4").view(np.uint8))[:, None] * 255
+        )  # no two are alike
         files.append(folder / f"{number:05}.jpg")
         PIL.Image.fromarray(moved).save(files[-1], "JPEG", quality=85)
     return files
@@ -62,7 +80,10 @@ def photographs(folder: Path, count: int, side: int) -> list[Path]:
 def copies(folder: Path, count: int, side: int) -> list[Path]:
     """JPEG files that differ only in a few bytes behind the picture: quickly made."""
     [first] = photographs(folder, 1, side)
-    picture, files = first.read_bytes(), [folder / f"copy{number:05}.jpg" for number in range(count)]
+    picture, files = (
+        first.read_bytes(),
+        [folder / f"copy{number:05}.jpg" for number in range(count)],
+    )
     for number, file in enumerate(files):
         file.write_bytes(picture + b"%08d" % number)
     return files
@@ -72,11 +93,17 @@ def samples(files: Iterable[Path]) -> Iterator[Sample]:
     """A sample of text-guided generation for each file."""
     for number, file in enumerate(files):
         prompt = f"a hillside at dusk, number {number}"
-        yield Sample(SampleId("own", "tig", "", str(number)), {"output": Image(file)}, {"prompt": prompt})
+        yield Sample(
+            SampleId("own", "tig", "", str(number)),
+            {"output": Image(file)},
+            {"prompt": prompt},
+        )
 
 
 def backbone(url: str, concurrent: int, max_tokens: int | None = None) -> Backbone:
-    return Backbone(model="fake", base_url=(url,), num_concurrent=concurrent, max_tokens=max_tokens)
+    return Backbone(
+        model="fake", base_url=(url,), num_concurrent=concurrent, max_tokens=max_tokens
+    )
 
 
 def options(store: Path | None) -> Config:
@@ -93,20 +120,40 @@ async def judged(
     through: Callable[[Answer], Answer] = lambda answer: answer,
     max_tokens: int | None = None,
 ) -> Progress:
-    """Judge as a run does, with as many samples under way as requests; `through` may wrap who answers the questions."""
+    """Judge as a run does, with as many samples under way as requests; `through` may wrap who
+    answers the questions.
+    """
     progress, config = Progress(), options(store)
     with opened_store(config) as kept:
-        async with Backbones({JUDGE: backbone(url, concurrent, max_tokens)}, kept, progress.usage) as backbones:
+        async with Backbones(
+            {JUDGE: backbone(url, concurrent, max_tokens)}, kept, progress.usage
+        ) as backbones:
             answer = through(backbones.answer)
-            await judge_each(jobs, answer, progress, on_outcome, live=concurrent, store=kept, bar=False)
+            await judge_each(
+                jobs,
+                answer,
+                progress,
+                on_outcome,
+                live=concurrent,
+                store=kept,
+                bar=False,
+            )
     return progress
 
 
 @contextmanager
 def fake_server(**settings: float) -> Iterator[str]:
     """The address of the tests' fake server in a process of its own, started with these options."""
-    given = [part for name, value in settings.items() for part in (f"--{name.replace('_', '-')}", str(value))]
-    process = subprocess.Popen([sys.executable, SERVER, "--port", "0", *given], stdout=subprocess.PIPE, text=True)
+    given = [
+        part
+        for name, value in settings.items()
+        for part in (f"--{name.replace('_', '-')}", str(value))
+    ]
+    process = subprocess.Popen(
+        [sys.executable, SERVER, "--port", "0", *given],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     try:
         assert process.stdout is not None
         yield process.stdout.readline().split()[-1]
@@ -126,7 +173,9 @@ def served(url: str) -> dict[str, Any]:
 
 @dataclass
 class Cost:
-    """What a stretch of a process took: seconds of wall time and of CPU (all threads), MiB before and at the highest."""
+    """What a stretch of a process took: seconds of wall time and of CPU (all threads), MiB
+    before and at the highest.
+    """
 
     wall: float = 0.0
     cpu: float = 0.0
@@ -147,17 +196,29 @@ def costs() -> Iterator[Cost]:
 def memory(field: str = "VmRSS") -> float:
     """MiB that Linux reports for this process; `VmHWM` is the highest since it was started."""
     status = Path("/proc/self/status").read_text()
-    return next(int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith(f"{field}:"))
+    return next(
+        int(line.split()[1]) / 1024
+        for line in status.splitlines()
+        if line.startswith(f"{field}:")
+    )
 
 
 def in_own_process(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Call a function in a fresh process: its memory and CPU are its own, its imports out of the way of others."""
-    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+    """Call a function in a fresh process: its memory and CPU are its own, its imports out of the
+    way of others.
+    """
+    with ProcessPoolExecutor(
+        1, mp_context=multiprocessing.get_context("spawn")
+    ) as pool:
         return pool.submit(function, *args, **kwargs).result()
 
 
-def first_requests(programs: Iterable[Program]) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """The first chats of judge programs as a server takes them, with the file of their only image left to be put in."""
+def first_requests(
+    programs: Iterable[Program],
+) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """The first chats of judge programs as a server takes them, with the file of their only
+    image left to be put in.
+    """
     for program in programs:
         for ask in next(program):
             assert isinstance(ask, Chat)
@@ -168,7 +229,10 @@ def first_requests(programs: Iterable[Program]) -> Iterator[tuple[Path, dict[str
                 {"type": "image_url", "image_url": {"url": ""}},
                 {"type": "text", "text": text},
             ]
-            body: dict[str, Any] = {"model": "fake", "messages": [{"role": message.role, "content": content}]}
+            body: dict[str, Any] = {
+                "model": "fake",
+                "messages": [{"role": message.role, "content": content}],
+            }
             body |= {"max_tokens": ask.max_tokens, "temperature": 0.0}
             if ask.schema is not None:
                 schema = {"name": "answer", "strict": True, "schema": ask.schema}
@@ -182,7 +246,9 @@ async def bare_loop(
     concurrent: int,
     on_reply: Callable[[], None] = lambda: None,
 ) -> None:
-    """The baseline: aiohttp and nothing else sends the requests, so many at a time, and parses the replies."""
+    """The baseline: aiohttp and nothing else sends the requests, so many at a time, and parses
+    the replies.
+    """
     waiting = iter(requests)
 
     async def work(session: aiohttp.ClientSession) -> None:
@@ -196,7 +262,9 @@ async def bare_loop(
             json.loads(reply["choices"][0]["message"]["content"])
             on_reply()
 
-    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
+    async with aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=0)
+    ) as session:
         await asyncio.gather(*(work(session) for _ in range(concurrent)))
 
 
@@ -212,6 +280,11 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 
 def conditions() -> str:
     """Where and when this runs; the load says whether anything else does."""
-    packages = ", ".join(f"{name} {version(name)}" for name in ("vieval", "lmms-eval", "aiohttp"))
+    packages = ", ".join(
+        f"{name} {version(name)}" for name in ("vieval", "lmms-eval", "aiohttp")
+    )
     load, _, _ = os.getloadavg()
-    return f"Python {platform.python_version()}, {packages}, {os.cpu_count()} cores, load {load:.2f} before the run"
+    return (
+        f"Python {platform.python_version()}, {packages}, {os.cpu_count()} cores, load "
+        f"{load:.2f} before the run"
+    )

@@ -1,7 +1,8 @@
 """Means corrected by a few ratings, on ImagenHub's ratings with GPT-4o's recorded scores: coverage and width of intervals.
 
-For each image model, images are drawn with replacement, as many as it has, and so many of them count as rated. The truth
-is people's mean over all of its images. Beside ImagenHub stands a law of ratings far from the ends of the scale.
+For each image model, images are drawn with replacement, as many as it has, and so many of them
+count as rated. The truth is people's mean over all of its images. Beside ImagenHub stands a law of
+ratings far from the ends of the scale.
 """
 
 from __future__ import annotations
@@ -21,24 +22,37 @@ from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.results import replay
 from vieval_plugin.stats.agreement import annotator_mean
 from vieval_plugin.stats.correlation import Floats
-from vieval_plugin.stats.prediction_powered import bounded_interval, prediction_powered_mean
+from vieval_plugin.stats.prediction_powered import (
+    bounded_interval,
+    prediction_powered_mean,
+)
 
 ASPECT = "O"
 EDITS = ("tie", "mie", "sdie")
 
 
 def scores(data: Path, logs: str) -> dict[tuple[str, str], tuple[Floats, Floats]]:
-    """By part and image model: people's mean rating and the judge's score of each image that it scored."""
+    """By part and image model: people's mean rating and the judge's score of each image that it
+    scored.
+    """
     benchmark = benchmark_registry.benchmark("imagenhub")
     recording = replay.load(data / "viescore_logs" / logs, "viescore")
     held: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
     for part in benchmark.parts:
         for sample in benchmark.load(data, part):
-            verdict, _ = replay.replayed(recording, sample.id, 0, "viescore", "0shot", "judge", config.Config())
+            verdict, _ = replay.replayed(
+                recording, sample.id, 0, "viescore", "0shot", "judge", config.Config()
+            )
             if ASPECT in verdict.scores:
-                people = float(annotator_mean([[one] for one in sample.ratings[ASPECT]])[0])
-                held[part, sample.id.image_model].append((people, verdict.scores[ASPECT]))
-    return {key: (np.array(rows)[:, 0], np.array(rows)[:, 1]) for key, rows in held.items()}
+                people = float(
+                    annotator_mean([[one] for one in sample.ratings[ASPECT]])[0]
+                )
+                held[part, sample.id.image_model].append(
+                    (people, verdict.scores[ASPECT])
+                )
+    return {
+        key: (np.array(rows)[:, 0], np.array(rows)[:, 1]) for key, rows in held.items()
+    }
 
 
 def easy_law(rng: np.random.Generator, images: int = 200) -> tuple[Floats, Floats]:
@@ -48,7 +62,9 @@ def easy_law(rng: np.random.Generator, images: int = 200) -> tuple[Floats, Float
 
 
 class Powered(NamedTuple):
-    """Corrected means of many draws, of which the first so many images are rated: those of `prediction_powered_mean`."""
+    """Corrected means of many draws, of which the first so many images are rated: those of
+    `prediction_powered_mean`.
+    """
 
     value: Floats
     squared_error: Floats
@@ -96,15 +112,22 @@ def shown_intervals(means: Powered, rated: int) -> Floats:
     ends = []
     for end, side in ((0.0, -1.0), (1.0, 1.0)):
         spread = squares + rated * more / total * (value - end) ** 2
-        ends.append((rated * value + more * end) / total + side * quantile * np.sqrt(spread / total / (total - 1)))
+        ends.append(
+            (rated * value + more * end) / total
+            + side * quantile * np.sqrt(spread / total / (total - 1))
+        )
     return np.clip(ends, 0, 1)
 
 
-def intervals(people: Floats, judge: Floats, labels: int, runs: int, rng: np.random.Generator) -> dict[str, Floats]:
+def intervals(
+    people: Floats, judge: Floats, labels: int, runs: int, rng: np.random.Generator
+) -> dict[str, Floats]:
     """Intervals by way, of many draws of images of which the first so many are rated."""
     drawn = rng.integers(0, len(people), (runs, len(people)))
     ratings, scores = people[drawn[:, :labels]], judge[drawn]
-    alone, corrected = (powered(ratings, scores, weighted) for weighted in (False, True))
+    alone, corrected = (
+        powered(ratings, scores, weighted) for weighted in (False, True)
+    )
     require_same(ratings[0], scores[0], corrected)
     return {
         "labels alone, normal": normal_intervals(alone),
@@ -125,30 +148,61 @@ def require_same(ratings: Floats, scores: Floats, means: Powered) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data", type=Path, help="a folder with imagenhub/human_ratings and viescore_logs")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "data",
+        type=Path,
+        help="a folder with imagenhub/human_ratings and viescore_logs",
+    )
     parser.add_argument("--logs", default="results_gpt4o_0shot")
     parser.add_argument("--labels", type=int, nargs="+", default=[10, 20, 50])
-    parser.add_argument("--runs", type=int, default=2000, help="draws of each image model (default 2000)")
+    parser.add_argument(
+        "--runs",
+        type=int,
+        default=2000,
+        help="draws of each image model (default 2000)",
+    )
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    print(f"{conditions()}; {options.runs} runs of each image model, seed {options.seed}")
+    print(
+        f"{conditions()}; {options.runs} runs of each image model, seed {options.seed}"
+    )
     easy = easy_law(np.random.default_rng([options.seed, 1]))
-    populations = {("easy law", f"{number}"): easy for number in range(15)} | scores(options.data, options.logs)
+    populations = {("easy law", f"{number}"): easy for number in range(15)} | scores(
+        options.data, options.logs
+    )
     rows: dict[tuple[str, str, int], list[tuple[float, float]]] = defaultdict(list)
     for labels in options.labels:
-        for place, (key, (people, judge)) in enumerate(tqdm(populations.items(), unit="image model", disable=None)):
-            law = "edits" if key[0] in EDITS else "easy law" if key[0] == "easy law" else "other tasks"
+        for place, (key, (people, judge)) in enumerate(
+            tqdm(populations.items(), unit="image model", disable=None)
+        ):
+            law = (
+                "edits"
+                if key[0] in EDITS
+                else "easy law"
+                if key[0] == "easy law"
+                else "other tasks"
+            )
             rng = np.random.default_rng([options.seed, labels, place])
-            for way, (low, high) in intervals(people, judge, labels, options.runs, rng).items():
+            for way, (low, high) in intervals(
+                people, judge, labels, options.runs, rng
+            ).items():
                 covered = (low <= people.mean()) & (people.mean() <= high)
                 rows[law, way, labels].append((covered.mean(), (high - low).mean()))
     cells = {key: np.mean(values, axis=0) for key, values in rows.items()}
-    texts = {key: f"{covered:.1%} ({width:.2f})" for key, (covered, width) in cells.items()}
+    texts = {
+        key: f"{covered:.1%} ({width:.2f})" for key, (covered, width) in cells.items()
+    }
     names = dict.fromkeys((law, way) for law, way, _ in texts)
-    print("O: share of 95% intervals that hold people's mean (mean width), by labels of an image model")
+    print(
+        "O: share of 95% intervals that hold people's mean (mean width), by labels of an image "
+        "model"
+    )
     table(
-        ["data", "interval", *map(str, options.labels)], [[*n, *(texts[*n, k] for k in options.labels)] for n in names]
+        ["data", "interval", *map(str, options.labels)],
+        [[*n, *(texts[*n, k] for k in options.labels)] for n in names],
     )
 
 

@@ -1,10 +1,11 @@
 """A judge of four dependent questions: each sample at its own pace, in waves, or one document after another.
 
-The fake server's latency varies from call to call; the ideal wall time is calls x mean latency / capacity. Compared in
-one run: VIEval on the server, VIEval in waves over lmms-eval's `async_openai` and `openai` with as many requests in
-flight, and lmms-eval's own way to ask a document several times, `generate_until_agentic`, over the same models. That
-one waits for each answer before it sends the next question of any document, so it runs on fewer documents and its time
-for all is extrapolated.
+The fake server's latency varies from call to call; the ideal wall time is calls x mean latency /
+capacity. Compared in one run: VIEval on the server, VIEval in waves over lmms-eval's `async_openai`
+and `openai` with as many requests in flight, and lmms-eval's own way to ask a document several
+times, `generate_until_agentic`, over the same models. That one waits for each answer before it
+sends the next question of any document, so it runs on fewer documents and its time for all is
+extrapolated.
 """
 
 from __future__ import annotations
@@ -17,10 +18,29 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from common import Cost, conditions, costs, fake_server, in_own_process, judged, photographs, samples, served, table
+from common import (
+    Cost,
+    conditions,
+    costs,
+    fake_server,
+    in_own_process,
+    judged,
+    photographs,
+    samples,
+    served,
+    table,
+)
 
 from vieval_plugin.images import decode
-from vieval_plugin.judges.protocol import Chat, Message, Program, Sample, Status, Text, Verdict
+from vieval_plugin.judges.protocol import (
+    Chat,
+    Message,
+    Program,
+    Sample,
+    Status,
+    Text,
+    Verdict,
+)
 from vieval_plugin.judges.spec import EVERY_KIND, JudgeSpec, Needs, NoOptions
 from vieval_plugin.records import Provenance
 from vieval_plugin.run.jobs import Job
@@ -39,7 +59,13 @@ QUESTIONS = (
 
 def question(step: int, answers: Sequence[str]) -> str:
     """The text of a question, which holds all answers so far."""
-    return "\n".join([*answers, QUESTIONS[step], 'Reply with {"score": [number], "reasoning": "..."}.'])
+    return "\n".join(
+        [
+            *answers,
+            QUESTIONS[step],
+            'Reply with {"score": [number], "reasoning": "..."}.',
+        ]
+    )
 
 
 def judge(sample: Sample) -> Program:
@@ -74,7 +100,9 @@ def at_own_pace(url: str, files: Sequence[Path], concurrent: int) -> Cost:
 
 
 def host_model(name: str, url: str, concurrent: int) -> Any:
-    """lmms-eval's `openai` or `async_openai`; what bounds the requests in flight of the latter is called `num_cpus`."""
+    """lmms-eval's `openai` or `async_openai`; what bounds the requests in flight of the latter
+    is called `num_cpus`.
+    """
     from lmms_eval.models.chat.async_openai import AsyncOpenAIChat
     from lmms_eval.models.chat.openai import OpenAICompatible
 
@@ -93,7 +121,9 @@ def in_waves(host: str, url: str, files: Sequence[Path], concurrent: int) -> Cos
     requests = [JudgeRequest(job.judged, SPEC.name, SPEC.plain) for job in jobs]
     progress = Progress()
     with costs() as cost:
-        backend = _HostBackend(model, requests, [job.repeat for job in jobs], None, progress.usage)
+        backend = _HostBackend(
+            model, requests, [job.repeat for job in jobs], None, progress.usage
+        )
         judge_in_batches(jobs, backend.answer, progress)
     assert set(progress.statuses) == {Status.OK}, progress.lines()
     return cost
@@ -107,9 +137,17 @@ def agentic(host: str, url: str, files: Sequence[Path], concurrent: int) -> Cost
     def visual(doc: Sample) -> list[Any]:
         return [decode(doc.images["output"])]
 
-    def text(doc: Sample, previous_output: list[str], round_idx: int, **_: Any) -> tuple[Any, ...]:
+    def text(
+        doc: Sample, previous_output: list[str], round_idx: int, **_: Any
+    ) -> tuple[Any, ...]:
         ended = round_idx == len(QUESTIONS)
-        return None, None if ended else question(round_idx, previous_output), ended, None, None
+        return (
+            None,
+            None if ended else question(round_idx, previous_output),
+            ended,
+            None,
+            None,
+        )
 
     model.task_dict["four"] = {"test": list(samples(files))}
     generation = {"max_new_tokens": 1024, "temperature": 0}
@@ -132,23 +170,49 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--samples", type=int, default=500)
     parser.add_argument("--agentic-samples", type=int, default=10)
-    parser.add_argument("--side", type=int, default=64, help="of the pictures in pixels")
+    parser.add_argument(
+        "--side", type=int, default=64, help="of the pictures in pixels"
+    )
     parser.add_argument("--latency", type=float, default=0.2)
-    parser.add_argument("--jitter", type=float, default=0.1, help="latency is drawn evenly within so much of its mean")
-    parser.add_argument("--capacity", type=int, default=32, help="of the server; requests in flight, too")
+    parser.add_argument(
+        "--jitter",
+        type=float,
+        default=0.1,
+        help="latency is drawn evenly within so much of its mean",
+    )
+    parser.add_argument(
+        "--capacity",
+        type=int,
+        default=32,
+        help="of the server; requests in flight, too",
+    )
     given = parser.parse_args()
     here = conditions()
     rows = []
     with (
         tempfile.TemporaryDirectory() as name,
-        fake_server(latency=given.latency, jitter=given.jitter, capacity=given.capacity) as url,
+        fake_server(
+            latency=given.latency, jitter=given.jitter, capacity=given.capacity
+        ) as url,
     ):
         files = photographs(Path(name), given.samples, given.side)
         fewer = files[: given.agentic_samples]
-        ways: list[tuple[str, Callable[[str, Sequence[Path], int], Cost], list[Path]]] = [
+        ways: list[
+            tuple[str, Callable[[str, Sequence[Path], int], Cost], list[Path]]
+        ] = [
             ("VIEval, each sample at its own pace", at_own_pace, files),
-            *((f"VIEval in waves over `{host}`", partial(in_waves, host), files) for host in HOSTS),
-            *((f"`generate_until_agentic` over `{host}`", partial(agentic, host), fewer) for host in HOSTS),
+            *(
+                (f"VIEval in waves over `{host}`", partial(in_waves, host), files)
+                for host in HOSTS
+            ),
+            *(
+                (
+                    f"`generate_until_agentic` over `{host}`",
+                    partial(agentic, host),
+                    fewer,
+                )
+                for host in HOSTS
+            ),
         ]
         for who, way, used in ways:
             cost = in_own_process(way, url, used, given.capacity)
@@ -157,10 +221,29 @@ def main() -> None:
             needed, calls = len(used) * len(QUESTIONS), counted["requests"]
             over = cost.wall / (needed * given.latency / given.capacity)
             for_all = cost.wall * len(files) / len(used)
-            cells = (f"{needed}", f"{calls}", f"{cost.wall:.2f}", f"{over:.2f}", f"{cost.cpu / needed * 1000:.2f}")
+            cells = (
+                f"{needed}",
+                f"{calls}",
+                f"{cost.wall:.2f}",
+                f"{over:.2f}",
+                f"{cost.cpu / needed * 1000:.2f}",
+            )
             rows.append((who, f"{len(used)}", *cells, f"{for_all:.0f}"))
-    print(f"{here}. Pictures of {given.side}x{given.side}; latency {given.latency} s, give or take {given.jitter} s.\n")
-    header = ("", "samples", "needed", "calls", "wall s", "over ideal", "CPU ms", f"s for {given.samples}")
+    print(
+        f"{here}. Pictures of {given.side}x{given.side}; latency {given.latency} s, give or "
+        "take "
+        f"{given.jitter} s.\n"
+    )
+    header = (
+        "",
+        "samples",
+        "needed",
+        "calls",
+        "wall s",
+        "over ideal",
+        "CPU ms",
+        f"s for {given.samples}",
+    )
     table(header, rows)
 
 

@@ -2,10 +2,11 @@
 
     python bench/gate.py [--trials 20000] [--seed 0]
 
-Differences of scores from 0 to 1 are drawn with their true mean at minus the margin, so each pass is false; 2.5% is the
-level, and Student's t without the added prompt stands beside. In the shapes of rare falls a third of the other prompts
-moves by .1 up or down, or none does. Then the power, the same generator twice with failures on both sides (scores about
-.8, differences with spread .15), and two cases of failures.
+Differences of scores from 0 to 1 are drawn with their true mean at minus the margin, so each pass
+is false; 2.5% is the level, and Student's t without the added prompt stands beside. In the shapes
+of rare falls a third of the other prompts moves by .1 up or down, or none does. Then the power, the
+same generator twice with failures on both sides (scores about .8, differences with spread .15), and
+two cases of failures.
 """
 
 from __future__ import annotations
@@ -37,10 +38,18 @@ SHAPES: Mapping[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
 def passes(mean: Floats, error: Floats, n: int, margin: float) -> tuple[Floats, Floats]:
     """Whether each trial passes by the gate, and by Student's t alone."""
     plain = mean - stats.t.ppf(1 - LEVEL, n - 1) * error > -margin
-    return np.asarray(low_with_one_fall(mean, error, n) > -margin, dtype=float), np.asarray(plain, dtype=float)
+    return np.asarray(
+        low_with_one_fall(mean, error, n) > -margin, dtype=float
+    ), np.asarray(plain, dtype=float)
 
 
-def of_values(values: Sequence[float], shares: Sequence[float], n: int, trials: int, rng: np.random.Generator) -> str:
+def of_values(
+    values: Sequence[float],
+    shares: Sequence[float],
+    n: int,
+    trials: int,
+    rng: np.random.Generator,
+) -> str:
     """Shares of false passes where differences take few values and the margin is their mean."""
     value, margin = np.array(values), max(0.0, -float(np.dot(values, shares)))
     margin = 0.0 if margin < 1e-12 else margin
@@ -50,7 +59,9 @@ def of_values(values: Sequence[float], shares: Sequence[float], n: int, trials: 
     return cell(passes(np.round(mean, 12), error, n, margin))
 
 
-def of_normal(mean: float, sd: float, n: int, margin: float, trials: int, rng: np.random.Generator) -> str:
+def of_normal(
+    mean: float, sd: float, n: int, margin: float, trials: int, rng: np.random.Generator
+) -> str:
     """Shares of passes where differences are those of images drawn anew."""
     means = rng.normal(mean, sd / np.sqrt(n), trials)
     errors = sd * np.sqrt(rng.chisquare(n - 1, trials) / (n - 1) / n)
@@ -63,22 +74,49 @@ def cell(shares: tuple[Floats, Floats]) -> str:
 
 
 def with_failures(
-    n: int, new_rate: float, old_rate: float, trials: int, rng: np.random.Generator, both: bool = True
+    n: int,
+    new_rate: float,
+    old_rate: float,
+    trials: int,
+    rng: np.random.Generator,
+    both: bool = True,
 ) -> float:
     """Share of trials that pass whole: without failures, with these as 0, and no more failures than the old generator's.
 
     `both` false takes the old one's score where it failed.
     """
-    new, old = (rng.normal(LEVEL_OF_SCORES, 0.15 / np.sqrt(2), (trials, n)) for _ in range(2))
-    new_failed, old_failed = rng.random((trials, n)) < new_rate, rng.random((trials, n)) < old_rate
+    new, old = (
+        rng.normal(LEVEL_OF_SCORES, 0.15 / np.sqrt(2), (trials, n)) for _ in range(2)
+    )
+    new_failed, old_failed = (
+        rng.random((trials, n)) < new_rate,
+        rng.random((trials, n)) < old_rate,
+    )
     scored = np.where(new_failed | old_failed, np.nan, new - old)
     kept = (~np.isnan(scored)).sum(axis=1)
     mean = np.nanmean(scored, axis=1)
-    ok = low_with_one_fall(mean, np.nanstd(scored, axis=1, ddof=1) / np.sqrt(kept), kept) > -0.05
-    filled = np.where(new_failed, 0, new) - (np.where(old_failed, 0, old) if both else old)
-    ok &= low_with_one_fall(filled.mean(axis=1), filled.std(axis=1, ddof=1) / np.sqrt(n), n) > -0.05
-    new_alone, old_alone = (new_failed & ~old_failed).sum(axis=1), (old_failed & ~new_failed).sum(axis=1)
-    return float((ok & (stats.binom.sf(new_alone - 1, new_alone + old_alone, 0.5) > LEVEL)).mean())
+    ok = (
+        low_with_one_fall(mean, np.nanstd(scored, axis=1, ddof=1) / np.sqrt(kept), kept)
+        > -0.05
+    )
+    filled = np.where(new_failed, 0, new) - (
+        np.where(old_failed, 0, old) if both else old
+    )
+    ok &= (
+        low_with_one_fall(
+            filled.mean(axis=1), filled.std(axis=1, ddof=1) / np.sqrt(n), n
+        )
+        > -0.05
+    )
+    new_alone, old_alone = (
+        (new_failed & ~old_failed).sum(axis=1),
+        (old_failed & ~new_failed).sum(axis=1),
+    )
+    return float(
+        (
+            ok & (stats.binom.sf(new_alone - 1, new_alone + old_alone, 0.5) > LEVEL)
+        ).mean()
+    )
 
 
 def main() -> None:
@@ -88,31 +126,56 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     trials, rng = options.trials, np.random.default_rng(options.seed)
-    print(f"seed {options.seed}, {trials} trials, passes in percent: the gate (Student's t alone)\n")
-    header = "| {} | " + " | ".join(map(str, SIZES)) + " |\n|" + "---|" * (len(SIZES) + 1)
+    print(
+        f"seed {options.seed}, {trials} trials, passes in percent: the gate (Student's t alone)\n"
+    )
+    header = (
+        "| {} | " + " | ".join(map(str, SIZES)) + " |\n|" + "---|" * (len(SIZES) + 1)
+    )
     print(header.format("false passes, by prompts"))
     redrawn = [of_normal(-0.05, 0.15, n, 0.05, trials, rng) for n in SIZES]
     print(f"| images drawn anew, sd .15, margin .05 | {' | '.join(redrawn)} |")
     for words, (values, shares) in SHAPES.items():
-        print(f"| {words} | {' | '.join(of_values(values, shares, n, trials, rng) for n in SIZES)} |")
+        print(
+            f"| {words} | {' | '.join(of_values(values, shares, n, trials, rng) for n in SIZES)} |"
+        )
     for share, fall, part in product(SHARES, FALLS, (1 / 3, 0.0)):
         moved = (1 - share) * part / 2
-        values, shares = (-fall, -0.1, 0.1, 0.0), (share, moved, moved, 1 - share - 2 * moved)
+        values, shares = (
+            (-fall, -0.1, 0.1, 0.0),
+            (share, moved, moved, 1 - share - 2 * moved),
+        )
         cells = [of_values(values, shares, n, trials, rng) for n in SIZES]
-        print(f"| {share:.1%} fall by {fall}, {part:.0%} move by .1 | {' | '.join(cells)} |")
+        print(
+            f"| {share:.1%} fall by {fall}, {part:.0%} move by .1 | {' | '.join(cells)} |"
+        )
     print("\n" + header.format("passes at difference 0, sd .15"))
     for margin in (0.05, 0.02, 0.01):
-        print(f"| margin {margin} | {' | '.join(of_normal(0, 0.15, n, margin, trials, rng) for n in SIZES)} |")
-    print(f"| margin .05 at 200 prompts | {of_normal(0, 0.15, 200, 0.05, trials, rng)} |")
-    print("\n| the same generator twice, margin .05, failures | 100 | 200 | 400 | 200, on the new side as 0 alone |")
+        print(
+            f"| margin {margin} | "
+            f"{' | '.join(of_normal(0, 0.15, n, margin, trials, rng) for n in SIZES)} |"
+        )
+    print(
+        f"| margin .05 at 200 prompts | {of_normal(0, 0.15, 200, 0.05, trials, rng)} |"
+    )
+    print(
+        "\n| the same generator twice, margin .05, failures | 100 | 200 | 400 | 200, on the "
+        "new "
+        "side as 0 alone |"
+    )
     print("|---|---|---|---|---|")
     for rate in (0.01, 0.03, 0.05):
-        cells = [f"{100 * with_failures(n, rate, rate, trials, rng):.0f}" for n in (100, 200, 400)]
+        cells = [
+            f"{100 * with_failures(n, rate, rate, trials, rng):.0f}"
+            for n in (100, 200, 400)
+        ]
         alone = f"{100 * with_failures(200, rate, rate, trials, rng, both=False):.0f}"
         print(f"| {rate:.0%} | {' | '.join(cells)} | {alone} |")
     print("\n| new images that failed, of 200; old ones 0 | passes |\n|---|---|")
     for failed in (67, 99):
-        print(f"| {failed} | {100 * with_failures(200, failed / 200, 0, trials, rng):.2f} |")
+        print(
+            f"| {failed} | {100 * with_failures(200, failed / 200, 0, trials, rng):.2f} |"
+        )
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 
     python -m bench.gate_groups [--trials 2000] [--seed 0]
 
-Differences of a prompt have standard deviation .215, and those of one group correlate .7. A pass is false where the
-build is worse by the margin; "better" is a significant difference of equal builds.
+Differences of a prompt have standard deviation .215, and those of one group correlate .7. A pass is
+false where the build is worse by the margin; "better" is a significant difference of equal builds.
 """
 
 from __future__ import annotations
@@ -19,35 +19,57 @@ from vieval_plugin.stats.non_inferiority import LEVEL, MeanOfDifferences
 SPREAD, CORRELATION, A_GROUP, MARGIN = 0.215, 0.7, 10, 0.05
 
 
-def shares(groups: int, difference: float, trials: int, rng: np.random.Generator) -> list[float]:
+def shares(
+    groups: int, difference: float, trials: int, rng: np.random.Generator
+) -> list[float]:
     """Shares of passes and of significantly better builds, by prompts and by groups."""
     counts = np.zeros(4)
     names = np.repeat(np.arange(groups), A_GROUP).tolist()
     for _ in range(trials):
         shared = np.repeat(rng.normal(size=groups), A_GROUP)
         noise = rng.normal(size=groups * A_GROUP)
-        drawn = difference + SPREAD * (np.sqrt(CORRELATION) * shared + np.sqrt(1 - CORRELATION) * noise)
+        drawn = difference + SPREAD * (
+            np.sqrt(CORRELATION) * shared + np.sqrt(1 - CORRELATION) * noise
+        )
         for column, units in enumerate((range(len(drawn)), names)):
             mean = MeanOfDifferences.from_differences(drawn, units)
             counts[column] += mean.decision(MARGIN) == "not_worse"
-            counts[2 + column] += abs(mean.value) > stats.t.ppf(1 - LEVEL, mean.n - 1) * mean.error
+            counts[2 + column] += (
+                abs(mean.value) > stats.t.ppf(1 - LEVEL, mean.n - 1) * mean.error
+            )
     return [float(count / trials) for count in counts]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--trials", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    print(f"seed {options.seed}, {options.trials} trials, margin {MARGIN:g}, in percent: by prompts / by groups\n")
+    print(
+        f"seed {options.seed}, {options.trials} trials, margin {MARGIN:g}, in percent: by "
+        "prompts / by groups\n"
+    )
     rows = []
     for groups in (20, 60, 200):
         rng = np.random.default_rng([options.seed, groups])
-        worse, equal = (shares(groups, difference, options.trials, rng) for difference in (-MARGIN, 0.0))
+        worse, equal = (
+            shares(groups, difference, options.trials, rng)
+            for difference in (-MARGIN, 0.0)
+        )
         pairs = (worse[:2], equal[2:], equal[:2])
         cells = [" / ".join(f"{100 * share:.1f}" for share in pair) for pair in pairs]
         rows.append([f"{groups * A_GROUP} in {groups}", *cells])
-    table(["prompts in groups", "false passes", "equal builds differ significantly", "equal builds pass"], rows)
+    table(
+        [
+            "prompts in groups",
+            "false passes",
+            "equal builds differ significantly",
+            "equal builds pass",
+        ],
+        rows,
+    )
 
 
 if __name__ == "__main__":

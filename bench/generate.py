@@ -1,7 +1,8 @@
 """Images of one task judged together: how close to the ideal, beside a task that calls the judge for each document.
 
-The second way is what tasks of lmms-eval do: `process_results` in the host's four threads, each asking one question after
-another. The ideal wall time is questions x latency / capacity. Wanted: at most 1.10 of it for the first.
+The second way is what tasks of lmms-eval do: `process_results` in the host's four threads, each
+asking one question after another. The ideal wall time is questions x latency / capacity. Wanted: at
+most 1.10 of it for the first.
 """
 
 from __future__ import annotations
@@ -34,7 +35,11 @@ def together(url: str, files: Sequence[str], concurrent: int) -> float:
     options = Config(backbones={"judge": backbone}, store=StoreOptions(use=False))
     made = [
         GeneratedImage(
-            Sample(SampleId("b", "tig", "m", str(n)), {"output": Image(Path(file))}, {"prompt": f"a cat, {n}"}),
+            Sample(
+                SampleId("b", "tig", "m", str(n)),
+                {"output": Image(Path(file))},
+                {"prompt": f"a cat, {n}"},
+            ),
             Generation(file),
         )
         for n, file in enumerate(files)
@@ -43,7 +48,9 @@ def together(url: str, files: Sequence[str], concurrent: int) -> float:
     begun = time.monotonic()
     asyncio.run(judge_generated(made, prepared, options, progress, bar=False))
     wall = time.monotonic() - begun
-    assert {str(status): n for status, n in progress.statuses.items()} == {"ok": len(files)}, progress.lines()
+    assert {str(status): n for status, n in progress.statuses.items()} == {
+        "ok": len(files)
+    }, progress.lines()
     return wall
 
 
@@ -53,11 +60,18 @@ def each_document(url: str, files: Sequence[str]) -> float:
 
     def process_results(file: str) -> None:
         image = base64.b64encode(Path(file).read_bytes()).decode()
-        shown = {"type": "image_url", "image_url": {"url": f"data:image/jpeg;base64,{image}"}}
+        shown = {
+            "type": "image_url",
+            "image_url": {"url": f"data:image/jpeg;base64,{image}"},
+        }
         for question in ("does it show a cat?", "is it natural?"):
-            said = [{"role": "user", "content": [shown, {"type": "text", "text": question}]}]
+            said = [
+                {"role": "user", "content": [shown, {"type": "text", "text": question}]}
+            ]
             body = json.dumps({"model": "fake", "messages": said}).encode()
-            request = urllib.request.Request(f"{url}/chat/completions", body, {"Content-Type": "application/json"})
+            request = urllib.request.Request(
+                f"{url}/chat/completions", body, {"Content-Type": "application/json"}
+            )
             urllib.request.urlopen(request).read()
 
     begun = time.monotonic()
@@ -68,19 +82,45 @@ def each_document(url: str, files: Sequence[str]) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--prompts", type=int, default=500)
-    parser.add_argument("--side", type=int, default=512, help="of the pictures in pixels")
+    parser.add_argument(
+        "--side", type=int, default=512, help="of the pictures in pixels"
+    )
     parser.add_argument("--latency", type=float, default=0.2)
-    parser.add_argument("--capacity", type=int, default=32, help="of the server; requests in flight, too")
+    parser.add_argument(
+        "--capacity",
+        type=int,
+        default=32,
+        help="of the server; requests in flight, too",
+    )
     given = parser.parse_args()
     here = conditions()
     ideal = QUESTIONS * given.prompts * given.latency / given.capacity
     rows = []
-    with tempfile.TemporaryDirectory() as name, fake_server(latency=given.latency, capacity=given.capacity) as url:
-        files = [str(file) for file in photographs(Path(name), given.prompts, given.side)]
+    with (
+        tempfile.TemporaryDirectory() as name,
+        fake_server(latency=given.latency, capacity=given.capacity) as url,
+    ):
+        files = [
+            str(file) for file in photographs(Path(name), given.prompts, given.side)
+        ]
         for way in ("together", "each document"):
-            wall = together(url, files, given.capacity) if way == "together" else each_document(url, files)
-            rows.append((way, str(served(url)["requests"]), f"{wall:.2f}", f"{wall / ideal:.3f}"))
-    print(f"{here}. {given.prompts} prompts, {given.latency * 1000:.0f} ms, capacity {given.capacity}.\n")
+            wall = (
+                together(url, files, given.capacity)
+                if way == "together"
+                else each_document(url, files)
+            )
+            rows.append(
+                (
+                    way,
+                    str(served(url)["requests"]),
+                    f"{wall:.2f}",
+                    f"{wall / ideal:.3f}",
+                )
+            )
+    print(
+        f"{here}. {given.prompts} prompts, {given.latency * 1000:.0f} ms, capacity "
+        f"{given.capacity}.\n"
+    )
     table(("judged", "calls", "wall s", "over ideal"), rows)
 
 

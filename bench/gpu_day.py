@@ -54,7 +54,16 @@ class Size:
 
 
 SIZES = {
-    "7b": Size((8, 32, 128), 2, 512, 128, (1, 8, 32), (1, 8), 10, {"dtype": "bfloat16", "max_model_len": 8192}),
+    "7b": Size(
+        (8, 32, 128),
+        2,
+        512,
+        128,
+        (1, 8, 32),
+        (1, 8),
+        10,
+        {"dtype": "bfloat16", "max_model_len": 8192},
+    ),
     "tiny": Size(
         (2, 4),
         2,
@@ -63,12 +72,18 @@ SIZES = {
         (1, 4),
         (1, 4),
         10,
-        {"dtype": "float32", "max_model_len": 8192, "max_num_seqs": 4, "enforce_eager": True},
+        {
+            "dtype": "float32",
+            "max_model_len": 8192,
+            "max_num_seqs": 4,
+            "enforce_eager": True,
+        },
     ),
 }
 
-# `vllm bench serve` without its command, which looks for the metadata of a package called vllm: builds for CPUs have other names;
-# a run for each line of arguments, as importing it takes longer than most runs
+# `vllm bench serve` without its command, which looks for the metadata of a package called vllm:
+# builds for CPUs have other names; a run for each line of arguments, as importing it takes longer
+# than most runs
 CLIENT = """
 import argparse, json, sys
 from vllm.benchmarks import serve
@@ -80,7 +95,8 @@ for line in sys.stdin:
     print("measured", flush=True)
 """
 
-# the published shape of Qwen2.5-VL-7B (its config.json), without its vocabulary: tokens are those of the tests' tokenizer
+# the published shape of Qwen2.5-VL-7B (its config.json), without its vocabulary: tokens are those
+# of the tests' tokenizer
 TEXT_7B = {
     "hidden_size": 3584,
     "intermediate_size": 18944,
@@ -88,7 +104,11 @@ TEXT_7B = {
     "layer_types": ["full_attention"] * 28,
     "num_attention_heads": 28,
     "num_key_value_heads": 4,
-    "rope_parameters": {"rope_type": "default", "rope_theta": 1e6, "mrope_section": [16, 24, 24]},
+    "rope_parameters": {
+        "rope_type": "default",
+        "rope_theta": 1e6,
+        "mrope_section": [16, 24, 24],
+    },
 }
 VISION_7B = {
     "depth": 32,
@@ -112,18 +132,29 @@ def weights(folder: Path, size: Size, name: str) -> None:
 
         tiny_model.build(folder / "model", side=size.side)
         torch.manual_seed(0)
-        model_7b(folder / "model", "cuda" if torch.cuda.is_available() else "cpu").save_pretrained(folder / "model")
+        model_7b(
+            folder / "model", "cuda" if torch.cuda.is_available() else "cpu"
+        ).save_pretrained(folder / "model")
     gigabytes = sum(file.stat().st_size for file in (folder / "model").iterdir()) / 1e9
-    print(f"{machine()}. {gigabytes:.1f} GB of random weights in {time.perf_counter() - start:.0f} s (seed 0).")
+    print(
+        f"{machine()}. {gigabytes:.1f} GB of random weights in "
+        f"{time.perf_counter() - start:.0f} "
+        "s (seed 0)."
+    )
 
 
 def model_7b(folder: Path, device: str) -> Any:
-    """A model with random weights in the shape of 7B, with the vocabulary of the tiny model in the folder."""
+    """A model with random weights in the shape of 7B, with the vocabulary of the tiny model in
+    the folder.
+    """
     import torch
     from transformers import AutoConfig, Qwen2_5_VLForConditionalGeneration
 
     config = AutoConfig.from_pretrained(folder)
-    for part, shape in ((config.text_config, TEXT_7B), (config.vision_config, VISION_7B)):
+    for part, shape in (
+        (config.text_config, TEXT_7B),
+        (config.vision_config, VISION_7B),
+    ):
         for key, value in shape.items():
             setattr(part, key, value)
     torch.set_default_dtype(torch.bfloat16)
@@ -133,14 +164,29 @@ def model_7b(folder: Path, device: str) -> Any:
 
 def machine() -> str:
     """The accelerator, or the processor, and the versions that matter."""
-    query = ["nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"]
+    query = [
+        "nvidia-smi",
+        "--query-gpu=name,memory.total,driver_version",
+        "--format=csv,noheader",
+    ]
     try:
-        gpus = subprocess.run(query, capture_output=True, text=True, check=True).stdout.strip().replace("\n", "; ")
+        gpus = (
+            subprocess.run(query, capture_output=True, text=True, check=True)
+            .stdout.strip()
+            .replace("\n", "; ")
+        )
     except (OSError, subprocess.CalledProcessError):
         gpus = "no GPU"
     version = [os.environ["VLLM_PYTHON"], "-c", "import vllm; print(vllm.__version__)"]
-    vllm = subprocess.run(version, capture_output=True, text=True, check=False).stdout.strip().splitlines()[-1:]
-    return f"{gpus}, {os.cpu_count()} cores, Python {platform.python_version()}, vLLM {''.join(vllm)}"
+    vllm = (
+        subprocess.run(version, capture_output=True, text=True, check=False)
+        .stdout.strip()
+        .splitlines()[-1:]
+    )
+    return (
+        f"{gpus}, {os.cpu_count()} cores, Python {platform.python_version()}, vLLM "
+        f"{''.join(vllm)}"
+    )
 
 
 @contextmanager
@@ -149,17 +195,38 @@ def vllm_server(folder: Path, size: Size) -> Iterator[str]:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     options = [
-        f"--{key.replace('_', '-')}" + ("" if value is True else f"={value}") for key, value in size.engine.items()
+        f"--{key.replace('_', '-')}" + ("" if value is True else f"={value}")
+        for key, value in size.engine.items()
     ]
     structured = json.dumps({"backend": "xgrammar", "disable_any_whitespace": True})
-    command = [os.environ["VLLM_PYTHON"], "-m", "vllm.entrypoints.openai.api_server", "--model", str(folder / "model")]
-    command += ["--served-model-name", MODEL, "--host", "127.0.0.1", "--port", str(port), *options]
+    command = [
+        os.environ["VLLM_PYTHON"],
+        "-m",
+        "vllm.entrypoints.openai.api_server",
+        "--model",
+        str(folder / "model"),
+    ]
+    command += [
+        "--served-model-name",
+        MODEL,
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(port),
+        *options,
+    ]
     with (folder / "vllm.log").open("w") as log:
-        process = subprocess.Popen([*command, "--structured-outputs-config", structured], stdout=log, stderr=log)
+        process = subprocess.Popen(
+            [*command, "--structured-outputs-config", structured],
+            stdout=log,
+            stderr=log,
+        )
         try:
             while not is_up(f"http://127.0.0.1:{port}/health"):
                 if process.poll() is not None:
-                    raise SystemExit(f"vLLM ended with exit code {process.returncode}; see {folder / 'vllm.log'}")
+                    raise SystemExit(
+                        f"vLLM ended with exit code {process.returncode}; see {folder / 'vllm.log'}"
+                    )
                 time.sleep(1)
             yield f"http://127.0.0.1:{port}/v1"
         finally:
@@ -172,7 +239,13 @@ def vllm_client(folder: Path) -> Iterator[subprocess.Popen[str]]:
     """A process of vLLM's benchmark client; its log is beside the server's."""
     command = [os.environ["VLLM_PYTHON"], "-c", CLIENT]
     with (folder / "client.log").open("w") as log:
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True)
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+        )
         try:
             yield process
         finally:
@@ -193,48 +266,115 @@ def cached_tokens(url: str) -> tuple[float, float]:
     with urllib.request.urlopen(url.removesuffix("/v1") + "/metrics") as response:
         lines = response.read().decode().splitlines()
     totals = [
-        sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(f"vllm:prefix_cache_{kind}_total"))
+        sum(
+            float(line.rpartition(" ")[2])
+            for line in lines
+            if line.startswith(f"vllm:prefix_cache_{kind}_total")
+        )
         for kind in ("queries", "hits")
     ]
     return totals[0], totals[1]
 
 
 def server(folder: Path, size: Size, name: str) -> None:
-    """Print wall times of the same questions by our client and by vLLM's, and then the judges from end to end."""
-    with vllm_client(folder) as client, vllm_server(folder, size) as url, tempfile.TemporaryDirectory() as temporary:
-        files = common.photographs(Path(temporary), max(size.in_flight) * size.samples_each, size.side)
+    """Print wall times of the same questions by our client and by vLLM's, and then the judges
+    from end to end.
+    """
+    with (
+        vllm_client(folder) as client,
+        vllm_server(folder, size) as url,
+        tempfile.TemporaryDirectory() as temporary,
+    ):
+        files = common.photographs(
+            Path(temporary), max(size.in_flight) * size.samples_each, size.side
+        )
         common.in_own_process(
             judging, url, "viescore", "0shot", files[:2], 2, size
         )  # the first calls compile and warm up
-        print("The first question of each sample, with its schema, from an empty prefix cache:\n")
-        rows = Rows(["judge", "in flight", "questions", "s", "s of vLLM's client", "ratio", "CPU ms a question"])
+        print(
+            "The first question of each sample, with its schema, from an empty prefix cache:\n"
+        )
+        rows = Rows(
+            [
+                "judge",
+                "in flight",
+                "questions",
+                "s",
+                "s of vLLM's client",
+                "ratio",
+                "CPU ms a question",
+            ]
+        )
         for (judge, setting), in_flight in itertools.product(JUDGES, size.in_flight):
             chosen = files[: in_flight * size.samples_each]
             reset_prefix_cache(url)
-            cost = common.in_own_process(asking, url, judge, setting, chosen, in_flight, size)
+            cost = common.in_own_process(
+                asking, url, judge, setting, chosen, in_flight, size
+            )
             reset_prefix_cache(url)
-            theirs = client_seconds(client, url, folder, Path(temporary), judge, setting, chosen, in_flight, size)
+            theirs = client_seconds(
+                client,
+                url,
+                folder,
+                Path(temporary),
+                judge,
+                setting,
+                chosen,
+                in_flight,
+                size,
+            )
             cpu = f"{1000 * cost.cpu / len(chosen):.1f}"
             rows.add(
-                judge, in_flight, len(chosen), f"{cost.wall:.1f}", f"{theirs:.1f}", f"{cost.wall / theirs:.2f}", cpu
+                judge,
+                in_flight,
+                len(chosen),
+                f"{cost.wall:.1f}",
+                f"{theirs:.1f}",
+                f"{cost.wall / theirs:.2f}",
+                cpu,
             )
         print("\nWhole verdicts:\n")
-        rows = Rows(["judge", "in flight", "calls", "s", "calls/s", "prefix cache", "CPU ms a call", "verdicts"])
+        rows = Rows(
+            [
+                "judge",
+                "in flight",
+                "calls",
+                "s",
+                "calls/s",
+                "prefix cache",
+                "CPU ms a call",
+                "verdicts",
+            ]
+        )
         in_flight = size.in_flight[1]
         for judge, setting in JUDGES:
             reset_prefix_cache(url)
             seen, hits = cached_tokens(url)
             chosen = files[: in_flight * size.samples_each]
-            cost, calls, statuses = common.in_own_process(judging, url, judge, setting, chosen, in_flight, size)
+            cost, calls, statuses = common.in_own_process(
+                judging, url, judge, setting, chosen, in_flight, size
+            )
             seen_after, hits_after = cached_tokens(url)
-            share, cpu = (hits_after - hits) / max(seen_after - seen, 1), f"{1000 * cost.cpu / calls:.1f}"
+            share, cpu = (
+                (hits_after - hits) / max(seen_after - seen, 1),
+                f"{1000 * cost.cpu / calls:.1f}",
+            )
             rows.add(
-                judge, in_flight, calls, f"{cost.wall:.1f}", f"{calls / cost.wall:.2f}", f"{share:.0%}", cpu, statuses
+                judge,
+                in_flight,
+                calls,
+                f"{cost.wall:.1f}",
+                f"{calls / cost.wall:.2f}",
+                f"{share:.0%}",
+                cpu,
+                statuses,
             )
 
 
 class Rows:
-    """A table in Markdown, printed a row at a time: a step that is ended leaves what it measured."""
+    """A table in Markdown, printed a row at a time: a step that is ended leaves what it
+    measured.
+    """
 
     def __init__(self, header: list[str]) -> None:
         self.add(*header)
@@ -246,17 +386,28 @@ class Rows:
 
 def reset_prefix_cache(url: str) -> None:
     """Empty the server's prefix cache, so that who asks second has no advantage."""
-    with urllib.request.urlopen(f"{url.removesuffix('/v1')}/reset_prefix_cache", data=b""):
+    with urllib.request.urlopen(
+        f"{url.removesuffix('/v1')}/reset_prefix_cache", data=b""
+    ):
         pass
 
 
-def first_questions(judge: str, setting: str | None, files: list[Path]) -> list[Chat | Likelihood]:
+def first_questions(
+    judge: str, setting: str | None, files: list[Path]
+) -> list[Chat | Likelihood]:
     """The first question of a judge on each file."""
     prepared = prepare(judge, setting, common.options(None))
     return [next(prepared.program(sample))[0] for sample in common.samples(files)]
 
 
-def asking(url: str, judge: str, setting: str | None, files: list[Path], in_flight: int, size: Size) -> common.Cost:
+def asking(
+    url: str,
+    judge: str,
+    setting: str | None,
+    files: list[Path],
+    in_flight: int,
+    size: Size,
+) -> common.Cost:
     """The cost of asking a judge's first questions by our client alone."""
 
     async def ask_all() -> None:
@@ -276,14 +427,25 @@ def asking(url: str, judge: str, setting: str | None, files: list[Path], in_flig
 
 
 def judging(
-    url: str, judge: str, setting: str | None, files: list[Path], in_flight: int, size: Size
+    url: str,
+    judge: str,
+    setting: str | None,
+    files: list[Path],
+    in_flight: int,
+    size: Size,
 ) -> tuple[common.Cost, int, str]:
     """The cost of judging the files, with the calls that it takes and how the verdicts end."""
     prepared = prepare(judge, setting, common.options(None))
     jobs = [Job(sample, prepared) for sample in common.samples(files)]
     with common.costs() as cost:
-        progress = asyncio.run(common.judged(url, jobs, in_flight, max_tokens=size.answer_tokens))
-    return cost, progress.usage.calls, ", ".join(f"{status} {n}" for status, n in progress.statuses.items())
+        progress = asyncio.run(
+            common.judged(url, jobs, in_flight, max_tokens=size.answer_tokens)
+        )
+    return (
+        cost,
+        progress.usage.calls,
+        ", ".join(f"{status} {n}" for status, n in progress.statuses.items()),
+    )
 
 
 def client_seconds(
@@ -300,7 +462,9 @@ def client_seconds(
     """Seconds of `vllm bench serve` for the first questions of a judge on these files."""
     asks = first_questions(judge, setting, files)
     rows = temporary / "questions.jsonl"
-    rows.write_text("".join(json.dumps({"content": content(ask)}) + "\n" for ask in asks))
+    rows.write_text(
+        "".join(json.dumps({"content": content(ask)}) + "\n" for ask in asks)
+    )
     first = asks[0]
     body: dict[str, Any] = {"temperature": 0.0}
     if isinstance(first, Chat) and first.schema is not None:
@@ -310,11 +474,36 @@ def client_seconds(
         body |= {"logprobs": True, "top_logprobs": 20}
     limit = (size.answer_tokens or first.max_tokens) if isinstance(first, Chat) else 1
     arguments = ["--backend", "openai-chat", "--base-url", url.removesuffix("/v1")]
-    arguments += ["--endpoint", "/v1/chat/completions", "--model", MODEL, "--tokenizer", str(folder / "model")]
-    arguments += ["--dataset-name", "custom_image", "--dataset-path", str(rows), "--custom-ensure-client-side-data"]
+    arguments += [
+        "--endpoint",
+        "/v1/chat/completions",
+        "--model",
+        MODEL,
+        "--tokenizer",
+        str(folder / "model"),
+    ]
+    arguments += [
+        "--dataset-name",
+        "custom_image",
+        "--dataset-path",
+        str(rows),
+        "--custom-ensure-client-side-data",
+    ]
     arguments += ["--num-prompts", str(len(asks)), "--custom-output-len", str(limit)]
-    arguments += ["--max-concurrency", str(in_flight), "--extra-body", json.dumps(body), "--disable-tqdm"]
-    arguments += ["--save-result", "--result-dir", str(temporary), "--result-filename", "client.json"]
+    arguments += [
+        "--max-concurrency",
+        str(in_flight),
+        "--extra-body",
+        json.dumps(body),
+        "--disable-tqdm",
+    ]
+    arguments += [
+        "--save-result",
+        "--result-dir",
+        str(temporary),
+        "--result-filename",
+        "client.json",
+    ]
     assert client.stdin is not None
     assert client.stdout is not None
     client.stdin.write(json.dumps(arguments) + "\n")
@@ -323,7 +512,9 @@ def client_seconds(
         raise SystemExit(f"vLLM's benchmark ended early; see {folder / 'client.log'}")
     result = json.loads((temporary / "client.json").read_text())
     if result["completed"] < len(asks):
-        raise SystemExit(f"{judge}: vLLM's client completed {result['completed']} of {len(asks)}")
+        raise SystemExit(
+            f"{judge}: vLLM's client completed {result['completed']} of {len(asks)}"
+        )
     return float(result["duration"])
 
 
@@ -331,15 +522,21 @@ def content(ask: Chat | Likelihood) -> list[dict[str, Any]]:
     """The parts of an ask as the benchmark's data set has them."""
     parts = [part for message in ask.messages for part in message.parts]
     return [
-        {"type": "image", "image": str(part.source)} if isinstance(part, Image) else {"type": "text", "text": part}
+        {"type": "image", "image": str(part.source)}
+        if isinstance(part, Image)
+        else {"type": "text", "text": part}
         for part in parts
     ]
 
 
-def questions(temporary: Path, count: int, side: int) -> dict[str, list[Chat | Likelihood]]:
+def questions(
+    temporary: Path, count: int, side: int
+) -> dict[str, list[Chat | Likelihood]]:
     """First questions of VIEScore and VQAScore on photographs."""
     files = common.photographs(temporary, count, side)
-    return {judge: first_questions(judge, setting, files) for judge, setting in JUDGES[:2]}
+    return {
+        judge: first_questions(judge, setting, files) for judge, setting in JUDGES[:2]
+    }
 
 
 def engine(folder: Path, size: Size, name: str) -> None:
@@ -347,8 +544,13 @@ def engine(folder: Path, size: Size, name: str) -> None:
     from vieval_plugin.backends.local.vllm import VLLMBackend
 
     structured = {"backend": "xgrammar", "disable_any_whitespace": True}
-    arguments = {"sampling": Sampling(max_tokens=size.answer_tokens), "structured_outputs_config": structured}
-    backend = VLLMBackend(str(folder / "model"), usage=Usage(), **arguments, **size.engine)
+    arguments = {
+        "sampling": Sampling(max_tokens=size.answer_tokens),
+        "structured_outputs_config": structured,
+    }
+    backend = VLLMBackend(
+        str(folder / "model"), usage=Usage(), **arguments, **size.engine
+    )
     timed(backend, size, max(size.in_flight) * size.samples_each)
 
 
@@ -359,7 +561,9 @@ def transformers(folder: Path, size: Size, name: str) -> None:
     for batch in size.batches:
         print(f"Batches of {batch}:\n")
         sampling = Sampling(max_tokens=size.answer_tokens)
-        backend = TransformersBackend(str(folder / "model"), usage=Usage(), sampling=sampling, batch_size=batch)
+        backend = TransformersBackend(
+            str(folder / "model"), usage=Usage(), sampling=sampling, batch_size=batch
+        )
         timed(backend, size, max(4, 2 * batch))
         del backend
 
@@ -373,21 +577,35 @@ def timed(backend: Any, size: Size, count: int) -> None:
             replies = backend.answer(list(enumerate(asks)), [0] * len(asks))
             seconds = time.perf_counter() - start
             kinds = sorted({type(reply).__name__ for reply in replies})
-            rows.append([judge, str(len(asks)), f"{seconds:.1f}", f"{len(asks) / seconds:.2f}", ", ".join(kinds)])
+            rows.append(
+                [
+                    judge,
+                    str(len(asks)),
+                    f"{seconds:.1f}",
+                    f"{len(asks) / seconds:.2f}",
+                    ", ".join(kinds),
+                ]
+            )
     common.table(["judge", "questions", "s", "questions/s", "replies"], rows)
 
 
 def run(*arguments: object) -> float:
     """Seconds of a command of VIEval; its output goes to the log."""
     start = time.perf_counter()
-    done = subprocess.run([*PYTHON, *map(str, arguments)], stdout=sys.stderr, check=False)
+    done = subprocess.run(
+        [*PYTHON, *map(str, arguments)], stdout=sys.stderr, check=False
+    )
     if done.returncode:
-        raise SystemExit(f"vieval {' '.join(map(str, arguments))} ended with exit code {done.returncode}")
+        raise SystemExit(
+            f"vieval {' '.join(map(str, arguments))} ended with exit code {done.returncode}"
+        )
     return time.perf_counter() - start
 
 
 def adiee(folder: Path, size: Size, name: str) -> None:
-    """Print seconds of a training step of ADIEE's scorer: of two lengths of training, what the longer took in addition."""
+    """Print seconds of a training step of ADIEE's scorer: of two lengths of training, what the
+    longer took in addition.
+    """
     with tempfile.TemporaryDirectory() as temporary:
         turns, data = Path(temporary, "turns"), Path(temporary, "data")
         run("data", "drawn", "--out", turns, "--count", 60, "--seed", 1)
@@ -398,19 +616,43 @@ def adiee(folder: Path, size: Size, name: str) -> None:
             seconds = []
             for steps in (size.training_steps, 3 * size.training_steps):
                 trained = Path(temporary, f"{batch}-{steps}")
-                seconds.append(run("train", "adiee", data, "--out", trained, "--steps", steps, *options))
+                seconds.append(
+                    run(
+                        "train",
+                        "adiee",
+                        data,
+                        "--out",
+                        trained,
+                        "--steps",
+                        steps,
+                        *options,
+                    )
+                )
                 shutil.rmtree(trained)  # it holds the whole model
             short, long = seconds
             each = (long - short) / (2 * size.training_steps)
-            rows.append([str(batch), f"{short:.1f}", f"{each:.3f}", f"{batch / each:.2f}"])
-    common.table(["batch", f"s of {size.training_steps} steps", "s a step", "edits/s"], rows)
+            rows.append(
+                [str(batch), f"{short:.1f}", f"{each:.3f}", f"{batch / each:.2f}"]
+            )
+    common.table(
+        ["batch", f"s of {size.training_steps} steps", "s a step", "edits/s"], rows
+    )
 
 
 def metrics(folder: Path, size: Size, name: str) -> None:
     """Print images a second of CLIP in the shape of ViT-B/32, by batch."""
     count = 64 if name == "tiny" else 2000
     for batch in (*size.batches, *([128] if name == "7b" else [])):
-        options = ["--images", count, "--side", size.side, "--batch", batch, "--rounds", 2]
+        options = [
+            "--images",
+            count,
+            "--side",
+            size.side,
+            "--batch",
+            batch,
+            "--rounds",
+            2,
+        ]
         command = [sys.executable, "bench/scorer.py", *map(str, options)]
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
         print(f"```text\n{done.stdout.strip()}\n```\n")
@@ -430,17 +672,36 @@ def ray(folder: Path, size: Size, name: str) -> None:
         columns = {
             "uid": [file.stem for file in files],
             "image": [file.read_bytes() for file in files],
-            "prompt": [f"a hillside at dusk, number {number}" for number in range(count)],
+            "prompt": [
+                f"a hillside at dusk, number {number}" for number in range(count)
+            ],
         }
-        parquet.write_table(pyarrow.table(columns), data / "part-0.parquet", row_group_size=max(count // 8, 1))
-        options = ("--judge", "clip_score", "--scorer", clip, "--rows-per-shard", max(count // 8, 1))
+        parquet.write_table(
+            pyarrow.table(columns),
+            data / "part-0.parquet",
+            row_group_size=max(count // 8, 1),
+        )
+        options = (
+            "--judge",
+            "clip_score",
+            "--scorer",
+            clip,
+            "--rows-per-shard",
+            max(count // 8, 1),
+        )
         local = run("score", data, "--out", Path(temporary, "local"), *options)
         actors = run("score", data, "--out", Path(temporary, "ray"), *options, "--ray")
-    rows = [[what, f"{s:.1f}", f"{count / s:.1f}"] for what, s in (("this process", local), ("Ray's actors", actors))]
+    rows = [
+        [what, f"{s:.1f}", f"{count / s:.1f}"]
+        for what, s in (("this process", local), ("Ray's actors", actors))
+    ]
     common.table(["by", "s, with start", "rows/s"], rows)
 
 
-STEPS = {step.__name__: step for step in (weights, server, engine, transformers, adiee, metrics, ray)}
+STEPS = {
+    step.__name__: step
+    for step in (weights, server, engine, transformers, adiee, metrics, ray)
+}
 
 
 def main() -> None:

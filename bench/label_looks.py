@@ -1,8 +1,9 @@
 """Looks at labels in simulation: how often they decide, with how many labels, and how often they are wrong.
 
-People's ratings alone, of each pair of ImagenHub's generators of one task, prompts in random order. At no difference the
-two sides of each prompt are swapped at random. Rules: all labels at once, p of at most .05 each 10 prompts (as who looks
-after each page does), and the finished quarters of a plan at its levels.
+People's ratings alone, of each pair of ImagenHub's generators of one task, prompts in random order.
+At no difference the two sides of each prompt are swapped at random. Rules: all labels at once, p of
+at most .05 each 10 prompts (as who looks after each page does), and the finished quarters of a plan
+at its levels.
 """
 
 from __future__ import annotations
@@ -24,12 +25,17 @@ def differences(task: RecordedTask) -> list[Floats]:
     """People's differences on common prompts of each two generators of a task."""
     table_of = np.full((task.generators.max() + 1, task.prompts.max() + 1), np.nan)
     table_of[task.generators, task.prompts] = task.ratings
-    pairs = [table_of[first] - table_of[second] for first, second in combinations(range(len(table_of)), 2)]
+    pairs = [
+        table_of[first] - table_of[second]
+        for first, second in combinations(range(len(table_of)), 2)
+    ]
     return [pair[~np.isnan(pair)] for pair in pairs]
 
 
 def p_values(sequences: Floats, ends: np.ndarray) -> Floats:
-    """Two-sided p of Student's t after so many prompts of each sequence, shape (sequences, ends)."""
+    """Two-sided p of Student's t after so many prompts of each sequence, shape (sequences,
+    ends).
+    """
     n = ends.astype(float)
     means = np.cumsum(sequences, axis=1)[:, ends - 1] / n
     squares = np.cumsum(sequences**2, axis=1)[:, ends - 1]
@@ -38,7 +44,9 @@ def p_values(sequences: Floats, ends: np.ndarray) -> Floats:
 
 
 def outcomes(sequences: Floats) -> dict[str, tuple[float, float]]:
-    """By rule: the share of sequences that are decided, and the mean share of their prompts at that look."""
+    """By rule: the share of sequences that are decided, and the mean share of their prompts at
+    that look.
+    """
     n = sequences.shape[1]
     quarters = np.array([-(-n * quarter // 4) for quarter in range(1, 5)])
     every_ten = np.unique([*range(10, n, 10), n])
@@ -57,14 +65,29 @@ def outcomes(sequences: Floats) -> dict[str, tuple[float, float]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data", type=Path, help="a folder with imagenhub/human_ratings and viescore_logs")
-    parser.add_argument("--runs", type=int, default=2000, help="random orders of each pair (default 2000)")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "data",
+        type=Path,
+        help="a folder with imagenhub/human_ratings and viescore_logs",
+    )
+    parser.add_argument(
+        "--runs",
+        type=int,
+        default=2000,
+        help="random orders of each pair (default 2000)",
+    )
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     print(f"{conditions()}; {options.runs} runs, seed {options.seed}")
     rng = np.random.default_rng(options.seed)
-    pairs = [pair for task in recorded_tasks(options.data, "GPT-4o zero-shot") for pair in differences(task)]
+    pairs = [
+        pair
+        for task in recorded_tasks(options.data, "GPT-4o zero-shot")
+        for pair in differences(task)
+    ]
     for title in ("as people rated", "no difference"):
         found = []
         for pair in pairs:

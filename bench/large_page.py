@@ -1,8 +1,9 @@
 """`vieval report` of a large run: 20 judges of 5,000 images, which are 1,000 photographs of 12 megapixels.
 
-The verdicts are drawn at random around the ratings. The report runs in a process of its own; its page is opened in
-Debian's chromium as the tests of pages open theirs (`make test-page` installs what that needs), and the CPU seconds are
-those of all of the browser's processes from the open window to the drawn page, beside those of an empty page.
+The verdicts are drawn at random around the ratings. The report runs in a process of its own; its
+page is opened in Debian's chromium as the tests of pages open theirs (`make test-page` installs
+what that needs), and the CPU seconds are those of all of the browser's processes from the open
+window to the drawn page, beside those of an empty page.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ MOST_MEGABYTES, MOST_SECONDS = 15, 2
 
 
 def pictures(folder: Path, count: int, side: int) -> list[Path]:
-    """JPEG files no two of which are the same: fifty photographs, and copies of them with a few more bytes at the end."""
+    """JPEG files no two of which are the same: fifty photographs, and copies of them with a few
+    more bytes at the end.
+    """
     files = photographs(folder, min(count, DIFFERENT), side)
     texts = [file.read_bytes() for file in files]
     for number in range(len(files), count):
@@ -42,32 +45,80 @@ def pictures(folder: Path, count: int, side: int) -> list[Path]:
 
 
 def results(files: list[Path], judges: int) -> Results:
-    """Results of judges on five image models' outputs for as many prompts as there are photographs."""
+    """Results of judges on five image models' outputs for as many prompts as there are
+    photographs.
+    """
     rng = np.random.default_rng(0)
     samples = [
         Sample(
-            SampleId("imagenhub", "tig", f"model {number % MODELS}", f"prompt {number // MODELS}"),
+            SampleId(
+                "imagenhub",
+                "tig",
+                f"model {number % MODELS}",
+                f"prompt {number // MODELS}",
+            ),
             {"output": Image(files[number % len(files)])},
-            {"prompt": "a lighthouse on a cliff at dusk, waves below, oil on canvas " * 4},
+            {
+                "prompt": "a lighthouse on a cliff at dusk, waves below, oil on canvas "
+                * 4
+            },
             kind="tig",
         )
         for number in range(MODELS * len(files))
     ]
     ratings = rng.integers(0, 5, len(samples)) / 4
     return Results(
-        tuple(_run(f"judge {number:02}", number / judges, samples, ratings, rng) for number in range(judges))
+        tuple(
+            _run(f"judge {number:02}", number / judges, samples, ratings, rng)
+            for number in range(judges)
+        )
     )
 
 
-def _run(label: str, noise: float, samples: list[Sample], ratings: np.ndarray, rng: np.random.Generator) -> Run:
+def _run(
+    label: str,
+    noise: float,
+    samples: list[Sample],
+    ratings: np.ndarray,
+    rng: np.random.Generator,
+) -> Run:
     source = Provenance("viescore", ("0shot",), ASPECTS, label)
     records: list[tuple[Record, ...]] = []
     for sample, rating in zip(samples, ratings, strict=True):
-        scores = {aspect: float(np.clip(rating + rng.normal(0, noise), 0, 1)) for aspect in ASPECTS}
-        trace = (Step(("SC",), Status.OK, (scores["SC"],), "The lighthouse stands where it was asked for. " * 40),)
-        verdict = Verdict(scores, Status.OK, "It has what was asked for, in a style that fits. " * 20, trace)
-        records.append((replace(record_of(sample, verdict, source), ratings={"O": (float(rating),)}),))
-    return Run(label, "imagenhub", "viescore", ASPECTS, {"tig": records}, setting="0shot", model=label)
+        scores = {
+            aspect: float(np.clip(rating + rng.normal(0, noise), 0, 1))
+            for aspect in ASPECTS
+        }
+        trace = (
+            Step(
+                ("SC",),
+                Status.OK,
+                (scores["SC"],),
+                "The lighthouse stands where it was asked for. " * 40,
+            ),
+        )
+        verdict = Verdict(
+            scores,
+            Status.OK,
+            "It has what was asked for, in a style that fits. " * 20,
+            trace,
+        )
+        records.append(
+            (
+                replace(
+                    record_of(sample, verdict, source), ratings={"O": (float(rating),)}
+                ),
+            )
+        )
+    return Run(
+        label,
+        "imagenhub",
+        "viescore",
+        ASPECTS,
+        {"tig": records},
+        setting="0shot",
+        model=label,
+    )
 
 
 def made(files: list[Path], judges: int, out: Path) -> Cost:
@@ -93,7 +144,12 @@ def opened(page: Path) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--photographs", type=int, default=1000)
-    parser.add_argument("--side", type=int, default=3464, help="pixels of a side; 3464 makes 12 megapixels")
+    parser.add_argument(
+        "--side",
+        type=int,
+        default=3464,
+        help="pixels of a side; 3464 makes 12 megapixels",
+    )
     parser.add_argument("--judges", type=int, default=20)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -107,7 +163,15 @@ def main() -> None:
     print(conditions())
     said = re.search(r"Gallery</h2>\s*<p>(.*?)</p>", text)
     print(said[1] if said else "The page does not say what it shows.")
-    header = ("verdicts", "CPU s to make", "peak MiB", "MB", "cards", "CPU s to open", "of an empty page")
+    header = (
+        "verdicts",
+        "CPU s to make",
+        "peak MiB",
+        "MB",
+        "cards",
+        "CPU s to open",
+        "of an empty page",
+    )
     verdicts = given.photographs * MODELS * given.judges
     row: tuple[str, ...] = (
         f"{verdicts:,}",

@@ -1,22 +1,26 @@
 """Leaderboards of simulated judges: how often tests say that two differ, where they do and where they do not.
 
-Ratings and scores are drawn in the shape of ImagenHub: seven task types with 1,111 instructions, 29 image models, three
-annotators. In the model:
+Ratings and scores are drawn in the shape of ImagenHub: seven task types with 1,111 instructions, 29
+image models, three annotators. In the model:
 
-- An image's quality is a standard normal variable. Three tenths of its variance belong to the instruction, which all
-  image models of a task type share.
+- An image's quality is a standard normal variable. Three tenths of its variance belong to the
+  instruction, which all image models of a task type share.
 - An annotator rates the quality with an error half as large, on three levels: 0, 0.5 and 1.
-- A judge's score is a weighted sum of the quality and an error, in tenths from 0 to 1. A quarter of the error's variance
-  is shared by all judges (hard images), a quarter belongs to judge and instruction, half to the single score.
-- The weight is such that Spearman's correlation with the annotators' mean is the judge's level: .25, .35 or .45.
+- A judge's score is a weighted sum of the quality and an error, in tenths from 0 to 1. A quarter of
+  the error's variance is shared by all judges (hard images), a quarter belongs to judge and
+  instruction, half to the single score.
+- The weight is such that Spearman's correlation with the annotators' mean is the judge's level:
+  .25, .35 or .45.
 
-Four judges of each level make a leaderboard of 12. One of the middle level is in it once with all samples, once with a
-fifth missing at random, and once with the fifth missing on which the judges' shared error is largest. No difference
-and no p depends on a third judge. So 14 systems are compared once, and the 66 pairs of each of the three leaderboards are
-taken from these; only Holm's correction and the ranks are computed for each. Intervals of differences are left out,
-as no rank depends on them.
+Four judges of each level make a leaderboard of 12. One of the middle level is in it once with all
+samples, once with a fifth missing at random, and once with the fifth missing on which the judges'
+shared error is largest. No difference and no p depends on a third judge. So 14 systems are compared
+once, and the 66 pairs of each of the three leaderboards are taken from these; only Holm's
+correction and the ranks are computed for each. Intervals of differences are left out, as no rank
+depends on them.
 
-Two judges are significantly different where p is at most .05: the pair's own, or the one adjusted by Holm over 66 pairs.
+Two judges are significantly different where p is at most .05: the pair's own, or the one adjusted
+by Holm over 66 pairs.
 """
 
 from __future__ import annotations
@@ -50,12 +54,18 @@ ANNOTATOR_ERROR = 0.5
 SHARED_ERROR, INSTRUCTION_ERROR = 0.25, 0.25
 MISSING_SHARE = 0.2
 CALIBRATION_IMAGES = 200_000
-COMPLETE, AT_RANDOM, HARDEST = "all samples", "a fifth missing at random", "the hardest fifth missing"
+COMPLETE, AT_RANDOM, HARDEST = (
+    "all samples",
+    "a fifth missing at random",
+    "the hardest fifth missing",
+)
 
 
 @dataclass(frozen=True)
 class Images:
-    """Images of a task type, arrays of shape (instructions, image models): quality, all judges' error, mean rating."""
+    """Images of a task type, arrays of shape (instructions, image models): quality, all judges'
+    error, mean rating.
+    """
 
     quality: Floats
     shared_error: Floats
@@ -64,7 +74,9 @@ class Images:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two judges, the one with the higher own number first: p, adjusted p, and `reverse` where the tests say otherwise."""
+    """Two judges, the one with the higher own number first: p, adjusted p, and `reverse` where
+    the tests say otherwise.
+    """
 
     levels: tuple[float, float]
     p: float
@@ -74,7 +86,9 @@ class Pair:
 
 @dataclass(frozen=True)
 class Leaderboard:
-    """A leaderboard's pairs of judges by number, and of the judge in question its value, rank and range of ranks."""
+    """A leaderboard's pairs of judges by number, and of the judge in question its value, rank
+    and range of ranks.
+    """
 
     pairs: Mapping[tuple[int, int], Pair]
     value: float
@@ -89,7 +103,11 @@ def images(rng: np.random.Generator, instructions: int, image_models: int) -> Im
     quality = of_instruction + rng.normal(size=shape) * np.sqrt(1 - OF_INSTRUCTION)
     perceived = quality + ANNOTATOR_ERROR * rng.normal(size=(ANNOTATORS, *shape))
     ratings = np.digitize(perceived, [-0.5, 0.5]) / 2
-    return Images(quality, rng.normal(size=shape), annotator_mean(ratings.reshape(ANNOTATORS, -1)).reshape(shape))
+    return Images(
+        quality,
+        rng.normal(size=shape),
+        annotator_mean(ratings.reshape(ANNOTATORS, -1)).reshape(shape),
+    )
 
 
 def scores(rng: np.random.Generator, judged: Images, weight: float) -> Floats:
@@ -98,7 +116,8 @@ def scores(rng: np.random.Generator, judged: Images, weight: float) -> Floats:
     error = (
         np.sqrt(SHARED_ERROR) * judged.shared_error
         + np.sqrt(INSTRUCTION_ERROR) * rng.normal(size=(instructions, 1))
-        + np.sqrt(1 - SHARED_ERROR - INSTRUCTION_ERROR) * rng.normal(size=(instructions, image_models))
+        + np.sqrt(1 - SHARED_ERROR - INSTRUCTION_ERROR)
+        * rng.normal(size=(instructions, image_models))
     )
     score = weight * judged.quality + np.sqrt(1 - weight**2) * error
     return np.clip(np.round(5 + 2 * score), 0, 10) / 10
@@ -112,7 +131,9 @@ def weight_of(level: float) -> float:
     for weight in weights:
         rng = np.random.default_rng(0)
         judged = images(rng, CALIBRATION_IMAGES, 1)
-        correlations.append(correlation(judged.human.ravel(), scores(rng, judged, weight).ravel()))
+        correlations.append(
+            correlation(judged.human.ravel(), scores(rng, judged, weight).ravel())
+        )
     return float(np.interp(level, correlations, weights))
 
 
@@ -121,19 +142,39 @@ def incomplete_judge(levels: Sequence[float]) -> int:
     return len(levels) // 2
 
 
-def rated_samples(seed: int, levels: Sequence[float]) -> dict[str, dict[str, JudgedItem]]:
-    """Draw a run: rated samples by judge, called by its number, and of the incomplete judge by scenario."""
+def rated_samples(
+    seed: int, levels: Sequence[float]
+) -> dict[str, dict[str, JudgedItem]]:
+    """Draw a run: rated samples by judge, called by its number, and of the incomplete judge by
+    scenario.
+    """
     rng = np.random.default_rng(seed)
     samples: dict[str, dict[str, JudgedItem]] = {}
     for part, info in TASKS.items():
         judged = images(rng, info.instructions, len(info.image_models))
-        by_judge = {str(number): scores(rng, judged, weight_of(level)) for number, level in enumerate(levels)}
+        by_judge = {
+            str(number): scores(rng, judged, weight_of(level))
+            for number, level in enumerate(levels)
+        }
         complete = by_judge[str(incomplete_judge(levels))]
-        for scenario, difficulty in ((AT_RANDOM, rng.random(complete.shape)), (HARDEST, np.abs(judged.shared_error))):
-            by_judge[scenario] = np.where(difficulty > np.quantile(difficulty, 1 - MISSING_SHARE), np.nan, complete)
-        cells = [(str(uid), model) for uid in range(info.instructions) for model in info.image_models]
+        for scenario, difficulty in (
+            (AT_RANDOM, rng.random(complete.shape)),
+            (HARDEST, np.abs(judged.shared_error)),
+        ):
+            by_judge[scenario] = np.where(
+                difficulty > np.quantile(difficulty, 1 - MISSING_SHARE),
+                np.nan,
+                complete,
+            )
+        cells = [
+            (str(uid), model)
+            for uid in range(info.instructions)
+            for model in info.image_models
+        ]
         for judge, of_judge in by_judge.items():
-            for cell, score, human in zip(cells, of_judge.flat, judged.human.flat, strict=True):
+            for cell, score, human in zip(
+                cells, of_judge.flat, judged.human.flat, strict=True
+            ):
                 item = JudgedItem(cell[0], float(score), float(human), part, cell=cell)
                 samples.setdefault(judge, {})["/".join((part, *cell))] = item
     return samples
@@ -147,16 +188,26 @@ def leaderboards(seed: int, levels: Sequence[float] = LEVELS) -> dict[str, Leade
         levels: the true correlation of each judge.
     """
     compared = compared_on("O", rated_samples(seed, levels))
-    comparison = compare_systems(compared, NAME, StatisticsOptions(seed=seed), intervals=False)
+    comparison = compare_systems(
+        compared, NAME, StatisticsOptions(seed=seed), intervals=False
+    )
     labels = [str(number) for number in range(len(levels))]
     incomplete = incomplete_judge(levels)
     found = {}
-    for scenario, label in ((COMPLETE, labels[incomplete]), (AT_RANDOM, AT_RANDOM), (HARDEST, HARDEST)):
-        found[scenario] = leaderboard(comparison, [*labels[:incomplete], label, *labels[incomplete + 1 :]], levels)
+    for scenario, label in (
+        (COMPLETE, labels[incomplete]),
+        (AT_RANDOM, AT_RANDOM),
+        (HARDEST, HARDEST),
+    ):
+        found[scenario] = leaderboard(
+            comparison, [*labels[:incomplete], label, *labels[incomplete + 1 :]], levels
+        )
     return found
 
 
-def leaderboard(comparison: Comparison, labels: Sequence[str], levels: Sequence[float]) -> Leaderboard:
+def leaderboard(
+    comparison: Comparison, labels: Sequence[str], levels: Sequence[float]
+) -> Leaderboard:
     """Take the leaderboard of some systems, one for each judge, out of a comparison of more."""
     values = {system.label: system.value for system in comparison.systems}
     order = sorted(range(len(labels)), key=lambda judge: -values[labels[judge]])
@@ -171,17 +222,27 @@ def leaderboard(comparison: Comparison, labels: Sequence[str], levels: Sequence[
     for ((place, other_place), pair), p in zip(tested.items(), adjusted, strict=True):
         judge, other = order[place], order[other_place]
         is_reverse = pair.first != labels[judge]
-        pairs[min(judge, other), max(judge, other)] = Pair((levels[judge], levels[other]), pair.result.p, p, is_reverse)
+        pairs[min(judge, other), max(judge, other)] = Pair(
+            (levels[judge], levels[other]), pair.result.p, p, is_reverse
+        )
         if p <= LEVEL:
             beats[(other_place, place) if is_reverse else (place, other_place)] = True
     best, worst = rank_ranges(beats)
     incomplete = incomplete_judge(levels)
     place = order.index(incomplete)
-    return Leaderboard(pairs, values[labels[incomplete]], place + 1, (int(best[place]), int(worst[place])))
+    return Leaderboard(
+        pairs,
+        values[labels[incomplete]],
+        place + 1,
+        (int(best[place]), int(worst[place])),
+    )
 
 
 def detections(
-    boards: Sequence[Leaderboard], difference: float, is_significant: Callable[[Pair], bool], judge: int | None = None
+    boards: Sequence[Leaderboard],
+    difference: float,
+    is_significant: Callable[[Pair], bool],
+    judge: int | None = None,
 ) -> list[int]:
     """Number of runs in which a pair is significantly different, for each pair whose levels differ by so much.
 
@@ -194,7 +255,8 @@ def detections(
     return [
         sum(is_significant(board.pairs[numbers]) for board in boards)
         for numbers, pair in boards[0].pairs.items()
-        if judge in (None, *numbers) and math.isclose(abs(pair.levels[0] - pair.levels[1]), difference, abs_tol=1e-6)
+        if judge in (None, *numbers)
+        and math.isclose(abs(pair.levels[0] - pair.levels[1]), difference, abs_tol=1e-6)
     ]
 
 
@@ -216,15 +278,38 @@ def report(runs: Sequence[Mapping[str, Leaderboard]], levels: Sequence[float]) -
         for is_significant, p in ((by_own_p, "own"), (by_adjusted_p, "adjusted")):
             counts = detections(boards, difference, is_significant)
             if counts:
-                rows.append([name, f"{len(counts)}", p, f"{np.mean(counts):.1f}", f"{min(counts)}", f"{max(counts)}"])
-    print(f"runs of {len(runs)} in which a pair is significantly different, over the pairs")
-    table(["levels", "pairs", "p", "mean", "least", "most"], rows)
-    equal = [[pair for pair in board.pairs.values() if pair.levels[0] == pair.levels[1]] for board in boards]
-    print(f"any equal pair by adjusted p: {sum(any(map(by_adjusted_p, pairs)) for pairs in equal)} runs")
-    against = sum(
-        pair.reverse and by_adjusted_p(pair) for run in runs for b in run.values() for pair in b.pairs.values()
+                rows.append(
+                    [
+                        name,
+                        f"{len(counts)}",
+                        p,
+                        f"{np.mean(counts):.1f}",
+                        f"{min(counts)}",
+                        f"{max(counts)}",
+                    ]
+                )
+    print(
+        f"runs of {len(runs)} in which a pair is significantly different, over the pairs"
     )
-    print(f"significant differences against the order by own numbers, over all scenarios: {against}\n")
+    table(["levels", "pairs", "p", "mean", "least", "most"], rows)
+    equal = [
+        [pair for pair in board.pairs.values() if pair.levels[0] == pair.levels[1]]
+        for board in boards
+    ]
+    print(
+        "any equal pair by adjusted p: "
+        f"{sum(any(map(by_adjusted_p, pairs)) for pairs in equal)} "
+        "runs"
+    )
+    against = sum(
+        pair.reverse and by_adjusted_p(pair)
+        for run in runs
+        for b in run.values()
+        for pair in b.pairs.values()
+    )
+    print(
+        f"significant differences against the order by own numbers, over all scenarios: {against}\n"
+    )
 
     judge = incomplete_judge(levels)
     rows = []
@@ -244,21 +329,39 @@ def report(runs: Sequence[Mapping[str, Leaderboard]], levels: Sequence[float]) -
                 f"{np.mean(detections(boards, 0.1, by_adjusted_p, judge)):.1f}",
             ]
         )
-    print("the judge with samples missing: its number, its place by that, and its pairs")
+    print(
+        "the judge with samples missing: its number, its place by that, and its pairs"
+    )
     header = ["samples", "value", "shift (SD)", "place", "shift", "ranks in range"]
     table([*header, "equal, own p", ".1 apart, adjusted p"], rows)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--runs", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=0, help="of the first run; each run has the next (default 0)")
+    parser.add_argument(
+        "--seed",
+        type=int,
+        default=0,
+        help="of the first run; each run has the next (default 0)",
+    )
     parser.add_argument("--jobs", type=int, default=1, help="processes (default 1)")
     options = parser.parse_args()
     print(f"{conditions()}; {options.runs} runs, seed {options.seed}", flush=True)
     seeds = range(options.seed, options.seed + options.runs)
-    with ProcessPoolExecutor(options.jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
-        timed = list(tqdm(pool.map(timed_leaderboards, seeds), total=len(seeds), unit="run", disable=None))
+    with ProcessPoolExecutor(
+        options.jobs, mp_context=multiprocessing.get_context("spawn")
+    ) as pool:
+        timed = list(
+            tqdm(
+                pool.map(timed_leaderboards, seeds),
+                total=len(seeds),
+                unit="run",
+                disable=None,
+            )
+        )
     print(f"{np.mean([seconds for _, seconds in timed]):.1f} CPU s a run")
     report([run for run, _ in timed], LEVELS)
 

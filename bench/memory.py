@@ -1,7 +1,7 @@
 """Memory of a long run: what the process holds after every thousand samples, with no latency to wait for.
 
-Beside VIEval, with its store and without, a bare loop over the same HTTP client that sends the same requests. Wanted:
-flat, once the kept images (48 MiB at most) have found their size.
+Beside VIEval, with its store and without, a bare loop over the same HTTP client that sends the same
+requests. Wanted: flat, once the kept images (48 MiB at most) have found their size.
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ class Readings:
             self.mib.append(memory())
 
 
-def vieval(url: str, files: Sequence[str], every: int, concurrent: int, store: Path | None) -> list[float]:
+def vieval(
+    url: str, files: Sequence[str], every: int, concurrent: int, store: Path | None
+) -> list[float]:
     judge = prepare("viescore", "0shot", options(None))
     jobs = (Job(sample, judge) for sample in samples(map(Path, files)))
     readings = Readings(every)
@@ -54,7 +56,9 @@ def vieval(url: str, files: Sequence[str], every: int, concurrent: int, store: P
 
 def bare(url: str, files: Sequence[str], every: int, concurrent: int) -> list[float]:
     judge = prepare("viescore", "0shot", options(None))
-    requests = first_requests(judge.program(sample) for sample in samples(map(Path, files)))
+    requests = first_requests(
+        judge.program(sample) for sample in samples(map(Path, files))
+    )
     readings = Readings(2 * every)  # two questions a sample
     asyncio.run(bare_loop(url, requests, concurrent, readings.count))
     return readings.mib
@@ -64,13 +68,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--samples", type=int, default=10_000)
     parser.add_argument("--every", type=int, default=1000)
-    parser.add_argument("--side", type=int, default=256, help="of the pictures in pixels")
+    parser.add_argument(
+        "--side", type=int, default=256, help="of the pictures in pixels"
+    )
     parser.add_argument("--concurrent", type=int, default=32)
     given = parser.parse_args()
     here = conditions()
-    with tempfile.TemporaryDirectory() as name, fake_server(capacity=given.concurrent) as url:
+    with (
+        tempfile.TemporaryDirectory() as name,
+        fake_server(capacity=given.concurrent) as url,
+    ):
         folder = Path(name)
-        files = [str(file) for file in copies(folder, given.samples, given.side)]  # a Path remembers ever more
+        files = [
+            str(file) for file in copies(folder, given.samples, given.side)
+        ]  # a Path remembers ever more
         size = Path(files[0]).stat().st_size / 1000
         run = (url, files, given.every, given.concurrent)
         columns = (
@@ -79,9 +90,14 @@ def main() -> None:
             in_own_process(vieval, *run, folder / "store.sqlite"),
         )
         assert set(served(url)["statuses"]) == {"200"}
-    print(f"{here}. {given.samples} samples with pictures of {size:.1f} KB, MiB in memory.\n")
+    print(
+        f"{here}. {given.samples} samples with pictures of {size:.1f} KB, MiB in memory.\n"
+    )
     lines = zip(*columns, strict=True)
-    rows = [(f"{place * given.every}", *(f"{mib:.1f}" for mib in line)) for place, line in enumerate(lines)]
+    rows = [
+        (f"{place * given.every}", *(f"{mib:.1f}" for mib in line))
+        for place, line in enumerate(lines)
+    ]
     table(("samples", "bare loop", "VIEval, no store", "VIEval, store"), rows)
 
 

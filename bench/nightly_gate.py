@@ -2,13 +2,14 @@
 
     python -m bench.nightly_gate LOGS [--trials 500] [--seed 0]
 
-LOGS is the folder of the VIEScore authors' logs. Of each judge and two editors with recorded answers on the same prompts,
-prompts are drawn anew. One editor is the last build, and the other one the new build: half of its prompts have the answer
-of the last build, as of builds that share their seeds. Its other scores are raised or lowered together, within 0 and 1,
-until the true difference is 0, minus the margin or minus twice the margin; a last build whose scores are too low to lose as
-much is no case. The gate is that of `vieval rank --margin`, on
-the verdicts as they are, with answers that could not be read as failures; the threshold is the last build's mean on the
-same prompts less the margin, and looks at scores alone.
+LOGS is the folder of the VIEScore authors' logs. Of each judge and two editors with recorded
+answers on the same prompts, prompts are drawn anew. One editor is the last build, and the other one
+the new build: half of its prompts have the answer of the last build, as of builds that share their
+seeds. Its other scores are raised or lowered together, within 0 and 1, until the true difference is
+0, minus the margin or minus twice the margin; a last build whose scores are too low to lose as much
+is no case. The gate is that of `vieval rank --margin`, on the verdicts as they are, with answers
+that could not be read as failures; the threshold is the last build's mean on the same prompts less
+the margin, and looks at scores alone.
 """
 
 from __future__ import annotations
@@ -37,16 +38,25 @@ from vieval_plugin.stats.options import StatisticsOptions
 
 Floats = NDArray[np.float64]
 Pair = tuple[list[Verdict], list[Verdict]]
-JUDGES = {"GPT-4o": "results_gpt4o_0shot", "GPT-4v": "results_gpt4v_0shot", "LLaVA": "results_llava_0shot"}
+JUDGES = {
+    "GPT-4o": "results_gpt4o_0shot",
+    "GPT-4v": "results_gpt4v_0shot",
+    "LLaVA": "results_llava_0shot",
+}
 EDITS = "ImagenHub_Text-Guided_IE"
 SIZES, MARGIN, SHARED = (110, 300), 0.05, 0.5
 MARGINS = (0.02, 0.05, 0.1)
-SOURCE, STATISTICS = Provenance("viescore", (), ("O",), "recorded"), StatisticsOptions(draws=2)
+SOURCE, STATISTICS = (
+    Provenance("viescore", (), ("O",), "recorded"),
+    StatisticsOptions(draws=2),
+)
 
 
 def verdicts_of(logs: Path, folder: str) -> Mapping[str, Mapping[str, Verdict]]:
     """The recorded verdicts of each editor by prompt."""
-    verdicts = viescore.read(logs / folder / EDITS, lambda model, name: SampleId("own", "tie", model, name))
+    verdicts = viescore.read(
+        logs / folder / EDITS, lambda model, name: SampleId("own", "tie", model, name)
+    )
     by_editor: dict[str, dict[str, Verdict]] = defaultdict(dict)
     for identity, verdict in verdicts.items():
         if verdict.status is not Status.MISSING:
@@ -63,38 +73,63 @@ def pairs_of(by_editor: Mapping[str, Mapping[str, Verdict]]) -> list[Pair]:
     """Of each two editors, in both orders, their verdicts on the prompts of both."""
     return [
         tuple(
-            [by_editor[name][uid] for uid in by_editor[first] if uid in by_editor[second]] for name in (first, second)
+            [
+                by_editor[name][uid]
+                for uid in by_editor[first]
+                if uid in by_editor[second]
+            ]
+            for name in (first, second)
         )
         for first, second in permutations(sorted(by_editor), 2)
     ]
 
 
 def move_to(pair: Pair, difference: float) -> float:
-    """What is added to the new build's scores, so that it is ahead of the last one by this much on average; NaN if nothing is."""
+    """What is added to the new build's scores, so that it is ahead of the last one by this much
+    on average; NaN if nothing is.
+    """
     new, last = map(scores_of, pair)
 
     def off(move: float) -> float:
         moved = [np.clip(scores + move, 0, 1) - last for scores in (new, last)]
-        return float(np.nanmean(moved[0]) * (1 - SHARED) + np.nanmean(moved[1]) * SHARED - difference)
+        return float(
+            np.nanmean(moved[0]) * (1 - SHARED)
+            + np.nanmean(moved[1]) * SHARED
+            - difference
+        )
 
     return float(brentq(off, -1, 1)) if off(-1) < 0 < off(1) else float("nan")
 
 
-def decisions(pairs: list[Pair], n: int, difference: float, trials: int, rng: np.random.Generator) -> Counter[str]:
+def decisions(
+    pairs: list[Pair], n: int, difference: float, trials: int, rng: np.random.Generator
+) -> Counter[str]:
     """How many builds the threshold passes (`bare`), and how many the gate decides in which way."""
     counts: Counter[str] = Counter()
-    cases = [(*pair, move) for pair in pairs if not np.isnan(move := move_to(pair, difference))]
+    cases = [
+        (*pair, move)
+        for pair in pairs
+        if not np.isnan(move := move_to(pair, difference))
+    ]
     for trial in range(trials):
         new, last, move = cases[trial % len(cases)]
         chosen, shared = rng.choice(len(last), n), rng.random(n) < SHARED
         records, means = [], []
         for name in ("new", "last"):
-            side = [last[i] if name == "last" or same else new[i] for i, same in zip(chosen, shared, strict=True)]
+            side = [
+                last[i] if name == "last" or same else new[i]
+                for i, same in zip(chosen, shared, strict=True)
+            ]
             if name == "new":
                 side = [moved(verdict, move) for verdict in side]
             means.append(np.nanmean(scores_of(side)))
-            samples = (Sample(SampleId("own", "tie", name, str(prompt)), {}, kind="tie") for prompt in range(n))
-            records += [record_of(*judged, SOURCE) for judged in zip(samples, side, strict=True)]
+            samples = (
+                Sample(SampleId("own", "tie", name, str(prompt)), {}, kind="tie")
+                for prompt in range(n)
+            )
+            records += [
+                record_of(*judged, SOURCE) for judged in zip(samples, side, strict=True)
+            ]
         counts["bare"] += bool(means[0] >= means[1] - MARGIN)
         report = sections_of(results_of(records), "generators", STATISTICS)
         counts[gate_of(report, MARGIN, STATISTICS).decision] += 1
@@ -103,7 +138,12 @@ def decisions(pairs: list[Pair], n: int, difference: float, trials: int, rng: np
 
 def moved(verdict: Verdict, by: float) -> Verdict:
     """A verdict with a higher or lower score."""
-    return replace(verdict, scores={name: float(np.clip(s + by, 0, 1)) for name, s in verdict.scores.items()})
+    return replace(
+        verdict,
+        scores={
+            name: float(np.clip(s + by, 0, 1)) for name, s in verdict.scores.items()
+        },
+    )
 
 
 def prompts_needed(spread: float, margin: float) -> float:
@@ -112,8 +152,12 @@ def prompts_needed(spread: float, margin: float) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("logs", type=Path, help="folder with results_gpt4o_0shot and others")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "logs", type=Path, help="folder with results_gpt4o_0shot and others"
+    )
     parser.add_argument("--trials", type=int, default=500)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
@@ -122,28 +166,60 @@ def main() -> None:
     for judge, folder in JUDGES.items():
         by_editor = verdicts_of(options.logs, folder)
         pairs = pairs_of(by_editor)
-        alone = [float(np.nanstd(scores_of([*of_one.values()]), ddof=1)) for of_one in by_editor.values()]
-        spreads = [float(np.nanstd(scores_of(first) - scores_of(second), ddof=1)) for first, second in pairs]
-        variances = {"no": np.mean(np.square(spreads)), "half": (1 - SHARED) * np.mean(np.square(spreads))}
+        alone = [
+            float(np.nanstd(scores_of([*of_one.values()]), ddof=1))
+            for of_one in by_editor.values()
+        ]
+        spreads = [
+            float(np.nanstd(scores_of(first) - scores_of(second), ddof=1))
+            for first, second in pairs
+        ]
+        variances = {
+            "no": np.mean(np.square(spreads)),
+            "half": (1 - SHARED) * np.mean(np.square(spreads)),
+        }
         for same, variance in variances.items():
-            cells = (f"{prompts_needed(float(np.sqrt(variance)), margin):,.0f}" for margin in MARGINS)
+            cells = (
+                f"{prompts_needed(float(np.sqrt(variance)), margin):,.0f}"
+                for margin in MARGINS
+            )
             needed.append([judge, same, *cells])
         half_widths = (
-            1.96 * np.mean(s) / np.sqrt(110) for s in (alone, spreads, np.sqrt(1 - SHARED) * np.array(spreads))
+            1.96 * np.mean(s) / np.sqrt(110)
+            for s in (alone, spreads, np.sqrt(1 - SHARED) * np.array(spreads))
         )
-        widths.append([judge, str(len(by_editor)), *(f"{width:.3f}" for width in half_widths)])
+        widths.append(
+            [judge, str(len(by_editor)), *(f"{width:.3f}" for width in half_widths)]
+        )
         for n in tqdm(SIZES, desc=judge, disable=None):
             row = [judge, str(n)]
             for factor in (0, 1, 2):
                 counts = decisions(pairs, n, -factor * MARGIN, options.trials, rng)
-                shares = {name: f"{100 * count / options.trials:.0f}" for name, count in counts.items()}
-                gate = " / ".join(shares.get(name, "0") for name in ("not_worse", "undecided", "worse"))
+                shares = {
+                    name: f"{100 * count / options.trials:.0f}"
+                    for name, count in counts.items()
+                }
+                gate = " / ".join(
+                    shares.get(name, "0")
+                    for name in ("not_worse", "undecided", "worse")
+                )
                 row += [shares.get("bare", "0"), gate]
             rows.append(row)
     print(f"{options.trials} builds a cell, seed {options.seed}, margin {MARGIN:g}\n")
-    table(["judge", "editors", "mean of 110", "difference, other pictures", "difference, half the same"], widths)
+    table(
+        [
+            "judge",
+            "editors",
+            "mean of 110",
+            "difference, other pictures",
+            "difference, half the same",
+        ],
+        widths,
+    )
     headings = [
-        f"{name} {words}" for words in ("equal", "worse by margin", "worse by 2 margins") for name in ("bare", "gate")
+        f"{name} {words}"
+        for words in ("equal", "worse by margin", "worse by 2 margins")
+        for name in ("bare", "gate")
     ]
     table(["judge", "n", *headings], rows)
     table(["judge", "same", *(f"margin {margin:g}" for margin in MARGINS)], needed)

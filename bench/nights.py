@@ -2,10 +2,11 @@
 
     python -m bench.nights [--years 2000] [--seed 0]
 
-Scores have the spread of VIEScore by GPT-4o on edits: the difference of two pictures of a prompt has standard deviation
-.305. A build is equal to the baseline or lower by so much. Half of its pictures, another half each night, are those of
-the baseline ("half the same"), or none ("other"). The gate is that of `vieval rank --margin 0.05`, and the CUSUM that of
-`--history`, with mean and spread of the first 28 nights; beside it stands the CUSUM without widening.
+Scores have the spread of VIEScore by GPT-4o on edits: the difference of two pictures of a prompt
+has standard deviation .305. A build is equal to the baseline or lower by so much. Half of its
+pictures, another half each night, are those of the baseline ("half the same"), or none ("other").
+The gate is that of `vieval rank --margin 0.05`, and the CUSUM that of `--history`, with mean and
+spread of the first 28 nights; beside it stands the CUSUM without widening.
 """
 
 from __future__ import annotations
@@ -25,9 +26,16 @@ SIZES = (110, 200, 340)
 
 
 def gated_nights(
-    n: int, same: float, images: int, difference: float, rng: np.random.Generator, nights: int = YEAR
+    n: int,
+    same: float,
+    images: int,
+    difference: float,
+    rng: np.random.Generator,
+    nights: int = YEAR,
 ) -> tuple[Floats, Floats]:
-    """Mean difference of each night to one baseline with so many images a prompt, and whether it is red."""
+    """Mean difference of each night to one baseline with so many images a prompt, and whether it
+    is red.
+    """
     baseline = rng.normal(0, SPREAD / np.sqrt(images), n)
     scores = rng.normal(difference, SPREAD, (nights, n))
     shared = rng.random((nights, n)) < same
@@ -41,14 +49,20 @@ def correlated(nights: int, correlation: float, rng: np.random.Generator) -> Flo
     """Nights of standard deviation 1, each of which depends on the one before."""
     noise = rng.normal(size=nights)
     for night in range(1, nights):
-        noise[night] = correlation * noise[night - 1] + np.sqrt(1 - correlation**2) * noise[night]
+        noise[night] = (
+            correlation * noise[night - 1] + np.sqrt(1 - correlation**2) * noise[night]
+        )
     return noise
 
 
 def alarm_after(nights: Floats) -> float:
     """Nights after the first 28 until an alarm, infinite without one."""
     found = drift.cusum(nights)
-    return np.inf if found is None or found.alarm is None else found.alarm - drift.FIRST_NIGHTS + 1
+    return (
+        np.inf
+        if found is None or found.alarm is None
+        else found.alarm - drift.FIRST_NIGHTS + 1
+    )
 
 
 def without_widening(nights: Floats) -> float:
@@ -68,12 +82,26 @@ def red_nights(years: int, seed: int) -> None:
     for same, images in ((0.5, 1), (0.0, 1), (0.0, 4)):
         for n in SIZES:
             rng = np.random.default_rng([seed, n, images, int(10 * same)])
-            shares = np.array([gated_nights(n, same, images, 0, rng, 20)[1].mean() for _ in range(years)])
+            shares = np.array(
+                [
+                    gated_nights(n, same, images, 0, rng, 20)[1].mean()
+                    for _ in range(years)
+                ]
+            )
             low, high = np.percentile(shares, [10, 90])
             tried = min(years, 500)
-            ever = np.mean([1 - gated_nights(n, same, images, -MARGIN, rng)[1].min() for _ in range(tried)])
+            ever = np.mean(
+                [
+                    1 - gated_nights(n, same, images, -MARGIN, rng)[1].min()
+                    for _ in range(tried)
+                ]
+            )
             pictures = "half the same" if same else "other"
-            cells = (f"{100 * shares.mean():.0f}", f"{100 * low:.0f} to {100 * high:.0f}", f"{100 * ever:.0f}")
+            cells = (
+                f"{100 * shares.mean():.0f}",
+                f"{100 * low:.0f} to {100 * high:.0f}",
+                f"{100 * ever:.0f}",
+            )
             rows.append([pictures, str(images), str(n), *cells])
     headings = [
         "pictures",
@@ -82,7 +110,9 @@ def red_nights(years: int, seed: int) -> None:
         "red nights, %",
         "of one baseline in ten to nine in ten",
     ]
-    table([*headings, "years in which a build worse by the margin passes once, %"], rows)
+    table(
+        [*headings, "years in which a build worse by the margin passes once, %"], rows
+    )
 
 
 def alarms(years: int, seed: int) -> None:
@@ -99,12 +129,18 @@ def alarms(years: int, seed: int) -> None:
             delays = np.array([found_after(nights) - 30 for nights in falling])
             cells += [f"{100 * false:.0f}", f"{np.median(delays[delays > 0]):.0f}"]
         rows.append([f"{correlation:g}", *cells])
-    headings = ["correlation of nights", "false alarms in a first year, %", "nights until a fall of .02 is found"]
+    headings = [
+        "correlation of nights",
+        "false alarms in a first year, %",
+        "nights until a fall of .02 is found",
+    ]
     table([*headings, "without widening: false alarms, %", "nights"], rows)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--years", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()

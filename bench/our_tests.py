@@ -1,4 +1,6 @@
-"""Importing this makes `tests` the folder of this checkout: some packages install one of that name."""
+"""Importing this makes `tests` the folder of this checkout: some packages install one of that
+name.
+"""
 
 import sys
 import types

@@ -1,7 +1,8 @@
 """Pairwise accuracy with tie calibration: time and memory beside the definition, which holds all pairs at once.
 
-Humans rate on five levels. The metric is continuous; or rounded to hundredths; or saturated, like probabilities of an
-answer near 0 and 1. Each row runs in a process of its own; the highest memory includes Python and its packages.
+Humans rate on five levels. The metric is continuous; or rounded to hundredths; or saturated, like
+probabilities of an answer near 0 and 1. Each row runs in a process of its own; the highest memory
+includes Python and its packages.
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ def by_definition(metric: Floats, human: Floats) -> pairwise.Calibrated:
     if differences[0] == 0:
         gains, epsilons = gains[1:], epsilons[1:]
     best = int(np.argmax(gains))
-    return pairwise.Calibrated(float((alike.sum() + gains[best]) / len(apart)), float(epsilons[best]))
+    return pairwise.Calibrated(
+        float((alike.sum() + gains[best]) / len(apart)), float(epsilons[best])
+    )
 
 
 def measured(way: Way, items: int, kind: str) -> tuple[pairwise.Calibrated, Cost]:
@@ -64,9 +67,16 @@ def resampled(items: int, draws: int) -> Cost:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--items", type=int, nargs="+", default=[1000, 5000, 20000])
-    parser.add_argument("--definition", type=int, default=5000, help="most items for the definition (default 5000)")
+    parser.add_argument(
+        "--definition",
+        type=int,
+        default=5000,
+        help="most items for the definition (default 5000)",
+    )
     parser.add_argument("--draws", type=int, default=1000)
     options = parser.parse_args()
 
@@ -75,20 +85,50 @@ def main() -> None:
     for items in options.items:
         for kind in ("continuous", "hundredths", "saturated"):
             found, cost = in_own_process(measured, pairwise.calibrated, items, kind)
-            row = [kind, f"{items:,}", f"{found.accuracy:.4f}", f"{found.epsilon:.3g}", *figures(cost), "", "", ""]
+            row = [
+                kind,
+                f"{items:,}",
+                f"{found.accuracy:.4f}",
+                f"{found.epsilon:.3g}",
+                *figures(cost),
+                "",
+                "",
+                "",
+            ]
             if items <= options.definition:
                 expected, cost = in_own_process(measured, by_definition, items, kind)
                 assert found == expected, (found, expected)
                 row[-3:] = figures(cost)
             rows.append(row)
-    header = ["metric", "items", "accuracy", "epsilon", "s", "CPU s", "peak MiB", "definition s", "CPU s", "peak MiB"]
+    header = [
+        "metric",
+        "items",
+        "accuracy",
+        "epsilon",
+        "s",
+        "CPU s",
+        "peak MiB",
+        "definition s",
+        "CPU s",
+        "peak MiB",
+    ]
     table(header, rows)
 
-    print(f"{options.draws:,} draws at a fixed epsilon; memory before includes their counts")
+    print(
+        f"{options.draws:,} draws at a fixed epsilon; memory before includes their counts"
+    )
     rows = []
     for items in options.items:
         cost = in_own_process(resampled, items, options.draws)
-        rows.append([f"{items:,}", f"{cost.wall:.2f}", f"{cost.cpu:.2f}", f"{cost.before:.0f}", f"{cost.peak:.0f}"])
+        rows.append(
+            [
+                f"{items:,}",
+                f"{cost.wall:.2f}",
+                f"{cost.cpu:.2f}",
+                f"{cost.before:.0f}",
+                f"{cost.peak:.0f}",
+            ]
+        )
     table(["items", "s", "CPU s", "MiB before", "peak MiB"], rows)
 
 

@@ -2,10 +2,10 @@
 
     python bench/scorer.py [--images 1000] [--side 512] [--batch 16] [--rounds 3]
 
-The network is a CLIP in the shape of ViT-B/32 with random weights, and its tokenizer is the tests' own: nothing is
-downloaded. Both begin with loaded weights and files on disk. The bare loop opens a batch of files, prepares them, runs
-the model and takes cosines; the scorer also hashes images, keeps replies in a store and makes verdicts. They take turns,
-and the fastest round of each counts.
+The network is a CLIP in the shape of ViT-B/32 with random weights, and its tokenizer is the tests'
+own: nothing is downloaded. Both begin with loaded weights and files on disk. The bare loop opens a
+batch of files, prepares them, runs the model and takes cosines; the scorer also hashes images,
+keeps replies in a store and makes verdicts. They take turns, and the fastest round of each counts.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ JUDGE = "clip_score"
 
 
 def build(folder: Path) -> Path:
-    """CLIP in the shape of ViT-B/32, which is the default shape of its configuration, with random weights."""
+    """CLIP in the shape of ViT-B/32, which is the default shape of its configuration, with
+    random weights.
+    """
     import torch
     from transformers import CLIPConfig, CLIPImageProcessor, CLIPModel, CLIPProcessor
 
@@ -45,54 +47,89 @@ def build(folder: Path) -> Path:
     tokenizer = tiny_scorers.clip_tokenizer()
     CLIPProcessor(CLIPImageProcessor(), tokenizer).save_pretrained(folder)
     torch.manual_seed(0)
-    ids = {"bos_token_id": tokenizer.bos_token_id, "eos_token_id": tokenizer.eos_token_id}
-    CLIPModel(CLIPConfig(text_config={**ids, "pad_token_id": tokenizer.pad_token_id})).save_pretrained(folder)
+    ids = {
+        "bos_token_id": tokenizer.bos_token_id,
+        "eos_token_id": tokenizer.eos_token_id,
+    }
+    CLIPModel(
+        CLIPConfig(text_config={**ids, "pad_token_id": tokenizer.pad_token_id})
+    ).save_pretrained(folder)
     return folder
 
 
-def bare(model: Any, processor: Any, samples: Sequence[Sample], batch: int) -> list[float]:
+def bare(
+    model: Any, processor: Any, samples: Sequence[Sample], batch: int
+) -> list[float]:
     """The baseline: what a script of a few lines does."""
     import torch
 
     values: list[float] = []
     for start in range(0, len(samples), batch):
         some = samples[start : start + batch]
-        images = [PIL.Image.open(str(sample.images["output"].source)).convert("RGB") for sample in some]
+        images = [
+            PIL.Image.open(str(sample.images["output"].source)).convert("RGB")
+            for sample in some
+        ]
         texts = [sample.texts["prompt"] for sample in some]
         with torch.inference_mode():
-            found = model(**processor(text=texts, images=images, padding=True, truncation=True, return_tensors="pt"))
+            found = model(
+                **processor(
+                    text=texts,
+                    images=images,
+                    padding=True,
+                    truncation=True,
+                    return_tensors="pt",
+                )
+            )
             values += (found.image_embeds * found.text_embeds).sum(-1).tolist()
     return values
 
 
-def scored(scorers: Scorers, samples: Sequence[Sample], store: Path) -> tuple[list[float], Progress]:
+def scored(
+    scorers: Scorers, samples: Sequence[Sample], store: Path
+) -> tuple[list[float], Progress]:
     """The same values as a run has them."""
     options, progress = common.options(store), Progress()
     prepared = prepare(JUDGE, None, options)
     with opened_store(options) as kept:
         jobs = [Job(sample, prepared) for sample in samples]
-        outcomes = judge_in_batches(jobs, refuse_questions, progress, kept, scorers=scorers)
+        outcomes = judge_in_batches(
+            jobs, refuse_questions, progress, kept, scorers=scorers
+        )
     return [outcome.verdict.trace[0].scores[0] for outcome in outcomes], progress
 
 
 def main() -> None:
     from transformers import CLIPModel, CLIPProcessor
 
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name, default in (("--images", 1000), ("--side", 512), ("--batch", 16), ("--rounds", 3)):
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    for name, default in (
+        ("--images", 1000),
+        ("--side", 512),
+        ("--batch", 16),
+        ("--rounds", 3),
+    ):
         parser.add_argument(name, type=int, default=default)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         weights = str(build(folder / "clip"))
-        samples = list(common.samples(common.photographs(folder, given.images, given.side)))
+        samples = list(
+            common.samples(common.photographs(folder, given.images, given.side))
+        )
         model = CLIPModel.from_pretrained(weights).eval()
         processor = CLIPProcessor.from_pretrained(weights)
         scorers = Scorers({JUDGE: Scorer(weights, batch_size=given.batch)})
         # what is paid once: weights, and the first pass through each
         bare(model, processor, samples[: given.batch], given.batch)
         scored(scorers, samples[: given.batch], folder / "warm.sqlite")
-        seconds: dict[str, list[float]] = {"bare transformers loop": [], "scorer": [], "scorer, from the store": []}
+        seconds: dict[str, list[float]] = {
+            "bare transformers loop": [],
+            "scorer": [],
+            "scorer, from the store": [],
+        }
         wanted, found, again = [], [], []
         for number in range(given.rounds):
             store = folder / f"{number}.sqlite"
@@ -110,11 +147,15 @@ def main() -> None:
         apart = max(abs(one - other) for one, other in zip(wanted, found, strict=True))
         fastest = min(seconds["bare transformers loop"])
         print(
-            f"{given.images} images of {given.side} x {given.side}, batches of {given.batch}, fastest of {given.rounds}"
+            f"{given.images} images of {given.side} x {given.side}, batches of {given.batch}, "
+            f"fastest of {given.rounds}"
         )
         for name, took in seconds.items():
             best = min(took)
-            print(f"{name:24} {best:8.2f} s {len(samples) / best:8.1f} images/s   {best / fastest:.2f} x the bare loop")
+            print(
+                f"{name:24} {best:8.2f} s {len(samples) / best:8.1f} images/s   "
+                f"{best / fastest:.2f} x the bare loop"
+            )
         print(f"largest difference of a value: {apart:.1e}")
 
 

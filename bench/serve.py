@@ -2,9 +2,10 @@
 
     python bench/serve.py
 
-The fake backbone answers after 200 ms and works on 32 requests at once. A judge that asks one question a sample then
-judges 160 samples a second at best. Each way of asking sends batches from several clients at once; the server runs in a
-process of its own, so that its CPU time and memory are its own.
+The fake backbone answers after 200 ms and works on 32 requests at once. A judge that asks one
+question a sample then judges 160 samples a second at best. Each way of asking sends batches from
+several clients at once; the server runs in a process of its own, so that its CPU time and memory
+are its own.
 """
 
 from __future__ import annotations
@@ -36,10 +37,14 @@ Samples: TypeAlias = list[tuple[str, str]]
 
 @contextmanager
 def reward_server(backbone: str, folder: Path) -> Iterator[tuple[str, int]]:
-    """The address and process id of a server without a store, whose judge asks one question a sample."""
+    """The address and process id of a server without a store, whose judge asks one question a
+    sample.
+    """
     options = {
         "store": {"use": False},
-        "backbones": {"judge": {"model": "fake", "base_url": backbone, "num_concurrent": CAPACITY}},
+        "backbones": {
+            "judge": {"model": "fake", "base_url": backbone, "num_concurrent": CAPACITY}
+        },
     }
     config = folder / "options.yaml"
     config.write_text(json.dumps(options))
@@ -59,14 +64,19 @@ def reward_server(backbone: str, folder: Path) -> Iterator[tuple[str, int]]:
         try:
             assert process.stderr is not None
             first = process.stderr.readline()
-            yield f"http://127.0.0.1:{int(first.partition('http://127.0.0.1:')[2].partition(',')[0])}", process.pid
+            yield (
+                f"http://127.0.0.1:{int(first.partition('http://127.0.0.1:')[2].partition(',')[0])}",
+                process.pid,
+            )
         finally:
             process.kill()
 
 
 def post(url: str, document: object) -> float:
     """Seconds that a request took."""
-    request = urllib.request.Request(url, json.dumps(document).encode(), {"Content-Type": "application/json"})
+    request = urllib.request.Request(
+        url, json.dumps(document).encode(), {"Content-Type": "application/json"}
+    )
     begun = time.perf_counter()
     with urllib.request.urlopen(request) as response:
         answer = json.loads(response.read())
@@ -75,11 +85,19 @@ def post(url: str, document: object) -> float:
 
 
 def compute(samples: Samples) -> object:
-    return {"prompt": [prompt for prompt, _ in samples], "image": [image for _, image in samples]}
+    return {
+        "prompt": [prompt for prompt, _ in samples],
+        "image": [image for _, image in samples],
+    }
 
 
 def judge_v1(samples: Samples) -> object:
-    return {"samples": [{"images": {"output": image}, "texts": {"prompt": prompt}} for prompt, image in samples]}
+    return {
+        "samples": [
+            {"images": {"output": image}, "texts": {"prompt": prompt}}
+            for prompt, image in samples
+        ]
+    }
 
 
 def cpu_seconds(process: int) -> float:
@@ -90,35 +108,67 @@ def cpu_seconds(process: int) -> float:
 
 def resident(process: int) -> float:
     """Megabytes that a process has in memory."""
-    return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * resource.getpagesize() / 2**20
+    return (
+        int(Path(f"/proc/{process}/statm").read_text().split()[1])
+        * resource.getpagesize()
+        / 2**20
+    )
 
 
 def batch(images: list[bytes], number: int, size: int) -> Samples:
-    """So many samples that no request had before, by their prompts and by bytes after the end of each file."""
+    """So many samples that no request had before, by their prompts and by bytes after the end of
+    each file.
+    """
     numbers = range(number * size, (number + 1) * size)
-    return [(f"{PROMPT}, number {n}", base64.b64encode(images[n % len(images)] + b"%d" % n).decode()) for n in numbers]
+    return [
+        (
+            f"{PROMPT}, number {n}",
+            base64.b64encode(images[n % len(images)] + b"%d" % n).decode(),
+        )
+        for n in numbers
+    ]
 
 
 def throughput(
-    url: str, process: int, path: str, body: Callable[[Samples], object], images: list[bytes], samples: int
+    url: str,
+    process: int,
+    path: str,
+    body: Callable[[Samples], object],
+    images: list[bytes],
+    samples: int,
 ) -> list[str]:
     """A row of the table: samples a second, times the ideal, and CPU a sample."""
     first = int.from_bytes(os.urandom(4)) * 1000  # nothing is asked twice
-    requests = [body(batch(images, first + number, BATCH)) for number in range(samples // BATCH)]
+    requests = [
+        body(batch(images, first + number, BATCH)) for number in range(samples // BATCH)
+    ]
     begun, cpu = time.perf_counter(), cpu_seconds(process)
     with ThreadPoolExecutor(CLIENTS) as pool:
         list(pool.map(lambda document: post(url + path, document), requests))
     taken, sent = time.perf_counter() - begun, BATCH * len(requests)
     ideal = sent * LATENCY / CAPACITY
     used = 1000 * (cpu_seconds(process) - cpu) / sent
-    return [path, str(sent), f"{sent / taken:.0f}", f"{taken / ideal:.3f}", f"{used:.1f} ms"]
+    return [
+        path,
+        str(sent),
+        f"{sent / taken:.0f}",
+        f"{taken / ideal:.3f}",
+        f"{used:.1f} ms",
+    ]
 
 
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--samples", type=int, default=3200, help="samples for each way of asking")
-    parser.add_argument("--memory", type=int, default=20_000, help="samples over which memory is watched")
+    parser.add_argument(
+        "--samples", type=int, default=3200, help="samples for each way of asking"
+    )
+    parser.add_argument(
+        "--memory",
+        type=int,
+        default=20_000,
+        help="samples over which memory is watched",
+    )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         images = [file.read_bytes() for file in photographs(Path(folder), 8, 512)]
@@ -130,20 +180,34 @@ def main() -> None:
             measure(server, process, images, options.samples, options.memory)
 
 
-def measure(server: str, process: int, images: list[bytes], samples: int, watched: int) -> None:
+def measure(
+    server: str, process: int, images: list[bytes], samples: int, watched: int
+) -> None:
     """Print throughput by address, how even clients are served, and memory over so many samples."""
     ways = (("/compute", compute), ("/v1/judge", judge_v1))
-    rows = [throughput(server, process, path, body, images, samples) for path, body in ways]
+    rows = [
+        throughput(server, process, path, body, images, samples) for path, body in ways
+    ]
     table(["address", "samples", "a second", "times the ideal", "CPU a sample"], rows)
-    documents = [compute(batch(images, 2 * 10**6 + number, 8)) for number in range(MANY)]
+    documents = [
+        compute(batch(images, 2 * 10**6 + number, 8)) for number in range(MANY)
+    ]
     with ThreadPoolExecutor(MANY) as pool:
-        seconds = list(pool.map(lambda document: post(f"{server}/compute", document), documents))
-    print(f"\n{MANY} clients at once, 8 samples each: slowest over median {max(seconds) / median(seconds):.2f}")
+        seconds = list(
+            pool.map(lambda document: post(f"{server}/compute", document), documents)
+        )
+    print(
+        f"\n{MANY} clients at once, 8 samples each: slowest over median "
+        f"{max(seconds) / median(seconds):.2f}"
+    )
     before, levels = resident(process), []
     for _ in range(4):
         throughput(server, process, "/compute", compute, images[:1], watched // 4)
         levels.append(f"{resident(process):.0f}")
-    print(f"memory in MB: {before:.0f} before, then after each quarter of {watched} samples {', '.join(levels)}")
+    print(
+        f"memory in MB: {before:.0f} before, then after each quarter of {watched} samples "
+        f"{', '.join(levels)}"
+    )
 
 
 if __name__ == "__main__":

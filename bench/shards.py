@@ -2,9 +2,10 @@
 
     python bench/shards.py
 
-The fake server answers after 200 ms, then after a lognormal time with a median of 200 ms and a 99th percentile of 2 s.
-The bare client has the same requests at once as `vieval score` allows, reads the same images from files, and writes
-nothing. `--rows-only N` measures the bookkeeping instead: N rows judged by a pixel metric, without a server.
+The fake server answers after 200 ms, then after a lognormal time with a median of 200 ms and a 99th
+percentile of 2 s. The bare client has the same requests at once as `vieval score` allows, reads the
+same images from files, and writes nothing. `--rows-only N` measures the bookkeeping instead: N rows
+judged by a pixel metric, without a server.
 """
 
 from __future__ import annotations
@@ -47,12 +48,16 @@ from vieval_plugin.run.shards.plan import new_plan
 from vieval_plugin.run.shards.schema import VerdictSchema
 
 MEDIAN, CONCURRENT, ROWS_A_FILE = 0.2, 32, 2_500
-SPREAD = math.log(10) / 2.3263  # the 99th percentile of a lognormal distribution is ten times its median
+SPREAD = (
+    math.log(10) / 2.3263
+)  # the 99th percentile of a lognormal distribution is ten times its median
 
 
 @dataclass(frozen=True)
 class Run:
-    """A command's seconds of wall time and of CPU with its children, and the highest memory of a process in MiB."""
+    """A command's seconds of wall time and of CPU with its children, and the highest memory of a
+    process in MiB.
+    """
 
     wall: float
     cpu: float
@@ -63,15 +68,21 @@ def vieval(*arguments: str) -> Run:
     """Run the command line in a process of its own, and end with what it said where it fails."""
     wall = time.perf_counter()
     process = subprocess.Popen(
-        [sys.executable, "-m", "vieval_plugin", *arguments], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        [sys.executable, "-m", "vieval_plugin", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
     )
     assert process.stdout is not None
     process.stdout.read()
     _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
-        raise SystemExit(f"vieval {' '.join(arguments)} ended with {process.returncode}")
-    return Run(time.perf_counter() - wall, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
+        raise SystemExit(
+            f"vieval {' '.join(arguments)} ended with {process.returncode}"
+        )
+    return Run(
+        time.perf_counter() - wall, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
+    )
 
 
 def without_store(folder: Path) -> Path:
@@ -82,9 +93,14 @@ def without_store(folder: Path) -> Path:
 
 
 def write_parquet(files: Sequence[Path], folder: Path) -> None:
-    """Write the images of `common.samples` and their prompts as parquet files of `ROWS_A_FILE` rows."""
+    """Write the images of `common.samples` and their prompts as parquet files of `ROWS_A_FILE`
+    rows.
+    """
     folder.mkdir()
-    rows = [(file, sample.texts["prompt"]) for file, sample in zip(files, samples(files), strict=True)]
+    rows = [
+        (file, sample.texts["prompt"])
+        for file, sample in zip(files, samples(files), strict=True)
+    ]
     for number, start in enumerate(range(0, len(rows), ROWS_A_FILE)):
         part = rows[start : start + ROWS_A_FILE]
         columns = {
@@ -92,11 +108,17 @@ def write_parquet(files: Sequence[Path], folder: Path) -> None:
             "image": [file.read_bytes() for file, _ in part],
             "prompt": [prompt for _, prompt in part],
         }
-        parquet.write_table(pyarrow.table(columns), folder / f"part-{number:04}.parquet", row_group_size=512)
+        parquet.write_table(
+            pyarrow.table(columns),
+            folder / f"part-{number:04}.parquet",
+            row_group_size=512,
+        )
 
 
 def beside_the_bare_client(rows: int, rounds: int) -> None:
-    """Print how long a folder of shards takes beside the bare client, by the distribution of the latency."""
+    """Print how long a folder of shards takes beside the bare client, by the distribution of the
+    latency.
+    """
     lines = []
     with tempfile.TemporaryDirectory() as name:
         files = photographs(Path(name), rows, 256)
@@ -104,22 +126,61 @@ def beside_the_bare_client(rows: int, rounds: int) -> None:
         judge = prepare("viescore", "0shot", options(None))
         for latency, spread in (("200 ms", 0.0), ("lognormal", SPREAD)):
             for turn in range(rounds):
-                with fake_server(latency=MEDIAN, spread=spread, capacity=CONCURRENT) as url:
-                    requests = list(first_requests(judge.program(sample) for sample in samples(files)))
+                with fake_server(
+                    latency=MEDIAN, spread=spread, capacity=CONCURRENT
+                ) as url:
+                    requests = list(
+                        first_requests(
+                            judge.program(sample) for sample in samples(files)
+                        )
+                    )
                     begun, cpu = time.perf_counter(), time.process_time()
                     asyncio.run(bare_loop(url, requests, CONCURRENT))
-                    bare, bare_cpu, calls = time.perf_counter() - begun, time.process_time() - cpu, len(requests)
+                    bare, bare_cpu, calls = (
+                        time.perf_counter() - begun,
+                        time.process_time() - cpu,
+                        len(requests),
+                    )
                     assert served(url)["requests"] == calls
-                with fake_server(latency=MEDIAN, spread=spread, capacity=CONCURRENT) as url:
+                with fake_server(
+                    latency=MEDIAN, spread=spread, capacity=CONCURRENT
+                ) as url:
                     config = without_store(Path(name))
                     out = Path(name, f"out-{latency}-{turn}")
-                    server = ("--model", "fake", "--base-url", url, "--num-concurrent", str(CONCURRENT))
-                    run = vieval("score", str(Path(name, "data")), "--out", str(out), "--config", str(config), *server)
+                    server = (
+                        "--model",
+                        "fake",
+                        "--base-url",
+                        url,
+                        "--num-concurrent",
+                        str(CONCURRENT),
+                    )
+                    run = vieval(
+                        "score",
+                        str(Path(name, "data")),
+                        "--out",
+                        str(out),
+                        "--config",
+                        str(config),
+                        *server,
+                    )
                     asked = served(url)["requests"]
-                each = (f"{bare_cpu / calls * 1000:.2f}", f"{run.cpu / calls * 1000:.2f}")
+                each = (
+                    f"{bare_cpu / calls * 1000:.2f}",
+                    f"{run.cpu / calls * 1000:.2f}",
+                )
                 ratio = f"{run.wall / bare:.3f}"
                 lines.append(
-                    (latency, f"{rows}", f"{asked}", f"{bare:.1f}", f"{run.wall:.1f}", ratio, *each, f"{run.peak:.0f}")
+                    (
+                        latency,
+                        f"{rows}",
+                        f"{asked}",
+                        f"{bare:.1f}",
+                        f"{run.wall:.1f}",
+                        ratio,
+                        *each,
+                        f"{run.peak:.0f}",
+                    )
                 )
                 print(" ".join(lines[-1]), file=sys.stderr, flush=True)
     header = (
@@ -148,7 +209,11 @@ def write_tiny(data: Path, rows: int) -> None:
             "image": [content + b"%08d" % row for row in part],
             "prompt": [f"a hillside at dusk, number {row}" for row in part],
         }
-        parquet.write_table(pyarrow.table(columns), data / f"part-{number:04}.parquet", row_group_size=5_120)
+        parquet.write_table(
+            pyarrow.table(columns),
+            data / f"part-{number:04}.parquet",
+            row_group_size=5_120,
+        )
 
 
 def bookkeeping(rows: int) -> None:
@@ -156,8 +221,19 @@ def bookkeeping(rows: int) -> None:
     with tempfile.TemporaryDirectory() as name:
         data, out = Path(name, "data"), str(Path(name, "out"))
         data.mkdir()
-        in_own_process(write_tiny, data, rows)  # the memory of whoever starts a process counts as the process's own
-        score = ("score", str(data), "--out", out, "--judge", "sharpness", "--config", str(without_store(Path(name))))
+        in_own_process(
+            write_tiny, data, rows
+        )  # the memory of whoever starts a process counts as the process's own
+        score = (
+            "score",
+            str(data),
+            "--out",
+            out,
+            "--judge",
+            "sharpness",
+            "--config",
+            str(without_store(Path(name))),
+        )
         commands = {
             "judged": score,
             "again": score,
@@ -170,17 +246,31 @@ def bookkeeping(rows: int) -> None:
         for what, arguments in commands.items():
             run = vieval(*arguments)
             lines.append(
-                (what, f"{rows}", f"{run.wall:.1f}", f"{run.cpu:.1f}", f"{rows / run.wall:.0f}", f"{run.peak:.0f}")
+                (
+                    what,
+                    f"{rows}",
+                    f"{run.wall:.1f}",
+                    f"{run.cpu:.1f}",
+                    f"{rows / run.wall:.0f}",
+                    f"{run.peak:.0f}",
+                )
             )
             print(" ".join(lines[-1]), file=sys.stderr, flush=True)
     table(("", "rows", "wall s", "CPU s", "rows a second", "MiB"), lines)
 
 
 def manifest(shards: int) -> None:
-    """Print what planning, listing and resuming so many shards takes; their files are empty ones, so this is simulated."""
-    files = tuple(InputFile(f"part-{number:06}.parquet", 10**8, "0" * 32, (51_200,)) for number in range(shards // 100))
+    """Print what planning, listing and resuming so many shards takes; their files are empty
+    ones, so this is simulated.
+    """
+    files = tuple(
+        InputFile(f"part-{number:06}.parquet", 10**8, "0" * 32, (51_200,))
+        for number in range(shards // 100)
+    )
     provenance, schema = Provenance("sharpness", (), ("PQ",)), VerdictSchema(("PQ",))
-    plan = new_plan(Path("/data"), files, 512, {"output": "image"}, None, provenance, schema)
+    plan = new_plan(
+        Path("/data"), files, 512, {"output": "image"}, None, provenance, schema
+    )
     lines = []
     with tempfile.TemporaryDirectory() as name:
         Path(name, "verdicts").mkdir()
@@ -189,7 +279,10 @@ def manifest(shards: int) -> None:
         def timed(what: str, function: Callable[[], object]) -> None:
             wall, cpu = time.perf_counter(), time.process_time()
             function()
-            cost = f"{time.perf_counter() - wall:.1f}", f"{time.process_time() - cpu:.1f}"
+            cost = (
+                f"{time.perf_counter() - wall:.1f}",
+                f"{time.process_time() - cpu:.1f}",
+            )
             lines.append((what, f"{shards}", *cost, f"{memory('VmHWM'):.0f}"))
 
         timed("plan written", lambda: folder.create_plan(plan))
@@ -200,7 +293,15 @@ def manifest(shards: int) -> None:
         timed("files listed", folder.names)
         done = folder.names()
         timed("passes left", lambda: sum(1 for _ in passes_over(plan.shards(), done)))
-        lines.append((f"plan.json: {Path(name, 'plan.json').stat().st_size / 2**20:.1f} MiB", "", "", "", ""))
+        lines.append(
+            (
+                f"plan.json: {Path(name, 'plan.json').stat().st_size / 2**20:.1f} MiB",
+                "",
+                "",
+                "",
+                "",
+            )
+        )
     table(("", "shards", "wall s", "CPU s", "MiB at most"), lines)
 
 
@@ -208,8 +309,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rows", type=int, default=10_000)
     parser.add_argument("--rounds", type=int, default=1)
-    parser.add_argument("--rows-only", type=int, metavar="N", help="measure the bookkeeping of so many rows instead")
-    parser.add_argument("--manifest", type=int, metavar="N", help="simulate the plan and the listing of so many shards")
+    parser.add_argument(
+        "--rows-only",
+        type=int,
+        metavar="N",
+        help="measure the bookkeeping of so many rows instead",
+    )
+    parser.add_argument(
+        "--manifest",
+        type=int,
+        metavar="N",
+        help="simulate the plan and the listing of so many shards",
+    )
     given = parser.parse_args()
     print(f"{conditions()}.\n")
     if given.manifest:

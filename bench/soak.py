@@ -2,9 +2,10 @@
 
     python bench/soak.py --minutes 60
 
-The fake server answers after half a second; a tenth of the attempts meet a fault (refused, reset, cut, slow, no JSON), and one
-prompt in fifty fails for good. `vieval serve` has clients that send images nobody sent before, and some again; beside it
-`vieval score` judges a folder of shards, is killed every ten minutes, and goes on.
+The fake server answers after half a second; a tenth of the attempts meet a fault (refused, reset,
+cut, slow, no JSON), and one prompt in fifty fails for good. `vieval serve` has clients that send
+images nobody sent before, and some again; beside it `vieval score` judges a folder of shards, is
+killed every ten minutes, and goes on.
 """
 
 from __future__ import annotations
@@ -34,7 +35,11 @@ def levels(process: int) -> tuple[float, int, int]:
     """MiB, descriptors and threads of a process; zeros where it is gone."""
     try:
         descriptors = len(list(Path(f"/proc/{process}/fd").iterdir()))
-        return resident(process), descriptors, len(list(Path(f"/proc/{process}/task").iterdir()))
+        return (
+            resident(process),
+            descriptors,
+            len(list(Path(f"/proc/{process}/task").iterdir())),
+        )
     except (FileNotFoundError, ProcessLookupError):
         return 0.0, 0, 0
 
@@ -44,12 +49,17 @@ def mebibytes(*files: Path) -> float:
 
 
 class Clients:
-    """Threads that ask the reward server, each with a random generator of its own, until `stop` is set."""
+    """Threads that ask the reward server, each with a random generator of its own, until `stop`
+    is set.
+    """
 
     def __init__(self, url: str, images: list[bytes], seed: int) -> None:
         self.url, self.images, self.stop = url, images, threading.Event()
         self.results: Counter[str] = Counter()
-        self._threads = [threading.Thread(target=self._ask, args=(seed + n,), daemon=True) for n in range(CLIENTS)]
+        self._threads = [
+            threading.Thread(target=self._ask, args=(seed + n,), daemon=True)
+            for n in range(CLIENTS)
+        ]
         for thread in self._threads:
             thread.start()
 
@@ -58,11 +68,24 @@ class Clients:
         number = seed * 10**7
         while not self.stop.is_set():
             number += 1
-            asked = number if rng.random() < 0.9 else rng.randint(seed * 10**7 + 1, number)
-            image = base64.b64encode(self.images[asked % len(self.images)] + b"%d" % asked).decode()
-            body = {"samples": [{"images": {"output": image}, "texts": {"prompt": f"a hillside, number {asked}"}}]}
+            asked = (
+                number if rng.random() < 0.9 else rng.randint(seed * 10**7 + 1, number)
+            )
+            image = base64.b64encode(
+                self.images[asked % len(self.images)] + b"%d" % asked
+            ).decode()
+            body = {
+                "samples": [
+                    {
+                        "images": {"output": image},
+                        "texts": {"prompt": f"a hillside, number {asked}"},
+                    }
+                ]
+            }
             request = urllib.request.Request(
-                f"{self.url}/v1/judge", json.dumps(body).encode(), {"Content-Type": "application/json"}
+                f"{self.url}/v1/judge",
+                json.dumps(body).encode(),
+                {"Content-Type": "application/json"},
             )
             try:
                 with urllib.request.urlopen(request, timeout=300) as response:
@@ -78,20 +101,39 @@ def soak(folder: Path, minutes: float, rows: int, seed: int) -> None:
     in_own_process(write_tiny, folder / "data", rows)
     command = [sys.executable, "-m", "vieval_plugin"]
     lines = []
-    with fake_server(latency=0.5, capacity=16, fault_share=0.1, permanent_share=0.02, seed=seed) as url:
+    with fake_server(
+        latency=0.5, capacity=16, fault_share=0.1, permanent_share=0.02, seed=seed
+    ) as url:
         judge = {"model": "fake", "base_url": url, "num_concurrent": 8, "timeout": 20}
         for name in ("serve", "score"):
-            options = {"store": {"path": str(folder / f"{name}.sqlite")}, "backbones": {"judge": judge}}
+            options = {
+                "store": {"path": str(folder / f"{name}.sqlite")},
+                "backbones": {"judge": judge},
+            }
             (folder / f"{name}.yaml").write_text(json.dumps(options))
-        serve = [*command, "serve", "--reward", "r=vqascore", "--config", str(folder / "serve.yaml"), "--port", "0"]
+        serve = [
+            *command,
+            "serve",
+            "--reward",
+            "r=vqascore",
+            "--config",
+            str(folder / "serve.yaml"),
+            "--port",
+            "0",
+        ]
         score = [*command, "score", str(folder / "data"), "--out", str(folder / "out")]
         score += ["--config", str(folder / "score.yaml"), "--judge", "viescore"]
-        with (folder / "serve.log").open("w") as log, (folder / "score.log").open("w") as progress:
+        with (
+            (folder / "serve.log").open("w") as log,
+            (folder / "score.log").open("w") as progress,
+        ):
             server = subprocess.Popen(serve, stderr=subprocess.PIPE, text=True)
             assert server.stderr is not None
             first = server.stderr.readline()
             address = f"http://127.0.0.1:{int(first.partition('http://127.0.0.1:')[2].partition(',')[0])}"
-            threading.Thread(target=lambda: log.writelines(server.stderr or ()), daemon=True).start()
+            threading.Thread(
+                target=lambda: log.writelines(server.stderr or ()), daemon=True
+            ).start()
             worker = subprocess.Popen(score, stdout=progress, stderr=progress)
             clients, begun, kills = Clients(address, images, seed), time.monotonic(), 0
             try:
@@ -102,13 +144,35 @@ def soak(folder: Path, minutes: float, rows: int, seed: int) -> None:
                             kills += 1
                             worker.kill()
                             worker.wait()
-                            worker = subprocess.Popen(score, stdout=progress, stderr=progress)
+                            worker = subprocess.Popen(
+                                score, stdout=progress, stderr=progress
+                            )
                     done = len(list((folder / "out").rglob("*.parquet")))
-                    sizes = [mebibytes(*folder.glob(f"{name}.sqlite*")) for name in ("serve", "score")]
-                    numbers = [*levels(server.pid), sizes[0], *levels(worker.pid), sizes[1]]
+                    sizes = [
+                        mebibytes(*folder.glob(f"{name}.sqlite*"))
+                        for name in ("serve", "score")
+                    ]
+                    numbers = [
+                        *levels(server.pid),
+                        sizes[0],
+                        *levels(worker.pid),
+                        sizes[1],
+                    ]
                     texts = [f"{number:.0f}" for number in numbers]
-                    lines.append([f"{step * minutes / 12:.0f}", f"{clients.results.total():,}", *texts, str(done)])
-                    print(" ".join(lines[-1]), dict(clients.results), file=sys.stderr, flush=True)
+                    lines.append(
+                        [
+                            f"{step * minutes / 12:.0f}",
+                            f"{clients.results.total():,}",
+                            *texts,
+                            str(done),
+                        ]
+                    )
+                    print(
+                        " ".join(lines[-1]),
+                        dict(clients.results),
+                        file=sys.stderr,
+                        flush=True,
+                    )
             finally:
                 clients.stop.set()
                 for process in (server, worker):
@@ -116,13 +180,19 @@ def soak(folder: Path, minutes: float, rows: int, seed: int) -> None:
                 codes = [process.wait(60) for process in (server, worker)]
     header = ["minute", "samples", "MiB", "files", "threads", "store MiB"]
     table([*header, *(f"shards: {name}" for name in [*header[2:], "finished"])], lines)
-    print(f"verdicts of the server: {dict(clients.results)}; {kills} kills; exit codes at SIGTERM: {codes}")
+    print(
+        f"verdicts of the server: {dict(clients.results)}; {kills} kills; exit codes at "
+        "SIGTERM: "
+        f"{codes}"
+    )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--minutes", type=float, default=60)
-    parser.add_argument("--rows", type=int, default=100_000, help="rows of the folder of shards")
+    parser.add_argument(
+        "--rows", type=int, default=100_000, help="rows of the folder of shards"
+    )
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     print(f"{conditions()}, seed {given.seed}.\n")

@@ -19,7 +19,10 @@ COMMANDS = {
     "vieval --version": ["-m", "vieval_plugin", "--version"],
     "vieval score --help": ["-m", "vieval_plugin", "score", "--help"],
     "from vieval_plugin import Judge": ["-c", "from vieval_plugin import Judge"],
-    "import vieval_plugin.rewards.flow_grpo": ["-c", "import vieval_plugin.rewards.flow_grpo"],
+    "import vieval_plugin.rewards.flow_grpo": [
+        "-c",
+        "import vieval_plugin.rewards.flow_grpo",
+    ],
 }
 BOUND = 0.3
 """Seconds of CPU that an import and the version may take."""
@@ -31,7 +34,9 @@ def spent(python: str, arguments: list[str]) -> tuple[float, float]:
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
-        raise SystemExit(f"{python} {' '.join(arguments)} ends with {process.returncode}")
+        raise SystemExit(
+            f"{python} {' '.join(arguments)} ends with {process.returncode}"
+        )
     return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
 
 
@@ -39,22 +44,38 @@ def main() -> None:
     """Print the table; exits with 1 where a bound is not kept."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--runs", type=int, default=9)
-    parser.add_argument("--beside", help="Python of another checkout, which runs in turn with this one")
+    parser.add_argument(
+        "--beside", help="Python of another checkout, which runs in turn with this one"
+    )
     options = parser.parse_args()
     pythons = [sys.executable, *([options.beside] if options.beside else [])]
     rows, seconds_of = [], {}
     for name, arguments in COMMANDS.items():
-        measured = [[spent(python, arguments) for python in pythons] for _ in range(options.runs)]
-        cells = [
-            [median(column) for column in zip(*of_python, strict=True)] for of_python in zip(*measured, strict=True)
+        measured = [
+            [spent(python, arguments) for python in pythons]
+            for _ in range(options.runs)
         ]
-        rows.append((name, *(f"{seconds:.2f} s, {mib:.0f} MiB" for seconds, mib in cells)))
+        cells = [
+            [median(column) for column in zip(*of_python, strict=True)]
+            for of_python in zip(*measured, strict=True)
+        ]
+        rows.append(
+            (name, *(f"{seconds:.2f} s, {mib:.0f} MiB" for seconds, mib in cells))
+        )
         seconds_of[name] = cells[0][0]
-    from common import conditions, table  # not before: a process's peak begins at the size of the one that starts it
+    from common import (
+        conditions,
+        table,
+    )  # not before: a process's peak begins at the size of the one that starts it
 
     print(conditions())
     table((f"median of {options.runs}", *(["here", "beside"][: len(pythons)])), rows)
-    sys.exit(int(max(seconds_of["import vieval_plugin"], seconds_of["vieval --version"]) > BOUND))
+    sys.exit(
+        int(
+            max(seconds_of["import vieval_plugin"], seconds_of["vieval --version"])
+            > BOUND
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 """The store of replies: how many a second it takes and gives, for one process and for two on one file.
 
-Every reply is on its way to the disk when `put` returns, so the baseline that is written is a file to which each reply
-is appended as a line of JSON and flushed. It answers no question until it is read as a whole, which is the baseline
-that is read. The longest single call is shown because it holds up everything else in its process.
+Every reply is on its way to the disk when `put` returns, so the baseline that is written is a file
+to which each reply is appended as a line of JSON and flushed. It answers no question until it is
+read as a whole, which is the baseline that is read. The longest single call is shown because it
+holds up everything else in its process.
 """
 
 from __future__ import annotations
@@ -23,7 +24,14 @@ from vieval_plugin.backends.cache.store import Store, key_of, parse_stored, to_s
 from vieval_plugin.judges.protocol import Text
 
 REPLY = Text(
-    json.dumps({"score": [7, 8], "reasoning": "The edit was made, and little else has changed. " * 5}), 900, 80
+    json.dumps(
+        {
+            "score": [7, 8],
+            "reasoning": "The edit was made, and little else has changed. " * 5,
+        }
+    ),
+    900,
+    80,
 )
 
 
@@ -72,7 +80,10 @@ def append(file: Path, who: int, count: int) -> Timed:
     with file.open("a", encoding="utf-8") as lines:
 
         def put(key: str) -> None:
-            lines.write(json.dumps({"key": key, "model": "fake", "reply": to_stored(REPLY)}) + "\n")
+            lines.write(
+                json.dumps({"key": key, "model": "fake", "reply": to_stored(REPLY)})
+                + "\n"
+            )
             lines.flush()
 
         return timed(put, keys(who, count))
@@ -111,10 +122,21 @@ def main() -> None:
             ("store, read by two processes", read, "two.sqlite", 2),
         ):
             path = Path(name) / file
-            took = list(pool.map(action, [path] * processes, range(processes), [count] * processes))
+            took = list(
+                pool.map(
+                    action, [path] * processes, range(processes), [count] * processes
+                )
+            )
             wall = max(one.ended for one in took) - min(one.begun for one in took)
             longest = max(one.longest for one in took)
-            rows.append((who, f"{processes * count}", f"{processes * count / wall:.0f}", f"{longest * 1000:.1f}"))
+            rows.append(
+                (
+                    who,
+                    f"{processes * count}",
+                    f"{processes * count / wall:.0f}",
+                    f"{longest * 1000:.1f}",
+                )
+            )
     print(f"{here}. Replies of {len(REPLY.text)} characters.\n")
     table(("", "replies", "replies a second", "longest call ms"), rows)
 

@@ -1,7 +1,8 @@
 """T2I-Eval's 33 calls a sample, 8 deep: how near to what the server can do, and how long one sample takes alone.
 
-Baseline in the same run: calls x latency / capacity for many samples, 8 latencies for one. The server is the tests' fake
-one in a process of its own; to an extraction it answers with a structure of nine questions, three of them on looks.
+Baseline in the same run: calls x latency / capacity for many samples, 8 latencies for one. The
+server is the tests' fake one in a process of its own; to an extraction it answers with a structure
+of nine questions, three of them on looks.
 """
 
 from __future__ import annotations
@@ -31,11 +32,16 @@ STRUCTURE = {
             "name": name,
             "caption": f"a {name}",
             "appearance_question": f"Does the {name} look real?",
-            "attributes": [{"name": a, "value": "yes", "question": f"What of the {name}'s {a}?"} for a in attributes],
+            "attributes": [
+                {"name": a, "value": "yes", "question": f"What of the {name}'s {a}?"}
+                for a in attributes
+            ],
         }
         for name, attributes in zip(("hill", "sky", "tree"), _ATTRIBUTES, strict=True)
     ],
-    "relations": [{"entities": ["tree", "hill"], "value": "on", "question": "Where is the tree?"}],
+    "relations": [
+        {"entities": ["tree", "hill"], "value": "on", "question": "Where is the tree?"}
+    ],
 }
 
 
@@ -45,7 +51,11 @@ def _serve(settings: dict[str, Any], address: Connection) -> None:
 
     def reply(request: dict[str, Any]) -> str:
         schema = request["response_format"]["json_schema"]["schema"]
-        return json.dumps(STRUCTURE if "entities" in schema["properties"] else instance(schema, b"0123456789abcdef"))
+        return json.dumps(
+            STRUCTURE
+            if "entities" in schema["properties"]
+            else instance(schema, b"0123456789abcdef")
+        )
 
     with FakeServer(reply=reply, **settings) as server:
         address.send(server.base_url)
@@ -56,7 +66,9 @@ def _serve(settings: dict[str, Any], address: Connection) -> None:
 def scripted_server(**settings: float) -> Iterator[str]:
     """The address of a fake server that knows one structure."""
     here, there = multiprocessing.Pipe()
-    process = multiprocessing.get_context("spawn").Process(target=_serve, args=(settings, there))
+    process = multiprocessing.get_context("spawn").Process(
+        target=_serve, args=(settings, there)
+    )
     process.start()
     try:
         yield here.recv()
@@ -72,11 +84,17 @@ def measure(url: str, files: list[Path], latency: float, capacity: int) -> list[
     with costs() as cost:
         verdicts = asyncio.run(
             evaluate_async(
-                list(samples(files)), judge="t2i_eval", backbone=backbone, options=options(None), progress=progress
+                list(samples(files)),
+                judge="t2i_eval",
+                backbone=backbone,
+                options=options(None),
+                progress=progress,
             )
         )
     assert all(verdict.status is Status.OK for verdict in verdicts), verdicts[0]
-    needed = CALLS * len(files) * latency / capacity if len(files) > 1 else DEPTH * latency
+    needed = (
+        CALLS * len(files) * latency / capacity if len(files) > 1 else DEPTH * latency
+    )
     calls = progress.usage.calls
     return [
         str(len(files)),
@@ -104,7 +122,9 @@ def main() -> None:
         scripted_server(latency=arguments.latency, capacity=arguments.capacity) as url,
     ):
         files = copies(Path(folder), arguments.samples + 2, arguments.side)
-        measure(url, files[:1], arguments.latency, arguments.capacity)  # imports and the probe for schemas
+        measure(
+            url, files[:1], arguments.latency, arguments.capacity
+        )  # imports and the probe for schemas
         rows.append(measure(url, files[1:2], arguments.latency, arguments.capacity))
         rows.append(measure(url, files[2:], arguments.latency, arguments.capacity))
     print(conditions())

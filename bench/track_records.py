@@ -1,10 +1,11 @@
 """Track records of published judges on two generators: how often people agree where a judge says that one is better.
 
-A judge says so where `vieval rank` of these two does: p of the paired test on their common prompts is at most .05. People
-agree where their mean difference has the same sign, and tell two generators apart where the sign-flip test of their
-ratings has p of at most .05. Pairs are of generators of one task type. As pairs share generators, the 95% interval of the
-share is that of resamples of the generators of each task type (expanded percentiles, seed 0).
-The table is `vieval_plugin/results/published/track_records.csv`.
+A judge says so where `vieval rank` of these two does: p of the paired test on their common prompts
+is at most .05. People agree where their mean difference has the same sign, and tell two generators
+apart where the sign-flip test of their ratings has p of at most .05. Pairs are of generators of one
+task type. As pairs share generators, the 95% interval of the share is that of resamples of the
+generators of each task type (expanded percentiles, seed 0). The table is
+`vieval_plugin/results/published/track_records.csv`.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ LEVEL = 0.05
 DRAWS = 10_000
 
 
-def people_differences(run: Run, part: str, aspect: str) -> dict[tuple[str, str], np.ndarray]:
+def people_differences(
+    run: Run, part: str, aspect: str
+) -> dict[tuple[str, str], np.ndarray]:
     """People's differences on common prompts of each two generators of a part."""
     ratings: dict[str, dict[str, float]] = {}
     for record in chain(*run.records[part]):
@@ -44,14 +47,20 @@ def people_differences(run: Run, part: str, aspect: str) -> dict[tuple[str, str]
         ratings.setdefault(record.id.image_model, {})[record.id.uid] = mean
     return {
         (first, second): np.array(
-            [ratings[first][p] - ratings[second][p] for p in ratings[first] if p in ratings[second]]
+            [
+                ratings[first][p] - ratings[second][p]
+                for p in ratings[first]
+                if p in ratings[second]
+            ]
         )
         for first, second in combinations(ratings, 2)
     }
 
 
 class JudgedPair(NamedTuple):
-    """Two generators of a part, what the judge says of them, and whether people agree or tell them apart."""
+    """Two generators of a part, what the judge says of them, and whether people agree or tell
+    them apart.
+    """
 
     part: str
     first: str
@@ -69,29 +78,45 @@ def judged_pairs(run: Run) -> dict[str, list[JudgedPair]]:
         of_part = replace(run, records={part: records})
         findings = OfGenerators().findings(BENCHMARK, (part,), [of_part], options)
         ranked = [statistic for statistic in findings.ranked if not statistic.breakdown]
-        boards = [leaderboard(s, findings, BENCHMARK, [of_part], options, intervals=False) for s in ranked]
+        boards = [
+            leaderboard(s, findings, BENCHMARK, [of_part], options, intervals=False)
+            for s in ranked
+        ]
         for board in boards:
             people = people_differences(run, part, board.aspect)
             for pair in board.comparison.all_pairs:
                 key = (pair.first, pair.second)
-                differences = people[key] if key in people else -people[pair.second, pair.first]
+                differences = (
+                    people[key] if key in people else -people[pair.second, pair.first]
+                )
                 says = pair.result.p <= LEVEL
                 agreed = bool(pair.result.difference.value * differences.mean() > 0)
                 one_sided = sign_flip_p(differences)
                 told_apart = bool(2 * min(one_sided, 1 - one_sided) <= LEVEL)
-                pairs.setdefault(board.aspect, []).append(JudgedPair(part, *key, says, agreed, told_apart))
+                pairs.setdefault(board.aspect, []).append(
+                    JudgedPair(part, *key, says, agreed, told_apart)
+                )
     return pairs
 
 
 def share_interval(pairs: Sequence[JudgedPair]) -> tuple[float, float]:
-    """The 95% interval of the share of agreement where the judge says better, over resamples of generators."""
+    """The 95% interval of the share of agreement where the judge says better, over resamples of
+    generators.
+    """
     rng = np.random.default_rng(0)
     better = [pair for pair in pairs if pair.says_better]
-    names = sorted({(pair.part, name) for pair in pairs for name in (pair.first, pair.second)})
+    names = sorted(
+        {(pair.part, name) for pair in pairs for name in (pair.first, pair.second)}
+    )
     number = {name: place for place, name in enumerate(names)}
     parts = [part for part, _ in names]
-    counts = np.hstack([rng.multinomial(n, np.full(n, 1 / n), DRAWS) for n in Counter(parts).values()])
-    first, second = (counts[:, [number[pair.part, pair[place]] for pair in better]] for place in (1, 2))
+    counts = np.hstack(
+        [rng.multinomial(n, np.full(n, 1 / n), DRAWS) for n in Counter(parts).values()]
+    )
+    first, second = (
+        counts[:, [number[pair.part, pair[place]] for pair in better]]
+        for place in (1, 2)
+    )
     weights = first * second
     agreed = np.array([pair.agreed for pair in better], dtype=float)
     totals = weights.sum(axis=1)
@@ -103,18 +128,33 @@ def row(pairs: Sequence[JudgedPair]) -> list[str]:
     """Counts of pairs, and the interval of the share on which people agree."""
     better = [pair for pair in pairs if pair.says_better]
     equal = [pair for pair in pairs if not pair.says_better]
-    counts = len(better), sum(p.agreed for p in better), len(equal), sum(p.told_apart for p in equal)
+    counts = (
+        len(better),
+        sum(p.agreed for p in better),
+        len(equal),
+        sum(p.told_apart for p in equal),
+    )
     return [*map(str, counts), *(f"{end:.3f}" for end in share_interval(pairs))]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data", type=Path, help="a folder with imagenhub/human_ratings and viescore_logs")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "data",
+        type=Path,
+        help="a folder with imagenhub/human_ratings and viescore_logs",
+    )
     parser.add_argument("--out", type=Path, help="write the table as CSV")
     options = parser.parse_args()
     print(conditions())
     benchmark = benchmark_registry.benchmark(BENCHMARK)
-    samples = [sample for part in benchmark.parts for sample in benchmark.load(options.data, part)]
+    samples = [
+        sample
+        for part in benchmark.parts
+        for sample in benchmark.load(options.data, part)
+    ]
     header = [
         "benchmark",
         "judge",
@@ -130,8 +170,12 @@ def main() -> None:
     ]
     rows = []
     for judge in judges.present(BENCHMARK, options.data):
-        for aspect, pairs in judged_pairs(judges.run_of(judge, options.data, samples)).items():
-            rows.append([BENCHMARK, judge.judge, judge.setting, judge.name, aspect, *row(pairs)])
+        for aspect, pairs in judged_pairs(
+            judges.run_of(judge, options.data, samples)
+        ).items():
+            rows.append(
+                [BENCHMARK, judge.judge, judge.setting, judge.name, aspect, *row(pairs)]
+            )
     table(header, rows)
     if options.out:
         with options.out.open("w", newline="", encoding="utf-8") as file:

@@ -1,8 +1,10 @@
-"""ADIEE's scorer learnt from nothing on drawn edits, beside the same base that learns to say numbers: which judges better.
+"""ADIEE's scorer learnt from nothing on drawn edits, beside the same base that learns to say
+numbers: which judges better.
 
-Twenty minutes on two cores that have nothing else to do, and no weights from anywhere. The base is a LLaVA of less than a
-million weights whose image tower begins by comparing the two halves of a picture; the rest of it is random. Both models
-see the same edits in the same order, and are judged on edits of scenes that neither has seen (vieval_demo_sequences).
+Twenty minutes on two cores that have nothing else to do, and no weights from anywhere. The base is
+a LLaVA of less than a million weights whose image tower begins by comparing the two halves of a
+picture; the rest of it is random. Both models see the same edits in the same order, and are judged
+on edits of scenes that neither has seen (vieval_demo_sequences).
 
 As a script: ``python bench/train_adiee.py FOLDER [STEPS]``; what is there is not made again.
 """
@@ -29,38 +31,94 @@ def main(folder: Path, steps: int = 1500) -> None:
     folder = folder.absolute()
     turns, data, base = folder / "turns", folder / "data", folder / "base"
     if not (data / "manifest.json").exists():
-        run("vieval", "data", "drawn", "--out", turns, "--count", SEQUENCES, "--seed", SEED)
-        run("vieval", "data", "adiee", turns, "--out", data, "--most", 6, "--seed", SEED)
+        run(
+            "vieval",
+            "data",
+            "drawn",
+            "--out",
+            turns,
+            "--count",
+            SEQUENCES,
+            "--seed",
+            SEED,
+        )
+        run(
+            "vieval", "data", "adiee", turns, "--out", data, "--most", 6, "--seed", SEED
+        )
     if not (base / "config.json").exists():
         rows = (data / "examples.jsonl").read_text().splitlines()
-        tiny_judge.build(base, [json.loads(row)["instruction"] for row in rows], packs.load("adiee/v1"))
+        tiny_judge.build(
+            base,
+            [json.loads(row)["instruction"] for row in rows],
+            packs.load("adiee/v1"),
+        )
     for answer in ("token", "number"):
         if not (folder / answer / "training_record.json").exists():
-            plan = ["--tune", "full", "--images", "joined", "--batch-size", BATCH, "--learning-rate", 6e-4]
-            said = ["--base", base, "--out", folder / answer, "--answer", answer, "--steps", steps, "--seed", SEED]
+            plan = [
+                "--tune",
+                "full",
+                "--images",
+                "joined",
+                "--batch-size",
+                BATCH,
+                "--learning-rate",
+                6e-4,
+            ]
+            said = [
+                "--base",
+                base,
+                "--out",
+                folder / answer,
+                "--answer",
+                answer,
+                "--steps",
+                steps,
+                "--seed",
+                SEED,
+            ]
             run("vieval", "train", "adiee", data, *said, *plan)
     judged(folder, "token", "adiee_token", "vieval_scorer", "device=cpu")
     judged(
-        folder, "number", "adiee", "vieval_transformers", f"model={folder / 'number'},device=cpu", "--batch_size", "16"
+        folder,
+        "number",
+        "adiee",
+        "vieval_transformers",
+        f"model={folder / 'number'},device=cpu",
+        "--batch_size",
+        "16",
     )
     run("vieval", "compare", folder / "judged_token", folder / "judged_number")
 
 
-def judged(folder: Path, answer: str, judge: str, model: str, arguments: str, *further: str) -> None:
+def judged(
+    folder: Path, answer: str, judge: str, model: str, arguments: str, *further: str
+) -> None:
     """Judge the drawn edits that are held out."""
     out = folder / f"judged_{answer}"
     if out.exists():
         return
     options = folder / "options.yaml"
     options.write_text("judges: {adiee: {images: joined}}\nstore: {use: false}\n")
-    asked = ["--model", model, "--model_args", arguments, *further, "--tasks", f"vieval_demo_sequences_{judge}"]
+    asked = [
+        "--model",
+        model,
+        "--model_args",
+        arguments,
+        *further,
+        "--tasks",
+        f"vieval_demo_sequences_{judge}",
+    ]
     environment = {"VIEVAL_CONFIG": str(options), "VIEVAL_JUDGES": str(folder)}
     run("lmms-eval", *asked, "--output_path", out, "--log_samples", **environment)
 
 
 def run(command: str, *arguments: object, **environment: str) -> None:
     print(f"== {command} {' '.join(map(str, arguments))}", flush=True)
-    subprocess.run([BIN / command, *map(str, arguments)], check=True, env={**os.environ, **environment})
+    subprocess.run(
+        [BIN / command, *map(str, arguments)],
+        check=True,
+        env={**os.environ, **environment},
+    )
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
 """VIEScore against a server: how close to the ideal, and what it costs the client.
 
-The fake server answers after a set latency and works on so many requests at once, so that the ideal wall time is
-calls x latency / capacity. Compared in one run: a bare loop over the same HTTP client that sends the same requests
-with the same concurrency, VIEval without its store, with an empty one and with a full one, and lmms-eval's `openai`
-model, which VIEval drives in waves, with the host's PNG and with its JPEG.
+The fake server answers after a set latency and works on so many requests at once, so that the ideal
+wall time is calls x latency / capacity. Compared in one run: a bare loop over the same HTTP client
+that sends the same requests with the same concurrency, VIEval without its store, with an empty one
+and with a full one, and lmms-eval's `openai` model, which VIEval drives in waves, with the host's
+PNG and with its JPEG.
 """
 
 from __future__ import annotations
@@ -44,7 +45,9 @@ def bare(url: str, files: Sequence[Path], concurrent: int) -> Cost:
     return cost
 
 
-def vieval(url: str, files: Sequence[Path], concurrent: int, store: Path | None) -> Cost:
+def vieval(
+    url: str, files: Sequence[Path], concurrent: int, store: Path | None
+) -> Cost:
     judge = prepare("viescore", "0shot", options(None))
     jobs = [Job(sample, judge) for sample in samples(files)]
     with costs() as cost:
@@ -53,7 +56,9 @@ def vieval(url: str, files: Sequence[Path], concurrent: int, store: Path | None)
     return cost
 
 
-def host_openai(url: str, files: Sequence[Path], concurrent: int, encoding: str) -> Cost:
+def host_openai(
+    url: str, files: Sequence[Path], concurrent: int, encoding: str
+) -> Cost:
     """lmms-eval's `openai` as a backbone; it reads the encoding of images from the environment."""
     os.environ["LMMS_IMAGE_ENCODE_FORMAT"] = encoding
     from lmms_eval.api.instance import Instance
@@ -62,9 +67,16 @@ def host_openai(url: str, files: Sequence[Path], concurrent: int, encoding: str)
     from vieval_plugin.hosts.lmms_eval.host_model import vieval_judge
     from vieval_plugin.hosts.requests import JudgeRequest
 
-    model = OpenAICompatible(model_version="fake", base_url=url, api_key="none", num_concurrent=concurrent)
+    model = OpenAICompatible(
+        model_version="fake", base_url=url, api_key="none", num_concurrent=concurrent
+    )
     instances = [
-        Instance("vieval_judge", ("", {}, JudgeRequest(sample, "viescore", "0shot"), number, "own", "test"), 0, about)
+        Instance(
+            "vieval_judge",
+            ("", {}, JudgeRequest(sample, "viescore", "0shot"), number, "own", "test"),
+            0,
+            about,
+        )
         for number, sample in enumerate(samples(files))
         for about in [{"task": "own", "doc_id": number, "repeats": 1}]
     ]
@@ -76,13 +88,31 @@ def host_openai(url: str, files: Sequence[Path], concurrent: int, encoding: str)
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--samples", type=int, default=1000)
-    parser.add_argument("--host-samples", type=int, default=100, help="samples for lmms-eval's own model, 0 for none")
-    parser.add_argument("--rounds", type=int, default=3, help="times each of ours and the bare loop runs, by turns")
+    parser.add_argument(
+        "--host-samples",
+        type=int,
+        default=100,
+        help="samples for lmms-eval's own model, 0 for none",
+    )
+    parser.add_argument(
+        "--rounds",
+        type=int,
+        default=3,
+        help="times each of ours and the bare loop runs, by turns",
+    )
     parser.add_argument("--latency", type=float, default=0.2)
-    parser.add_argument("--capacity", type=int, default=32, help="of the server; requests in flight, too")
+    parser.add_argument(
+        "--capacity",
+        type=int,
+        default=32,
+        help="of the server; requests in flight, too",
+    )
     given = parser.parse_args()
     here = conditions()
-    with tempfile.TemporaryDirectory() as name, fake_server(latency=given.latency, capacity=given.capacity) as url:
+    with (
+        tempfile.TemporaryDirectory() as name,
+        fake_server(latency=given.latency, capacity=given.capacity) as url,
+    ):
         folder = Path(name)
         files = photographs(folder, given.samples, 1024)
         size = statistics.mean(file.stat().st_size for file in files) / 1000
@@ -95,26 +125,72 @@ def main() -> None:
 
         for turn in range(given.rounds):
             store = folder / f"{turn}.sqlite"
-            note("bare loop", in_own_process(bare, url, files, given.capacity), len(files))
-            note("VIEval, no store", in_own_process(vieval, url, files, given.capacity, None), len(files))
-            note("VIEval, empty store", in_own_process(vieval, url, files, given.capacity, store), len(files))
-            note("VIEval, all in the store", in_own_process(vieval, url, files, given.capacity, store), len(files))
+            note(
+                "bare loop",
+                in_own_process(bare, url, files, given.capacity),
+                len(files),
+            )
+            note(
+                "VIEval, no store",
+                in_own_process(vieval, url, files, given.capacity, None),
+                len(files),
+            )
+            note(
+                "VIEval, empty store",
+                in_own_process(vieval, url, files, given.capacity, store),
+                len(files),
+            )
+            note(
+                "VIEval, all in the store",
+                in_own_process(vieval, url, files, given.capacity, store),
+                len(files),
+            )
         if fewer := files[: given.host_samples]:
             for encoding in ("PNG", "JPEG"):
                 cost = in_own_process(host_openai, url, fewer, given.capacity, encoding)
                 note(f"lmms-eval `openai`, {encoding}", cost, len(fewer))
-    print(f"{here}. 1024x1024 JPEG of {size:.0f} KB on average; the fastest of {given.rounds} rounds.\n")
-    fastest = {who: min(measured, key=lambda run: run[0].wall) for who, measured in runs.items()}
+    print(
+        f"{here}. 1024x1024 JPEG of {size:.0f} KB on average; the fastest of {given.rounds} "
+        "rounds.\n"
+    )
+    fastest = {
+        who: min(measured, key=lambda run: run[0].wall)
+        for who, measured in runs.items()
+    }
     cost, _, calls = fastest["bare loop"]
     baseline = cost.wall / calls
     rows = []
     for who, (cost, used, calls) in fastest.items():
         ideal = calls * given.latency / given.capacity
-        ratios = (f"{cost.wall / ideal:.3f}", f"{cost.wall / calls / baseline:.3f}") if calls else ("-", "-")
+        ratios = (
+            (f"{cost.wall / ideal:.3f}", f"{cost.wall / calls / baseline:.3f}")
+            if calls
+            else ("-", "-")
+        )
         cpu = cost.cpu / (calls or 2 * used) * 1000  # two questions a sample
         memory = (f"{cost.before:.0f}", f"{cost.peak:.0f}")
-        rows.append((who, f"{used}", f"{calls}", f"{cost.wall:.2f}", *ratios, f"{cpu:.2f}", *memory))
-    header = ("", "samples", "calls", "wall s", "over ideal", "over bare", "CPU ms a call", "MiB before", "MiB peak")
+        rows.append(
+            (
+                who,
+                f"{used}",
+                f"{calls}",
+                f"{cost.wall:.2f}",
+                *ratios,
+                f"{cpu:.2f}",
+                *memory,
+            )
+        )
+    header = (
+        "",
+        "samples",
+        "calls",
+        "wall s",
+        "over ideal",
+        "over bare",
+        "CPU ms a call",
+        "MiB before",
+        "MiB peak",
+    )
     table(header, rows)
 
 

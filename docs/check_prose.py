@@ -1,4 +1,6 @@
-"""Checks the prose of README and the pages with proselint and a short list of ours: `make lint`. It needs no network."""
+"""Checks the prose of README and the pages with proselint and a short list of ours: `make lint`.
+It needs no network.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from proselint.registry import CheckRegistry
 from proselint.tools import LintFile
 
 ROOT = Path(__file__).parents[1]
-OFF = ("typography",)  # straight quotes and three dots are what a keyboard and code have
+OFF = (
+    "typography",
+)  # straight quotes and three dots are what a keyboard and code have
 CODE_BLOCK = re.compile(r"^(`{3,}|~{3,}).*?^\1`*$", re.MULTILINE | re.DOTALL)
 INLINE_CODE = re.compile(r"(`+)[^`\n]+\1|(?<=\])\([^)\n]*\)|<!--.*?-->|\$[^$\n]+\$")
 
@@ -24,16 +28,26 @@ INSTALL = (
 )
 OURS = (
     (r"\bhad again\b|\b(asked|judged|made|told) anew\b", "say who does it again"),
-    (r"\bthat (none|nobody|nothing) (gains?|loses?)\b", "say what happens in place of a saying"),
+    (
+        r"\bthat (none|nobody|nothing) (gains?|loses?)\b",
+        "say what happens in place of a saying",
+    ),
     (r"\b(is|are|be|was|were) (told|asked) of\b", "name what is reported"),
     (r"\bput right\b", "write: fix"),
     (
-        r"\bread, not run\b|\bhave not seen the\b|\bdeparts? from (its|the) (specification|plan|first)",
+        (
+            r"\bread, not run\b|\bhave not seen the\b|\bdeparts? from (its|the) "
+            r"(specification|plan|first)"
+        ),
         "history: leave it out",
     ),
     (r"\bwhat is (drawn|shown|told|held|had|said)\b", "name the thing"),
     (
-        r"\b(the|a|each|every|all|no) (judged|asked|drawn|shown|told|answered|unread|failed)(?=[.,;:)]| (is|are|has|have|of)\b)",
+        (
+            r"\b(the|a|each|every|all|no) "
+            r"(judged|asked|drawn|shown|told|answered|unread|failed)(?=[.,;:)]| "
+            r"(is|are|has|have|of)\b)"
+        ),
         "a participle as a noun: name the thing",
     ),
     (r"\bwhoever\b|\bthereof\b|\bwherein\b", "too formal: use a plain word"),
@@ -43,7 +57,11 @@ OURS = (
 
 def pages() -> list[Path]:
     """README, CONTRIBUTING and the hand-written pages."""
-    return [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    return [
+        ROOT / "README.md",
+        ROOT / "CONTRIBUTING.md",
+        *sorted((ROOT / "docs").rglob("*.md")),
+    ]
 
 
 def findings(page: str) -> Iterator[tuple[int, str]]:
@@ -58,7 +76,8 @@ def findings(page: str) -> Iterator[tuple[int, str]]:
 
 
 def prose_of(page: str) -> str:
-    """A page with its lines as they are, a word for each piece of code and link, and nothing of code blocks.
+    """A page with its lines as they are, a word for each piece of code and link, and nothing of
+    code blocks.
 
     >>> prose_of("Run `a b` now.\\n\\n```\\ncode\\n```")
     'Run code1x now.\\n.\\n.\\n.\\n.'
@@ -66,7 +85,9 @@ def prose_of(page: str) -> str:
     number = count(1)
     text = CODE_BLOCK.sub(lambda block: "\n" * block[0].count("\n"), page)
     text = INLINE_CODE.sub(lambda code: f"code{next(number)}x", text)
-    return "\n".join(line or "." for line in text.split("\n"))  # a paragraph's end is one for proselint as well
+    return "\n".join(
+        line or "." for line in text.split("\n")
+    )  # a paragraph's end is one for proselint as well
 
 
 def main() -> int:

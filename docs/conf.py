@@ -1,4 +1,6 @@
-"""Sphinx's configuration: `make docs` builds the site from this folder, with the pages that `_ext` generates."""
+"""Sphinx's configuration: `make docs` builds the site from this folder, with the pages that
+`_ext` generates.
+"""
 
 import sys
 from pathlib import Path
@@ -27,7 +29,9 @@ extensions = [
     "_ext.mathml",
 ]
 nitpicky = True
-nitpick_ignore_regex = [("py:.*", ".*")]  # types in signatures are also those of other packages
+nitpick_ignore_regex = [
+    ("py:.*", ".*")
+]  # types in signatures are also those of other packages
 exclude_patterns = ["dev/**"]
 
 myst_enable_extensions = ["deflist", "dollarmath"]
@@ -52,7 +56,9 @@ html_css_files = ["site.css"]
 html_sidebars = {"index": []}
 html_theme_options = {
     "github_url": PROJECT,
-    "navbar_persistent": ["search-button"],  # the theme's field has a label that is not its text
+    "navbar_persistent": [
+        "search-button"
+    ],  # the theme's field has a label that is not its text
     "footer_start": ["copyright"],
     "footer_end": [],
     "navigation_depth": 1,  # deeper ones have buttons without a name

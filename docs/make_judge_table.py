@@ -16,13 +16,20 @@ BEGIN, END = "<!-- judges: written by `make tasks` -->", "<!-- end of judges -->
 def table(specs: list[JudgeSpec]) -> str:
     """Markdown rows of judges; those that differ by their name and aspects alone share a row."""
     by_method: defaultdict[tuple[str, str], list[JudgeSpec]] = defaultdict(list)
-    for spec in sorted(specs, key=lambda spec: spec.pack is None):  # those that ask a model first
+    for spec in sorted(
+        specs, key=lambda spec: spec.pack is None
+    ):  # those that ask a model first
         by_method[spec.method, spec.calls(spec.options(), spec.plain)].append(spec)
-    rows = ["| judge | aspects | how it scores | calls for a sample |", "|---|---|---|---|"]
+    rows = [
+        "| judge | aspects | how it scores | calls for a sample |",
+        "|---|---|---|---|",
+    ]
     for (method, calls), same in by_method.items():
         names = ", ".join(f"`{spec.name}`" for spec in same)
         aspects = ", ".join((*same[0].aspects, *same[0].dimensions)) or "votes on pairs"
-        rows.append(f"| {names} | {aspects if len(same) == 1 else 'one each'} | {method} | {calls} |")
+        rows.append(
+            f"| {names} | {aspects if len(same) == 1 else 'one each'} | {method} | {calls} |"
+        )
     return "\n".join(rows)
 
 

@@ -1,6 +1,8 @@
-"""Takes a picture of the beginning of an HTML page, as chromium shows it: `make demo-picture`, `make leaderboard`.
+"""Takes a picture of the beginning of an HTML page, as chromium shows it: `make demo-picture`,
+`make leaderboard`.
 
-Usage: make_picture.py PAGE PICTURE WIDTHxHEIGHT [DARK_PICTURE]. Without chromium the pictures that are there stay.
+Usage: make_picture.py PAGE PICTURE WIDTHxHEIGHT [DARK_PICTURE]. Without chromium the pictures that
+are there stay.
 """
 
 from __future__ import annotations
@@ -29,17 +31,36 @@ def main(page: str, picture: str, size: str, dark_picture: str = "") -> None:
             print(f"chromium is not installed, so {path} is as it was")
 
 
-def screenshot(page: Path, size: tuple[int, int], dark: bool = False) -> Image.Image | None:
-    """The beginning of a page as a browser shows it in a window; None where chromium is not installed."""
+def screenshot(
+    page: Path, size: tuple[int, int], dark: bool = False
+) -> Image.Image | None:
+    """The beginning of a page as a browser shows it in a window; None where chromium is not
+    installed.
+    """
     browser = shutil.which("chromium") or shutil.which("chromium-browser")
     if browser is None:
         return None
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "shot.png"
-        flags = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--disable-background-networking"]
+        flags = [
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--hide-scrollbars",
+            "--disable-background-networking",
+        ]
         flags.append(f"--blink-settings=preferredColorScheme={0 if dark else 1}")
-        window = [f"--window-size={size[0]},{size[1]}", f"--user-data-dir={folder}/profile"]
-        command = [browser, *flags, *window, f"--screenshot={file}", page.absolute().as_uri()]
+        window = [
+            f"--window-size={size[0]},{size[1]}",
+            f"--user-data-dir={folder}/profile",
+        ]
+        command = [
+            browser,
+            *flags,
+            *window,
+            f"--screenshot={file}",
+            page.absolute().as_uri(),
+        ]
         subprocess.run(command, check=True, capture_output=True, timeout=600)
         return Image.open(io.BytesIO(file.read_bytes())).convert("RGB")
 

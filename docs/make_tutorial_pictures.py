@@ -1,7 +1,8 @@
-"""Takes the pictures of README and the tutorials of what their own commands leave: `make tutorial-pictures`.
+"""Takes the pictures of README and the tutorials of what their own commands leave: `make
+tutorial-pictures`.
 
-Usage: make_tutorial_pictures.py [TUTORIAL ...]. It needs chromium, and for the page of the reward server the browser of
-`make test-page`.
+Usage: make_tutorial_pictures.py [TUTORIAL ...]. It needs chromium, and for the page of the reward
+server the browser of `make test-page`.
 """
 
 from __future__ import annotations
@@ -44,7 +45,11 @@ field.dispatchEvent(new Event('change'))
 def main(names: list[str]) -> None:
     """Write the pictures of some tutorials, or of all."""
     for name in names or [*LEFT, "reward"]:
-        chosen = [block for block in blocks(DOCS / "tutorials" / f"{name}.md") if block.runs and not block.note]
+        chosen = [
+            block
+            for block in blocks(DOCS / "tutorials" / f"{name}.md")
+            if block.runs and not block.note
+        ]
         with tempfile.TemporaryDirectory() as folder:
             status, _, errors = run(chosen, Path(folder), {})
             if status:
@@ -52,8 +57,14 @@ def main(names: list[str]) -> None:
             pictures = {}
             if name in LEFT:
                 page, height = LEFT[name]
-                for ending, dark in (("", False), ("-dark", True)) if name == IN_README else (("", False),):
-                    pictures[f"{name}{ending}"] = screenshot(Path(folder) / page, (WIDTH, height), dark)
+                for ending, dark in (
+                    (("", False), ("-dark", True))
+                    if name == IN_README
+                    else (("", False),)
+                ):
+                    pictures[f"{name}{ending}"] = screenshot(
+                        Path(folder) / page, (WIDTH, height), dark
+                    )
             else:
                 pictures[name] = _of_server(Path(folder) / "demo" / "old" / "p03.png")
         for stem, picture in pictures.items():
@@ -73,7 +84,9 @@ def _of_server(image: Path) -> Image.Image:
             "neutral",
         ]
     )
-    browser = runpy.run_path(str(DOCS.parent / "tests" / "page" / "browser.py"))["Browser"]()
+    browser = runpy.run_path(str(DOCS.parent / "tests" / "page" / "browser.py"))[
+        "Browser"
+    ]()
     try:
         _wait(lambda: urllib.request.urlopen(SERVER + "health").status == 200)
         browser.open(SERVER, WIDTH, 1000)
@@ -84,7 +97,9 @@ def _of_server(image: Path) -> Image.Image:
         _wait(lambda: browser.visible("#verdict"))
         with tempfile.TemporaryDirectory() as folder:
             browser.screenshot(Path(folder) / "shot.png")
-            return Image.open(io.BytesIO((Path(folder) / "shot.png").read_bytes())).convert("RGB")
+            return Image.open(
+                io.BytesIO((Path(folder) / "shot.png").read_bytes())
+            ).convert("RGB")
     finally:
         browser.close()
         server.terminate()

@@ -1,4 +1,6 @@
-"""Arguments as people pass them in Python: what is not what is wanted is a VievalError in one line, before any work."""
+"""Arguments as people pass them in Python: what is not what is wanted is a VievalError in one
+line, before any work.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +24,16 @@ def described(value: Any) -> str:
     """
     module, kind = type(value).__module__, type(value).__qualname__
     kind = kind if module == "builtins" else f"{module}.{kind}"
-    return f"{kind} {redacted(repr(value))}"[:_LONGEST] if isinstance(value, (str, int, float)) else kind
+    return (
+        f"{kind} {redacted(repr(value))}"[:_LONGEST]
+        if isinstance(value, (str, int, float))
+        else kind
+    )
 
 
-def require(value: Any, types: type | tuple[type, ...], name: str, expected: str) -> None:
+def require(
+    value: Any, types: type | tuple[type, ...], name: str, expected: str
+) -> None:
     """VievalError for a value of none of these types; a truth value counts as no number."""
     if not isinstance(value, types) or (isinstance(value, bool) and types is int):
         raise VievalError(f"{name} is {described(value)}; pass {expected}")
@@ -35,7 +43,9 @@ def require_mapping(value: Any, types: type, name: str, expected: str) -> None:
     """VievalError for anything but a mapping from texts to values of a type."""
     require(value, (dict, Mapping), name, expected)
     for key, entry in value.items():
-        if not isinstance(key, str) or not isinstance(entry, types):  # a name for each costs more than to look
+        if not isinstance(key, str) or not isinstance(
+            entry, types
+        ):  # a name for each costs more than to look
             require(key, str, f"a key of {name}", expected)
             require(entry, types, f"{name}[{key!r}]"[:_LONGEST], expected)
 
@@ -46,8 +56,12 @@ def require_several(value: Any, name: str, expected: str) -> None:
         raise VievalError(f"{name} is {described(value)}; pass {expected}")
 
 
-def require_all(values: Any, types: type | tuple[type, ...], name: str, expected: str) -> tuple[Any, ...]:
-    """The values of an iterable in order; VievalError where it is none, or where one is of none of these types."""
+def require_all(
+    values: Any, types: type | tuple[type, ...], name: str, expected: str
+) -> tuple[Any, ...]:
+    """The values of an iterable in order; VievalError where it is none, or where one is of none
+    of these types.
+    """
     if not isinstance(values, tuple):
         require_several(values, name, expected)
     entries = tuple(values)
@@ -58,7 +72,9 @@ def require_all(values: Any, types: type | tuple[type, ...], name: str, expected
 
 
 def named_arguments(call: C) -> C:
-    """Have a function or a class refuse arguments that it does not take with a VievalError that names those it takes."""
+    """Have a function or a class refuse arguments that it does not take with a VievalError that
+    names those it takes.
+    """
     if isinstance(call, type):
         call.__init__ = named_arguments(call.__init__)  # type: ignore[misc]
         return call
@@ -72,7 +88,9 @@ def named_arguments(call: C) -> C:
             try:
                 signature.bind(*args, **kwargs)
             except TypeError as error:
-                raise VievalError(f"{_name(call)}: {error}; it {_parameters_text(signature)}") from None
+                raise VievalError(
+                    f"{_name(call)}: {error}; it {_parameters_text(signature)}"
+                ) from None
             raise
 
     return checked  # type: ignore[return-value]
@@ -83,17 +101,25 @@ def _name(call: Callable[..., Any]) -> str:
 
 
 def _parameters_text(signature: inspect.Signature) -> str:
-    """The arguments of a function: with their types those that it needs, as `name=` those that must be named."""
+    """The arguments of a function: with their types those that it needs, as `name=` those that
+    must be named.
+    """
     arguments = [
         argument
         for argument in signature.parameters.values()
         if argument.name != "self" and argument.kind != argument.VAR_KEYWORD
     ]
-    needed = [f"{argument.name}: {argument.annotation}" for argument in arguments if argument.default is argument.empty]
+    needed = [
+        f"{argument.name}: {argument.annotation}"
+        for argument in arguments
+        if argument.default is argument.empty
+    ]
     optional = [
         f"{argument.name}{'=' * (argument.kind == argument.KEYWORD_ONLY)}"
         for argument in arguments
         if argument.default is not argument.empty
     ]
     verbs = {"needs": needed, "may have": optional}
-    return "; ".join(f"{verb} {', '.join(names)}" for verb, names in verbs.items() if names)
+    return "; ".join(
+        f"{verb} {', '.join(names)}" for verb, names in verbs.items() if names
+    )

@@ -1,7 +1,8 @@
-"""Judges that measure instead of asking a model in words: SSIM, PSNR, edge F1, colour histogram, sharpness.
+"""Judges that measure instead of asking a model in words: SSIM, PSNR, edge F1, colour histogram,
+sharpness.
 
-Each metric is a judge of its own that yields one `Measure` and rates one aspect. The function that computes it stands
-under the same name in the measuring backend.
+Each metric is a judge of its own that yields one `Measure` and rates one aspect. The function that
+computes it stands under the same name in the measuring backend.
 """
 
 from __future__ import annotations
@@ -42,38 +43,51 @@ class AutoMetric:
     images: Mapping[str, tuple[str, ...]]
     #: Kinds whose samples have them.
     kinds: Sequence[str]
-    #: Value in the metric's unit to [0, 1], a cosine or distance to [-1, 1]; higher is better, the order is kept.
+    #: Value in the metric's unit to [0, 1], a cosine or distance to [-1, 1]; higher is better, the
+    #: order is kept.
     to_score: Callable[[float], float]
     #: As `images`, for texts.
     texts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def judge(metric: AutoMetric, scorer: str = "") -> Judge:
-    """The judge that rates `metric.aspect` by this metric alone, measured by the named scorer where it is a network's.
+    """The judge that rates `metric.aspect` by this metric alone, measured by the named scorer where
+    it is a network's.
 
-    Its verdict has that one score, and in its trace the value as measured. There is no score if the measurement failed
-    (the failure's status); the trace's step has the reason.
+    Its verdict has that one score, and in its trace the value as measured. There is no score if the
+    measurement failed (the failure's status); the trace's step has the reason.
     """
 
     def program(sample: Sample) -> Program:
         images = fill_roles(metric.images, sample.images)
-        texts = fill_roles(metric.texts, {name: text for name, text in sample.texts.items() if text.strip()})
+        texts = fill_roles(
+            metric.texts,
+            {name: text for name, text in sample.texts.items() if text.strip()},
+        )
         [reply] = yield [Measure(metric.name, images, (metric.name,), texts, scorer)]
         return verdict_of(metric, reply)
 
     return program
 
 
-def fill_roles(roles: Mapping[str, tuple[str, ...]], available: Mapping[str, T]) -> dict[str, T]:
+def fill_roles(
+    roles: Mapping[str, tuple[str, ...]], available: Mapping[str, T]
+) -> dict[str, T]:
     """Each role with the first of what can fill it."""
     return {
-        role: next(available[sample_role] for sample_role in candidates if sample_role in available)
+        role: next(
+            available[sample_role]
+            for sample_role in candidates
+            if sample_role in available
+        )
         for role, candidates in roles.items()
     }
 
 
 def spec(metric: AutoMetric, scored: bool = False) -> JudgeSpec:
-    """The metric as a judge describes itself; one that is `scored` is measured by the scorer of its name."""
+    """The metric as a judge describes itself; one that is `scored` is measured by the scorer of
+    its name.
+    """
     needs = Needs(tuple(metric.images.values()), tuple(metric.texts.values()))
     return JudgeSpec(
         name=metric.name,
@@ -82,7 +96,9 @@ def spec(metric: AutoMetric, scored: bool = False) -> JudgeSpec:
         method="a network with a number at its end" if scored else "an image metric",
         needs=dict.fromkeys(metric.kinds, needs),
         options=NoOptions,
-        build=lambda options, pack, setting: judge(metric, metric.name if scored else ""),
+        build=lambda options, pack, setting: judge(
+            metric, metric.name if scored else ""
+        ),
         scored=scored,
     )
 
@@ -92,7 +108,11 @@ def measured_step(name: str, reply: Reply) -> Step:
     if isinstance(reply, Failure):
         return Step((name,), reply.status, reason=reply.reason)
     if not isinstance(reply, Measurement) or not math.isfinite(reply.value):
-        return Step((name,), Status.TOOL_ERROR, reason=f"a finite measurement was expected, not {reply}")
+        return Step(
+            (name,),
+            Status.TOOL_ERROR,
+            reason=f"a finite measurement was expected, not {reply}",
+        )
     return Step((name,), Status.OK, (reply.value,), f"{reply.value:.6g}", reply.by)
 
 
@@ -109,13 +129,16 @@ def _clipped(value: float) -> float:
 
 
 def _decibels(value: float) -> float:
-    """0 to 50 dB as 0 to 1: from 50 dB on, 8-bit images differ by less than one level (root mean square)."""
+    """0 to 50 dB as 0 to 1: from 50 dB on, 8-bit images differ by less than one level (root mean
+    square).
+    """
     return _clipped(value / 50)
 
 
 _OUTPUT = {"image": ("output",)}
 _SOURCE, _CONTROL, _SUBJECT = (
-    {**_OUTPUT, "reference": roles} for roles in (("source",), ("control",), ("subject", "concepts"))
+    {**_OUTPUT, "reference": roles}
+    for roles in (("source",), ("control",), ("subject", "concepts"))
 )
 _EDITING, _SUBJECTS = ("mie", "tie", "sdie"), ("sdig", "sdie", "mcic")
 _ALL = ("tig", "mie", "tie", "sdig", "sdie", "mcic", "cig")

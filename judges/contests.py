@@ -1,7 +1,8 @@
 """A contest: outputs made under the same conditions, and which of them people, or a judge, prefer.
 
-A judge of contests gets a `Contest` where others get a `Sample`. Any judge of samples judges contests too, candidate by
-candidate: `candidate_program` is its program then, and `together` makes one verdict of those on the candidates.
+A judge of contests gets a `Contest` where others get a `Sample`. Any judge of samples judges
+contests too, candidate by candidate: `candidate_program` is its program then, and `together` makes
+one verdict of those on the candidates.
 """
 
 from __future__ import annotations
@@ -13,18 +14,36 @@ from typing import TypeAlias
 
 from vieval_plugin.judges.arguments import named_arguments, require, require_all
 from vieval_plugin.judges.gather import gather
-from vieval_plugin.judges.protocol import Ask, Choice, Judge, Program, Reply, Sample, SampleId, Verdict, worst
+from vieval_plugin.judges.protocol import (
+    Ask,
+    Choice,
+    Judge,
+    Program,
+    Reply,
+    Sample,
+    SampleId,
+    Verdict,
+    worst,
+)
 
-FIRST, SECOND, TIE, BOTH_GOOD, BOTH_BAD = "first", "second", "tie", "both_good", "both_bad"
+FIRST, SECOND, TIE, BOTH_GOOD, BOTH_BAD = (
+    "first",
+    "second",
+    "tie",
+    "both_good",
+    "both_bad",
+)
 #: The answers that each scheme of two candidates accepts.
 SCHEMES: Mapping[str, tuple[str, ...]] = {
     "four_way": (FIRST, SECOND, BOTH_GOOD, BOTH_BAD),
     "three_way": (FIRST, SECOND, TIE),
     "two_way": (FIRST, SECOND),
 }
-#: The orders of a `Choice`: candidates as they stand, the other way round, and forward as a log's authors read answers.
+#: The orders of a `Choice`: candidates as they stand, the other way round, and forward as a log's
+#: authors read answers.
 FORWARD, REVERSE, PAPER = "forward", "reverse", "paper"
-#: The scheme of any number of candidates, best first: `2>1=3`, each candidate named once by its number from 1.
+#: The scheme of any number of candidates, best first: `2>1=3`, each candidate named once by its
+#: number from 1.
 RANKING = "ranking"
 
 
@@ -33,7 +52,8 @@ RANKING = "ranking"
 class Votes:
     """Votes of annotators on a contest, in the benchmark's own scheme."""
 
-    #: One of `SCHEMES` or `RANKING`; empty where nobody was asked, which suits any number of candidates.
+    #: One of `SCHEMES` or `RANKING`; empty where nobody was asked, which suits any number of
+    #: candidates.
     scheme: str = ""
     #: What counts as the annotators' answer; empty where nothing was said.
     vote: str = ""
@@ -41,9 +61,16 @@ class Votes:
     annotators: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        require(self.scheme, str, "Votes.scheme", f"one of {', '.join((*SCHEMES, RANKING))}")
+        require(
+            self.scheme, str, "Votes.scheme", f"one of {', '.join((*SCHEMES, RANKING))}"
+        )
         require(self.vote, str, "Votes.vote", "a text of the scheme, or leave it out")
-        answers = require_all(self.annotators, str, "Votes.annotators", "the answer of each, as a tuple of texts")
+        answers = require_all(
+            self.annotators,
+            str,
+            "Votes.annotators",
+            "the answer of each, as a tuple of texts",
+        )
         object.__setattr__(self, "annotators", answers)
 
 
@@ -54,7 +81,8 @@ class Contest:
 
     #: Identity, which names no image model.
     id: SampleId
-    #: Samples that share images and texts; one that is in several contests has the same `id` in each.
+    #: Samples that share images and texts; one that is in several contests has the same `id` in
+    #: each.
     candidates: tuple[Sample, ...]
     #: Votes of annotators.
     votes: Votes = field(default_factory=Votes)
@@ -65,9 +93,19 @@ class Contest:
 
     def __post_init__(self) -> None:
         require(self.id, SampleId, "Contest.id", 'SampleId(benchmark, part, "", uid)')
-        candidates = require_all(self.candidates, Sample, "Contest.candidates", "two Samples or more as a tuple")
+        candidates = require_all(
+            self.candidates,
+            Sample,
+            "Contest.candidates",
+            "two Samples or more as a tuple",
+        )
         object.__setattr__(self, "candidates", candidates)
-        require(self.votes, Votes, "Contest.votes", 'Votes(scheme, vote), such as Votes("two_way", "first")')
+        require(
+            self.votes,
+            Votes,
+            "Contest.votes",
+            'Votes(scheme, vote), such as Votes("two_way", "first")',
+        )
         object.__setattr__(self, "group", self.group or self.id.uid)
 
     @property
@@ -105,7 +143,10 @@ def fault_of_votes(votes: Votes, number: int) -> str:
     if not votes.scheme and not cast_votes:
         return ""
     if votes.scheme not in (*SCHEMES, RANKING):
-        return f"there is no scheme of votes {votes.scheme!r}; there are {', '.join((*SCHEMES, RANKING))}"
+        return (
+            f"there is no scheme of votes {votes.scheme!r}; there are "
+            f"{', '.join((*SCHEMES, RANKING))}"
+        )
     if votes.scheme != RANKING and number != 2:
         return f"{votes.scheme} votes are between two candidates, and it has {number}"
     for vote in cast_votes:
@@ -113,12 +154,16 @@ def fault_of_votes(votes: Votes, number: int) -> str:
             if not ranks(vote, number):
                 return f"{vote!r} is no ranking of {number} candidates, such as 2>1=3"
         elif vote not in SCHEMES[votes.scheme]:
-            return f"{vote!r} is no {votes.scheme} vote; those are {', '.join(SCHEMES[votes.scheme])}"
+            return (
+                f"{vote!r} is no {votes.scheme} vote; those are "
+                f"{', '.join(SCHEMES[votes.scheme])}"
+            )
     return ""
 
 
 def ranks(ranking: str, number: int) -> tuple[int, ...]:
-    """The place of each candidate in a ranking, from 1; equal for ties. Empty for what is no ranking of so many.
+    """The place of each candidate in a ranking, from 1; equal for ties. Empty for what is no
+    ranking of so many.
 
     >>> ranks("2>1=3", 3)
     (2, 1, 2)
@@ -132,7 +177,10 @@ def ranks(ranking: str, number: int) -> tuple[int, ...]:
     for sign, candidate in re.findall(r"(^|[>=])([0-9]+)", ranking):
         rank = len(rank_by_candidate) + 1 if sign == ">" else rank
         rank_by_candidate[int(candidate)] = rank
-    if sorted(rank_by_candidate) != list(range(1, number + 1)) or len(re.findall("[0-9]+", ranking)) != number:
+    if (
+        sorted(rank_by_candidate) != list(range(1, number + 1))
+        or len(re.findall("[0-9]+", ranking)) != number
+    ):
         return ()
     return tuple(rank_by_candidate[candidate] for candidate in range(1, number + 1))
 
@@ -140,11 +188,18 @@ def ranks(ranking: str, number: int) -> tuple[int, ...]:
 def contest_verdict(verdicts: Sequence[Verdict]) -> Verdict:
     """The verdict on a contest of a judge that judged its candidates, in their order.
 
-    The steps of the candidate numbered n from 1 stand below `n`. The contest's status is that of its worst candidate.
+    The steps of the candidate numbered n from 1 stand below `n`. The contest's status is that of
+    its worst candidate.
     """
     numbered = list(enumerate(verdicts, start=1))
-    trace = [replace(step, path=(str(n), *step.path)) for n, verdict in numbered for step in verdict.trace]
-    rationales = [f"{n}: {verdict.rationale}" for n, verdict in numbered if verdict.rationale]
+    trace = [
+        replace(step, path=(str(n), *step.path))
+        for n, verdict in numbered
+        for step in verdict.trace
+    ]
+    rationales = [
+        f"{n}: {verdict.rationale}" for n, verdict in numbered if verdict.rationale
+    ]
     kept_apart = any(verdict.recorded for verdict in verdicts)
     return Verdict(
         {},
@@ -154,18 +209,27 @@ def contest_verdict(verdicts: Sequence[Verdict]) -> Verdict:
         findings=tuple(finding for verdict in verdicts for finding in verdict.findings),
         choice=Choice(
             scores=tuple(verdict.scores for verdict in verdicts),
-            recorded=tuple({**verdict.scores, **verdict.recorded} for verdict in verdicts) if kept_apart else (),
+            recorded=tuple(
+                {**verdict.scores, **verdict.recorded} for verdict in verdicts
+            )
+            if kept_apart
+            else (),
         ),
     )
 
 
 def candidate_program(judge: Judge, contest: Contest) -> Program:
     """The program of a judge of samples for a contest: all candidates side by side."""
-    programs = [_prefix_paths(str(n), judge(candidate)) for n, candidate in enumerate(contest.candidates, start=1)]
+    programs = [
+        _prefix_paths(str(n), judge(candidate))
+        for n, candidate in enumerate(contest.candidates, start=1)
+    ]
     return contest_verdict((yield from gather(programs)))
 
 
-def _prefix_paths(name: str, program: Program) -> Generator[list[Ask], list[Reply], Verdict]:
+def _prefix_paths(
+    name: str, program: Program
+) -> Generator[list[Ask], list[Reply], Verdict]:
     """A program with its asks below a name, so that no other's have the same path."""
     replies: list[Reply] | None = None
     try:

@@ -6,7 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from vieval_plugin.judges.protocol import Ask, Chat, Message, Path, Reply, SampleId, Step, Text
+from vieval_plugin.judges.protocol import (
+    Ask,
+    Chat,
+    Message,
+    Path,
+    Reply,
+    SampleId,
+    Step,
+    Text,
+)
 
 
 @dataclass(frozen=True)
@@ -49,7 +58,9 @@ class TrainingUnit:
 
 
 def final_chats(exchanges: Sequence[Exchange]) -> dict[Path, tuple[Chat, str]]:
-    """For each question whose answer was read, the question as first asked and the answer that counted."""
+    """For each question whose answer was read, the question as first asked and the answer that
+    counted.
+    """
     first: dict[Path, Chat] = {}
     final: dict[Path, tuple[Chat, str]] = {}
     for exchange in exchanges:
@@ -62,8 +73,11 @@ def final_chats(exchanges: Sequence[Exchange]) -> dict[Path, tuple[Chat, str]]:
     return final
 
 
-def turn_units(identity: SampleId, exchanges: Sequence[Exchange], kind: str = "") -> list[TrainingUnit]:
-    """An example of one turn for each question whose answer was read; of answers that could not be read, none.
+def turn_units(
+    identity: SampleId, exchanges: Sequence[Exchange], kind: str = ""
+) -> list[TrainingUnit]:
+    """An example of one turn for each question whose answer was read; of answers that could not be
+    read, none.
 
     Args:
         identity: sample or contest.
@@ -72,7 +86,12 @@ def turn_units(identity: SampleId, exchanges: Sequence[Exchange], kind: str = ""
     """
     units = []
     for path, (chat, answer) in final_chats(exchanges).items():
-        messages, sub_task = (*chat.messages, Message("assistant", (answer,))), kind or path[0]
-        example = TrainingExample(f"{identity}/{'/'.join(path)}", sub_task, messages, (len(messages) - 1,))
+        messages, sub_task = (
+            (*chat.messages, Message("assistant", (answer,))),
+            kind or path[0],
+        )
+        example = TrainingExample(
+            f"{identity}/{'/'.join(path)}", sub_task, messages, (len(messages) - 1,)
+        )
         units.append(TrainingUnit(sub_task, sub_task, None, (example,)))
     return units

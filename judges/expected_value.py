@@ -1,7 +1,9 @@
-"""Mean of the numbers that answers stand for, each weighted with how likely the answer is to begin with it.
+"""Mean of the numbers that answers stand for, each weighted with how likely the answer is to begin
+with it.
 
-Source: Liu et al., G-Eval (EMNLP 2023), section 2, weights scores with the probabilities of their tokens. A 10 of two
-tokens begins like a 1, so both are asked for as wholes (see `Likelihood`, definition `beginning`).
+Source: Liu et al., G-Eval (EMNLP 2023), section 2, weights scores with the probabilities of their
+tokens. A 10 of two tokens begins like a 1, so both are asked for as wholes (see `Likelihood`,
+definition `beginning`).
 """
 
 from __future__ import annotations
@@ -10,11 +12,21 @@ import math
 from collections.abc import Iterable, Sequence
 
 from vieval_plugin.judges.probabilities import to_json
-from vieval_plugin.judges.protocol import Path, Probabilities, Reply, Status, Step, failed_step
+from vieval_plugin.judges.protocol import (
+    Path,
+    Probabilities,
+    Reply,
+    Status,
+    Step,
+    failed_step,
+)
 
 _SPACES = ("", " ")
 _LIKELY = 0.5
-_UNKNOWN = "none of the {what} is among the likeliest beginnings of the answer, so their mean is not known"
+_UNKNOWN = (
+    "none of the {what} is among the likeliest beginnings of the answer, so their mean is "
+    "not known"
+)
 
 
 def spellings(answers: Iterable[object]) -> tuple[str, ...]:
@@ -23,7 +35,11 @@ def spellings(answers: Iterable[object]) -> tuple[str, ...]:
 
 
 def step_of(
-    reply: Reply, path: Path, continuations: Sequence[str], values: Sequence[float], what: str = "answers"
+    reply: Reply,
+    path: Path,
+    continuations: Sequence[str],
+    values: Sequence[float],
+    what: str = "answers",
 ) -> Step:
     """A step whose bounds are the lowest and highest that the mean can be.
 
@@ -41,20 +57,26 @@ def step_of(
         return failed_step(reply, path, "probabilities were")
     answer, (low, high) = to_json(continuations, reply), probability_ranges(reply)
     if sum(low) <= 0:
-        return Step(path, Status.PARSE_FAILURE, answer=answer, reason=_UNKNOWN.format(what=what))
+        return Step(
+            path, Status.PARSE_FAILURE, answer=answer, reason=_UNKNOWN.format(what=what)
+        )
     return Step(path, Status.OK, answer=answer, bounds=mean_bounds(low, high, values))
 
 
 def unlikely(reply: Reply) -> bool:
     """Return whether a reply begins with none of the answers in most cases."""
-    return isinstance(reply, Probabilities) and sum(probability_ranges(reply)[1]) < _LIKELY
+    return (
+        isinstance(reply, Probabilities) and sum(probability_ranges(reply)[1]) < _LIKELY
+    )
 
 
-def mean_bounds(low: Sequence[float], high: Sequence[float], values: Sequence[float]) -> tuple[float, float]:
+def mean_bounds(
+    low: Sequence[float], high: Sequence[float], values: Sequence[float]
+) -> tuple[float, float]:
     """The lowest and the highest that the mean of ascending values can be.
 
-    Of all weights between `low` and `high`, not all 0, the mean is highest where each value from some value on has
-    the most it can have and each below it the least; and the other way round.
+    Of all weights between `low` and `high`, not all 0, the mean is highest where each value from
+    some value on has the most it can have and each below it the least; and the other way round.
 
     >>> mean_bounds([0.0, 0.5, 0.5], [0.0, 0.5, 0.5], [0.0, 0.5, 1.0])
     (0.75, 0.75)
@@ -62,14 +84,26 @@ def mean_bounds(low: Sequence[float], high: Sequence[float], values: Sequence[fl
     (0.5, 1.0)
     """
     cuts = range(len(low) + 1)
-    upper = [[*low[:cut], *high[cut:]] for cut in cuts if sum(low[:cut]) + sum(high[cut:]) > 0]
-    lower = [[*high[:cut], *low[cut:]] for cut in cuts if sum(high[:cut]) + sum(low[cut:]) > 0]
-    return min(_mean(weights, values) for weights in lower), max(_mean(weights, values) for weights in upper)
+    upper = [
+        [*low[:cut], *high[cut:]]
+        for cut in cuts
+        if sum(low[:cut]) + sum(high[cut:]) > 0
+    ]
+    lower = [
+        [*high[:cut], *low[cut:]]
+        for cut in cuts
+        if sum(high[:cut]) + sum(low[cut:]) > 0
+    ]
+    return min(_mean(weights, values) for weights in lower), max(
+        _mean(weights, values) for weights in upper
+    )
 
 
 def _mean(weights: Sequence[float], values: Sequence[float]) -> float:
     # exact sums: those of `sum` differ in the last digit between versions of Python
-    weighted = math.fsum(value * weight for value, weight in zip(values, weights, strict=True))
+    weighted = math.fsum(
+        value * weight for value, weight in zip(values, weights, strict=True)
+    )
     return weighted / math.fsum(weights)
 
 
@@ -77,7 +111,10 @@ def probability_ranges(reply: Probabilities) -> tuple[list[float], list[float]]:
     """The lowest and the highest that the probability of each answer can be, over its spellings."""
     spelt = len(_SPACES)
     low, high = (
-        [min(math.fsum(ends[start : start + spelt]), 1.0) for start in range(0, len(ends), spelt)]
+        [
+            min(math.fsum(ends[start : start + spelt]), 1.0)
+            for start in range(0, len(ends), spelt)
+        ]
         for ends in (reply.low, reply.high)
     )
     return low, high

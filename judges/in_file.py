@@ -1,7 +1,8 @@
-"""A judge in one file: a prompt pack that describes its judge, as the `JudgeSpec` by which all else knows it.
+"""A judge in one file: a prompt pack that describes its judge, as the `JudgeSpec` by which all else
+knows it.
 
-Its questions are answered with sub-scores, with probabilities of some answers, with a choice among candidates, or with
-the number of a network. docs/guides/extending.md has the keys.
+Its questions are answered with sub-scores, with probabilities of some answers, with a choice among
+candidates, or with the number of a network. docs/guides/extending.md has the keys.
 """
 
 from __future__ import annotations
@@ -31,8 +32,14 @@ _SCORE_KEYS = {*_COMMON_KEYS, "replies", "scale", "better", "combine"}
 _CHOICE_KEYS = {*_COMMON_KEYS, "replies"}
 #: The keys of a file by how its questions are answered.
 _KEYS: Mapping[str, set[str]] = {
-    **{key: {*_SCORE_KEYS, "optional", "measure", "require"} for key in ("json", "free_json")},
-    **{"number": {*_SCORE_KEYS, "measure", "require"}, "expected": {*_SCORE_KEYS, "answers"}},
+    **{
+        key: {*_SCORE_KEYS, "optional", "measure", "require"}
+        for key in ("json", "free_json")
+    },
+    **{
+        "number": {*_SCORE_KEYS, "measure", "require"},
+        "expected": {*_SCORE_KEYS, "answers"},
+    },
     **{"two_way": _CHOICE_KEYS, "four_way": _CHOICE_KEYS},
     "network": {*_COMMON_KEYS, "scale", "sigmoid", "better", "network"},
 }
@@ -49,18 +56,28 @@ def spec_of(pack: Pack) -> JudgeSpec:
     """
     manifest = pack.manifest
     if manifest.judge:
-        _refuse(pack, "judge", f"words of {manifest.judge}, and no judge: set judges.{manifest.judge}.pack to them")
+        _refuse(
+            pack,
+            "judge",
+            f"words of {manifest.judge}, and no judge: set judges.{manifest.judge}.pack to them",
+        )
     if not _NAME.fullmatch(manifest.name):
-        _refuse(pack, "name", f"{manifest.name!r} is no name of small letters, digits and _")
+        _refuse(
+            pack, "name", f"{manifest.name!r} is no name of small letters, digits and _"
+        )
     answer_form = "network" if manifest.network else manifest.replies
     _require_known(pack, "replies", answer_form, _KEYS)
     for key in sorted(manifest.model_fields_set - _KEYS[answer_form]):
         _refuse(
             pack,
             key,
-            "means nothing where a network answers" if manifest.network else f"not for replies: {answer_form}",
+            "means nothing where a network answers"
+            if manifest.network
+            else f"not for replies: {answer_form}",
         )
-    aspects = _aspects(pack, (CHOICE,) if _KEYS[answer_form] is _CHOICE_KEYS else ASPECTS)
+    aspects = _aspects(
+        pack, (CHOICE,) if _KEYS[answer_form] is _CHOICE_KEYS else ASPECTS
+    )
     spec = JudgeSpec(
         name=manifest.name,
         title=manifest.title or manifest.name,
@@ -82,11 +99,20 @@ def _refuse(pack: Pack, key: str, reason: str) -> NoReturn:
     raise VievalError(f"{pack.path}: {key}: {reason}")
 
 
-def _require_known(pack: Pack, key: str, name: str, allowed: Iterable[Any], what: str = "") -> None:
+def _require_known(
+    pack: Pack, key: str, name: str, allowed: Iterable[Any], what: str = ""
+) -> None:
     """VievalError, with the nearest name, for one that is not known."""
     names = list(allowed)
     if name not in names:
-        _refuse(pack, key, f"no {name!r}{what}{did_you_mean(name, names, 0.5)}; known: {', '.join(names) or 'none'}")
+        _refuse(
+            pack,
+            key,
+            (
+                f"no {name!r}{what}{did_you_mean(name, names, 0.5)}; known: "
+                f"{', '.join(names) or 'none'}"
+            ),
+        )
 
 
 def _aspects(pack: Pack, allowed: Sequence[str]) -> list[str]:
@@ -102,7 +128,9 @@ def _aspects(pack: Pack, allowed: Sequence[str]) -> list[str]:
 
 
 def _needs(pack: Pack, aspects: Sequence[str]) -> dict[str, Needs]:
-    """What a sample must have, by kind: of the kinds that the file names, or of all that have it."""
+    """What a sample must have, by kind: of the kinds that the file names, or of all that have
+    it.
+    """
     needs, refusals = {}, []
     for kind in pack.manifest.kinds or INPUTS:
         _require_known(pack, "kinds", kind, INPUTS)
@@ -128,72 +156,128 @@ def _needs_of_kind(pack: Pack, aspects: Sequence[str], kind: str) -> Needs:
         _require_known(pack, "questions", key, pack.questions, f" for the kind {kind}")
         question = pack.questions[key]
         for role in question.images:
-            _require_known(pack, f"questions.{key}.images", role, images, f" in the kind {kind}")
+            _require_known(
+                pack, f"questions.{key}.images", role, images, f" in the kind {kind}"
+            )
         variables = sorted(pack.variables(question.template) - _SUPPLIED)
         for name in variables:
-            _require_known(pack, f"questions.{key}: {question.template}", name, texts, f" in the kind {kind}")
+            _require_known(
+                pack,
+                f"questions.{key}: {question.template}",
+                name,
+                texts,
+                f" in the kind {kind}",
+            )
         image_roles |= dict.fromkeys(
-            OUTPUTS if role == "output" and aspect == CHOICE else role for role in question.images
+            OUTPUTS if role == "output" and aspect == CHOICE else role
+            for role in question.images
         )
         text_names |= dict.fromkeys(variables)
     return Needs(tuple(image_roles), tuple(text_names))
 
 
 def _sub_score_judge(spec: JudgeSpec, pack: Pack) -> JudgeSpec:
-    """A judge whose questions are answered with sub-scores, or with probabilities of some answers."""
+    """A judge whose questions are answered with sub-scores, or with probabilities of some
+    answers.
+    """
     manifest, expected = pack.manifest, pack.replies == "expected"
     for aspect in manifest.combine:
         _require_known(pack, "combine", aspect, dict.fromkeys((*spec.aspects, OVERALL)))
     overall = None if OVERALL in spec.aspects else manifest.combine.get(OVERALL)
     if overall and len(spec.aspects) < 2:
         _refuse(
-            pack, f"combine.{OVERALL}", f"is combined of SC and PQ, and the questions are about {spec.aspects[0]} alone"
+            pack,
+            f"combine.{OVERALL}",
+            f"is combined of SC and PQ, and the questions are about {spec.aspects[0]} alone",
         )
     scale = manifest.to_score()
     if scale.low < 0:
         _refuse(pack, "scale", "must not go below 0: no such numbers are read")
     for key, question in pack.questions.items():
         if not question.scores and not expected:
-            _refuse(pack, f"questions.{key}.scores", "name what is scored, one name a number of the answer")
+            _refuse(
+                pack,
+                f"questions.{key}.scores",
+                "name what is scored, one name a number of the answer",
+            )
         if len(question.scores) > 1 and pack.replies in ("expected", "number"):
-            _refuse(pack, f"questions.{key}.scores", f"one name, where replies are {pack.replies}")
-    sub_scores = {name: None for question in pack.questions.values() for name in question.scores}
+            _refuse(
+                pack,
+                f"questions.{key}.scores",
+                f"one name, where replies are {pack.replies}",
+            )
+    sub_scores = {
+        name: None for question in pack.questions.values() for name in question.scores
+    }
     for name, measured in manifest.measure.items():
         _require_known(pack, f"measure.{name}", measured, MEASURES)
         if name in {*sub_scores, *spec.aspects, OVERALL}:
-            _refuse(pack, f"measure.{name}", "is the name of another score; choose one of its own")
+            _refuse(
+                pack,
+                f"measure.{name}",
+                "is the name of another score; choose one of its own",
+            )
     for name in manifest.require:
         _require_known(pack, "require", name, {*sub_scores, *manifest.measure})
     if manifest.require and not (overall or OVERALL in spec.aspects):
-        _refuse(pack, "require", f"makes {OVERALL} 0, and there is none: add combine: {{{OVERALL}: geometric_mean}}")
-    score_rubric = Rubric(scale, {aspect: manifest.combine.get(aspect, "min") for aspect in spec.aspects}, overall)
+        _refuse(
+            pack,
+            "require",
+            f"makes {OVERALL} 0, and there is none: add combine: {{{OVERALL}: geometric_mean}}",
+        )
+    score_rubric = Rubric(
+        scale,
+        {aspect: manifest.combine.get(aspect, "min") for aspect in spec.aspects},
+        overall,
+    )
     spec = replace(
-        spec, intervals=expected, grades=lambda options: tuple(manifest.measure), reads_text=bool(manifest.measure)
+        spec,
+        intervals=expected,
+        grades=lambda options: tuple(manifest.measure),
+        reads_text=bool(manifest.measure),
     )
     answers = manifest.answers
     if expected and not answers:
         if scale.high - scale.low > _MOST_NUMBERS:
-            _refuse(pack, "answers", f"name them, where the scale has more than {_MOST_NUMBERS} steps")
+            _refuse(
+                pack,
+                "answers",
+                f"name them, where the scale has more than {_MOST_NUMBERS} steps",
+            )
         answers = {str(n): float(n) for n in range(int(scale.low), int(scale.high) + 1)}
 
     def build(narrowed: Rubric) -> Build:
         if expected:
-            return lambda options, wording, setting: rubric.expected_judge(narrowed, wording, answers)
-        return lambda options, wording, setting: apply_requirements(rubric.judge(narrowed, wording), wording)
+            return lambda options, wording, setting: rubric.expected_judge(
+                narrowed, wording, answers
+            )
+        return lambda options, wording, setting: apply_requirements(
+            rubric.judge(narrowed, wording), wording
+        )
 
     return rubric.rubric_spec(spec, score_rubric, build)
 
 
 def _contest_judge(spec: JudgeSpec) -> JudgeSpec:
-    """A judge that chooses among candidates, which are shown where the template has their places."""
+    """A judge that chooses among candidates, which are shown where the template has their
+    places.
+    """
 
     def build(options: Any, pack: Pack, setting: str) -> Any:
-        by_kind = {kind: pack.questions[question_key(pack, CHOICE, kind)] for kind in spec.needs}
+        by_kind = {
+            kind: pack.questions[question_key(pack, CHOICE, kind)]
+            for kind in spec.needs
+        }
         questions = {
-            kind: replace(question, images=tuple(role for role in question.images if role != "output"))
+            kind: replace(
+                question,
+                images=tuple(role for role in question.images if role != "output"),
+            )
             for kind, question in by_kind.items()
         }
-        pairwise_options = pairwise.PairwiseOptions(answers=cast(pairwise.Answers, pack.replies))
+        pairwise_options = pairwise.PairwiseOptions(
+            answers=cast(pairwise.Answers, pack.replies)
+        )
         return pairwise.build(pairwise_options, replace(pack, questions=questions))
 
     return replace(
@@ -214,22 +298,51 @@ def _network_judge(spec: JudgeSpec, pack: Pack) -> JudgeSpec:
         _refuse(
             pack,
             "network.form",
-            f"name what sort of network it is; see {docs_url('guides/judges.md#a-network-of-your-own')}",
+            (
+                "name what sort of network it is; see "
+                f"{docs_url('guides/judges.md#a-network-of-your-own')}"
+            ),
         )
     if (manifest.scale is None) == (manifest.sigmoid is None):
-        _refuse(pack, "scale", "one of scale and sigmoid is needed, for how the network's number becomes a score")
+        _refuse(
+            pack,
+            "scale",
+            "one of scale and sigmoid is needed, for how the network's number becomes a score",
+        )
     if len(spec.aspects) > 1:
-        _refuse(pack, "questions", f"a network gives one number, and these are about {' and '.join(spec.aspects)}")
-    return replace(spec, pack=None, calls=lambda options, setting: "0", scored=True, against_all=True)
+        _refuse(
+            pack,
+            "questions",
+            f"a network gives one number, and these are about {' and '.join(spec.aspects)}",
+        )
+    return replace(
+        spec,
+        pack=None,
+        calls=lambda options, setting: "0",
+        scored=True,
+        against_all=True,
+    )
 
 
 def _measured(pack: Pack, aspect: str) -> Judge:
-    """The judge of a network. Images are the roles `image_0`, `image_1`, ..., the words the role `text`."""
-    metric = AutoMetric(str(pack.manifest.network["form"]), pack.name, aspect, {}, (), pack.manifest.to_score())
+    """The judge of a network. Images are the roles `image_0`, `image_1`, ..., the words the role
+    `text`.
+    """
+    metric = AutoMetric(
+        str(pack.manifest.network["form"]),
+        pack.name,
+        aspect,
+        {},
+        (),
+        pack.manifest.to_score(),
+    )
 
     def program(sample: Sample) -> Program:
         question = pack.questions[question_key(pack, aspect, sample.kind)]
-        images = {f"image_{number}": sample.images[role] for number, role in enumerate(question.images)}
+        images = {
+            f"image_{number}": sample.images[role]
+            for number, role in enumerate(question.images)
+        }
         text = {"text": rubric.question_text(pack, question, sample)}
         [reply] = yield [Measure(metric.name, images, (metric.name,), text, pack.name)]
         return verdict_of(metric, reply)

@@ -1,5 +1,5 @@
-"""JSON that is not quite JSON: json_repair drops and invents to make ends meet, so what it returns is checked against
-the text.
+"""JSON that is not quite JSON: json_repair drops and invents to make ends meet, so what it returns
+is checked against the text.
 """
 
 from __future__ import annotations
@@ -9,20 +9,24 @@ import re
 
 import json_repair
 
-#: How much of a text is repaired: json_repair takes quadratic time on hostile text, and this keeps a reply at about a second.
+#: How much of a text is repaired: json_repair takes quadratic time on hostile text, and this keeps
+#: a reply at about a second.
 _LONGEST = 4000
 _MOST_BRACKETS = 24
 _NUMBER = r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
 _SCORE = re.compile(rf"({_NUMBER})(?:\s*/\s*({_NUMBER}))?")
 _TOKEN = re.compile(r"[^\s,:\"'`\\\[\]{}\u201c\u201d\u2018\u2019]+|:")
-# a quotation mark behind a value that had none before it, or a key in the midst of words: both may stand in a quoted text
+# a quotation mark behind a value that had none before it, or a key in the midst of words: both may
+# stand in a quoted text
 _QUOTED = re.compile(
     r"(?:\]|:\s*[\"']?[0-9][0-9./\s]*[\"']?)[\"'\u2019\u201d]\s*[,}]"
     r"|[^\s{,\]\"'\u2018\u2019\u201c\u201d]\s*[\"'\u2018\u201c]\w+[\"'\u2019\u201d]\s*:"
 )
 # a key behind a comma that no value ends: it stands in a text whose quotation mark is missing
 _NEXT_KEY = re.compile(r",\s*[\"'\u2018\u201c]\w+[\"'\u2019\u201d]\s*:")
-_VALUE_END = re.compile(r"(?:[\]}\"'\u2019\u201d]|[:\[,]\s*[-+]?[0-9.]+|true|false|null)\s*\Z")
+_VALUE_END = re.compile(
+    r"(?:[\]}\"'\u2019\u201d]|[:\[,]\s*[-+]?[0-9.]+|true|false|null)\s*\Z"
+)
 _ESCAPED = re.compile(r"\\[nrt]")
 
 
@@ -30,14 +34,22 @@ def repair_json(source: str) -> object:
     """Value of a text in which only quotes, commas and closing brackets are amiss.
 
     Raises:
-        ValueError: it says anything else than the text, word for word, or goes on behind its first closing brace.
+        ValueError: it says anything else than the text, word for word, or goes on behind its first
+            closing brace.
     """
     inside = source.rstrip("} \t\r\n")
-    if not source or len(source) > _LONGEST or sum(map(source.count, "{[(")) > _MOST_BRACKETS or "}" in inside:
+    if (
+        not source
+        or len(source) > _LONGEST
+        or sum(map(source.count, "{[(")) > _MOST_BRACKETS
+        or "}" in inside
+    ):
         raise ValueError("not one JSON object, or cut off")
     try:
         value = json_repair.loads(source, skip_json_loads=True)
-    except Exception:  # a defect of json_repair on one garbled reply must not end a run of thousands
+    except (
+        Exception
+    ):  # a defect of json_repair on one garbled reply must not end a run of thousands
         value = None
     if (
         _QUOTED.search(source)
@@ -50,7 +62,10 @@ def repair_json(source: str) -> object:
 
 def _key_in_text(source: str) -> bool:
     """Return whether a key may stand in a text, so that its value would be moved out of it."""
-    return any(not _VALUE_END.search(source[: key.start()][-40:]) for key in _NEXT_KEY.finditer(source))
+    return any(
+        not _VALUE_END.search(source[: key.start()][-40:])
+        for key in _NEXT_KEY.finditer(source)
+    )
 
 
 def _flat(value: object) -> str:
@@ -61,7 +76,9 @@ def _flat(value: object) -> str:
 
 
 def number(item: object, high: float) -> float | None:
-    """The number an item stands for, none if it is no number; infinity for `4/5` where the scale ends elsewhere."""
+    """The number an item stands for, none if it is no number; infinity for `4/5` where the scale
+    ends elsewhere.
+    """
     if isinstance(item, str):
         match = _SCORE.fullmatch(item.strip())
         if match is None:
@@ -70,6 +87,10 @@ def number(item: object, high: float) -> float | None:
             return math.inf
         item = float(match[1])
     # The bound keeps out NaN, infinity and what no float can hold.
-    if isinstance(item, bool) or not isinstance(item, (int, float)) or not abs(item) < 1e300:
+    if (
+        isinstance(item, bool)
+        or not isinstance(item, (int, float))
+        or not abs(item) < 1e300
+    ):
         return None
     return float(item)

@@ -1,8 +1,9 @@
 """Reader of answers in JSON: a reply is an answer only if it is what was asked for.
 
-That is the whole object of a schema, once: every key, every number in range, no empty text, and at most further keys on
-which no score depends. Before it stands at most thinking that ended and a lead-in of the words in `lead_ins.txt`,
-around it at most form (fences, tags, role words, a list of one, a wrapper key), after it nothing.
+That is the whole object of a schema, once: every key, every number in range, no empty text, and at
+most further keys on which no score depends. Before it stands at most thinking that ended and a
+lead-in of the words in `lead_ins.txt`, around it at most form (fences, tags, role words, a list of
+one, a wrapper key), after it nothing.
 """
 
 from __future__ import annotations
@@ -67,17 +68,25 @@ def reply_schema(
     keys: Sequence[str] = (SCORE, REASONING),
     optional: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """JSON schema of an answer with `count` sub-scores from `low` to `high`, a short reasoning, and whatever other keys."""
+    """JSON schema of an answer with `count` sub-scores from `low` to `high`, a short reasoning,
+    and whatever other keys.
+    """
     score = {"type": "number", "minimum": low or 0, "maximum": high}
     schemas = {
         SCORE: {"type": "array", "items": score, "minItems": count, "maxItems": count},
         REASONING: {"type": "string", "minLength": 1, "maxLength": _LONGEST_REASONING},
     }
-    return object_schema({key: schemas.get(key, {}) for key in (*keys, *optional)}, keys)
+    return object_schema(
+        {key: schemas.get(key, {}) for key in (*keys, *optional)}, keys
+    )
 
 
-def object_schema(properties: Mapping[str, Any], required: Iterable[str] | None = None) -> dict[str, Any]:
-    """JSON schema of an object with these keys and no others; all are required where nothing else is said."""
+def object_schema(
+    properties: Mapping[str, Any], required: Iterable[str] | None = None
+) -> dict[str, Any]:
+    """JSON schema of an object with these keys and no others; all are required where nothing
+    else is said.
+    """
     return {
         "type": "object",
         "properties": dict(properties),
@@ -91,12 +100,21 @@ def text_schema(longest: int) -> dict[str, Any]:
     return {"type": "string", "minLength": 1, "maxLength": longest}
 
 
-def list_schema(item: Mapping[str, Any], min_items: int = 0, max_items: int = 8) -> dict[str, Any]:
+def list_schema(
+    item: Mapping[str, Any], min_items: int = 0, max_items: int = 8
+) -> dict[str, Any]:
     """JSON schema of a list."""
-    return {"type": "array", "items": item, "minItems": min_items, "maxItems": max_items}
+    return {
+        "type": "array",
+        "items": item,
+        "minItems": min_items,
+        "maxItems": max_items,
+    }
 
 
-def parse_scores(text: str, schema: Mapping[str, Any], *, as_shown: bool = False) -> Read[tuple[float, ...]]:
+def parse_scores(
+    text: str, schema: Mapping[str, Any], *, as_shown: bool = False
+) -> Read[tuple[float, ...]]:
     """Read the scores of a reply that was asked to be like `{"score": [7, 8], "reasoning": "..."}`.
 
     Args:
@@ -117,12 +135,18 @@ def parse_scores(text: str, schema: Mapping[str, Any], *, as_shown: bool = False
     except ValueError as error:
         return Read(Status.PARSE_FAILURE, reason=str(error))
     reasoning = str(answer.get(REASONING, ""))
-    scores = tuple(answer[SCORE]) if isinstance(answer[SCORE], list) else (answer[SCORE],)
+    scores = (
+        tuple(answer[SCORE]) if isinstance(answer[SCORE], list) else (answer[SCORE],)
+    )
     finding = REFUSAL_INSIDE if declines(reasoning) else ""
-    return Read(Status.OK if exact else Status.REPAIRED, scores, scores, reasoning, finding)
+    return Read(
+        Status.OK if exact else Status.REPAIRED, scores, scores, reasoning, finding
+    )
 
 
-def read_answer(text: str, schema: Mapping[str, Any], *, as_shown: bool = False) -> tuple[dict[str, Any], bool]:
+def read_answer(
+    text: str, schema: Mapping[str, Any], *, as_shown: bool = False
+) -> tuple[dict[str, Any], bool]:
     """The object of a schema that a reply is, and whether it came exactly so.
 
     Raises:
@@ -131,7 +155,11 @@ def read_answer(text: str, schema: Mapping[str, Any], *, as_shown: bool = False)
     value, exact = _label_value(text, schema) or json_value(text)
     if isinstance(value, dict) and len(value) == 1:
         [(key, inner)] = value.items()
-        if key not in schema["properties"] and isinstance(inner, dict) and names_answer(key):
+        if (
+            key not in schema["properties"]
+            and isinstance(inner, dict)
+            and names_answer(key)
+        ):
             value, exact = inner, False
     answer = conformed(value, schema, "the answer")
     if not exact and len(value) > len(answer):
@@ -144,7 +172,9 @@ def _label_value(text: str, schema: Mapping[str, Any]) -> tuple[Any, bool] | Non
     [key, *further] = schema["required"]
     labels = () if further else schema["properties"][key].get("enum", ())
     label = unwrapped(text).rstrip("!.") if labels else ""
-    return ({key: label}, False) if label.casefold() in map(str.casefold, labels) else None
+    return (
+        ({key: label}, False) if label.casefold() in map(str.casefold, labels) else None
+    )
 
 
 def parse_number(text: str, low: float, high: float) -> Read[tuple[float, ...]]:
@@ -154,11 +184,27 @@ def parse_number(text: str, low: float, high: float) -> Read[tuple[float, ...]]:
     ((7.0,), ())
     """
     answer = unwrapped(text)
-    lead_in, _, digits = answer[: LONGEST_LEAD_IN + 1].replace("\uff1a", ":").rstrip("\r\n\t `*_.").rpartition(":")
-    value = number(digits.strip("* \r\n\t"), high) if len(answer) <= LONGEST_LEAD_IN and is_lead_in(lead_in) else None
+    lead_in, _, digits = (
+        answer[: LONGEST_LEAD_IN + 1]
+        .replace("\uff1a", ":")
+        .rstrip("\r\n\t `*_.")
+        .rpartition(":")
+    )
+    value = (
+        number(digits.strip("* \r\n\t"), high)
+        if len(answer) <= LONGEST_LEAD_IN and is_lead_in(lead_in)
+        else None
+    )
     if value is None or not low <= value <= high:
-        return Read(Status.PARSE_FAILURE, reason=f"not one number from {low:g} to {high:g} alone")
-    status = Status.OK if re.fullmatch("[0-9.]+", remove_thinking(text).strip()) else Status.REPAIRED
+        return Read(
+            Status.PARSE_FAILURE,
+            reason=f"not one number from {low:g} to {high:g} alone",
+        )
+    status = (
+        Status.OK
+        if re.fullmatch("[0-9.]+", remove_thinking(text).strip())
+        else Status.REPAIRED
+    )
     return Read(status, (value,), (value,))
 
 
@@ -184,7 +230,8 @@ def json_value(text: str, begins: str = "{") -> tuple[Any, bool]:
 
 
 def decoded(text: str, start: int) -> tuple[Any, int, bool]:
-    """The JSON value that begins at a place of a text, the place behind it, and whether it is strict JSON.
+    """The JSON value that begins at a place of a text, the place behind it, and whether it is
+    strict JSON.
 
     Raises:
         ValueError: it is none, even where quotes and commas are mended.
@@ -206,14 +253,17 @@ def _unquoted(text: str) -> str:
 
 
 def conformed(value: Any, schema: Mapping[str, Any], name: str) -> Any:
-    """A value as its schema has it: a lone number as a list of one, a number in quotation marks or of its scale as one.
+    """A value as its schema has it: a lone number as a list of one, a number in quotation marks or
+    of its scale as one.
 
     Raises:
         ValueError: what the value lacks, or has beside what was asked for.
     """
     if "enum" in schema:
         labels = {label.casefold(): label for label in schema["enum"]}
-        folded = value.strip().replace("_", " ").casefold() if isinstance(value, str) else ""
+        folded = (
+            value.strip().replace("_", " ").casefold() if isinstance(value, str) else ""
+        )
         if folded not in labels:
             raise ValueError(f"{name} is none of {', '.join(schema['enum'])}")
         return labels[folded]
@@ -225,10 +275,18 @@ def conformed(value: Any, schema: Mapping[str, Any], name: str) -> Any:
         if missing := [key for key in schema["required"] if key not in fields]:
             raise ValueError(f"{name} lacks {', '.join(missing)}")
         further = [key for key in fields if key not in schema["properties"]]
-        if telling := [key for key in further if not _is_remark(key, fields[key], schema["properties"])]:
-            raise ValueError(f"{name} has keys that were not asked for: {', '.join(telling)[:100]}")
+        if telling := [
+            key
+            for key in further
+            if not _is_remark(key, fields[key], schema["properties"])
+        ]:
+            raise ValueError(
+                f"{name} has keys that were not asked for: {', '.join(telling)[:100]}"
+            )
         return {
-            key: conformed(item, schema["properties"][key], key) for key, item in fields.items() if key not in further
+            key: conformed(item, schema["properties"][key], key)
+            for key, item in fields.items()
+            if key not in further
         }
     if kind == "array":
         numbers = schema["items"].get("type") == "number"
@@ -236,7 +294,9 @@ def conformed(value: Any, schema: Mapping[str, Any], name: str) -> Any:
         items = listed if isinstance(listed, list) else [value]
         max_items = schema["maxItems"] if numbers else len(items)
         if not schema.get("minItems", 0) <= len(items) <= max_items:
-            raise ValueError(f"{name}: values given: {len(items)}, asked: {schema.get('minItems', 0)}")
+            raise ValueError(
+                f"{name}: values given: {len(items)}, asked: {schema.get('minItems', 0)}"
+            )
         return [conformed(item, schema["items"], name) for item in items]
     if kind == "string":
         lines = value if isinstance(value, list) and value else [value]
@@ -247,27 +307,41 @@ def conformed(value: Any, schema: Mapping[str, Any], name: str) -> Any:
         return "\n".join(lines)
     if kind in ("number", "integer"):
         read = number(value, schema["maximum"])
-        if read is None or not schema["minimum"] <= read <= schema["maximum"] or (kind == "integer" and read % 1):
-            raise ValueError(f"{name}: not a number from {schema['minimum']:g} to {schema['maximum']:g}")
+        if (
+            read is None
+            or not schema["minimum"] <= read <= schema["maximum"]
+            or (kind == "integer" and read % 1)
+        ):
+            raise ValueError(
+                f"{name}: not a number from {schema['minimum']:g} to {schema['maximum']:g}"
+            )
         return read
     return value
 
 
-def _named_as_asked(value: Mapping[str, Any], properties: Mapping[str, Any]) -> dict[str, Any]:
+def _named_as_asked(
+    value: Mapping[str, Any], properties: Mapping[str, Any]
+) -> dict[str, Any]:
     """Fields under the names that were asked for, whatever their case."""
     names = {key.casefold(): key for key in properties}
-    return _once([(names.get(key.strip().casefold(), key), item) for key, item in value.items()])
+    return _once(
+        [(names.get(key.strip().casefold(), key), item) for key, item in value.items()]
+    )
 
 
 def _is_remark(key: str, item: object, asked: Mapping[str, Mapping[str, Any]]) -> bool:
-    """Return whether a further field is a number or a text, no answer itself, and does not say that there is none."""
+    """Return whether a further field is a number or a text, no answer itself, and does not say
+    that there is none.
+    """
     if isinstance(item, bool) or not isinstance(item, (int, float, str)):
         return False
     if any(name.casefold() in key.casefold() for name in asked):
         return False
     answers = [label for schema in asked.values() for label in schema.get("enum", ())]
     counts = any(schema.get("type") == "integer" for schema in asked.values())
-    if str(item).casefold() in map(str.casefold, answers) or (counts and not isinstance(item, str)):
+    if str(item).casefold() in map(str.casefold, answers) or (
+        counts and not isinstance(item, str)
+    ):
         return False
     text = f"{key}: {item}".replace("_", " ")
     return not doubts(text, text if len(text) < _SHORTEST_REMARK else key)
@@ -281,7 +355,9 @@ def _list_in(text: str) -> object:
 
 
 def _start(text: str, begins: str) -> int:
-    """Place at which an answer begins, at the reply's own beginning or behind an end of thinking."""
+    """Place at which an answer begins, at the reply's own beginning or behind an end of
+    thinking.
+    """
     for end in (0, *thinking_ends(text)[-_MOST_ENDS:]):
         beginning = text[end : end + LONGEST_LEAD_IN]
         first = _BRACKETS[begins].search(beginning)
@@ -289,7 +365,9 @@ def _start(text: str, begins: str) -> int:
         if first and (is_lead_in(words) or announces(words)):
             return end + first.start()
     raise ValueError(
-        "words before the answer that are no lead-in to it" if begins[0] in text else "no JSON object found"
+        "words before the answer that are no lead-in to it"
+        if begins[0] in text
+        else "no JSON object found"
     )
 
 

@@ -18,14 +18,16 @@ def interval_text(low: float, high: float) -> str:
 
 
 def to_json(continuations: Sequence[str], reply: Probabilities) -> str:
-    """The probability of each continuation: a number where it is known, else its lowest and highest.
+    """The probability of each continuation: a number where it is known, else its lowest and
+    highest.
 
     >>> to_json(["1", "10"], Probabilities((0.5, 0.0), (0.5, 0.25)))
     '{"1": 0.5, "10": [0.0, 0.25]}'
     """
     ends = zip(reply.low, reply.high, strict=True)
     probabilities = {
-        text: low if low == high else [low, high] for text, (low, high) in zip(continuations, ends, strict=True)
+        text: low if low == high else [low, high]
+        for text, (low, high) in zip(continuations, ends, strict=True)
     }
     return json.dumps(probabilities)
 
@@ -36,7 +38,9 @@ def from_json(text: str, continuations: Sequence[str]) -> Probabilities:
     if not isinstance(document, dict) or list(document) != list(continuations):
         raise ValueError("no probabilities of what was asked for")
     ends = [
-        tuple(probability) if isinstance(probability, list) else (probability, probability)
+        tuple(probability)
+        if isinstance(probability, list)
+        else (probability, probability)
         for probability in document.values()
     ]
     return Probabilities(*zip(*ends, strict=True))

@@ -1,11 +1,12 @@
 """Types that cross the border between judges, backends and hosts.
 
-A judge is a generator without I/O. It yields lists of asks that do not depend on each other, is sent their replies in
-the same order, and returns a verdict::
+A judge is a generator without I/O. It yields lists of asks that do not depend on each other, is
+sent their replies in the same order, and returns a verdict::
 
     def judge(sample: Sample) -> Generator[list[Ask], list[Reply], Verdict]: ...
 
-Everything here is frozen data; only these types cross the border between judges, backends and hosts.
+Everything here is frozen data; only these types cross the border between judges, backends and
+hosts.
 """
 
 from __future__ import annotations
@@ -16,17 +17,25 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal, TypeAlias
 
-from vieval_plugin.judges.arguments import named_arguments, require, require_all, require_mapping
+from vieval_plugin.judges.arguments import (
+    named_arguments,
+    require,
+    require_all,
+    require_mapping,
+)
 
 
 class Status(StrEnum):
     """Outcome of a reply or a verdict, from best to worst.
 
-    `not_applicable`: the sample lacks what the judge asks about, or is of a kind it does not know; no statistic sees
-    it. `no_image`: the generator made no image, or a file that nobody can read, so there is nothing to judge.
-    `guessed`: in a replay, a reply that could not be read and for which those who recorded it made up a number.
-    `missing`: a replay holds no verdict of the sample. `not_asked`: of a question that was left out, as nobody wanted
-    its answer or it could change nothing; no verdict has it, and it is no failure.
+    `not_applicable`: the sample lacks what the judge asks about, or is of a kind it does not know;
+    no statistic sees it. `no_image`: the generator made no image, or a file that nobody can read,
+    so there is nothing to judge.
+    `guessed`: in a replay, a reply that could not be read and for which those who recorded it made
+    up a number.
+    `missing`: a replay holds no verdict of the sample. `not_asked`: of a question that was left
+    out, as nobody wanted its answer or it could change nothing; no verdict has it, and it is no
+    failure.
     """
 
     OK = "ok"
@@ -54,11 +63,13 @@ def worst(statuses: Sequence[Status]) -> Status:
 
 _FROM_BEST = {status: severity for severity, status in enumerate(Status)}
 
-#: Statuses without a score because a call or a tool failed, which may come out otherwise another time.
+#: Statuses without a score because a call or a tool failed, which may come out otherwise another
+#: time.
 FAILED_CALLS = (Status.API_ERROR, Status.TOOL_ERROR)
 
 
-#: Beginning of a finding on a sampling field that the model refuses, without which a score may mean something else.
+#: Beginning of a finding on a sampling field that the model refuses, without which a score may mean
+#: something else.
 NOT_SENT = "not sent: "
 
 #: Name of the text of a sample that has what an image should have in letters, a line each.
@@ -85,16 +96,26 @@ class Image:
 
     #: Path of the file, or its bytes.
     source: pathlib.Path | bytes
-    #: Address that it was fetched from, or cell of a table that holds its bytes; empty for a file of its own.
+    #: Address that it was fetched from, or cell of a table that holds its bytes; empty for a file
+    #: of its own.
     origin: str | TableCell = field(default="", compare=False)
     #: Digest of the file when it was judged, where that is known.
     sha256: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
-        require(self.source, (pathlib.Path, bytes), "Image.source", "a pathlib.Path or the bytes of a file")
+        require(
+            self.source,
+            (pathlib.Path, bytes),
+            "Image.source",
+            "a pathlib.Path or the bytes of a file",
+        )
 
     def __repr__(self) -> str:
-        source = f"{len(self.source)} bytes" if isinstance(self.source, bytes) else str(self.source)
+        source = (
+            f"{len(self.source)} bytes"
+            if isinstance(self.source, bytes)
+            else str(self.source)
+        )
         return f"Image({source})"
 
 
@@ -121,7 +142,15 @@ class SampleId:
 
     def __str__(self) -> str:
         suffix = [f"draw {self.draw}"] if self.draw else []
-        return "/".join([self.benchmark, self.part, *filter(None, [self.image_model]), self.uid, *suffix])
+        return "/".join(
+            [
+                self.benchmark,
+                self.part,
+                *filter(None, [self.image_model]),
+                self.uid,
+                *suffix,
+            ]
+        )
 
 
 @named_arguments
@@ -131,7 +160,8 @@ class Sample:
 
     #: Identity.
     id: SampleId
-    #: Images by role: `output`, `source`, `mask`, `subject`, `control`, `concepts`, `frame_0`, ..., `view_0`, ...
+    #: Images by role: `output`, `source`, `mask`, `subject`, `control`, `concepts`, `frame_0`, ...,
+    #: `view_0`, ...
     images: Mapping[str, Image]
     #: Texts by name: `prompt`, `instruction`, `subject`, `wanted_text`.
     texts: Mapping[str, str] = field(default_factory=dict)
@@ -151,14 +181,31 @@ class Sample:
     category: str = ""
 
     def __post_init__(self) -> None:
-        require(self.id, SampleId, "Sample.id", "SampleId(benchmark, part, image_model, uid)")
-        require_mapping(
-            self.images, Image, "Sample.images", 'an Image by role: {"output": Image(pathlib.Path("x.png"))}'
+        require(
+            self.id,
+            SampleId,
+            "Sample.id",
+            "SampleId(benchmark, part, image_model, uid)",
         )
-        require_mapping(self.texts, str, "Sample.texts", 'texts by name: {"prompt": "a red cube"}')
-        require_mapping(self.ratings, tuple, "Sample.ratings", 'a number a rater by aspect: {"SC": (0.5, 1.0)}')
+        require_mapping(
+            self.images,
+            Image,
+            "Sample.images",
+            'an Image by role: {"output": Image(pathlib.Path("x.png"))}',
+        )
+        require_mapping(
+            self.texts, str, "Sample.texts", 'texts by name: {"prompt": "a red cube"}'
+        )
+        require_mapping(
+            self.ratings,
+            tuple,
+            "Sample.ratings",
+            'a number a rater by aspect: {"SC": (0.5, 1.0)}',
+        )
         require(self.kind, str, "Sample.kind", 'a text such as "tig", or leave it out')
-        object.__setattr__(self, "tags", require_all(self.tags, str, "Sample.tags", "a tuple of texts"))
+        object.__setattr__(
+            self, "tags", require_all(self.tags, str, "Sample.tags", "a tuple of texts")
+        )
         object.__setattr__(self, "kind", self.kind or self.id.part)
         object.__setattr__(self, "group", self.group or self.id.uid)
 
@@ -168,7 +215,8 @@ OUTPUTS = ("output", "frame_0", "view_0")
 
 
 def outputs(sample: Sample) -> list[tuple[str, Image]]:
-    """The images a sample is judged by, with their roles: its frames, else its views, else its output.
+    """The images a sample is judged by, with their roles: its frames, else its views, else its
+    output.
 
     >>> from vieval_plugin.judges.protocol import SampleId
     >>> frames = {f"frame_{number}": Image(b"") for number in (10, 9)}
@@ -178,20 +226,24 @@ def outputs(sample: Sample) -> list[tuple[str, Image]]:
     """
     for kind in ("frame_", "view_"):
         roles = sorted(
-            (role for role in sample.images if role.startswith(kind)), key=lambda r: int(r.removeprefix(kind))
+            (role for role in sample.images if role.startswith(kind)),
+            key=lambda r: int(r.removeprefix(kind)),
         )
         if roles:
             return [(role, sample.images[role]) for role in roles]
     return [("output", sample.images["output"])]
 
 
-#: Where a question stands among those of its sample, outermost first: `("intrinsic", "2", "score")`.
+#: Where a question stands among those of its sample, outermost first: `("intrinsic", "2",
+#: "score")`.
 Path: TypeAlias = tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Message:
-    """Turn of a conversation; the order of texts and images in `parts` is the order the backbone sees."""
+    """Turn of a conversation; the order of texts and images in `parts` is the order the backbone
+    sees.
+    """
 
     #: Speaker.
     role: Literal["system", "user", "assistant"]
@@ -205,7 +257,8 @@ class Chat:
 
     #: The conversation.
     messages: tuple[Message, ...]
-    #: Name of the question in traces; no two questions of a sample have the same, but reminders of one.
+    #: Name of the question in traces; no two questions of a sample have the same, but reminders of
+    #: one.
     path: Path
     #: JSON schema that the answer should satisfy; a backend enforces it where its server can.
     schema: Mapping[str, Any] | None = None
@@ -221,10 +274,11 @@ class Chat:
 class Likelihood:
     """Ask for the probability of each continuation as the beginning of the next assistant turn.
 
-    `first_token`: that the turn's first token is the continuation, which should be one token; one that is not has
-    probability 0. `beginning`: that the turn begins with the continuation's tokens, however many, and not with those
-    of a longer continuation of the same ask: "1" is none where "10" follows. `sequence_mean`: the geometric mean of
-    the probabilities of the continuation's tokens and of the end of the turn after them.
+    `first_token`: that the turn's first token is the continuation, which should be one token; one
+    that is not has probability 0. `beginning`: that the turn begins with the continuation's tokens,
+    however many, and not with those of a longer continuation of the same ask: "1" is none where
+    "10" follows. `sequence_mean`: the geometric mean of the probabilities of the continuation's
+    tokens and of the end of the turn after them.
     """
 
     #: The conversation.
@@ -312,7 +366,9 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Probabilities:
-    """Lowest and highest that the probability of each continuation of a `Likelihood` can be, in order, in [0, 1]."""
+    """Lowest and highest that the probability of each continuation of a `Likelihood` can be, in
+    order, in [0, 1].
+    """
 
     #: Lowest; equal to the highest where it is known.
     low: tuple[float, ...]
@@ -367,7 +423,8 @@ class Step:
     attempt: int = 0
     #: Interval that a probability lies in, in [0, 1], or the difference of two, in [-1, 1].
     bounds: tuple[float, float] | None = None
-    #: Numbers that a log has for this answer and that are no scores: guesses, and what no live reply could have.
+    #: Numbers that a log has for this answer and that are no scores: guesses, and what no live
+    #: reply could have.
     recorded: tuple[float, ...] = ()
     #: The answer's own.
     cut: bool | None = None
@@ -376,26 +433,46 @@ class Step:
     def failure(self) -> str:
         """Reason that nothing was read, with the beginning of the reply where there is one."""
         quoted = self.reason and self.answer and self.status is Status.PARSE_FAILURE
-        return f"{self.reason}; the reply: {self.answer[:120]!r}" if quoted else self.reason
+        return (
+            f"{self.reason}; the reply: {self.answer[:120]!r}"
+            if quoted
+            else self.reason
+        )
 
     @property
     def label(self) -> str:
         """The path in words, for people."""
-        return "/".join(self.path) + (f" (reminder {self.attempt})" if self.attempt else "")
+        return "/".join(self.path) + (
+            f" (reminder {self.attempt})" if self.attempt else ""
+        )
 
 
-def failed_step(reply: Reply, path: Path, expected: str, status: Status = Status.API_ERROR, attempt: int = 0) -> Step:
-    """The step of a reply that is no answer to its question: a failure, or of another type than what was expected."""
+def failed_step(
+    reply: Reply,
+    path: Path,
+    expected: str,
+    status: Status = Status.API_ERROR,
+    attempt: int = 0,
+) -> Step:
+    """The step of a reply that is no answer to its question: a failure, or of another type than
+    what was expected.
+    """
     if isinstance(reply, Failure):
         return Step(path, reply.status, reason=reply.reason, attempt=attempt)
-    return Step(path, status, reason=f"{expected} asked for, {type(reply).__name__} came", attempt=attempt)
+    return Step(
+        path,
+        status,
+        reason=f"{expected} asked for, {type(reply).__name__} came",
+        attempt=attempt,
+    )
 
 
 @dataclass(frozen=True)
 class Choice:
     """Choice of a verdict on a contest: whichever of these its judge gives."""
 
-    #: Answer by order (`forward`, `reverse`), about the candidates in the contest's order; without unread orders.
+    #: Answer by order (`forward`, `reverse`), about the candidates in the contest's order; without
+    #: unread orders.
     votes: Mapping[str, str] = field(default_factory=dict)
     #: By order, how much likelier the first was called better than the second, in [-1, 1].
     preferences: Mapping[str, float] = field(default_factory=dict)
@@ -409,7 +486,8 @@ class Choice:
 class Verdict:
     """Result of a judge for a sample, or for a contest."""
 
-    #: [0, 1] by aspect (`SC`, `PQ`, `O`), a metric's [-1, 1], higher being better; without those not rated.
+    #: [0, 1] by aspect (`SC`, `PQ`, `O`), a metric's [-1, 1], higher being better; without those
+    #: not rated.
     scores: Mapping[str, float]
     #: Worst of the steps that decide.
     status: Status
@@ -419,7 +497,8 @@ class Verdict:
     trace: tuple[Step, ...] = ()
     #: Ends of each score that is known to an interval only.
     bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    #: What is counted over a run, such as a violated rule of a structure or a plan that names no tool.
+    #: What is counted over a run, such as a violated rule of a structure or a plan that names no
+    #: tool.
     findings: tuple[str, ...] = ()
     #: Aspects as they would be with the numbers that its steps keep apart; empty where none does.
     recorded: Mapping[str, float] = field(default_factory=dict)
@@ -428,8 +507,14 @@ class Verdict:
 
     @property
     def reason(self) -> str:
-        """Reason that it is not whole: what the worst of its steps says; empty for a verdict that can be used."""
-        reasons = [step.failure for step in self.trace if step.status is self.status and step.reason]
+        """Reason that it is not whole: what the worst of its steps says; empty for a verdict
+        that can be used.
+        """
+        reasons = [
+            step.failure
+            for step in self.trace
+            if step.status is self.status and step.reason
+        ]
         return "" if self.status.usable else next(iter(reasons), "")
 
 

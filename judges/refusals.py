@@ -1,4 +1,6 @@
-"""Reasonings beside scores that decline to judge or repeat the request: counted over a run, they decide nothing."""
+"""Reasonings beside scores that decline to judge or repeat the request: counted over a run, they
+decide nothing.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ _IMAGE = r"(?:images?|pictures?|photos?)"
 # not "the image clearly" or "the picture quality"
 _AN_IMAGE = rf"(?:\w+\ ){{0,2}}?{_IMAGE}\b(?!\ (?!(?:i|we|so|but|and|or|here|at|to|it|this|my|the)\b)\w)"
 _IMAGE_PROVIDED_WORDS = r"(?:attached|provided|given|shown\ to\ me|supplied|uploaded|received|seen|sent|load(?:ed)?)"
-_FULL_SCORE_WORDS = r"(?:full|perfect|high\w*|top|max\w*)\ "  # a score that is lower is one
+_FULL_SCORE_WORDS = (
+    r"(?:full|perfect|high\w*|top|max\w*)\ "  # a score that is lower is one
+)
 # An apology, or "the edit could not be completed", stands beside many honest scores.
 _DECLINES = re.compile(
     rf"""\b(?:(?:can't|cannot|won't|will\ not|unable\ to)\ (?:assist|help|comply)
@@ -45,7 +49,9 @@ def declines(text: str) -> bool:
     >>> declines("I'm sorry, but I can't rate this."), declines("I am sorry to say that a finger is missing.")
     (True, False)
     """
-    ends = text if len(text) <= 2 * _LONGEST else f"{text[:_LONGEST]} {text[-_LONGEST:]}"
+    ends = (
+        text if len(text) <= 2 * _LONGEST else f"{text[:_LONGEST]} {text[-_LONGEST:]}"
+    )
     return bool(_DECLINES.search(ends.replace("\u2019", "'")))
 
 
@@ -59,11 +65,17 @@ def letters(text: str) -> str:
 
 
 def repeats_request(reasoning: str, chat: Chat) -> bool:
-    """Return whether the words of a reasoning stand in the question, such as those of the prompt or of the form."""
+    """Return whether the words of a reasoning stand in the question, such as those of the prompt
+    or of the form.
+    """
     said = letters(reasoning)
     return len(said) >= _FEWEST_LETTERS and said in letters(" ".join(_texts(chat)))
 
 
 def _texts(chat: Chat) -> Iterable[str]:
     for message in chat.messages:
-        yield from (part for part in message.parts if isinstance(part, str) and message.role != "assistant")
+        yield from (
+            part
+            for part in message.parts
+            if isinstance(part, str) and message.role != "assistant"
+        )

@@ -1,9 +1,9 @@
 """Judges by name: ours, and those of other packages.
 
-Ours are the modules of `judges/`. Other packages name theirs in an entry point of the group `vieval.judges`, which
-leads to a `JudgeSpec`, to several of them, or to a module that holds them as `SPEC` or `SPECS`. A judge may also be
-described in a file, which is named, or lies in the folder that VIEVAL_JUDGES names. Benchmarks and hosts' networks are
-looked up by the same functions.
+Ours are the modules of `judges/`. Other packages name theirs in an entry point of the group
+`vieval.judges`, which leads to a `JudgeSpec`, to several of them, or to a module that holds them as
+`SPEC` or `SPECS`. A judge may also be described in a file, which is named, or lies in the folder
+that VIEVAL_JUDGES names. Benchmarks and hosts' networks are looked up by the same functions.
 """
 
 from __future__ import annotations
@@ -44,12 +44,20 @@ class HasName(Protocol):
 
 @cache
 def judges() -> dict[str, JudgeSpec]:
-    """Return all judges by name, ours first; then those in files, of a folder that is named or named one by one."""
-    specs = dict(descriptions(vieval_plugin.judges, ("SPEC", "SPECS"), ENTRY_POINTS, JudgeSpec))
+    """Return all judges by name, ours first; then those in files, of a folder that is named or
+    named one by one.
+    """
+    specs = dict(
+        descriptions(vieval_plugin.judges, ("SPEC", "SPECS"), ENTRY_POINTS, JudgeSpec)
+    )
     if folder := os.environ.get(FOLDER_VARIABLE):
-        files = sorted(file for file in path_of(folder).glob("*") if packs.is_pack(str(file)))
+        files = sorted(
+            file for file in path_of(folder).glob("*") if packs.is_pack(str(file))
+        )
         if not files:
-            _warn(f"{FOLDER_VARIABLE}: {folder}: no folder with judges, which are YAML files")
+            _warn(
+                f"{FOLDER_VARIABLE}: {folder}: no folder with judges, which are YAML files"
+            )
         for file in files:
             try:
                 _add(str(file), specs)
@@ -77,7 +85,9 @@ def judge(name: str, files: Iterable[object] = ()) -> JudgeSpec:
 
 
 def judge_of_results(name: str, options: Mapping[str, Any]) -> JudgeSpec | None:
-    """Return the judge of results that carry these options; None where neither it nor its file is there."""
+    """Return the judge of results that carry these options; None where neither it nor its file
+    is there.
+    """
     try:
         return judge(name, options.get("judge_files") or ())
     except (VievalError, TypeError):
@@ -88,9 +98,21 @@ def _add(file: str, specs: dict[str, JudgeSpec]) -> JudgeSpec:
     """The judge of a file, known by its name from now on; VievalError where that is another's."""
     spec = in_file.spec_of(packs.load(file))
     namesake = specs.get(spec.name)
-    if spec.file and namesake and not (namesake.file and real(namesake.file.path) == real(spec.file.path)):
-        holder = f"of the judge in {namesake.file.path}" if namesake.file else f"of the judge {namesake.title}"
-        raise VievalError(f"{spec.file.path}: name: {spec.name} is the name {holder}; give this one a name of its own")
+    if (
+        spec.file
+        and namesake
+        and not (namesake.file and real(namesake.file.path) == real(spec.file.path))
+    ):
+        holder = (
+            f"of the judge in {namesake.file.path}"
+            if namesake.file
+            else f"of the judge {namesake.title}"
+        )
+        raise VievalError(
+            f"{spec.file.path}: name: {spec.name} is the name {holder}; give this one a name "
+            "of "
+            "its own"
+        )
     specs[spec.name] = spec
     return spec
 
@@ -99,36 +121,57 @@ def find_entry(name: str, entries: Mapping[str, V], what: str) -> V:
     """Return the entry of a name; VievalError, with the nearest name, if there is none."""
     if name in entries:
         return entries[name]
-    raise VievalError(f"no {what} {name!r}{did_you_mean(name, entries, 0.6)}; known: {', '.join(entries)}")
+    raise VievalError(
+        f"no {what} {name!r}{did_you_mean(name, entries, 0.6)}; known: {', '.join(entries)}"
+    )
 
 
 def load_entry_points(group: str, names: tuple[str, ...], kind: type[K]) -> list[K]:
-    """Return the descriptions of other packages under an entry point group; a broken one is left out with one line."""
+    """Return the descriptions of other packages under an entry point group; a broken one is left
+    out with one line.
+    """
     return [description for _, description in _iter_entry_points(group, names, kind)]
 
 
-def _iter_entry_points(group: str, names: tuple[str, ...], kind: type[K]) -> Iterator[tuple[str, K]]:
+def _iter_entry_points(
+    group: str, names: tuple[str, ...], kind: type[K]
+) -> Iterator[tuple[str, K]]:
     for entry in importlib.metadata.entry_points(group=group):
-        origin = f"{entry.dist.name if entry.dist else 'an unknown package'} (entry point {entry.name} of {group})"
+        origin = (
+            f"{entry.dist.name if entry.dist else 'an unknown package'} (entry point "
+            f"{entry.name} of {group})"
+        )
         try:
             loaded = list(_descriptions_in(entry.load(), names, kind))
         except Exception as error:  # whatever another package does, the rest must work
-            _warn(f"{origin} cannot be loaded and is left out ({type(error).__name__}: {' '.join(str(error).split())})")
+            _warn(
+                f"{origin} cannot be loaded and is left out ({type(error).__name__}: "
+                f"{' '.join(str(error).split())})"
+            )
             continue
         if not loaded:
             _warn(f"{origin} leads to no {kind.__name__} and is left out")
         yield from ((origin, description) for description in loaded)
 
 
-def descriptions(package: ModuleType, names: tuple[str, ...], group: str, kind: type[T]) -> Mapping[str, T]:
-    """Return the descriptions of a kind by name: those in the modules of a package, and those of other packages.
+def descriptions(
+    package: ModuleType, names: tuple[str, ...], group: str, kind: type[T]
+) -> Mapping[str, T]:
+    """Return the descriptions of a kind by name: those in the modules of a package, and those of
+    other packages.
 
     One that cannot be loaded, or whose name is taken, is left out with one line.
     """
-    find_entry = {entry.name: entry for module in _modules(package) for entry in _descriptions_in(module, names, kind)}
+    find_entry = {
+        entry.name: entry
+        for module in _modules(package)
+        for entry in _descriptions_in(module, names, kind)
+    }
     for origin, description in _iter_entry_points(group, names, kind):
         if description.name in find_entry:
-            _warn(f"{origin} brings {description.name!r}, a name that is taken, and is left out")
+            _warn(
+                f"{origin} brings {description.name!r}, a name that is taken, and is left out"
+            )
         else:
             find_entry[description.name] = description
     return find_entry
@@ -141,7 +184,9 @@ def _modules(package: ModuleType) -> Iterator[ModuleType]:
 
 
 def _descriptions_in(holder: Any, names: tuple[str, ...], kind: type[K]) -> Iterator[K]:
-    """Yield the descriptions that a module holds under one of the names, or that the object is itself."""
+    """Yield the descriptions that a module holds under one of the names, or that the object is
+    itself.
+    """
     values: Iterable[Any]
     if isinstance(holder, ModuleType):
         values = [getattr(holder, name) for name in names if hasattr(holder, name)]

@@ -15,16 +15,19 @@ from vieval_plugin.judges.spec import NoOptions
 from vieval_plugin.prompts.pack import Pack
 
 #: The aspects that may be sub-scores, as `JUDGE:ASPECT`.
-MEASURES = {f"{text_rendering.NAME}:{aspect}": aspect for aspect in text_rendering.SPEC.aspects}
+MEASURES = {
+    f"{text_rendering.NAME}:{aspect}": aspect for aspect in text_rendering.SPEC.aspects
+}
 
 _MISSED = f"{OVERALL}: 0, as "
 
 
 def apply_requirements(judge: Judge, pack: Pack) -> Judge:
-    """A judge with the sub-scores that its file measures, of whose verdicts `O` is 0 where a required sub-score is less.
+    """A judge with the sub-scores that its file measures, of whose verdicts `O` is 0 where a
+    required sub-score is less.
 
-    Sub-scores are compared in [0, 1]. One that does not apply, such as that of a text where the prompt asks for none, is
-    not required. Where a required one failed there is no O.
+    Sub-scores are compared in [0, 1]. One that does not apply, such as that of a text where the
+    prompt asks for none, is not required. Where a required one failed there is no O.
 
     Raises:
         ToolMissing: the packages that read text are not installed.
@@ -33,29 +36,54 @@ def apply_requirements(judge: Judge, pack: Pack) -> Judge:
     readers = [text_rendering.build(NoOptions(), None, "")] if measure else []
 
     def program(sample: Sample) -> Program:
-        verdict, *readings = yield from gather([judge(sample), *(reader(sample) for reader in readers)])
+        verdict, *readings = yield from gather(
+            [judge(sample), *(reader(sample) for reader in readers)]
+        )
         values: dict[str, float] = {}
         for step in verdict.trace:
             names = pack.questions[question_key(pack, step.path[0], sample.kind)].scores
-            values |= zip(names, map(pack.manifest.to_score(), step.scores), strict=False)
-        applicable = [reading for reading in readings if reading.status is not Status.NOT_APPLICABLE]
+            values |= zip(
+                names, map(pack.manifest.to_score(), step.scores), strict=False
+            )
+        applicable = [
+            reading
+            for reading in readings
+            if reading.status is not Status.NOT_APPLICABLE
+        ]
         measured = {
-            n: reading.scores[MEASURES[m]] for reading in applicable if reading.scores for n, m in measure.items()
+            n: reading.scores[MEASURES[m]]
+            for reading in applicable
+            if reading.scores
+            for n, m in measure.items()
         }
         values |= measured
-        missed = {name: least for name, least in require.items() if values.get(name, least) < least}
+        missed = {
+            name: least
+            for name, least in require.items()
+            if values.get(name, least) < least
+        }
         scores = {**verdict.scores, **measured}
         if missed and OVERALL in scores:
             scores[OVERALL] = 0.0
         elif applicable and not measured and require.keys() & measure.keys():
             scores.pop(OVERALL, None)
         reasons = [
-            f"{_MISSED}{name} is {values[name]:.2f}, where {least:g} is needed" for name, least in missed.items()
+            f"{_MISSED}{name} is {values[name]:.2f}, where {least:g} is needed"
+            for name, least in missed.items()
         ]
         reasons += [verdict.rationale, *(reading.rationale for reading in applicable)]
         status = worst([part.status for part in (verdict, *applicable)])
-        trace = (*verdict.trace, *(step for reading in applicable for step in reading.trace))
-        return replace(verdict, scores=scores, status=status, rationale="\n".join(filter(None, reasons)), trace=trace)
+        trace = (
+            *verdict.trace,
+            *(step for reading in applicable for step in reading.trace),
+        )
+        return replace(
+            verdict,
+            scores=scores,
+            status=status,
+            rationale="\n".join(filter(None, reasons)),
+            trace=trace,
+        )
 
     return program
 

@@ -1,6 +1,8 @@
-"""Judges whose questions are answered with sub-scores: how these are asked for, and how they become scores.
+"""Judges whose questions are answered with sub-scores: how these are asked for, and how they become
+scores.
 
-A question stands in its prompt pack under the aspect that it is about, or under aspect and kind (`SC_tie`).
+A question stands in its prompt pack under the aspect that it is about, or under aspect and kind
+(`SC_tie`).
 """
 
 from __future__ import annotations
@@ -28,16 +30,25 @@ from vieval_plugin.judges.protocol import (
     worst,
 )
 from vieval_plugin.judges.spec import Build, JudgeSpec
-from vieval_plugin.judges.structured_chat import ChatRequest, StructuredChatOutcome, ask_all, score_request
+from vieval_plugin.judges.structured_chat import (
+    ChatRequest,
+    StructuredChatOutcome,
+    ask_all,
+    score_request,
+)
 from vieval_plugin.prompts.pack import Pack, PackQuestion
 from vieval_plugin.prompts.scale import Combination, Scale
 from vieval_plugin.text.errors import VievalError
 
 OVERALL = "O"
-#: The finding of a reply that hardly ever begins with an answer asked for: of a model that thinks first, for example.
+#: The finding of a reply that hardly ever begins with an answer asked for: of a model that thinks
+#: first, for example.
 UNLIKELY = "the answers asked for are not likely"
 #: The reasons of questions that are not asked.
-LEFT_OUT, CHANGES_NOTHING = "left out by aspects", "left out by lazy, as O does not depend on it"
+LEFT_OUT, CHANGES_NOTHING = (
+    "left out by aspects",
+    "left out by lazy, as O does not depend on it",
+)
 _ZERO_DECIDES = ("min", "product", "geometric_mean")
 
 
@@ -65,49 +76,85 @@ class Rubric:
     overall: Combination | None = None
     #: Aspects that could be asked about and are not.
     left_out: tuple[str, ...] = ()
-    #: One aspect is asked about after another, and no more once O is 0, or cannot be had, whatever the answer.
+    #: One aspect is asked about after another, and no more once O is 0, or cannot be had, whatever
+    #: the answer.
     lazy: bool = False
 
     @property
     def aspects(self) -> tuple[str, ...]:
-        """The aspects that it rates; not those that are asked about only where O depends on them."""
-        return (*list(self.combine)[: 1 if self.lazy else None], *([OVERALL] if self.overall else []))
+        """The aspects that it rates; not those that are asked about only where O depends on
+        them.
+        """
+        return (
+            *list(self.combine)[: 1 if self.lazy else None],
+            *([OVERALL] if self.overall else []),
+        )
 
     def narrowed(self, aspects: Sequence[str], lazy: bool) -> Rubric:
-        """The rubric of a judge that asks about some aspects only, or lazily; VievalError for one it does not ask about."""
+        """The rubric of a judge that asks about some aspects only, or lazily; VievalError for
+        one it does not ask about.
+        """
         if unknown := sorted(set(aspects) - set(self.combine)):
-            raise VievalError(f"aspects: no question is about {unknown[0]}, but about {', '.join(self.combine)}")
-        combine = {aspect: how for aspect, how in self.combine.items() if aspect in aspects or not aspects}
+            raise VievalError(
+                f"aspects: no question is about {unknown[0]}, but about {', '.join(self.combine)}"
+            )
+        combine = {
+            aspect: how
+            for aspect, how in self.combine.items()
+            if aspect in aspects or not aspects
+        }
         left_out = tuple(aspect for aspect in self.combine if aspect not in combine)
         overall = None if left_out else self.overall
         lazy = lazy and overall in _ZERO_DECIDES
-        return replace(self, combine=combine, overall=overall, left_out=left_out, lazy=lazy)
+        return replace(
+            self, combine=combine, overall=overall, left_out=left_out, lazy=lazy
+        )
 
     @property
     def rounds(self) -> list[list[str]]:
         """The aspects that are asked about at once, round by round."""
-        return [[aspect] for aspect in self.combine] if self.lazy else [list(self.combine)]
+        return (
+            [[aspect] for aspect in self.combine] if self.lazy else [list(self.combine)]
+        )
 
     def scores(self, sub_scores: Mapping[str, Sequence[float]]) -> dict[str, float]:
-        """Scores in [0, 1] by aspect; an aspect without sub-scores is absent, and O needs all others.
+        """Scores in [0, 1] by aspect; an aspect without sub-scores is absent, and O needs all
+        others.
 
         >>> Rubric(Scale("linear", 0, 10), {"SC": "min", "PQ": "min"}, "geometric_mean").scores({"SC": [9, 4], "PQ": [10]})
         {'SC': 0.4, 'PQ': 1.0, 'O': 0.6324555320336759}
         """
-        by_aspect = {aspect: [self.scale(value) for value in values] for aspect, values in sub_scores.items()}
-        return self.add_overall({aspect: _COMBINE[self.combine[aspect]](by_aspect[aspect]) for aspect in by_aspect})
+        by_aspect = {
+            aspect: [self.scale(value) for value in values]
+            for aspect, values in sub_scores.items()
+        }
+        return self.add_overall(
+            {
+                aspect: _COMBINE[self.combine[aspect]](by_aspect[aspect])
+                for aspect in by_aspect
+            }
+        )
 
     def add_overall(self, scores: dict[str, float]) -> dict[str, float]:
         """Scores with O, where it is combined and all that it needs are there."""
-        if self.overall and (scores.keys() == self.combine.keys() or (self.lazy and 0.0 in scores.values())):
+        if self.overall and (
+            scores.keys() == self.combine.keys()
+            or (self.lazy and 0.0 in scores.values())
+        ):
             return {**scores, OVERALL: _COMBINE[self.overall](list(scores.values()))}
         return scores
 
     def unasked(self, aspects: Collection[str]) -> list[Step]:
         """The steps of questions that were not asked, where those about these aspects were."""
         unneeded = [aspect for aspect in self.combine if aspect not in aspects]
-        reasons = {**dict.fromkeys(self.left_out, LEFT_OUT), **dict.fromkeys(unneeded, CHANGES_NOTHING)}
-        return [Step((aspect,), Status.NOT_ASKED, reason=reason) for aspect, reason in reasons.items()]
+        reasons = {
+            **dict.fromkeys(self.left_out, LEFT_OUT),
+            **dict.fromkeys(unneeded, CHANGES_NOTHING),
+        }
+        return [
+            Step((aspect,), Status.NOT_ASKED, reason=reason)
+            for aspect, reason in reasons.items()
+        ]
 
 
 def _geometric_mean(values: Sequence[float]) -> float:
@@ -124,10 +171,18 @@ _COMBINE: Mapping[Combination, Callable[[Sequence[float]], float]] = {
 }
 
 
-def rubric_spec(spec: JudgeSpec, rubric: Rubric, build: Callable[[Rubric], Build]) -> JudgeSpec:
-    """The description of a judge that asks as a rubric has it, and can be narrowed to some of its questions."""
+def rubric_spec(
+    spec: JudgeSpec, rubric: Rubric, build: Callable[[Rubric], Build]
+) -> JudgeSpec:
+    """The description of a judge that asks as a rubric has it, and can be narrowed to some of
+    its questions.
+    """
     fewest_calls, most_calls = len(rubric.rounds[0]), len(rubric.combine)
-    calls = str(most_calls) if fewest_calls == most_calls else f"{fewest_calls} to {most_calls}"
+    calls = (
+        str(most_calls)
+        if fewest_calls == most_calls
+        else f"{fewest_calls} to {most_calls}"
+    )
     return replace(
         spec,
         aspects=rubric.aspects,
@@ -135,7 +190,9 @@ def rubric_spec(spec: JudgeSpec, rubric: Rubric, build: Callable[[Rubric], Build
         calls=lambda options, setting: calls,
         rounds=lambda options, setting: 3 if spec.intervals else len(rubric.rounds),
         # of an interval nobody knows that it is 0
-        narrowed=lambda aspects, lazy: rubric_spec(spec, rubric.narrowed(aspects, lazy and not spec.intervals), build),
+        narrowed=lambda aspects, lazy: rubric_spec(
+            spec, rubric.narrowed(aspects, lazy and not spec.intervals), build
+        ),
     )
 
 
@@ -144,82 +201,156 @@ def question_key(pack: Pack, aspect: str, kind: str) -> str:
     return f"{aspect}_{kind}" if f"{aspect}_{kind}" in pack.questions else aspect
 
 
-def question_text(pack: Pack, question: PackQuestion, sample: Sample, example: OneShotExample | None = None) -> str:
-    """The words of a question; its template knows the sample's texts and kind, and the `names` of the sub-scores."""
+def question_text(
+    pack: Pack,
+    question: PackQuestion,
+    sample: Sample,
+    example: OneShotExample | None = None,
+) -> str:
+    """The words of a question; its template knows the sample's texts and kind, and the `names`
+    of the sub-scores.
+    """
     return pack.render(
-        question.template, {"kind": sample.kind, **sample.texts, "names": question.scores, "example": example}
+        question.template,
+        {
+            "kind": sample.kind,
+            **sample.texts,
+            "names": question.scores,
+            "example": example,
+        },
     )
 
 
-def judge(rubric: Rubric, pack: Pack, examples: Mapping[str, OneShotExample] | None = None) -> Judge:
+def judge(
+    rubric: Rubric, pack: Pack, examples: Mapping[str, OneShotExample] | None = None
+) -> Judge:
     """The judge that asks about every aspect at once, and again where a reply cannot be read.
 
-    A question is asked again up to `pack.reminders` times. Scores are in [0, 1]; an aspect whose replies could not be
-    read is absent. `examples` are shown with the questions of their names. A lazy rubric's questions are asked one
-    after another.
+    A question is asked again up to `pack.reminders` times. Scores are in [0, 1]; an aspect whose
+    replies could not be read is absent. `examples` are shown with the questions of their names. A
+    lazy rubric's questions are asked one after another.
     """
 
     def program(sample: Sample) -> Program:
         outcomes: dict[str, StructuredChatOutcome[tuple[float, ...]]] = {}
         for aspects in rubric.rounds:
-            keys = {aspect: question_key(pack, aspect, sample.kind) for aspect in aspects}
+            keys = {
+                aspect: question_key(pack, aspect, sample.kind) for aspect in aspects
+            }
             asks = [
-                _score_ask(rubric, pack, key, aspect, sample, (examples or {}).get(key)) for aspect, key in keys.items()
+                _score_ask(rubric, pack, key, aspect, sample, (examples or {}).get(key))
+                for aspect, key in keys.items()
             ]
             outcomes |= zip(aspects, (yield from ask_all(asks, pack)), strict=True)
             final = {aspect: outcome.final for aspect, outcome in outcomes.items()}
-            scores = rubric.scores({aspect: step.scores for aspect, step in final.items() if step.status.usable})
+            scores = rubric.scores(
+                {
+                    aspect: step.scores
+                    for aspect, step in final.items()
+                    if step.status.usable
+                }
+            )
             if rubric.lazy and (OVERALL in scores or len(scores) < len(final)):
                 break
-        read = [(aspect, step.reason) for aspect, step in final.items() if step.status.usable and step.reason]
+        read = [
+            (aspect, step.reason)
+            for aspect, step in final.items()
+            if step.status.usable and step.reason
+        ]
         rationale = "\n".join(f"{aspect}: {reason}" for aspect, reason in read)
-        trace = (*(step for outcome in outcomes.values() for step in outcome.steps), *rubric.unasked(final))
-        findings = tuple(finding for outcome in outcomes.values() for finding in outcome.findings)
-        scores = {aspect: scores[aspect] for aspect in rubric.aspects if aspect in scores}
-        return Verdict(scores, worst([s.status for s in final.values()]), rationale, trace, findings=findings)
+        trace = (
+            *(step for outcome in outcomes.values() for step in outcome.steps),
+            *rubric.unasked(final),
+        )
+        findings = tuple(
+            finding for outcome in outcomes.values() for finding in outcome.findings
+        )
+        scores = {
+            aspect: scores[aspect] for aspect in rubric.aspects if aspect in scores
+        }
+        return Verdict(
+            scores,
+            worst([s.status for s in final.values()]),
+            rationale,
+            trace,
+            findings=findings,
+        )
 
     return program
 
 
-def _message(pack: Pack, question: PackQuestion, sample: Sample, example: OneShotExample | None = None) -> Message:
+def _message(
+    pack: Pack,
+    question: PackQuestion,
+    sample: Sample,
+    example: OneShotExample | None = None,
+) -> Message:
     example_images = tuple(Image(path) for path in example.images) if example else ()
     images = (*example_images, *(sample.images[role] for role in question.images))
     return Message("user", (*images, question_text(pack, question, sample, example)))
 
 
 def _score_ask(
-    rubric: Rubric, pack: Pack, key: str, aspect: str, sample: Sample, example: OneShotExample | None
+    rubric: Rubric,
+    pack: Pack,
+    key: str,
+    aspect: str,
+    sample: Sample,
+    example: OneShotExample | None,
 ) -> ChatRequest[tuple[float, ...]]:
     question, (low, high) = pack.questions[key], (rubric.scale.low, rubric.scale.high)
     count, path = len(question.scores), (aspect,)
     message = _message(pack, question, sample, example)
     if pack.replies == "number":
-        return ChatRequest(Chat((message,), path), partial(parse_number, low=low, high=high))
-    schema = reply_schema(count, high, low, pack.keys_shown(question.template), pack.manifest.optional)
+        return ChatRequest(
+            Chat((message,), path), partial(parse_number, low=low, high=high)
+        )
+    schema = reply_schema(
+        count, high, low, pack.keys_shown(question.template), pack.manifest.optional
+    )
     enforced = reply_schema(count, high, low) if pack.replies == "json" else None
     return score_request(Chat((message,), path, enforced), schema)
 
 
 def expected_judge(rubric: Rubric, pack: Pack, answers: Mapping[str, float]) -> Judge:
-    """The judge that is answered with probabilities: a score is the mean of what the answers stand for.
+    """The judge that is answered with probabilities: a score is the mean of what the answers stand
+    for.
 
-    Where a server lists only its likeliest tokens a score is the middle of what is possible, and `bounds` has the
-    interval.
+    Where a server lists only its likeliest tokens a score is the middle of what is possible, and
+    `bounds` has the interval.
     """
-    scored = sorted(((rubric.scale(number), answer) for answer, number in answers.items()), key=lambda pair: pair[0])
-    continuations, values = spellings(answer for _, answer in scored), [score for score, _ in scored]
+    scored = sorted(
+        ((rubric.scale(number), answer) for answer, number in answers.items()),
+        key=lambda pair: pair[0],
+    )
+    continuations, values = (
+        spellings(answer for _, answer in scored),
+        [score for score, _ in scored],
+    )
 
     def program(sample: Sample) -> Program:
-        questions = {aspect: pack.questions[question_key(pack, aspect, sample.kind)] for aspect in rubric.combine}
+        questions = {
+            aspect: pack.questions[question_key(pack, aspect, sample.kind)]
+            for aspect in rubric.combine
+        }
         replies = yield [
-            Likelihood((_message(pack, question, sample),), continuations, (aspect,), "beginning")
+            Likelihood(
+                (_message(pack, question, sample),),
+                continuations,
+                (aspect,),
+                "beginning",
+            )
             for aspect, question in questions.items()
         ]
         steps = [
-            step_of(reply, (aspect,), continuations, values) for reply, aspect in zip(replies, questions, strict=True)
+            step_of(reply, (aspect,), continuations, values)
+            for reply, aspect in zip(replies, questions, strict=True)
         ]
         intervals = [(step.path[0], step.bounds) for step in steps if step.bounds]
-        lowest, highest = (rubric.add_overall({aspect: bounds[end] for aspect, bounds in intervals}) for end in (0, 1))
+        lowest, highest = (
+            rubric.add_overall({aspect: bounds[end] for aspect, bounds in intervals})
+            for end in (0, 1)
+        )
         return Verdict(
             {aspect: (low + highest[aspect]) / 2 for aspect, low in lowest.items()},
             worst([step.status for step in steps]),

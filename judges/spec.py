@@ -1,7 +1,7 @@
 """Description of a judge by itself, so that nothing else has to know it by name.
 
-A module of this package, or one that another package names under the entry point group `vieval.judges`, holds
-``SPEC = JudgeSpec(...)`` or, for several judges that are alike, ``SPECS``.
+A module of this package, or one that another package names under the entry point group
+`vieval.judges`, holds ``SPEC = JudgeSpec(...)`` or, for several judges that are alike, ``SPECS``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,15 @@ from typing import Any, Literal, TypeAlias
 
 from vieval_plugin.judges.contests import Contest, Judged, JudgeOfContests, fault
 from vieval_plugin.judges.conversation import Exchange, TrainingUnit
-from vieval_plugin.judges.protocol import OUTPUTS, Image, Judge, Path, Sample, SampleId, Step
+from vieval_plugin.judges.protocol import (
+    OUTPUTS,
+    Image,
+    Judge,
+    Path,
+    Sample,
+    SampleId,
+    Step,
+)
 from vieval_plugin.prompts.pack import Pack
 from vieval_plugin.text.errors import VievalError
 
@@ -23,7 +31,9 @@ EVERY_KIND = "*"
 
 @dataclass(frozen=True)
 class Needs:
-    """Images and texts without which a judge cannot be asked about a sample; a tuple of names means any of them."""
+    """Images and texts without which a judge cannot be asked about a sample; a tuple of names
+    means any of them.
+    """
 
     #: Roles.
     images: tuple[str | tuple[str, ...], ...] = ()
@@ -50,7 +60,8 @@ class Export:
     units: Callable[[SampleId, Sequence[Exchange]], Sequence[TrainingUnit]]
     #: Aspect on which only verdicts near the mean of the human ratings are kept; empty for all.
     human_aspect: str = ""
-    #: Times that each kind of unit is repeated when sub-tasks are evened out; empty where they are not.
+    #: Times that each kind of unit is repeated when sub-tasks are evened out; empty where they are
+    #: not.
     repetitions: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -67,20 +78,25 @@ class JudgeSpec:
     title: str
     #: Aspects that it rates.
     aspects: tuple[str, ...]
-    #: Needs of a sample by its kind (`EVERY_KIND` for all); a kind that is not there the judge does not know.
+    #: Needs of a sample by its kind (`EVERY_KIND` for all); a kind that is not there the judge does
+    #: not know.
     needs: Mapping[str, Needs]
     #: Frozen dataclass with a default for every field (see `option`).
     options: type[Any]
-    #: Judge from (options, pack, setting), the pack being None without one; VievalError names what is missing.
+    #: Judge from (options, pack, setting), the pack being None without one; VievalError names what
+    #: is missing.
     build: Build
     #: Variants that tasks and `--setting` name, the plain one first; empty where there is one only.
     settings: tuple[str, ...] = ()
-    #: Name or folder of the prompt pack by (options, setting); None for judges that ask nothing in words.
+    #: Name or folder of the prompt pack by (options, setting); None for judges that ask nothing in
+    #: words.
     pack: Callable[[Any, str], str] | None = None
     #: What it asks the backbone, or measures with, in a few words.
     method: str = ""
     #: Words by (options, setting) that distinguish verdicts of different settings in tables.
-    setting_labels: Callable[[Any, str], tuple[str, ...]] = lambda options, setting: (setting,) if setting else ()
+    setting_labels: Callable[[Any, str], tuple[str, ...]] = lambda options, setting: (
+        (setting,) if setting else ()
+    )
     #: Further scores that annotators may have rated as well.
     dimensions: tuple[str, ...] = ()
     #: Scores beside the aspects whose means are reported.
@@ -101,18 +117,22 @@ class JudgeSpec:
     file: Pack | None = None
     #: True for one whose scores are of the text that OCR reads, whose version is its provenance's.
     reads_text: bool = False
-    #: Line by samples on what it takes their prompts to demand; empty where that is all that they say.
+    #: Line by samples on what it takes their prompts to demand; empty where that is all that they
+    #: say.
     demands: Callable[[Iterable[Sample]], str] = lambda samples: ""
     #: Samples that it has scores for, in words, where it has none for others that are complete.
     some_samples: str = ""
-    #: True by (options, setting) where image tools may look at what models are shown, which is decoded once.
+    #: True by (options, setting) where image tools may look at what models are shown, which is
+    #: decoded once.
     uses_tools: Callable[[Any, str], bool] = lambda options, setting: False
-    #: The same judge by (aspects, lazy), which asks about these aspects only (about all for none), and with `lazy` not
-    #: what cannot change O any more; None where its aspects are no separate questions.
+    #: The same judge by (aspects, lazy), which asks about these aspects only (about all for none),
+    #: and with `lazy` not what cannot change O any more; None where its aspects are no separate
+    #: questions.
     narrowed: Callable[[Sequence[str], bool], JudgeSpec] | None = None
     #: Calls of a model that a sample or a contest takes, in few words.
     calls: Callable[[Any, str], str] = lambda options, setting: "0"
-    #: Most questions of a sample by (options, setting) each of which depends on the answers to those before it.
+    #: Most questions of a sample by (options, setting) each of which depends on the answers to
+    #: those before it.
     rounds: Callable[[Any, str], int] = lambda options, setting: 1
     #: Words that belong to the paths of a trace.
     titles: Callable[[Sequence[Step]], Mapping[Path, str]] = lambda trace: {}
@@ -122,7 +142,9 @@ class JudgeSpec:
     @property
     def is_ours(self) -> bool:
         """Return whether it comes with VIEval, and not with another package."""
-        return getattr(self.build, "func", self.build).__module__.startswith("vieval_plugin.")
+        return getattr(self.build, "func", self.build).__module__.startswith(
+            "vieval_plugin."
+        )
 
     @property
     def plain(self) -> str:
@@ -131,7 +153,9 @@ class JudgeSpec:
 
     def kinds(self, among: Sequence[str]) -> list[str]:
         """Select the kinds that the judge knows."""
-        return [kind for kind in among if kind in self.needs or EVERY_KIND in self.needs]
+        return [
+            kind for kind in among if kind in self.needs or EVERY_KIND in self.needs
+        ]
 
 
 @dataclass(frozen=True)
@@ -139,18 +163,23 @@ class NoOptions:
     """The options of judges that have none."""
 
 
-def option(default: Any, description: str, *, folder: bool = False, **limits: Any) -> Any:
+def option(
+    default: Any, description: str, *, folder: bool = False, **limits: Any
+) -> Any:
     """A field of a judge's options.
 
     Args:
         default: its default, copied where it is a mapping.
         description: what `vieval config` prints above it.
         folder: a text that may name a folder, which then starts at the folder of the options file.
-        limits: bounds that are checked when options are read: `ge`, `le`, `gt`, `lt`, `min_length`, `max_length`.
+        limits: bounds that are checked when options are read: `ge`, `le`, `gt`, `lt`, `min_length`,
+            `max_length`.
     """
     metadata = {"description": description, "folder": folder, **limits}
     if isinstance(default, dict):
-        return dataclasses.field(default_factory=lambda: dict(default), metadata=metadata)
+        return dataclasses.field(
+            default_factory=lambda: dict(default), metadata=metadata
+        )
     return dataclasses.field(default=default, metadata=metadata)
 
 
@@ -158,7 +187,8 @@ def require_wording(spec: JudgeSpec, wording: Pack, setting: str) -> None:
     """VievalError if a prompt pack does not word a setting; a pack that names none words all."""
     if wording.settings and setting not in wording.settings:
         raise VievalError(
-            f"prompt pack {wording.name} is for {spec.name} {', '.join(wording.settings)}, not for {setting}"
+            f"prompt pack {wording.name} is for {spec.name} {', '.join(wording.settings)}, not "
+            f"for {setting}"
         )
 
 
@@ -172,8 +202,15 @@ def missing_inputs_reason(spec: JudgeSpec, judged: Judged) -> str:
     if isinstance(judged, Contest):
         if reason := fault(judged):
             return reason
-        reasons = [missing_sample_inputs_reason(spec, candidate) for candidate in judged.candidates]
-        faults = [f"candidate {number}: {reason}" for number, reason in enumerate(reasons, start=1) if reason]
+        reasons = [
+            missing_sample_inputs_reason(spec, candidate)
+            for candidate in judged.candidates
+        ]
+        faults = [
+            f"candidate {number}: {reason}"
+            for number, reason in enumerate(reasons, start=1)
+            if reason
+        ]
         return next(iter(faults), "")
     if spec.rates == "contest":
         return f"{spec.name} judges contests, and this is a sample"
@@ -184,24 +221,31 @@ def lacks_output_alone(spec: JudgeSpec, judged: Judged) -> bool:
     """True for a sample without an output that has everything else that a judge needs."""
     if isinstance(judged, Contest) or set(OUTPUTS) & set(judged.images):
         return False
-    with_output = dataclasses.replace(judged, images={**judged.images, **dict.fromkeys(OUTPUTS, Image(b""))})
+    with_output = dataclasses.replace(
+        judged, images={**judged.images, **dict.fromkeys(OUTPUTS, Image(b""))}
+    )
     return not missing_inputs_reason(spec, with_output)
 
 
 def missing_sample_inputs_reason(spec: JudgeSpec, sample: Sample) -> str:
-    """Reason that a judge cannot be asked about a sample, or about a contest that it is a candidate of; empty if it
-    can.
+    """Reason that a judge cannot be asked about a sample, or about a contest that it is a candidate
+    of; empty if it can.
     """
     needs = spec.needs.get(sample.kind, spec.needs.get(EVERY_KIND))
     held_texts = {name for name, text in sample.texts.items() if text.strip()}
-    if needs is None and not (sample.kind or held_texts):  # what would tell the kind is what is lacking
+    if needs is None and not (
+        sample.kind or held_texts
+    ):  # what would tell the kind is what is lacking
         return f"the sample has no text {'instruction' if 'source' in sample.images else 'prompt'}"
     if needs is None and not sample.kind:
         return "the sample has no kind: say which, such as --kind tie, or add a column instruction"
     if needs is None:
         known_kinds = ", ".join(spec.needs)
         return f"{spec.name} does not know the kind {sample.kind!r} (it knows {known_kinds})"
-    for what, needed, present in (("image", needs.images, set(sample.images)), ("text", needs.texts, held_texts)):
+    for what, needed, present in (
+        ("image", needs.images, set(sample.images)),
+        ("text", needs.texts, held_texts),
+    ):
         for names in needed:
             any_of = (names,) if isinstance(names, str) else names
             if not present & set(any_of):

@@ -1,7 +1,9 @@
-"""Common needs of judges that take a prompt apart: questions of a pack as chats on a sample, and how answers are read.
+"""Common needs of judges that take a prompt apart: questions of a pack as chats on a sample, and
+how answers are read.
 
-What such a judge asks about the prompt alone is the same question for all images of that prompt, so a store answers it
-once. Two known ways in which small models fail are told apart: missing parts, endless repetition.
+What such a judge asks about the prompt alone is the same question for all images of that prompt, so
+a store answers it once. Two known ways in which small models fail are told apart: missing parts,
+endless repetition.
 """
 
 from __future__ import annotations
@@ -11,11 +13,25 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from vieval_plugin.judges.parsing import Read
-from vieval_plugin.judges.protocol import FAILED_CALLS, Ask, Chat, Message, Path, Reply, Sample, Status, Step
+from vieval_plugin.judges.protocol import (
+    FAILED_CALLS,
+    Ask,
+    Chat,
+    Message,
+    Path,
+    Reply,
+    Sample,
+    Status,
+    Step,
+)
 from vieval_plugin.judges.structured_chat import ChatRequest, ask_all
 from vieval_plugin.prompts.pack import Pack
 
-MISSING, REPEATED, UNREADABLE = "missing parts", "endless repetition", "unreadable answer"
+MISSING, REPEATED, UNREADABLE = (
+    "missing parts",
+    "endless repetition",
+    "unreadable answer",
+)
 REFUSED = "refused to extract"
 
 _REPEATS, _SPAN, _LONGEST_PERIOD = 5, 120, 400
@@ -25,7 +41,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class StageAsker:
-    """Sample under one prompt pack, each stage of whose questions may have a backbone of its own."""
+    """Sample under one prompt pack, each stage of whose questions may have a backbone of its
+    own.
+    """
 
     #: Prompt pack.
     wording: Pack
@@ -43,16 +61,29 @@ class StageAsker:
         max_tokens: int,
         history: tuple[Message, ...] = (),
     ) -> Chat:
-        """The next turn of a conversation, or its first: the images of the pack's question, then its text."""
+        """The next turn of a conversation, or its first: the images of the pack's question, then
+        its text.
+        """
         enforced = schema if self.wording.replies == "json" else None
         messages = (*history, self.message(key, variables))
-        return Chat(messages, path, enforced, max_tokens, self.backbone(stage), stop_repeating=True)
+        return Chat(
+            messages,
+            path,
+            enforced,
+            max_tokens,
+            self.backbone(stage),
+            stop_repeating=True,
+        )
 
     def message(self, key: str, variables: Mapping[str, Any]) -> Message:
         """A question of the pack about the sample."""
         question = self.wording.questions[key]
-        images = [self.sample.images[role] for role in question.images if self.shows(role)]
-        return Message("user", (*images, self.wording.render(question.template, variables)))
+        images = [
+            self.sample.images[role] for role in question.images if self.shows(role)
+        ]
+        return Message(
+            "user", (*images, self.wording.render(question.template, variables))
+        )
 
     def backbone(self, stage: str) -> str:
         """Name of the backbone that answers a stage."""
@@ -77,8 +108,14 @@ class Notes:
         The words are ours: a refusal's reason is the server's, and would be counted by itself.
         """
         if final.status not in FAILED_CALLS:
-            causes = (cause for cause in (MISSING, REPEATED) if final.reason.partition(":")[0] == cause)
-            self.findings.append(next(causes, REFUSED if final.status is Status.REFUSAL else UNREADABLE))
+            causes = (
+                cause
+                for cause in (MISSING, REPEATED)
+                if final.reason.partition(":")[0] == cause
+            )
+            self.findings.append(
+                next(causes, REFUSED if final.status is Status.REFUSAL else UNREADABLE)
+            )
         return final.status
 
 
@@ -89,7 +126,8 @@ def ask_one(
     notes: Notes,
     read_again: Callable[[str], Read[T]] | None = None,
 ) -> Generator[list[Ask], list[Reply], T | Status]:
-    """The value of one answer on which the next stages build, or the status of one that cannot be used.
+    """The value of one answer on which the next stages build, or the status of one that cannot be
+    used.
 
     `read_again` is as for `ChatRequest`.
     """
@@ -100,7 +138,9 @@ def ask_one(
 
 
 def read_as(text: str, parse: Callable[[str], tuple[T, bool]]) -> Read[T]:
-    """The reading of a reply by a parser, which says whether it came exactly as asked for, or raises ValueError."""
+    """The reading of a reply by a parser, which says whether it came exactly as asked for, or
+    raises ValueError.
+    """
     if repeats(text):
         return Read(Status.PARSE_FAILURE, reason=REPEATED)
     try:
@@ -111,7 +151,8 @@ def read_as(text: str, parse: Callable[[str], tuple[T, bool]]) -> Read[T]:
 
 
 def repeats(text: str) -> bool:
-    """Return whether a text ends in the same words over and over: at least five times and for 120 characters.
+    """Return whether a text ends in the same words over and over: at least five times and for 120
+    characters.
 
     >>> repeats("It is a cat. " + "Its tail is red. " * 9)
     True
@@ -119,7 +160,12 @@ def repeats(text: str) -> bool:
     tail = text.rstrip()
     for period in range(1, min(_LONGEST_PERIOD, len(tail) // _REPEATS) + 1):
         span = max(_SPAN, _REPEATS * period)
-        # the last turn may have been cut anywhere, which a comparison with itself moved by a period does not mind
-        if span <= len(tail) and tail[-span + period :] == tail[-span:-period] and tail[-period:].strip():
+        # the last turn may have been cut anywhere, which a comparison with itself moved by a period
+        # does not mind
+        if (
+            span <= len(tail)
+            and tail[-span + period :] == tail[-span:-period]
+            and tail[-period:].strip()
+        ):
             return True
     return False

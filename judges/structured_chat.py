@@ -1,8 +1,9 @@
 """Asking and reading, with at most a few reminders when a reply cannot be read.
 
-An answer with text around it counts only where a second reply says the same. Form decides first: it begins a line or
-follows a colon or full stop, it is not quoted, and beside it stands no other object, no list of numbers and no digit
-beside a slash. Then no word around it may say that it is none (`doubts.txt`).
+An answer with text around it counts only where a second reply says the same. Form decides first: it
+begins a line or follows a colon or full stop, it is not quoted, and beside it stands no other
+object, no list of numbers and no digit beside a slash. Then no word around it may say that it is
+none (`doubts.txt`).
 """
 
 from __future__ import annotations
@@ -14,9 +15,26 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from vieval_plugin.judges.parsing import Read, decoded, parse_scores
-from vieval_plugin.judges.protocol import Ask, Chat, Image, Message, Reply, Status, Step, Text, failed_step
+from vieval_plugin.judges.protocol import (
+    Ask,
+    Chat,
+    Image,
+    Message,
+    Reply,
+    Status,
+    Step,
+    Text,
+    failed_step,
+)
 from vieval_plugin.judges.refusals import ECHO, repeats_request
-from vieval_plugin.judges.wrapping import doubts, is_negated, is_only_thinking, remove_pair, remove_thinking, unwrapped
+from vieval_plugin.judges.wrapping import (
+    doubts,
+    is_negated,
+    is_only_thinking,
+    remove_pair,
+    remove_thinking,
+    unwrapped,
+)
 from vieval_plugin.prompts.pack import REMINDER, Pack
 
 #: The finding of an answer with text around it, which a second reply confirmed.
@@ -25,18 +43,27 @@ CONFIRMED = "text around the answer, in two replies that agree"
 _QUOTED = 2000
 _OTHER_IMAGE = "the answer stands under the number of an image that is not judged"
 _CUT = "cut off by its token limit"
-_STARVED = "cut{} before its first word; raise `--max-tokens` (`max_tokens` of the backbone)"
+_STARVED = (
+    "cut{} before its first word; raise `--max-tokens` (`max_tokens` of the backbone)"
+)
 # what is kept of a text, from its beginning and from its end
 _KEPT_HEAD, _KEPT_TAIL = 48 * 1024, 16 * 1024
 
 _OBJECT = re.compile(r"\{(?!\s*\{)")
 _OTHER_ANSWER = re.compile(r"[{}]|\[\[|\[[^\]\n]*\d[^\]\n]*\]|\d\s*/\s*\d")
-_FORM = r"(?:[-*#\u2022\u2705_ \t]|`{1,8}[ \t]*\w{0,20}\s|~{3,8}[ \t]*\w{0,20}\s|<[^<>\n]{1,60}>|\[[A-Z_ ]{2,30}\]|json\b|\$\$)*+"
-_BEGINS_LINE = re.compile(rf"(?:\A|[\n:\uff1a.\u3002!\uff01\u0964]){_FORM}\s*\Z", re.IGNORECASE)
+_FORM = (
+    r"(?:[-*#\u2022\u2705_ \t]|`{1,8}[ \t]*\w{0,20}\s|~{3,8}[ "
+    r"\t]*\w{0,20}\s|<[^<>\n]{1,60}>|\[[A-Z_ ]{2,30}\]|json\b|\$\$)*+"
+)
+_BEGINS_LINE = re.compile(
+    rf"(?:\A|[\n:\uff1a.\u3002!\uff01\u0964]){_FORM}\s*\Z", re.IGNORECASE
+)
 _IN_QUOTES = re.compile(
     r"(?:\A|\n)[ \t]*(?:>|\||//)[^\n]*\Z|<!--|~~(?!~)|[\"'\u201c\u2018\u00ab\u300c\u2039(,\t][ ]*\Z"
 )
-_GOES_ON = re.compile(r"[ \t]*[^\s\w`<*\[\]|.~\u2705$]|\.?[ \t]+[a-z]|[ \t]*[<\[](?![/|])")
+_GOES_ON = re.compile(
+    r"[ \t]*[^\s\w`<*\[\]|.~\u2705$]|\.?[ \t]+[a-z]|[ \t]*[<\[](?![/|])"
+)
 _MARKS = re.compile(r"`{3,8}[ \t]*\w*|~{3,8}[ \t]*\w*|[*#_]")
 _SENTENCE = re.compile(r"(?<=[.!?\u3002\uff01\uff1f\u0964])\s*")
 _CLAUSE = re.compile(r"[,.;:!\n\u2013\u2014\uff0c\u3002\uff1a\uff01\u3001\u060c\u0964]")
@@ -84,49 +111,69 @@ def score_request(
         schema: that of the answer where it is not the chat's, which a server may enforce.
         as_shown: as for `parse_scores`.
     """
-    return ChatRequest(chat, partial(parse_scores, schema=schema or chat.schema or {}, as_shown=as_shown))
+    return ChatRequest(
+        chat,
+        partial(parse_scores, schema=schema or chat.schema or {}, as_shown=as_shown),
+    )
 
 
 def ask_all(
     questions: Sequence[ChatRequest[T]], wording: Pack
 ) -> Generator[list[Ask], list[Reply], list[StructuredChatOutcome[T]]]:
-    """Ask all questions at once; those whose reply cannot be parsed again, up to `wording.reminders` times, with the error.
+    """Ask all questions at once; those whose reply cannot be parsed again, up to
+    `wording.reminders` times, with the error.
 
     One that was cut before its first word is not reminded: it would be again.
-    A question that a reminder saved has the final status `repaired`. For use with `yield from` in a judge program.
+    A question that a reminder saved has the final status `repaired`. For use with `yield from` in a
+    judge program.
     """
     if not questions:
         return []
     replies = yield [question.chat for question in questions]
-    outcomes = [_outcome(reply, question) for reply, question in zip(replies, questions, strict=True)]
+    outcomes = [
+        _outcome(reply, question)
+        for reply, question in zip(replies, questions, strict=True)
+    ]
     # a published protocol of labels has no second question
     for _ in range(0 if wording.replies == "labels" else wording.reminders):
-        failed = [i for i, outcome in enumerate(outcomes) if _is_unread(outcome.steps[-1])]
+        failed = [
+            i for i, outcome in enumerate(outcomes) if _is_unread(outcome.steps[-1])
+        ]
         if not failed:
             break
-        replies = yield [_reminder_chat(questions[i].chat, outcomes[i].steps[-1], wording) for i in failed]
+        replies = yield [
+            _reminder_chat(questions[i].chat, outcomes[i].steps[-1], wording)
+            for i in failed
+        ]
         for i, reply in zip(failed, replies, strict=True):
             outcomes[i] = _outcome(reply, questions[i], outcomes[i])
     return outcomes
 
 
 def _is_unread(step: Step) -> bool:
-    return step.status is Status.PARSE_FAILURE and not (step.cut and is_only_thinking(step.answer))
+    return step.status is Status.PARSE_FAILURE and not (
+        step.cut and is_only_thinking(step.answer)
+    )
 
 
 def _outcome(
-    reply: Reply, question: ChatRequest[T], earlier: StructuredChatOutcome[T] | None = None
+    reply: Reply,
+    question: ChatRequest[T],
+    earlier: StructuredChatOutcome[T] | None = None,
 ) -> StructuredChatOutcome[T]:
     """The outcome of a question after a reply to it, or to a reminder of it."""
     steps, findings = (earlier.steps, earlier.findings) if earlier else ((), ())
     step, read = _read(reply, question, len(steps), steps[-1] if steps else None)
     if steps and step.status.usable:
         step = replace(step, status=Status.REPAIRED)
-    return StructuredChatOutcome(read.value, (*steps, step), (*findings, *filter(None, [read.finding])))
+    return StructuredChatOutcome(
+        read.value, (*steps, step), (*findings, *filter(None, [read.finding]))
+    )
 
 
 def excerpt(text: str) -> str:
-    """Shorten a text that a model said: all of it or, of one that ran on, its beginning and its end.
+    """Shorten a text that a model said: all of it or, of one that ran on, its beginning and its
+    end.
 
     >>> excerpt("short"), len(excerpt("long" * 10**6)) < 66_000
     ('short', True)
@@ -134,17 +181,26 @@ def excerpt(text: str) -> str:
     if len(text) <= _KEPT_HEAD + _KEPT_TAIL:
         return text
     return (
-        f"{text[:_KEPT_HEAD]} [... {len(text) - _KEPT_HEAD - _KEPT_TAIL} characters left out ...] {text[-_KEPT_TAIL:]}"
+        f"{text[:_KEPT_HEAD]} [... {len(text) - _KEPT_HEAD - _KEPT_TAIL} characters left out "
+        f"...] {text[-_KEPT_TAIL:]}"
     )
 
 
-def _read(reply: Reply, question: ChatRequest[T], attempt: int, earlier: Step | None) -> tuple[Step, Read[T]]:
-    """The step of a reply, and what was read of it: of all that was said, however much of it is kept."""
+def _read(
+    reply: Reply, question: ChatRequest[T], attempt: int, earlier: Step | None
+) -> tuple[Step, Read[T]]:
+    """The step of a reply, and what was read of it: of all that was said, however much of it is
+    kept.
+    """
     path = question.chat.path
     if not isinstance(reply, Text):
         step = failed_step(reply, path, "a text was", attempt=attempt)
         return step, Read(step.status)
-    images = sum(isinstance(part, Image) for message in question.chat.messages for part in message.parts)
+    images = sum(
+        isinstance(part, Image)
+        for message in question.chat.messages
+        for part in message.parts
+    )
     if reply.cut and is_only_thinking(reply.text):
         limit = f" at {reply.output_tokens:,} tokens" if reply.output_tokens else ""
         reading: Read[T] = Read(Status.PARSE_FAILURE, reason=_STARVED.format(limit))
@@ -157,25 +213,45 @@ def _read(reply: Reply, question: ChatRequest[T], attempt: int, earlier: Step | 
         reading = _confirmed(reply.text, earlier, question, images) or reading
     if reply.cut and reading.status.usable:
         complete = reply.text.rstrip(" \r\n\t`").endswith(("}", "</answer>"))
-        reading = replace(reading, status=Status.REPAIRED) if complete else Read(Status.PARSE_FAILURE, reason=_CUT)
+        reading = (
+            replace(reading, status=Status.REPAIRED)
+            if complete
+            else Read(Status.PARSE_FAILURE, reason=_CUT)
+        )
     if reading.status.usable and repeats_request(reading.reason, question.chat):
         reading = replace(reading, finding=ECHO)
     step = Step(
-        path, reading.status, reading.scores, excerpt(reply.text), excerpt(reading.reason), attempt, cut=reply.cut
+        path,
+        reading.status,
+        reading.scores,
+        excerpt(reply.text),
+        excerpt(reading.reason),
+        attempt,
+        cut=reply.cut,
     )
     return step, reading
 
 
-def _confirmed(text: str, earlier: Step, question: ChatRequest[T], images: int) -> Read[T] | None:
-    """The reading of an answer with text around it, if the reply before, read in the same way, has the same scores."""
+def _confirmed(
+    text: str, earlier: Step, question: ChatRequest[T], images: int
+) -> Read[T] | None:
+    """The reading of an answer with text around it, if the reply before, read in the same way,
+    has the same scores.
+    """
     if earlier.cut:
         return None
     answers = answers_inside(earlier.answer, images)
     for form, answer in answers_inside(text, images).items():
         first, second = question.read(answers.get(form, "")), question.read(answer)
-        agree = first.scores == second.scores if second.scores else first.value == second.value
+        agree = (
+            first.scores == second.scores
+            if second.scores
+            else first.value == second.value
+        )
         if first.status.usable and second.status.usable and agree:
-            return replace(second, status=Status.REPAIRED, finding=second.finding or CONFIRMED)
+            return replace(
+                second, status=Status.REPAIRED, finding=second.finding or CONFIRMED
+            )
     return None
 
 
@@ -185,7 +261,9 @@ def _reminder_chat(chat: Chat, failed: Step, wording: Pack) -> Chat:
     answer = failed.answer[:_QUOTED]
     previous = (Message("assistant", (answer,)),) if answer.strip() else ()
     if previous:
-        return replace(chat, messages=(*chat.messages, *previous, Message("user", (text,))))
+        return replace(
+            chat, messages=(*chat.messages, *previous, Message("user", (text,)))
+        )
     *earlier, last = chat.messages
     return replace(chat, messages=(*earlier, Message(last.role, (*last.parts, text))))
 
@@ -223,14 +301,22 @@ def names_other_image(text: str, images: int) -> bool:
     """
     body = remove_thinking(text)
     first = _OBJECT.search(body)
-    numbers = re.findall(r"\d{1,3}", _line_before(body[: first.start()])) if first and images > 1 else []
+    numbers = (
+        re.findall(r"\d{1,3}", _line_before(body[: first.start()]))
+        if first and images > 1
+        else []
+    )
     return any(1 <= int(number) < images for number in numbers)
 
 
 def _tells_otherwise(before: str, behind: str, images: int) -> bool:
     """Return whether the text around an object may mean another answer, or none."""
     around = f"{before}\n{behind}"
-    if _OTHER_ANSWER.search(around) or _IN_QUOTES.search(before) or not _BEGINS_LINE.search(before):
+    if (
+        _OTHER_ANSWER.search(around)
+        or _IN_QUOTES.search(before)
+        or not _BEGINS_LINE.search(before)
+    ):
         return True
     if _GOES_ON.match(behind) or names_other_image(f"{before}{{", images):
         return True
@@ -251,5 +337,8 @@ def _line_before(before: str) -> str:
 def _short_answers(body: str) -> dict[str, str]:
     """The last line of a reply without an object and the words before its first comma or stop."""
     lines = body.strip().splitlines() or [""]
-    answers = {"last line": unwrapped(lines[-1]), "first clause": unwrapped(_CLAUSE.split(body.strip(), maxsplit=1)[0])}
+    answers = {
+        "last line": unwrapped(lines[-1]),
+        "first clause": unwrapped(_CLAUSE.split(body.strip(), maxsplit=1)[0]),
+    }
     return {} if _OTHER_ANSWER.search(body) or doubts(body) else answers

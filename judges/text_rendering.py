@@ -1,12 +1,14 @@
-"""text_rendering: the text that a prompt asks for, read in the image by OCR and compared letter by letter.
+"""text_rendering: the text that a prompt asks for, read in the image by OCR and compared letter by
+letter.
 
-What is asked for stands in quotation marks in the prompt, with words around it that ask for it to be written, or in the
-text `wanted_text`, a line each. Each text is aligned with a part of what was read, in any order, so that their edit
-distances are least. Case, width, spaces and punctuation are not compared, but for punctuation between digits. No model
-is asked.
+What is asked for stands in quotation marks in the prompt, with words around it that ask for it to
+be written, or in the text `wanted_text`, a line each. Each text is aligned with a part of what was
+read, in any order, so that their edit distances are least. Case, width, spaces and punctuation are
+not compared, but for punctuation between digits. No model is asked.
 
-`SC` is the edit similarity over all texts, `words` the share of words that are there letter by letter, and
-`no_extra_text` the share of letters read that belong to a text asked for. A Chinese or Japanese character is a word.
+`SC` is the edit similarity over all texts, `words` the share of words that are there letter by
+letter, and `no_extra_text` the share of letters read that belong to a text asked for. A Chinese or
+Japanese character is a word.
 """
 
 from __future__ import annotations
@@ -42,20 +44,21 @@ from vieval_plugin.text.errors import install_advice
 NAME = "text_rendering"
 #: Letters that may be asked for in all.
 MOST_LETTERS = 2000
-#: Texts in quotation marks; after a digit a mark is a sign for inches, and within a word an apostrophe.
+#: Texts in quotation marks; after a digit a mark is a sign for inches, and within a word an
+#: apostrophe.
 _QUOTED = re.compile(
     r"""(?<!\d)["\uff02]([^"\uff02]+)["\uff02]|“([^“”]+)”|„([^„“”"]+)[“”"]|«([^«»]+)»|»([^«»]+)«"""
     r"""|「([^」]+)」|『([^』]+)』|《([^》]+)》"""
     r"""|(?<!\w)'((?:[^'\n]|(?<=\w)'(?=\w))+)'(?!\w)|(?<!\w)‘((?:[^‘’\n]|(?<=\w)’(?=\w))+)’(?!\w)"""
 )
-_WORKS = (
-    "films?|movies?|songs?|novels?|albums?|bands?|series|opera|book|café|film|roman|livre|chanson|buch|lied|película"
-)
+_WORKS = "films?|movies?|songs?|novels?|albums?|bands?|series|opera|book|café|film|roman|livre|chanson|buch|lied|película"
 #: Words before a quotation that ask for it to be written, and those that name something by it.
 _CUE = re.compile(
     rf"(?P<names>\b(?:{_WORKS})(?:\s+(?!poster|cover|sign|ticket)\w+)?\s+(?:en)?titled\b|\b(?:man|woman|girl|boy|child|student|person|s?he)"
-    rf"\s+(?:is\s+)?read(?:s|ing)\b|\b(?:{_WORKS}|style of|called|named|nicknamed|known as|dubbed|character|namens"
-    r"|genannt|heißt|stil von|nommée?s?|appelée?s?|style de|llamad[oa]s?|novela|estilo de|по имени|под названием"
+    rf"\s+(?:is\s+)?read(?:s|ing)\b|\b(?:{_WORKS}|style of|called|named|nicknamed|known "
+    r"as|dubbed|character|namens"
+    r"|genannt|heißt|stil von|nommée?s?|appelée?s?|style de|llamad[oa]s?|novela|estilo de|по "
+    r"имени|под названием"
     r"|фильм\w*|роман\w*|в стиле)\b|名为|名叫|叫做|电影|小说|歌曲|风格|映画|小説)"
     r"|\b(?:says?|saying|reads?|reading|spell(?:s|ed|ing)?|writ(?:es?|ing|ten)|titled|captioned|labell?ed|texts?|words?"
     r"|letters|lettering|phrase|slogan|message|caption|(?:sub)?title|headline|heading|inscription|inscribed|engraved"
@@ -71,7 +74,8 @@ _SURFACES = (
     "|boards?|badges?|graffiti|tattoos?|flags?|placards?|schild|plakat|panneau|affiche|cartel|вывеск\\w+|плакат\\w*"
 )
 _SURFACE_BEFORE = re.compile(
-    rf"\b(?:{_SURFACES})\W+(?:(?:with|bearing|showing|has|the|mit|avec|con|с)\W+){{0,2}}$", re.I
+    rf"\b(?:{_SURFACES})\W+(?:(?:with|bearing|showing|has|the|mit|avec|con|с)\W+){{0,2}}$",
+    re.I,
 )
 _ASKED_AFTER = re.compile(
     r"\W*(?:(?:is|are|be|in|on|a|the|its|his|her|large|big|bold|red|white|neon|wooden)\s+){0,5}"
@@ -79,10 +83,14 @@ _ASKED_AFTER = re.compile(
     r"|\W*(?:と書|と描|という(?:文字|言葉|タイトル|看板)|の(?:文字|看板)|的?字样|字樣|的?标语|的?招牌|几个?字|(?:四|三|两|二)个?字)",
     re.IGNORECASE,
 )
-_NOT = r"(?:\b(?:no|not|without|never|avoid|instead of|rather than|ohne|keine?[nmrs]?|nicht|sans|pas|sin|без|не|нет)\b|n['’]t\b"
+_NOT = (
+    r"(?:\b(?:no|not|without|never|avoid|instead of|rather "
+    r"than|ohne|keine?[nmrs]?|nicht|sans|pas|sin|без|не|нет)\b|n['’]t\b"
+)
 _NOT += "|没有|不要|不含|不写|无|無)"
 _DENIED_BEFORE = re.compile(
-    rf"{_NOT}(?:\W+(?!and\b|who\b|but\b|holding\b)\w+){{0,3}}\W*$|(?:没有|不要|不含|无)\w{{0,6}}$", re.I
+    rf"{_NOT}(?:\W+(?!and\b|who\b|but\b|holding\b)\w+){{0,3}}\W*$|(?:没有|不要|不含|无)\w{{0,6}}$",
+    re.I,
 )
 _DENIED_WITHIN = re.compile(_NOT, re.IGNORECASE)
 _DENIED_AFTER = re.compile(
@@ -90,14 +98,18 @@ _DENIED_AFTER = re.compile(
     re.I,
 )
 _JOINED = re.compile(
-    r"\W*(?:(?:and|or|then|above|below|under|over|beside|next to|followed by|on|in|with|the|a|an|second|smaller|larger|line"
+    r"\W*(?:(?:and|or|then|above|below|under|over|beside|next to|followed "
+    r"by|on|in|with|the|a|an|second|smaller|larger|line"
     r"|und|oder|über|unter|et|ou|y|e|и|или|和|与|與|及|以及|と|、)\W*)*"
 )
-_CONTRAST = re.compile(r"\W*(?:but|but rather|sondern|mais|sino|а|而是)\W*", re.IGNORECASE)
+_CONTRAST = re.compile(
+    r"\W*(?:but|but rather|sondern|mais|sino|а|而是)\W*", re.IGNORECASE
+)
 _SENTENCE_END = re.compile(r"[.!?;](?=\s)|[。！？；\n]")
 _MOST_WORDS = 6
 _IDEOGRAPH = re.compile("[\u2e80-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
-#: Letters in the alphabet of PP-OCRv6, by their blocks; the rarest Chinese characters of the block are not in it.
+#: Letters in the alphabet of PP-OCRv6, by their blocks; the rarest Chinese characters of the block
+#: are not in it.
 _READABLE = re.compile(
     "[\\x21-\\u024f\\u0391-\\u03a9\\u03b1-\\u03c9\\u20a0-\\u20bf\\u2190-\\u22ff"
     "\\u3041-\\u308f\\u3091-\\u3093\\u3095-\\u30f0\\u30f2-\\u30fe\\u4e00-\\u9fff々]"
@@ -106,15 +118,19 @@ _COMPARED_PUNCTUATION, _BETWEEN_DIGITS = "%&@#", re.compile(r"(?<=\d)[^\w\s](?=\
 _LONGEST_QUOTE = 80
 #: Demanded texts that a line has.
 _MOST_SHOWN = 50
-#: Share of errors above which a part of what was read is no rendering of a text: few letters are alike by chance.
+#: Share of errors above which a part of what was read is no rendering of a text: few letters are
+#: alike by chance.
 _MOST_ERRORS = 0.8
 _MOST_ORDERS = _MOST_ENDS = 8
 _NO_TEXT = (
-    'the prompt must ask for a text, such as a sign that says "OPEN", {found}; or pass its column: --columns '
+    'the prompt must ask for a text, such as a sign that says "OPEN", {found}; or pass its '
+    "column: --columns "
     f"texts.{WANTED_TEXT}=COLUMN"
 )
 _UNREADABLE = "the OCR reads Latin, Greek, Chinese and Japanese letters, not {letters}"
-_TOO_LONG = f"the prompt asks for more than {MOST_LETTERS:,} letters, which are not compared"
+_TOO_LONG = (
+    f"the prompt asks for more than {MOST_LETTERS:,} letters, which are not compared"
+)
 
 
 @dataclass(frozen=True)
@@ -132,7 +148,10 @@ class Letters:
 
     def splits_word(self, index: int) -> bool:
         """Return whether a letter and the one before it are of the same word."""
-        return 0 < index < len(self.tokens) and self.tokens[index - 1] == self.tokens[index]
+        return (
+            0 < index < len(self.tokens)
+            and self.tokens[index - 1] == self.tokens[index]
+        )
 
     def quote(self, part: Sequence[int]) -> str:
         """The text from the first letter of a part to its last, in quotation marks."""
@@ -173,12 +192,17 @@ def wanted_texts(sample: Sample) -> list[str]:
     if column := sample.texts.get(WANTED_TEXT, "").strip():
         texts = column.splitlines()
     else:
-        texts = [text for text, is_wanted in quotations(sample.texts.get("prompt", "")) if is_wanted]
+        texts = [
+            text
+            for text, is_wanted in quotations(sample.texts.get("prompt", ""))
+            if is_wanted
+        ]
     return [text for text in texts if letters_of(text).folded]
 
 
 def quotations(prompt: str) -> list[tuple[str, bool]]:
-    """The texts in quotation marks of a prompt, each with whether the words around it ask for it to be written.
+    """The texts in quotation marks of a prompt, each with whether the words around it ask for it to
+    be written.
 
     >>> quotations('a film called "Jaws" on a screen that says "EXIT", no text such as "SALE"')
     [('Jaws', False), ('EXIT', True), ('SALE', False)]
@@ -190,7 +214,9 @@ def quotations(prompt: str) -> list[tuple[str, bool]]:
     matches = list(_QUOTED.finditer(prompt))
     for number, match in enumerate(matches):
         end_before = matches[number - 1].end() if number else 0
-        start_after = matches[number + 1].start() if number + 1 < len(matches) else len(prompt)
+        start_after = (
+            matches[number + 1].start() if number + 1 < len(matches) else len(prompt)
+        )
         between = prompt[end_before : match.start()]
         after = prompt[match.end() : start_after]
         if number and _CONTRAST.fullmatch(between):
@@ -211,15 +237,21 @@ def _is_asked(before: str, after: str) -> bool:
     if cue is None:
         surface = _SURFACE_BEFORE.search(before)
         before_surface = before[: surface.start()] if surface else before
-        return bool(surface or _ASKED_AFTER.match(after)) and not _DENIED_BEFORE.search(before_surface)
+        return bool(surface or _ASKED_AFTER.match(after)) and not _DENIED_BEFORE.search(
+            before_surface
+        )
     rest = before[cue.end() :]
     is_near = len(rest.split()) <= _MOST_WORDS
-    is_denied = _DENIED_BEFORE.search(before[: cue.start()]) or _DENIED_WITHIN.search(rest)
+    is_denied = _DENIED_BEFORE.search(before[: cue.start()]) or _DENIED_WITHIN.search(
+        rest
+    )
     return cue["names"] is None and is_near and not is_denied
 
 
 def is_readable(letter: str) -> bool:
-    """Return whether OCR knows a letter, number or sign: those of Latin, Greek, Chinese and Japanese."""
+    """Return whether OCR knows a letter, number or sign: those of Latin, Greek, Chinese and
+    Japanese.
+    """
     return bool(_READABLE.match(letter))
 
 
@@ -236,14 +268,19 @@ def letters_of(text: str) -> Letters:
         is_ideograph = bool(_IDEOGRAPH.match(character))
         spaces, borders = spaces + character.isspace(), borders + is_ideograph
         if _is_compared(character) or _BETWEEN_DIGITS.match(text, position):
-            letters += [(folded, position, (spaces, borders)) for folded in character.casefold()]
+            letters += [
+                (folded, position, (spaces, borders)) for folded in character.casefold()
+            ]
         borders += is_ideograph
     folded, positions, tokens = zip(*letters, strict=True) if letters else ((), (), ())
     return Letters(text, folded, positions, tokens)
 
 
 def _is_compared(character: str) -> bool:
-    return unicodedata.category(character)[0] not in "PZC" or character in _COMPARED_PUNCTUATION
+    return (
+        unicodedata.category(character)[0] not in "PZC"
+        or character in _COMPARED_PUNCTUATION
+    )
 
 
 def lines_of(reading: ToolResult) -> list[str]:
@@ -262,11 +299,15 @@ def lines_of(reading: ToolResult) -> list[str]:
             lines[-1].append((box, text))
         else:
             lines.append([(box, text)])
-    return [" ".join(text for _, text in sorted(line, key=lambda piece: piece[0].left)) for line in lines]
+    return [
+        " ".join(text for _, text in sorted(line, key=lambda piece: piece[0].left))
+        for line in lines
+    ]
 
 
 def align(text: Letters, read: Letters, free: Sequence[int]) -> Alignment:
-    """The alignment of a text with the part of what was read that has the least edit distance to it.
+    """The alignment of a text with the part of what was read that has the least edit distance to
+    it.
 
     Args:
         text: the text.
@@ -279,17 +320,30 @@ def align(text: Letters, read: Letters, free: Sequence[int]) -> Alignment:
     for row, letter in enumerate(text.folded, start=1):
         above = distance[row - 1]
         cheapest = np.minimum(above[:-1] + (codes != ord(letter)), above[1:] + 1)
-        distance[row] = np.minimum.accumulate(np.concatenate(([row], cheapest)) - steps) + steps
+        distance[row] = (
+            np.minimum.accumulate(np.concatenate(([row], cheapest)) - steps) + steps
+        )
     ends = np.flatnonzero(distance[-1] == distance[-1].min())[:_MOST_ENDS].tolist()
     alignments = (_traced(distance, text, read, free, end) for end in ends)
-    # where several parts are as near, one that begins and ends with a word, and the longest of these
-    return min(alignments, key=lambda a: (len(_rest_of_words(a.part, read, set(free))), -len(a.part)))
+    # where several parts are as near, one that begins and ends with a word, and the longest of
+    # these
+    return min(
+        alignments,
+        key=lambda a: (len(_rest_of_words(a.part, read, set(free))), -len(a.part)),
+    )
 
 
-def _traced(distance: NDArray[np.int16], text: Letters, read: Letters, free: Sequence[int], end: int) -> Alignment:
+def _traced(
+    distance: NDArray[np.int16],
+    text: Letters,
+    read: Letters,
+    free: Sequence[int],
+    end: int,
+) -> Alignment:
     """The alignment with the part that ends before the free letter `end`.
 
-    `distance` is that of the beginnings of the text (rows) to the nearest part that ends before each free letter.
+    `distance` is that of the beginnings of the text (rows) to the nearest part that ends before
+    each free letter.
     """
     pairs = [-1] * len(text.folded)
     row, column = len(pairs), end
@@ -300,12 +354,20 @@ def _traced(distance: NDArray[np.int16], text: Letters, read: Letters, free: Seq
         elif distance[row, column] == distance[row, column - 1] + 1:
             column -= 1  # of several ways the one with the longest part
         else:
-            row, column = row - 1, column - int(distance[row, column] == distance[row - 1, column - 1] + 1)
+            row, column = (
+                row - 1,
+                column
+                - int(distance[row, column] == distance[row - 1, column - 1] + 1),
+            )
     return Alignment(tuple(pairs), tuple(free[column:end]), int(distance[-1, end]))
 
 
-def _rest_of_words(part: Sequence[int], read: Letters, free: Collection[int]) -> list[int]:
-    """The free letters beside a part with no space between: the rest of its first and of its last word."""
+def _rest_of_words(
+    part: Sequence[int], read: Letters, free: Collection[int]
+) -> list[int]:
+    """The free letters beside a part with no space between: the rest of its first and of its
+    last word.
+    """
     rest: list[int] = []
     for first, step in ((part[0] - 1, -1), (part[-1] + 1, 1)) if part else ():
         index = first
@@ -316,13 +378,17 @@ def _rest_of_words(part: Sequence[int], read: Letters, free: Collection[int]) ->
 
 
 def align_all(texts: Sequence[Letters], read: Letters) -> list[Alignment]:
-    """The alignment of each text, in order, so that they are as similar as can be and no parts overlap.
+    """The alignment of each text, in order, so that they are as similar as can be and no parts
+    overlap.
 
-    The most similar comes first to its part, and of those that are as similar the longest; then each that lost its part
-    to another is tried before all others.
+    The most similar comes first to its part, and of those that are as similar the longest; then
+    each that lost its part to another is tried before all others.
     """
     alone = [align(text, read, range(len(read.folded))) for text in texts]
-    order = sorted(range(len(texts)), key=lambda n: (alone[n].errors / alone[n].length, -alone[n].length))
+    order = sorted(
+        range(len(texts)),
+        key=lambda n: (alone[n].errors / alone[n].length, -alone[n].length),
+    )
     best = _align_in_order(order, texts, read)
     losers = [number for number in order if best[number].errors > alone[number].errors]
     for number in losers[:_MOST_ORDERS]:
@@ -331,18 +397,26 @@ def align_all(texts: Sequence[Letters], read: Letters) -> list[Alignment]:
     return best
 
 
-def _align_in_order(order: Sequence[int], texts: Sequence[Letters], read: Letters) -> list[Alignment]:
-    """The alignment of each text, where each has the part that is nearest in what those before it in `order` left.
+def _align_in_order(
+    order: Sequence[int], texts: Sequence[Letters], read: Letters
+) -> list[Alignment]:
+    """The alignment of each text, where each has the part that is nearest in what those before it
+    in `order` left.
 
     The rest of a word that a part ends in, where it is in no other part, counts as errors of it.
     """
     free, nearest = dict.fromkeys(range(len(read.folded))), dict[int, Alignment]()
     for number in order:
         nearest[number] = align(texts[number], read, list(free))
-        free = dict.fromkeys(index for index in free if index not in set(nearest[number].part))
+        free = dict.fromkeys(
+            index for index in free if index not in set(nearest[number].part)
+        )
     for number, alignment in nearest.items():
         rest = _rest_of_words(alignment.part, read, free)
-        part, errors = tuple(sorted((*alignment.part, *rest))), alignment.errors + len(rest)
+        part, errors = (
+            tuple(sorted((*alignment.part, *rest))),
+            alignment.errors + len(rest),
+        )
         nearest[number] = Alignment(alignment.pairs, part, errors)
         if errors > _MOST_ERRORS * nearest[number].length:
             letters = len(alignment.pairs)
@@ -350,8 +424,11 @@ def _align_in_order(order: Sequence[int], texts: Sequence[Letters], read: Letter
     return [nearest[number] for number in range(len(texts))]
 
 
-def count_words(text: Letters, alignment: Alignment, read: Letters, paired: Collection[int]) -> tuple[int, int]:
-    """The number of words of a text that are there letter by letter, and of all, with those that stand between them.
+def count_words(
+    text: Letters, alignment: Alignment, read: Letters, paired: Collection[int]
+) -> tuple[int, int]:
+    """The number of words of a text that are there letter by letter, and of all, with those that
+    stand between them.
 
     `paired` are the letters read that equal one of some text.
     """
@@ -380,20 +457,33 @@ def compare(texts: Sequence[str], lines: Sequence[str]) -> tuple[dict[str, float
     wanted, read = [letters_of(text) for text in texts], letters_of("\n".join(lines))
     alignments = align_all(wanted, read)
     paired = {index for alignment in alignments for index in alignment.pairs}
-    counts = [count_words(text, a, read, paired) for text, a in zip(wanted, alignments, strict=True)]
-    extra = sorted(set(range(len(read.folded))).difference(*(alignment.part for alignment in alignments)))
+    counts = [
+        count_words(text, a, read, paired)
+        for text, a in zip(wanted, alignments, strict=True)
+    ]
+    extra = sorted(
+        set(range(len(read.folded))).difference(
+            *(alignment.part for alignment in alignments)
+        )
+    )
     scores = {
         "SC": similarity(alignments),
-        "words": sum(correct for correct, _ in counts) / sum(total for _, total in counts),
+        "words": sum(correct for correct, _ in counts)
+        / sum(total for _, total in counts),
         "no_extra_text": 1 - len(extra) / max(len(read.folded), 1),
     }
     asked_for = [text.quote(range(len(text.folded))) for text in wanted]
     reasons = [
-        f"reads {read.quote(a.part)}, asked for {quoted}" if a.part else f"{quoted} is not there"
+        f"reads {read.quote(a.part)}, asked for {quoted}"
+        if a.part
+        else f"{quoted} is not there"
         for quoted, a in zip(asked_for, alignments, strict=True)
         if a.errors
     ]
-    runs = [[index for _, index in run] for _, run in groupby(enumerate(extra), lambda pair: pair[1] - pair[0])]
+    runs = [
+        [index for _, index in run]
+        for _, run in groupby(enumerate(extra), lambda pair: pair[1] - pair[0])
+    ]
     reasons += [f"reads {read.quote(run)} unasked" for run in runs[:3]]
     return scores, "; ".join(reasons) or f"reads {', '.join(asked_for)}"
 
@@ -405,7 +495,9 @@ def _inapplicable_reason(sample: Sample, texts: Sequence[str]) -> str:
     if not texts:
         quoted = [text for text, _ in quotations(sample.texts.get("prompt", ""))]
         found = "got " + ", ".join(map(_quoted, quoted[:3]))
-        return _NO_TEXT.format(found=found if quoted else "got no text in quotation marks")
+        return _NO_TEXT.format(
+            found=found if quoted else "got no text in quotation marks"
+        )
     if unreadable:
         return _UNREADABLE.format(letters=" ".join(unreadable[:5]))
     return _TOO_LONG if len(letters) > MOST_LETTERS else ""
@@ -417,7 +509,9 @@ def judge(sample: Sample) -> Program:
     if reason := _inapplicable_reason(sample, texts):
         step = Step(("sample",), Status.NOT_APPLICABLE, reason=reason)
         return Verdict({}, step.status, trace=(step,))
-    [reading], steps = yield from tools.use_tools([UseTool(ocr.NAME, {"image": sample.images["output"]}, ("text",))])
+    [reading], steps = yield from tools.use_tools(
+        [UseTool(ocr.NAME, {"image": sample.images["output"]}, ("text",))]
+    )
     if failure := tools.failed(steps):
         return Verdict({}, failure.status, trace=steps)
     scores, reason = compare(texts, lines_of(reading))
@@ -425,10 +519,18 @@ def judge(sample: Sample) -> Program:
 
 
 def demanded_line(samples: Iterable[Sample]) -> str:
-    """The line on the texts that samples demand, each once in their order; empty where none does."""
-    texts = dict.fromkeys(_quoted(text) for sample in samples for text in wanted_texts(sample))
+    """The line on the texts that samples demand, each once in their order; empty where none
+    does.
+    """
+    texts = dict.fromkeys(
+        _quoted(text) for sample in samples for text in wanted_texts(sample)
+    )
     more = [f"{len(texts) - _MOST_SHOWN:,} more"] if len(texts) > _MOST_SHOWN else []
-    return f"texts demanded: {', '.join([*list(texts)[:_MOST_SHOWN], *more])}" if texts else ""
+    return (
+        f"texts demanded: {', '.join([*list(texts)[:_MOST_SHOWN], *more])}"
+        if texts
+        else ""
+    )
 
 
 def _quoted(text: str) -> str:
@@ -441,13 +543,19 @@ def build(options: NoOptions, pack: Any, setting: str) -> Judge:
     return judge
 
 
-_PROMPT, _COLUMN = Needs(("output",), ((WANTED_TEXT, "prompt"),)), Needs(("output",), (WANTED_TEXT,))
+_PROMPT, _COLUMN = (
+    Needs(("output",), ((WANTED_TEXT, "prompt"),)),
+    Needs(("output",), (WANTED_TEXT,)),
+)
 SPEC = JudgeSpec(
     name=NAME,
     title="Text rendering",
     aspects=("SC", "words", "no_extra_text"),
     method="the text that the prompt asks for, read by OCR and compared letter by letter",
-    needs={**dict.fromkeys(("tig", "sdig", "mcic", "cig"), _PROMPT), **dict.fromkeys(("tie", "mie", "sdie"), _COLUMN)},
+    needs={
+        **dict.fromkeys(("tig", "sdig", "mcic", "cig"), _PROMPT),
+        **dict.fromkeys(("tie", "mie", "sdie"), _COLUMN),
+    },
     options=NoOptions,
     build=build,
     reads_text=True,

@@ -1,6 +1,8 @@
-"""VIEScore: semantic consistency and perceptual quality by rubric, 0 to 10, the worst sub-score counts.
+"""VIEScore: semantic consistency and perceptual quality by rubric, 0 to 10, the worst sub-score
+counts.
 
-Source: Ku et al., VIEScore (ACL 2024). `SC = min(sub-scores)/10`, `PQ = min(sub-scores)/10`, `O = sqrt(SC * PQ)`.
+Source: Ku et al., VIEScore (ACL 2024). `SC = min(sub-scores)/10`, `PQ = min(sub-scores)/10`, `O =
+sqrt(SC * PQ)`.
 """
 
 from __future__ import annotations
@@ -19,47 +21,75 @@ from vieval_plugin.prompts.scale import Scale
 from vieval_plugin.text.errors import VievalError
 
 PLAIN, ONE_SHOT, PQ_INPUTS = "0shot", "1shot", "pq_inputs"
-RUBRIC = Rubric(Scale("linear", 0.0, 10.0), {"SC": "min", "PQ": "min"}, "geometric_mean")
+RUBRIC = Rubric(
+    Scale("linear", 0.0, 10.0), {"SC": "min", "PQ": "min"}, "geometric_mean"
+)
 
 
 @dataclass(frozen=True)
 class VIEScoreOptions:
     """Options of the judge."""
 
-    pack: str = option("viescore/v1", "prompt pack: a built-in name or a folder (`vieval prompts list`)", folder=True)
+    pack: str = option(
+        "viescore/v1",
+        "prompt pack: a built-in name or a folder (`vieval prompts list`)",
+        folder=True,
+    )
     examples: Mapping[str, OneShotExample] = option(
-        {}, "one-shot examples by question: PQ, SC_tig, SC_tie, ... (images, scores, reasoning)"
+        {},
+        "one-shot examples by question: PQ, SC_tig, SC_tie, ... (images, scores, reasoning)",
     )
 
 
-def build(options: VIEScoreOptions, wording: Pack, setting: str = PLAIN, score_rubric: Rubric = RUBRIC) -> Judge:
-    """VIEScore with a prompt pack, in the setting `0shot`, `1shot` or `pq_inputs`, as `rubric.judge` asks.
+def build(
+    options: VIEScoreOptions,
+    wording: Pack,
+    setting: str = PLAIN,
+    score_rubric: Rubric = RUBRIC,
+) -> Judge:
+    """VIEScore with a prompt pack, in the setting `0shot`, `1shot` or `pq_inputs`, as
+    `rubric.judge` asks.
 
     Raises:
-        VievalError: `1shot`, and a question of the pack has no example in the options; or the pack does not word what is
-            asked for.
+        VievalError: `1shot`, and a question of the pack has no example in the options; or the pack
+            does not word what is asked for.
     """
     require_wording(SPEC, wording, setting)
     wording = _add_inputs(wording, setting == PQ_INPUTS)
     examples = dict(options.examples) if setting == ONE_SHOT else {}
-    questions = [key for key in wording.questions if key.partition("_")[0] in score_rubric.combine]
-    if setting == ONE_SHOT and (missing := [key for key in questions if key not in examples]):
+    questions = [
+        key
+        for key in wording.questions
+        if key.partition("_")[0] in score_rubric.combine
+    ]
+    if setting == ONE_SHOT and (
+        missing := [key for key in questions if key not in examples]
+    ):
         raise VievalError(
-            f"the setting {ONE_SHOT} needs an example image and its scores from you for each question ({', '.join(missing)} "
-            f"missing); set judges.{SPEC.name}.examples in the file that VIEVAL_CONFIG names (`vieval config` writes one)"
+            f"the setting {ONE_SHOT} needs an example image and its scores from you for each "
+            f"question ({', '.join(missing)} "
+            f"missing); set judges.{SPEC.name}.examples in the file that VIEVAL_CONFIG names "
+            "(`vieval config` writes one)"
         )
     return rubric.judge(score_rubric, wording, examples)
 
 
 def _add_inputs(wording: Pack, shown: bool) -> Pack:
-    """The pack with its question about PQ for each kind: with the images that the question about SC has, where shown."""
+    """The pack with its question about PQ for each kind: with the images that the question about
+    SC has, where shown.
+    """
     questions = dict(wording.questions)
     question = questions.pop(PQ_INPUTS, None)
     if shown and question is None:
-        raise VievalError(f"prompt pack {wording.name} does not word {PQ_INPUTS!r}; use another setting or pack")
+        raise VievalError(
+            f"prompt pack {wording.name} does not word {PQ_INPUTS!r}; use another setting or pack"
+        )
     if shown and question is not None:
         kinds = (kind for kind in INPUTS if f"SC_{kind}" in questions)
-        questions |= {f"PQ_{kind}": replace(question, images=questions[f"SC_{kind}"].images) for kind in kinds}
+        questions |= {
+            f"PQ_{kind}": replace(question, images=questions[f"SC_{kind}"].images)
+            for kind in kinds
+        }
     return replace(wording, questions=questions)
 
 

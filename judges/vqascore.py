@@ -1,7 +1,8 @@
 """VQAScore: the probability that a model answers "Yes" when asked whether an image shows a text.
 
-Source: Lin et al., Evaluating Text-to-Visual Generation with Image-to-Text Generation (ECCV 2024). The definition is
-the probability of one answer token; the authors' first release computed sequence_mean (see protocol.Likelihood).
+Source: Lin et al., Evaluating Text-to-Visual Generation with Image-to-Text Generation (ECCV 2024).
+The definition is the probability of one answer token; the authors' first release computed
+sequence_mean (see protocol.Likelihood).
 """
 
 from __future__ import annotations
@@ -40,36 +41,59 @@ QUESTION = "SC"
 class VQAScoreOptions:
     """Options of the judge."""
 
-    pack: str = option("vqascore/v1", "prompt pack; it also names the answer (vqascore/lower_v1: yes)", folder=True)
+    pack: str = option(
+        "vqascore/v1",
+        "prompt pack; it also names the answer (vqascore/lower_v1: yes)",
+        folder=True,
+    )
     definition: Definition = option(
-        "first_token", "P of the first answer token, or the authors' first release (transformers only)"
+        "first_token",
+        "P of the first answer token, or the authors' first release (transformers only)",
     )
 
 
 def build(options: VQAScoreOptions, wording: Pack, setting: str = "") -> Judge:
     """VQAScore with a prompt pack, whose question `SC` names the answer under `scores`.
 
-    The program asks once an image (a video's frames and a 3D object's views count as several and are averaged). Under
-    `first_token` the answer's case and space variants are summed. SC is in [0, 1]; where a server lists only its
-    likeliest tokens it is the middle of what is possible, and `bounds` has the interval.
+    The program asks once an image (a video's frames and a 3D object's views count as several and
+    are averaged). Under `first_token` the answer's case and space variants are summed. SC is in [0,
+    1]; where a server lists only its likeliest tokens it is the middle of what is possible, and
+    `bounds` has the interval.
     """
     question = wording.questions[QUESTION]
     (answer,) = question.scores
-    continuations = variants(answer) if options.definition == "first_token" else (answer,)
+    continuations = (
+        variants(answer) if options.definition == "first_token" else (answer,)
+    )
 
     def program(sample: Sample) -> Program:
-        question_text = wording.render(question.template, {**sample.texts, "prompt": sample.texts["prompt"].strip()})
+        question_text = wording.render(
+            question.template,
+            {**sample.texts, "prompt": sample.texts["prompt"].strip()},
+        )
         views = outputs(sample)
         replies = yield [
-            Likelihood((Message("user", (image, question_text)),), continuations, (role,), options.definition)
+            Likelihood(
+                (Message("user", (image, question_text)),),
+                continuations,
+                (role,),
+                options.definition,
+            )
             for role, image in views
         ]
-        steps = tuple(step_of(reply, (role,)) for reply, (role, _) in zip(replies, views, strict=True))
+        steps = tuple(
+            step_of(reply, (role,))
+            for reply, (role, _) in zip(replies, views, strict=True)
+        )
         intervals = [step.bounds for step in steps if step.bounds is not None]
         if len(intervals) < len(steps):
             return Verdict({}, worst([step.status for step in steps]), trace=steps)
-        low, high = (sum(ends) / len(intervals) for ends in zip(*intervals, strict=True))
-        return Verdict({"SC": (low + high) / 2}, Status.OK, trace=steps, bounds={"SC": (low, high)})
+        low, high = (
+            sum(ends) / len(intervals) for ends in zip(*intervals, strict=True)
+        )
+        return Verdict(
+            {"SC": (low + high) / 2}, Status.OK, trace=steps, bounds={"SC": (low, high)}
+        )
 
     return program
 

@@ -1,6 +1,8 @@
-"""What may stand around an answer: form (thinking, fences, tags, role words, marks of the end of a turn) and words.
+"""What may stand around an answer: form (thinking, fences, tags, role words, marks of the end of a
+turn) and words.
 
-Words are asked only whether they are in a list, by language: they decide whether an answer is read, never what it is.
+Words are asked only whether they are in a list, by language: they decide whether an answer is read,
+never what it is.
 """
 
 from __future__ import annotations
@@ -44,33 +46,46 @@ class _LeadIns:
     answer: re.Pattern[str]
 
     def leads_in(self, text: str) -> bool:
-        """Return whether words lead in to an answer; those that name an image but no judgement may say what it shows."""
+        """Return whether words lead in to an answer; those that name an image but no judgement
+        may say what it shows.
+        """
         if not _PUNCTUATION.fullmatch(self.allowed.sub(" ", text)):
             return False
         sentences = [
-            part for part in _SENTENCE_END.split(self.heading.sub("", text)) if not _PUNCTUATION.fullmatch(part)
+            part
+            for part in _SENTENCE_END.split(self.heading.sub("", text))
+            if not _PUNCTUATION.fullmatch(part)
         ]
-        return not (sentences and self.image.search(text)) or self.judgement.search(sentences[-1]) is not None
+        return (
+            not (sentences and self.image.search(text))
+            or self.judgement.search(sentences[-1]) is not None
+        )
 
 
 def is_lead_in(text: str) -> bool:
-    """Return whether a text is built of nothing but words of one language that may stand before an answer.
+    """Return whether a text is built of nothing but words of one language that may stand before an
+    answer.
 
     >>> [is_lead_in(text) for text in ("**Final score of image 2:**", "Image 2:", "The image:", "An example:")]
     [True, True, False, False]
     """
     plain = _plain(text)
-    return len(text) <= LONGEST_LEAD_IN and any(language.leads_in(plain) for language in _lead_ins())
+    return len(text) <= LONGEST_LEAD_IN and any(
+        language.leads_in(plain) for language in _lead_ins()
+    )
 
 
 def announces(text: str) -> bool:
-    """Return whether one short line says that a judgement follows, in whatever words, and raises no doubt of it.
+    """Return whether one short line says that a judgement follows, in whatever words, and raises no
+    doubt of it.
 
     >>> [announces(text) for text in ("Evaluation of the edit follows:", "A made-up rating:", "It has 2 scores:")]
     [True, False, False]
     """
     plain = _plain(text.strip())
-    names_judgement = any(language.announcement.search(plain) for language in _lead_ins())
+    names_judgement = any(
+        language.announcement.search(plain) for language in _lead_ins()
+    )
     if not names_judgement or not _ANNOUNCEMENT.fullmatch(plain):
         return False
     return not is_negated(text) and not doubts(text, text)
@@ -83,7 +98,8 @@ def is_negated(text: str) -> bool:
 
 
 def doubts(text: str, before: str = "", behind: str = "") -> bool:
-    """Return whether a text around an answer says that it is none; some words do so only where they stand next to it.
+    """Return whether a text around an answer says that it is none; some words do so only where they
+    stand next to it.
 
     Args:
         text: all of it.
@@ -92,14 +108,24 @@ def doubts(text: str, before: str = "", behind: str = "") -> bool:
     >>> doubts("For example:"), doubts("The original is sharper."), doubts("", "The original:")
     (True, False, True)
     """
-    padded = {"": _padded(text, before, behind), "next": _padded(before, behind), "before": _padded(before)}
+    padded = {
+        "": _padded(text, before, behind),
+        "next": _padded(before, behind),
+        "before": _padded(before),
+    }
     spoken = {kind: words for kind, words in padded.items() if words.strip()}
-    return any(phrase in words for kind, words in spoken.items() for phrase in _doubts()[kind])
+    return any(
+        phrase in words for kind, words in spoken.items() for phrase in _doubts()[kind]
+    )
 
 
 def names_answer(key: str) -> bool:
-    """Return whether a key around an object says that it is an answer: `evaluation`, not `image`."""
-    return is_lead_in(key) and any(language.answer.search(_plain(key)) for language in _lead_ins())
+    """Return whether a key around an object says that it is an answer: `evaluation`, not
+    `image`.
+    """
+    return is_lead_in(key) and any(
+        language.answer.search(_plain(key)) for language in _lead_ins()
+    )
 
 
 def _plain(text: str) -> str:
@@ -129,7 +155,10 @@ def _lead_ins() -> tuple[_LeadIns, ...]:
 
 def _headings(kinds: Mapping[str, Sequence[str]]) -> list[str]:
     """Names of the image that is judged, and numbers of images."""
-    return [*kinds.get("output", []), *(phrase for phrase in kinds["image"] if "N" in phrase)]
+    return [
+        *kinds.get("output", []),
+        *(phrase for phrase in kinds["image"] if "N" in phrase),
+    ]
 
 
 @cache
@@ -167,7 +196,9 @@ def _any_of(phrases: Sequence[str]) -> re.Pattern[str]:
 
 def _pattern(phrase: str) -> str:
     literal = (
-        re.escape(phrase.replace("N", "0").lower()).replace(r"\ ", r"[\s_]+").replace("0", r"[\s_#]{0,2}[0-9]{1,4}\s?")
+        re.escape(phrase.replace("N", "0").lower())
+        .replace(r"\ ", r"[\s_]+")
+        .replace("0", r"[\s_#]{0,2}[0-9]{1,4}\s?")
     )
     return literal if _UNSPACED.search(phrase) else rf"(?<![^\W_]){literal}(?![^\W_])"
 
@@ -179,7 +210,9 @@ _INVISIBLE = "\ufeff\u200b\u2060"
 _TAG = r"<(?![/!])[^<>{}\n]{1,60}>|\[[A-Z][A-Z_ ]{1,30}\]|\[assistant\]"
 _FENCE = r"(?:`{3,8}|~{3,8})[ \t]*[\w+-]{0,30}"
 _ROLE = r"(?<![^\W_])(?:assistant|model|ai|bot)(?![^\W_])[ \t*]*:?"
-_OPENING = rf"(?:[\s*#{_INVISIBLE}]|{re.escape(DELIMITER)}|{_FENCE}|`|{_TAG}|{_ROLE}|\$\$)*+"
+_OPENING = (
+    rf"(?:[\s*#{_INVISIBLE}]|{re.escape(DELIMITER)}|{_FENCE}|`|{_TAG}|{_ROLE}|\$\$)*+"
+)
 _CLOSED_TAG = r"</[^<>{}\n]{1,60}>|\[/[A-Z][A-Z_ ]{1,30}\]"
 _TURN_END = (
     r"<eos>|<end_of_turn>|<\uff5cend\u2581of\u2581sentence\uff5c>"
@@ -189,13 +222,16 @@ _CLOSING = rf"(?:[\s`*_.{_INVISIBLE}]|~~~|\$\$|---|\u2705|{re.escape(DELIMITER)}
 _BEGINNING = re.compile(_OPENING, re.IGNORECASE)
 _BEFORE_ANSWER = re.compile(rf"{_OPENING}\Z", re.IGNORECASE)
 _BEHIND_ANSWER = re.compile(_CLOSING, re.IGNORECASE)
-_ENDING = re.compile(rf"(?:{_TURN_END}|{_CLOSED_TAG}|[\s`*_.\u3002{_INVISIBLE}])++\Z", re.IGNORECASE)
+_ENDING = re.compile(
+    rf"(?:{_TURN_END}|{_CLOSED_TAG}|[\s`*_.\u3002{_INVISIBLE}])++\Z", re.IGNORECASE
+)
 _OPEN_BRACKET = re.compile(r"(?:\[|\\boxed\{|\{)\s*\Z")
 _PAIRS = (("[", "]"), ("\\boxed{", "}"), ("{", "}"))
 # how each family of models ends its thinking
 _THOUGHT = r"(?:[a-z]{1,9}[:_-]){0,3}(?:think(?:ing)?|thoughts?|reasoning|reflection|scratchpad)"
 _THINKING_END = re.compile(
-    rf"(^[ \t]{{0,99}}(?:<\|start\|>assistant)?)?(?=[<&\\\u25c1\[])(?:(?:<|&lt;|\\u003c)\s{{0,9}}\\?/\s{{0,9}}{_THOUGHT}\s{{0,9}}(?:>|&gt;|\\u003e)"
+    r"(^[ "
+    rf"\t]{{0,99}}(?:<\|start\|>assistant)?)?(?=[<&\\\u25c1\[])(?:(?:<|&lt;|\\u003c)\s{{0,9}}\\?/\s{{0,9}}{_THOUGHT}\s{{0,9}}(?:>|&gt;|\\u003e)"
     r"|\u25c1/think\u25b7|\[/think\]|<\|end_(?:of_thought|thinking)\|>|<\|channel\|>\s{0,9}final\s{0,9}(?:<\|message\|>)?)"
     r"|assistantfinal",
     re.IGNORECASE | re.MULTILINE,
@@ -208,31 +244,43 @@ _THINKING_BEGIN = re.compile(
 # what gpt-oss writes where its marks are left out
 _BARE_ANALYSIS = re.compile("analysis(?=[A-Z])")
 # what differs between the beginning and the end of one thinking
-_SIDE = re.compile(r"begin_of|start|end_of|end|assistant|analysis|final|message|&[lg]t;|\\u003[ce]|[^a-z\u25c1\[]")
+_SIDE = re.compile(
+    r"begin_of|start|end_of|end|assistant|analysis|final|message|&[lg]t;|\\u003[ce]|[^a-z\u25c1\[]"
+)
 
 
 def remove_thinking(text: str) -> str:
-    """A reply less its thinking: what stands behind the last end of any, up to where one begins that has no end.
+    """A reply less its thinking: what stands behind the last end of any, up to where one begins
+    that has no end.
 
     >>> [remove_thinking(text).strip() for text in ("<think>7?</think>8", "[THINK]7?[/THINK]8", "7?\\n</think>8")]
     ['8', '8', '8']
     """
-    return _THINKING_BEGIN.split(text[max(thinking_ends(text), default=0) :], maxsplit=1)[0]
+    return _THINKING_BEGIN.split(
+        text[max(thinking_ends(text), default=0) :], maxsplit=1
+    )[0]
 
 
 def thinking_ends(text: str) -> list[int]:
-    """Places behind each end of thinking that begins a line or whose own beginning opens the reply; others may be quoted."""
+    """Places behind each end of thinking that begins a line or whose own beginning opens the
+    reply; others may be quoted.
+    """
     reply = text.lstrip()
     begin = _THINKING_BEGIN.match(reply) or _BARE_ANALYSIS.match(reply)
     kind = _SIDE.sub("", begin[0].lower()) if begin else None
     return [
-        end.end() for end in _THINKING_END.finditer(text) if end[1] is not None or _SIDE.sub("", end[0].lower()) == kind
+        end.end()
+        for end in _THINKING_END.finditer(text)
+        if end[1] is not None or _SIDE.sub("", end[0].lower()) == kind
     ]
 
 
 def thinks(text: str) -> bool:
     """Return whether a mark of thinking stands in a text."""
-    return _THINKING_BEGIN.search(text) is not None or _THINKING_END.search(text) is not None
+    return (
+        _THINKING_BEGIN.search(text) is not None
+        or _THINKING_END.search(text) is not None
+    )
 
 
 def is_only_thinking(text: str) -> bool:

@@ -6,14 +6,35 @@ from dataclasses import replace
 
 from tests.playing import images_of, play, prepared
 from vieval_plugin.judges import pairwise
-from vieval_plugin.judges.contests import BOTH_BAD, BOTH_GOOD, FIRST, SECOND, Contest, Votes
+from vieval_plugin.judges.contests import (
+    BOTH_BAD,
+    BOTH_GOOD,
+    FIRST,
+    SECOND,
+    Contest,
+    Votes,
+)
 from vieval_plugin.judges.pairwise.question import LETTERS
-from vieval_plugin.judges.protocol import Image, Probabilities, Sample, SampleId, Status, Text
+from vieval_plugin.judges.protocol import (
+    Image,
+    Probabilities,
+    Sample,
+    SampleId,
+    Status,
+    Text,
+)
 from vieval_plugin.prompts import packs
 
 PACK = "pairwise/v1"
-CONDITIONS = {role: Image(role.encode()) for role in ("source", "subject", "control", "concepts", "mask")}
-TEXTS = {"prompt": 'a "red" {{ cat }}', "instruction": "add a hat {% if %}", "subject": "dog <toy>"}
+CONDITIONS = {
+    role: Image(role.encode())
+    for role in ("source", "subject", "control", "concepts", "mask")
+}
+TEXTS = {
+    "prompt": 'a "red" {{ cat }}',
+    "instruction": "add a hat {% if %}",
+    "subject": "dog <toy>",
+}
 SHOWN = {
     "tig": [],
     "tie": ["source"],
@@ -37,15 +58,24 @@ def contest(number=2, kind="tie", frames=0, texts=TEXTS):
     """Candidates whose pictures are called after their numbers."""
 
     def candidate(n):
-        made = {f"frame_{f}": Image(f"{n}:{f}".encode()) for f in range(frames)} or {"output": Image(str(n).encode())}
+        made = {f"frame_{f}": Image(f"{n}:{f}".encode()) for f in range(frames)} or {
+            "output": Image(str(n).encode())
+        }
         return Sample(SampleId("b", kind, f"m{n}", "1"), {**CONDITIONS, **made}, texts)
 
     votes = Votes("ranking") if number > 2 else Votes("four_way", "first")
-    return Contest(SampleId("b", "part", "", "1"), tuple(map(candidate, range(1, number + 1))), votes)
+    return Contest(
+        SampleId("b", "part", "", "1"),
+        tuple(map(candidate, range(1, number + 1))),
+        votes,
+    )
 
 
 def build(reminders=1, **options):
-    return pairwise.build(pairwise.PairwiseOptions(**options), replace(packs.load(PACK), reminders=reminders))
+    return pairwise.build(
+        pairwise.PairwiseOptions(**options),
+        replace(packs.load(PACK), reminders=reminders),
+    )
 
 
 def numbers(ask):
@@ -75,9 +105,13 @@ def not_applicable(judged, **options):
     return verdict.trace[0].reason
 
 
-def own_pack(folder, text, manifest="  tie: {template: q.jinja, images: [source], scores: []}"):
+def own_pack(
+    folder, text, manifest="  tie: {template: q.jinja, images: [source], scores: []}"
+):
     folder.mkdir()
-    (folder / "manifest.yaml").write_text(f"judge: pairwise\nname: mine\nquestions:\n{manifest}\n")
+    (folder / "manifest.yaml").write_text(
+        f"judge: pairwise\nname: mine\nquestions:\n{manifest}\n"
+    )
     (folder / "q.jinja").write_text(text)
     return str(folder)
 

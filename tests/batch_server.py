@@ -1,4 +1,6 @@
-"""A fake service of batches: files, batches in all eight states, and faults on demand; `paid` counts what it answered."""
+"""A fake service of batches: files, batches in all eight states, and faults on demand; `paid`
+counts what it answered.
+"""
 
 from __future__ import annotations
 
@@ -17,15 +19,19 @@ HELD = ("validating", "in_progress", "finalizing")
 
 
 class BatchServer(FakeServer):
-    """The service in a thread of its own; a batch goes one state further each time that it is looked at.
+    """The service in a thread of its own; a batch goes one state further each time that it is
+    looked at.
 
     Args:
         most_requests: requests that a file may have; another is refused.
         room: requests that may be queued; a batch beyond fails with `token_limit_exceeded`.
         expires: by a batch's number from 1, whether it expires half answered.
-        cancels: by a batch's number from 1, whether somebody cancels it, which leaves it half answered.
-        error: by a request's body and how often it came, the error of its line: an HTTP status, or None.
-        on_call: called with method, path and "before" or "after" it took effect; it may return the status to answer with.
+        cancels: by a batch's number from 1, whether somebody cancels it, which leaves it half
+            answered.
+        error: by a request's body and how often it came, the error of its line: an HTTP status, or
+            None.
+        on_call: called with method, path and "before" or "after" it took effect; it may return the
+            status to answer with.
         lists: whether files and batches are listed.
         posted: what an answer to a post says in place of the truth.
         processing: times that an uploaded file is looked at until a batch may be made of it.
@@ -39,7 +45,9 @@ class BatchServer(FakeServer):
         expires: Callable[[int], bool] = lambda number: False,
         cancels: Callable[[int], bool] = lambda number: False,
         error: Callable[[dict[str, Any], int], int | None] = lambda body, times: None,
-        on_call: Callable[[str, str, str], int | None] = lambda method, path, moment: None,
+        on_call: Callable[[str, str, str], int | None] = lambda method, path, moment: (
+            None
+        ),
         lists: bool = True,
         posted: Mapping[str, Any] | None = None,
         processing: int = 0,
@@ -69,11 +77,17 @@ class BatchServer(FakeServer):
             web.get("/v1/batches/{id}", self._guarded(self._look)),
         ]
 
-    def _guarded(self, handle: Callable[[web.Request], Any]) -> Callable[[web.Request], Any]:
+    def _guarded(
+        self, handle: Callable[[web.Request], Any]
+    ) -> Callable[[web.Request], Any]:
         async def answer(http: web.Request) -> web.Response:
             for moment in ("before", "after"):
-                if status := await asyncio.to_thread(self.on_call, http.method, http.path, moment):
-                    return web.json_response({"error": {"message": f"a fault {moment}"}}, status=status)
+                if status := await asyncio.to_thread(
+                    self.on_call, http.method, http.path, moment
+                ):
+                    return web.json_response(
+                        {"error": {"message": f"a fault {moment}"}}, status=status
+                    )
                 if moment == "before":
                     response: web.Response = await handle(http)
             return response
@@ -93,7 +107,11 @@ class BatchServer(FakeServer):
 
     def _kept(self, content: bytes, filename: str | None = None) -> str:
         identity = f"file-{len(self.files)}"
-        self.files[identity] = {"id": identity, "object": "file", "filename": filename or identity}
+        self.files[identity] = {
+            "id": identity,
+            "object": "file",
+            "filename": filename or identity,
+        }
         self.contents[identity] = content
         return identity
 
@@ -101,10 +119,20 @@ class BatchServer(FakeServer):
         """Two of them a page, the last first."""
         if not self.lists:
             return web.json_response({"error": {"message": "no such path"}}, status=404)
-        entries = list(reversed((self.files if http.path.endswith("files") else self.batches).values()))
+        entries = list(
+            reversed(
+                (self.files if http.path.endswith("files") else self.batches).values()
+            )
+        )
         after = http.query.get("after")
-        start = 1 + next(i for i, entry in enumerate(entries) if entry["id"] == after) if after else 0
-        return web.json_response({"data": entries[start : start + 2], "has_more": start + 2 < len(entries)})
+        start = (
+            1 + next(i for i, entry in enumerate(entries) if entry["id"] == after)
+            if after
+            else 0
+        )
+        return web.json_response(
+            {"data": entries[start : start + 2], "has_more": start + 2 < len(entries)}
+        )
 
     async def _file(self, http: web.Request) -> web.Response:
         """A file, one look nearer to its end."""
@@ -120,12 +148,17 @@ class BatchServer(FakeServer):
 
     async def _create(self, http: web.Request) -> web.Response:
         document = await http.json()
-        if document["endpoint"] != "/v1/chat/completions" or document["completion_window"] != "24h":
+        if (
+            document["endpoint"] != "/v1/chat/completions"
+            or document["completion_window"] != "24h"
+        ):
             return _refused("unknown endpoint")
         if (status := self._status(file := document["input_file_id"])) != "processed":
             return _refused(f"The input file '{file}' is in '{status}' state.")
         identity = f"batch-{len(self.batches)}"
-        queued = sum(self._size(b) for b in self.batches.values() if b["status"] in HELD)
+        queued = sum(
+            self._size(b) for b in self.batches.values() if b["status"] in HELD
+        )
         self.batches[identity] = batch = {
             **document,
             "id": identity,
@@ -144,7 +177,10 @@ class BatchServer(FakeServer):
         shown = dict(batch)
         if batch["status"] == "validating" and not batch["has_room"]:
             batch["status"] = "failed"
-            cause = {"code": "token_limit_exceeded", "message": "Enqueued token limit reached."}
+            cause = {
+                "code": "token_limit_exceeded",
+                "message": "Enqueued token limit reached.",
+            }
             batch["errors"] = {"object": "list", "data": [cause]}
         elif batch["status"] == "in_progress" and self.cancels(batch["number"]):
             batch["status"] = "cancelling"
@@ -155,10 +191,15 @@ class BatchServer(FakeServer):
         return web.json_response(shown)
 
     def _answer_batch(self, batch: dict[str, Any]) -> None:
-        """Answer a batch's requests in any order, and end it; half of them where it is cancelled or expires."""
+        """Answer a batch's requests in any order, and end it; half of them where it is cancelled
+        or expires.
+        """
         lines = self.contents[batch["input_file_id"]].splitlines()
         random.Random(batch["number"]).shuffle(lines)
-        expired, cancelled = self.expires(batch["number"]), batch["status"] == "cancelling"
+        expired, cancelled = (
+            self.expires(batch["number"]),
+            batch["status"] == "cancelling",
+        )
         number = len(lines) // 2 if expired or cancelled else len(lines)
         answers, errors = [], []
         for line in lines[:number]:
@@ -188,12 +229,25 @@ class BatchServer(FakeServer):
                 "code": "batch_expired",
                 "message": "This request could not be executed before the window expired.",
             }
-            errors.append({"id": "x", "custom_id": json.loads(line)["custom_id"], "response": None, "error": cause})
+            errors.append(
+                {
+                    "id": "x",
+                    "custom_id": json.loads(line)["custom_id"],
+                    "response": None,
+                    "error": cause,
+                }
+            )
         for name, entries in (("output_file_id", answers), ("error_file_id", errors)):
             if entries:
-                batch[name] = self._kept("".join(f"{json.dumps(entry)}\n" for entry in entries).encode())
-        batch["status"] = "cancelled" if cancelled else "expired" if expired else "completed"
+                batch[name] = self._kept(
+                    "".join(f"{json.dumps(entry)}\n" for entry in entries).encode()
+                )
+        batch["status"] = (
+            "cancelled" if cancelled else "expired" if expired else "completed"
+        )
 
 
 def _refused(message: str) -> web.Response:
-    return web.json_response({"error": {"message": message, "type": "invalid_request_error"}}, status=400)
+    return web.json_response(
+        {"error": {"message": message, "type": "invalid_request_error"}}, status=400
+    )

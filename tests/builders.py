@@ -23,16 +23,33 @@ from vieval_plugin.records import Provenance, Record, Run, unjudged
 from vieval_plugin.run.verdict_lines import write_verdicts
 
 ASPECTS = ("SC", "PQ", "O")
-LABEL_COLUMNS = ("benchmark", "part", "uid", "generator", "draw", "rater", "aspect", "value")
+LABEL_COLUMNS = (
+    "benchmark",
+    "part",
+    "uid",
+    "generator",
+    "draw",
+    "rater",
+    "aspect",
+    "value",
+)
 
 Score = float | Status | None
 
 
 def a_provenance(
-    judge: str = "viescore", model: str = "judge-7b", aspects: Sequence[str] = ASPECTS, **fields: Any
+    judge: str = "viescore",
+    model: str = "judge-7b",
+    aspects: Sequence[str] = ASPECTS,
+    **fields: Any,
 ) -> Provenance:
     """The provenance of verdicts by VIEScore with a backbone."""
-    described = {"settings": ("0shot",), "pack": "viescore/v1", "pack_hash": "abc", **fields}
+    described = {
+        "settings": ("0shot",),
+        "pack": "viescore/v1",
+        "pack_hash": "abc",
+        **fields,
+    }
     return Provenance(judge, aspects=tuple(aspects), backbone=model, **described)
 
 
@@ -49,16 +66,26 @@ def a_sample(
 ) -> Sample:
     """A sample of an image model; `fields` are those of `Sample`, as `ratings` and `tags`."""
     texts = fields.pop("texts", {} if prompt is None else {"prompt": prompt})
-    return Sample(SampleId(benchmark, kind, image_model, uid, draw), images or {}, texts, **fields)
+    return Sample(
+        SampleId(benchmark, kind, image_model, uid, draw), images or {}, texts, **fields
+    )
 
 
-def a_verdict(score: Score | Mapping[str, float] = 0.5, aspects: Sequence[str] = ASPECTS, **fields: Any) -> Verdict:
+def a_verdict(
+    score: Score | Mapping[str, float] = 0.5,
+    aspects: Sequence[str] = ASPECTS,
+    **fields: Any,
+) -> Verdict:
     """A verdict with one score for all aspects, with scores by aspect, or a failure."""
     if score is None:
         score = Status.PARSE_FAILURE
     if isinstance(score, Status):
         return unjudged(score, "as the test asks")
-    scores = dict(score) if isinstance(score, Mapping) else dict.fromkeys(aspects, float(score))
+    scores = (
+        dict(score)
+        if isinstance(score, Mapping)
+        else dict.fromkeys(aspects, float(score))
+    )
     return Verdict(scores, Status.OK, **fields)
 
 
@@ -73,7 +100,10 @@ def a_contest(
     **fields: Any,
 ) -> Contest:
     """A contest of two image models under one prompt; `fields` are those of both samples."""
-    candidates = tuple(a_sample(uid, model, kind=kind, benchmark=benchmark, **fields) for model in (first, second))
+    candidates = tuple(
+        a_sample(uid, model, kind=kind, benchmark=benchmark, **fields)
+        for model in (first, second)
+    )
     identity = SampleId(benchmark, kind, "", f"{uid}-{first}-{second}")
     return Contest(identity, candidates, votes or Votes("four_way"), group=uid)
 
@@ -82,33 +112,57 @@ def a_vote(vote: str | Status = "first") -> Verdict:
     """A verdict on a contest: the same vote in both orders, or a failure."""
     if isinstance(vote, Status):
         return unjudged(vote, "as the test asks")
-    return Verdict({}, Status.OK, choice=Choice(votes={"forward": vote, "reverse": vote}))
+    return Verdict(
+        {}, Status.OK, choice=Choice(votes={"forward": vote, "reverse": vote})
+    )
 
 
 def a_record(
-    sample: Sample | None = None, verdict: Verdict | None = None, source: Provenance | None = None, **fields: Any
+    sample: Sample | None = None,
+    verdict: Verdict | None = None,
+    source: Provenance | None = None,
+    **fields: Any,
 ) -> Record:
     """A record of a verdict on a sample, of the sample's own kind, tags, group and ratings."""
     sample = sample or a_sample()
-    described = {"kind": sample.kind, "tags": sample.tags, "group": sample.group, "ratings": sample.ratings, **fields}
-    return Record(sample.id, verdict or a_verdict(), source or a_provenance(), **described)
+    described = {
+        "kind": sample.kind,
+        "tags": sample.tags,
+        "group": sample.group,
+        "ratings": sample.ratings,
+        **fields,
+    }
+    return Record(
+        sample.id, verdict or a_verdict(), source or a_provenance(), **described
+    )
 
 
-def a_run(label: str = "judge-7b", records: Iterable[Record] = (), **fields: Any) -> Run:
+def a_run(
+    label: str = "judge-7b", records: Iterable[Record] = (), **fields: Any
+) -> Run:
     """A judge's run over records, by part."""
     listed = list(records) or [a_record(source=a_provenance(model=label))]
     parts: dict[str, list[tuple[Record, ...]]] = {}
     for record in listed:
         parts.setdefault(record.id.part, []).append((record,))
     source = listed[0].provenance
-    described = {"benchmark": listed[0].id.benchmark, "judge": source.judge, "aspects": source.aspects, **fields}
+    described = {
+        "benchmark": listed[0].id.benchmark,
+        "judge": source.judge,
+        "aspects": source.aspects,
+        **fields,
+    }
     return Run(label=label, records=parts, **described)
 
 
-def some_scores(count: int = 60, mean: float = 0.6, *, noise: float = 0.08, seed: int = 0) -> list[float]:
+def some_scores(
+    count: int = 60, mean: float = 0.6, *, noise: float = 0.08, seed: int = 0
+) -> list[float]:
     """Scores of one image model from 0 to 1: prompts differ alike for all models, noise by seed."""
     difficulty = 0.15 * np.sin(np.arange(count))
-    scores = mean + difficulty + np.random.default_rng([7, seed]).normal(0, noise, count)
+    scores = (
+        mean + difficulty + np.random.default_rng([7, seed]).normal(0, noise, count)
+    )
     return [float(score) for score in np.clip(scores, 0, 1).round(6)]
 
 
@@ -128,15 +182,22 @@ def a_verdict_file(
     samples, verdicts = [], []
     for model, values in {**(generators or {}), **scores}.items():
         for number, value in enumerate(values):
-            described = {"prompt": f"prompt {number}, take {number}", **_fields_of(number, fields)}
+            described = {
+                "prompt": f"prompt {number}, take {number}",
+                **_fields_of(number, fields),
+            }
             samples.append(a_sample(f"p{number:03}", model, **described))
             verdicts.append(a_verdict(value, source.aspects))
     write_verdicts(Path(path), samples, verdicts, source)
     return Path(path)
 
 
-def _fields_of(number: int, fields: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None) -> Mapping[str, Any]:
-    return (fields or {}) if isinstance(fields, Mapping) or not fields else fields[number]
+def _fields_of(
+    number: int, fields: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None
+) -> Mapping[str, Any]:
+    return (
+        (fields or {}) if isinstance(fields, Mapping) or not fields else fields[number]
+    )
 
 
 def a_contest_file(
@@ -147,7 +208,9 @@ def a_contest_file(
     **fields: Any,
 ) -> Path:
     """What `vieval score` writes of contests of two image models, one vote a prompt."""
-    source = source or a_provenance("pairwise", aspects=(), settings=(), pack="pairwise/v1")
+    source = source or a_provenance(
+        "pairwise", aspects=(), settings=(), pack="pairwise/v1"
+    )
     contests = [a_contest(f"p{number:03}", **fields) for number in range(len(votes))]
     write_verdicts(Path(path), contests, [a_vote(vote) for vote in votes], source)
     return Path(path)
@@ -161,7 +224,11 @@ def a_results_folder(
 ) -> Path:
     """The samples file that lmms-eval leaves, in a folder of its own."""
     provenance = source or a_provenance()
-    return write_results(Path(folder), [result(item, verdict, provenance) for item, verdict in judged], name)
+    return write_results(
+        Path(folder),
+        [result(item, verdict, provenance) for item, verdict in judged],
+        name,
+    )
 
 
 def right(number: int, people: float) -> float:
@@ -182,7 +249,9 @@ def a_rated_folder(
     benchmark: str = "vieval_demo",
     name: str = "1_samples_task.jsonl",
 ) -> Path:
-    """A judge's results on 40 instructions, two outputs each; `score` has the number and people's mean, None is a refusal."""
+    """A judge's results on 40 instructions, two outputs each; `score` has the number and
+    people's mean, None is a refusal.
+    """
     rng = np.random.default_rng(3)
     provenance = source or a_provenance(model=Path(folder).name, aspects=("SC",))
     rows = []
@@ -196,24 +265,46 @@ def a_rated_folder(
             ratings=dict.fromkeys(("SC", "O"), raters),
         )
         value = score(number, float(np.mean(raters)))
-        rows.append((sample, a_verdict(Status.REFUSAL if value is None else value, provenance.aspects)))
+        rows.append(
+            (
+                sample,
+                a_verdict(
+                    Status.REFUSAL if value is None else value, provenance.aspects
+                ),
+            )
+        )
     return a_results_folder(folder, rows, provenance, name)
 
 
-def a_label_file(path: Path | str = "labels.csv", labels: Iterable[Mapping[str, Any]] = ()) -> Path:
-    """Labels of people, each a row with defaults: SC of aurora's image of prompt 0, by one annotator."""
-    default = {"benchmark": "own", "part": "tig", "uid": "p000", "generator": "aurora", "rater": "ann", "aspect": "SC"}
+def a_label_file(
+    path: Path | str = "labels.csv", labels: Iterable[Mapping[str, Any]] = ()
+) -> Path:
+    """Labels of people, each a row with defaults: SC of aurora's image of prompt 0, by one
+    annotator.
+    """
+    default = {
+        "benchmark": "own",
+        "part": "tig",
+        "uid": "p000",
+        "generator": "aurora",
+        "rater": "ann",
+        "aspect": "SC",
+    }
     return a_table(path, [{**default, **label} for label in labels], LABEL_COLUMNS)
 
 
-def a_table(path: Path | str, rows: Iterable[Mapping[str, Any]], columns: Sequence[str] = ()) -> Path:
+def a_table(
+    path: Path | str, rows: Iterable[Mapping[str, Any]], columns: Sequence[str] = ()
+) -> Path:
     """A table in the format that the name ends in: .csv, .tsv, .jsonl, .json or .parquet."""
     path, listed = Path(path), [dict(row) for row in rows]
     names = list(columns) or list(dict.fromkeys(name for row in listed for name in row))
     path.parent.mkdir(parents=True, exist_ok=True)
     match path.suffix:
         case ".jsonl":
-            path.write_text("".join(f"{json.dumps(row)}\n" for row in listed), encoding="utf-8")
+            path.write_text(
+                "".join(f"{json.dumps(row)}\n" for row in listed), encoding="utf-8"
+            )
         case ".json":
             path.write_text(json.dumps(listed), encoding="utf-8")
         case ".parquet":
@@ -222,24 +313,37 @@ def a_table(path: Path | str, rows: Iterable[Mapping[str, Any]], columns: Sequen
             parquet.write_table(Table.from_pylist(listed), path)
         case _:
             with path.open("w", newline="", encoding="utf-8") as file:
-                writer = csv.DictWriter(file, names, delimiter="\t" if path.suffix == ".tsv" else ",", restval="")
+                writer = csv.DictWriter(
+                    file,
+                    names,
+                    delimiter="\t" if path.suffix == ".tsv" else ",",
+                    restval="",
+                )
                 writer.writeheader()
                 writer.writerows(listed)
     return path
 
 
 def a_server(**settings: Any) -> Any:
-    """A fake OpenAI-compatible server, to be used in `with`; `settings` are those of `tests.fake_server.Settings`."""
+    """A fake OpenAI-compatible server, to be used in `with`; `settings` are those of
+    `tests.fake_server.Settings`.
+    """
     from tests.fake_server import FakeServer  # which needs aiohttp
 
     return FakeServer(**settings)
 
 
-def an_image_file(path: Path | str = "image.png", colour: str = "red", size: tuple[int, int] = (32, 24)) -> Path:
+def an_image_file(
+    path: Path | str = "image.png",
+    colour: str = "red",
+    size: tuple[int, int] = (32, 24),
+) -> Path:
     """A picture of one colour in the format that the name ends in."""
     from tests.pictures import plain
 
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(plain(colour, size, {".jpg": "JPEG", ".webp": "WEBP"}.get(path.suffix, "PNG")))
+    path.write_bytes(
+        plain(colour, size, {".jpg": "JPEG", ".webp": "WEBP"}.get(path.suffix, "PNG"))
+    )
     return path

@@ -9,7 +9,16 @@ from tests.playing import label_of
 from vieval_plugin.judges import tools
 from vieval_plugin.judges.cigeval import plan as planned
 from vieval_plugin.judges.cigeval.questions import CIGEvalOptions, Setup
-from vieval_plugin.judges.protocol import Box, Chat, Failure, Image, Sample, SampleId, Text, ToolResult
+from vieval_plugin.judges.protocol import (
+    Box,
+    Chat,
+    Failure,
+    Image,
+    Sample,
+    SampleId,
+    Text,
+    ToolResult,
+)
 from vieval_plugin.prompts import packs
 
 PACK = packs.load("cigeval/v1")
@@ -31,18 +40,39 @@ TEXTS = {
     "sdie": {"subject": "vase"},
     "mcic": {"prompt": "a cat and a vase", "concept_1": "cat", "concept_2": "vase"},
 }
-GRAPH = json.dumps({"objects": [{"name": "cat", "attributes": ["red"]}], "relations": []})
+GRAPH = json.dumps(
+    {"objects": [{"name": "cat", "attributes": ["red"]}], "relations": []}
+)
 
 # task -> sub-questions with their images in order, and the planner's images
 ASKED = {
     "tig": ({"prompt": ["output"]}, ["output"]),
-    "tie": ({"edit": ["source", "output"], "restraint": ["source", "output"]}, ["source", "output"]),
-    "mie": ({"edit": ["source", "output"], "restraint": ["source", "output"]}, ["source", "output"]),
-    "cig": ({"control": ["control", "output"], "prompt": ["output"]}, ["control", "output"]),
-    "sdig": ({"subject": ["subject", "output"], "prompt": ["output"]}, ["subject", "output"]),
-    "sdie": ({"subject": ["subject", "output"], "background": ["source", "output"]}, ["source", "subject", "output"]),
+    "tie": (
+        {"edit": ["source", "output"], "restraint": ["source", "output"]},
+        ["source", "output"],
+    ),
+    "mie": (
+        {"edit": ["source", "output"], "restraint": ["source", "output"]},
+        ["source", "output"],
+    ),
+    "cig": (
+        {"control": ["control", "output"], "prompt": ["output"]},
+        ["control", "output"],
+    ),
+    "sdig": (
+        {"subject": ["subject", "output"], "prompt": ["output"]},
+        ["subject", "output"],
+    ),
+    "sdie": (
+        {"subject": ["subject", "output"], "background": ["source", "output"]},
+        ["source", "subject", "output"],
+    ),
     "mcic": (
-        {"concept_1": ["concept_1", "output"], "concept_2": ["concept_2", "output"], "prompt": ["output"]},
+        {
+            "concept_1": ["concept_1", "output"],
+            "concept_2": ["concept_2", "output"],
+            "prompt": ["output"],
+        },
         ["concept_1", "concept_2", "output"],
     ),
 }
@@ -59,8 +89,12 @@ def sample(task, without=()):
 
 
 def built(*improvements, form=planned, only=None, reminders=1, **more):
-    """The judge with these departures from the released code, with all tools or `only` some, installed or not."""
-    offered = tuple(tool for tool in tools.planned() if only is None or tool.name in only)
+    """The judge with these departures from the released code, with all tools or `only` some,
+    installed or not.
+    """
+    offered = tuple(
+        tool for tool in tools.planned() if only is None or tool.name in only
+    )
     options = CIGEvalOptions(improvements=improvements, detector="a detector", **more)
     return form.judge(Setup(replace(PACK, reminders=reminders), options, offered))
 
@@ -80,7 +114,8 @@ def score(value, reasoning="because"):
 
 
 def play(program, replies):
-    """Runs a program. `replies` maps labels to texts, results or failures; tools without one answer by themselves.
+    """Runs a program. `replies` maps labels to texts, results or failures; tools without one answer
+    by themselves.
 
     Detectors and comparisons then find BOX, the highlight gives a picture named after its label.
     """

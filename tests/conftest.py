@@ -71,15 +71,25 @@ def pytest_ignore_collect(collection_path, config):
 @pytest.hookimpl(tryfirst=True)  # before pytest selects by marker
 def pytest_collection_modifyitems(items):
     for item in items:
-        if room_of(item.path) in UNIT_ROOMS and not ELSEWHERE & {mark.name for mark in item.iter_markers()}:
+        if room_of(item.path) in UNIT_ROOMS and not ELSEWHERE & {
+            mark.name for mark in item.iter_markers()
+        }:
             item.add_marker("unit")
-    items.sort(key=lambda item: LONGEST.index(item.path.name) if item.path.name in LONGEST else len(LONGEST))
+    items.sort(
+        key=lambda item: (
+            LONGEST.index(item.path.name) if item.path.name in LONGEST else len(LONGEST)
+        )
+    )
 
 
 def pytest_configure():
-    os.environ["COLUMNS"] = "100"  # tables are the same in every window in which tests are run
+    os.environ["COLUMNS"] = (
+        "100"  # tables are the same in every window in which tests are run
+    )
     # a busy machine is no failure
-    settings.register_profile("vieval", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.register_profile(
+        "vieval", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    )
     settings.load_profile("vieval")
     # `nohup make test` and `make test &` ignore these, and so would all that tests start
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
@@ -87,7 +97,8 @@ def pytest_configure():
 
 
 def pytest_unconfigure():
-    gc.unfreeze()  # see in_process.tasks; else libraries find at the end of the process that they leak
+    # see in_process.tasks; else libraries find at the end of the process that they leak
+    gc.unfreeze()
 
 
 def skipping_without_extras(item):
@@ -120,7 +131,9 @@ def nothing_said_at_exit():
 
 @pytest.fixture(scope="session", autouse=True)
 def no_cache_of_the_users(tmp_path_factory):
-    """Also where a fixture runs something for several tests, nobody's own replies are used or added to."""
+    """Also where a fixture runs something for several tests, nobody's own replies are used or
+    added to.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         yield
@@ -132,7 +145,9 @@ def nothing_from_outside(monkeypatch, tmp_path_factory):
     for name in ("VIEVAL_CONFIG", "VIEVAL_DATA"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / f"cache-{next(CACHES)}"))
+    monkeypatch.setenv(
+        "XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / f"cache-{next(CACHES)}")
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -140,7 +155,9 @@ def nothing_registered(monkeypatch):
     """Benchmarks and judges in files that a test named are unknown to the next."""
     yield
     for registered in (benchmark_registry.benchmarks, judge_registry.judges):
-        if registered.cache_info().currsize and any(entry.file for entry in registered().values()):
+        if registered.cache_info().currsize and any(
+            entry.file for entry in registered().values()
+        ):
             registered.cache_clear()
 
 
@@ -148,7 +165,9 @@ def nothing_registered(monkeypatch):
 def shared_data():
     """Public ratings and answers, which are not part of this repository."""
     if not SHARED.is_dir():
-        pytest.skip("the public ratings and answers (../shared/data) are not beside this checkout")
+        pytest.skip(
+            "the public ratings and answers (../shared/data) are not beside this checkout"
+        )
     return SHARED
 
 
@@ -173,31 +192,55 @@ def ratings_folder(tmp_path):
 
 @pytest.fixture(scope="session")
 def scorer_weights(tmp_path_factory):
-    """By judge, the weights of its scorer: real architectures, random and small (see tests/tiny_scorers.py)."""
+    """By judge, the weights of its scorer: real architectures, random and small (see
+    tests/tiny_scorers.py).
+    """
     for module in ("torchmetrics", "torchvision", "transformers"):
-        pytest.importorskip(module, reason=f'{module} is not installed: pip install ".[scorers]"')
+        pytest.importorskip(
+            module, reason=f'{module} is not installed: pip install ".[scorers]"'
+        )
     folder = tmp_path_factory.mktemp("scorers")
-    clip, dino = tiny_scorers.build_clip(folder / "clip"), tiny_scorers.build_dino(folder / "dino")
+    clip, dino = (
+        tiny_scorers.build_clip(folder / "clip"),
+        tiny_scorers.build_dino(folder / "dino"),
+    )
     alexnet = tiny_scorers.build_alexnet(folder / "alexnet.pth")
     return {"clip_score": clip, "clip_i": clip, "dino": dino, "lpips": alexnet}
 
 
 @pytest.fixture(scope="session")
 def lmms_eval():
-    """Runs lmms-eval as a user does, in a process of its own; returns the completed process with its output as text.
+    """Runs lmms-eval as a user does, in a process of its own; returns the completed process with
+    its output as text.
 
-    That takes some 15 s. Where the process is not the point, `in_process.run` and the fixture `evaluate` take 2.
+    That takes some 15 s. Where the process is not the point, `in_process.run` and the fixture
+    `evaluate` take 2.
     """
     pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
 
     def run(*arguments, data=None, options=None, timeout=600):
-        environment = {k: v for k, v in os.environ.items() if not k.startswith("VIEVAL_")}
-        environment |= {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": ""}
+        environment = {
+            k: v for k, v in os.environ.items() if not k.startswith("VIEVAL_")
+        }
         environment |= {
-            name: str(value) for name, value in (("VIEVAL_DATA", data), ("VIEVAL_CONFIG", options)) if value
+            "HF_HUB_OFFLINE": "1",
+            "HF_DATASETS_OFFLINE": "1",
+            "CUDA_VISIBLE_DEVICES": "",
+        }
+        environment |= {
+            name: str(value)
+            for name, value in (("VIEVAL_DATA", data), ("VIEVAL_CONFIG", options))
+            if value
         }
         command = [sys.executable, "-m", "lmms_eval", *map(str, arguments)]
-        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=timeout, check=False)
+        return subprocess.run(
+            command,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
 
     return run
 
@@ -210,7 +253,9 @@ def results_of():
 
 @pytest.fixture
 def no_downloads(monkeypatch):
-    """The hub's own library, which may have been imported before this test, is told that there is no network."""
+    """The hub's own library, which may have been imported before this test, is told that there
+    is no network.
+    """
     constants = pytest.importorskip("huggingface_hub.constants")
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
 
@@ -235,7 +280,9 @@ def server():
 
 @pytest.fixture
 def vieval(capsys):
-    """Runs the command `vieval`, which is to end with `code`, any for None; what it printed since, as `out` and `err`."""
+    """Runs the command `vieval`, which is to end with `code`, any for None; what it printed
+    since, as `out` and `err`.
+    """
 
     def run(*arguments, code=0):
         ended = main([*map(str, arguments)])
@@ -267,14 +314,20 @@ def judges_in_files():
 
 @pytest.fixture
 def score(store, tmp_path, capsys):
-    """Runs `vieval score` into verdicts.jsonl: the exit code, the verdicts, and what it printed on stdout and stderr."""
+    """Runs `vieval score` into verdicts.jsonl: the exit code, the verdicts, and what it printed
+    on stdout and stderr.
+    """
 
     def scored(*arguments):
         out = tmp_path / "verdicts.jsonl"
         out.unlink(missing_ok=True)
         code = main(["score", *map(str, arguments), "--out", str(out)])
         printed = capsys.readouterr()
-        rows = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
+        rows = (
+            [json.loads(line) for line in out.read_text().splitlines()]
+            if out.exists()
+            else []
+        )
         return code, rows, printed.out, printed.err
 
     return scored

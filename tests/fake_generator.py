@@ -1,4 +1,6 @@
-"""A generator as lmms-eval's own are: it saves images itself and answers with JSON, a folder, a path, or words."""
+"""A generator as lmms-eval's own are: it saves images itself and answers with JSON, a folder, a
+path, or words.
+"""
 
 import json
 import os
@@ -10,10 +12,11 @@ from lmms_eval.api.model import lmms
 
 
 class FakeGenerator(lmms):
-    """`form`: json, two (images where one is asked), folder, path, text, absent. It also judges, with the worst of scores.
+    """`form`: json, two (images where one is asked), folder, path, text, absent. It also judges,
+    with the worst of scores.
 
-    It says where it saves, as lmms-eval's Bagel does, but for an empty `says`. `texts` is a file of JSON with the answers
-    of a model that makes nothing, by document.
+    It says where it saves, as lmms-eval's Bagel does, but for an empty `says`. `texts` is a file of
+    JSON with the answers of a model that makes nothing, by document.
     """
 
     is_simple = True
@@ -38,7 +41,9 @@ class FakeGenerator(lmms):
         if self.texts is not None:
             return self.texts[doc_id]
         picture = np.asarray(shown[0]) if shown else np.zeros((32, 32, 3), np.uint8)
-        noise = np.random.default_rng(doc_id).integers(0, 40, picture.shape, dtype=np.uint8)
+        noise = np.random.default_rng(doc_id).integers(
+            0, 40, picture.shape, dtype=np.uint8
+        )
         files = [self.out / f"{doc_id:04d}_s{seed}.png" for seed in range(2)]
         for path in files:
             PIL.Image.fromarray(np.maximum(picture, noise)).save(path)

@@ -1,4 +1,6 @@
-"""A fake of an image API: pictures that follow from the request alone, and answers that are none."""
+"""A fake of an image API: pictures that follow from the request alone, and answers that are
+none.
+"""
 
 import base64
 import hashlib
@@ -12,18 +14,30 @@ from tests.pictures import encoded
 
 
 def picture(seed: bytes) -> bytes:
-    rng = np.random.default_rng(int.from_bytes(hashlib.sha256(seed).digest()[:4], "big"))
-    return encoded(PIL.Image.fromarray(rng.integers(0, 256, (32, 32, 3), dtype=np.uint8)))
+    rng = np.random.default_rng(
+        int.from_bytes(hashlib.sha256(seed).digest()[:4], "big")
+    )
+    return encoded(
+        PIL.Image.fromarray(rng.integers(0, 256, (32, 32, 3), dtype=np.uint8))
+    )
 
 
 class FakeImageServer:
-    """Answers `images/generations` and `images/edits`; `answer(path, body)` may give another answer as (code, object).
+    """Answers `images/generations` and `images/edits`; `answer(path, body)` may give another answer
+    as (code, object).
 
-    With `urls`, images are files of it, for which `file(path)` may give another answer as (code, bytes).
+    With `urls`, images are files of it, for which `file(path)` may give another answer as (code,
+    bytes).
     """
 
     def __init__(self, answer=None, urls=False, file=None):
-        self.requests, self.answer, self.urls, self.files, self.fetched = [], answer, urls, {}, []
+        self.requests, self.answer, self.urls, self.files, self.fetched = (
+            [],
+            answer,
+            urls,
+            {},
+            [],
+        )
         self.file, self._site = file or (lambda _: None), answering(self._respond)
 
     def _respond(self, path, body, headers):
@@ -32,14 +46,22 @@ class FakeImageServer:
             code, data = self.file(path) or (200, self.files.get(path, b""))
             return code, {}, data
         self.requests.append((path, headers["Content-Type"], body))
-        code, found = (self.answer or (lambda *_: None))(path, body) or (200, self.images(body))
+        code, found = (self.answer or (lambda *_: None))(path, body) or (
+            200,
+            self.images(body),
+        )
         return code, {}, json.dumps(found).encode()
 
     def images(self, body):
         many = json.loads(body).get("n", 1) if body.startswith(b"{") else 1
-        made = [picture(body + bytes([n])) if body.startswith(b"{") else picture(bytes([n])) for n in range(many)]
+        made = [
+            picture(body + bytes([n])) if body.startswith(b"{") else picture(bytes([n]))
+            for n in range(many)
+        ]
         if not self.urls:
-            return {"data": [{"b64_json": base64.b64encode(one).decode()} for one in made]}
+            return {
+                "data": [{"b64_json": base64.b64encode(one).decode()} for one in made]
+            }
         names = [f"/files/{hashlib.sha256(one).hexdigest()[:8]}.png" for one in made]
         self.files |= dict(zip(names, made, strict=True))
         return {"data": [{"url": f"{self.host}{name}"} for name in names]}

@@ -1,4 +1,6 @@
-"""A fake of object storage that speaks as much of S3 as is needed, and remembers what it was asked."""
+"""A fake of object storage that speaks as much of S3 as is needed, and remembers what it was
+asked.
+"""
 
 import re
 from contextlib import contextmanager
@@ -24,7 +26,13 @@ class FakeS3:
     """
 
     def __init__(self, bucket="bucket", fails=lambda method, key: False):
-        self.bucket, self.objects, self.requests, self.parts, self.fails = bucket, {}, [], {}, fails
+        self.bucket, self.objects, self.requests, self.parts, self.fails = (
+            bucket,
+            {},
+            [],
+            {},
+            fails,
+        )
         self.sent_bytes = 0
 
     @contextmanager
@@ -34,7 +42,11 @@ class FakeS3:
 
     def puts(self, suffix):
         """How often each object with this suffix was put."""
-        keys = [key for method, key, _ in self.requests if method == "PUT" and key.endswith(suffix)]
+        keys = [
+            key
+            for method, key, _ in self.requests
+            if method == "PUT" and key.endswith(suffix)
+        ]
         return {key: keys.count(key) for key in keys}
 
     def _answer(self, request):
@@ -44,7 +56,10 @@ class FakeS3:
 
     def _answered(self, request, method):
         parts = urlsplit(request.path)
-        query = {name: values[0] for name, values in parse_qs(parts.query, keep_blank_values=True).items()}
+        query = {
+            name: values[0]
+            for name, values in parse_qs(parts.query, keep_blank_values=True).items()
+        }
         key = unquote(parts.path).removeprefix(f"/{self.bucket}").strip("/")
         self.requests.append((method, key, query))
         if parts.path.strip("/").partition("/")[0] != self.bucket:
@@ -53,7 +68,9 @@ class FakeS3:
             return 403, {}, _error("AccessDenied")
         if method == "GET" and not key:
             return self._list(query)
-        return getattr(self, f"_{method.lower()}")(key, request.body, request.headers, query)
+        return getattr(self, f"_{method.lower()}")(
+            key, request.body, request.headers, query
+        )
 
     def _put(self, key, body, headers, query):
         if "aws-chunked" in headers.get("Content-Encoding", ""):
@@ -66,10 +83,25 @@ class FakeS3:
 
     def _post(self, key, body, headers, query):
         if "uploads" in query:
-            return 200, {}, _result("InitiateMultipartUploadResult", f"<Key>{key}</Key><UploadId>1</UploadId>")
+            return (
+                200,
+                {},
+                _result(
+                    "InitiateMultipartUploadResult",
+                    f"<Key>{key}</Key><UploadId>1</UploadId>",
+                ),
+            )
         if "uploadId" in query:
-            self.objects[key] = b"".join(part for _, part in sorted(self.parts.pop(key, {}).items()))
-            return 200, {}, _result("CompleteMultipartUploadResult", f"<Key>{key}</Key><ETag>0</ETag>")
+            self.objects[key] = b"".join(
+                part for _, part in sorted(self.parts.pop(key, {}).items())
+            )
+            return (
+                200,
+                {},
+                _result(
+                    "CompleteMultipartUploadResult", f"<Key>{key}</Key><ETag>0</ETag>"
+                ),
+            )
         for name in re.findall(r"<Key>(.*?)</Key>", body.decode()):
             self.objects.pop(name, None)
         return 200, {}, _result("DeleteResult", "")
@@ -79,7 +111,15 @@ class FakeS3:
             return 200, {}, b""
         if key not in self.objects:
             return 404, {}, b""
-        return 200, {"Last-Modified": MODIFIED, "ETag": '"0"', "Content-Length": len(self.objects[key])}, b""
+        return (
+            200,
+            {
+                "Last-Modified": MODIFIED,
+                "ETag": '"0"',
+                "Content-Length": len(self.objects[key]),
+            },
+            b"",
+        )
 
     def _get(self, key, body, headers, query):
         if key not in self.objects:
@@ -87,7 +127,11 @@ class FakeS3:
         content, common = self.objects[key], {"Last-Modified": MODIFIED, "ETag": '"0"'}
         if asked := re.fullmatch(r"bytes=(\d+)-(\d+)", headers.get("Range", "")):
             first, last = int(asked[1]), min(int(asked[2]), len(content) - 1)
-            return 206, {**common, "Content-Range": f"bytes {first}-{last}/{len(content)}"}, content[first : last + 1]
+            return (
+                206,
+                {**common, "Content-Range": f"bytes {first}-{last}/{len(content)}"},
+                content[first : last + 1],
+            )
         return 200, common, content
 
     def _delete(self, key, body, headers, query):
@@ -109,13 +153,19 @@ class FakeS3:
             "<LastModified>2026-11-02T10:00:00.000Z</LastModified></Contents>"
             for key in found
         )
-        below = "".join(f"<CommonPrefixes><Prefix>{escape(name)}</Prefix></CommonPrefixes>" for name in sorted(folders))
+        below = "".join(
+            f"<CommonPrefixes><Prefix>{escape(name)}</Prefix></CommonPrefixes>"
+            for name in sorted(folders)
+        )
         inner = f"<KeyCount>{len(found) + len(folders)}</KeyCount><IsTruncated>false</IsTruncated>{contents}{below}"
         return 200, {}, _result("ListBucketResult", inner)
 
 
 def _result(name, inner):
-    return f'<?xml version="1.0"?><{name} xmlns="http://s3.amazonaws.com/doc/2006-03-01/">{inner}</{name}>'.encode()
+    return (
+        f'<?xml version="1.0"?><{name} '
+        f'xmlns="http://s3.amazonaws.com/doc/2006-03-01/">{inner}</{name}>'
+    ).encode()
 
 
 def _error(code):

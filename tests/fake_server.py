@@ -2,7 +2,8 @@
 
 In a test, in a thread of its own::
 
-    with FakeServer(latency=0.05, faults=lambda number, body: Fault("500") if number == 1 else None) as server:
+    with FakeServer(latency=0.05, faults=lambda number, body: Fault("500") if number == 1 else None)
+    as server:
         ask(server.base_url)
 
 As a process of its own, for benchmarks::
@@ -45,7 +46,9 @@ except ImportError:
         raise
     import pytest
 
-    pytest.skip('the fake server needs aiohttp: pip install ".[http]"', allow_module_level=True)
+    pytest.skip(
+        'the fake server needs aiohttp: pip install ".[http]"', allow_module_level=True
+    )
 
 HOST = "127.0.0.1"
 MAX_BODY = 64 * 2**20
@@ -59,7 +62,9 @@ Kind = Literal[
 
 @dataclass(frozen=True)
 class Fault:
-    """What goes wrong with one request: `retry_after` is a 429's or 503's header, `seconds` the length of a death."""
+    """What goes wrong with one request: `retry_after` is a 429's or 503's header, `seconds` the
+    length of a death.
+    """
 
     kind: Kind
     retry_after: float | None = None
@@ -69,24 +74,38 @@ class Fault:
 _PASSING: tuple[Kind, ...] = (
     "429", "500", "503", "hang", "reset", "cut_body", "invalid_json", "empty_choices", "null_content",
 )  # fmt: skip
-_IN_THE_ANSWER: tuple[Kind, ...] = ("cut_body", "invalid_json", "empty_choices", "null_content", "refusal")
+_IN_THE_ANSWER: tuple[Kind, ...] = (
+    "cut_body",
+    "invalid_json",
+    "empty_choices",
+    "null_content",
+    "refusal",
+)
 TRANSIENT = (*map(Fault, _PASSING), Fault("429", retry_after=1))
-PERMANENT = tuple(Fault(kind) for kind in ("refusal", "overlong", "overlong_vllm", "content_filter"))
+PERMANENT = tuple(
+    Fault(kind) for kind in ("refusal", "overlong", "overlong_vllm", "content_filter")
+)
 
 # kind: HTTP status, `type`, `code` and message of the error body
 _ERRORS: Mapping[str, tuple[int, str, str | int | None, str]] = MappingProxyType({
-    "429": (429, "requests", "rate_limit_exceeded", "Rate limit reached for requests. Please try again later."),
+    "429": (429, "requests", "rate_limit_exceeded", ("Rate limit reached for requests. Please try "
+                                                    "again later.")),
     "500": (500, "server_error", None, "The server had an error while processing your request."),
-    "503": (503, "service_unavailable", None, "The engine is currently overloaded, please try again later."),
+    "503": (503, "service_unavailable", None, ("The engine is currently overloaded, please try "
+                                              "again later.")),
     "unauthorized": (401, "invalid_request_error", "invalid_api_key", "Incorrect API key provided."),
     "overlong": (400, "invalid_request_error", "context_length_exceeded",
-                 "This model's maximum context length is 8192 tokens. However, your messages resulted in 9001 tokens. "
+                 "This model's maximum context length is 8192 tokens. However, your messages "
+                 "resulted in 9001 tokens. "
                  "Please reduce the length of the messages."),
     "overlong_vllm": (400, "BadRequestError", 400,
-                      "This model's maximum context length is 8192 tokens. However, you requested 1024 output tokens "
-                      "and your prompt contains at least 7169 input tokens, for a total of at least 8193 tokens."),
+                      "This model's maximum context length is 8192 tokens. However, you "
+                      "requested 1024 output tokens "
+                      "and your prompt contains at least 7169 input tokens, for a total of at "
+                      "least 8193 tokens."),
     "content_filter": (400, "invalid_request_error", "content_filter",
-                       "The response was filtered due to the prompt triggering the content management policy."),
+                       ("The response was filtered due to the prompt triggering the content "
+                       "management policy.")),
 })  # fmt: skip
 
 
@@ -97,26 +116,42 @@ class Settings:
     model: str = "fake"
     api_key: str = ""  # none asked for
     latency: float = 0.0  # seconds of work a reply takes ...
-    jitter: float = 0.0  # ... give or take at most this, drawn from seed, prompt and attempt
-    spread: float = 0.0  # sigma of the logarithm of a lognormal latency, of which `latency` is the median
+    jitter: float = (
+        0.0  # ... give or take at most this, drawn from seed, prompt and attempt
+    )
+    # sigma of the logarithm of a lognormal latency, of which `latency` is the median
+    spread: float = 0.0
     capacity: int = 1_000_000  # requests worked on at once; the others wait
     schema_support: Literal["enforced", "rejected", "ignored"] = "enforced"
-    cached_share: float = 0.0  # share of a question's tokens that it says it had in its cache
-    sees: bool = True  # names the colours of the pictures of the sight check, which is neither counted nor faulty
+    cached_share: float = (
+        0.0  # share of a question's tokens that it says it had in its cache
+    )
+    # names the colours of the pictures of the sight check, which is neither counted nor faulty
+    sees: bool = True
     hide_yes: bool = False  # leave every spelling of Yes out of the logprobs
     seed: int = 0
     fault_share: float = 0.0  # share of attempts that meet a fault of `fault_mix` ...
-    faulty_attempts: int = 2  # ... among the first so many at a prompt: later ones succeed
-    permanent_share: float = 0.0  # share of prompts that always meet the same fault of `permanent_mix`
+    faulty_attempts: int = (
+        2  # ... among the first so many at a prompt: later ones succeed
+    )
+    permanent_share: float = (
+        0.0  # share of prompts that always meet the same fault of `permanent_mix`
+    )
     fault_mix: Sequence[Fault] = TRANSIENT
     permanent_mix: Sequence[Fault] = PERMANENT
-    faults: Callable[[int, dict[str, Any]], Fault | None] | None = None  # by the request's number, from 1, and body
-    reply: Callable[[dict[str, Any]], str] | None = None  # instead of the replies made from hashes
+    faults: Callable[[int, dict[str, Any]], Fault | None] | None = (
+        None  # by the request's number, from 1, and body
+    )
+    reply: Callable[[dict[str, Any]], str] | None = (
+        None  # instead of the replies made from hashes
+    )
 
 
 @dataclass(frozen=True)
 class Prompt:
-    """What a request's messages come to: the same text and images give the same digest from any client."""
+    """What a request's messages come to: the same text and images give the same digest from any
+    client.
+    """
 
     digest: bytes
     text: str
@@ -130,9 +165,16 @@ def _parts(content: str | list[dict[str, Any]] | None) -> list[dict[str, Any]]:
 def read_request(raw: bytes, whole: bool = True) -> tuple[dict[str, Any], Prompt]:
     """A request and its prompt. Unless `whole`, the request holds placeholders for its images.
 
-    Images are cut out before the rest is parsed: json.loads takes 0.9 ms for 215 KB of base64, a search for its end 3 us.
+    Images are cut out before the rest is parsed: json.loads takes 0.9 ms for 215 KB of base64, a
+    search for its end 3 us.
     """
-    view, kept, images, at, seek = memoryview(raw), list[bytes](), list[memoryview](), 0, 0
+    view, kept, images, at, seek = (
+        memoryview(raw),
+        list[bytes](),
+        list[memoryview](),
+        0,
+        0,
+    )
     while (quote := raw.find(b'"data:image/', seek)) >= 0:
         seek = quote + 1
         if raw[quote - 1] != ord("\\"):  # an escaped quote opens no string
@@ -146,7 +188,10 @@ def read_request(raw: bytes, whole: bool = True) -> tuple[dict[str, Any], Prompt
         for part in _parts(message.get("content")):
             if "image_url" not in part:
                 texts.append(part["text"])
-                digest.update(b"text %d " % len(part["text"]) + part["text"].encode("utf-8", "replace"))
+                digest.update(
+                    b"text %d " % len(part["text"])
+                    + part["text"].encode("utf-8", "replace")
+                )
                 continue
             count += 1
             url: str = part["image_url"]["url"]
@@ -156,7 +201,11 @@ def read_request(raw: bytes, whole: bool = True) -> tuple[dict[str, Any], Prompt
                 if whole:
                     part["image_url"]["url"] = str(image, "ascii")
             # a cryptographic hash of all of it would take longer than everything else here together
-            digest.update(b"image %d %d " % (len(image), zlib.crc32(image)) + image[:2048] + image[-2048:])
+            digest.update(
+                b"image %d %d " % (len(image), zlib.crc32(image))
+                + image[:2048]
+                + image[-2048:]
+            )
     return request, Prompt(digest.digest(), "\n".join(texts), count)
 
 
@@ -169,7 +218,11 @@ def colour_asked_for(raw: bytes) -> str:
     url = re.search(rb"data:image/png;base64,([^\"]+)", raw)
     if url is None:
         return ""
-    pixel = PIL.Image.open(io.BytesIO(base64.b64decode(url[1]))).convert("RGB").getpixel((0, 0))
+    pixel = (
+        PIL.Image.open(io.BytesIO(base64.b64decode(url[1])))
+        .convert("RGB")
+        .getpixel((0, 0))
+    )
     return next((name for name, colour in COLOURS.items() if colour == pixel), "")
 
 
@@ -179,8 +232,14 @@ def hash_scores(digest: bytes, count: int) -> list[int]:
 
 
 def score_count(text: str) -> int:
-    """How many scores the last `"score": [a, b]` or `score = [a, b]` of a prompt asks for; 1 without any."""
-    lists = [names for names in re.findall(r'score"?\s*[:=]\s*\[([^][]*)\]', text) if names.strip(" .")]
+    """How many scores the last `"score": [a, b]` or `score = [a, b]` of a prompt asks for; 1
+    without any.
+    """
+    lists = [
+        names
+        for names in re.findall(r'score"?\s*[:=]\s*\[([^][]*)\]', text)
+        if names.strip(" .")
+    ]
     return len(lists[-1].split(",")) if lists else 1
 
 
@@ -188,23 +247,37 @@ class Rejected(Exception):
     """What a real server answers with 400."""
 
 
-# better refused, as real servers do with what they cannot enforce, than answered with an instance that is not valid
+# better refused, as real servers do with what they cannot enforce, than answered with an instance
+# that is not valid
 _UNSUPPORTED = frozenset({
     "allOf", "contains", "exclusiveMaximum", "exclusiveMinimum", "format", "if", "minProperties", "multipleOf", "not",
     "pattern", "prefixItems", "uniqueItems",
 })  # fmt: skip
 
 
-def instance(schema: Mapping[str, Any], digest: bytes, root: Mapping[str, Any] | None = None, key: str = "") -> Any:
-    """A smallest valid instance of a JSON schema, in which `score` is always there and drawn from the digest."""
+def instance(
+    schema: Mapping[str, Any],
+    digest: bytes,
+    root: Mapping[str, Any] | None = None,
+    key: str = "",
+) -> Any:
+    """A smallest valid instance of a JSON schema, in which `score` is always there and drawn
+    from the digest.
+    """
     root = schema if root is None else root
     if found := _UNSUPPORTED & schema.keys():
-        raise Rejected(f"Invalid response_format: the schema keyword {min(found)!r} is not supported.")
+        raise Rejected(
+            f"Invalid response_format: the schema keyword {min(found)!r} is not supported."
+        )
     if not schema.keys() & {"type", "$ref", "anyOf", "oneOf"}:
-        raise Rejected("Invalid schema for response_format 'answer': schema must have a 'type' key.")
+        raise Rejected(
+            "Invalid schema for response_format 'answer': schema must have a 'type' key."
+        )
     if "$ref" in schema:
         steps = schema["$ref"].removeprefix("#/").split("/")
-        return instance(functools.reduce(operator.getitem, steps, root), digest, root, key)
+        return instance(
+            functools.reduce(operator.getitem, steps, root), digest, root, key
+        )
     if choices := schema.get("anyOf") or schema.get("oneOf"):
         return instance(choices[0], digest, root, key)
     if "const" in schema or "enum" in schema:
@@ -212,18 +285,37 @@ def instance(schema: Mapping[str, Any], digest: bytes, root: Mapping[str, Any] |
     kind = schema.get("type", "object" if "properties" in schema else "null")
     kind = kind[0] if isinstance(kind, list) else kind
     if kind == "object":
-        properties, wanted = schema.get("properties", {}), {*schema.get("required", ()), "score"}
-        return {name: instance(part, digest, root, name) for name, part in properties.items() if name in wanted}
+        properties, wanted = (
+            schema.get("properties", {}),
+            {*schema.get("required", ()), "score"},
+        )
+        return {
+            name: instance(part, digest, root, name)
+            for name, part in properties.items()
+            if name in wanted
+        }
     if kind == "array":
-        # each item sees the digest from another byte on, so that a list of scores is no row of equal ones
+        # each item sees the digest from another byte on, so that a list of scores is no row of
+        # equal ones
         count = schema.get("minItems", int(key == "score"))
-        return [instance(schema.get("items", {}), digest[i % 16 :] + digest[: i % 16], root, key) for i in range(count)]
+        return [
+            instance(
+                schema.get("items", {}), digest[i % 16 :] + digest[: i % 16], root, key
+            )
+            for i in range(count)
+        ]
     if kind in ("number", "integer"):
         low = schema.get("minimum", min(0, math.floor(schema.get("maximum", 0))))
         low = math.ceil(low) if kind == "integer" else low
-        return low + digest[0] % (math.floor(schema.get("maximum", low + 10) - low) + 1) if key == "score" else low
+        return (
+            low + digest[0] % (math.floor(schema.get("maximum", low + 10) - low) + 1)
+            if key == "score"
+            else low
+        )
     if kind == "string":
-        return f"fake {digest.hex()[:8]}".ljust(schema.get("minLength", 0))[: schema.get("maxLength")]
+        return f"fake {digest.hex()[:8]}".ljust(schema.get("minLength", 0))[
+            : schema.get("maxLength")
+        ]
     return False if kind == "boolean" else None
 
 
@@ -236,20 +328,36 @@ def first_token(digest: bytes, hide_yes: bool = False) -> dict[str, float]:
     chances = {f"other{i}": 0.05 / 2**i for i in range(1, 40)}
     for word, share in (("Yes", yes), ("No", 1 - yes)):
         if not (hide_yes and word == "Yes"):
-            spellings = {word: 0.8, word.lower(): 0.1, f" {word}": 0.06, word.upper(): 0.04}
-            chances |= {spelling: 0.9 * share * part for spelling, part in spellings.items()}
+            spellings = {
+                word: 0.8,
+                word.lower(): 0.1,
+                f" {word}": 0.06,
+                word.upper(): 0.04,
+            }
+            chances |= {
+                spelling: 0.9 * share * part for spelling, part in spellings.items()
+            }
     return dict(sorted(chances.items(), key=lambda item: -item[1]))
 
 
-def completion(settings: Settings, request: dict[str, Any], prompt: Prompt) -> dict[str, Any]:
+def completion(
+    settings: Settings, request: dict[str, Any], prompt: Prompt
+) -> dict[str, Any]:
     """The whole answer to a request that meets no fault. A token is four characters."""
     wanted = request.get("response_format") or {}
-    schema = wanted["json_schema"]["schema"] if wanted.get("type") == "json_schema" else None
+    schema = (
+        wanted["json_schema"]["schema"] if wanted.get("type") == "json_schema" else None
+    )
     if schema is not None and settings.schema_support == "rejected":
-        raise Rejected("Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model.")
+        raise Rejected(
+            "Invalid parameter: 'response_format' of type 'json_schema' is not supported with "
+            "this model."
+        )
     top = request.get("top_logprobs") or 0
     if top > MOST_LOGPROBS:
-        raise Rejected(f"top_logprobs of {top} is greater than max allowed: {MOST_LOGPROBS}")
+        raise Rejected(
+            f"top_logprobs of {top} is greater than max allowed: {MOST_LOGPROBS}"
+        )
     tokens = [
         {"token": token, "logprob": math.log(chance), "bytes": list(token.encode())}
         for token, chance in first_token(prompt.digest, settings.hide_yes).items()
@@ -265,9 +373,16 @@ def completion(settings: Settings, request: dict[str, Any], prompt: Prompt) -> d
         text = str(tokens[0]["token"])
     else:
         scores = hash_scores(prompt.digest, score_count(prompt.text))
-        text = json.dumps({"score": scores, "reasoning": f"fake {prompt.digest.hex()[:8]}"})
-    limit = 4 * (request.get("max_completion_tokens") or request.get("max_tokens") or len(text))
-    used = math.ceil(len(prompt.text) / 4) + 256 * prompt.images, math.ceil(len(text[:limit]) / 4)
+        text = json.dumps(
+            {"score": scores, "reasoning": f"fake {prompt.digest.hex()[:8]}"}
+        )
+    limit = 4 * (
+        request.get("max_completion_tokens") or request.get("max_tokens") or len(text)
+    )
+    used = (
+        math.ceil(len(prompt.text) / 4) + 256 * prompt.images,
+        math.ceil(len(text[:limit]) / 4),
+    )
     return {
         "id": f"chatcmpl-{prompt.digest.hex()}",
         "object": "chat.completion",
@@ -290,12 +405,19 @@ def completion(settings: Settings, request: dict[str, Any], prompt: Prompt) -> d
 
 def _fraction(*key: object) -> float:
     """A number in [0, 1) that follows from the key, in any order of requests and in any process."""
-    return int.from_bytes(hashlib.blake2b(repr(key).encode(), digest_size=8).digest(), "big") / 2**64
+    return (
+        int.from_bytes(
+            hashlib.blake2b(repr(key).encode(), digest_size=8).digest(), "big"
+        )
+        / 2**64
+    )
 
 
 def _error(kind: str, retry_after: float | None = None) -> web.Response:
     """The answer of an error kind, or a 400 with any other message."""
-    status, type_, code, message = _ERRORS.get(kind, (400, "invalid_request_error", None, kind))
+    status, type_, code, message = _ERRORS.get(
+        kind, (400, "invalid_request_error", None, kind)
+    )
     error = {"message": message, "type": type_, "param": None, "code": code}
     headers = {} if retry_after is None else {"Retry-After": f"{retry_after:g}"}
     return web.json_response({"error": error}, status=status, headers=headers)
@@ -310,14 +432,24 @@ class _Tally:
     working: int = 0  # of these, in a slot within `capacity`
     max_working: int = 0
     number: int = 0
-    statuses: Counter[str] = field(default_factory=Counter)  # "none" for no answer at all
+    statuses: Counter[str] = field(
+        default_factory=Counter
+    )  # "none" for no answer at all
     faults: Counter[str] = field(default_factory=Counter)
     attempts: Counter[bytes] = field(default_factory=Counter)
     tokens: Counter[str] = field(default_factory=Counter)
 
     def report(self) -> dict[str, Any]:
-        counted = {**vars(self), "requests": self.statuses.total(), "distinct_prompts": len(self.attempts)}
-        return {key: dict(n) if isinstance(n, Counter) else n for key, n in counted.items() if key != "attempts"}
+        counted = {
+            **vars(self),
+            "requests": self.statuses.total(),
+            "distinct_prompts": len(self.attempts),
+        }
+        return {
+            key: dict(n) if isinstance(n, Counter) else n
+            for key, n in counted.items()
+            if key != "attempts"
+        }
 
 
 class FakeServer:
@@ -341,19 +473,30 @@ class FakeServer:
         return self._tally.report()
 
     def reset_stats(self) -> None:
-        """Start counting anew: numbers and attempts too, so that the same requests meet the same faults again."""
+        """Start counting anew: numbers and attempts too, so that the same requests meet the same
+        faults again.
+        """
         now = self._tally
         now.max_in_flight, now.max_working, now.number = now.in_flight, now.working, 0
-        now.statuses, now.faults, now.attempts, now.tokens = Counter(), Counter(), Counter(), Counter()
+        now.statuses, now.faults, now.attempts, now.tokens = (
+            Counter(),
+            Counter(),
+            Counter(),
+            Counter(),
+        )
 
     def die(self, seconds: float) -> None:
-        """Drop all connections and stop listening; be back on the same port after so many seconds."""
+        """Drop all connections and stop listening; be back on the same port after so many
+        seconds.
+        """
         self._loop.call_soon_threadsafe(self._begin_death, seconds)
 
     def __enter__(self) -> FakeServer:
         listening = socket.create_server((HOST, self.port), backlog=1024)
         self.port, self._started = listening.getsockname()[1], threading.Event()
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve(listening)), daemon=True)
+        self._thread = threading.Thread(
+            target=lambda: asyncio.run(self._serve(listening)), daemon=True
+        )
         self._thread.start()
         if not self._started.wait(60):
             raise RuntimeError("the fake server did not start")
@@ -375,7 +518,9 @@ class FakeServer:
             web.post("/stats/reset", self._stats),
             *self.further_routes(),
         ])  # fmt: skip
-        self._runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=0.5)
+        self._runner = web.AppRunner(
+            app, access_log=None, handler_cancellation=True, shutdown_timeout=0.5
+        )
         await self._runner.setup()
         await self._listen(listening)
         self._started.set()
@@ -406,7 +551,9 @@ class FakeServer:
     async def _die(self, seconds: float) -> None:
         await self._site.stop()
         self._drop_connections()
-        with socket.socket() as keeper:  # holds the port, so that no client's own end is given it meanwhile
+        with (
+            socket.socket() as keeper
+        ):  # holds the port, so that no client's own end is given it meanwhile
             keeper.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             with contextlib.suppress(OSError):
                 keeper.bind((HOST, self.port))
@@ -423,19 +570,30 @@ class FakeServer:
 
     async def _models(self, http: web.Request) -> web.Response:
         return self._closed(http) or web.json_response(
-            {"object": "list", "data": [{"id": self.settings.model, "object": "model", "owned_by": "nobody"}]}
+            {
+                "object": "list",
+                "data": [
+                    {"id": self.settings.model, "object": "model", "owned_by": "nobody"}
+                ],
+            }
         )
 
     def _closed(self, http: web.Request) -> web.Response | None:
         key = self.settings.api_key
-        if key and http.path.startswith("/v1/") and http.headers.get("Authorization") != f"Bearer {key}":
+        if (
+            key
+            and http.path.startswith("/v1/")
+            and http.headers.get("Authorization") != f"Bearer {key}"
+        ):
             return _error("unauthorized")
         return None
 
     async def _counted(self, http: web.Request) -> web.StreamResponse:
         if self.settings.sees and (colour := colour_asked_for(await http.read())):
             message = {"role": "assistant", "content": colour}
-            return web.json_response({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})
+            return web.json_response(
+                {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
+            )
         tally, status = self._tally, "none"
         tally.in_flight += 1
         tally.max_in_flight = max(tally.max_in_flight, tally.in_flight)
@@ -455,7 +613,9 @@ class FakeServer:
         if closed := self._closed(http):
             return closed
         try:
-            request, prompt = read_request(raw, whole=bool(settings.faults or settings.reply))
+            request, prompt = read_request(
+                raw, whole=bool(settings.faults or settings.reply)
+            )
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             return _error(f"Invalid request: {error!r}")
         del raw
@@ -464,28 +624,45 @@ class FakeServer:
         tally.number += 1
         tally.attempts[prompt.digest] += 1
         number, attempt = tally.number, tally.attempts[prompt.digest]
-        fault = (settings.faults and settings.faults(number, request)) or self._drawn(prompt.digest, attempt)
+        fault = (settings.faults and settings.faults(number, request)) or self._drawn(
+            prompt.digest, attempt
+        )
         if fault and fault.kind not in _IN_THE_ANSWER:
             return await self._refuse(http, fault)
         try:
             reply = completion(settings, request, prompt)
         except Rejected as error:
             return _error(str(error))
-        tally.tokens.update({name: reply["usage"][f"{name}_tokens"] for name in ("prompt", "completion")})
+        tally.tokens.update(
+            {
+                name: reply["usage"][f"{name}_tokens"]
+                for name in ("prompt", "completion")
+            }
+        )
         await self._slots.acquire()
         tally.working += 1
         tally.max_working = max(tally.max_working, tally.working)
         try:
-            swing = 2 * _fraction(settings.seed, "jitter", prompt.digest, attempt) - 1 if settings.jitter else 0
+            swing = (
+                2 * _fraction(settings.seed, "jitter", prompt.digest, attempt) - 1
+                if settings.jitter
+                else 0
+            )
             factor = 1.0
             if settings.spread:
-                quantile = NormalDist().inv_cdf(_fraction(settings.seed, "spread", prompt.digest, attempt))
+                quantile = NormalDist().inv_cdf(
+                    _fraction(settings.seed, "spread", prompt.digest, attempt)
+                )
                 factor = math.exp(settings.spread * quantile)
-            await asyncio.sleep(max(0, settings.latency * factor + settings.jitter * swing))
+            await asyncio.sleep(
+                max(0, settings.latency * factor + settings.jitter * swing)
+            )
         finally:
             tally.working -= 1
             self._slots.release()
-        return await self._spoil(http, fault, reply) if fault else web.json_response(reply)
+        return (
+            await self._spoil(http, fault, reply) if fault else web.json_response(reply)
+        )
 
     def _drawn(self, digest: bytes, attempt: int) -> Fault | None:
         settings = self.settings
@@ -493,7 +670,10 @@ class FakeServer:
         key = (settings.seed, digest, attempt)
         if _fraction(settings.seed, digest) < settings.permanent_share:
             mix, key = settings.permanent_mix, (settings.seed, digest, 0)
-        elif attempt <= settings.faulty_attempts and _fraction(*key) < settings.fault_share:
+        elif (
+            attempt <= settings.faulty_attempts
+            and _fraction(*key) < settings.fault_share
+        ):
             mix = settings.fault_mix
         return mix[int(_fraction("which", *key) * len(mix))] if mix else None
 
@@ -514,13 +694,18 @@ class FakeServer:
         await asyncio.get_running_loop().create_future()
         raise AssertionError
 
-    async def _spoil(self, http: web.Request, fault: Fault, reply: dict[str, Any]) -> web.StreamResponse:
+    async def _spoil(
+        self, http: web.Request, fault: Fault, reply: dict[str, Any]
+    ) -> web.StreamResponse:
         """Faults of the answer itself."""
         self._tally.faults[fault.kind] += 1
         if fault.kind == "empty_choices":
             return web.json_response({**reply, "choices": []})
         if fault.kind in ("null_content", "refusal"):
-            reply["choices"][0]["message"] |= {"content": None, "refusal": REFUSAL if fault.kind == "refusal" else None}
+            reply["choices"][0]["message"] |= {
+                "content": None,
+                "refusal": REFUSAL if fault.kind == "refusal" else None,
+            }
             return web.json_response(reply)
         half = json.dumps(reply)[:-40].encode()
         if fault.kind == "invalid_json":
@@ -545,10 +730,15 @@ def main() -> None:
     for option in fields(Settings):
         name = f"--{option.name.replace('_', '-')}"
         if isinstance(option.default, bool):
-            parser.add_argument(name, action=argparse.BooleanOptionalAction, default=option.default)
+            parser.add_argument(
+                name, action=argparse.BooleanOptionalAction, default=option.default
+            )
         elif isinstance(option.default, (int, float, str)):
             parser.add_argument(name, type=type(option.default), default=option.default)
-    with FakeServer(**vars(parser.parse_args())) as server, contextlib.suppress(KeyboardInterrupt):
+    with (
+        FakeServer(**vars(parser.parse_args())) as server,
+        contextlib.suppress(KeyboardInterrupt),
+    ):
         print(f"listening on {server.base_url}", flush=True)
         threading.Event().wait()
 

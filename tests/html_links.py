@@ -10,7 +10,9 @@ LOADING = {"href", "src", "xlink:href", "action"}
 
 
 def dead_links(text, folder):
-    """Links to no element of the page, to no file below `folder`, or to no page or heading of the documentation."""
+    """Links to no element of the page, to no file below `folder`, or to no page or heading of
+    the documentation.
+    """
     attributes = Page(text).attributes()
     names = {value for _, name, value in attributes if name in ("id", "name")}
     links = {value for _, name, value in attributes if name in LOADING and value}
@@ -21,11 +23,17 @@ def _leads_somewhere(link, names, folder):
     path, _, anchor = link.partition("#")
     if not path:
         return anchor in names
-    if in_repository := re.fullmatch(f"{re.escape(PROJECT)}/(?:blob|tree)/main/(.*)", path):
+    if in_repository := re.fullmatch(
+        f"{re.escape(PROJECT)}/(?:blob|tree)/main/(.*)", path
+    ):
         path, folder = in_repository[1], ROOT
-        if (ROOT / path).is_relative_to(DOCS) and path.removeprefix("docs/").startswith(GENERATED):
+        if (ROOT / path).is_relative_to(DOCS) and path.removeprefix("docs/").startswith(
+            GENERATED
+        ):
             return True
     elif re.match(r"[a-z]+:", path):
         return path.startswith(("data:", "https://arxiv.org/abs/"))
     target = folder / path
-    return target.exists() and (not anchor or anchor in anchors(target.read_text(encoding="utf-8")))
+    return target.exists() and (
+        not anchor or anchor in anchors(target.read_text(encoding="utf-8"))
+    )

@@ -28,7 +28,10 @@ REDUCED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "sdig": (("DreamBooth",), ("sample_3.jpg",)),
     "sdie": (("PhotoSwap",), ("sample_7.jpg",)),
     "mcic": (("CustomDiffusion",), ("sample_9.jpg",)),
-    "cig": (("ControlNet",), ("sample_0_control_canny.jpg", "sample_1_control_depth.jpg")),
+    "cig": (
+        ("ControlNet",),
+        ("sample_0_control_canny.jpg", "sample_1_control_depth.jpg"),
+    ),
 }
 CONDITIONS = {
     "tig": (),
@@ -40,7 +43,10 @@ CONDITIONS = {
     "cig": ("input",),
 }
 ROWS: dict[str, list[dict[str, Any]]] = {
-    "tig": [{"uid": n, "prompt": f"prompt {n} é", "category": "abstract", "image": None} for n in range(230)],
+    "tig": [
+        {"uid": n, "prompt": f"prompt {n} é", "category": "abstract", "image": None}
+        for n in range(230)
+    ],
     "tie": [
         {
             "img_id": "34",
@@ -49,12 +55,26 @@ ROWS: dict[str, list[dict[str, Any]]] = {
             "source_global_caption": "a dog",
             "source_img": {},
         },
-        {"img_id": "34", "turn_index": 2, "instruction": "remove it", "target_global_caption": "a cat"},
+        {
+            "img_id": "34",
+            "turn_index": 2,
+            "instruction": "remove it",
+            "target_global_caption": "a cat",
+        },
     ],
-    "mie": [{"img_id": "34", "turn_index": 1, "instruction": "add a cat", "mask_img": {"src": "https://…"}}],
+    "mie": [
+        {
+            "img_id": "34",
+            "turn_index": 1,
+            "instruction": "add a cat",
+            "mask_img": {"src": "https://…"},
+        }
+    ],
     "sdig": [{"uid": 3, "prompt": "a <token> dog", "subject": "dog", "subject_id": 1}],
     "sdie": [{"uid": 7, "subject": "poop_emoji"}],
-    "mcic": [{"uid": 9, "prompt": "a dog in a car", "concept1": "dog", "concept2": "car"}],
+    "mcic": [
+        {"uid": 9, "prompt": "a dog in a car", "concept1": "dog", "concept2": "car"}
+    ],
     "cig": [
         {"img_id": 0, "control_type": "canny", "text": "a dog"},
         {"img_id": 1, "control_type": "depth", "text": "a man", "guide": {}},
@@ -70,7 +90,9 @@ def drawn(text: str) -> bytes:
 
 
 class Site:
-    """Serves the three sources below /ratings, /hub and /museum; `faults` are scripted answers, taken one a request."""
+    """Serves the three sources below /ratings, /hub and /museum; `faults` are scripted answers,
+    taken one a request.
+    """
 
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}
@@ -86,7 +108,9 @@ class Site:
         self.hits[request.path] += 1
         faults = self.faults.get(request.path, [])
         if faults:
-            return await self.fault(request, faults[0] if faults[0].endswith("!") else faults.pop(0))
+            return await self.fault(
+                request, faults[0] if faults[0].endswith("!") else faults.pop(0)
+            )
         if request.path == "/hub/rows":
             return self.page(request)
         if request.path not in self.files:
@@ -95,12 +119,23 @@ class Site:
 
     def page(self, request: web.Request) -> web.Response:
         asked = request.query
-        task = next(t for t, at in HUB.items() if (at.dataset, at.split) == (asked["dataset"], asked["split"]))
+        task = next(
+            t
+            for t, at in HUB.items()
+            if (at.dataset, at.split) == (asked["dataset"], asked["split"])
+        )
         assert asked["config"] == "default"
         start, length = int(asked["offset"]), int(asked["length"])
-        rows = [{"row_idx": i, "row": row, "truncated_cells": []} for i, row in enumerate(self.rows[task])]
+        rows = [
+            {"row_idx": i, "row": row, "truncated_cells": []}
+            for i, row in enumerate(self.rows[task])
+        ]
         return web.json_response(
-            {"features": [], "rows": rows[start : start + min(length, 100)], "num_rows_total": len(rows)}
+            {
+                "features": [],
+                "rows": rows[start : start + min(length, 100)],
+                "num_rows_total": len(rows),
+            }
         )
 
     async def fault(self, request: web.Request, name: str) -> web.StreamResponse:
@@ -108,13 +143,20 @@ class Site:
         kind, _, detail = name.rstrip("!").partition(" ")
         if kind == "status":
             code, _, retry_after = detail.partition(" ")
-            return web.Response(status=int(code), headers={"Retry-After": retry_after} if retry_after else {})
+            return web.Response(
+                status=int(code),
+                headers={"Retry-After": retry_after} if retry_after else {},
+            )
         if kind == "html":
-            return web.Response(text="<html>sign in to go on</html>", content_type="text/html")
+            return web.Response(
+                text="<html>sign in to go on</html>", content_type="text/html"
+            )
         if kind == "hang":
             await asyncio.sleep(30)
         length = {"cut": "1000", "huge": str(download.MAX_BODY + 1)}.get(kind)
-        response = web.StreamResponse(headers={"Content-Length": length} if length else {})
+        response = web.StreamResponse(
+            headers={"Content-Length": length} if length else {}
+        )
         await response.prepare(request)
         await response.write(self.files.get(request.path, b"x" * 200)[:200])
         if kind == "endless":
@@ -132,16 +174,23 @@ async def serving(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Site]:
     monkeypatch.setattr(download, "FIRST_WAIT", 0.01)
     site = Site()
     for task, (models, uids) in REDUCED.items():
-        info = replace(imagenhub.TASKS[task], image_models=models, instructions=len(uids))
+        info = replace(
+            imagenhub.TASKS[task], image_models=models, instructions=len(uids)
+        )
         monkeypatch.setitem(imagenhub.TASKS, task, info)
         for rater in (1, 2, 3):
             lines = ["\t".join(("uid", *models, "Unused"))]
-            lines += ["\t".join((uid, *("[0.5, 1]" for _ in models), "[0, 0]")) for uid in uids]
+            lines += [
+                "\t".join((uid, *("[0.5, 1]" for _ in models), "[0, 0]"))
+                for uid in uids
+            ]
             name = f"{info.ratings_stem}_rater{rater}.tsv"
             site.files[f"/ratings/{info.folder}/{name}"] = "\r\n".join(lines).encode()
         for kind in (*CONDITIONS[task], *models):
             for uid in uids:
-                site.files[f"/museum/{info.folder}/{kind}/{uid}"] = drawn(f"{task} {kind} {uid}")
+                site.files[f"/museum/{info.folder}/{kind}/{uid}"] = drawn(
+                    f"{task} {kind} {uid}"
+                )
     app = web.Application()
     app.router.add_get("/{path:.*}", site.answer)
     runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1)

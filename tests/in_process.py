@@ -1,6 +1,8 @@
-"""lmms-eval's command line run in the tests' own process, with its index of tasks made once: 2 s a run, not 20.
+"""lmms-eval's command line run in the tests' own process, with its index of tasks made once: 2 s a
+run, not 20.
 
-Nothing of the host is imported before it is run. A process of its own (the fixture `lmms_eval`) is for what is about processes.
+Nothing of the host is imported before it is run. A process of its own (the fixture `lmms_eval`) is
+for what is about processes.
 """
 
 import base64
@@ -37,13 +39,19 @@ class Run:
     def verdicts(self):
         """Verdicts by sample, each a list of as many as --repeats."""
         return {
-            self._name(answers[0]): [json.loads(answer)["verdict"] for answer in answers]
+            self._name(answers[0]): [
+                json.loads(answer)["verdict"] for answer in answers
+            ]
             for answers in map(self._answers, self.rows)
         }
 
     @property
     def statuses(self):
-        return Counter(verdict["status"] for several in self.verdicts.values() for verdict in several)
+        return Counter(
+            verdict["status"]
+            for several in self.verdicts.values()
+            for verdict in several
+        )
 
     def answers(self, label=None):
         """By sample and question, the model's answer word for word."""
@@ -57,7 +65,9 @@ class Run:
     @staticmethod
     def _answers(row):
         responses = row["filtered_resps"]
-        while isinstance(responses, list) and responses and isinstance(responses[0], list):
+        while (
+            isinstance(responses, list) and responses and isinstance(responses[0], list)
+        ):
             [responses] = responses
         return responses if isinstance(responses, list) else [responses]
 
@@ -69,36 +79,59 @@ class Run:
 
 def label_of(step):
     """The name of a step in a samples file."""
-    return "/".join(step["path"]) + (f" (reminder {step['attempt']})" if step["attempt"] else "")
+    return "/".join(step["path"]) + (
+        f" (reminder {step['attempt']})" if step["attempt"] else ""
+    )
 
 
 @functools.cache
 def demo():
-    return {sample.id.image_model + sample.id.uid: sample for sample in vieval_demo.load(Path(), "tie")}
+    return {
+        sample.id.image_model + sample.id.uid: sample
+        for sample in vieval_demo.load(Path(), "tie")
+    }
 
 
 @functools.cache
 def rated():
     """The ratings of each drawn edit, by its pixels."""
-    return {pixels(sample.images["output"]): sample.ratings for sample in demo().values()}
+    return {
+        pixels(sample.images["output"]): sample.ratings for sample in demo().values()
+    }
 
 
 def served(model, server, **further):
     """A model's arguments for a fake server."""
-    named = {"model" if model == "vieval_openai" else "model_version": "fake", "base_url": server.base_url, **further}
+    named = {
+        "model" if model == "vieval_openai" else "model_version": "fake",
+        "base_url": server.base_url,
+        **further,
+    }
     if model != "vieval_openai":
         named["api_key"] = "EMPTY"
-    return ("--model", model, "--model_args", ",".join(f"{k}={v}" for k, v in named.items()))
+    return (
+        "--model",
+        model,
+        "--model_args",
+        ",".join(f"{k}={v}" for k, v in named.items()),
+    )
 
 
 def pixels(image):
     picture = decode(image)
-    return hashlib.sha256(repr(picture.size).encode() + picture.tobytes()).hexdigest()[:12]
+    return hashlib.sha256(repr(picture.size).encode() + picture.tobytes()).hexdigest()[
+        :12
+    ]
 
 
 def shown(request):
     """The images of a request, by their pixels: hosts encode them anew."""
-    parts = [p for m in request["messages"] if isinstance(m["content"], list) for p in m["content"]]
+    parts = [
+        p
+        for m in request["messages"]
+        if isinstance(m["content"], list)
+        for p in m["content"]
+    ]
     urls = [part["image_url"]["url"] for part in parts if "image_url" in part]
     return [pixels(Image(base64.b64decode(url.split(",")[1]))) for url in urls]
 
@@ -110,12 +143,16 @@ def naming_images(request):
 
 def own_images(name):
     """What `naming_images` must say of a sample when it was shown its own images, by question."""
-    source, output = (pixels(demo()[name].images[role]) for role in ("source", "output"))
+    source, output = (
+        pixels(demo()[name].images[role]) for role in ("source", "output")
+    )
     return {"SC": f"{source} {output}", "PQ": output}
 
 
 def _full_load(stream):
-    """What `yaml.full_load` gives, by libyaml where it is there: the host's 2,000 files take a second, and not six."""
+    """What `yaml.full_load` gives, by libyaml where it is there: the host's 2,000 files take a
+    second, and not six.
+    """
 
     class Loader(getattr(yaml, "CFullLoader", yaml.FullLoader)):
         yaml_constructors = yaml.FullLoader.yaml_constructors
@@ -134,7 +171,8 @@ def tasks():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(yaml, "full_load", _full_load)
         index = TaskManager("WARNING")
-    # the host collects garbage twice a run; with all that it imported among it that takes 1.5 s of a run's 2.5
+    # the host collects garbage twice a run; with all that it imported among it that takes 1.5 s of
+    # a run's 2.5
     gc.collect()
     gc.freeze()
     return index
@@ -146,19 +184,30 @@ def _with_model(index, name):
 
 
 def run(*arguments, data=None, options=None):
-    """The host's command line with these arguments, under no options but these; SystemExit where it would end so."""
-    host = pytest.importorskip("lmms_eval.__main__", reason="lmms-eval is not installed")
+    """The host's command line with these arguments, under no options but these; SystemExit where
+    it would end so.
+    """
+    host = pytest.importorskip(
+        "lmms_eval.__main__", reason="lmms-eval is not installed"
+    )
     from vieval_plugin.hosts.lmms_eval import command_line
 
-    command_line.install()  # a test may have asked for models before this module, which a command never does
+    # a test may have asked for models before this module, which a command never does
+    command_line.install()
     index = tasks()
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(host, "TaskManager", lambda *_, model_name=None, **__: _with_model(index, model_name))
+        patch.setattr(
+            host,
+            "TaskManager",
+            lambda *_, model_name=None, **__: _with_model(index, model_name),
+        )
         patch.setattr(sys, "argv", ["lmms-eval", *map(str, arguments)])
         patch.setenv("CUDA_VISIBLE_DEVICES", "")
         for name, value in (("VIEVAL_DATA", data), ("VIEVAL_CONFIG", options)):
-            patch.setenv(name, str(value)) if value else patch.delenv(name, raising=False)
+            patch.setenv(name, str(value)) if value else patch.delenv(
+                name, raising=False
+            )
         try:
             host.cli_evaluate()
         finally:
@@ -179,7 +228,9 @@ def read(folder):
     """The results document of the only run below a folder, and its samples by task."""
     [path] = Path(folder).rglob("*_results.json")
     samples = {
-        file.stem.split("_samples_")[1]: [json.loads(line) for line in file.read_text().splitlines()]
+        file.stem.split("_samples_")[1]: [
+            json.loads(line) for line in file.read_text().splitlines()
+        ]
         for file in Path(folder).rglob("*_samples_*.jsonl")
     }
     return json.loads(path.read_text()), samples
@@ -187,13 +238,21 @@ def read(folder):
 
 @pytest.fixture
 def evaluate(tmp_path):
-    """Judges a demo task (or another) in this process; no reply is kept unless `store` names a file."""
+    """Judges a demo task (or another) in this process; no reply is kept unless `store` names a
+    file.
+    """
     numbers = itertools.count()
 
     def judged(*arguments, tasks=TIE, limit=6, store=None, data=None, **options):
         out = tmp_path / f"run{next(numbers)}"
         file = options_file(out.with_suffix(".yaml"), store, **options)
-        run(*command(arguments, tasks, limit)[1:], "--output_path", out, data=data, options=file)
+        run(
+            *command(arguments, tasks, limit)[1:],
+            "--output_path",
+            out,
+            data=data,
+            options=file,
+        )
         document, samples = read(out)
         return Run(document["results"][tasks], document, samples[tasks])
 
@@ -209,12 +268,27 @@ def options_file(path, store=None, **options):
 
 def command(arguments, tasks=TIE, limit=6):
     """A command line of the host."""
-    return ("lmms-eval", *arguments, "--tasks", tasks, "--limit", limit, "--log_samples")
+    return (
+        "lmms-eval",
+        *arguments,
+        "--tasks",
+        tasks,
+        "--limit",
+        limit,
+        "--log_samples",
+    )
 
 
 def replay(logs, out, tasks):
     """The arguments of a replay of recorded verdicts."""
     return (
-        *("--model", "vieval_replay", "--model_args", f"name=test,logs={logs}", "--tasks", tasks),
+        *(
+            "--model",
+            "vieval_replay",
+            "--model_args",
+            f"name=test,logs={logs}",
+            "--tasks",
+            tasks,
+        ),
         *("--output_path", out, "--log_samples"),
     )

@@ -8,7 +8,10 @@ def headlines_of(family, benchmark, parts, runs, options, against="annotators"):
     findings = family.findings(benchmark, parts, runs, options)
     few = len(runs) <= MOST_WITH_INTERVALS
     ranked = [statistic for statistic in findings.ranked if statistic.is_headline]
-    return [leaderboard(statistic, findings, benchmark, runs, options, few, against) for statistic in ranked]
+    return [
+        leaderboard(statistic, findings, benchmark, runs, options, few, against)
+        for statistic in ranked
+    ]
 
 
 def estimates_of(board):
@@ -23,4 +26,7 @@ def table_of(findings, name):
 
 def compared_of(family, benchmark, parts, runs, options):
     """The statistics on which judges are compared, under these options."""
-    return [statistic.compared(options) for statistic in family.findings(benchmark, parts, runs, options).ranked]
+    return [
+        statistic.compared(options)
+        for statistic in family.findings(benchmark, parts, runs, options).ranked
+    ]

@@ -15,7 +15,13 @@ from vieval_plugin.judges.protocol import Chat, Message
 KEY = "sk-never-to-be-shown-Zq81"
 SCHEMA = {
     "type": "object",
-    "properties": {"score": {"type": "array", "items": {"type": "number", "maximum": 10}, "minItems": 2}},
+    "properties": {
+        "score": {
+            "type": "array",
+            "items": {"type": "number", "maximum": 10},
+            "minItems": 2,
+        }
+    },
     "required": ["score"],
 }
 
@@ -56,7 +62,9 @@ async def handling(handle):
 
 @asynccontextmanager
 async def serving(answer):
-    """A server of which `answer(request)` makes every response; yields its address and the bodies it was sent."""
+    """A server of which `answer(request)` makes every response; yields its address and the
+    bodies it was sent.
+    """
     bodies = []
 
     async def handle(request):
@@ -95,4 +103,6 @@ def on(word, fault):
 
 
 async def all_of(backend, count, text="question"):
-    return await asyncio.gather(*(backend.answer(chat(f"{text} {i}")) for i in range(count)))
+    return await asyncio.gather(
+        *(backend.answer(chat(f"{text} {i}")) for i in range(count))
+    )

@@ -1,4 +1,6 @@
-"""A folder of T2I-Eval-Bench's shape: drawn images, prompts that name them, and three annotators who mostly agree."""
+"""A folder of T2I-Eval-Bench's shape: drawn images, prompts that name them, and three annotators
+who mostly agree.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ def ratings(count: int = 30) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(5)
     worth = rng.uniform(1, 9, count)
     return {
-        aspect: np.clip(np.round(2 * (worth + rng.normal(0, 1.2, (3, count)))) / 2, 0, 10).round(1)
+        aspect: np.clip(
+            np.round(2 * (worth + rng.normal(0, 1.2, (3, count)))) / 2, 0, 10
+        ).round(1)
         for aspect in ASPECTS
     }
 
@@ -35,8 +39,12 @@ def pair(number: int) -> dict:
         "image_caption": prompt(number),
         "gt_image": f"made/{number}.jpg",
         "ref_image": "ref/0.png" if number == 0 else None,
-        "appearance_questions": [{"question": "Does the cup look real?", "entity": "cup"}],
-        "intrinsic_questions": [{"question": "Which colour is the cup?", "entity": "cup"}],
+        "appearance_questions": [
+            {"question": "Does the cup look real?", "entity": "cup"}
+        ],
+        "intrinsic_questions": [
+            {"question": "Which colour is the cup?", "entity": "cup"}
+        ],
         "relationship_questions": [{"question": "Where is the cup?"}],
         "structured_info_str": "# Structure Information\n...",
     }
@@ -45,7 +53,13 @@ def pair(number: int) -> dict:
 def scores(number: int, given: dict[str, np.ndarray]) -> dict:
     """A row of scores.json."""
     overall = {
-        aspect: {"score": 5, "manual_score": [*values[:, number].tolist(), float(values[:, number].mean())]}
+        aspect: {
+            "score": 5,
+            "manual_score": [
+                *values[:, number].tolist(),
+                float(values[:, number].mean()),
+            ],
+        }
         for aspect, values in given.items()
     }
     return {"id": str(number), "overall": overall}
@@ -72,8 +86,12 @@ def write(root: Path, count: int = 30) -> Path:
     folder = root / "t2i_eval_bench"
     folder.mkdir()
     given = ratings(count)
-    (folder / "t2i-eval-bench.json").write_text(json.dumps([pair(n) for n in range(count)]))
-    (folder / "scores.json").write_text(json.dumps([scores(n, given) for n in range(count)]))
+    (folder / "t2i-eval-bench.json").write_text(
+        json.dumps([pair(n) for n in range(count)])
+    )
+    (folder / "scores.json").write_text(
+        json.dumps([scores(n, given) for n in range(count)])
+    )
     (folder / "images.tar.gz").write_bytes(archive(images(count)))
     return folder
 

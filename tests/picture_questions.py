@@ -19,8 +19,15 @@ def drawn(seed, width, height):
 PICTURES = (drawn(1, 64, 64), drawn(2, 150, 60), drawn(3, 40, 120))
 
 
-def likelihood(image, what="figure", continuations=("Yes", "No"), definition="first_token"):
-    return Likelihood((Message("user", (image, QUESTION.format(what))),), continuations, ("q",), definition)
+def likelihood(
+    image, what="figure", continuations=("Yes", "No"), definition="first_token"
+):
+    return Likelihood(
+        (Message("user", (image, QUESTION.format(what))),),
+        continuations,
+        ("q",),
+        definition,
+    )
 
 
 def ask(backend, *asks):

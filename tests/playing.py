@@ -1,4 +1,5 @@
-"""Plays a judge's program: sends it scripted replies until it ends, and keeps what it asked. The one driver of the tests.
+"""Plays a judge's program: sends it scripted replies until it ends, and keeps what it asked. The
+one driver of the tests.
 
 Replies come by round, or from a function that is called with each ask::
 
@@ -60,9 +61,13 @@ class Played(Generic[T]):
 
 
 def play(
-    program: Generator[list[Any], list[Any], T], *rounds: Sequence[Any], answer: Callable[[Any], Any] | None = None
+    program: Generator[list[Any], list[Any], T],
+    *rounds: Sequence[Any],
+    answer: Callable[[Any], Any] | None = None,
 ) -> Played[T]:
-    """Run a program to its end. With replies by round it must ask that many rounds, and that many asks in each."""
+    """Run a program to its end. With replies by round it must ask that many rounds, and that
+    many asks in each.
+    """
     asked: list[list[Any]] = []
     script = iter(rounds)
     try:
@@ -77,7 +82,9 @@ def play(
                 assert len(replies) == len(asks), f"{len(replies)} replies for {asks}"
             asks = program.send(replies)
     except StopIteration as end:
-        assert answer is not None or len(asked) == len(rounds), f"ended after {len(asked)} rounds of {len(rounds)}"
+        assert answer is not None or len(asked) == len(rounds), (
+            f"ended after {len(asked)} rounds of {len(rounds)}"
+        )
         return Played(end.value, asked)
 
 
@@ -87,14 +94,25 @@ def first_asks(program: Generator[list[Any], list[Any], Any]) -> list[Any]:
 
 
 def prepared(judge: str, setting: str | None = None, **options: Any) -> PreparedJudge:
-    """A judge as a run has it: in a setting, with options of its own. Its `program` looks first whether a sample will do."""
-    return prepare(judge, setting, Config.model_validate({"judges": {judge: options} if options else {}}))
+    """A judge as a run has it: in a setting, with options of its own. Its `program` looks first
+    whether a sample will do.
+    """
+    return prepare(
+        judge,
+        setting,
+        Config.model_validate({"judges": {judge: options} if options else {}}),
+    )
 
 
 def scripted(judge: Judge) -> PreparedJudge:
     """A judge of a test's own as a run has it; it takes every sample."""
     spec = JudgeSpec(
-        "scripted", "Scripted", ("SC",), {EVERY_KIND: Needs()}, NoOptions, lambda options, pack, setting: judge
+        "scripted",
+        "Scripted",
+        ("SC",),
+        {EVERY_KIND: Needs()},
+        NoOptions,
+        lambda options, pack, setting: judge,
     )
     return PreparedJudge(spec, judge, Provenance(spec.name, (), spec.aspects))
 
@@ -105,8 +123,18 @@ def label_of(ask: Ask) -> str:
 
 
 def images_of(ask: Any) -> list[Image]:
-    return [part for message in ask.messages for part in message.parts if isinstance(part, Image)]
+    return [
+        part
+        for message in ask.messages
+        for part in message.parts
+        if isinstance(part, Image)
+    ]
 
 
 def text_of(ask: Any) -> str:
-    return "\n".join(part for message in ask.messages for part in message.parts if isinstance(part, str))
+    return "\n".join(
+        part
+        for message in ask.messages
+        for part in message.parts
+        if isinstance(part, str)
+    )

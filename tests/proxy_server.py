@@ -1,4 +1,6 @@
-"""An HTTP proxy of the test's own, in its event loop: requests by whole addresses, and tunnels by CONNECT."""
+"""An HTTP proxy of the test's own, in its event loop: requests by whole addresses, and tunnels
+by CONNECT.
+"""
 
 import asyncio
 import contextlib
@@ -9,7 +11,8 @@ HOST = "127.0.0.1"
 
 @asynccontextmanager
 async def proxying(port, answer=b""):
-    """A proxy that leads every name to a port of this machine; yields its address and the heads of requests.
+    """A proxy that leads every name to a port of this machine; yields its address and the heads of
+    requests.
 
     With `answer` it gives that to all requests, and leads nowhere.
     """
@@ -31,7 +34,9 @@ async def proxying(port, answer=b""):
         else:
             server_writer.write(head)
         with contextlib.suppress(ConnectionError):
-            await asyncio.gather(_copied(reader, server_writer), _copied(server_reader, writer))
+            await asyncio.gather(
+                _copied(reader, server_writer), _copied(server_reader, writer)
+            )
 
     server = await asyncio.start_server(handle, HOST, 0)
     async with server:

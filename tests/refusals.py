@@ -1,7 +1,8 @@
 """The one line with which wrong input is refused, and tables of what is refused.
 
-A row of a table has `input`, the `field` that the line must name and the `key` of its message, the few words that no other
-refusal has; an `id` where inputs are long. A table is a list in a test, or a JSONL file beside it where there are many::
+A row of a table has `input`, the `field` that the line must name and the `key` of its message, the
+few words that no other refusal has; an `id` where inputs are long. A table is a list in a test, or
+a JSONL file beside it where there are many::
 
     @pytest.mark.parametrize("case", refusal_table("label_rows.jsonl"))
     def test_labels_are_refused(case, tmp_path):
@@ -43,13 +44,20 @@ class Refusal:
 
 
 def refusal_table(rows):
-    """Parameters for pytest from rows (input, field, key), or from a JSONL file beside the test that calls this."""
+    """Parameters for pytest from rows (input, field, key), or from a JSONL file beside the test
+    that calls this.
+    """
     if isinstance(rows, str):
         file = Path(inspect.stack()[1].filename).with_name(rows)
-        documents = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+        documents = [
+            json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()
+        ]
         listed = [(row["input"], row["field"], row["key"]) for row in documents]
         names = [row.get("id", f"{row['field']}: {row['key']}") for row in documents]
     else:
         listed = [tuple(row) for row in rows]
         names = [f"{field}: {key}" for _, field, key in listed]
-    return [pytest.param(Refusal(*row), id=name) for row, name in zip(listed, names, strict=True)]
+    return [
+        pytest.param(Refusal(*row), id=name)
+        for row, name in zip(listed, names, strict=True)
+    ]

@@ -1,7 +1,8 @@
-"""A model of T2I-Eval by script: it knows what is in the pictures, answers every question of both modes from that.
+"""A model of T2I-Eval by script: it knows what is in the pictures, answers every question of both
+modes from that.
 
-It looks a sample up by the text of the prompt (extractions, evaluations) or by the bytes of the picture (answers), and
-reads the question out of the conversation, as a model would.
+It looks a sample up by the text of the prompt (extractions, evaluations) or by the bytes of the
+picture (answers), and reads the question out of the conversation, as a model would.
 """
 
 from __future__ import annotations
@@ -14,13 +15,24 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.playing import label_of
-from vieval_plugin.judges.protocol import Ask, Chat, Image, Message, Reply, Sample, SampleId, Text
+from vieval_plugin.judges.protocol import (
+    Ask,
+    Chat,
+    Image,
+    Message,
+    Reply,
+    Sample,
+    SampleId,
+    Text,
+)
 from vieval_plugin.judges.t2i_eval.structure import Attribute, Entity, Relation
 
 
 @dataclass(frozen=True)
 class Scene:
-    """A prompt, its right structure, and how well the picture does: a score for every question asked of it."""
+    """A prompt, its right structure, and how well the picture does: a score for every question
+    asked of it.
+    """
 
     prompt: str
     entities: tuple[Entity, ...]
@@ -34,12 +46,20 @@ class Scene:
 
     @property
     def sample(self) -> Sample:
-        return Sample(SampleId("own", "tig", "m", self.prompt[:12]), {"output": self.picture}, {"prompt": self.prompt})
+        return Sample(
+            SampleId("own", "tig", "m", self.prompt[:12]),
+            {"output": self.picture},
+            {"prompt": self.prompt},
+        )
 
     @property
     def counts(self) -> tuple[int, int, int]:
         """Questions of appearance, of attributes, of relations."""
-        return len(self.entities), sum(len(e.attributes) for e in self.entities), len(self.relations)
+        return (
+            len(self.entities),
+            sum(len(e.attributes) for e in self.entities),
+            len(self.relations),
+        )
 
 
 def entity(name: str, quantity: str = "unspecified", **attributes: str) -> Entity:
@@ -55,14 +75,22 @@ def extraction_json(scene: Scene, captions: bool) -> str:
             **({"caption": f"a {e.name} seen"} if captions else {}),
             "appearance_question": f"Does the {e.name} look real?",
             "attributes": [
-                {"name": a.name, "value": a.value, "question": f"What is the {a.name} of the {e.name}?"}
+                {
+                    "name": a.name,
+                    "value": a.value,
+                    "question": f"What is the {a.name} of the {e.name}?",
+                }
                 for a in e.attributes
             ],
         }
         for e in scene.entities
     ]
     relations = [
-        {"entities": list(r.entities), "value": r.value, "question": f"How do {' and '.join(r.entities)} relate?"}
+        {
+            "entities": list(r.entities),
+            "value": r.value,
+            "question": f"How do {' and '.join(r.entities)} relate?",
+        }
         for r in scene.relations
     ]
     return json.dumps({"entities": entities, "relations": relations})
@@ -70,7 +98,9 @@ def extraction_json(scene: Scene, captions: bool) -> str:
 
 @dataclass
 class Script:
-    """Replies to every chat of the judge; `faults` maps a label to the reply given instead, each time it is asked."""
+    """Replies to every chat of the judge; `faults` maps a label to the reply given instead, each
+    time it is asked.
+    """
 
     scenes: tuple[Scene, ...]
     faults: dict[str, str] = field(default_factory=dict)
@@ -86,12 +116,16 @@ class Script:
     def answer(self, ask: Chat) -> str:
         label = label_of(ask)
         if label == "extraction":
-            return extraction_json(self._by_prompt(ask), any(isinstance(p, Image) for p in ask.messages[0].parts))
+            return extraction_json(
+                self._by_prompt(ask),
+                any(isinstance(p, Image) for p in ask.messages[0].parts),
+            )
         if label in ("answers", "evaluation"):
             return self._whole(ask)
         stage = label.rsplit("/", 1)[1]
         if stage == "score":
-            # a model that agrees with what it explained before: the number is in its own explanation
+            # a model that agrees with what it explained before: the number is in its own
+            # explanation
             said = json.loads(str(ask.messages[-2].parts[0]))["explanation"]
             return json.dumps({"score": float(re.search(r"worth ([\d.]+)", said)[1])})  # type: ignore[index]
         if stage == "quality":
@@ -102,7 +136,11 @@ class Script:
         both = {key: f"{label} is worth {worth:g}"}
         if stage == "judgement":
             seen = {} if label.startswith("appearance") else {"answer": "seen"}
-            both = {**seen, "explanation": f"{label} is worth {worth:g}", "score": worth}  # type: ignore[dict-item]
+            both = {
+                **seen,
+                "explanation": f"{label} is worth {worth:g}",
+                "score": worth,
+            }  # type: ignore[dict-item]
         return json.dumps(both)
 
     def _whole(self, ask: Chat) -> str:
@@ -111,13 +149,21 @@ class Script:
         scene = self._by_picture(ask) or self._by_prompt(ask)
         reply: dict[str, object] = {}
         for name, part in ask.schema["properties"].items():
-            values = {"answer": f"{name} seen", "explanation": f"{name} explained", "score": scene.quality}
+            values = {
+                "answer": f"{name} seen",
+                "explanation": f"{name} explained",
+                "score": scene.quality,
+            }
             asked = part.get("properties")
-            reply[name] = {k: values[k] for k in asked} if asked else f"{name} of the picture"
+            reply[name] = (
+                {k: values[k] for k in asked} if asked else f"{name} of the picture"
+            )
         return json.dumps(reply)
 
     def _by_prompt(self, ask: Chat) -> Scene:
-        words = "\n".join(str(p) for m in ask.messages for p in m.parts if isinstance(p, str))
+        words = "\n".join(
+            str(p) for m in ask.messages for p in m.parts if isinstance(p, str)
+        )
         return next(scene for scene in self.scenes if scene.prompt in words)
 
     def _by_picture(self, ask: Chat) -> Scene | None:
@@ -126,16 +172,25 @@ class Script:
 
 
 def over_http(model: Script) -> Callable[[dict[str, Any]], str]:
-    """The same model behind a server: a request's messages become a chat again, labelled by what its schema asks for."""
+    """The same model behind a server: a request's messages become a chat again, labelled by what
+    its schema asks for.
+    """
 
     def reply(request: dict[str, Any]) -> str:
         messages = tuple(
-            Message(m["role"], tuple(_part(part) for part in _parts(m["content"]))) for m in request["messages"]
+            Message(m["role"], tuple(_part(part) for part in _parts(m["content"])))
+            for m in request["messages"]
         )
         schema = request["response_format"]["json_schema"]["schema"]
         if "probe" in schema["properties"]:
             return '{"probe": "vieval"}'
-        return model.answer(Chat(messages, tuple(_label(schema["properties"], messages).split("/")), schema))
+        return model.answer(
+            Chat(
+                messages,
+                tuple(_label(schema["properties"], messages).split("/")),
+                schema,
+            )
+        )
 
     return reply
 
@@ -157,6 +212,10 @@ def _label(asked: dict[str, Any], messages: tuple[Message, ...]) -> str:
         return "answers"
     if set(asked) == {"reasoning", "score"}:
         return "overall/quality"
-    kind = "appearance" if "how good something in it looks" in str(messages[0].parts[-1]) else "intrinsic"
+    kind = (
+        "appearance"
+        if "how good something in it looks" in str(messages[0].parts[-1])
+        else "intrinsic"
+    )
     stage = "judgement" if len(asked) > 1 else next(iter(asked))
     return f"{kind}/1/{stage}"

@@ -1,8 +1,9 @@
-"""A server that behaves as a hosted model, gateway or server was reported to: rules as data over the fake server.
+"""A server that behaves as a hosted model, gateway or server was reported to: rules as data over
+the fake server.
 
-A rule has the requests that it is about (`if`), how often it holds (`times`), and what they get: a `status` with a
-`body` or `text`, or an `answer`, whose fields replace those of the only choice. `image` is about questions with images
-less those of the sight check, which `any_image` has too.
+A rule has the requests that it is about (`if`), how often it holds (`times`), and what they get: a
+`status` with a `body` or `text`, or an `answer`, whose fields replace those of the only choice.
+`image` is about questions with images less those of the sight check, which `any_image` has too.
 """
 
 import json
@@ -16,7 +17,10 @@ from vieval_plugin.backends.http.sight import QUESTION
 
 BEHAVIOURS = [
     json.loads(line)
-    for line in Path(__file__).parent.joinpath("backends", "service_behaviours.jsonl").read_text().splitlines()
+    for line in Path(__file__)
+    .parent.joinpath("backends", "service_behaviours.jsonl")
+    .read_text()
+    .splitlines()
 ]
 STRICT = {"$defs", "$ref", "additionalProperties", "anyOf", "const", "description", "enum", "exclusiveMaximum",
           "exclusiveMinimum", "format", "items", "maximum", "maxItems", "minimum", "minItems", "multipleOf", "pattern",
@@ -38,7 +42,9 @@ class ServiceServer(FakeServer):
         if colour := colour_asked_for(raw):
             reply["choices"][0]["message"]["content"] = colour
         for number, rule in enumerate(self.rules):
-            if self._times[number] < rule.get("times", 1 << 30) and meets(request, rule.get("if", {})):
+            if self._times[number] < rule.get("times", 1 << 30) and meets(
+                request, rule.get("if", {})
+            ):
                 self._times[number] += 1
                 return response(rule, reply)
         return streamed(reply) if request.get("stream") else web.json_response(reply)
@@ -47,12 +53,23 @@ class ServiceServer(FakeServer):
 def streamed(reply):
     """A reply as server-sent events, with its usage in the last."""
     [choice] = reply["choices"]
-    pieces = [{"content": piece} for piece in choice["message"]["content"].partition(" ") if piece]
+    pieces = [
+        {"content": piece}
+        for piece in choice["message"]["content"].partition(" ")
+        if piece
+    ]
     events = [{"choices": [{"index": 0, "delta": piece}]} for piece in pieces]
-    end = {"index": 0, "delta": {}, "finish_reason": choice["finish_reason"], "logprobs": choice["logprobs"]}
+    end = {
+        "index": 0,
+        "delta": {},
+        "finish_reason": choice["finish_reason"],
+        "logprobs": choice["logprobs"],
+    }
     events += [{"choices": [end]}, {"choices": [], "usage": reply["usage"]}]
     text = "".join(f"data: {json.dumps(event)}\n\n" for event in events)
-    return web.Response(text=f"{text}data: [DONE]\n\n", content_type="text/event-stream")
+    return web.Response(
+        text=f"{text}data: [DONE]\n\n", content_type="text/event-stream"
+    )
 
 
 def meets(request, condition):
@@ -67,7 +84,10 @@ def meets(request, condition):
         and (not field or request.get(field, 0) > most)
         and (not limit or given < least)
         and condition.get("words", "") in messages
-        and (not condition.get("image") or ("image_url" in messages and QUESTION not in messages))
+        and (
+            not condition.get("image")
+            or ("image_url" in messages and QUESTION not in messages)
+        )
         and (not condition.get("any_image") or "image_url" in messages)
         and messages.count('"image_url": {') >= condition.get("images", 0)
         and (not condition.get("loose_schema") or bool(loose_nodes(request)))
@@ -80,7 +100,12 @@ def response(rule, reply):
         return web.json_response(reply)
     headers = rule.get("headers", {})
     if "text" in rule:
-        return web.Response(text=rule["text"], status=rule["status"], headers=headers, content_type="text/html")
+        return web.Response(
+            text=rule["text"],
+            status=rule["status"],
+            headers=headers,
+            content_type="text/html",
+        )
     return web.json_response(rule["body"], status=rule["status"], headers=headers)
 
 
@@ -99,5 +124,9 @@ def _loose(node):
         closed = node.get("additionalProperties") is False
         if not closed or set(node.get("required", ())) != set(node["properties"]):
             yield node
-    for child in [*node.get("properties", {}).values(), *node.get("anyOf", ()), *filter(None, [node.get("items")])]:
+    for child in [
+        *node.get("properties", {}).values(),
+        *node.get("anyOf", ()),
+        *filter(None, [node.get("items")]),
+    ]:
         yield from _loose(child)

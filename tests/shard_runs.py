@@ -20,7 +20,9 @@ COSTS = ["calls", "tokens", "seconds"]
 
 def picture(number, size=16):
     """An image like no other's."""
-    pixels = np.random.default_rng(number).integers(0, 255, (size, size, 3), dtype=np.uint8)
+    pixels = np.random.default_rng(number).integers(
+        0, 255, (size, size, 3), dtype=np.uint8
+    )
     file = io.BytesIO()
     PIL.Image.fromarray(pixels).save(file, "JPEG")
     return file.getvalue()
@@ -33,7 +35,9 @@ def rows(numbers, form="struct"):
         yield {
             "uid": f"u{number}",
             "prompt": f"a thing {number}",
-            "image": {"bytes": image, "path": f"{number}.jpg"} if form == "struct" else image,
+            "image": {"bytes": image, "path": f"{number}.jpg"}
+            if form == "struct"
+            else image,
         }
 
 
@@ -41,8 +45,12 @@ def write_parquet(folder, files=3, rows_each=40, group=20, form="struct"):
     """A data set of parquet files, with numbered images."""
     folder.mkdir(parents=True, exist_ok=True)
     for file in range(files):
-        table = pyarrow.Table.from_pylist(list(rows(range(file * rows_each, (file + 1) * rows_each), form)))
-        parquet.write_table(table, folder / f"part-{file}.parquet", row_group_size=group)
+        table = pyarrow.Table.from_pylist(
+            list(rows(range(file * rows_each, (file + 1) * rows_each), form))
+        )
+        parquet.write_table(
+            table, folder / f"part-{file}.parquet", row_group_size=group
+        )
     return folder
 
 
@@ -65,23 +73,41 @@ def verdicts(folder):
     if not paths:
         return []
     table = pyarrow.concat_tables([parquet.read_table(path) for path in paths])
-    return table.sort_by([("file", "ascending"), ("row", "ascending"), ("prompt", "ascending")]).to_pylist()
+    return table.sort_by(
+        [("file", "ascending"), ("row", "ascending"), ("prompt", "ascending")]
+    ).to_pylist()
 
 
 def less_costs(found):
     """Verdicts less what differs between two runs of the same."""
-    return [{name: value for name, value in row.items() if name not in COSTS} for row in found]
+    return [
+        {name: value for name, value in row.items() if name not in COSTS}
+        for row in found
+    ]
 
 
 def arguments(data, out, server, *more):
     """The command that judges a data set."""
     named = data if isinstance(data, list) else [data]
-    return ["score", *named, "--out", out, "--model", "fake", "--base-url", server.base_url, *more]
+    return [
+        "score",
+        *named,
+        "--out",
+        out,
+        "--model",
+        "fake",
+        "--base-url",
+        server.base_url,
+        *more,
+    ]
 
 
 def start(*command, environment=None, code=None):
     """`vieval` in a process of its own, or a script that ends with it."""
-    script = f"import sys; from vieval_plugin.cli import main\n{code or ''}\nsys.exit(main(sys.argv[1:]))"
+    script = (
+        "import sys; from vieval_plugin.cli import "
+        f"main\n{code or ''}\nsys.exit(main(sys.argv[1:]))"
+    )
     return subprocess.Popen(
         [sys.executable, "-c", script, *map(str, command)],
         cwd=Path(__file__).parents[1],
@@ -109,7 +135,9 @@ def kill_all(process):
 def children(process):
     """The processes that a process has started."""
     return [
-        int(child) for file in Path(f"/proc/{process}/task").glob("*/children") for child in file.read_text().split()
+        int(child)
+        for file in Path(f"/proc/{process}/task").glob("*/children")
+        for child in file.read_text().split()
     ]
 
 
@@ -127,7 +155,11 @@ def processes_of(variable, name):
 
 
 def files_in(folder):
-    return sorted((folder / "verdicts").glob("*.parquet")) if (folder / "verdicts").exists() else []
+    return (
+        sorted((folder / "verdicts").glob("*.parquet"))
+        if (folder / "verdicts").exists()
+        else []
+    )
 
 
 def metadata(path):
@@ -165,7 +197,13 @@ def fatal_judge(folder, *uids):
     described = folder / "fatal_judge-1.0.dist-info"
     described.mkdir(parents=True)
     (folder / "fatal_judge.py").write_text(FATAL)
-    (described / "METADATA").write_text("Metadata-Version: 2.1\nName: fatal-judge\nVersion: 1.0\n")
-    (described / "entry_points.txt").write_text("[vieval.judges]\nfatal = fatal_judge\n")
-    path = os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH", "")]))
+    (described / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: fatal-judge\nVersion: 1.0\n"
+    )
+    (described / "entry_points.txt").write_text(
+        "[vieval.judges]\nfatal = fatal_judge\n"
+    )
+    path = os.pathsep.join(
+        filter(None, [str(folder), os.environ.get("PYTHONPATH", "")])
+    )
     return {"PYTHONPATH": path, "VIEVAL_FATAL": ",".join(uids)}

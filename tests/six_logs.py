@@ -14,11 +14,20 @@ from vieval_plugin.results import replay
 from vieval_plugin.stats.options import StatisticsOptions
 
 ASPECTS = ("SC", "PQ", "O")
-LOGS = ("gpt4o_0shot", "gpt4o_1shot", "gpt4v_0shot", "gpt4v_1shot", "llava_0shot", "blip2_0shot")
+LOGS = (
+    "gpt4o_0shot",
+    "gpt4o_1shot",
+    "gpt4v_0shot",
+    "gpt4v_1shot",
+    "llava_0shot",
+    "blip2_0shot",
+)
 IMAGENHUB = benchmark("imagenhub")
 
 
-def six_runs(data: Path, parts: Sequence[str] = tuple(IMAGENHUB.parts)) -> dict[str, Run]:
+def six_runs(
+    data: Path, parts: Sequence[str] = tuple(IMAGENHUB.parts)
+) -> dict[str, Run]:
     """Each log's verdicts on the samples of these task types, by the log's name."""
     samples = [sample for part in parts for sample in IMAGENHUB.load(data, part)]
     runs = {}
@@ -27,9 +36,22 @@ def six_runs(data: Path, parts: Sequence[str] = tuple(IMAGENHUB.parts)) -> dict[
         records: dict[str, list[tuple[Record, ...]]] = {}
         for sample in samples:
             verdict, source = replay.replayed(
-                recording, sample.id, 0, "viescore", name.rpartition("_")[2], name, config.Config()
+                recording,
+                sample.id,
+                0,
+                "viescore",
+                name.rpartition("_")[2],
+                name,
+                config.Config(),
             )
-            record = Record(sample.id, verdict, source, sample.ratings, kind=sample.kind, group=sample.group)
+            record = Record(
+                sample.id,
+                verdict,
+                source,
+                sample.ratings,
+                kind=sample.kind,
+                group=sample.group,
+            )
             records.setdefault(sample.id.part, []).append((record,))
         runs[name] = Run(name, "imagenhub", "viescore", ASPECTS, records)
     return runs
@@ -39,4 +61,11 @@ def board(runs: Sequence[Run], options: StatisticsOptions | None = None) -> Lead
     """The leaderboard that leads a report on these runs."""
     parts = tuple(part for part in IMAGENHUB.parts if part in runs[0].records)
     against = "annotators on imagenhub"
-    return headlines_of(IMAGENHUB.report, "imagenhub", parts, runs, options or StatisticsOptions(), against)[0]
+    return headlines_of(
+        IMAGENHUB.report,
+        "imagenhub",
+        parts,
+        runs,
+        options or StatisticsOptions(),
+        against,
+    )[0]

@@ -8,7 +8,10 @@ from vieval_plugin.records import response_json, target_json
 
 def result(judged, verdict, provenance):
     """A row of a samples file: the verdict on one sample or contest."""
-    return {"filtered_resps": response_json(judged.id, verdict, provenance), "target": target_json(judged)}
+    return {
+        "filtered_resps": response_json(judged.id, verdict, provenance),
+        "target": target_json(judged),
+    }
 
 
 def write_results(folder, rows, name="1_samples_task.jsonl"):

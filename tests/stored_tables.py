@@ -23,10 +23,18 @@ def columns_of(form):
     """The rows as columns of Arrow: images as paths, as bytes, or as both."""
     images = {
         "paths": pyarrow.array([f"{uid}.png" for uid in CAPTIONS]),
-        "structs": pyarrow.array([{"bytes": picture(uid), "path": f"{uid}.png"} for uid in CAPTIONS], IMAGE),
-        "files": pyarrow.array([{"bytes": None, "path": f"{uid}.png"} for uid in CAPTIONS], IMAGE),
-        "bytes": pyarrow.array([picture(uid) for uid in CAPTIONS], pyarrow.large_binary()),
-        "dictionary": pyarrow.array([f"{uid}.png" for uid in CAPTIONS]).dictionary_encode(),
+        "structs": pyarrow.array(
+            [{"bytes": picture(uid), "path": f"{uid}.png"} for uid in CAPTIONS], IMAGE
+        ),
+        "files": pyarrow.array(
+            [{"bytes": None, "path": f"{uid}.png"} for uid in CAPTIONS], IMAGE
+        ),
+        "bytes": pyarrow.array(
+            [picture(uid) for uid in CAPTIONS], pyarrow.large_binary()
+        ),
+        "dictionary": pyarrow.array(
+            [f"{uid}.png" for uid in CAPTIONS]
+        ).dictionary_encode(),
     }[form]
     named = {"uid": list(CAPTIONS)} if form == "bytes" else {}
     return pyarrow.table({**named, "image": images, "caption": list(CAPTIONS.values())})
@@ -34,7 +42,12 @@ def columns_of(form):
 
 def as_csv(path, image="image"):
     with path.open("w", newline="", encoding="utf-8-sig") as file:
-        csv.writer(file).writerows([(image, "caption"), *((f"{uid}.png", text) for uid, text in CAPTIONS.items())])
+        csv.writer(file).writerows(
+            [
+                (image, "caption"),
+                *((f"{uid}.png", text) for uid, text in CAPTIONS.items()),
+            ]
+        )
     return path
 
 
@@ -48,7 +61,10 @@ def as_jsonl(path):
 
 
 def as_samples(path):
-    rows = [{"images": {"output": row["image"]}, "texts": {"prompt": row["caption"]}} for row in objects()]
+    rows = [
+        {"images": {"output": row["image"]}, "texts": {"prompt": row["caption"]}}
+        for row in objects()
+    ]
     path.write_text("\n\n".join(map(json.dumps, rows)))
     return path
 
@@ -71,7 +87,9 @@ def as_arrow(path, form, writer):
 
 def as_saved(path):
     datasets = pytest.importorskip("datasets", reason='pip install ".[hub]"')
-    stored = datasets.Dataset(columns_of("structs")).cast_column("image", datasets.Image())
+    stored = datasets.Dataset(columns_of("structs")).cast_column(
+        "image", datasets.Image()
+    )
     stored.save_to_disk(path, num_shards=2)
     return path
 

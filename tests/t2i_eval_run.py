@@ -1,4 +1,6 @@
-"""A run of T2I-Eval on three samples of one's own, by a model of script: what training and pages are made from."""
+"""A run of T2I-Eval on three samples of one's own, by a model of script: what training and pages
+are made from.
+"""
 
 from __future__ import annotations
 
@@ -72,12 +74,22 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with FakeServer(reply=over_http(Script(SCENES))) as server:
         backbone = Backbone(model="scripted", base_url=server.base_url)
         progress = Progress()
-        verdicts = evaluate(samples, judge="t2i_eval", backbone=backbone, options=UNSTORED, progress=progress)
-    assert all(verdict.status == "ok" for verdict in verdicts), [v.trace for v in verdicts]
+        verdicts = evaluate(
+            samples,
+            judge="t2i_eval",
+            backbone=backbone,
+            options=UNSTORED,
+            progress=progress,
+        )
+    assert all(verdict.status == "ok" for verdict in verdicts), [
+        v.trace for v in verdicts
+    ]
     assert [verdict.scores["O"] for verdict in verdicts] == [0.7, 0.9, 0.2]
     # three calls more find out whether the server enforces schemas, and whether the model sees
     assert progress.usage.calls == sum(map(implied, SCENES)) + 3
-    write_verdicts(folder / "verdicts.jsonl", samples, verdicts, provenance("t2i_eval", backbone))
+    write_verdicts(
+        folder / "verdicts.jsonl", samples, verdicts, provenance("t2i_eval", backbone)
+    )
     return folder
 
 

@@ -8,12 +8,18 @@ import pytest
 
 
 def table(name):
-    """Arguments of `pytest.mark.parametrize`: the columns of a file beside the caller, and its rows.
+    """Arguments of `pytest.mark.parametrize`: the columns of a file beside the caller, and its
+    rows.
 
     A column `id` is no argument but the row's name.
     """
     file = Path(inspect.stack()[1].filename).with_name(name)
-    documents = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    documents = [
+        json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()
+    ]
     names = [document.pop("id", None) for document in documents]
-    rows = [pytest.param(*row.values(), id=row_name) for row, row_name in zip(documents, names, strict=True)]
+    rows = [
+        pytest.param(*row.values(), id=row_name)
+        for row, row_name in zip(documents, names, strict=True)
+    ]
     return tuple(documents[0]), rows

@@ -16,7 +16,15 @@ LAYERS = (  # from below; docs/explanation/architecture.md says why in this orde
     *({"prompts"}, {"judges"}, {"images"}, {"records"}, {"readers"}),
     *({"config"}, {"backends"}, {"generation"}, {"run"}),
     *({"meta_evaluation"}, {"benchmarks"}, {"importers"}),
-    *({"results"}, {"report"}, {"audit"}, {"card"}, {"leaderboard"}, {"labelling"}, {"training"}),
+    *(
+        {"results"},
+        {"report"},
+        {"audit"},
+        {"card"},
+        {"leaderboard"},
+        {"labelling"},
+        {"training"},
+    ),
     *({"api"}, {"rewards"}, {"serve"}, {"hosts"}, {"cli"}, {"testing"}),
 )
 RESOURCES = {"prompt_templates", "task_configs"}
@@ -24,18 +32,27 @@ RESOURCES = {"prompt_templates", "task_configs"}
 
 @pytest.fixture(scope="session")
 def imports():
-    """Which of our modules imports which as it runs, and which as it is typed: with imports under TYPE_CHECKING."""
+    """Which of our modules imports which as it runs, and which as it is typed: with imports
+    under TYPE_CHECKING.
+    """
     code = (
         "import grimp, json\n"
         "def imports(running):\n"
-        "    g = grimp.build_graph('vieval_plugin', exclude_type_checking_imports=running, cache_dir=None)\n"
+        "    g = grimp.build_graph('vieval_plugin', exclude_type_checking_imports=running, "
+        "cache_dir=None)\n"
         "    return {m: sorted(g.find_modules_directly_imported_by(m)) for m in g.modules}\n"
         "print(json.dumps({'running': imports(True), 'typed': imports(False)}))"
     )
-    command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(ROOT)!r})\n{code}"]
+    command = [
+        sys.executable,
+        "-c",
+        f"import sys; sys.path.insert(0, {str(ROOT)!r})\n{code}",
+    ]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     found = ast.literal_eval(done.stdout)
-    assert any(module.startswith("vieval_plugin.judges.") for module in found["running"])
+    assert any(
+        module.startswith("vieval_plugin.judges.") for module in found["running"]
+    )
     return found
 
 
@@ -49,7 +66,9 @@ def test_no_import_goes_up(imports):
         f"{importer} imports {imported}"
         for importer, several in imports["running"].items()
         for imported in several
-        if room(importer) in level and room(imported) in level and level[room(importer)] < level[room(imported)]
+        if room(importer) in level
+        and room(imported) in level
+        and level[room(importer)] < level[room(imported)]
     ]
     assert upward == []
 
@@ -60,7 +79,8 @@ def test_rooms_of_one_layer_know_nothing_of_each_other(imports):
         for importer, several in imports["running"].items()
         for imported in several
         for layer in LAYERS
-        if {room(importer), room(imported)} <= layer and room(importer) != room(imported)
+        if {room(importer), room(imported)} <= layer
+        and room(importer) != room(imported)
     ]
     assert beside == []
 
@@ -78,26 +98,53 @@ def test_no_modules_import_each_other_in_a_circle(imports):
 
 
 def test_rooms_and_the_arrows_between_them_are_few(imports):
-    """An arrow is a room that imports another; those from and to judges, which most rooms need, are not counted."""
-    arrows = {(room(importer), room(other)) for importer, several in imports["typed"].items() for other in several}
-    between = {arrow for arrow in arrows if arrow[0] != arrow[1] and "judges" not in arrow}
+    """An arrow is a room that imports another; those from and to judges, which most rooms need,
+    are not counted.
+    """
+    arrows = {
+        (room(importer), room(other))
+        for importer, several in imports["typed"].items()
+        for other in several
+    }
+    between = {
+        arrow for arrow in arrows if arrow[0] != arrow[1] and "judges" not in arrow
+    }
     assert len({room(module) for module in imports["typed"]} - RESOURCES) <= 30
     assert len(between) <= 195, len(between)
 
 
 def test_every_import_of_ours_is_found_by_its_path():
     """Editors and checkers of types read paths, and no import hook of an editable installation."""
-    files = [*sources(), *(ROOT / "tests").rglob("*.py"), *(ROOT / "bench").rglob("*.py")]
+    files = [
+        *sources(),
+        *(ROOT / "tests").rglob("*.py"),
+        *(ROOT / "bench").rglob("*.py"),
+    ]
     trees = [ast.parse(path.read_text(encoding="utf-8")) for path in files]
-    nodes = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-    names = {node.module for node in nodes if str(node.module).startswith("vieval_plugin") and not node.level}
+    nodes = [
+        node
+        for tree in trees
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+    ]
+    names = {
+        node.module
+        for node in nodes
+        if str(node.module).startswith("vieval_plugin") and not node.level
+    }
     paths = {name: ROOT.joinpath(*name.split(".")) for name in names}
     assert "vieval_plugin.judges.protocol" in names
-    assert [name for name, path in paths.items() if not path.is_dir() and not path.with_suffix(".py").is_file()] == []
+    assert [
+        name
+        for name, path in paths.items()
+        if not path.is_dir() and not path.with_suffix(".py").is_file()
+    ] == []
 
 
 def test_the_root_holds_what_is_listed_and_nothing_else():
-    names = {path.stem for path in PACKAGE.iterdir() if not path.name.startswith(("__", "."))}
+    names = {
+        path.stem for path in PACKAGE.iterdir() if not path.name.startswith(("__", "."))
+    }
     held = names - {"py"} - RESOURCES
     assert held == set().union(*LAYERS)
     listed = (ROOT / "docs" / "explanation" / "architecture.md").read_text()
@@ -111,26 +158,41 @@ def sources():
 def test_asks_are_told_apart_in_the_router_and_in_backends_alone():
     found = []
     for path in sources():
-        if PACKAGE / "backends" in path.parents or path == PACKAGE / "run" / "router.py":
+        if (
+            PACKAGE / "backends" in path.parents
+            or path == PACKAGE / "run" / "router.py"
+        ):
             continue
         for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "isinstance":
+            if (
+                isinstance(node, ast.Call)
+                and getattr(node.func, "id", "") == "isinstance"
+            ):
                 told = ast.unparse(node.args[1])
-                if re.search(r"\b(Chat|Likelihood|UseTool|Measure)\b", told) or ast.unparse(node.args[0]).endswith(
-                    "ask"
-                ):
-                    found.append(f"{path.relative_to(ROOT)}:{node.lineno} {ast.unparse(node)}")
+                if re.search(
+                    r"\b(Chat|Likelihood|UseTool|Measure)\b", told
+                ) or ast.unparse(node.args[0]).endswith("ask"):
+                    found.append(
+                        f"{path.relative_to(ROOT)}:{node.lineno} {ast.unparse(node)}"
+                    )
     assert found == []
 
 
-# doors whose code everybody behind them needs: options, commands, judges and benchmarks of several modules
+# doors whose code everybody behind them needs: options, commands, judges and benchmarks of several
+# modules
 DOORS_WITH_CODE = r"vieval_plugin(/(config|hosts/\w+|cli|cli/\w+|results/logs|benchmarks/\w+))?|judges/\w+"
 
 
 def test_a_package_door_holds_no_code():
-    """Importing a module runs the doors above it, so what one of them needs is paid for by all behind it."""
+    """Importing a module runs the doors above it, so what one of them needs is paid for by all
+    behind it.
+    """
     doors = [path for path in sources() if path.name == "__init__.py"]
-    with_code = [str(d.parent.relative_to(ROOT)) for d in doors if len(ast.parse(d.read_text()).body) > 1]
+    with_code = [
+        str(d.parent.relative_to(ROOT))
+        for d in doors
+        if len(ast.parse(d.read_text()).body) > 1
+    ]
     assert [door for door in with_code if not re.fullmatch(DOORS_WITH_CODE, door)] == []
 
 
@@ -140,8 +202,17 @@ def test_no_test_module_imports_another():
     assert [str(path) for path in modules if another.search(path.read_text())] == []
 
 
-# what a face may do without: statistics of people's ratings, reports, and SciPy's statistics (0.4 s of CPU)
-REPORTING = ("report", "meta_evaluation", "benchmarks", "results", "audit", "card", "leaderboard")
+# what a face may do without: statistics of people's ratings, reports, and SciPy's statistics (0.4 s
+# of CPU)
+REPORTING = (
+    "report",
+    "meta_evaluation",
+    "benchmarks",
+    "results",
+    "audit",
+    "card",
+    "leaderboard",
+)
 
 
 @pytest.mark.parametrize(
@@ -155,9 +226,18 @@ REPORTING = ("report", "meta_evaluation", "benchmarks", "results", "audit", "car
         ("vieval_plugin.rewards.verl_omni", ("scipy", "torch", *REPORTING)),
         ("vieval_plugin.serve.service", ("scipy", "torch", *REPORTING)),
         ("vieval_plugin.serve.run", ("scipy", "torch", *REPORTING)),
-        ("vieval_plugin.hosts.lmms_eval", ("lmms_eval", "scipy", "torch", "api", "run", *REPORTING)),
-        ("vieval_plugin.hosts.lmms_eval.models", ("scipy.stats", "report", "audit", "card", "leaderboard")),
-        ("vieval_plugin.hosts.vlmevalkit", ("vlmeval", "scipy", "torch", "api", "run", *REPORTING)),
+        (
+            "vieval_plugin.hosts.lmms_eval",
+            ("lmms_eval", "scipy", "torch", "api", "run", *REPORTING),
+        ),
+        (
+            "vieval_plugin.hosts.lmms_eval.models",
+            ("scipy.stats", "report", "audit", "card", "leaderboard"),
+        ),
+        (
+            "vieval_plugin.hosts.vlmevalkit",
+            ("vlmeval", "scipy", "torch", "api", "run", *REPORTING),
+        ),
         ("vieval_plugin.report.page.page", ("scipy.stats",)),
     ],
 )
@@ -169,15 +249,48 @@ def test_a_face_imports_what_it_needs_and_nothing_beside_it(face, unused):
     rooms = {path.stem for path in PACKAGE.iterdir()}
     modules = [f"vieval_plugin.{name}" if name in rooms else name for name in unused]
     code = f"import sys, {face}; print([m for m in {modules!r} if m in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd="/")
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd="/",
+    )
     assert done.stdout.strip().splitlines()[-1] == "[]"
 
 
 @pytest.mark.parametrize(
-    "judge", ["viescore", "vqascore", "auto_metrics", "network_metrics", "in_file", "t2i_eval", "cigeval", "pairwise"]
+    "judge",
+    [
+        "viescore",
+        "vqascore",
+        "auto_metrics",
+        "network_metrics",
+        "in_file",
+        "t2i_eval",
+        "cigeval",
+        "pairwise",
+    ],
 )
 def test_a_judge_alone_imports_no_more_than_it_needs(judge):
-    heavy = ("scipy", "yaml", "PIL", "torch", "pydantic", "vieval_plugin.config", "vieval_plugin.backends")
-    code = f"import sys, vieval_plugin.judges.{judge}; print([m for m in {heavy!r} if m in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd="/")
+    heavy = (
+        "scipy",
+        "yaml",
+        "PIL",
+        "torch",
+        "pydantic",
+        "vieval_plugin.config",
+        "vieval_plugin.backends",
+    )
+    code = (
+        f"import sys, vieval_plugin.judges.{judge}; print([m for m in {heavy!r} if m in "
+        "sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd="/",
+    )
     assert done.stdout.strip() == "[]"

@@ -34,7 +34,10 @@ def test_without_a_file_the_defaults_hold():
 
 def test_the_commented_file_is_the_defaults():
     assert config.Config.model_validate(yaml.safe_load(commented())) == config.Config()
-    assert all(line.lstrip().startswith("#") or ":" in line for line in commented().splitlines())
+    assert all(
+        line.lstrip().startswith("#") or ":" in line
+        for line in commented().splitlines()
+    )
 
 
 @pytest.mark.parametrize(*table("wrong_options.jsonl"))
@@ -45,7 +48,10 @@ def test_a_wrong_file_is_one_line(write, text, message):
 
 def test_scorers_are_read_and_their_paths_begin_at_the_file(write, tmp_path):
     (tmp_path / "alexnet.pth").touch()
-    write("scorers: {lpips: {model: alexnet.pth}, dino: {model: facebook/dino-vits16, revision: v1, batch_size: 4}}")
+    write(
+        "scorers: {lpips: {model: alexnet.pth}, dino: {model: facebook/dino-vits16, revision: "
+        "v1, batch_size: 4}}"
+    )
     found = config.current().scorers
     assert found["lpips"] == config.Scorer(str(tmp_path / "alexnet.pth"))
     assert found["dino"] == config.Scorer("facebook/dino-vits16", "v1", batch_size=4)
@@ -53,15 +59,23 @@ def test_scorers_are_read_and_their_paths_begin_at_the_file(write, tmp_path):
 
 def test_what_a_command_says_of_a_scorer_goes_before_the_file():
     scored = {name for name, spec in judge_registry.judges().items() if spec.scored}
-    file = config.Config(scorers={"dino": config.Scorer("a", "v1"), "mine": config.Scorer("b", "v2")})
+    file = config.Config(
+        scorers={"dino": config.Scorer("a", "v1"), "mine": config.Scorer("b", "v2")}
+    )
     told = file.scored_by({"device": "cpu"}).scorers
     assert set(told) == scored | {"mine"}
     assert told["dino"] == config.Scorer("a", "v1", "cpu")
     # a revision belongs to the weights that it was given with
     assert file.scored_by({"model": "c"}).scorers["dino"] == config.Scorer("c")
-    assert file.scored_by({"revision": "v3"}).scorers["dino"] == config.Scorer("a", "v3")
-    assert file.scored_by({"model": "mine"}).scorers["lpips"] == config.Scorer("b", "v2")
-    with pytest.raises(VievalError, match="scorer: argument colour: .* arguments are name, revision"):
+    assert file.scored_by({"revision": "v3"}).scorers["dino"] == config.Scorer(
+        "a", "v3"
+    )
+    assert file.scored_by({"model": "mine"}).scorers["lpips"] == config.Scorer(
+        "b", "v2"
+    )
+    with pytest.raises(
+        VievalError, match="scorer: argument colour: .* arguments are name, revision"
+    ):
         file.scored_by({"colour": "red"})
 
 
@@ -70,7 +84,11 @@ def test_the_hash_knows_weights_and_not_where_they_are_run():
     assert plain.hash == config.Config(scorers={}).hash
     one = config.Config(scorers={"dino": config.Scorer("a")})
     assert (
-        plain.hash != one.hash == config.Config(scorers={"dino": config.Scorer("a", device="cpu", batch_size=2)}).hash
+        plain.hash
+        != one.hash
+        == config.Config(
+            scorers={"dino": config.Scorer("a", device="cpu", batch_size=2)}
+        ).hash
     )
     assert one.hash != config.Config(scorers={"dino": config.Scorer("a", "v1")}).hash
 
@@ -83,7 +101,9 @@ def test_the_options_of_a_scored_run_can_be_read_again():
 
 
 def test_a_file_that_is_changed_is_read_again(tmp_path, monkeypatch):
-    """Also within one tick of the file system's clock, to the same length, and by a folder that was made since."""
+    """Also within one tick of the file system's clock, to the same length, and by a folder that
+    was made since.
+    """
     path = tmp_path / "vieval.yaml"
     monkeypatch.setenv("VIEVAL_CONFIG", str(path))
     for seed in (1, 2, 3):
@@ -130,21 +150,39 @@ def test_the_hash_follows_a_files_content_not_its_place(write, tmp_path):
 
 def test_one_shot_without_examples_says_what_to_give():
     with pytest.raises(
-        VievalError, match=r"1shot needs an example image and its scores from you for each question \(SC_tig, "
+        VievalError,
+        match=r"1shot needs an example image and its scores from you for each question \(SC_tig, ",
     ):
         prepare("viescore", "1shot", config.Config())
 
 
 def test_one_shot_examples_come_from_the_file(write, tmp_path):
-    keys = ["PQ", *(f"SC_{t}" for t in ("tig", "tie", "mie", "cig", "sdig", "sdie", "mcic"))]
+    keys = [
+        "PQ",
+        *(f"SC_{t}" for t in ("tig", "tie", "mie", "cig", "sdig", "sdie", "mcic")),
+    ]
     write(
-        yaml.safe_dump({"judges": {"viescore": {"examples": {k: {"images": ["ex.png"], "scores": [5]} for k in keys}}}})
+        yaml.safe_dump(
+            {
+                "judges": {
+                    "viescore": {
+                        "examples": {
+                            k: {"images": ["ex.png"], "scores": [5]} for k in keys
+                        }
+                    }
+                }
+            }
+        )
     )
     prepared = prepare("viescore", "1shot", config.current())
     assert prepared.provenance.pack == "viescore/v1"
-    assert config.current().judges.viescore.examples["PQ"].images == (tmp_path / "ex.png",)
+    assert config.current().judges.viescore.examples["PQ"].images == (
+        tmp_path / "ex.png",
+    )
 
 
 def test_an_unknown_judge_lists_the_known():
-    with pytest.raises(VievalError, match="no judge 'vie'; .*known: .*, viescore, .*vqascore"):
+    with pytest.raises(
+        VievalError, match="no judge 'vie'; .*known: .*, viescore, .*vqascore"
+    ):
         judge_registry.judge("vie")

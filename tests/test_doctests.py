@@ -8,7 +8,10 @@ import pytest
 
 import vieval_plugin.judges
 
-PACKAGES = ((vieval_plugin.__path__, "vieval_plugin."), (vieval_plugin.judges.__path__, "vieval_plugin.judges."))
+PACKAGES = (
+    (vieval_plugin.__path__, "vieval_plugin."),
+    (vieval_plugin.judges.__path__, "vieval_plugin.judges."),
+)
 MODULES = sorted(
     {
         module.name
@@ -19,14 +22,18 @@ MODULES = sorted(
 )
 
 
-@pytest.mark.parametrize("room", sorted({".".join(name.split(".")[:2]) for name in MODULES}))
+@pytest.mark.parametrize(
+    "room", sorted({".".join(name.split(".")[:2]) for name in MODULES})
+)
 def test_the_examples_of_a_room_run(room):
     results = {}
     for name in MODULES:
         if f"{name}.".startswith(f"{room}."):
             try:
                 results[name] = doctest.testmod(importlib.import_module(name)).failed
-            except ModuleNotFoundError as error:  # an extra, or a host, that is not installed
+            except (
+                ModuleNotFoundError
+            ) as error:  # an extra, or a host, that is not installed
                 if (error.name or "").startswith("vieval_plugin"):
                     raise
     assert results

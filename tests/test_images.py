@@ -1,4 +1,6 @@
-"""Files of unknown origin become upright RGB pixels, or one line that says which file is wrong and how."""
+"""Files of unknown origin become upright RGB pixels, or one line that says which file is wrong
+and how.
+"""
 
 import contextlib
 import hashlib
@@ -59,10 +61,18 @@ def test_avif_is_read_within_the_limits_of_all_images():
 def test_avif_and_heic_name_what_reading_them_needs(monkeypatch):
     monkeypatch.setattr(PIL.features, "check", lambda name: False)
     monkeypatch.setitem(sys.modules, "pillow_heif", None)
-    heads = {brand: b"\0\0\0\x18ftyp" + brand + bytes(4) + b"mif1" + bytes(80) for brand in (b"avif", b"heic", b"mif1")}
-    assert "is AVIF: reading it needs Pillow 11.3 or newer; or save it as PNG" in refusal(Image(heads[b"avif"]))
+    heads = {
+        brand: b"\0\0\0\x18ftyp" + brand + bytes(4) + b"mif1" + bytes(80)
+        for brand in (b"avif", b"heic", b"mif1")
+    }
+    assert (
+        "is AVIF: reading it needs Pillow 11.3 or newer; or save it as PNG"
+        in refusal(Image(heads[b"avif"]))
+    )
     for brand in (b"heic", b"mif1"):
-        assert "is HEIC: reading it needs pillow-heif; or save it as PNG" in refusal(Image(heads[brand]))
+        assert "is HEIC: reading it needs pillow-heif; or save it as PNG" in refusal(
+            Image(heads[brand])
+        )
 
 
 def test_heic_is_read_by_pillow_heif_where_it_is_installed(monkeypatch):
@@ -74,12 +84,16 @@ def test_heic_is_read_by_pillow_heif_where_it_is_installed(monkeypatch):
             self.fp = io.BytesIO(self.fp.read()[len(head) :])
             super()._open()
 
-    monkeypatch.setitem(sys.modules, "pillow_heif", types.SimpleNamespace(HeifImageFile=HeifImageFile))
+    monkeypatch.setitem(
+        sys.modules, "pillow_heif", types.SimpleNamespace(HeifImageFile=HeifImageFile)
+    )
     assert decode(Image(head + encoded(noise()))).tobytes() == noise().tobytes()
     assert "cannot be opened" in refusal(Image(head + b"nothing"))
 
 
-@pytest.mark.parametrize(("format", "options"), [("JPEG", {}), ("JPEG", {"progressive": True}), ("WEBP", {})])
+@pytest.mark.parametrize(
+    ("format", "options"), [("JPEG", {}), ("JPEG", {"progressive": True}), ("WEBP", {})]
+)
 def test_lossy_formats_are_read(format, options):
     pixels = decode(file(PIL.Image.new("RGB", (32, 24), RED), format, **options))
     assert (pixels.mode, pixels.size) == ("RGB", (32, 24))
@@ -105,7 +119,10 @@ def test_transparency_is_over_white():
     [
         (PIL.Image.new("LA", (1, 1), (0, 0)), {}),
         (PIL.Image.new("RGB", (1, 1), RED), {"transparency": RED}),
-        (PIL.Image.fromarray(np.array([[300]], dtype=np.uint16)), {"transparency": 300}),
+        (
+            PIL.Image.fromarray(np.array([[300]], dtype=np.uint16)),
+            {"transparency": 300},
+        ),
         (PIL.Image.new("1", (2, 2), 1), {}),
         (PIL.Image.new("L", (2, 2), 255), {}),
     ],
@@ -116,7 +133,10 @@ def test_transparent_and_white_pixels_of_any_mode_are_white(picture, options):
 
 
 def test_a_palette_is_looked_up():
-    assert decode(file(PIL.Image.new("RGB", (4, 4), RED).quantize(4))).getpixel((0, 0)) == RED
+    assert (
+        decode(file(PIL.Image.new("RGB", (4, 4), RED).quantize(4))).getpixel((0, 0))
+        == RED
+    )
 
 
 def test_a_transparent_palette_entry_is_white():
@@ -130,7 +150,9 @@ def test_a_transparent_palette_entry_is_white():
 @pytest.mark.parametrize("format", ["PNG", "TIFF"])
 def test_16_bit_grey_keeps_its_range(format):
     samples = np.array([[0, 257, 32896, 65535]], dtype=np.uint16)
-    assert np.asarray(decode(file(PIL.Image.fromarray(samples), format)))[0, :, 0].tolist() == [0, 1, 128, 255]
+    assert np.asarray(decode(file(PIL.Image.fromarray(samples), format)))[
+        0, :, 0
+    ].tolist() == [0, 1, 128, 255]
 
 
 def test_cmyk_becomes_rgb():
@@ -140,7 +162,9 @@ def test_cmyk_becomes_rgb():
 
 
 @pytest.mark.parametrize("kind", [np.int32, np.float32])
-@pytest.mark.parametrize(("samples", "grey"), [([0, 1], [0, 255]), ([0, 128, 255], [0, 128, 255])])
+@pytest.mark.parametrize(
+    ("samples", "grey"), [([0, 1], [0, 255]), ([0, 128, 255], [0, 128, 255])]
+)
 def test_wide_samples_from_0_to_1_or_to_255_are_read(kind, samples, grey):
     picture = PIL.Image.fromarray(np.array([samples], kind))
     assert np.asarray(decode(file(picture, "TIFF")))[0, :, 0].tolist() == grey
@@ -160,7 +184,9 @@ def test_samples_without_an_agreed_range_are_refused(samples):
 
 def test_floats_a_little_above_1_are_refused_in_place_of_black():
     picture = PIL.Image.fromarray(np.float32([[0, 0.5, 1.001]]))
-    assert "are ambiguous; clip them to 1, or save it with 8 or 16 bits" in refusal(file(picture, "TIFF"))
+    assert "are ambiguous; clip them to 1, or save it with 8 or 16 bits" in refusal(
+        file(picture, "TIFF")
+    )
 
 
 def test_pixels_that_all_threads_decode_are_bounded_and_an_image_of_more_has_them_alone():
@@ -174,7 +200,12 @@ def test_pixels_that_all_threads_decode_are_bounded_and_an_image_of_more_has_the
             under_way[0] -= pixels
 
     with ThreadPoolExecutor(16) as pool:
-        list(pool.map(decode_beside_others, [33_000_000, 4_000_000, 150_000_000, 1_000_000] * 16))
+        list(
+            pool.map(
+                decode_beside_others,
+                [33_000_000, 4_000_000, 150_000_000, 1_000_000] * 16,
+            )
+        )
     assert {pixels for pixels in most if pixels > images.MAX_DECODING} == {150_000_000}
 
 
@@ -195,8 +226,18 @@ def test_a_camera_held_sideways_gives_an_upright_picture(format, orientation):
     }[orientation]
     exif = PIL.Image.Exif()
     exif[0x0112] = orientation
-    options = {"JPEG": {"quality": 95, "subsampling": 0}, "WEBP": {"lossless": True}}.get(format, {})
-    pixels = decode(file(PIL.Image.fromarray(np.ascontiguousarray(stored)), format, exif=exif, **options))
+    options = {
+        "JPEG": {"quality": 95, "subsampling": 0},
+        "WEBP": {"lossless": True},
+    }.get(format, {})
+    pixels = decode(
+        file(
+            PIL.Image.fromarray(np.ascontiguousarray(stored)),
+            format,
+            exif=exif,
+            **options,
+        )
+    )
     assert np.allclose(np.asarray(pixels), upright, atol=40)
 
 
@@ -207,23 +248,37 @@ def test_a_damaged_camera_note_is_ignored():
 
 def test_of_an_animation_the_first_frame_counts():
     frames = [PIL.Image.new("RGB", (4, 4), colour) for colour in (RED, WHITE)]
-    assert decode(file(frames[0], "GIF", save_all=True, append_images=frames[1:])).getpixel((0, 0)) == RED
+    assert (
+        decode(
+            file(frames[0], "GIF", save_all=True, append_images=frames[1:])
+        ).getpixel((0, 0))
+        == RED
+    )
 
 
 @pytest.mark.parametrize("lenient", [False, True])
 @pytest.mark.parametrize("kept", [0.2, 0.6, 0.99])
 @pytest.mark.parametrize("format", ["PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "PPM"])
-def test_half_a_file_is_refused_whatever_a_harness_told_pillow(format, kept, lenient, monkeypatch):
+def test_half_a_file_is_refused_whatever_a_harness_told_pillow(
+    format, kept, lenient, monkeypatch
+):
     monkeypatch.setattr(PIL.ImageFile, "LOAD_TRUNCATED_IMAGES", lenient)
     whole = read_bytes(file(noise(size=(200, 150)), format))
     decode(Image(whole))
     refusal(Image(whole[: int(len(whole) * kept)]))
 
 
-@pytest.mark.parametrize("options", [{}, {"progressive": True}, {"restart_marker_blocks": 4}, {"subsampling": 0}])
-def test_a_jpeg_that_is_looked_through_without_its_pixels_is_refused_like_one_that_is_decoded(options):
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"progressive": True}, {"restart_marker_blocks": 4}, {"subsampling": 0}],
+)
+def test_a_jpeg_that_is_looked_through_without_its_pixels_is_refused_like_one_that_is_decoded(
+    options,
+):
     whole, rng = read_bytes(file(noise(), "JPEG", **options)), random.Random(0)
-    assert images.examine(Image(whole)) == images.Examined(hashlib.sha256(whole).hexdigest(), turned=False)
+    assert images.examine(Image(whole)) == images.Examined(
+        hashlib.sha256(whole).hexdigest(), turned=False
+    )
     refused = 0
     for case in range(400):
         damaged, at = bytearray(whole), rng.randrange(2, len(whole))
@@ -256,11 +311,16 @@ def test_what_is_no_image_is_named(tmp_path):
 
 
 def test_formats_whose_readers_start_programs_are_not_read():
-    assert "is not an image" in refusal(Image(b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EndComments\n"))
+    assert "is not an image" in refusal(
+        Image(b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EndComments\n")
+    )
 
 
 def test_a_missing_file_a_folder_and_a_strange_name_are_one_line_each(tmp_path):
-    assert refusal(Image(tmp_path / "none.png")) == f"{tmp_path / 'none.png'} does not exist"
+    assert (
+        refusal(Image(tmp_path / "none.png"))
+        == f"{tmp_path / 'none.png'} does not exist"
+    )
     assert refusal(Image(tmp_path)) == f"{tmp_path} is not a file"
     assert "cannot be read" in refusal(Image(tmp_path / ("x" * 300)))
     assert r"two\nlines" in refusal(Image(tmp_path / "two\nlines.png"))
@@ -296,16 +356,25 @@ def test_pillows_own_settings_stay():
 def test_the_digest_is_of_the_file_not_of_its_name(tmp_path):
     path = tmp_path / "a.png"
     path.write_bytes(b"abc")
-    assert digest(Image(path)) == digest(Image(b"abc")) == hashlib.sha256(b"abc").hexdigest()
+    assert (
+        digest(Image(path))
+        == digest(Image(b"abc"))
+        == hashlib.sha256(b"abc").hexdigest()
+    )
 
 
 @pytest.mark.filterwarnings("ignore")
 @settings(max_examples=300)
-@given(data=st.data(), format=st.sampled_from(["PNG", "JPEG", "GIF", "TIFF", "WEBP", "BMP", "PPM"]))
+@given(
+    data=st.data(),
+    format=st.sampled_from(["PNG", "JPEG", "GIF", "TIFF", "WEBP", "BMP", "PPM"]),
+)
 def test_a_damaged_file_gives_pixels_or_one_line(data, format):
     broken = bytearray(read_bytes(file(noise(size=(16, 16)), format)))
     for _ in range(data.draw(st.integers(1, 8))):
-        broken[data.draw(st.integers(0, len(broken) - 1))] = data.draw(st.integers(0, 255))
+        broken[data.draw(st.integers(0, len(broken) - 1))] = data.draw(
+            st.integers(0, 255)
+        )
     with contextlib.suppress(VievalError):
         picture = decode(Image(bytes(broken)))
         assert picture.mode == "RGB"

@@ -1,4 +1,6 @@
-"""Names say what they hold, and docstrings open with a noun phrase or an imperative: shares over the whole code."""
+"""Names say what they hold, and docstrings open with a noun phrase or an imperative: shares over
+the whole code.
+"""
 
 import ast
 import re
@@ -11,7 +13,7 @@ EMPTY_NAMES = frozenset((ROOT / "tests" / "vague_names.txt").read_text().split()
 CLAUSE_OPENINGS = re.compile(
     r"(What|Whether|How|Why|Those|One|All|Who|Where|When|Which|As|That|These|Less|So|Up|Of|In|By|From)\b"
 )
-LONGEST_LINE = 120
+LONGEST_LINE = 100
 
 
 @cache
@@ -23,9 +25,17 @@ def trees():
 def bound_names(tree):
     for node in ast.walk(tree):
         match node:
-            case ast.arg(arg=name) | ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
+            case (
+                ast.arg(arg=name)
+                | ast.Name(id=name, ctx=ast.Store())
+                | ast.Attribute(attr=name, ctx=ast.Store())
+            ):
                 yield name
-            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            case (
+                ast.FunctionDef(name=name)
+                | ast.AsyncFunctionDef(name=name)
+                | ast.ClassDef(name=name)
+            ):
                 yield name
             case ast.ExceptHandler(name=str(name)):
                 yield name
@@ -33,7 +43,9 @@ def bound_names(tree):
 
 def docstrings(tree):
     for node in ast.walk(tree):
-        documented = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Module)
+        documented = isinstance(
+            node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Module
+        )
         if documented and (text := ast.get_docstring(node)):
             yield text
 

@@ -1,13 +1,32 @@
 """A GroundingDINO small enough to build in a test: random weights, a layer or two, a few words.
 
-What it finds means nothing, but everything around it is real: processor, tokenizer, thresholds, boxes in pixels.
+What it finds means nothing, but everything around it is real: processor, tokenizer, thresholds,
+boxes in pixels.
 """
 
-WORDS = ("a", "cat", "dog", "red", "toy", "background", "the", "in", "room", "make", "it", "blue", ".", ",", "?")
+WORDS = (
+    "a",
+    "cat",
+    "dog",
+    "red",
+    "toy",
+    "background",
+    "the",
+    "in",
+    "room",
+    "make",
+    "it",
+    "blue",
+    ".",
+    ",",
+    "?",
+)
 
 
 def build(folder, seed=0):
-    """Writes the model with its processor to a folder, the same for the same seed, and returns the folder."""
+    """Writes the model with its processor to a folder, the same for the same seed, and returns
+    the folder.
+    """
     import torch
     from transformers import (
         BertConfig,

@@ -1,4 +1,6 @@
-"""Value heads and adapters for the tiny Qwen2.5-VL, and their descriptions: random weights, real files."""
+"""Value heads and adapters for the tiny Qwen2.5-VL, and their descriptions: random weights, real
+files.
+"""
 
 import itertools
 from pathlib import Path
@@ -7,9 +9,16 @@ SPREAD = 0.1
 
 
 def build_head(
-    file: Path, sizes=(128, 64, 1), seed: int = 0, prefix: str = "", bias: bool = True, step: int = 2
+    file: Path,
+    sizes=(128, 64, 1),
+    seed: int = 0,
+    prefix: str = "",
+    bias: bool = True,
+    step: int = 2,
 ) -> Path:
-    """A chain of linear layers as `torch.nn.Sequential` names them; with `step` 3 as with dropout between."""
+    """A chain of linear layers as `torch.nn.Sequential` names them; with `step` 3 as with
+    dropout between.
+    """
     import torch
     from safetensors.torch import save_file
 
@@ -17,7 +26,9 @@ def build_head(
     held = {}
     for number, (before, after) in enumerate(itertools.pairwise(sizes)):
         name = f"{prefix}.{number * step}" if prefix else str(number * step)
-        held[f"{name}.weight"] = torch.randn(after, before, generator=generator) * SPREAD
+        held[f"{name}.weight"] = (
+            torch.randn(after, before, generator=generator) * SPREAD
+        )
         if bias:
             held[f"{name}.bias"] = torch.randn(after, generator=generator) * SPREAD
     file = Path(file)
@@ -27,7 +38,9 @@ def build_head(
 
 
 def build_adapter(folder: Path, base: Path, added=(), seed: int = 1) -> Path:
-    """A LoRA adapter of peft with random weights; with `added` tokens it brings embeddings as long as the tokenizer."""
+    """A LoRA adapter of peft with random weights; with `added` tokens it brings embeddings as
+    long as the tokenizer.
+    """
     import torch
     from peft import LoraConfig, get_peft_model
     from transformers import AutoModelForImageTextToText, AutoProcessor
@@ -39,9 +52,16 @@ def build_adapter(folder: Path, base: Path, added=(), seed: int = 1) -> Path:
         torch.manual_seed(seed)
         if added:
             processor.tokenizer.add_tokens(list(added), special_tokens=True)
-            network.resize_token_embeddings(len(processor.tokenizer), mean_resizing=False)
+            network.resize_token_embeddings(
+                len(processor.tokenizer), mean_resizing=False
+            )
             whole = ["embed_tokens", "lm_head"]
-        config = LoraConfig(r=4, lora_alpha=8, target_modules=["q_proj", "v_proj"], modules_to_save=whole or None)
+        config = LoraConfig(
+            r=4,
+            lora_alpha=8,
+            target_modules=["q_proj", "v_proj"],
+            modules_to_save=whole or None,
+        )
         adapted = get_peft_model(network, config)
         for name, tensor in adapted.named_parameters():
             if "lora_B" in name or "modules_to_save" in name:

@@ -1,7 +1,8 @@
-"""A LLaVA small enough to learn to judge drawn edits from nothing: random weights, words as tokens, images side by side.
+"""A LLaVA small enough to learn to judge drawn edits from nothing: random weights, words as tokens,
+images side by side.
 
-A patch is a strip across both images, and the first layer begins by comparing the two halves of it. Without that, learning
-to compare takes longer than a test may.
+A patch is a strip across both images, and the first layer begins by comparing the two halves of it.
+Without that, learning to compare takes longer than a test may.
 """
 
 import itertools
@@ -26,7 +27,8 @@ CHAT_TEMPLATE = """\
 {%- endif -%}
 """
 SPREAD = 0.1  # with the usual 0.02 the images hardly move the output, and learning does not begin
-# a strip has thousands of pixels: with small ones a step of the optimiser changes what is seen of them a little only
+# a strip has thousands of pixels: with small ones a step of the optimiser changes what is seen of
+# them a little only
 DIM, COMPARING, LOOKING = 4.0, 2.0, 0.25
 SPECIAL = ("<pad>", "<end>", "<image>", "<unknown>")
 
@@ -34,8 +36,9 @@ SPECIAL = ("<pad>", "<end>", "<image>", "<unknown>")
 def build(folder: Path, texts, wording, seed: int = 0) -> Path:
     """Writes the model with its processor to a folder; the same for the same arguments.
 
-    Its tokens are the words, digits and signs of `texts`, and each line of a prompt pack's questions as a whole: what
-    all questions have in common costs a few tokens that way, and a step a third of the time.
+    Its tokens are the words, digits and signs of `texts`, and each line of a prompt pack's
+    questions as a whole: what all questions have in common costs a few tokens that way, and a step
+    a third of the time.
     """
     folder = Path(folder)
     tokenizer = _tokenizer(texts, _phrases(wording))
@@ -45,14 +48,30 @@ def build(folder: Path, texts, wording, seed: int = 0) -> Path:
 
 
 def _phrases(wording):
-    from vieval_plugin.judges.adiee.question import ANSWERS, QUESTIONS, Form, answer_text, question_text
+    from vieval_plugin.judges.adiee.question import (
+        ANSWERS,
+        QUESTIONS,
+        Form,
+        answer_text,
+        question_text,
+    )
 
-    questions, answers = ([key for key in wording.questions if key.startswith(kind)] for kind in (QUESTIONS, ANSWERS))
+    questions, answers = (
+        [key for key in wording.questions if key.startswith(kind)]
+        for kind in (QUESTIONS, ANSWERS)
+    )
     said = [answer_text(answer, "@", wording) for answer in answers]
-    for images, reading in itertools.product(("two", "joined"), ("token", "sentence", "number")):
+    for images, reading in itertools.product(
+        ("two", "joined"), ("token", "sentence", "number")
+    ):
         forms = [Form(question, answer) for question in questions for answer in answers]
         said += [question_text("@", form, wording, images, reading) for form in forms]
-    parts = {part.strip() for text in said for line in text.split("\n") for part in line.split("@")}
+    parts = {
+        part.strip()
+        for text in said
+        for line in text.split("\n")
+        for part in line.split("@")
+    }
     return sorted(part for part in parts if len(part) > 1)
 
 
@@ -64,10 +83,23 @@ def _tokenizer(texts, phrases):
     wholes = [re.escape(phrase) for phrase in sorted(phrases, key=len, reverse=True)]
     pattern = "|".join([*wholes, r" ?[A-Za-z]+", r"\d", r"\s", r"[^\sA-Za-z\d]"])
     splitting = pre_tokenizers.Split(Regex(pattern), behavior="isolated")
-    words = {piece for text in [*texts, "user:", "assistant:"] for piece, _ in splitting.pre_tokenize_str(text)}
-    words |= {f"{space}{word.strip()}" for word in words for space in ("", " ") if word.strip().isalpha()}
+    words = {
+        piece
+        for text in [*texts, "user:", "assistant:"]
+        for piece, _ in splitting.pre_tokenize_str(text)
+    }
+    words |= {
+        f"{space}{word.strip()}"
+        for word in words
+        for space in ("", " ")
+        if word.strip().isalpha()
+    }
     known = [*SPECIAL, *sorted(words | {*phrases, *"0123456789. \n"})]
-    whole = Tokenizer(models.WordLevel({word: n for n, word in enumerate(known)}, unk_token="<unknown>"))
+    whole = Tokenizer(
+        models.WordLevel(
+            {word: n for n, word in enumerate(known)}, unk_token="<unknown>"
+        )
+    )
     whole.pre_tokenizer = splitting
     whole.decoder = decoders.Fuse()
     return PreTrainedTokenizerFast(
@@ -85,7 +117,11 @@ def _processor(tokenizer):
     from transformers import LlavaProcessor, ViTImageProcessor
 
     return LlavaProcessor(
-        ViTImageProcessor(size={"height": HEIGHT, "width": 2 * HEIGHT}, image_mean=[0.5] * 3, image_std=[DIM] * 3),
+        ViTImageProcessor(
+            size={"height": HEIGHT, "width": 2 * HEIGHT},
+            image_mean=[0.5] * 3,
+            image_std=[DIM] * 3,
+        ),
         tokenizer,
         # the processor knows square patches only; of these there are as many as of the strips
         patch_size=2 * HEIGHT // STRIPS,
@@ -98,10 +134,19 @@ def _processor(tokenizer):
 
 def _model(tokenizer, seed):
     import torch
-    from transformers import GenerationConfig, LlavaConfig, LlavaForConditionalGeneration
+    from transformers import (
+        GenerationConfig,
+        LlavaConfig,
+        LlavaForConditionalGeneration,
+    )
 
     end, pad = tokenizer.eos_token_id, tokenizer.pad_token_id
-    size = {"hidden_size": WIDTH, "intermediate_size": 2 * WIDTH, "num_attention_heads": 4, "initializer_range": SPREAD}
+    size = {
+        "hidden_size": WIDTH,
+        "intermediate_size": 2 * WIDTH,
+        "num_attention_heads": 4,
+        "initializer_range": SPREAD,
+    }
     config = LlavaConfig(
         text_config={
             **size,
@@ -133,13 +178,19 @@ def _model(tokenizer, seed):
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = LlavaForConditionalGeneration(config)
-        _begin_with_differences(model.model.vision_tower.embeddings.patch_embeddings.projection.weight)
-    model.generation_config = GenerationConfig(do_sample=False, eos_token_id=[end, pad], pad_token_id=pad)
+        _begin_with_differences(
+            model.model.vision_tower.embeddings.patch_embeddings.projection.weight
+        )
+    model.generation_config = GenerationConfig(
+        do_sample=False, eos_token_id=[end, pad], pad_token_id=pad
+    )
     return model
 
 
 def _begin_with_differences(weight):
-    """Of each cell in a strip, half of its features see the left image less the right one, the others the right one."""
+    """Of each cell in a strip, half of its features see the left image less the right one, the
+    others the right one.
+    """
     import torch
 
     features, cell = len(weight) // STRIPS, HEIGHT // STRIPS
@@ -148,7 +199,10 @@ def _begin_with_differences(weight):
         weight.zero_()
         for column in range(STRIPS):
             middle, end = column * features + features // 2, (column + 1) * features
-            left, right = (slice(half + column * cell, half + (column + 1) * cell) for half in (0, HEIGHT))
+            left, right = (
+                slice(half + column * cell, half + (column + 1) * cell)
+                for half in (0, HEIGHT)
+            )
             comparing, looking = slice(column * features, middle), slice(middle, end)
             weight[comparing, :, :, right] = COMPARING * drawn[comparing, :, :, right]
             weight[comparing, :, :, left] = -COMPARING * drawn[comparing, :, :, right]

@@ -1,7 +1,8 @@
 """A Qwen2.5-VL small enough to build in a test: random weights, two layers, 3 MB.
 
-It says nothing sensible, but everything around it is real: image processor, chat template, tokenizer, likelihoods. Both
-transformers and vLLM load it without a network. Its answers depend on the image.
+It says nothing sensible, but everything around it is real: image processor, chat template,
+tokenizer, likelihoods. Both transformers and vLLM load it without a network. Its answers depend on
+the image.
 
 As a script: ``python tests/tiny_model.py FOLDER [SEED]``.
 """
@@ -23,17 +24,35 @@ SPECIAL = (
 WORDS = ("Yes", "No", "yes", "no")
 
 SENTENCES = (
-    "You are a professional digital artist who evaluates the effectiveness of an image by the rules below.",
+    (
+        "You are a professional digital artist who evaluates the effectiveness of an image by the "
+        "rules below."
+    ),
     "Does the image show what the text says? Please answer Yes or No.",
-    "From scale 0 to 10, rate how well the edited image follows the editing instruction and how natural it looks.",
-    "The first image is the source and the second image is the result; there are no artifacts, the shadows are right.",
-    'Put the score in a list: {"score": [8, 9], "reasoning": "The dog is there, and the background is not changed."}',
-    "system user assistant question answer caption object attribute explanation rating semantic consistency quality",
+    (
+        "From scale 0 to 10, rate how well the edited image follows the editing instruction and "
+        "how "
+        "natural it looks."
+    ),
+    (
+        "The first image is the source and the second image is the result; there are no artifacts, "
+        "the shadows are right."
+    ),
+    (
+        'Put the score in a list: {"score": [8, 9], "reasoning": "The dog is there, and the '
+        'background is not changed."}'
+    ),
+    (
+        "system user assistant question answer caption object attribute explanation rating "
+        "semantic "
+        "consistency quality"
+    ),
 )
 
 # How Qwen splits text before merging: words with the space before them, digits one by one.
 SPLIT = (
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| "
+    r"?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
 
 CHAT_TEMPLATE = """\
@@ -60,11 +79,14 @@ CHAT_TEMPLATE = """\
 """
 
 
-def build(folder: Path, seed: int = 0, texts=(), tokens: int = 500, side: int = 224) -> Path:
-    """Writes the model with its processor to a folder, the same for the same arguments, and returns the folder.
+def build(
+    folder: Path, seed: int = 0, texts=(), tokens: int = 500, side: int = 224
+) -> Path:
+    """Writes the model with its processor to a folder, the same for the same arguments, and returns
+    the folder.
 
-    Its tokens, at most so many, are learnt from sentences of ours and from `texts`; images are made smaller than `side`
-    pixels square.
+    Its tokens, at most so many, are learnt from sentences of ours and from `texts`; images are made
+    smaller than `side` pixels square.
     """
     folder = Path(folder)
     tokenizer = _tokenizer(texts, tokens)
@@ -99,14 +121,20 @@ def _tokenizer(texts, tokens):
         tokenizer_object=bpe,
         eos_token="<|im_end|>",
         pad_token="<|endoftext|>",
-        additional_special_tokens=[token for token in SPECIAL if token not in ("<|im_end|>", "<|endoftext|>")],
+        additional_special_tokens=[
+            token for token in SPECIAL if token not in ("<|im_end|>", "<|endoftext|>")
+        ],
         chat_template=CHAT_TEMPLATE,
         model_max_length=32768,
     )
 
 
 def _processor(tokenizer, side):
-    from transformers import Qwen2_5_VLProcessor, Qwen2VLImageProcessor, Qwen2VLVideoProcessor
+    from transformers import (
+        Qwen2_5_VLProcessor,
+        Qwen2VLImageProcessor,
+        Qwen2VLVideoProcessor,
+    )
 
     pixels = {
         "shortest_edge": 56 * 56,
@@ -122,7 +150,11 @@ def _processor(tokenizer, side):
 
 def _model(tokenizer, seed):
     import torch
-    from transformers import GenerationConfig, Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration
+    from transformers import (
+        GenerationConfig,
+        Qwen2_5_VLConfig,
+        Qwen2_5_VLForConditionalGeneration,
+    )
 
     end, pad = tokenizer.eos_token_id, tokenizer.pad_token_id
     spread = 0.15  # with the usual 0.02 the image hardly moves the output
@@ -135,7 +167,11 @@ def _model(tokenizer, seed):
             "num_attention_heads": 4,
             "num_key_value_heads": 4,
             "max_position_embeddings": 32768,
-            "rope_parameters": {"rope_type": "default", "rope_theta": 1e6, "mrope_section": [4, 6, 6]},
+            "rope_parameters": {
+                "rope_type": "default",
+                "rope_theta": 1e6,
+                "mrope_section": [4, 6, 6],
+            },
             "initializer_range": spread,
             "bos_token_id": None,
             "eos_token_id": end,
@@ -161,7 +197,9 @@ def _model(tokenizer, seed):
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = Qwen2_5_VLForConditionalGeneration(config)
-    model.generation_config = GenerationConfig(do_sample=False, eos_token_id=[end, pad], pad_token_id=pad)
+    model.generation_config = GenerationConfig(
+        do_sample=False, eos_token_id=[end, pad], pad_token_id=pad
+    )
     return model
 
 

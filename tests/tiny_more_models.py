@@ -1,5 +1,5 @@
-"""A LLaVA-1.5, a SmolVLM and an InstructBLIP with a T5, small enough to build in a test: random weights, their libraries'
-own tokenizers.
+"""A LLaVA-1.5, a SmolVLM and an InstructBLIP with a T5, small enough to build in a test: random
+weights, their libraries' own tokenizers.
 
 As in `tiny_model.py` the images move the output. As a script:
 ``python tests/tiny_more_models.py llava|smolvlm|instructblip FOLDER [SEED]``.
@@ -26,7 +26,8 @@ WORDS = (
 )
 SPREAD = 0.15  # as initialiser; with the usual 0.02 the image hardly moves the output
 
-# The wording of the template that LLaVA-1.5 was trained with, without its system line: a space ends an answer, no token.
+# The wording of the template that LLaVA-1.5 was trained with, without its system line: a space ends
+# an answer, no token.
 VICUNA = """\
 {%- for message in messages -%}
 {{- message['role'].upper() + ': ' -}}
@@ -37,7 +38,8 @@ VICUNA = """\
 """
 
 
-# The wording of SmolVLM's template, and the tokens that its processor puts around an image and its tiles.
+# The wording of SmolVLM's template, and the tokens that its processor puts around an image and its
+# tiles.
 SMOLVLM = """\
 {{- '<|im_start|>' -}}
 {%- for message in messages -%}
@@ -49,15 +51,25 @@ SMOLVLM = """\
 {%- endfor -%}
 {%- if add_generation_prompt -%}{{- 'Assistant:' -}}{%- endif -%}
 """
-AROUND_IMAGES = ("<image>", "<fake_token_around_image>", "<global-img>", "<|im_start|>", "<end_of_utterance>")
+AROUND_IMAGES = (
+    "<image>",
+    "<fake_token_around_image>",
+    "<global-img>",
+    "<|im_start|>",
+    "<end_of_utterance>",
+)
 
 
 def build_llava(folder: Path, seed: int = 0) -> Path:
-    """CLIP and a Llama of two layers each, with the tokenizer class of Llama 2 and Vicuna's template."""
+    """CLIP and a Llama of two layers each, with the tokenizer class of Llama 2 and Vicuna's
+    template.
+    """
     from transformers import CLIPImageProcessor, LlavaProcessor
 
     tokenizer = llama_tokenizer()
-    images = CLIPImageProcessor(size={"shortest_edge": 28}, crop_size={"height": 28, "width": 28})
+    images = CLIPImageProcessor(
+        size={"shortest_edge": 28}, crop_size={"height": 28, "width": 28}
+    )
     processor = LlavaProcessor(
         images,
         tokenizer,
@@ -72,23 +84,34 @@ def build_llava(folder: Path, seed: int = 0) -> Path:
 
 
 def build_smolvlm(folder: Path, seed: int = 0) -> Path:
-    """A SigLIP and a Llama of two layers each, of the class that SmolVLM's checkpoints name (Idefics3)."""
+    """A SigLIP and a Llama of two layers each, of the class that SmolVLM's checkpoints name
+    (Idefics3).
+    """
     from transformers import Idefics3ImageProcessor, Idefics3Processor
 
     tokenizer = llama_tokenizer(*AROUND_IMAGES)
-    images = Idefics3ImageProcessor(size={"longest_edge": 56}, max_image_size={"longest_edge": 28})
-    Idefics3Processor(images, tokenizer, image_seq_len=1, chat_template=SMOLVLM).save_pretrained(folder)
+    images = Idefics3ImageProcessor(
+        size={"longest_edge": 56}, max_image_size={"longest_edge": 28}
+    )
+    Idefics3Processor(
+        images, tokenizer, image_seq_len=1, chat_template=SMOLVLM
+    ).save_pretrained(folder)
     _seeded(_smolvlm, tokenizer, seed).save_pretrained(folder)
     return Path(folder)
 
 
 def build_instructblip(folder: Path, seed: int = 0) -> Path:
-    """A vision encoder, a query transformer and a T5 of two layers each, with the tokenizer class of T5."""
+    """A vision encoder, a query transformer and a T5 of two layers each, with the tokenizer
+    class of T5.
+    """
     from transformers import BlipImageProcessor, InstructBlipProcessor
 
     tokenizer = t5_tokenizer()
     processor = InstructBlipProcessor(
-        BlipImageProcessor(size={"height": 28, "width": 28}), tokenizer, bert_tokenizer(), num_query_tokens=4
+        BlipImageProcessor(size={"height": 28, "width": 28}),
+        tokenizer,
+        bert_tokenizer(),
+        num_query_tokens=4,
     )
     processor.save_pretrained(folder)
     _seeded(_instructblip, processor, seed).save_pretrained(folder)
@@ -99,7 +122,14 @@ def llama_tokenizer(*special):
     """Llama's tokenizer with special tokens of a model, by themselves `<image>`."""
     from transformers import LlamaTokenizer
 
-    pieces = ["<unk>", "<s>", "</s>", *(f"<0x{n:02X}>" for n in range(256)), "▁", *map(chr, range(33, 127))]
+    pieces = [
+        "<unk>",
+        "<s>",
+        "</s>",
+        *(f"<0x{n:02X}>" for n in range(256)),
+        "▁",
+        *map(chr, range(33, 127)),
+    ]
     merges = []
     for word in WORDS:
         made = "▁"
@@ -123,19 +153,35 @@ def t5_tokenizer():
 
     words = [(f"▁{word}", -3.0) for word in WORDS]
     letters = [(chr(n), -8.0) for n in range(33, 127)]
-    pieces = [("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0), ("▁", -2.0), *words, *letters]
+    pieces = [
+        ("<pad>", 0.0),
+        ("</s>", 0.0),
+        ("<unk>", 0.0),
+        ("▁", -2.0),
+        *words,
+        *letters,
+    ]
     return T5Tokenizer(vocab=pieces, extra_ids=0)
 
 
 def bert_tokenizer():
     from transformers import BertTokenizer
 
-    words = [word.lower() for word in WORDS] + [c for n in range(33, 127) for c in (chr(n), f"##{chr(n)}")]
+    words = [word.lower() for word in WORDS] + [
+        c for n in range(33, 127) for c in (chr(n), f"##{chr(n)}")
+    ]
     pieces = dict.fromkeys(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words])
-    return BertTokenizer(vocab={piece: n for n, piece in enumerate(pieces)}, padding_side="right")
+    return BertTokenizer(
+        vocab={piece: n for n, piece in enumerate(pieces)}, padding_side="right"
+    )
 
 
-SIZE = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 2}
+SIZE = {
+    "hidden_size": 64,
+    "intermediate_size": 128,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+}
 
 
 def _llama(tokenizer, end):
@@ -155,7 +201,12 @@ def _llava(tokenizer):
     from transformers import LlavaConfig, LlavaForConditionalGeneration
 
     config = LlavaConfig(
-        vision_config={**SIZE, "model_type": "clip_vision_model", "image_size": 28, "patch_size": 14},
+        vision_config={
+            **SIZE,
+            "model_type": "clip_vision_model",
+            "image_size": 28,
+            "patch_size": 14,
+        },
         text_config=_llama(tokenizer, tokenizer.eos_token_id),
         image_token_index=tokenizer.convert_tokens_to_ids("<image>"),
         image_seq_length=4,
@@ -169,8 +220,15 @@ def _smolvlm(tokenizer):
     from transformers import Idefics3Config, Idefics3ForConditionalGeneration
 
     config = Idefics3Config(
-        vision_config={**SIZE, "image_size": 28, "patch_size": 14, "initializer_range": SPREAD},
-        text_config=_llama(tokenizer, tokenizer.convert_tokens_to_ids("<end_of_utterance>")),
+        vision_config={
+            **SIZE,
+            "image_size": 28,
+            "patch_size": 14,
+            "initializer_range": SPREAD,
+        },
+        text_config=_llama(
+            tokenizer, tokenizer.convert_tokens_to_ids("<end_of_utterance>")
+        ),
         image_token_id=tokenizer.convert_tokens_to_ids("<image>"),
         pad_token_id=tokenizer.pad_token_id,
         initializer_range=SPREAD,
@@ -183,9 +241,19 @@ def _instructblip(processor):
     import torch
     from transformers import InstructBlipConfig, InstructBlipForConditionalGeneration
 
-    size = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2}
+    size = {
+        "hidden_size": 32,
+        "intermediate_size": 64,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+    }
     config = InstructBlipConfig(
-        vision_config={**size, "image_size": 28, "patch_size": 14, "initializer_range": SPREAD},
+        vision_config={
+            **size,
+            "image_size": 28,
+            "patch_size": 14,
+            "initializer_range": SPREAD,
+        },
         qformer_config={
             **size,
             "vocab_size": len(processor.qformer_tokenizer),
@@ -209,7 +277,9 @@ def _instructblip(processor):
         dtype="float32",
     )
     model = InstructBlipForConditionalGeneration(config)
-    with torch.no_grad():  # as made they are zero, and then no query asks for anything of its own
+    with (
+        torch.no_grad()
+    ):  # as made they are zero, and then no query asks for anything of its own
         model.query_tokens.normal_()
     return model
 
@@ -223,7 +293,13 @@ def _seeded(make, argument, seed):
 
 
 if __name__ == "__main__":
-    builders = {"llava": build_llava, "smolvlm": build_smolvlm, "instructblip": build_instructblip}
+    builders = {
+        "llava": build_llava,
+        "smolvlm": build_smolvlm,
+        "instructblip": build_instructblip,
+    }
     if len(sys.argv) not in (3, 4) or sys.argv[1] not in builders:
-        sys.exit("usage: python tests/tiny_more_models.py llava|smolvlm|instructblip FOLDER [SEED]")
+        sys.exit(
+            "usage: python tests/tiny_more_models.py llava|smolvlm|instructblip FOLDER [SEED]"
+        )
     print(builders[sys.argv[1]](Path(sys.argv[2]), *map(int, sys.argv[3:])))

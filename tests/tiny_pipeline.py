@@ -1,4 +1,6 @@
-"""Diffusers pipelines of real architectures with random weights, small enough to build in a test."""
+"""Diffusers pipelines of real architectures with random weights, small enough to build in a
+test.
+"""
 
 from pathlib import Path
 
@@ -48,7 +50,11 @@ def build_pipeline(folder: Path, editing: bool = False) -> Path:
                 pad_token_id=tokenizer.pad_token_id,
             )
         )
-    kind = diffusers.StableDiffusionImg2ImgPipeline if editing else diffusers.StableDiffusionPipeline
+    kind = (
+        diffusers.StableDiffusionImg2ImgPipeline
+        if editing
+        else diffusers.StableDiffusionPipeline
+    )
     pipeline = kind(
         unet=unet,
         vae=vae,

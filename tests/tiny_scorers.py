@@ -1,7 +1,8 @@
-"""The networks of the scorers, small enough to build in a test: real architectures, random weights, a tokenizer made here.
+"""The networks of the scorers, small enough to build in a test: real architectures, random weights,
+a tokenizer made here.
 
-What they say means nothing; that it is what the libraries say is the point. AlexNet has its own size, for LPIPS knows no
-other.
+What they say means nothing; that it is what the libraries say is the point. AlexNet has its own
+size, for LPIPS knows no other.
 """
 
 from pathlib import Path
@@ -12,11 +13,18 @@ SPREAD = 0.3  # with the usual 0.02 the image hardly moves the output
 
 
 def build_clip(folder: Path, seed: int = 0, safe: bool = True) -> Path:
-    """A CLIP of two layers a tower that reads 16 tokens, with its processor; `safe` or as a pickled state dict."""
+    """A CLIP of two layers a tower that reads 16 tokens, with its processor; `safe` or as a
+    pickled state dict.
+    """
     from transformers import CLIPConfig, CLIPImageProcessor, CLIPModel, CLIPProcessor
 
     tokenizer = clip_tokenizer()
-    size = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2}
+    size = {
+        "hidden_size": 32,
+        "intermediate_size": 64,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+    }
     config = CLIPConfig(
         text_config={
             **size,
@@ -29,7 +37,9 @@ def build_clip(folder: Path, seed: int = 0, safe: bool = True) -> Path:
         vision_config={**size, "image_size": 32, "patch_size": 8},
         projection_dim=24,
     )
-    images = CLIPImageProcessor(size={"shortest_edge": 32}, crop_size={"height": 32, "width": 32})
+    images = CLIPImageProcessor(
+        size={"shortest_edge": 32}, crop_size={"height": 32, "width": 32}
+    )
     CLIPProcessor(images, tokenizer).save_pretrained(folder)
     _save(_seeded(CLIPModel, config, seed), folder, safe)
     return Path(folder)
@@ -40,22 +50,35 @@ def build_dino(folder: Path, seed: int = 0, pooler: bool = False) -> Path:
     from transformers import ViTConfig, ViTImageProcessor, ViTModel
 
     config = ViTConfig(
-        hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=2, image_size=32, patch_size=8
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        image_size=32,
+        patch_size=8,
     )
     ViTImageProcessor(size={"height": 32, "width": 32}).save_pretrained(folder)
-    _save(_seeded(lambda own: ViTModel(own, add_pooling_layer=pooler), config, seed), folder, safe=True)
+    _save(
+        _seeded(lambda own: ViTModel(own, add_pooling_layer=pooler), config, seed),
+        folder,
+        safe=True,
+    )
     return Path(folder)
 
 
 def build_alexnet(file: Path, seed: int = 0) -> Path:
-    """The features of torchvision's AlexNet, in a safetensors file or a pickled state dict by the file's name."""
+    """The features of torchvision's AlexNet, in a safetensors file or a pickled state dict by
+    the file's name.
+    """
     import torch
     from safetensors.torch import save_file
     from torchvision.models import alexnet
 
     # the classifier, which LPIPS does not use, is most of it
     found = _seeded(lambda _: alexnet(), None, seed).state_dict()
-    held = {name: tensor for name, tensor in found.items() if name.startswith("features.")}
+    held = {
+        name: tensor for name, tensor in found.items() if name.startswith("features.")
+    }
     file = Path(file)
     file.parent.mkdir(parents=True, exist_ok=True)
     if file.suffix == ".safetensors":
@@ -92,7 +115,11 @@ def _seeded(make, argument, seed):
         network = make(argument)
         with torch.no_grad():
             for name, tensor in network.named_parameters():
-                if tensor.dim() > 1 and tensor.shape[0] < 1000 and "features" not in name:
+                if (
+                    tensor.dim() > 1
+                    and tensor.shape[0] < 1000
+                    and "features" not in name
+                ):
                     tensor.normal_(0, SPREAD)
     return network.eval()
 

@@ -11,12 +11,24 @@ def rewards_of_training(rewards, prompts, folder, steps, batch=4):
 
     tokenizer = clip_tokenizer()
     tokenizer.pad_token, tokenizer.padding_side = tokenizer.eos_token, "left"
-    sizes = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
-    ends = {"bos_token_id": tokenizer.bos_token_id, "eos_token_id": tokenizer.eos_token_id}
+    sizes = {
+        "hidden_size": 16,
+        "intermediate_size": 32,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+    }
+    ends = {
+        "bos_token_id": tokenizer.bos_token_id,
+        "eos_token_id": tokenizer.eos_token_id,
+    }
     trainer = trl.GRPOTrainer(
-        model=transformers.LlamaForCausalLM(transformers.LlamaConfig(vocab_size=len(tokenizer), **sizes, **ends)),
+        model=transformers.LlamaForCausalLM(
+            transformers.LlamaConfig(vocab_size=len(tokenizer), **sizes, **ends)
+        ),
         reward_funcs=rewards,
-        train_dataset=datasets.Dataset.from_list([{"prompt": prompt} for prompt in prompts]),
+        train_dataset=datasets.Dataset.from_list(
+            [{"prompt": prompt} for prompt in prompts]
+        ),
         processing_class=tokenizer,
         args=trl.GRPOConfig(
             output_dir=str(folder),

@@ -18,9 +18,19 @@ CODES = {"first": FIRST, "second": SECOND, "both_good": BOTH_GOOD, "both_bad": B
 
 
 def contest(
-    uid, vote, scheme="four_way", status=Status.OK, group="", tags=(), models=("x", "y"), annotators=(), **said
+    uid,
+    vote,
+    scheme="four_way",
+    status=Status.OK,
+    group="",
+    tags=(),
+    models=("x", "y"),
+    annotators=(),
+    **said,
 ):
-    """`forward`, `reverse` and `paper` are the judge's votes, `preferences` and `scores` what it gives in their place."""
+    """`forward`, `reverse` and `paper` are the judge's votes, `preferences` and `scores` what it
+    gives in their place.
+    """
     preferences, scores = said.pop("preferences", {}), said.pop("scores", ())
     contested = ContestObservation(
         models,
@@ -29,16 +39,23 @@ def contest(
         preferences,
         tuple(scores),
     )
-    return Observation("", uid, {}, {}, status, tags=tags, group=group, contest=contested)
+    return Observation(
+        "", uid, {}, {}, status, tags=tags, group=group, contest=contested
+    )
 
 
 def summarise(observations, scheme="four_way", aspects=(), options=OPTIONS):
-    return statistics.summary_of(ByVotes(scheme), tuple(observations), Rating(aspects), "b", "t", options)
+    return statistics.summary_of(
+        ByVotes(scheme), tuple(observations), Rating(aspects), "b", "t", options
+    )
 
 
 def values(observations, scheme="four_way", aspects=(), options=OPTIONS):
     estimates = summarise(observations, scheme, aspects, options).estimates
-    return {name.removesuffix("_value"): estimate.value for name, estimate in estimates.items()}
+    return {
+        name.removesuffix("_value"): estimate.value
+        for name, estimate in estimates.items()
+    }
 
 
 def run(label, observations, part="t", benchmark="b", aspects=()):
@@ -47,30 +64,62 @@ def run(label, observations, part="t", benchmark="b", aspects=()):
     for o in observations:
         seen = o.contest
         choice = Choice(seen.judge_votes, seen.preferences, seen.scores)
-        candidates = tuple(SampleId(benchmark, part, model, o.uid) for model in seen.image_models)
-        verdict, provenance = Verdict({}, o.status, choice=choice), Provenance("mine", (), aspects, label)
+        candidates = tuple(
+            SampleId(benchmark, part, model, o.uid) for model in seen.image_models
+        )
+        verdict, provenance = (
+            Verdict({}, o.status, choice=choice),
+            Provenance("mine", (), aspects, label),
+        )
         identity = SampleId(benchmark, part, "", o.uid)
         records.append(
-            (Record(identity, verdict, provenance, {}, o.tags, group=o.group, votes=seen.votes, candidates=candidates),)
+            (
+                Record(
+                    identity,
+                    verdict,
+                    provenance,
+                    {},
+                    o.tags,
+                    group=o.group,
+                    votes=seen.votes,
+                    candidates=candidates,
+                ),
+            )
         )
     return Run(label, benchmark, "mine", aspects, {part: records})
 
 
 def table(made, name):
     [found] = [one for one in made.tables if one.name == name]
-    return [dict(enumerate(row)) | dict(zip(found.header, row, strict=True)) for row in found.rows]
+    return [
+        dict(enumerate(row)) | dict(zip(found.header, row, strict=True))
+        for row in found.rows
+    ]
 
 
 def scored(n=120, seed=0, noise=0.2, scheme="four_way", aspects=("O",)):
-    """Contests of two scored candidates, people's votes from thresholds 0.1 and 0.5 on the truth, three to a group."""
+    """Contests of two scored candidates, people's votes from thresholds 0.1 and 0.5 on the
+    truth, three to a group.
+    """
     rng = np.random.default_rng(seed)
     rows = []
     for number in range(n):
         truth = rng.random(2)
         code = int(thresholds.vote_of_scores(truth[:1], truth[1:], 0.1, 0.5)[0])
-        given_scores = [{a: float(np.clip(t + noise * rng.normal(), 0, 1)) for a in aspects} for t in truth]
+        given_scores = [
+            {a: float(np.clip(t + noise * rng.normal(), 0, 1)) for a in aspects}
+            for t in truth
+        ]
         vote = next(word for word, one in CODES.items() if one == code)
-        rows.append(contest(f"{number:03}", vote, scheme, group=f"g{number // 3}", scores=given_scores))
+        rows.append(
+            contest(
+                f"{number:03}",
+                vote,
+                scheme,
+                group=f"g{number // 3}",
+                scores=given_scores,
+            )
+        )
     return rows
 
 

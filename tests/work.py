@@ -10,7 +10,9 @@ import pytest
 
 @contextmanager
 def calls_at_most(limit):
-    """Fail as soon as the code inside, in this thread, has made more than `limit` calls of functions."""
+    """Fail as soon as the code inside, in this thread, has made more than `limit` calls of
+    functions.
+    """
     made = 0
 
     def count(frame, event, argument):

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 __version__ = "0.2.0"
 
-TYPE_CHECKING = False  # nothing is imported here, so that Ctrl-C finds the command's own handler early
+# nothing is imported here, so that Ctrl-C finds the command's own handler early
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
@@ -54,7 +55,9 @@ __all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> Any:
-    """A public name, imported when it is first asked for: a judge alone needs none of what runs it."""
+    """A public name, imported when it is first asked for: a judge alone needs none of what runs
+    it.
+    """
     import importlib
 
     if name not in _HOMES:

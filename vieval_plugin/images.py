@@ -1,9 +1,10 @@
 """Decoding of image files of unknown origin to pixels, within limits.
 
-Benchmarks, logs and image models hand in files that nobody here has looked at. All decoding of this package passes
-through `decode`, so that one place decides how large a file may be and what transparency, palettes, 16-bit samples
-and camera orientation become. Half a picture is an error: evaluation harnesses set Pillow's process-wide
-LOAD_TRUNCATED_IMAGES, and then half an image decodes without an error, the rest grey, and a judge would rate the grey.
+Benchmarks, logs and image models hand in files that nobody here has looked at. All decoding of this
+package passes through `decode`, so that one place decides how large a file may be and what
+transparency, palettes, 16-bit samples and camera orientation become. Half a picture is an error:
+evaluation harnesses set Pillow's process-wide LOAD_TRUNCATED_IMAGES, and then half an image decodes
+without an error, the rest grey, and a judge would rate the grey.
 """
 
 from __future__ import annotations
@@ -49,9 +50,16 @@ _HEAD = 64  # bytes of a file that show its format
 
 #: What files of the format begin with.
 JPEG = b"\xff\xd8\xff"
-# Named rather than all that Pillow knows: some of its other readers start programs (EPS) or are hardly ever exercised.
+# Named rather than all that Pillow knows: some of its other readers start programs (EPS) or are
+# hardly ever exercised.
 FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
-_MAGIC = {b"\x89PNG\r\n\x1a\n": "PNG", JPEG: "JPEG", b"GIF8": "GIF", b"II*\0": "TIFF", b"MM\0*": "TIFF"}
+_MAGIC = {
+    b"\x89PNG\r\n\x1a\n": "PNG",
+    JPEG: "JPEG",
+    b"GIF8": "GIF",
+    b"II*\0": "TIFF",
+    b"MM\0*": "TIFF",
+}
 _BRANDS = {
     b"avif": "AVIF",
     b"avis": "AVIF",
@@ -76,13 +84,23 @@ _PNG_ORIENTATION = re.compile(rb"eXIf|Raw profile type exif|tiff:Orientation")
 
 
 def format_of(head: bytes) -> str:
-    """The format of a file that begins so; empty where it begins as no image that has a signature of its own.
+    """The format of a file that begins so; empty where it begins as no image that has a signature
+    of its own.
 
     >>> format_of(b"\\x89PNG\\r\\n\\x1a\\n..."), format_of(b"uid,output")
     ('PNG', '')
     """
-    if head[4:8] == b"ftyp":  # a box of its size, this name, and brands of four letters each
-        return next((name for brand, name in _BRANDS.items() if brand in head[8 : min(head[3], 64)]), "")
+    if (
+        head[4:8] == b"ftyp"
+    ):  # a box of its size, this name, and brands of four letters each
+        return next(
+            (
+                name
+                for brand, name in _BRANDS.items()
+                if brand in head[8 : min(head[3], 64)]
+            ),
+            "",
+        )
     if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
         return "WEBP"
     if head[:2] == b"BM" and head[6:10] == bytes(4):
@@ -91,7 +109,9 @@ def format_of(head: bytes) -> str:
 
 
 def begins_as_image(path: Path) -> bool:
-    """Return whether a path leads to a file that begins as an image does, as far as it can be read."""
+    """Return whether a path leads to a file that begins as an image does, as far as it can be
+    read.
+    """
     try:
         with path.open("rb") as file:
             return bool(format_of(file.read(_HEAD)))
@@ -101,7 +121,12 @@ def begins_as_image(path: Path) -> bool:
 
 def files_of(samples: Iterable[Judged]) -> Iterator[Path]:
     """The files that images of samples or contests are in."""
-    return (image.source for judged in samples for image in images_of(judged) if isinstance(image.source, Path))
+    return (
+        image.source
+        for judged in samples
+        for image in images_of(judged)
+        if isinstance(image.source, Path)
+    )
 
 
 def read_bytes(image: Image) -> bytes:
@@ -112,12 +137,15 @@ def read_bytes(image: Image) -> bytes:
     """
     data = image.source if isinstance(image.source, bytes) else _read_file(image.source)
     if len(data) > MAX_BYTES:
-        raise VievalError(f"{name_of(image)} is larger than {MAX_BYTES >> 20} MiB; save it smaller")
+        raise VievalError(
+            f"{name_of(image)} is larger than {MAX_BYTES >> 20} MiB; save it smaller"
+        )
     return data
 
 
 def digest(image: Image) -> str:
-    """The SHA-256 of an image's file in hexadecimal: the name of its content, whatever the file is called.
+    """The SHA-256 of an image's file in hexadecimal: the name of its content, whatever the file is
+    called.
 
     Raises:
         VievalError: as `read_bytes`.
@@ -131,7 +159,9 @@ def is_there(image: Image) -> bool:
 
 
 def is_changed(image: Image) -> bool:
-    """Return whether an image is there and is not the one that was judged, as far as the SHA-256 of that is known."""
+    """Return whether an image is there and is not the one that was judged, as far as the SHA-256
+    of that is known.
+    """
     if not image.sha256 or not is_there(image):
         return False
     try:
@@ -141,16 +171,18 @@ def is_changed(image: Image) -> bool:
 
 
 def decode(image: Image) -> PIL.Image.Image:
-    """The pixels of an image as a viewer shows them: RGB with 8 bits, upright, over white where it is transparent.
+    """The pixels of an image as a viewer shows them: RGB with 8 bits, upright, over white where it
+    is transparent.
 
-    Of an animation it is the first frame. 16-bit samples are scaled by 1/257, so that white stays white; 32-bit
-    integers and floats are read as they are from 0 to 255, or times 255 from 0 to 1, unless the most is between 1 and 2.
-    Colour profiles are not applied but handed on, everything else that a file says beside its pixels is dropped, and no
-    global setting of Pillow is changed.
+    Of an animation it is the first frame. 16-bit samples are scaled by 1/257, so that white stays
+    white; 32-bit integers and floats are read as they are from 0 to 255, or times 255 from 0 to 1,
+    unless the most is between 1 and 2. Colour profiles are not applied but handed on, everything
+    else that a file says beside its pixels is dropped, and no global setting of Pillow is changed.
 
     Raises:
-        VievalError: the file is missing, larger than 64 MiB, 100 megapixels or 65,535 pixels a side (known from its
-            header, before anything is decoded), cut off, no image, or holds 32-bit samples of another range.
+        VievalError: the file is missing, larger than 64 MiB, 100 megapixels or 65,535 pixels a side
+            (known from its header, before anything is decoded), cut off, no image, or holds 32-bit
+            samples of another range.
     """
     return upright(image)[0]
 
@@ -167,7 +199,9 @@ class Examined:
     plain: bool = True
 
 
-def upright(image: Image, data: bytes | None = None, most_pixels: int = MAX_PIXELS) -> tuple[PIL.Image.Image, Examined]:
+def upright(
+    image: Image, data: bytes | None = None, most_pixels: int = MAX_PIXELS
+) -> tuple[PIL.Image.Image, Examined]:
     """`decode`, and the findings on the file; `data` are its bytes where they are read already."""
     data = read_bytes(image) if data is None else data
     with _reading(image, data, most_pixels) as (picture, stream):
@@ -175,7 +209,11 @@ def upright(image: Image, data: bytes | None = None, most_pixels: int = MAX_PIXE
         rgb = _upright_rgb(picture)
         profile = picture.info.get("icc_profile", b"")
         rgb.info = {"icc_profile": profile} if profile[16:20] == b"RGB " else {}
-        return rgb, Examined(hashlib.sha256(data).hexdigest(), _turn(picture) is not None, _is_plain(picture))
+        return rgb, Examined(
+            hashlib.sha256(data).hexdigest(),
+            _turn(picture) is not None,
+            _is_plain(picture),
+        )
 
 
 def thumbnail(image: Image, thumbnails: Thumbnails) -> Thumbnail | str:
@@ -183,7 +221,11 @@ def thumbnail(image: Image, thumbnails: Thumbnails) -> Thumbnail | str:
     if not is_there(image):
         return "not there"
     try:
-        file = image.source if isinstance(image.source, Path) and not image.origin else None
+        file = (
+            image.source
+            if isinstance(image.source, Path) and not image.origin
+            else None
+        )
         return thumbnails.thumbnail(digest(image), lambda: decode(image), file)
     except VievalError:
         return "cannot be read"
@@ -197,13 +239,19 @@ _pixels_decoding = 0
 
 @contextmanager
 def decoding(pixels: int) -> Iterator[None]:
-    """So many pixels while they are decoded and worked on: it waits until all threads together have at most 66 megapixels.
+    """So many pixels while they are decoded and worked on: it waits until all threads together have
+    at most 66 megapixels.
 
     An image of more has them alone. A thread that is within waits for no further pixels.
     """
     global _pixels_decoding
-    with _turnstile, _room:  # in turn, as small images would keep a large one waiting for ever
-        _room.wait_for(lambda: not _pixels_decoding or _pixels_decoding + pixels <= MAX_DECODING)
+    with (
+        _turnstile,
+        _room,
+    ):  # in turn, as small images would keep a large one waiting for ever
+        _room.wait_for(
+            lambda: not _pixels_decoding or _pixels_decoding + pixels <= MAX_DECODING
+        )
         _pixels_decoding += pixels
     try:
         yield
@@ -220,10 +268,11 @@ def shown_picture(picture: PIL.Image.Image) -> PIL.Image.Image:
 
 
 def examine(image: Image, data: bytes | None = None) -> Examined:
-    """Look through an image whole, to know that it can be decoded; the same bytes are looked through once a process.
+    """Look through an image whole, to know that it can be decoded; the same bytes are looked
+    through once a process.
 
-    A JPEG whose segments lead to its end is decoded without its coded pixels: what can be wrong with those, decoders
-    forgive. Every other image is decoded.
+    A JPEG whose segments lead to its end is decoded without its coded pixels: what can be wrong
+    with those, decoders forgive. Every other image is decoded.
 
     Raises:
         VievalError: as `decode`, but for samples without an agreed range.
@@ -245,7 +294,9 @@ def examine(image: Image, data: bytes | None = None) -> Examined:
 
 
 def _decodes(image: Image, data: bytes) -> tuple[bool, bool]:
-    """Decode an image, and return whether its picture is to be turned, and whether its mode is plain."""
+    """Decode an image, and return whether its picture is to be turned, and whether its mode is
+    plain.
+    """
     with _reading(image, data) as (picture, stream):
         # of a JPEG all is read at any scale, and the smallest takes half the time
         picture.draft("L", (1, 1))
@@ -254,7 +305,9 @@ def _decodes(image: Image, data: bytes) -> tuple[bool, bool]:
 
 
 def is_known(image: Image) -> bool:
-    """Return whether an image's bytes were looked through before, or encoded here; VievalError if they cannot be read."""
+    """Return whether an image's bytes were looked through before, or encoded here; VievalError
+    if they cannot be read.
+    """
     name = digest(image)
     with _remembering:
         return name in _examined
@@ -280,7 +333,9 @@ def _remember(examined: Examined) -> Examined:
 
 
 def pixels(image: Image) -> NDArray[np.uint8]:
-    """The pixels of an image as an array (height, width, 3), which `examine` then need not decode; VievalError as `decode`."""
+    """The pixels of an image as an array (height, width, 3), which `examine` then need not
+    decode; VievalError as `decode`.
+    """
     data = read_bytes(image)
     with decoding(math.prod(size(image, data))):
         picture, examined = upright(image, data)
@@ -288,7 +343,9 @@ def pixels(image: Image) -> NDArray[np.uint8]:
         return np.asarray(picture)
 
 
-def size(image: Image, data: bytes | None = None, most_pixels: int = MAX_PIXELS) -> tuple[int, int]:
+def size(
+    image: Image, data: bytes | None = None, most_pixels: int = MAX_PIXELS
+) -> tuple[int, int]:
     """Width and height in pixels as the file's header says, before any turning; nothing is decoded.
 
     Raises:
@@ -298,7 +355,8 @@ def size(image: Image, data: bytes | None = None, most_pixels: int = MAX_PIXELS)
 
 
 def upright_size(image: Image) -> tuple[int, int]:
-    """Width and height in pixels as a viewer shows an image; a PNG is decoded only if its file may have an orientation.
+    """Width and height in pixels as a viewer shows an image; a PNG is decoded only if its file may
+    have an orientation.
 
     Raises:
         VievalError: as `size`.
@@ -319,33 +377,54 @@ def _reading(
     stream, picture = _open(image, data, most_pixels)
     try:
         yield picture, stream
-    except Exception as error:  # Pillow's readers raise nearly any type on a file made to break them
-        raise VievalError(f"{name_of(image)} cannot be decoded: {_line(error)}") from error
+    except (
+        Exception
+    ) as error:  # Pillow's readers raise nearly any type on a file made to break them
+        raise VievalError(
+            f"{name_of(image)} cannot be decoded: {_line(error)}"
+        ) from error
     if stream.ran_out or stream.unfinished:
-        raise VievalError(f"{name_of(image)} is cut off: the file ends before the image does")
+        raise VievalError(
+            f"{name_of(image)} is cut off: the file ends before the image does"
+        )
 
 
-def _open(image: Image, data: bytes | None, most_pixels: int) -> tuple[ImageStream, PIL.ImageFile.ImageFile]:
+def _open(
+    image: Image, data: bytes | None, most_pixels: int
+) -> tuple[ImageStream, PIL.ImageFile.ImageFile]:
     data = read_bytes(image) if data is None else data
     stream, format = ImageStream(data), format_of(data)
     try:
-        picture = _open_as(format, stream) if format in _NEEDED else PIL.Image.open(stream, formats=FORMATS)
+        picture = (
+            _open_as(format, stream)
+            if format in _NEEDED
+            else PIL.Image.open(stream, formats=FORMATS)
+        )
     except PIL.UnidentifiedImageError:
         formats = ", ".join((*FORMATS, *_NEEDED))
-        raise VievalError(f"{name_of(image)} is not an image that can be read here ({formats})") from None
+        raise VievalError(
+            f"{name_of(image)} is not an image that can be read here ({formats})"
+        ) from None
     except ImportError:
         raise VievalError(
             f"{name_of(image)} is {format}: reading it needs {_NEEDED[format]}; or save it as PNG"
         ) from None
     except Exception as error:
-        raise VievalError(f"{name_of(image)} cannot be opened as an image: {_line(error)}") from error
+        raise VievalError(
+            f"{name_of(image)} cannot be opened as an image: {_line(error)}"
+        ) from error
     width, height = picture.size
     if max(width, height) > MAX_SIDE:
-        raise VievalError(f"{name_of(image)} has {width}x{height} pixels, more than {MAX_SIDE} a side; save it smaller")
+        raise VievalError(
+            f"{name_of(image)} has {width}x{height} pixels, more than {MAX_SIDE} a side; "
+            "save it "
+            "smaller"
+        )
     if width * height > most_pixels:
         limit = most_pixels // 1_000_000
         raise VievalError(
-            f"{name_of(image)} has {width}x{height} pixels, more than {limit} megapixels; save it smaller"
+            f"{name_of(image)} has {width}x{height} pixels, more than {limit} megapixels; save "
+            "it smaller"
         )
     return stream, picture
 
@@ -356,7 +435,9 @@ def _open_as(format: str, stream: ImageStream) -> PIL.ImageFile.ImageFile:
         if not PIL.features.check("avif"):
             raise ImportError
         return PIL.Image.open(stream, formats=("AVIF",))
-    from pillow_heif import HeifImageFile  # without registering it, which would change what others' Pillow reads
+    from pillow_heif import (
+        HeifImageFile,
+    )  # without registering it, which would change what others' Pillow reads
 
     picture: PIL.ImageFile.ImageFile = HeifImageFile(stream)
     return picture
@@ -368,17 +449,23 @@ def _read_file(path: Path) -> bytes:
         status = path.stat()
         # reading a pipe, a device or a file of /proc, which says that it is empty, might never end
         if not stat.S_ISREG(status.st_mode) or not status.st_size:
-            raise VievalError(f"{name} is {'empty' if stat.S_ISREG(status.st_mode) else 'not a file'}")
+            raise VievalError(
+                f"{name} is {'empty' if stat.S_ISREG(status.st_mode) else 'not a file'}"
+            )
         with path.open("rb") as file:
             return file.read(MAX_BYTES + 1)
     except FileNotFoundError:
         raise VievalError(f"{name} does not exist") from None
     except (OSError, ValueError) as error:  # the last for a zero byte
-        raise VievalError(f"{name} cannot be read: {getattr(error, 'strerror', error)}") from error
+        raise VievalError(
+            f"{name} cannot be read: {getattr(error, 'strerror', error)}"
+        ) from error
 
 
 def _is_plain(picture: PIL.Image.Image) -> bool:
-    """Return whether a loaded picture's pixels are the same to every reader, whatever it makes of transparency and range."""
+    """Return whether a loaded picture's pixels are the same to every reader, whatever it makes
+    of transparency and range.
+    """
     if picture.mode in ("RGBA", "LA"):
         return picture.getchannel("A").getextrema()[0] == 255
     return picture.mode in ("1", "L", "P", "RGB") and not picture.has_transparency_data
@@ -395,21 +482,29 @@ def _rgb(picture: PIL.Image.Image) -> PIL.Image.Image:
         return _narrow_samples(picture)
     if picture.has_transparency_data:
         layer = picture.convert("RGBA")
-        return PIL.Image.alpha_composite(PIL.Image.new("RGBA", layer.size, "white"), layer).convert("RGB")
+        return PIL.Image.alpha_composite(
+            PIL.Image.new("RGBA", layer.size, "white"), layer
+        ).convert("RGB")
     return picture.convert("RGB")
 
 
 def _narrow_samples(picture: PIL.Image.Image) -> PIL.Image.Image:
     samples = np.asarray(picture)
     low, high = samples.min(), samples.max()
-    if picture.mode.startswith("I;16") or (picture.mode == "I" and picture.format in ("PNG", "PPM")):
+    if picture.mode.startswith("I;16") or (
+        picture.mode == "I" and picture.format in ("PNG", "PPM")
+    ):
         scale = 1 / 257  # of these formats Pillow calls 16 bits I
     elif 1 < high < 2:
-        raise ValueError(f"samples up to {high:.9g} are ambiguous; clip them to 1, or save it with 8 or 16 bits")
+        raise ValueError(
+            f"samples up to {high:.9g} are ambiguous; clip them to 1, or save it with 8 or 16 bits"
+        )
     elif low >= 0 and high <= 255:  # which is false of NaN
         scale = 255 if high <= 1 else 1
     else:
-        raise ValueError(f"samples from {low:g} to {high:g} have no agreed range; save it with 8 or 16 bits")
+        raise ValueError(
+            f"samples from {low:g} to {high:g} have no agreed range; save it with 8 or 16 bits"
+        )
     grey = np.round(samples * scale).astype(np.uint8)
     transparent = picture.info.get("transparency")
     if isinstance(transparent, int):
@@ -418,7 +513,9 @@ def _narrow_samples(picture: PIL.Image.Image) -> PIL.Image.Image:
 
 
 def _turn(picture: PIL.Image.Image) -> PIL.Image.Transpose | None:
-    """The transposition that brings a picture upright by its camera's note; nothing where that note is absent or damaged."""
+    """The transposition that brings a picture upright by its camera's note; nothing where that
+    note is absent or damaged.
+    """
     try:
         return _TURNS.get(picture.getexif().get(PIL.ExifTags.Base.Orientation, 1))
     except Exception:  # viewers show such a file all the same, and its pixels are sound
@@ -426,7 +523,9 @@ def _turn(picture: PIL.Image.Image) -> PIL.Image.Transpose | None:
 
 
 def name_of(image: Image) -> str:
-    """The name of an image in messages: its path, shortened where it is long, or how many bytes it has."""
+    """The name of an image in messages: its path, shortened where it is long, or how many bytes
+    it has.
+    """
     if isinstance(image.source, bytes):
         return f"an image of {len(image.source)} bytes"
     # an address that somebody misspelt is a path, which is not there
@@ -441,7 +540,9 @@ def _line(error: Exception) -> str:
 
 def images_of(judged: Judged) -> Iterator[Image]:
     """The images of a sample, or of all candidates of a contest."""
-    return (image for sample in candidates_of(judged) for image in sample.images.values())
+    return (
+        image for sample in candidates_of(judged) for image in sample.images.values()
+    )
 
 
 def images_of_grid(file: Path, grid: str) -> list[Image]:
@@ -459,9 +560,16 @@ def images_of_grid(file: Path, grid: str) -> list[Image]:
     pixels = np.asarray(decode(Image(file)))
     height, width = pixels.shape[:2]
     if height % rows or width % columns:
-        raise VievalError(f"{file}: a grid of {grid} must have sides that are multiples of these, got {width}x{height}")
+        raise VievalError(
+            f"{file}: a grid of {grid} must have sides that are multiples of these, got "
+            f"{width}x{height}"
+        )
     tall, wide = height // rows, width // columns
-    pieces = [pixels[y : y + tall, x : x + wide] for y in range(0, height, tall) for x in range(0, width, wide)]
+    pieces = [
+        pixels[y : y + tall, x : x + wide]
+        for y in range(0, height, tall)
+        for x in range(0, width, wide)
+    ]
     return [
         Image(encode(np.ascontiguousarray(piece)), TableCell(file, number, column))
         for number, piece in enumerate(pieces)
@@ -485,5 +593,7 @@ def _size_of(column: str) -> tuple[int, int]:
     match = _GRID.fullmatch(column)
     columns, rows = map(int, match.groups()) if match else (0, 0)
     if not columns or not rows:
-        raise VievalError(f"a grid must be COLUMNSxROWS such as 2x2, got {column.removeprefix('grid ')[:20]!r}")
+        raise VievalError(
+            f"a grid must be COLUMNSxROWS such as 2x2, got {column.removeprefix('grid ')[:20]!r}"
+        )
     return columns, rows

@@ -1,7 +1,9 @@
-"""A verdict with its identity, its provenance and the human ratings: as data, and as the JSON that hosts carry.
+"""A verdict with its identity, its provenance and the human ratings: as data, and as the JSON that
+hosts carry.
 
-The JSON is what a run leaves behind: lmms-eval's samples file holds neither document nor arguments, so the response
-carries identity, provenance and verdict, and the target carries the ratings. `results/documents.py` reads both.
+The JSON is what a run leaves behind: lmms-eval's samples file holds neither document nor arguments,
+so the response carries identity, provenance and verdict, and the target carries the ratings.
+`results/documents.py` reads both.
 """
 
 from __future__ import annotations
@@ -57,9 +59,11 @@ class Provenance:
     options: Mapping[str, Any] = field(default_factory=dict, compare=False)
     #: Name that the user gave the run.
     label: str = ""
-    #: Reader of the text in images, with its version and a digest of its weights; empty where text is not read.
+    #: Reader of the text in images, with its version and a digest of its weights; empty where text
+    #: is not read.
     reader: str = ""
-    #: Name of a calibrated score, how good it is, and hash of the calibration's file; empty where there is none.
+    #: Name of a calibrated score, how good it is, and hash of the calibration's file; empty where
+    #: there is none.
     calibration: tuple[str, ...] = ()
 
     @property
@@ -71,7 +75,11 @@ class Provenance:
     def calibration_note(self) -> str:
         """Line on a calibrated score and how good it is; empty where there is none."""
         name, *described = self.calibration or ("",)
-        return f"{name} is what people would say: {', calibration '.join(described)}" if name else ""
+        return (
+            f"{name} is what people would say: {', calibration '.join(described)}"
+            if name
+            else ""
+        )
 
 
 @dataclass(frozen=True)
@@ -161,14 +169,25 @@ class Record:
 
 
 def output_file(record: Record) -> str:
-    """The name of the file that was judged; empty for a contest, an image without a file, and where it is not known."""
-    output = record.sample.images.get("output") if isinstance(record.sample, Sample) else None
-    return output.source.name if output and isinstance(output.source, Path) and not output.origin else ""
+    """The name of the file that was judged; empty for a contest, an image without a file, and
+    where it is not known.
+    """
+    output = (
+        record.sample.images.get("output")
+        if isinstance(record.sample, Sample)
+        else None
+    )
+    return (
+        output.source.name
+        if output and isinstance(output.source, Path) and not output.origin
+        else ""
+    )
 
 
 @dataclass(frozen=True)
 class JudgeName:
-    """Name of a judge where generators are ranked: the method, its setting, the model that it asks or the run's label.
+    """Name of a judge where generators are ranked: the method, its setting, the model that it asks
+    or the run's label.
 
     `details` are further options that tell it from others.
 
@@ -191,11 +210,19 @@ class JudgeName:
         >>> JudgeName("viescore", "0shot", "mid").words, JudgeName("sharpness", "", "sharpness").words
         ('viescore with mid', 'sharpness')
         """
-        return self.judge if self.model == self.judge else f"{self.judge} with {self.model}"
+        return (
+            self.judge
+            if self.model == self.judge
+            else f"{self.judge} with {self.model}"
+        )
 
     def __str__(self) -> str:
-        further = ", ".join(filter(None, ["" if self.model == self.judge else self.model, self.details]))
-        return " ".join(filter(None, [self.judge, self.setting, f"({further})" if further else ""]))
+        further = ", ".join(
+            filter(None, ["" if self.model == self.judge else self.model, self.details])
+        )
+        return " ".join(
+            filter(None, [self.judge, self.setting, f"({further})" if further else ""])
+        )
 
 
 @dataclass(frozen=True)
@@ -224,7 +251,9 @@ class Run:
     @property
     def name(self) -> JudgeName:
         """The judge's name beside generators."""
-        return JudgeName(self.judge, self.setting, self.model or self.label, self.details)
+        return JudgeName(
+            self.judge, self.setting, self.model or self.label, self.details
+        )
 
 
 def record_of(judged: Judged, verdict: Verdict, provenance: Provenance) -> Record:
@@ -245,7 +274,9 @@ def record_of(judged: Judged, verdict: Verdict, provenance: Provenance) -> Recor
         kind=judged.kind,
         group=judged.group if contest else judged.id.uid,
         votes=contest.votes if contest else None,
-        candidates=tuple(candidate.id for candidate in contest.candidates) if contest else (),
+        candidates=tuple(candidate.id for candidate in contest.candidates)
+        if contest
+        else (),
         category="" if isinstance(judged, Contest) else judged.category,
         sample=judged,
     )
@@ -259,7 +290,15 @@ def rated_record(judged: Judged, verdict: Verdict, provenance: Provenance) -> Re
         verdict: on it.
         provenance: of the verdict.
     """
-    common = partial(Record, judged.id, verdict, provenance, tags=judged.tags, kind=judged.kind, group=judged.group)
+    common = partial(
+        Record,
+        judged.id,
+        verdict,
+        provenance,
+        tags=judged.tags,
+        kind=judged.kind,
+        group=judged.group,
+    )
     if isinstance(judged, Contest):
         candidates = tuple(candidate.id for candidate in judged.candidates)
         return common(ratings={}, votes=judged.votes, candidates=candidates)
@@ -267,18 +306,24 @@ def rated_record(judged: Judged, verdict: Verdict, provenance: Provenance) -> Re
 
 
 def fingerprint(judged: Judged) -> str:
-    """A short name for what was judged: the sample's texts and annotations, and the roles and sizes of its image files.
+    """A short name for what was judged: the sample's texts and annotations, and the roles and sizes
+    of its image files.
 
     Of a contest it stands for those of all its candidates.
     """
     if isinstance(judged, Contest):
-        return _short(json.dumps([fingerprint(candidate) for candidate in judged.candidates]))
+        return _short(
+            json.dumps([fingerprint(candidate) for candidate in judged.candidates])
+        )
     return _short(_described(judged))
 
 
 def _described(sample: Sample) -> str:
     sizes = {role: _size(image) for role, image in sorted(sample.images.items())}
-    noted = {name: json.dumps(value, ensure_ascii=False) for name, value in sample.annotations.items()}
+    noted = {
+        name: json.dumps(value, ensure_ascii=False)
+        for name, value in sample.annotations.items()
+    }
     return json.dumps([dict(sorted({**sample.texts, **noted}.items())), sizes])
 
 
@@ -293,9 +338,14 @@ def _size(image: Image) -> int:
 
 
 def response_json(
-    identity: SampleId, verdict: Verdict, provenance: Provenance, judged: str = "", generation: Generation | None = None
+    identity: SampleId,
+    verdict: Verdict,
+    provenance: Provenance,
+    judged: str = "",
+    generation: Generation | None = None,
 ) -> str:
-    """The response a host stores for a sample: one line, no `<` (hosts strip what looks like a reasoning tag).
+    """The response a host stores for a sample: one line, no `<` (hosts strip what looks like a
+    reasoning tag).
 
     `judged` is the fingerprint of the sample, `generation` how a generator made it.
     """
@@ -330,9 +380,19 @@ class Unjudged:
 
 
 def unjudged_json(unjudged: Unjudged) -> str:
-    """The response a host stores for an image that is not judged yet; its conditions stand in the target."""
-    fields = {"judge": unjudged.judge, "setting": unjudged.setting, "findings": unjudged.findings}
-    fields |= {"reason": unjudged.reason, "status": str(unjudged.status)} if unjudged.reason else {"reason": ""}
+    """The response a host stores for an image that is not judged yet; its conditions stand in
+    the target.
+    """
+    fields = {
+        "judge": unjudged.judge,
+        "setting": unjudged.setting,
+        "findings": unjudged.findings,
+    }
+    fields |= (
+        {"reason": unjudged.reason, "status": str(unjudged.status)}
+        if unjudged.reason
+        else {"reason": ""}
+    )
     return one_line(
         {
             "vieval": SCHEMA,
@@ -349,7 +409,9 @@ def one_line(document: Mapping[str, Any]) -> str:
 
 
 def verdict_document(verdict: Verdict) -> dict[str, Any]:
-    """A verdict as JSON values, less secrets of this process; only one on a contest has a choice."""
+    """A verdict as JSON values, less secrets of this process; only one on a contest has a
+    choice.
+    """
     document: dict[str, Any] = remove_secrets(asdict(verdict))
     if verdict.choice is None:
         del document["choice"]
@@ -357,21 +419,47 @@ def verdict_document(verdict: Verdict) -> dict[str, Any]:
 
 
 def target_json(judged: Judged) -> str:
-    """The target a host stores: identity, people's ratings (null where a rater gave none) or votes, tags and place."""
+    """The target a host stores: identity, people's ratings (null where a rater gave none) or
+    votes, tags and place.
+    """
     if isinstance(judged, Contest):
         return _contest_target(judged)
     sample = judged
     ratings = _ratings(sample)
-    placed: dict[str, Any] = {"kind": sample.kind, "group": sample.group, "place": sample.place}
+    placed: dict[str, Any] = {
+        "kind": sample.kind,
+        "group": sample.group,
+        "place": sample.place,
+    }
     if sample.category:
         placed["category"] = sample.category
-    return json.dumps({"vieval": SCHEMA, "id": asdict(sample.id), **placed, "ratings": ratings, "tags": sample.tags})
+    return json.dumps(
+        {
+            "vieval": SCHEMA,
+            "id": asdict(sample.id),
+            **placed,
+            "ratings": ratings,
+            "tags": sample.tags,
+        }
+    )
 
 
 def conditions_json(sample: Sample) -> str:
-    """The target a host stores for conditions: as `target_json`, with the texts and the files that an image was made from."""
-    paths = {role: str(image.source) for role, image in sample.images.items() if not isinstance(image.source, bytes)}
-    return json.dumps({**json.loads(target_json(sample)), "texts": dict(sample.texts), "images": paths})
+    """The target a host stores for conditions: as `target_json`, with the texts and the files
+    that an image was made from.
+    """
+    paths = {
+        role: str(image.source)
+        for role, image in sample.images.items()
+        if not isinstance(image.source, bytes)
+    }
+    return json.dumps(
+        {
+            **json.loads(target_json(sample)),
+            "texts": dict(sample.texts),
+            "images": paths,
+        }
+    )
 
 
 def _contest_target(contest: Contest) -> str:
@@ -393,9 +481,14 @@ def _contest_target(contest: Contest) -> str:
 
 def _ratings(sample: Sample) -> dict[str, list[float | None]]:
     """People's ratings as JSON values: null where a rater gave none."""
-    return {aspect: [nan_to_none(value) for value in values] for aspect, values in sample.ratings.items()}
+    return {
+        aspect: [nan_to_none(value) for value in values]
+        for aspect, values in sample.ratings.items()
+    }
 
 
 def lines_of(text: str) -> list[str]:
-    """The lines of a JSONL text. They end at a line feed and nowhere else: a model may say U+2028 or U+0085."""
+    """The lines of a JSONL text. They end at a line feed and nowhere else: a model may say
+    U+2028 or U+0085.
+    """
     return text.removesuffix("\n").split("\n") if text else []

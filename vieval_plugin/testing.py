@@ -1,4 +1,6 @@
-"""An assertion for the tests of image models: the images of a build are not worse than those of the last one."""
+"""An assertion for the tests of image models: the images of a build are not worse than those of
+the last one.
+"""
 
 from __future__ import annotations
 
@@ -34,22 +36,26 @@ def assert_not_worse(
     flags: Sequence[str] = (),
     seed: int = 0,
 ) -> None:
-    """Assert that images are not worse than a baseline by more than a margin, as `vieval rank --margin` decides it.
+    """Assert that images are not worse than a baseline by more than a margin, as `vieval rank
+    --margin` decides it.
 
     In an async test, call it by `asyncio.to_thread`.
 
     Args:
-        images: a folder with an image a prompt, called by its uid, or a function of a prompt's text and a seed that
-            returns its image, or None where it makes none, which counts as a failure.
+        images: a folder with an image a prompt, called by its uid, or a function of a prompt's text
+            and a seed that returns its image, or None where it makes none, which counts as a
+            failure.
         prompts: their file, `.txt`, `.csv` or `.jsonl`.
         baseline: verdicts of an earlier build, an anchor, or a folder of images.
         margin: how much worse the images may be, from 0 to 1, in the unit of the judge's score.
         judge: a judge that scores each image.
-        flags: further flags of `vieval rank`, such as `["--model", NAME, "--base-url", URL, "--html", "page.html"]`.
+        flags: further flags of `vieval rank`, such as `["--model", NAME, "--base-url", URL,
+            "--html", "page.html"]`.
         seed: of the first prompt; each further one has the next number.
 
     Raises:
-        AssertionError: the images are worse, it cannot be told, or nothing was decided; with the reasons.
+        AssertionError: the images are worse, it cannot be told, or nothing was decided; with the
+            reasons.
 
     >>> assert_not_worse("new/", prompts="prompts.csv", baseline="last.jsonl", margin=0.05)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
@@ -61,13 +67,27 @@ def assert_not_worse(
         result, new = Path(folder, "result.json"), Path(folder, "new")
         if callable(images):
             new.mkdir()
-            for number, row in enumerate(read_folders([new], Path(prompts), unmade=True)):
+            for number, row in enumerate(
+                read_folders([new], Path(prompts), unmade=True)
+            ):
                 picture = images(prompt_of(cast(Sample, row.sample)), seed + number)
                 if picture is not None:
                     _storable(picture).save(new / expected_name(row.sample.id.uid))
             images = new
-        other = [str(baseline)] if Path(baseline).is_dir() else ["--against", str(baseline)]
-        command = ["rank", str(images), *other, "--prompts", str(prompts), "--margin", str(margin), "--judge", judge]
+        other = (
+            [str(baseline)] if Path(baseline).is_dir() else ["--against", str(baseline)]
+        )
+        command = [
+            "rank",
+            str(images),
+            *other,
+            "--prompts",
+            str(prompts),
+            "--margin",
+            str(margin),
+            "--judge",
+            judge,
+        ]
         try:
             code = main([*command, "--json", str(result), *flags])
         except SystemExit:
@@ -85,7 +105,8 @@ def _storable(picture: PIL.Image.Image) -> PIL.Image.Image:
     """A picture in a mode that PNG has; AssertionError for values whose range is not known."""
     if picture.mode in ("F", "I"):
         raise AssertionError(
-            f"Nothing was decided.\n`images` must return pictures of 8 bits a colour, got mode {picture.mode!r}; "
+            "Nothing was decided.\n`images` must return pictures of 8 bits a colour, got mode "
+            f"{picture.mode!r}; "
             "scale the values to 0 to 255 and use convert('RGB')"
         )
     return picture.convert("RGB") if picture.mode in _WITHOUT_PNG else picture

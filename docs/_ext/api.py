@@ -1,4 +1,6 @@
-"""The pages of the API, which autodoc fills from docstrings: public names first, then the modules to extend VIEval with."""
+"""The pages of the API, which autodoc fills from docstrings: public names first, then the
+modules to extend VIEval with.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ MODULES = {
     "benchmarks.benchmark": "How a benchmark describes itself.",
     "meta_evaluation.observations": "What statistics see of a run.",
     "meta_evaluation.comparison": "Systems compared two by two.",
-    "meta_evaluation.statistics": "A statistic, declared once, and the report object that lists a benchmark's.",
+    "meta_evaluation.statistics": (
+        "A statistic, declared once, and the report object that lists a benchmark's."
+    ),
     "rewards.flow_grpo": "A judge as reward of batches of images, in a trainer's own process.",
     "rewards.verl_omni": "The same as a reward function of VeRL-Omni.",
     "rewards.prompt_writer": "The same of a language model that writes prompts.",
@@ -42,20 +46,26 @@ def pages() -> dict[str, str]:
     """The index with the public names, and a page a module, by name."""
     modules = markdown.table(
         ["module", "what it holds"],
-        ([f"[`vieval_plugin.{name}`]({name}.md)", about] for name, about in MODULES.items()),
+        (
+            [f"[`vieval_plugin.{name}`]({name}.md)", about]
+            for name, about in MODULES.items()
+        ),
     )
     public = [_public_name(name) for name in vieval_plugin.__all__]
     index = markdown.page(
         "Python API",
         "Names of `vieval_plugin` are for programs that judge images. "
-        "The modules below are for packages that [extend VIEval](../../guides/extending.md), and for your own statistics.",
+        "The modules below are for packages that [extend VIEval](../../guides/extending.md), and "
+        "for your own statistics.",
         "## vieval_plugin",
         *public,
         "## Modules",
         modules,
         "\n".join(["```{toctree}", ":hidden:", "", *MODULES, "```"]),
     )
-    return {"index": index} | {name: _module_page(name, about) for name, about in MODULES.items()}
+    return {"index": index} | {
+        name: _module_page(name, about) for name, about in MODULES.items()
+    }
 
 
 def _public_name(name: str) -> str:
@@ -66,12 +76,36 @@ def _public_name(name: str) -> str:
 
 def _module_page(name: str, about: str) -> str:
     module = importlib.import_module(f"vieval_plugin.{name}")
-    public = [public for public in vieval_plugin.__all__ if vieval_plugin._HOMES.get(public) == name]
-    paths = [constant for constant, value in vars(module).items() if isinstance(value, Path)]  # of this machine
-    elsewhere = f"{markdown.codes(public)}: see [the public names](index.md)." if public else ""
-    flags = [":members:", *([f":exclude-members: {', '.join([*public, *paths])}"] if public or paths else [])]
-    return markdown.page(module.__name__, about, elsewhere, _autodoc("module", module.__name__, *flags))
+    public = [
+        public
+        for public in vieval_plugin.__all__
+        if vieval_plugin._HOMES.get(public) == name
+    ]
+    paths = [
+        constant for constant, value in vars(module).items() if isinstance(value, Path)
+    ]  # of this machine
+    elsewhere = (
+        f"{markdown.codes(public)}: see [the public names](index.md)." if public else ""
+    )
+    flags = [
+        ":members:",
+        *(
+            [f":exclude-members: {', '.join([*public, *paths])}"]
+            if public or paths
+            else []
+        ),
+    ]
+    return markdown.page(
+        module.__name__, about, elsewhere, _autodoc("module", module.__name__, *flags)
+    )
 
 
 def _autodoc(kind: str, name: str, *flags: str) -> str:
-    return "\n".join(["```{eval-rst}", f".. auto{kind}:: {name}", *(f"   {flag}" for flag in flags), "```"])
+    return "\n".join(
+        [
+            "```{eval-rst}",
+            f".. auto{kind}:: {name}",
+            *(f"   {flag}" for flag in flags),
+            "```",
+        ]
+    )

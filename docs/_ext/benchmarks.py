@@ -14,15 +14,33 @@ def page() -> str:
     known = registry.benchmarks().values()
     return markdown.page(
         "Table of benchmarks",
-        "This page is generated from the benchmarks' own descriptions; [Benchmarks](benchmarks.md) says more of each.",
+        (
+            "This page is generated from the benchmarks' own descriptions; "
+            "[Benchmarks](benchmarks.md) says more of each."
+        ),
         "## Rated or voted on by people",
-        _table([benchmark for benchmark in known if not benchmark.generates and not benchmark.synthetic]),
+        _table(
+            [
+                benchmark
+                for benchmark in known
+                if not benchmark.generates and not benchmark.synthetic
+            ]
+        ),
         "## Drawn by VIEval",
-        _table([benchmark for benchmark in known if not benchmark.generates and benchmark.synthetic]),
+        _table(
+            [
+                benchmark
+                for benchmark in known
+                if not benchmark.generates and benchmark.synthetic
+            ]
+        ),
         "## Prompts for a generator",
         _table([benchmark for benchmark in known if benchmark.generates]),
         "## Layouts of folders",
-        "`vieval score FOLDER` reads folders that are laid out so; an image stands at its path below the folder.",
+        (
+            "`vieval score FOLDER` reads folders that are laid out so; an image stands at its path "
+            "below the folder."
+        ),
         _layouts(),
     )
 
@@ -58,11 +76,23 @@ def _table(benchmarks: list[Benchmark]) -> str:
     rows = [
         [
             markdown.code(benchmark.name),
-            ", ".join(markdown.code(part) + (f" {n:,}" if n else "") for part, n in benchmark.parts.items()),
+            ", ".join(
+                markdown.code(part) + (f" {n:,}" if n else "")
+                for part, n in benchmark.parts.items()
+            ),
             markdown.text(benchmark.source),
             markdown.text(benchmark.licence),
             "yes" if benchmark.trainable else "no",
         ]
         for benchmark in benchmarks
     ]
-    return markdown.table(["benchmark", "parts and their samples", "source", "licence", "may train a model"], rows)
+    return markdown.table(
+        [
+            "benchmark",
+            "parts and their samples",
+            "source",
+            "licence",
+            "may train a model",
+        ],
+        rows,
+    )

@@ -1,4 +1,6 @@
-"""Options types in the API: their fields with default and meaning, in place of Pydantic's signature."""
+"""Options types in the API: their fields with default and meaning, in place of Pydantic's
+signature.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +23,26 @@ def _is_section(kind: str, value: Any) -> bool:
     return kind == "class" and issubclass(value, Section)
 
 
-def _signature(app: Sphinx, kind: str, name: str, value: Any, *rest: Any) -> tuple[str, str] | None:
+def _signature(
+    app: Sphinx, kind: str, name: str, value: Any, *rest: Any
+) -> tuple[str, str] | None:
     if not _is_section(kind, value):
         return None
-    defaults = {field: section.default_of(value, field) for field in section.described(value)}
-    fields = [field if default is section.REQUIRED else f"{field}={default!r}" for field, default in defaults.items()]
+    defaults = {
+        field: section.default_of(value, field) for field in section.described(value)
+    }
+    fields = [
+        field if default is section.REQUIRED else f"{field}={default!r}"
+        for field, default in defaults.items()
+    ]
     return f"(*, {', '.join(fields)})", ""
 
 
-def _docstring(app: Sphinx, kind: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
+def _docstring(
+    app: Sphinx, kind: str, name: str, value: Any, options: Any, lines: list[str]
+) -> None:
     if _is_section(kind, value):
-        lines += [f"- ``{field}``: {meaning}" for field, meaning in section.described(value).items()]
+        lines += [
+            f"- ``{field}``: {meaning}"
+            for field, meaning in section.described(value).items()
+        ]

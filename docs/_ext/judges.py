@@ -24,23 +24,39 @@ KINDS = {
 def page() -> str:
     """Every judge: aspects, kinds with what they need, settings with their calls, options."""
     intro = (
-        "This page is generated from the judges' own descriptions. [Choose a judge](../guides/judges.md) compares them.\n\n"
+        "This page is generated from the judges' own descriptions. [Choose a "
+        "judge](../guides/judges.md) compares them.\n\n"
         "An option of a judge stands under `judges.NAME` in the [options file](options.md)."
     )
-    judges = sorted(registry.judges().values(), key=lambda spec: (spec.pack is None, spec.scored))
-    return markdown.page("Judges", intro, *(part for spec in judges for part in _section(spec)))
+    judges = sorted(
+        registry.judges().values(), key=lambda spec: (spec.pack is None, spec.scored)
+    )
+    return markdown.page(
+        "Judges", intro, *(part for spec in judges for part in _section(spec))
+    )
 
 
 def _section(spec: JudgeSpec) -> Iterator[str]:
     yield f"## {spec.name}"
     yield f"{markdown.text(spec.title)}: {markdown.text(spec.method)}."
-    facts = [("judges", f"{spec.rates}s"), ("aspects", markdown.codes(spec.aspects) or "votes on pairs")]
-    facts += [("further scores", markdown.codes(spec.dimensions))] if spec.dimensions else []
+    facts = [
+        ("judges", f"{spec.rates}s"),
+        ("aspects", markdown.codes(spec.aspects) or "votes on pairs"),
+    ]
+    facts += (
+        [("further scores", markdown.codes(spec.dimensions))] if spec.dimensions else []
+    )
     facts += [(_kind(kind), _needed(needs)) for kind, needs in spec.needs.items()]
     defaults = spec.options()
     for setting in spec.settings or ("",):
-        name = f"calls a {spec.rates}" + (f", setting {markdown.code(setting)}" if setting else "")
-        pack = f", worded by {markdown.code(spec.pack(defaults, setting))}" if spec.pack else ""
+        name = f"calls a {spec.rates}" + (
+            f", setting {markdown.code(setting)}" if setting else ""
+        )
+        pack = (
+            f", worded by {markdown.code(spec.pack(defaults, setting))}"
+            if spec.pack
+            else ""
+        )
         facts.append((name, f"{spec.calls(defaults, setting)}{pack}"))
     yield "\n".join(f"- {name}: {value}" for name, value in facts)
     if table := options.option_table(spec.options):
@@ -48,12 +64,25 @@ def _section(spec: JudgeSpec) -> Iterator[str]:
 
 
 def _kind(kind: str) -> str:
-    return KINDS[kind] if kind == EVERY_KIND else f"{markdown.code(kind)}, {KINDS.get(kind, '')}".rstrip(", ")
+    return (
+        KINDS[kind]
+        if kind == EVERY_KIND
+        else f"{markdown.code(kind)}, {KINDS.get(kind, '')}".rstrip(", ")
+    )
 
 
 def _needed(needs: Needs) -> str:
-    named = [(what, names) for what, several in (("image", needs.images), ("text", needs.texts)) for names in several]
+    named = [
+        (what, names)
+        for what, several in (("image", needs.images), ("text", needs.texts))
+        for names in several
+    ]
     return "; ".join(
-        f"{what} " + (markdown.code(names) if isinstance(names, str) else " or ".join(map(markdown.code, names)))
+        f"{what} "
+        + (
+            markdown.code(names)
+            if isinstance(names, str)
+            else " or ".join(map(markdown.code, names))
+        )
         for what, names in named
     )

@@ -1,4 +1,6 @@
-"""Links that work on GitHub and on the site: to files of the repository, and to HTML pages and their data, copied as they are."""
+"""Links that work on GitHub and on the site: to files of the repository, and to HTML pages and
+their data, copied as they are.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +21,17 @@ LINK = re.compile(r"(?<=\]\()(\.\.?/[^)#\s]*)")
 def setup(app: Sphinx) -> dict[str, bool]:
     """Have links changed as pages are read, and HTML pages copied at the end with their data."""
     app.connect("source-read", _to_repository)
-    app.connect("doctree-read", _to_html, priority=400)  # before Sphinx collects what is to be downloaded
+    app.connect(
+        "doctree-read", _to_html, priority=400
+    )  # before Sphinx collects what is to be downloaded
     app.connect("build-finished", _copy_html)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
 def _to_repository(app: Sphinx, page: str, source: list[str]) -> None:
-    """Links that leave the documentation lead to the repository; those to nothing stay, so that Sphinx reports them."""
+    """Links that leave the documentation lead to the repository; those to nothing stay, so that
+    Sphinx reports them.
+    """
     root, docs = Path(app.confdir).parent, Path(app.confdir)
 
     def address(link: re.Match[str]) -> str:
@@ -41,7 +47,9 @@ def _to_html(app: Sphinx, doctree: nodes.document) -> None:
     """An HTML page is opened, and not downloaded."""
     for link in list(doctree.findall(addnodes.download_reference)):
         if link["reftarget"].endswith(".html"):
-            link.replace_self(nodes.reference("", "", *link.children, refuri=link["reftarget"]))
+            link.replace_self(
+                nodes.reference("", "", *link.children, refuri=link["reftarget"])
+            )
 
 
 def _copy_html(app: Sphinx, failure: Exception | None) -> None:

@@ -11,7 +11,9 @@ _CODE = re.compile(r"`([^`]+)`|(?<![\w`/-])(--[a-z][\w-]*|[A-Z]+_[A-Z_]+)")
 
 
 def text(words: str | None) -> str:
-    """Words of the program within a line; what stands in `backticks`, flags and variables are code."""
+    """Words of the program within a line; what stands in `backticks`, flags and variables are
+    code.
+    """
     words = " ".join((words or "").split())
     end, parts = 0, []
     for found in _CODE.finditer(words):

@@ -1,4 +1,6 @@
-"""Formulas as MathML, which browsers show by themselves: MathJax would be loaded from another host."""
+"""Formulas as MathML, which browsers show by themselves: MathJax would be loaded from another
+host.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +23,7 @@ def _inline(translator: HTML5Translator, node: nodes.math) -> None:
 
 def _display(translator: HTML5Translator, node: nodes.math_block) -> None:
     translator.body.append(
-        f'<div class="formula" tabindex="0">{latex2mathml.tex2mathml(node.astext(), as_block=True)}</div>'
+        '<div class="formula" '
+        f'tabindex="0">{latex2mathml.tex2mathml(node.astext(), as_block=True)}</div>'
     )
     raise nodes.SkipNode

@@ -16,8 +16,16 @@ def pages(index: str) -> dict[str, str]:
     >>> list(pages("## Guides\\n\\n- [Judges](guides/judges.md)\\n"))
     ['guides/index']
     """
-    return {f"{title.lower()}/index": _page(title, LINK.findall(links)) for title, links in PART.findall(index)}
+    return {
+        f"{title.lower()}/index": _page(title, LINK.findall(links))
+        for title, links in PART.findall(index)
+    }
 
 
 def _page(title: str, names: list[str]) -> str:
-    return markdown.page(title, "\n".join(["```{toctree}", ":maxdepth: 2", "", *(f"/{name}" for name in names), "```"]))
+    return markdown.page(
+        title,
+        "\n".join(
+            ["```{toctree}", ":maxdepth: 2", "", *(f"/{name}" for name in names), "```"]
+        ),
+    )

@@ -1,6 +1,8 @@
-"""The folder that Sphinx reads: the hand-written pages, and the pages that are generated from the code beside them.
+"""The folder that Sphinx reads: the hand-written pages, and the pages that are generated from the
+code beside them.
 
-Sphinx is given an empty folder as its sources, so that nothing generated comes into the source tree.
+Sphinx is given an empty folder as its sources, so that nothing generated comes into the source
+tree.
 """
 
 from __future__ import annotations
@@ -19,10 +21,13 @@ def setup(app: Sphinx) -> dict[str, bool]:
     source = Path(app.srcdir)
     if source == Path(app.confdir):
         raise SystemExit(
-            f"docs: give sphinx-build an empty folder as its sources, and -c {app.confdir}, as `make docs` does"
+            f"docs: give sphinx-build an empty folder as its sources, and -c {app.confdir}, as "
+            "`make docs` does"
         )
     shutil.copytree(app.confdir, source, ignore=NOT_SOURCES, dirs_exist_ok=True)
-    for name, text in generated((source / "index.md").read_text(encoding="utf-8")).items():
+    for name, text in generated(
+        (source / "index.md").read_text(encoding="utf-8")
+    ).items():
         page = source / f"{name}.md"
         page.parent.mkdir(parents=True, exist_ok=True)
         page.write_text(text, encoding="utf-8")
@@ -39,4 +44,7 @@ def generated(index: str) -> dict[str, str]:
         "benchmarks_table": benchmarks.page(),
         **{f"api/{name}": text for name, text in api.pages().items()},
     }
-    return {**{f"reference/{name}": text for name, text in reference.items()}, **parts.pages(index)}
+    return {
+        **{f"reference/{name}": text for name, text in reference.items()},
+        **parts.pages(index),
+    }

@@ -1,7 +1,7 @@
 """ADIEE: how well an edit was carried out, as one number that a model says, or expects.
 
-Source: ADIEE, automatic dataset creation and scorer for instruction-guided image editing evaluation (ICCV 2025), its
-supplementary. The wording and the order of pictures and words are ours.
+Source: ADIEE, automatic dataset creation and scorer for instruction-guided image editing evaluation
+(ICCV 2025), its supplementary. The wording and the order of pictures and words are ours.
 """
 
 from __future__ import annotations
@@ -11,10 +11,29 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from vieval_plugin.judges.adiee.question import ANSWERS, DOTS, Form, Images, answer_text, form_of, pictures, question
+from vieval_plugin.judges.adiee.question import (
+    ANSWERS,
+    DOTS,
+    Form,
+    Images,
+    answer_text,
+    form_of,
+    pictures,
+    question,
+)
 from vieval_plugin.judges.expected_value import spellings, step_of, unlikely
 from vieval_plugin.judges.parsing import Read, parse_number
-from vieval_plugin.judges.protocol import Chat, Image, Judge, Likelihood, Path, Program, Sample, Status, Verdict
+from vieval_plugin.judges.protocol import (
+    Chat,
+    Image,
+    Judge,
+    Likelihood,
+    Path,
+    Program,
+    Sample,
+    Status,
+    Verdict,
+)
 from vieval_plugin.judges.spec import JudgeSpec, Needs, option, require_wording
 from vieval_plugin.judges.structured_chat import ChatRequest, ask_all
 from vieval_plugin.judges.tools import failed
@@ -28,7 +47,8 @@ _PATH: Path = (ASPECT,)
 NUMBERS = tuple(range(11))
 SCORES = tuple(number / 10 for number in NUMBERS)
 SPELLINGS = spellings(NUMBERS)
-#: The finding of an answer that hardly ever begins with a number asked for: of a model that thinks first, for example.
+#: The finding of an answer that hardly ever begins with a number asked for: of a model that thinks
+#: first, for example.
 UNLIKELY = "a number is not likely"
 
 SCALE = 10.0
@@ -41,19 +61,28 @@ _OTHER_WORDS = "not in the words asked for"
 class AdieeOptions:
     """Options of the judge."""
 
-    pack: str = option("adiee/v1", "prompt pack: a built-in name or a folder (`vieval prompts list`)", folder=True)
-    mode: Mode = option(
-        "prompt", "a number in words (prompt), or the mean over the probabilities of 0 to 10 (expected)"
+    pack: str = option(
+        "adiee/v1",
+        "prompt pack: a built-in name or a folder (`vieval prompts list`)",
+        folder=True,
     )
-    images: Images = option("two", "show source and edit as two images, or joined as one, for models that take one")
+    mode: Mode = option(
+        "prompt",
+        "a number in words (prompt), or the mean over the probabilities of 0 to 10 (expected)",
+    )
+    images: Images = option(
+        "two",
+        "show source and edit as two images, or joined as one, for models that take one",
+    )
 
 
 def build(options: AdieeOptions, wording: Pack, setting: str = "") -> Judge:
     """ADIEE with a prompt pack, in the mode that the options have.
 
-    The program asks once about source and edit and scores O in [0, 1]. In `prompt` a reply that cannot be read is asked
-    again up to `wording.reminders` times. In `expected`, where a server lists only its likeliest tokens, the score is
-    the middle of what is possible, and `bounds` has the interval.
+    The program asks once about source and edit and scores O in [0, 1]. In `prompt` a reply that
+    cannot be read is asked again up to `wording.reminders` times. In `expected`, where a server
+    lists only its likeliest tokens, the score is the middle of what is possible, and `bounds` has
+    the interval.
 
     Raises:
         VievalError: a pack without questions or answers.
@@ -66,25 +95,42 @@ def build(options: AdieeOptions, wording: Pack, setting: str = "") -> Judge:
         images, steps = yield from pictures(sample, options.images)
         if failure := failed(steps):
             return Verdict({}, failure.status, trace=steps)
-        verdict = yield from ask(sample, images, form_of(sample.id.uid, wording), wording)
+        verdict = yield from ask(
+            sample, images, form_of(sample.id.uid, wording), wording
+        )
         return replace(verdict, trace=(*steps, *verdict.trace))
 
     return program
 
 
-def _score_from_sentence(sample: Sample, images: tuple[Image, ...], form: Form, wording: Pack) -> Program:
+def _score_from_sentence(
+    sample: Sample, images: tuple[Image, ...], form: Form, wording: Pack
+) -> Program:
     """The mode `prompt`."""
-    sentences = [answer_text(key, DOTS, wording) for key in wording.questions if key.startswith(ANSWERS)]
+    sentences = [
+        answer_text(key, DOTS, wording)
+        for key in wording.questions
+        if key.startswith(ANSWERS)
+    ]
     sentence = answer_text(form.answer, DOTS, wording)
     chat = Chat((question(sample, images, form, wording, "sentence"),), _PATH)
     [answer] = yield from ask_all(
-        [ChatRequest(chat, lambda text: read_number(text, sentence, sentences, DOTS))], wording
+        [ChatRequest(chat, lambda text: read_number(text, sentence, sentences, DOTS))],
+        wording,
     )
-    scores = {ASPECT: answer.value[0] / SCALE} if answer.value and answer.final.status.usable else {}
-    return Verdict(scores, answer.final.status, trace=answer.steps, findings=answer.findings)
+    scores = (
+        {ASPECT: answer.value[0] / SCALE}
+        if answer.value and answer.final.status.usable
+        else {}
+    )
+    return Verdict(
+        scores, answer.final.status, trace=answer.steps, findings=answer.findings
+    )
 
 
-def _expected_score(sample: Sample, images: tuple[Image, ...], form: Form, wording: Pack) -> Program:
+def _expected_score(
+    sample: Sample, images: tuple[Image, ...], form: Form, wording: Pack
+) -> Program:
     """The mode `expected`."""
     message = question(sample, images, form, wording, "number")
     [reply] = yield [Likelihood((message,), SPELLINGS, _PATH, "beginning")]
@@ -93,10 +139,19 @@ def _expected_score(sample: Sample, images: tuple[Image, ...], form: Form, wordi
     if step.bounds is None:
         return Verdict({}, step.status, trace=(step,), findings=findings)
     low, high = step.bounds
-    return Verdict({ASPECT: (low + high) / 2}, Status.OK, "", (step,), {ASPECT: (low, high)}, findings)
+    return Verdict(
+        {ASPECT: (low + high) / 2},
+        Status.OK,
+        "",
+        (step,),
+        {ASPECT: (low, high)},
+        findings,
+    )
 
 
-def read_number(text: str, expected: str, sentences: Sequence[str], placeholder: str) -> Read[tuple[float, ...]]:
+def read_number(
+    text: str, expected: str, sentences: Sequence[str], placeholder: str
+) -> Read[tuple[float, ...]]:
     """The number from 0 to 10 that a reply says.
 
     Args:
@@ -116,15 +171,26 @@ def read_number(text: str, expected: str, sentences: Sequence[str], placeholder:
     answer = unwrapped(text)
     for sentence in (expected, *sentences):
         pattern = re.escape(sentence).replace(re.escape(placeholder), rf"\**{_NUMBER}")
-        if (match := re.fullmatch(rf"[\"'*]*{pattern}({_OUT_OF})?[\"'.*]*", answer, re.IGNORECASE)) is not None:
+        if (
+            match := re.fullmatch(
+                rf"[\"'*]*{pattern}({_OUT_OF})?[\"'.*]*", answer, re.IGNORECASE
+            )
+        ) is not None:
             number = float(match[1])
             if number > SCALE:
-                return Read(Status.PARSE_FAILURE, reason=f"the score is not a number from 0 to {SCALE:g}")
+                return Read(
+                    Status.PARSE_FAILURE,
+                    reason=f"the score is not a number from 0 to {SCALE:g}",
+                )
             if sentence == expected and not match[2] and "*" not in answer:
                 return Read(Status.OK, (number,), (number,))
             return Read(Status.REPAIRED, (number,), (number,), _OTHER_WORDS)
     parsed = parse_number(text, 0, SCALE)
-    return replace(parsed, status=Status.REPAIRED, reason=_OTHER_WORDS) if parsed.status.usable else parsed
+    return (
+        replace(parsed, status=Status.REPAIRED, reason=_OTHER_WORDS)
+        if parsed.status.usable
+        else parsed
+    )
 
 
 _EDIT = Needs(("source", "output"), ("instruction",))
@@ -133,7 +199,10 @@ SPEC = JudgeSpec(
     name="adiee",
     title="ADIEE",
     aspects=(ASPECT,),
-    method="how well an edit was carried out: a number in words, or the mean over its probabilities",
+    method=(
+        "how well an edit was carried out: a number in words, or the mean over its "
+        "probabilities"
+    ),
     needs={"mie": _EDIT, "tie": _EDIT},
     options=AdieeOptions,
     build=build,

@@ -1,7 +1,8 @@
-"""Question about an edit: one of several questions, and one of several sentences that the answer is to be.
+"""Question about an edit: one of several questions, and one of several sentences that the answer is
+to be.
 
-A judge that always heard the same words would learn the words. So both are drawn for each instruction; all
-image models are asked about an instruction in the same words.
+A judge that always heard the same words would learn the words. So both are drawn for each
+instruction; all image models are asked about an instruction in the same words.
 """
 
 from __future__ import annotations
@@ -11,14 +12,23 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from vieval_plugin.judges.protocol import Ask, Image, Message, Reply, Sample, Step, UseTool
+from vieval_plugin.judges.protocol import (
+    Ask,
+    Image,
+    Message,
+    Reply,
+    Sample,
+    Step,
+    UseTool,
+)
 from vieval_plugin.judges.tools import side_by_side, use_tools
 from vieval_plugin.prompts.pack import Pack
 from vieval_plugin.text.errors import VievalError
 
 #: Source and edit as two images, or as one in which they stand side by side.
 Images: TypeAlias = Literal["two", "joined"]
-#: How the answer is read: from a sentence with a number in it, from a number alone, or from a trained token.
+#: How the answer is read: from a sentence with a number in it, from a number alone, or from a
+#: trained token.
 Reading: TypeAlias = Literal["sentence", "number", "token"]
 
 QUESTIONS, ANSWERS = "question_", "answer_"
@@ -46,20 +56,32 @@ def form_of(uid: str, wording: Pack) -> Form:
         VievalError: the pack has no questions, or no answers.
     """
     digest = hashlib.sha256(f"0/{uid}".encode()).digest()
-    return Form(_drawn_key(QUESTIONS, digest[:8], wording), _drawn_key(ANSWERS, digest[8:16], wording))
+    return Form(
+        _drawn_key(QUESTIONS, digest[:8], wording),
+        _drawn_key(ANSWERS, digest[8:16], wording),
+    )
 
 
 def _drawn_key(kind: str, digest: bytes, wording: Pack) -> str:
     keys = [key for key in wording.questions if key.startswith(kind)]
     if not keys:
-        raise VievalError(f"prompt pack {wording.name} has no {kind}1; use a pack that words it")
+        raise VievalError(
+            f"prompt pack {wording.name} has no {kind}1; use a pack that words it"
+        )
     return keys[int.from_bytes(digest, "big") % len(keys)]
 
 
-def question_text(instruction: str, form: Form, wording: Pack, images: Images, reading: Reading) -> str:
+def question_text(
+    instruction: str, form: Form, wording: Pack, images: Images, reading: Reading
+) -> str:
     """The question about an edit in words."""
     answer = answer_text(form.answer, DOTS, wording)
-    variables = {"instruction": instruction.strip(), "joined": images == "joined", "form": reading, "answer": answer}
+    variables = {
+        "instruction": instruction.strip(),
+        "joined": images == "joined",
+        "form": reading,
+        "answer": answer,
+    }
     return wording.render(wording.questions[form.question].template, variables)
 
 
@@ -68,19 +90,35 @@ def answer_text(key: str, score: str, wording: Pack) -> str:
     return wording.render(wording.questions[key].template, {"score": score})
 
 
-def question(sample: Sample, pictures: tuple[Image, ...], form: Form, wording: Pack, reading: Reading) -> Message:
+def question(
+    sample: Sample,
+    pictures: tuple[Image, ...],
+    form: Form,
+    wording: Pack,
+    reading: Reading,
+) -> Message:
     """The question about a sample: what is shown, and then the words."""
     images: Images = "two" if len(pictures) > 1 else "joined"
-    return Message("user", (*pictures, question_text(sample.texts["instruction"], form, wording, images, reading)))
+    return Message(
+        "user",
+        (
+            *pictures,
+            question_text(sample.texts["instruction"], form, wording, images, reading),
+        ),
+    )
 
 
 def pictures(
     sample: Sample, images: Images
 ) -> Generator[list[Ask], list[Reply], tuple[tuple[Image, ...], tuple[Step, ...]]]:
-    """Source and edit as they are shown, and a step for whatever was done for it; nothing is shown where that failed."""
+    """Source and edit as they are shown, and a step for whatever was done for it; nothing is
+    shown where that failed.
+    """
     source, edit = sample.images["source"], sample.images["output"]
     if images == "two":
         return (source, edit), ()
     name = side_by_side.NAME
-    [joined], steps = yield from use_tools([UseTool(name, {"left": source, "right": edit}, (name,))])
+    [joined], steps = yield from use_tools(
+        [UseTool(name, {"left": source, "right": edit}, (name,))]
+    )
     return (joined.image,) if joined.image is not None else (), steps

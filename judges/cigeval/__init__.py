@@ -1,8 +1,9 @@
-"""CIGEval: an agent that plans which tool helps with which sub-question, and rates each on what the tool shows.
+"""CIGEval: an agent that plans which tool helps with which sub-question, and rates each on what the
+tool shows.
 
-Source: Wang et al., A Unified Agentic Framework for Evaluating Conditional Image Generation (2025). What it does is
-what the released code does; departures from it have names (see questions.CIGEvalOptions). It rates semantic
-consistency only.
+Source: Wang et al., A Unified Agentic Framework for Evaluating Conditional Image Generation (2025).
+What it does is what the released code does; departures from it have names (see
+questions.CIGEvalOptions). It rates semantic consistency only.
 """
 
 from __future__ import annotations
@@ -12,7 +13,12 @@ from collections.abc import Sequence
 from vieval_plugin.judges import tools
 from vieval_plugin.judges.cigeval import plan, react
 from vieval_plugin.judges.cigeval.questions import IMPROVEMENTS, CIGEvalOptions, Setup
-from vieval_plugin.judges.conversation import Exchange, TrainingExample, TrainingUnit, final_chats
+from vieval_plugin.judges.conversation import (
+    Exchange,
+    TrainingExample,
+    TrainingUnit,
+    final_chats,
+)
 from vieval_plugin.judges.protocol import Judge, Message, SampleId
 from vieval_plugin.judges.spec import Export, JudgeSpec, Needs, require_wording
 from vieval_plugin.prompts.pack import Pack
@@ -25,20 +31,25 @@ _PLANNED_BY_US = frozenset(("named_entity", "plan_each_subject"))
 
 
 def build(options: CIGEvalOptions, wording: Pack, setting: str = PLAIN) -> Judge:
-    """CIGEval with a prompt pack: with a plan (`paper`), with turns (`react`), or with a plan and without a tool
-    (`no_<tool>`).
+    """CIGEval with a prompt pack: with a plan (`paper`), with turns (`react`), or with a plan and
+    without a tool (`no_<tool>`).
 
-    SC is the lowest sub-score over 10, in [0, 1]. `findings` has what was planned or called, and which tools failed.
+    SC is the lowest sub-score over 10, in [0, 1]. `findings` has what was planned or called, and
+    which tools failed.
 
     Raises:
-        VievalError: the options or the pack name a tool that there is not, the options improve a plan that the pack
+        VievalError: the options or the pack name a tool that there is not, the options improve a
+            plan that the pack
         words in
             its own way, or a package that a tool needs is not installed.
     """
     require_wording(SPEC, wording, REACT if setting == REACT else PLAIN)
     _require_known(options, wording)
     used = _offered(options, setting)
-    tools.require(used, f"{install_advice('tools')}, or do without it (`vieval config` has the option `removed`)")
+    tools.require(
+        used,
+        f"{install_advice('tools')}, or do without it (`vieval config` has the option `removed`)",
+    )
     setup = Setup(wording, options, used)
     return react.judge(setup) if setting == REACT else plan.judge(setup)
 
@@ -46,12 +57,18 @@ def build(options: CIGEvalOptions, wording: Pack, setting: str = PLAIN) -> Judge
 def _require_known(options: CIGEvalOptions, wording: Pack) -> None:
     tool_names = [tool.name for tool in tools.planned()]
     if unknown := [name for name in options.removed if name not in tool_names]:
-        raise VievalError(f"judges.{SPEC.name}.removed: no tool {unknown[0]!r}; known: {', '.join(tool_names)}")
+        raise VievalError(
+            f"judges.{SPEC.name}.removed: no tool {unknown[0]!r}; known: {', '.join(tool_names)}"
+        )
     if unknown := [name for name in wording.tools.values() if name not in tool_names]:
-        raise VievalError(f"prompt pack {wording.name}: tools: no tool {unknown[0]!r}; known: {', '.join(tool_names)}")
+        raise VievalError(
+            f"prompt pack {wording.name}: tools: no tool {unknown[0]!r}; known: "
+            f"{', '.join(tool_names)}"
+        )
     if wording.tools and (unworded := _PLANNED_BY_US & set(options.improvements)):
         raise VievalError(
-            f"judges.{SPEC.name}.improvements: {min(unworded)} is a matter of how the plan is asked for, and prompt pack "
+            f"judges.{SPEC.name}.improvements: {min(unworded)} is a matter of how the plan is "
+            "asked for, and prompt pack "
             f"{wording.name} asks in its own way; leave it out or use another pack"
         )
 
@@ -74,7 +91,8 @@ def units(identity: SampleId, exchanges: Sequence[Exchange]) -> list[TrainingUni
         path: messages
         for path, messages in conversations.items()
         if not any(
-            len(conversation) > len(messages) and conversation[: len(messages)] == messages
+            len(conversation) > len(messages)
+            and conversation[: len(messages)] == messages
             for conversation in conversations.values()
         )
     }
@@ -83,11 +101,18 @@ def units(identity: SampleId, exchanges: Sequence[Exchange]) -> list[TrainingUni
             f"{identity}/{'/'.join(path)}",
             path[-1],
             messages,
-            tuple(index for index, message in enumerate(messages) if message.role == "assistant"),
+            tuple(
+                index
+                for index, message in enumerate(messages)
+                if message.role == "assistant"
+            ),
         )
         for path, messages in complete.items()
     ]
-    return [TrainingUnit(example.sub_task, example.sub_task, None, (example,)) for example in examples]
+    return [
+        TrainingUnit(example.sub_task, example.sub_task, None, (example,))
+        for example in examples
+    ]
 
 
 SPEC = JudgeSpec(
@@ -101,7 +126,10 @@ SPEC = JudgeSpec(
         "tie": Needs(("source", "output"), ("instruction",)),
         "sdig": Needs(("subject", "output"), ("prompt",)),
         "sdie": Needs(("source", "subject", "output")),
-        "mcic": Needs((("concepts", "concept_1"), ("concepts", "concept_2"), "output"), ("prompt",)),
+        "mcic": Needs(
+            (("concepts", "concept_1"), ("concepts", "concept_2"), "output"),
+            ("prompt",),
+        ),
         "cig": Needs(("control", "output"), ("prompt",)),
     },
     options=CIGEvalOptions,

@@ -1,4 +1,6 @@
-"""CIGEval's plan: which tool, if any, helps with which sub-question; and what is done with a bad one."""
+"""CIGEval's plan: which tool, if any, helps with which sub-question; and what is done with a bad
+one.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +9,27 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from vieval_plugin.judges.cigeval.questions import SCALE, Rate, Rating, Setup, SubQuestion, barred, program
+from vieval_plugin.judges.cigeval.questions import (
+    SCALE,
+    Rate,
+    Rating,
+    Setup,
+    SubQuestion,
+    barred,
+    program,
+)
 from vieval_plugin.judges.parsing import Read, json_value, object_schema, reply_schema
-from vieval_plugin.judges.protocol import Ask, Chat, Image, Judge, Message, Reply, Sample, Status, Step
+from vieval_plugin.judges.protocol import (
+    Ask,
+    Chat,
+    Image,
+    Judge,
+    Message,
+    Reply,
+    Sample,
+    Status,
+    Step,
+)
 from vieval_plugin.judges.structured_chat import ChatRequest, ask_all, score_request
 from vieval_plugin.judges.tools import Tool, ToolOutcome, registry
 
@@ -43,27 +63,42 @@ class ToolChoice:
     finding: str = ""
 
 
-def planned_items(sub_questions: Sequence[SubQuestion], setup: Setup) -> list[list[SubQuestion]]:
-    """The sub-questions of each entry of a plan: one, but by the released code two concepts share an entry."""
+def planned_items(
+    sub_questions: Sequence[SubQuestion], setup: Setup
+) -> list[list[SubQuestion]]:
+    """The sub-questions of each entry of a plan: one, but by the released code two concepts
+    share an entry.
+    """
     shared = not setup.improves("plan_each_subject")
     items: dict[str, list[SubQuestion]] = {}
     for sub_question in sub_questions:
         items.setdefault(
-            "concepts" if shared and sub_question.name.startswith("concept_") else sub_question.name, []
+            "concepts"
+            if shared and sub_question.name.startswith("concept_")
+            else sub_question.name,
+            [],
         ).append(sub_question)
     return list(items.values())
 
 
 def _item_words(item: Sequence[SubQuestion], setup: Setup) -> str:
-    first, *further_subjects = (str(sub_question.texts["subject"]) for sub_question in item)
-    subject = f"{first} (and likewise the {' and the '.join(further_subjects)})" if further_subjects else first
+    first, *further_subjects = (
+        str(sub_question.texts["subject"]) for sub_question in item
+    )
+    subject = (
+        f"{first} (and likewise the {' and the '.join(further_subjects)})"
+        if further_subjects
+        else first
+    )
     return item[0].render(setup, form="plan", subject=subject)
 
 
 def plan(
     sub_questions: Sequence[SubQuestion], images: Mapping[str, Image], setup: Setup
 ) -> Generator[list[Ask], list[Reply], tuple[dict[str, ToolChoice], tuple[Step, ...]]]:
-    """Ask for a plan over all images: what is chosen for each sub-question, and the plan's own steps."""
+    """Ask for a plan over all images: what is chosen for each sub-question, and the plan's own
+    steps.
+    """
     if not setup.tools:
         return {sub_question.name: ToolChoice() for sub_question in sub_questions}, ()
     items = planned_items(sub_questions, setup)
@@ -80,13 +115,21 @@ def plan(
         },
     )
     message = Message("user", (*(images[role] for role in question.images), text))
-    chat = Chat((message,), ("plan",), setup.enforced(schema(len(items), setup.tools, entities)))
+    chat = Chat(
+        (message,), ("plan",), setup.enforced(schema(len(items), setup.tools, entities))
+    )
     [answer] = yield from ask_all([ChatRequest(chat, read_plan)], setup.wording)
-    entries = {entry.task_id: _rename_tool(entry, setup) for entry in answer.value or ()}
+    entries = {
+        entry.task_id: _rename_tool(entry, setup) for entry in answer.value or ()
+    }
     choices = {}
     for sub_question in sub_questions:
-        number = next(number for number, item in enumerate(items, start=1) if sub_question in item)
-        choices[sub_question.name] = _choose(sub_question, entries.get(number), answer.value is not None, setup)
+        number = next(
+            number for number, item in enumerate(items, start=1) if sub_question in item
+        )
+        choices[sub_question.name] = _choose(
+            sub_question, entries.get(number), answer.value is not None, setup
+        )
     return choices, answer.steps
 
 
@@ -96,25 +139,41 @@ def _rename_tool(entry: Entry, setup: Setup) -> Entry:
     return replace(entry, tool=names.get(entry.tool, entry.tool))
 
 
-def _choose(sub_question: SubQuestion, entry: Entry | None, readable: bool, setup: Setup) -> ToolChoice:
+def _choose(
+    sub_question: SubQuestion, entry: Entry | None, readable: bool, setup: Setup
+) -> ToolChoice:
     """The tool of an entry, or none with what is wrong with it."""
     path = ("plan", sub_question.name)
 
     def failed_choice(status: Status, reason: str, finding: str) -> ToolChoice:
-        return ToolChoice(step=Step(path, status, answer=entry.tool if entry else "", reason=reason), finding=finding)
+        return ToolChoice(
+            step=Step(path, status, answer=entry.tool if entry else "", reason=reason),
+            finding=finding,
+        )
 
     if entry is None:
         if not readable:
-            return failed_choice(Status.PARSE_FAILURE, "there is no readable plan", "plan: unreadable")
-        return failed_choice(Status.PARSE_FAILURE, "the plan has no entry for this question", "plan: no entry")
+            return failed_choice(
+                Status.PARSE_FAILURE, "there is no readable plan", "plan: unreadable"
+            )
+        return failed_choice(
+            Status.PARSE_FAILURE,
+            "the plan has no entry for this question",
+            "plan: no entry",
+        )
     if not entry.tool:
         return failed_choice(Status.OK, entry.reasoning, "plan: no tool")
     tool = next((tool for tool in setup.tools if tool.name == entry.tool), None)
     if tool is None:
         registered = entry.tool in registry()
-        reason = f"the tool {entry.tool[:60]!r} {'was not offered' if registered else 'does not exist'}"
+        reason = (
+            f"the tool {entry.tool[:60]!r} "
+            f"{'was not offered' if registered else 'does not exist'}"
+        )
         return failed_choice(
-            Status.PARSE_FAILURE, reason, f"plan: {'tool not offered' if registered else 'unknown tool'}"
+            Status.PARSE_FAILURE,
+            reason,
+            f"plan: {'tool not offered' if registered else 'unknown tool'}",
         )
     if why := barred(tool, sub_question, setup):
         return failed_choice(Status.PARSE_FAILURE, why, "plan: forbidden tool")
@@ -135,24 +194,39 @@ def read_plan(text: str) -> Read[tuple[Entry, ...]]:
     try:
         entries = tuple(_entry(plan_entry) for plan_entry in raw_entries)
     except (KeyError, TypeError, ValueError, OverflowError, AttributeError):
-        return Read(Status.PARSE_FAILURE, reason="an entry of the plan lacks its task_id, or is no object")
+        return Read(
+            Status.PARSE_FAILURE,
+            reason="an entry of the plan lacks its task_id, or is no object",
+        )
     if len({entry.task_id for entry in entries}) < len(
         {(entry.task_id, entry.tool, entry.entities) for entry in entries}
     ):
-        return Read(Status.PARSE_FAILURE, reason="a task_id twice, with different tools")
+        return Read(
+            Status.PARSE_FAILURE, reason="a task_id twice, with different tools"
+        )
     return Read(Status.OK, entries, reason=f"{len(entries)} entries")
 
 
 def tool_name(written: object) -> str:
-    """A tool's name as a model writes it (`Scene Graph`), as the registry has it; empty for none."""
-    name = "_".join(str(written if written is not None else "").strip().lower().replace("-", " ").split())
+    """A tool's name as a model writes it (`Scene Graph`), as the registry has it; empty for
+    none.
+    """
+    name = "_".join(
+        str(written if written is not None else "")
+        .strip()
+        .lower()
+        .replace("-", " ")
+        .split()
+    )
     return "" if name in _NONE else name
 
 
 def texts_of(written: object) -> tuple[str, ...]:
     """A text or a list of texts as a model gives it."""
     texts = written if isinstance(written, list) else [written]
-    return tuple(text.strip() for text in texts if isinstance(text, str) and text.strip())
+    return tuple(
+        text.strip() for text in texts if isinstance(text, str) and text.strip()
+    )
 
 
 def _entry(fields: Any) -> Entry:
@@ -160,7 +234,12 @@ def _entry(fields: Any) -> Entry:
     if isinstance(used, str):
         used = used.strip().lower() in ("true", "yes", "1")
     name = tool_name(fields.get("tool")) if used else ""
-    return Entry(int(fields["task_id"]), name, texts_of(fields.get("entities")), str(fields.get("reasoning", "")))
+    return Entry(
+        int(fields["task_id"]),
+        name,
+        texts_of(fields.get("entities")),
+        str(fields.get("reasoning", "")),
+    )
 
 
 def schema(count: int, tools: Sequence[Tool], entities: bool) -> dict[str, Any]:
@@ -170,51 +249,89 @@ def schema(count: int, tools: Sequence[Tool], entities: bool) -> dict[str, Any]:
         "task_id": {"type": "integer", "minimum": 1, "maximum": count},
         "used": {"type": "boolean"},
         "tool": {"type": "string", "enum": ["none", *(tool.name for tool in tools)]},
-        **({"entities": {"type": "array", "items": text, "maxItems": 4}} if entities else {}),
+        **(
+            {"entities": {"type": "array", "items": text, "maxItems": 4}}
+            if entities
+            else {}
+        ),
         "reasoning": text,
     }
-    entries = {"type": "array", "items": object_schema(properties), "minItems": count, "maxItems": count}
+    entries = {
+        "type": "array",
+        "items": object_schema(properties),
+        "minItems": count,
+        "maxItems": count,
+    }
     return object_schema({"plan": entries})
 
 
 def judge(setup: Setup) -> Judge:
     """The judge that plans.
 
-    SC is the lowest sub-score over 10, in [0, 1]. `findings` has what was planned for each sub-question and which tools
-    failed.
+    SC is the lowest sub-score over 10, in [0, 1]. `findings` has what was planned for each
+    sub-question and which tools failed.
     """
 
     return partial(program, setup=setup, begin=_begin)
 
 
 def _begin(
-    sub_questions: Sequence[SubQuestion], images: Mapping[str, Image], sample: Sample, setup: Setup
+    sub_questions: Sequence[SubQuestion],
+    images: Mapping[str, Image],
+    sample: Sample,
+    setup: Setup,
 ) -> Generator[list[Ask], list[Reply], tuple[tuple[Step, ...], Rate]]:
     choices, steps = yield from plan(sub_questions, images, setup)
-    return steps, lambda sub_question: _rate(sub_question, choices[sub_question.name], sample, setup)
+    return steps, lambda sub_question: _rate(
+        sub_question, choices[sub_question.name], sample, setup
+    )
 
 
 def _rate(
     sub_question: SubQuestion, choice: ToolChoice, sample: Sample, setup: Setup
 ) -> Generator[list[Ask], list[Reply], Rating]:
     """The tool and then the rating of a sub-question."""
-    outcome, used, note, findings = ToolOutcome(), "", "", [choice.finding] if choice.finding else []
+    outcome, used, note, findings = (
+        ToolOutcome(),
+        "",
+        "",
+        [choice.finding] if choice.finding else [],
+    )
     if choice.tool is not None and choice.tool.use is not None:
-        outcome = yield from choice.tool.use(sub_question.request((sub_question.name,), choice.entities, sample, setup))
+        outcome = yield from choice.tool.use(
+            sub_question.request((sub_question.name,), choice.entities, sample, setup)
+        )
         if outcome.failure:
             findings.append(f"tool failed: {choice.tool.name}")
             outcome = ToolOutcome(steps=outcome.steps)
         else:
             used, note = choice.tool.name, choice.tool.note
     descriptions = list(outcome.image_texts.values())
-    text = sub_question.render(setup, form="rating", note=note, found=outcome.text, tool=used, told=descriptions)
+    text = sub_question.render(
+        setup,
+        form="rating",
+        note=note,
+        found=outcome.text,
+        tool=used,
+        told=descriptions,
+    )
     images = {**sub_question.images, **outcome.images}
     message = Message("user", (*images.values(), text))
     wording, enforced = setup.wording, setup.enforced(reply_schema(1))
     answer_schema = reply_schema(
-        1, SCALE, 0, wording.keys_shown(sub_question.question.template), wording.manifest.optional
+        1,
+        SCALE,
+        0,
+        wording.keys_shown(sub_question.question.template),
+        wording.manifest.optional,
     )
     chat = Chat((message,), (sub_question.name, "rating"), enforced)
-    [answer] = yield from ask_all([score_request(chat, answer_schema, as_shown=enforced is None)], setup.wording)
+    [answer] = yield from ask_all(
+        [score_request(chat, answer_schema, as_shown=enforced is None)], setup.wording
+    )
     planned = (choice.step,) if choice.step else ()
-    return answer, (*planned, *outcome.steps, *answer.steps), (*findings, *answer.findings)
+    return (
+        answer,
+        (*planned, *outcome.steps, *answer.steps),
+        (*findings, *answer.findings),
+    )

@@ -1,7 +1,8 @@
-"""CIGEval's sub-questions: which images each is about, what a detector should look for, which tools fit.
+"""CIGEval's sub-questions: which images each is about, what a detector should look for, which tools
+fit.
 
-Source: Wang et al., A Unified Agentic Framework for Evaluating Conditional Image Generation (2025), and its released
-code where the two differ.
+Source: Wang et al., A Unified Agentic Framework for Evaluating Conditional Image Generation (2025),
+and its released code where the two differ.
 """
 
 from __future__ import annotations
@@ -11,13 +12,26 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
 from vieval_plugin.judges.gather import gather
-from vieval_plugin.judges.protocol import Ask, Image, Path, Reply, Sample, Status, Step, UseTool, Verdict, worst
+from vieval_plugin.judges.protocol import (
+    Ask,
+    Image,
+    Path,
+    Reply,
+    Sample,
+    Status,
+    Step,
+    UseTool,
+    Verdict,
+    worst,
+)
 from vieval_plugin.judges.spec import option
 from vieval_plugin.judges.structured_chat import StructuredChatOutcome
 from vieval_plugin.judges.tools import Request, Tool, failed, use_tools
 from vieval_plugin.prompts.pack import Pack, PackQuestion
 
-Improvement: TypeAlias = Literal["difference_on_tie", "all_differences", "mask", "named_entity", "plan_each_subject"]
+Improvement: TypeAlias = Literal[
+    "difference_on_tie", "all_differences", "mask", "named_entity", "plan_each_subject"
+]
 IMPROVEMENTS: tuple[Improvement, ...] = get_args(Improvement)
 SCALE = 10.0
 _NOTHING = PackQuestion("", (), ())
@@ -27,22 +41,33 @@ _NOTHING = PackQuestion("", (), ())
 class CIGEvalOptions:
     """Options of the judge. `improvements` are departures from the released code, by name:
 
-    - `difference_on_tie`: the difference tool serves text-guided edits as well, as the paper has it;
+    - `difference_on_tie`: the difference tool serves text-guided edits as well, as the paper has
+      it;
     - `all_differences`: all boxes that differ are shown, not only the largest;
-    - `mask`: for mask-guided edits, differences count inside the task's mask or outside, whichever is asked about;
+    - `mask`: for mask-guided edits, differences count inside the task's mask or outside, whichever
+      is asked about;
     - `named_entity`: the plan names what the grounding tool looks for;
-    - `plan_each_subject`: each subject of a multi-concept image has an entry of its own in the plan.
+    - `plan_each_subject`: each subject of a multi-concept image has an entry of its own in the
+      plan.
     """
 
     pack: str = option("cigeval/v1", "prompt pack of both forms", folder=True)
-    removed: tuple[str, ...] = option(("ocr",), "tools that are not offered: difference, grounding, ocr, scene_graph")
+    removed: tuple[str, ...] = option(
+        ("ocr",), "tools that are not offered: difference, grounding, ocr, scene_graph"
+    )
     improvements: tuple[Improvement, ...] = option(
         (),
-        "departures from the released code: difference_on_tie, all_differences, mask, named_entity, plan_each_subject",
+        (
+            "departures from the released code: difference_on_tie, all_differences, mask, "
+            "named_entity, plan_each_subject"
+        ),
     )
     detector: str = option(
         "IDEA-Research/grounding-dino-base",
-        "the grounding tool's model: a folder, or a name on the hub, as NAME or NAME@COMMIT (results say which was loaded)",
+        (
+            "the grounding tool's model: a folder, or a name on the hub, as NAME or NAME@COMMIT "
+            "(results say which was loaded)"
+        ),
         folder=True,
     )
 
@@ -83,20 +108,43 @@ class SubQuestion:
     texts: Mapping[str, Any]
 
     def render(self, setup: Setup, **more: Any) -> str:
-        """The sub-question in a form: `plan` for its words alone, `rating`, or `react` with a choice of tools."""
-        plain = {"note": "", "found": "", "tool": "", "told": (), "names": self.question.scores}
-        return setup.wording.render(self.question.template, {**self.texts, **plain, **more})
+        """The sub-question in a form: `plan` for its words alone, `rating`, or `react` with a
+        choice of tools.
+        """
+        plain = {
+            "note": "",
+            "found": "",
+            "tool": "",
+            "told": (),
+            "names": self.question.scores,
+        }
+        return setup.wording.render(
+            self.question.template, {**self.texts, **plain, **more}
+        )
 
-    def request(self, path: Path, phrases: Sequence[str], sample: Sample, setup: Setup) -> Request:
+    def request(
+        self, path: Path, phrases: Sequence[str], sample: Sample, setup: Setup
+    ) -> Request:
         """Request to a tool; without `phrases` of the model's own, those of the released code."""
         mask = sample.images.get("mask") if setup.improves("mask") else None
         sought = tuple(phrase for phrase in phrases if phrase.strip()) or (self.phrase,)
         improvements, detector = setup.options.improvements, setup.options.detector
-        return Request(path, self.name, self.images, sought, setup.wording, mask, improvements, detector)
+        return Request(
+            path,
+            self.name,
+            self.images,
+            sought,
+            setup.wording,
+            mask,
+            improvements,
+            detector,
+        )
 
     @property
     def phrase(self) -> str:
-        """Phrase that a detector looks for in the released code: the whole text the question is about, or a word."""
+        """Phrase that a detector looks for in the released code: the whole text the question is
+        about, or a word.
+        """
         if self.name == "background":
             return "background"
         if self.name.startswith("concept") or self.kind == "sdie":
@@ -120,23 +168,36 @@ _SIDES = {"concept_1": "left", "concept_2": "right"}
 def pictures(
     sample: Sample, wording: Pack
 ) -> Generator[list[Ask], list[Reply], tuple[dict[str, Image], tuple[Step, ...]]]:
-    """The sample's images by role; concepts are taken apart or put side by side, as the prompt pack shows them."""
+    """The sample's images by role; concepts are taken apart or put side by side, as the prompt
+    pack shows them.
+    """
     images = dict(sample.images)
     asks = {}
     if "concepts" in images and "concept_1" not in images:
         asks = {
-            role: UseTool("half", {"image": images["concepts"], "side": side}, (f"half {role}",))
+            role: UseTool(
+                "half", {"image": images["concepts"], "side": side}, (f"half {role}",)
+            )
             for role, side in _SIDES.items()
         }
-    elif "concepts" not in images and "concepts" in wording.questions.get(f"plan/{sample.kind}", _NOTHING).images:
+    elif (
+        "concepts" not in images
+        and "concepts" in wording.questions.get(f"plan/{sample.kind}", _NOTHING).images
+    ):
         sides = {side: images[role] for role, side in _SIDES.items()}
         asks = {"concepts": UseTool("side_by_side", sides, ("side by side",))}
     results, steps = yield from use_tools(list(asks.values()))
-    images |= {role: result.image for role, result in zip(asks, results, strict=True) if result.image is not None}
+    images |= {
+        role: result.image
+        for role, result in zip(asks, results, strict=True)
+        if result.image is not None
+    }
     return images, steps
 
 
-def sub_questions(sample: Sample, images: Mapping[str, Image], wording: Pack) -> list[SubQuestion]:
+def sub_questions(
+    sample: Sample, images: Mapping[str, Image], wording: Pack
+) -> list[SubQuestion]:
     """The sub-questions of the sample's kind, as the prompt pack lists them."""
     kind = sample.kind
     kind_questions = []
@@ -146,13 +207,22 @@ def sub_questions(sample: Sample, images: Mapping[str, Image], wording: Pack) ->
             images_by_role = {role: images[role] for role in question.images}
             subject_key = name if name.startswith("concept_") else "subject"
             subject = sample.texts.get(subject_key, "").strip() or "subject"
-            texts = {"prompt": "", "instruction": "", **sample.texts, "subject": subject}
-            kind_questions.append(SubQuestion(name, kind, question, images_by_role, texts))
+            texts = {
+                "prompt": "",
+                "instruction": "",
+                **sample.texts,
+                "subject": subject,
+            }
+            kind_questions.append(
+                SubQuestion(name, kind, question, images_by_role, texts)
+            )
     return kind_questions
 
 
 #: The rating of a sub-question, all steps on the way to it, and what is to be counted.
-Rating: TypeAlias = tuple[StructuredChatOutcome[tuple[float, ...]], Sequence[Step], Sequence[str]]
+Rating: TypeAlias = tuple[
+    StructuredChatOutcome[tuple[float, ...]], Sequence[Step], Sequence[str]
+]
 Rate: TypeAlias = Callable[[SubQuestion], Generator[list[Ask], list[Reply], Rating]]
 #: What comes before all ratings: its steps, and how each sub-question is rated then.
 Begin: TypeAlias = Callable[
@@ -161,30 +231,48 @@ Begin: TypeAlias = Callable[
 ]
 
 
-def program(sample: Sample, setup: Setup, begin: Begin) -> Generator[list[Ask], list[Reply], Verdict]:
-    """The sub-questions of a sample, rated at once, and the verdict: `SC = min(sub-scores)/10`, in [0, 1].
+def program(
+    sample: Sample, setup: Setup, begin: Begin
+) -> Generator[list[Ask], list[Reply], Verdict]:
+    """The sub-questions of a sample, rated at once, and the verdict: `SC = min(sub-scores)/10`, in
+    [0, 1].
 
-    A bad plan or a tool that fails does not keep a sub-question from being rated. A call of a model that fails does,
-    wherever it happens: rated without the tool, the sample would differ from one run to the next.
+    A bad plan or a tool that fails does not keep a sub-question from being rated. A call of a model
+    that fails does, wherever it happens: rated without the tool, the sample would differ from one
+    run to the next.
     """
     images, cut = yield from pictures(sample, setup.wording)
     if failure := failed(cut):
         return Verdict({}, failure.status, trace=cut)
     questions = sub_questions(sample, images, setup.wording)
     if not questions:
-        reason = f"prompt pack {setup.wording.name} words no sub-questions for the kind {sample.kind}"
-        return Verdict({}, Status.NOT_APPLICABLE, trace=(*cut, Step(("sample",), Status.NOT_APPLICABLE, reason=reason)))
+        reason = (
+            f"prompt pack {setup.wording.name} words no sub-questions for the kind "
+            f"{sample.kind}"
+        )
+        return Verdict(
+            {},
+            Status.NOT_APPLICABLE,
+            trace=(*cut, Step(("sample",), Status.NOT_APPLICABLE, reason=reason)),
+        )
     planning, rate = yield from begin(questions, images, sample, setup)
     rated = yield from gather([rate(question) for question in questions])
-    final = {question.name: answer.final for question, (answer, _, _) in zip(questions, rated, strict=True)}
+    final = {
+        question.name: answer.final
+        for question, (answer, _, _) in zip(questions, rated, strict=True)
+    }
     steps = (*planning, *(step for _, steps, _ in rated for step in steps))
     api_errors = [step.status for step in steps if step.status is Status.API_ERROR]
     status = worst([*(step.status for step in final.values()), *api_errors])
     scores = {}
     if status.usable:
-        scores["SC"] = min(max(min(min(step.scores) for step in final.values()) / SCALE, 0.0), 1.0)
+        scores["SC"] = min(
+            max(min(min(step.scores) for step in final.values()) / SCALE, 0.0), 1.0
+        )
     rationale = "\n".join(
-        f"{name}: {step.reason}" for name, step in final.items() if step.status.usable and step.reason
+        f"{name}: {step.reason}"
+        for name, step in final.items()
+        if step.status.usable and step.reason
     )
     findings = tuple(finding for _, _, findings in rated for finding in findings)
     return Verdict(scores, status, rationale, (*cut, *steps), findings=findings)

@@ -1,7 +1,8 @@
-"""CIGEval's second form: for each sub-question the model itself calls tools, over several turns, before it rates.
+"""CIGEval's second form: for each sub-question the model itself calls tools, over several turns,
+before it rates.
 
-Source: Wang et al., A Unified Agentic Framework for Evaluating Conditional Image Generation (2025): thought, action,
-observation.
+Source: Wang et al., A Unified Agentic Framework for Evaluating Conditional Image Generation (2025):
+thought, action, observation.
 """
 
 from __future__ import annotations
@@ -12,11 +13,40 @@ from functools import partial
 from typing import Any
 
 from vieval_plugin.judges.cigeval.plan import texts_of, tool_name
-from vieval_plugin.judges.cigeval.questions import SCALE, Rate, Rating, Setup, SubQuestion, barred, program
-from vieval_plugin.judges.parsing import REFUSAL_INSIDE, Read, object_schema, read_answer
-from vieval_plugin.judges.protocol import Ask, Chat, Failure, Image, Judge, Message, Path, Reply, Sample, Status, Step
+from vieval_plugin.judges.cigeval.questions import (
+    SCALE,
+    Rate,
+    Rating,
+    Setup,
+    SubQuestion,
+    barred,
+    program,
+)
+from vieval_plugin.judges.parsing import (
+    REFUSAL_INSIDE,
+    Read,
+    object_schema,
+    read_answer,
+)
+from vieval_plugin.judges.protocol import (
+    Ask,
+    Chat,
+    Failure,
+    Image,
+    Judge,
+    Message,
+    Path,
+    Reply,
+    Sample,
+    Status,
+    Step,
+)
 from vieval_plugin.judges.refusals import declines
-from vieval_plugin.judges.structured_chat import ChatRequest, StructuredChatOutcome, ask_all
+from vieval_plugin.judges.structured_chat import (
+    ChatRequest,
+    StructuredChatOutcome,
+    ask_all,
+)
 from vieval_plugin.judges.tools import Tool, ToolOutcome, registry
 
 #: Tool calls for a sub-question.
@@ -47,40 +77,52 @@ class _Conversation:
 
 
 def judge(setup: Setup) -> Judge:
-    """CIGEval without a plan: each sub-question is a conversation of at most `TURNS` tool calls and a rating.
+    """CIGEval without a plan: each sub-question is a conversation of at most `TURNS` tool calls and
+    a rating.
 
-    SC is the lowest sub-score over 10, in [0, 1]. `findings` has the tools that were called and the calls that were
-    bad.
+    SC is the lowest sub-score over 10, in [0, 1]. `findings` has the tools that were called and the
+    calls that were bad.
     """
 
     return partial(program, setup=setup, begin=_begin)
 
 
 def _begin(
-    sub_questions: Sequence[SubQuestion], images: Mapping[str, Image], sample: Sample, setup: Setup
+    sub_questions: Sequence[SubQuestion],
+    images: Mapping[str, Image],
+    sample: Sample,
+    setup: Setup,
 ) -> Generator[list[Ask], list[Reply], tuple[tuple[Step, ...], Rate]]:
     yield from ()
     return (), lambda sub_question: _converse(sub_question, sample, setup)
 
 
-def _converse(sub_question: SubQuestion, sample: Sample, setup: Setup) -> Generator[list[Ask], list[Reply], Rating]:
+def _converse(
+    sub_question: SubQuestion, sample: Sample, setup: Setup
+) -> Generator[list[Ask], list[Reply], Rating]:
     """Turns until the model rates, or its tool calls are used up and it must."""
     tools = tuple(tool for tool in setup.tools if not barred(tool, sub_question, setup))
     turns = TURNS if tools else 0
     text = sub_question.render(setup, form="react", tools=tools, turns=turns)
-    talk = _Conversation([Message("user", (*sub_question.images.values(), text))], [], [])
+    talk = _Conversation(
+        [Message("user", (*sub_question.images.values(), text))], [], []
+    )
     for turn in range(1, turns + 2):
         calls_left = turns + 1 - turn
         path = (sub_question.name, f"turn {turn}")
         turn_schema = schema(tools if calls_left else ())
         chat = Chat(tuple(talk.messages), path, turn_schema)
-        [answer] = yield from ask_all([ChatRequest(chat, _reader(turn_schema, bool(calls_left)))], setup.wording)
+        [answer] = yield from ask_all(
+            [ChatRequest(chat, _reader(turn_schema, bool(calls_left)))], setup.wording
+        )
         talk.steps += answer.steps
         talk.findings += answer.findings
         did = answer.value
         if did is None or not did.tool:
             break
-        action_text = next(step.answer for step in reversed(answer.steps) if step.status.usable)
+        action_text = next(
+            step.answer for step in reversed(answer.steps) if step.status.usable
+        )
         observed = yield from _act(did, path, sub_question, sample, setup, talk)
         pictures = tuple(observed.images.values())
         variables = {
@@ -90,32 +132,52 @@ def _converse(sub_question: SubQuestion, sample: Sample, setup: Setup) -> Genera
             "pictures": [role.replace("_", " ") for role in observed.images],
             "left": calls_left - 1,
         }
-        observation = setup.wording.render(setup.wording.questions["observation"].template, variables)
-        talk.messages += [Message("assistant", (action_text,)), Message("user", (*pictures, observation))]
+        observation = setup.wording.render(
+            setup.wording.questions["observation"].template, variables
+        )
+        talk.messages += [
+            Message("assistant", (action_text,)),
+            Message("user", (*pictures, observation)),
+        ]
     scores = did.scores if did is not None else None
     return StructuredChatOutcome(scores, answer.steps), talk.steps, talk.findings
 
 
 def _act(
-    did: Action, path: Path, sub_question: SubQuestion, sample: Sample, setup: Setup, talk: _Conversation
+    did: Action,
+    path: Path,
+    sub_question: SubQuestion,
+    sample: Sample,
+    setup: Setup,
+    talk: _Conversation,
 ) -> Generator[list[Ask], list[Reply], ToolOutcome]:
     """Outcome of the tool, or why it could not be used."""
     tool = next((tool for tool in setup.tools if tool.name == did.tool), None)
     problem = "" if tool is None else barred(tool, sub_question, setup) or ""
     if tool is None or tool.use is None or problem:
         reason = problem or f"there is no tool {did.tool[:60]!r} here"
-        talk.findings.append("action: forbidden tool" if problem else "action: unknown tool")
-        talk.steps.append(Step((*path, "action"), Status.PARSE_FAILURE, answer=did.tool, reason=reason))
+        talk.findings.append(
+            "action: forbidden tool" if problem else "action: unknown tool"
+        )
+        talk.steps.append(
+            Step(
+                (*path, "action"), Status.PARSE_FAILURE, answer=did.tool, reason=reason
+            )
+        )
         return ToolOutcome(failure=Failure(Status.PARSE_FAILURE, reason))
     talk.findings.append(f"action: {tool.name}")
-    outcome = yield from tool.use(sub_question.request(path, did.phrases, sample, setup))
+    outcome = yield from tool.use(
+        sub_question.request(path, did.phrases, sample, setup)
+    )
     if outcome.failure:
         talk.findings.append(f"tool failed: {tool.name}")
     talk.steps += outcome.steps
     return outcome
 
 
-def _reader(turn_schema: Mapping[str, Any], may_use_tools: bool) -> Callable[[str], Read[Action]]:
+def _reader(
+    turn_schema: Mapping[str, Any], may_use_tools: bool
+) -> Callable[[str], Read[Action]]:
     # a tool that does not exist is told to the model, and so is one that it may not use
     properties = {**turn_schema["properties"], "tool": {}}
 
@@ -124,13 +186,30 @@ def _reader(turn_schema: Mapping[str, Any], may_use_tools: bool) -> Callable[[st
             fields, exact = read_answer(text, {**turn_schema, "properties": properties})
         except ValueError as error:
             return Read(Status.PARSE_FAILURE, reason=str(error))
-        name, scores, reasoning = tool_name(fields["tool"]), tuple(fields["score"]), fields["reasoning"]
+        name, scores, reasoning = (
+            tool_name(fields["tool"]),
+            tuple(fields["score"]),
+            fields["reasoning"],
+        )
         if name and may_use_tools:
-            return Read(Status.OK, Action(name, texts_of(fields["phrases"])), reason=fields["thought"])
+            return Read(
+                Status.OK,
+                Action(name, texts_of(fields["phrases"])),
+                reason=fields["thought"],
+            )
         if name or not scores or not reasoning.strip():
-            return Read(Status.PARSE_FAILURE, reason="no tool to use, and no score with its reasoning")
+            return Read(
+                Status.PARSE_FAILURE,
+                reason="no tool to use, and no score with its reasoning",
+            )
         finding = REFUSAL_INSIDE if declines(reasoning) else ""
-        return Read(Status.OK if exact else Status.REPAIRED, Action(scores=scores), scores, reasoning, finding)
+        return Read(
+            Status.OK if exact else Status.REPAIRED,
+            Action(scores=scores),
+            scores,
+            reasoning,
+            finding,
+        )
 
     return read
 

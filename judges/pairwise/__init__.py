@@ -1,8 +1,9 @@
 """A judge of contests: all candidates in one question, asked in both orders.
 
-What a model prefers may depend on what it is shown first, so each order's answer is kept, and a judge that prefers
-another candidate in another order is called inconsistent. Source of the practice: Zheng et al., Judging LLM-as-a-Judge
-with MT-Bench and Chatbot Arena (NeurIPS 2023), on position bias.
+What a model prefers may depend on what it is shown first, so each order's answer is kept, and a
+judge that prefers another candidate in another order is called inconsistent. Source of the
+practice: Zheng et al., Judging LLM-as-a-Judge with MT-Bench and Chatbot Arena (NeurIPS 2023), on
+position bias.
 """
 
 from __future__ import annotations
@@ -15,7 +16,12 @@ from typing import Literal, TypeAlias
 from vieval_plugin.judges.contests import FORWARD, REVERSE, Contest, JudgeOfContests
 from vieval_plugin.judges.conversation import turn_units
 from vieval_plugin.judges.expected_value import probability_ranges, spellings, unlikely
-from vieval_plugin.judges.pairwise.question import LETTERS, Form, message, presentation_order
+from vieval_plugin.judges.pairwise.question import (
+    LETTERS,
+    Form,
+    message,
+    presentation_order,
+)
 from vieval_plugin.judges.pairwise.reading import reader, schema
 from vieval_plugin.judges.probabilities import interval_text
 from vieval_plugin.judges.protocol import (
@@ -33,7 +39,14 @@ from vieval_plugin.judges.protocol import (
     failed_step,
     worst,
 )
-from vieval_plugin.judges.spec import INPUTS, Export, JudgeSpec, Needs, option, require_wording
+from vieval_plugin.judges.spec import (
+    INPUTS,
+    Export,
+    JudgeSpec,
+    Needs,
+    option,
+    require_wording,
+)
 from vieval_plugin.judges.structured_chat import ChatRequest, ask_all
 from vieval_plugin.prompts.pack import Pack
 from vieval_plugin.text.errors import VievalError
@@ -44,7 +57,8 @@ Mode: TypeAlias = Literal["answer", "expected"]
 
 #: The finding where one order's answer is not the other's.
 INCONSISTENT = "inconsistent"
-#: The finding of an answer, in the mode `expected`, that hardly ever begins with a letter asked for.
+#: The finding of an answer, in the mode `expected`, that hardly ever begins with a letter asked
+#: for.
 UNLIKELY = "neither letter likely"
 _UNFIT = ("contest",)
 
@@ -53,38 +67,62 @@ _UNFIT = ("contest",)
 class PairwiseOptions:
     """Options of the judge."""
 
-    pack: str = option("pairwise/v1", "prompt pack: a built-in name or a folder (`vieval prompts list`)", folder=True)
+    pack: str = option(
+        "pairwise/v1",
+        "prompt pack: a built-in name or a folder (`vieval prompts list`)",
+        folder=True,
+    )
     answers: Answers = option(
         "four_way",
-        "what may be answered of two candidates: one is better, both are good, both are bad; or which is better",
+        (
+            "what may be answered of two candidates: one is better, both are good, both are bad; "
+            "or "
+            "which is better"
+        ),
     )
     orders: Orders = option("both", "ask with the candidates in both orders, or in one")
-    mode: Mode = option("answer", "ask for an answer, or for the probabilities of two letters (expected)")
+    mode: Mode = option(
+        "answer",
+        "ask for an answer, or for the probabilities of two letters (expected)",
+    )
 
 
-def build(options: PairwiseOptions, wording: Pack, setting: str = "") -> JudgeOfContests:
+def build(
+    options: PairwiseOptions, wording: Pack, setting: str = ""
+) -> JudgeOfContests:
     """The judge with a prompt pack.
 
-    The program asks once an order, all at once, and an order whose reply cannot be read up to `wording.reminders` times
-    more; a pack that is answered with labels only once, as its authors do. Its verdict has no scores. `choice.votes`
-    has the vote of each order that could be read, about the candidates in the contest's order: a word of the scheme
-    `options.answers` for two candidates, a ranking for more. In the mode `expected`, `choice.preferences` has P(first)
-    - P(second) of each order instead, in [-1, 1] and not divided by their sum; `bounds` has its interval.
+    The program asks once an order, all at once, and an order whose reply cannot be read up to
+    `wording.reminders` times more; a pack that is answered with labels only once, as its authors
+    do. Its verdict has no scores. `choice.votes` has the vote of each order that could be read,
+    about the candidates in the contest's order: a word of the scheme `options.answers` for two
+    candidates, a ranking for more. In the mode `expected`, `choice.preferences` has P(first)
+    - P(second) of each order instead, in [-1, 1] and not divided by their sum; `bounds` has its
+      interval.
 
     Raises:
-        VievalError: a pack that is answered with labels, and options that such a pack cannot answer.
+        VievalError: a pack that is answered with labels, and options that such a pack cannot
+            answer.
     """
     require_wording(SPEC, wording, setting)
-    if wording.replies == "labels" and (options.answers, options.mode) != ("four_way", "answer"):
+    if wording.replies == "labels" and (options.answers, options.mode) != (
+        "four_way",
+        "answer",
+    ):
         raise VievalError(
-            f"prompt pack {wording.name} is answered with four labels: set judges.{SPEC.name}.answers to four_way and "
+            f"prompt pack {wording.name} is answered with four labels: set "
+            f"judges.{SPEC.name}.answers to four_way and "
             "mode to answer, or take another pack"
         )
     orders = (FORWARD, REVERSE) if options.orders == "both" else (FORWARD,)
 
     def program(contest: Contest) -> Program:
         if reason := _unfit(contest, options, wording):
-            return Verdict({}, Status.NOT_APPLICABLE, trace=(Step(_UNFIT, Status.NOT_APPLICABLE, reason=reason),))
+            return Verdict(
+                {},
+                Status.NOT_APPLICABLE,
+                trace=(Step(_UNFIT, Status.NOT_APPLICABLE, reason=reason),),
+            )
         if options.mode == "expected":
             return (yield from _preferred(contest, orders, wording))
         return (yield from _voted(contest, orders, options, wording))
@@ -92,25 +130,37 @@ def build(options: PairwiseOptions, wording: Pack, setting: str = "") -> JudgeOf
     return program
 
 
-def _voted(contest: Contest, orders: Sequence[str], options: PairwiseOptions, wording: Pack) -> Program:
+def _voted(
+    contest: Contest, orders: Sequence[str], options: PairwiseOptions, wording: Pack
+) -> Program:
     number = len(contest.candidates)
     form: Form = options.answers if number == 2 else "ranking"
     labels = wording.replies == "labels"
     questions = [
         ChatRequest(
-            Chat((message(contest, order, form, wording),), (order,), None if labels else schema(form, number)),
+            Chat(
+                (message(contest, order, form, wording),),
+                (order,),
+                None if labels else schema(form, number),
+            ),
             reader("labels" if labels else form, presentation_order(order, number)),
         )
         for order in orders
     ]
     answers = yield from ask_all(questions, wording)
     final = dict(zip(orders, (answer.final for answer in answers), strict=True))
-    votes = {order: outcome.value for order, outcome in zip(orders, answers, strict=True) if outcome.value is not None}
+    votes = {
+        order: outcome.value
+        for order, outcome in zip(orders, answers, strict=True)
+        if outcome.value is not None
+    }
     findings = [finding for answer in answers for finding in answer.findings]
     return Verdict(
         {},
         worst([step.status for step in final.values()]),
-        "\n".join(f"{order}: {final[order].reason}" for order in votes if final[order].reason),
+        "\n".join(
+            f"{order}: {final[order].reason}" for order in votes if final[order].reason
+        ),
         tuple(step for answer in answers for step in answer.steps),
         findings=(*findings, *([INCONSISTENT] if len(set(votes.values())) > 1 else [])),
         choice=Choice(votes),
@@ -119,9 +169,16 @@ def _voted(contest: Contest, orders: Sequence[str], options: PairwiseOptions, wo
 
 def _preferred(contest: Contest, orders: Sequence[str], wording: Pack) -> Program:
     replies = yield [
-        Likelihood((message(contest, order, "letter", wording),), spellings(LETTERS[:2]), (order,)) for order in orders
+        Likelihood(
+            (message(contest, order, "letter", wording),),
+            spellings(LETTERS[:2]),
+            (order,),
+        )
+        for order in orders
     ]
-    steps = tuple(step_of(reply, order) for reply, order in zip(replies, orders, strict=True))
+    steps = tuple(
+        step_of(reply, order) for reply, order in zip(replies, orders, strict=True)
+    )
     bounds = {
         order: preference_of(step.bounds, order)
         for order, step in zip(orders, steps, strict=True)
@@ -165,35 +222,60 @@ def _unfit(contest: Contest, options: PairwiseOptions, wording: Pack) -> str:
     """Reason that a contest cannot be asked about in one question, in words; empty if it can."""
     number, first = len(contest.candidates), contest.candidates[0]
     if number > 2 and (options.mode == "expected" or wording.replies == "labels"):
-        what = "the mode expected" if options.mode == "expected" else f"the prompt pack {wording.name}"
+        what = (
+            "the mode expected"
+            if options.mode == "expected"
+            else f"the prompt pack {wording.name}"
+        )
         return f"{what} is for two candidates, and the contest has {number}"
     if number > len(LETTERS):
-        return f"the contest has {number} candidates, and at most {len(LETTERS)} can be asked about at once"
+        return (
+            f"the contest has {number} candidates, and at most {len(LETTERS)} can be asked "
+            "about at once"
+        )
     if contest.kind not in wording.questions:
         return f"the prompt pack {wording.name} has no question for the kind {contest.kind!r}"
     roles = wording.questions[contest.kind].images
     if missing_roles := [role for role in roles if role not in first.images]:
-        return f"the prompt pack {wording.name} shows the image {missing_roles[0]}, which the candidates do not have"
+        return (
+            f"the prompt pack {wording.name} shows the image {missing_roles[0]}, which the "
+            "candidates do not have"
+        )
     for n, candidate in enumerate(contest.candidates, start=1):
         differs = [
-            name for name in {**first.texts, **candidate.texts} if first.texts.get(name) != candidate.texts.get(name)
+            name
+            for name in {**first.texts, **candidate.texts}
+            if first.texts.get(name) != candidate.texts.get(name)
         ]
-        differs += [role for role in roles if first.images.get(role) != candidate.images.get(role)]
+        differs += [
+            role
+            for role in roles
+            if first.images.get(role) != candidate.images.get(role)
+        ]
         if candidate.kind != first.kind or differs:
             return (
-                f"candidates 1 and {n} were not made under the same conditions: {', '.join(differs) or 'kind'} differs"
+                f"candidates 1 and {n} were not made under the same conditions: "
+                f"{', '.join(differs) or 'kind'} differs"
             )
     return ""
 
 
 def titles(trace: Sequence[Step]) -> Mapping[Path, str]:
     """The orders in words."""
-    return {(FORWARD,): "candidates in order", (REVERSE,): "last candidate first"} if trace else {}
+    return (
+        {(FORWARD,): "candidates in order", (REVERSE,): "last candidate first"}
+        if trace
+        else {}
+    )
 
 
 def _labels(options: PairwiseOptions, setting: str) -> tuple[str, ...]:
     answer_format = options.answers if options.mode == "answer" else options.mode
-    return (answer_format,) if options.orders == "both" else (answer_format, f"{FORWARD} only")
+    return (
+        (answer_format,)
+        if options.orders == "both"
+        else (answer_format, f"{FORWARD} only")
+    )
 
 
 SPEC = JudgeSpec(
@@ -203,7 +285,10 @@ SPEC = JudgeSpec(
     aspects=(),
     method="which of two or more candidates is better, in both orders",
     needs={
-        kind: Needs(tuple(OUTPUTS if role == "output" else role for role in inputs.images), inputs.texts)
+        kind: Needs(
+            tuple(OUTPUTS if role == "output" else role for role in inputs.images),
+            inputs.texts,
+        )
         for kind, inputs in INPUTS.items()
     },
     options=PairwiseOptions,

@@ -1,4 +1,5 @@
-"""Question about a contest: its conditions once, and each candidate under a letter, in one order or the other.
+"""Question about a contest: its conditions once, and each candidate under a letter, in one order or
+the other.
 
 A template says where pictures stand, so that a model sees which frames belong to which candidate.
 """
@@ -42,33 +43,54 @@ def message(contest: Contest, order: str, form: Form, wording: Pack) -> Message:
 
     - `form`: what is asked for;
     - `medium`: picture, video or 3D object;
-    - `places`: by role, where a picture of the conditions stands; the roles are those of the manifest;
-    - `candidates`, in the order shown: each with its `name` (a letter), its `place`, and how many `pictures` it has.
+    - `places`: by role, where a picture of the conditions stands; the roles are those of the
+      manifest;
+    - `candidates`, in the order shown: each with its `name` (a letter), its `place`, and how many
+      `pictures` it has.
 
     Raises:
         VievalError: the template does not show everything exactly once.
     """
     question = wording.questions[contest.kind]
     conditions = contest.candidates[0]
-    pictures: dict[str, Sequence[Image]] = {role: (conditions.images[role],) for role in question.images}
+    pictures: dict[str, Sequence[Image]] = {
+        role: (conditions.images[role],) for role in question.images
+    }
     candidates = []
-    for letter, number in zip(LETTERS, presentation_order(order, len(contest.candidates)), strict=False):
-        pictures[letter] = [image for _, image in outputs(contest.candidates[number - 1])]
-        candidates.append({"name": letter, "place": _marker(letter), "pictures": len(pictures[letter])})
+    for letter, number in zip(
+        LETTERS, presentation_order(order, len(contest.candidates)), strict=False
+    ):
+        pictures[letter] = [
+            image for _, image in outputs(contest.candidates[number - 1])
+        ]
+        candidates.append(
+            {
+                "name": letter,
+                "place": _marker(letter),
+                "pictures": len(pictures[letter]),
+            }
+        )
     variables = {
         # a text must not pass for a picture
         **{name: text.replace(_OBJECT, "") for name, text in conditions.texts.items()},
         "form": form,
-        "medium": next(medium for role, medium in _MEDIA.items() if outputs(conditions)[0][0].startswith(role)),
+        "medium": next(
+            medium
+            for role, medium in _MEDIA.items()
+            if outputs(conditions)[0][0].startswith(role)
+        ),
         "places": {role: _marker(role) for role in question.images},
         "candidates": candidates,
     }
-    pieces = re.split(f"{_OBJECT}(.*?){_OBJECT}", wording.render(question.template, variables))
+    pieces = re.split(
+        f"{_OBJECT}(.*?){_OBJECT}", wording.render(question.template, variables)
+    )
     placed = pieces[1::2]
     if sorted(placed) != sorted(pictures):
         raise VievalError(
             f"prompt pack {wording.name}, template {question.template}: it has places for "
-            f"{', '.join(placed) or 'no pictures'}, and must have one for each of {', '.join(pictures)}"
+            f"{', '.join(placed) or 'no pictures'}, and must have one for each of "
+            f"{', '.join(pictures)}"
         )
     return Message("user", tuple(_parts(pieces, pictures)))
 
@@ -77,7 +99,9 @@ def _marker(name: str) -> str:
     return f"{_OBJECT}{name}{_OBJECT}"
 
 
-def _parts(pieces: Sequence[str], pictures: Mapping[str, Sequence[Image]]) -> Iterator[str | Image]:
+def _parts(
+    pieces: Sequence[str], pictures: Mapping[str, Sequence[Image]]
+) -> Iterator[str | Image]:
     """Texts and pictures in turn; servers refuse a text of nothing."""
     for turn, piece in enumerate(pieces):
         if turn % 2:

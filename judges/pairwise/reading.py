@@ -1,6 +1,8 @@
-"""Reading of a reply about candidates A, B, ...: a vote about the candidates in the contest's order.
+"""Reading of a reply about candidates A, B, ...: a vote about the candidates in the contest's
+order.
 
-As with scores, an answer is the whole object that was asked for; of the authors' labels, the one that ends the reply.
+As with scores, an answer is the whole object that was asked for; of the authors' labels, the one
+that ends the reply.
 """
 
 from __future__ import annotations
@@ -11,7 +13,13 @@ from typing import Any, Literal, TypeAlias
 
 from vieval_plugin.judges.contests import BOTH_BAD, BOTH_GOOD, FIRST, SECOND
 from vieval_plugin.judges.pairwise.question import LETTERS, Form
-from vieval_plugin.judges.parsing import REASONING, REFUSAL_INSIDE, Read, object_schema, read_answer
+from vieval_plugin.judges.parsing import (
+    REASONING,
+    REFUSAL_INSIDE,
+    Read,
+    object_schema,
+    read_answer,
+)
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.judges.refusals import declines
 from vieval_plugin.judges.wrapping import is_lead_in, remove_ending, remove_thinking
@@ -21,14 +29,22 @@ ReplyForm: TypeAlias = Form | Literal["labels"]
 BETTER_KEY, PLACES_KEY = "better", "places"
 ONE_ANSWER = "not one label, at the end of the reply"
 _LONGEST_REASON = 600
-_LABEL = re.compile(r"\[\[\s*(A\s*>>?\s*B|B\s*>>?\s*A|A\s*=\s*B(?:\s*=\s*(?:good|bad))?)\s*\]\]", re.IGNORECASE)
+_LABEL = re.compile(
+    r"\[\[\s*(A\s*>>?\s*B|B\s*>>?\s*A|A\s*=\s*B(?:\s*=\s*(?:good|bad))?)\s*\]\]",
+    re.IGNORECASE,
+)
 
 
 def schema(form: Form, number: int) -> dict[str, Any]:
-    """JSON schema of an answer about so many candidates: a short reasoning first, and then what it comes to."""
+    """JSON schema of an answer about so many candidates: a short reasoning first, and then what
+    it comes to.
+    """
     if form == "ranking":
         rank_schema = {"type": "integer", "minimum": 1, "maximum": number}
-        key, answer = PLACES_KEY, object_schema(dict.fromkeys(LETTERS[:number], rank_schema))
+        key, answer = (
+            PLACES_KEY,
+            object_schema(dict.fromkeys(LETTERS[:number], rank_schema)),
+        )
     else:
         key, answer = BETTER_KEY, {"type": "string", "enum": list(_votes(form, (1, 2)))}
     reasoning = {"type": "string", "minLength": 1, "maxLength": _LONGEST_REASON}
@@ -54,49 +70,80 @@ def reader(form: ReplyForm, numbers: Sequence[int]) -> Callable[[str], Read[str]
         except ValueError as error:
             return _unreadable(str(error))
         if form != "ranking":
-            return _read(_votes(form, numbers)[answer[BETTER_KEY]], answer[REASONING], exact)
-        ranks = {number: answer[PLACES_KEY][letter] for letter, number in zip(LETTERS, numbers, strict=False)}
+            return _read(
+                _votes(form, numbers)[answer[BETTER_KEY]], answer[REASONING], exact
+            )
+        ranks = {
+            number: answer[PLACES_KEY][letter]
+            for letter, number in zip(LETTERS, numbers, strict=False)
+        }
         return _read(_ranking(ranks), answer[REASONING], exact)
 
     return read
 
 
 def plain_labels(text: str) -> frozenset[str]:
-    """The different labels of GenAI-Bench's authors that a text without thinking has, in their plain form.
+    """The different labels of GenAI-Bench's authors that a text without thinking has, in their
+    plain form.
 
     >>> sorted(plain_labels("[[B>A]] at first sight. My verdict: [[A >> B]]"))
     ['A>B', 'B>A']
     >>> sorted(plain_labels("[[a=b=bad]] A>B"))
     ['A=B=Bad']
     """
-    joined = ("".join(label.split()).replace(">>", ">").upper() for label in _LABEL.findall(text))
-    return frozenset(label.replace("GOOD", "Good").replace("BAD", "Bad") for label in joined)
+    joined = (
+        "".join(label.split()).replace(">>", ">").upper()
+        for label in _LABEL.findall(text)
+    )
+    return frozenset(
+        label.replace("GOOD", "Good").replace("BAD", "Bad") for label in joined
+    )
 
 
 def _votes(form: Form, numbers: Sequence[int]) -> dict[str, str]:
     """Answers that are allowed for two candidates, each with the vote that it is."""
     candidate_votes = (FIRST, SECOND)
-    votes = {letter: candidate_votes[number - 1] for letter, number in zip(LETTERS, numbers, strict=False)}
-    return votes | ({"both good": BOTH_GOOD, "both bad": BOTH_BAD} if form == "four_way" else {})
+    votes = {
+        letter: candidate_votes[number - 1]
+        for letter, number in zip(LETTERS, numbers, strict=False)
+    }
+    return votes | (
+        {"both good": BOTH_GOOD, "both bad": BOTH_BAD} if form == "four_way" else {}
+    )
 
 
 def _ranking(ranks: Mapping[int, int]) -> str:
     """Candidates by their places as a ranking: `2>1=3`."""
-    tied = [sorted(n for n in ranks if ranks[n] == rank) for rank in sorted(set(ranks.values()))]
+    tied = [
+        sorted(n for n in ranks if ranks[n] == rank)
+        for rank in sorted(set(ranks.values()))
+    ]
     return ">".join("=".join(map(str, group)) for group in tied)
 
 
-def read_label(text: str, numbers: Sequence[int] = (1, 2), *, recorded: bool = False) -> Read[str]:
-    """The vote of the one label that ends a reply; a bare tie is none, because it does not say of which kind.
+def read_label(
+    text: str, numbers: Sequence[int] = (1, 2), *, recorded: bool = False
+) -> Read[str]:
+    """The vote of the one label that ends a reply; a bare tie is none, because it does not say of
+    which kind.
 
     In a `recorded` reply the one label may stand anywhere, as its authors read it.
     """
     text = remove_thinking(text)
     labels = plain_labels(text)
-    if len(labels) != 1 or len(_LABEL.findall(text)) < text.count("[[") or not (recorded or _ends_in_label(text)):
+    if (
+        len(labels) != 1
+        or len(_LABEL.findall(text)) < text.count("[[")
+        or not (recorded or _ends_in_label(text))
+    ):
         return _unreadable(ONE_ANSWER if labels else "no label found")
     [label], votes = labels, _votes("four_way", numbers)
-    plain = {"A>B": votes["A"], "B>A": votes["B"], "A=B=Good": BOTH_GOOD, "A=B=Bad": BOTH_BAD}
+    plain = {
+        "A>B": votes["A"],
+        "B>A": votes["B"],
+        "A=B=Good": BOTH_GOOD,
+        "A=B=Bad": BOTH_BAD,
+    }
     if label not in plain:
         return _unreadable("a tie that is said to be neither good nor bad")
     return _read(plain[label], _LABEL.split(text)[0], True)
@@ -108,14 +155,22 @@ def _ends_in_label(text: str) -> bool:
     label = _LABEL.search(last_line)
     if label is None:
         return False
-    return not last_line[label.end() :].strip("\"'") and is_lead_in(last_line[: label.start()].strip("\"'"))
+    return not last_line[label.end() :].strip("\"'") and is_lead_in(
+        last_line[: label.start()].strip("\"'")
+    )
 
 
 def _read(vote: str, reasoning: str, exact: bool) -> Read[str]:
     reason = " ".join(reasoning.split())
-    short = reason if len(reason) <= _LONGEST_REASON else f"{reason[:_LONGEST_REASON]} [...]"
+    short = (
+        reason
+        if len(reason) <= _LONGEST_REASON
+        else f"{reason[:_LONGEST_REASON]} [...]"
+    )
     finding = REFUSAL_INSIDE if declines(reason) else ""
-    return Read(Status.OK if exact else Status.REPAIRED, vote, reason=short, finding=finding)
+    return Read(
+        Status.OK if exact else Status.REPAIRED, vote, reason=short, finding=finding
+    )
 
 
 def _unreadable(reason: str) -> Read[str]:

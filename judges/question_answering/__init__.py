@@ -1,7 +1,9 @@
-"""Questions on a prompt, answered on its image: TIFA, VQ2A and the Davidsonian scene graph as three settings.
+"""Questions on a prompt, answered on its image: TIFA, VQ2A and the Davidsonian scene graph as three
+settings.
 
-Sources: Hu et al., TIFA (ICCV 2023); Yarom et al., What You See is What You Read? (NeurIPS 2023), VQ2; Cho et al.,
-Davidsonian Scene Graph (ICLR 2024), whose released code counts a question as no where a parent was *answered* no.
+Sources: Hu et al., TIFA (ICCV 2023); Yarom et al., What You See is What You Read? (NeurIPS 2023),
+VQ2; Cho et al., Davidsonian Scene Graph (ICLR 2024), whose released code counts a question as no
+where a parent was *answered* no.
 """
 
 from __future__ import annotations
@@ -13,7 +15,17 @@ from typing import Any, Literal, TypeAlias
 
 from vieval_plugin.judges.conversation import turn_units
 from vieval_plugin.judges.parsing import Read, object_schema, read_answer
-from vieval_plugin.judges.protocol import Judge, Likelihood, Path, Program, Sample, Status, Step, Verdict, worst
+from vieval_plugin.judges.protocol import (
+    Judge,
+    Likelihood,
+    Path,
+    Program,
+    Sample,
+    Status,
+    Step,
+    Verdict,
+    worst,
+)
 from vieval_plugin.judges.question_answering.questions import (
     DSG,
     MOST_QUESTIONS,
@@ -25,7 +37,14 @@ from vieval_plugin.judges.question_answering.questions import (
     parse_questions,
     questions_in,
 )
-from vieval_plugin.judges.spec import EVERY_KIND, Export, JudgeSpec, Needs, option, require_wording
+from vieval_plugin.judges.spec import (
+    EVERY_KIND,
+    Export,
+    JudgeSpec,
+    Needs,
+    option,
+    require_wording,
+)
 from vieval_plugin.judges.stages import Notes, StageAsker, ask_one, read_as
 from vieval_plugin.judges.structured_chat import ChatRequest, ask_all
 from vieval_plugin.judges.vqascore import step_of, variants
@@ -46,59 +65,100 @@ _LONGEST_LIST, _LONGEST_ANSWER = 3072, 128
 class QuestionAnsweringOptions:
     """Options of the judge."""
 
-    pack: str = option("question_answering/v1", "prompt pack of all settings", folder=True)
-    dependencies: bool = option(True, "count a question as no where one that it depends on was answered no (dsg)")
-    backbones: Mapping[Stage, str] = option({}, "a stage's own backbone, by its name there ({questions: gpt})")
+    pack: str = option(
+        "question_answering/v1", "prompt pack of all settings", folder=True
+    )
+    dependencies: bool = option(
+        True,
+        "count a question as no where one that it depends on was answered no (dsg)",
+    )
+    backbones: Mapping[Stage, str] = option(
+        {}, "a stage's own backbone, by its name there ({questions: gpt})"
+    )
 
 
-def build(options: QuestionAnsweringOptions, wording: Pack, setting: str = DSG) -> Judge:
+def build(
+    options: QuestionAnsweringOptions, wording: Pack, setting: str = DSG
+) -> Judge:
     """The judge with a prompt pack, in one of its settings.
 
-    The program asks for questions on the prompt, in words that are the same for all its images, then each question on
-    the image. SC, in [0, 1], is the share that counts as right (`dsg`, `tifa`), or the mean probability of yes
-    (`vq2a`), whose interval is in `bounds`. Without usable questions, or with a question that was not answered, the
-    sample has that step's status and no score.
+    The program asks for questions on the prompt, in words that are the same for all its images,
+    then each question on the image. SC, in [0, 1], is the share that counts as right (`dsg`,
+    `tifa`), or the mean probability of yes (`vq2a`), whose interval is in `bounds`. Without usable
+    questions, or with a question that was not answered, the sample has that step's status and no
+    score.
 
     Raises:
         VievalError: the pack does not word the setting.
     """
     require_wording(SPEC, wording, setting)
-    if unworded := {f"{setting}_questions", f"{setting}_answer"} - set(wording.questions):
-        raise VievalError(f"prompt pack {wording.name} does not word {min(unworded)!r}, which {setting} asks")
+    if unworded := {f"{setting}_questions", f"{setting}_answer"} - set(
+        wording.questions
+    ):
+        raise VievalError(
+            f"prompt pack {wording.name} does not word {min(unworded)!r}, which {setting} asks"
+        )
 
     def program(sample: Sample) -> Program:
         asker, notes = StageAsker(wording, sample, options.backbones), Notes()
         key, schema = f"{setting}_questions", SCHEMAS[setting]
-        chat = asker.chat(key, "questions", QUESTIONS, schema, sample.texts, _LONGEST_LIST)
-        readers = [partial(_read_list, setting=setting, shorten=shorten) for shorten in (False, True)]
+        chat = asker.chat(
+            key, "questions", QUESTIONS, schema, sample.texts, _LONGEST_LIST
+        )
+        readers = [
+            partial(_read_list, setting=setting, shorten=shorten)
+            for shorten in (False, True)
+        ]
         questions = yield from ask_one(chat, readers[0], wording, notes, readers[1])
         if isinstance(questions, Status):
-            return Verdict({}, questions, trace=tuple(notes.trace), findings=tuple(notes.findings))
+            return Verdict(
+                {}, questions, trace=tuple(notes.trace), findings=tuple(notes.findings)
+            )
         if setting == VQ2A:
             return (yield from _probable(asker, questions, notes))
-        return (yield from _answered(asker, f"{setting}_answer", questions, notes, options.dependencies))
+        return (
+            yield from _answered(
+                asker, f"{setting}_answer", questions, notes, options.dependencies
+            )
+        )
 
     return program
 
 
-def _read_list(text: str, setting: str, shorten: bool) -> Read[tuple[PromptQuestion, ...]]:
+def _read_list(
+    text: str, setting: str, shorten: bool
+) -> Read[tuple[PromptQuestion, ...]]:
     """A list of questions; one that is too long is refused, or its first questions count."""
     reading = read_as(text, partial(parse_questions, setting=setting, shorten=shorten))
-    is_shortened = reading.value is not None and len(questions_in(text)) > MOST_QUESTIONS
+    is_shortened = (
+        reading.value is not None and len(questions_in(text)) > MOST_QUESTIONS
+    )
     return replace(reading, finding=SHORTENED) if is_shortened else reading
 
 
-def _answered(asker: StageAsker, key: str, questions: Questions, notes: Notes, dependencies: bool) -> Program:
+def _answered(
+    asker: StageAsker, key: str, questions: Questions, notes: Notes, dependencies: bool
+) -> Program:
     """Every question answered in words, each by a call of its own."""
     requests = []
     for question in questions:
         schema = object_schema({"answer": {"type": "string", "enum": question.choices}})
         variables = {"question": question.text, "choices": question.choices}
-        chat = asker.chat(key, "answers", ("answers", question.id), schema, variables, _LONGEST_ANSWER)
-        requests.append(ChatRequest(chat, partial(_read, schema=schema, expected=question.expected)))
+        chat = asker.chat(
+            key, "answers", ("answers", question.id), schema, variables, _LONGEST_ANSWER
+        )
+        requests.append(
+            ChatRequest(chat, partial(_read, schema=schema, expected=question.expected))
+        )
     outcomes = yield from ask_all(requests, asker.wording)
     notes.trace += [step for outcome in outcomes for step in outcome.steps]
-    return verdict_of(questions, [outcome.final for outcome in outcomes], notes.trace, dependencies, notes.findings)
+    return verdict_of(
+        questions,
+        [outcome.final for outcome in outcomes],
+        notes.trace,
+        dependencies,
+        notes.findings,
+    )
 
 
 def _read(text: str, schema: Mapping[str, Any], expected: str) -> Read[str]:
@@ -116,7 +176,8 @@ def verdict_of(
     dependencies: bool = True,
     findings: Sequence[str] = (),
 ) -> Verdict:
-    """The verdict of answers in words; the score of one that was read is 1 where it is as expected, else 0.
+    """The verdict of answers in words; the score of one that was read is 1 where it is as expected,
+    else 0.
 
     Args:
         questions: of the prompt, at least one.
@@ -128,13 +189,22 @@ def verdict_of(
     status = worst([step.status for step in (*_lists(trace), *final)])
     if not status.usable:
         return Verdict({}, status, trace=tuple(trace), findings=tuple(findings))
-    right = {q.id: step.scores == (1.0,) for q, step in zip(questions, final, strict=True)}
+    right = {
+        q.id: step.scores == (1.0,) for q, step in zip(questions, final, strict=True)
+    }
     counts = counted(questions, right) if dependencies else right
     causes = {True: "depends on a no", False: "answered otherwise"}
-    missed = [f"{q.text} ({causes[right[q.id]]})" for q in questions if not counts[q.id]]
-    rationale = f"{sum(counts.values())} of {len(counts)} as expected{'; not: ' if missed else ''}{', '.join(missed)}"
+    missed = [
+        f"{q.text} ({causes[right[q.id]]})" for q in questions if not counts[q.id]
+    ]
+    rationale = (
+        f"{sum(counts.values())} of {len(counts)} as "
+        f"expected{'; not: ' if missed else ''}{', '.join(missed)}"
+    )
     score = sum(counts.values()) / len(counts)
-    return Verdict({ASPECT: score}, status, rationale, tuple(trace), findings=tuple(findings))
+    return Verdict(
+        {ASPECT: score}, status, rationale, tuple(trace), findings=tuple(findings)
+    )
 
 
 def _probable(asker: StageAsker, questions: Questions, notes: Notes) -> Program:
@@ -143,26 +213,43 @@ def _probable(asker: StageAsker, questions: Questions, notes: Notes) -> Program:
     continuations = variants(*asker.wording.questions[key].scores)
     replies = yield [
         Likelihood(
-            (asker.message(key, {"question": question.text, "answer": question.expected}),),
+            (
+                asker.message(
+                    key, {"question": question.text, "answer": question.expected}
+                ),
+            ),
             continuations,
             ("answers", question.id),
             backbone=asker.backbone("answers"),
         )
         for question in questions
     ]
-    steps = [step_of(reply, ("answers", q.id)) for reply, q in zip(replies, questions, strict=True)]
+    steps = [
+        step_of(reply, ("answers", q.id))
+        for reply, q in zip(replies, questions, strict=True)
+    ]
     trace, findings = (*notes.trace, *steps), tuple(notes.findings)
     status = worst([step.status for step in (*_lists(trace), *steps)])
     bounds = [step.bounds for step in steps if step.bounds is not None]
     if len(bounds) < len(steps):
         return Verdict({}, status, trace=trace, findings=findings)
     low, high = (sum(ends) / len(bounds) for ends in zip(*bounds, strict=True))
-    return Verdict({ASPECT: (low + high) / 2}, status, trace=trace, bounds={ASPECT: (low, high)}, findings=findings)
+    return Verdict(
+        {ASPECT: (low + high) / 2},
+        status,
+        trace=trace,
+        bounds={ASPECT: (low, high)},
+        findings=findings,
+    )
 
 
 def titles(trace: Sequence[Step]) -> dict[Path, str]:
     """The words of each question by its path; none without usable questions."""
-    return {("answers", name): text for step in _lists(trace) for name, text in questions_in(step.answer).items()}
+    return {
+        ("answers", name): text
+        for step in _lists(trace)
+        for name, text in questions_in(step.answer).items()
+    }
 
 
 def _lists(trace: Sequence[Step]) -> list[Step]:
@@ -171,7 +258,11 @@ def _lists(trace: Sequence[Step]) -> list[Step]:
 
 
 def _labels(options: QuestionAnsweringOptions, setting: str) -> tuple[str, ...]:
-    return (setting, "without dependencies") if setting == DSG and not options.dependencies else (setting,)
+    return (
+        (setting, "without dependencies")
+        if setting == DSG and not options.dependencies
+        else (setting,)
+    )
 
 
 SPEC = JudgeSpec(

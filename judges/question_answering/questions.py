@@ -1,7 +1,8 @@
-"""Questions on a prompt with the answers that an image of it should give, in three forms, and what makes them usable.
+"""Questions on a prompt with the answers that an image of it should give, in three forms, and what
+makes them usable.
 
-`dsg` has yes/no questions, each with those that must be answered yes for it to make sense; `tifa` has questions with
-choices, one of which is right; `vq2a` has pairs of question and answer.
+`dsg` has yes/no questions, each with those that must be answered yes for it to make sense; `tifa`
+has questions with choices, one of which is right; `vq2a` has pairs of question and answer.
 """
 
 from __future__ import annotations
@@ -12,7 +13,12 @@ from dataclasses import dataclass, replace
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
-from vieval_plugin.judges.parsing import list_schema, object_schema, read_answer, text_schema
+from vieval_plugin.judges.parsing import (
+    list_schema,
+    object_schema,
+    read_answer,
+    text_schema,
+)
 
 DSG, TIFA, VQ2A = "dsg", "tifa", "vq2a"
 YES, NO = "yes", "no"
@@ -24,12 +30,22 @@ _QUESTION, _ANSWER = text_schema(200), text_schema(80)
 _ID = {"type": "integer", "minimum": 1, "maximum": 99}
 _ITEMS: Mapping[str, dict[str, Any]] = {
     DSG: {"id": _ID, "question": _QUESTION, "parents": list_schema(_ID)},
-    TIFA: {"question": _QUESTION, "choices": list_schema(_ANSWER, 2, _MOST_CHOICES), "answer": _ANSWER},
+    TIFA: {
+        "question": _QUESTION,
+        "choices": list_schema(_ANSWER, 2, _MOST_CHOICES),
+        "answer": _ANSWER,
+    },
     VQ2A: {"question": _QUESTION, "answer": _ANSWER},
 }
-_LISTS = {setting: list_schema(object_schema(item), 1, MOST_QUESTIONS) for setting, item in _ITEMS.items()}
+_LISTS = {
+    setting: list_schema(object_schema(item), 1, MOST_QUESTIONS)
+    for setting, item in _ITEMS.items()
+}
 #: Schema of the list of questions by setting.
-SCHEMAS = {setting: object_schema({"questions": questions}) for setting, questions in _LISTS.items()}
+SCHEMAS = {
+    setting: object_schema({"questions": questions})
+    for setting, questions in _LISTS.items()
+}
 
 
 @dataclass(frozen=True)
@@ -48,7 +64,9 @@ class PromptQuestion:
     parents: tuple[str, ...] = ()
 
 
-def parse_questions(text: str, setting: str, shorten: bool = False) -> tuple[tuple[PromptQuestion, ...], bool]:
+def parse_questions(
+    text: str, setting: str, shorten: bool = False
+) -> tuple[tuple[PromptQuestion, ...], bool]:
     """The questions of a reply, and whether it came exactly as asked for.
 
     Args:
@@ -57,41 +75,62 @@ def parse_questions(text: str, setting: str, shorten: bool = False) -> tuple[tup
         shorten: take the first 24 of more, each once.
 
     Raises:
-        ValueError: it is no list of questions, or they are no use: they are more than 24, two have one id, a question
-            depends on one that is not there or on itself, or an answer is not among its choices.
+        ValueError: it is no list of questions, or they are no use: they are more than 24, two have
+            one id, a question depends on one that is not there or on itself, or an answer is not
+            among its choices.
 
     >>> parse_questions('{"questions": [{"question": "What is it?", "answer": "a cat"}]}', VQ2A)[0][0].expected
     'a cat'
     """
     answer, exact = read_answer(text, SCHEMAS[setting])
-    questions = tuple(_question(number, item) for number, item in enumerate(answer["questions"], start=1))
+    questions = tuple(
+        _question(number, item)
+        for number, item in enumerate(answer["questions"], start=1)
+    )
     if len(questions) > MOST_QUESTIONS:
         if not shorten:
-            raise ValueError(f"there must be at most {MOST_QUESTIONS} questions, got {len(questions)}")
+            raise ValueError(
+                f"there must be at most {MOST_QUESTIONS} questions, got {len(questions)}"
+            )
         questions, exact = _shortened(questions), False
     _require_graph(questions)
     return questions, exact
 
 
 def _shortened(questions: Sequence[PromptQuestion]) -> tuple[PromptQuestion, ...]:
-    """The first questions of a long list, each text once, without those that they depend on behind them."""
+    """The first questions of a long list, each text once, without those that they depend on
+    behind them.
+    """
     by_text = {question.text.casefold(): question for question in reversed(questions)}
-    kept = [question for question in questions if by_text[question.text.casefold()] is question][:MOST_QUESTIONS]
+    kept = [
+        question
+        for question in questions
+        if by_text[question.text.casefold()] is question
+    ][:MOST_QUESTIONS]
     ids = {question.id for question in kept}
-    return tuple(replace(q, parents=tuple(parent for parent in q.parents if parent in ids)) for q in kept)
+    return tuple(
+        replace(q, parents=tuple(parent for parent in q.parents if parent in ids))
+        for q in kept
+    )
 
 
 def _question(number: int, item: Mapping[str, Any]) -> PromptQuestion:
     name, text = f"{item.get('id', number):g}", item["question"].strip()
     if "answer" not in item:
-        return PromptQuestion(name, text, parents=tuple(f"{parent:g}" for parent in item["parents"]))
+        return PromptQuestion(
+            name, text, parents=tuple(f"{parent:g}" for parent in item["parents"])
+        )
     expected = _plain(item["answer"])
     if "choices" not in item:
         return PromptQuestion(name, text, expected)
     choices = {choice.casefold(): choice for choice in map(_plain, item["choices"])}
     if len(choices) < len(item["choices"]) or expected.casefold() not in choices:
-        raise ValueError(f"question {name}: its choices are not all different, or its answer is none of them")
-    return PromptQuestion(name, text, choices[expected.casefold()], tuple(choices.values()))
+        raise ValueError(
+            f"question {name}: its choices are not all different, or its answer is none of them"
+        )
+    return PromptQuestion(
+        name, text, choices[expected.casefold()], tuple(choices.values())
+    )
 
 
 def _plain(answer: str) -> str:
@@ -106,32 +145,47 @@ def _require_graph(questions: Sequence[PromptQuestion]) -> None:
         raise ValueError("two questions have the same id")
     for question in questions:
         if unknown := [parent for parent in question.parents if parent not in parents]:
-            raise ValueError(f"question {question.id} depends on question {unknown[0]}, which is not there")
+            raise ValueError(
+                f"question {question.id} depends on question {unknown[0]}, which is not there"
+            )
     try:
         TopologicalSorter(parents).prepare()
     except CycleError as error:
-        raise ValueError(f"questions depend on each other in a circle: {', '.join(error.args[1])}") from None
+        raise ValueError(
+            f"questions depend on each other in a circle: {', '.join(error.args[1])}"
+        ) from None
 
 
 def to_json(questions: Sequence[PromptQuestion]) -> str:
     """Yes/no questions as a model would list them."""
-    items = [{"id": int(q.id), "question": q.text, "parents": [*map(int, q.parents)]} for q in questions]
+    items = [
+        {"id": int(q.id), "question": q.text, "parents": [*map(int, q.parents)]}
+        for q in questions
+    ]
     return json.dumps({"questions": items})
 
 
 def questions_in(text: str) -> dict[str, str]:
-    """The words of each question of a list in any of the forms, by its id; none where the text is no such list."""
+    """The words of each question of a list in any of the forms, by its id; none where the text
+    is no such list.
+    """
     for schema in SCHEMAS.values():
         try:
             items = read_answer(text, schema)[0]["questions"]
         except ValueError:
             continue
-        return {f"{item.get('id', number):g}": item["question"] for number, item in enumerate(items, start=1)}
+        return {
+            f"{item.get('id', number):g}": item["question"]
+            for number, item in enumerate(items, start=1)
+        }
     return {}
 
 
-def counted(questions: Sequence[PromptQuestion], right: Mapping[str, bool]) -> dict[str, bool]:
-    """Tell of each question whether it counts as right: answered as expected, and so is each that it depends on.
+def counted(
+    questions: Sequence[PromptQuestion], right: Mapping[str, bool]
+) -> dict[str, bool]:
+    """Tell of each question whether it counts as right: answered as expected, and so is each that
+    it depends on.
 
     Args:
         questions: of one prompt.
@@ -141,4 +195,7 @@ def counted(questions: Sequence[PromptQuestion], right: Mapping[str, bool]) -> d
     >>> counted([cat, red], {"1": False, "2": True})
     {'1': False, '2': False}
     """
-    return {q.id: right[q.id] and all(right.get(parent, True) for parent in q.parents) for q in questions}
+    return {
+        q.id: right[q.id] and all(right.get(parent, True) for parent in q.parents)
+        for q in questions
+    }

@@ -1,8 +1,10 @@
-"""T2I-Eval: decompose the prompt into entities and questions, answer them from the image, explain, score.
+"""T2I-Eval: decompose the prompt into entities and questions, answer them from the image, explain,
+score.
 
-Source: Tu et al., Automatic Evaluation for Text-to-Image Generation: Task-decomposed Framework, Distilled Training, and
-Meta-evaluation Benchmark (2024). Scores are the model's own numbers from 0 to 10: the overall one is O, and each
-dimension (appearance, intrinsic, relationship) has its own; none is a mean.
+Source: Tu et al., Automatic Evaluation for Text-to-Image Generation: Task-decomposed Framework,
+Distilled Training, and Meta-evaluation Benchmark (2024). Scores are the model's own numbers from 0
+to 10: the overall one is O, and each dimension (appearance, intrinsic, relationship) has its own;
+none is a mean.
 """
 
 from __future__ import annotations
@@ -12,7 +14,12 @@ from collections import defaultdict
 from collections.abc import Generator, Mapping, Sequence
 from typing import Any, cast, get_args
 
-from vieval_plugin.judges.conversation import Exchange, TrainingExample, TrainingUnit, final_chats
+from vieval_plugin.judges.conversation import (
+    Exchange,
+    TrainingExample,
+    TrainingUnit,
+    final_chats,
+)
 from vieval_plugin.judges.protocol import (
     FAILED_CALLS,
     Ask,
@@ -29,13 +36,32 @@ from vieval_plugin.judges.protocol import (
     Verdict,
     worst,
 )
-from vieval_plugin.judges.spec import EVERY_KIND, Export, JudgeSpec, Needs, require_wording
+from vieval_plugin.judges.spec import (
+    EVERY_KIND,
+    Export,
+    JudgeSpec,
+    Needs,
+    require_wording,
+)
 from vieval_plugin.judges.stages import Notes, ask_one
 from vieval_plugin.judges.structured_chat import ask_all, score_request
 from vieval_plugin.judges.t2i_eval import framework, individual, schemas
-from vieval_plugin.judges.t2i_eval.asker import UNANSWERED, Ablation, Asker, T2IEvalOptions
+from vieval_plugin.judges.t2i_eval.asker import (
+    UNANSWERED,
+    Ablation,
+    Asker,
+    T2IEvalOptions,
+)
 from vieval_plugin.judges.t2i_eval.reading import given_extraction, read_extraction
-from vieval_plugin.judges.t2i_eval.structure import KINDS, Extraction, Question, Result, folded, path_of, violations
+from vieval_plugin.judges.t2i_eval.structure import (
+    KINDS,
+    Extraction,
+    Question,
+    Result,
+    folded,
+    path_of,
+    violations,
+)
 from vieval_plugin.prompts.pack import Pack
 from vieval_plugin.text.errors import VievalError
 
@@ -49,9 +75,10 @@ PLAIN = ABLATIONS[0]
 def build(options: T2IEvalOptions, wording: Pack, setting: str = PLAIN) -> Judge:
     """T2I-Eval with a prompt pack, whole (`full`) or with one of the paper's ablations.
 
-    A verdict's scores are O and the dimensions that have questions, in [0, 1]. A question without a readable answer is
-    a finding, and the sample `repaired`. A call that failed is the status of its sample, whatever could be scored
-    without it. Without a usable extraction or an overall score the sample has the status of that step.
+    A verdict's scores are O and the dimensions that have questions, in [0, 1]. A question without a
+    readable answer is a finding, and the sample `repaired`. A call that failed is the status of its
+    sample, whatever could be scored without it. Without a usable extraction or an overall score the
+    sample has the status of that step.
 
     Raises:
         VievalError: the pack does not word what the options ask for.
@@ -61,13 +88,17 @@ def build(options: T2IEvalOptions, wording: Pack, setting: str = PLAIN) -> Judge
     needed |= {"quality"} if options.grades_explanations else set()
     if unworded := needed - set(wording.questions):
         raise VievalError(
-            f"prompt pack {wording.name} does not word {min(unworded)!r}, which judges.{SPEC.name} asks for "
+            f"prompt pack {wording.name} does not word {min(unworded)!r}, which "
+            f"judges.{SPEC.name} asks for "
             "(mode, backbones)"
         )
     ablation = cast(Ablation, setting)
 
     def program(sample: Sample) -> Program:
-        asker, notes = Asker(wording, sample, options.backbones, options, ablation), Notes()
+        asker, notes = (
+            Asker(wording, sample, options.backbones, options, ablation),
+            Notes(),
+        )
         captions = options.mode == "individual" and ablation != "no_captioning"
         key = "extraction_with_captions" if captions else "extraction"
         extraction = yield from extract(asker, key, captions, notes)
@@ -81,7 +112,11 @@ def build(options: T2IEvalOptions, wording: Pack, setting: str = PLAIN) -> Judge
         else:
             judged = yield from individual.judge_questions(asker, extraction, notes)
             result = yield from individual.summarise(asker, extraction, judged, notes)
-        qualities = (yield from grade(asker, result, notes)) if options.grades_explanations else {}
+        qualities = (
+            (yield from grade(asker, result, notes))
+            if options.grades_explanations
+            else {}
+        )
         return _verdict(result, notes, None, qualities)
 
     return program
@@ -92,17 +127,26 @@ _OVERALL_STEP_PATH = ("overall",)
 QUESTIONS, OVERALL = "explanation_quality_questions", "explanation_quality_overall"
 
 
-def grade(asker: Asker, result: Result, notes: Notes) -> Generator[list[Ask], list[Reply], dict[str, float]]:
-    """Mean grade of the questions' explanations and the grade of the overall one, in [0, 1]; absent where not graded.
+def grade(
+    asker: Asker, result: Result, notes: Notes
+) -> Generator[list[Ask], list[Reply], dict[str, float]]:
+    """Mean grade of the questions' explanations and the grade of the overall one, in [0, 1]; absent
+    where not graded.
 
-    The references come with the sample (annotation `reference_explanations`): a text under `overall` and under each
-    question.
+    The references come with the sample (annotation `reference_explanations`): a text under
+    `overall` and under each question.
     """
     references = _references(asker.sample.annotations.get("reference_explanations"))
-    candidates = [(judged.path, judged.question.text, judged.reply.explanation) for judged in result.judged]
+    candidates = [
+        (judged.path, judged.question.text, judged.reply.explanation)
+        for judged in result.judged
+    ]
     graded = [
         (path, question, explanation, reference)
-        for path, question, explanation in (*candidates, (_OVERALL_STEP_PATH, "", result.overall.explanation))
+        for path, question, explanation in (
+            *candidates,
+            (_OVERALL_STEP_PATH, "", result.overall.explanation),
+        )
         if explanation and (reference := references.get(folded(question) or "overall"))
     ]
     if not graded:
@@ -110,16 +154,32 @@ def grade(asker: Asker, result: Result, notes: Notes) -> Generator[list[Ask], li
         return {}
     asks = []
     for path, question, explanation, reference in graded:
-        variables = {**asker.sample.texts, "question": question, "explanation": explanation, "reference": reference}
-        chat = asker.chat("quality", "quality", (*path, "quality"), schemas.QUALITY, variables, 512)
+        variables = {
+            **asker.sample.texts,
+            "question": question,
+            "explanation": explanation,
+            "reference": reference,
+        }
+        chat = asker.chat(
+            "quality", "quality", (*path, "quality"), schemas.QUALITY, variables, 512
+        )
         asks.append(score_request(chat, schemas.QUALITY))
     answers = yield from ask_all(asks, asker.wording)
     notes.trace += [step for answer in answers for step in answer.steps]
     grades = {
-        path: answer.value[0] / HIGHEST for (path, *_), answer in zip(graded, answers, strict=True) if answer.value
+        path: answer.value[0] / HIGHEST
+        for (path, *_), answer in zip(graded, answers, strict=True)
+        if answer.value
     }
-    overall = {OVERALL: grades.pop(_OVERALL_STEP_PATH)} if _OVERALL_STEP_PATH in grades else {}
-    return {**overall, **({QUESTIONS: sum(grades.values()) / len(grades)} if grades else {})}
+    overall = (
+        {OVERALL: grades.pop(_OVERALL_STEP_PATH)}
+        if _OVERALL_STEP_PATH in grades
+        else {}
+    )
+    return {
+        **overall,
+        **({QUESTIONS: sum(grades.values()) / len(grades)} if grades else {}),
+    }
 
 
 def _references(document: Any) -> dict[str, str]:
@@ -128,7 +188,11 @@ def _references(document: Any) -> dict[str, str]:
     pending = [document] if isinstance(document, dict) else []
     while pending:
         part: Mapping[str, Any] = pending.pop()
-        explanations |= {folded(str(key)): value for key, value in part.items() if isinstance(value, str)}
+        explanations |= {
+            folded(str(key)): value
+            for key, value in part.items()
+            if isinstance(value, str)
+        }
         pending += [value for value in part.values() if isinstance(value, dict)]
     return explanations
 
@@ -139,17 +203,25 @@ PATH, FROM_BENCHMARK = ("extraction",), "the benchmark's own"
 def extract(
     asker: Asker, key: str, captions: bool, notes: Notes
 ) -> Generator[list[Ask], list[Reply], Extraction | Status]:
-    """The extraction of a sample, or the status of a sample that has no usable one; `key` is the pack's question."""
+    """The extraction of a sample, or the status of a sample that has no usable one; `key` is the
+    pack's question.
+    """
     if asker.ablation == "no_extraction":
         return _general(asker)
     if asker.options.extraction == "given":
         return _extraction_from_annotations(asker, notes)
-    chat = asker.chat(key, "extraction", PATH, schemas.extraction(captions), asker.sample.texts, 3072)
+    chat = asker.chat(
+        key, "extraction", PATH, schemas.extraction(captions), asker.sample.texts, 3072
+    )
     markdown = asker.wording.replies == "markdown"
     schema = None if markdown else schemas.extraction(captions)
-    extraction = yield from ask_one(chat, lambda text: read_extraction(text, schema), asker.wording, notes)
+    extraction = yield from ask_one(
+        chat, lambda text: read_extraction(text, schema), asker.wording, notes
+    )
     if isinstance(extraction, Extraction):
-        notes.findings += [f"structure: {violation}" for violation in violations(extraction)]
+        notes.findings += [
+            f"structure: {violation}" for violation in violations(extraction)
+        ]
     return extraction
 
 
@@ -159,14 +231,23 @@ def _general(asker: Asker) -> Extraction:
     return Extraction(
         (),
         (),
-        tuple(Question(k, asker.wording.render(t, asker.sample.texts)) for k, t in zip(KINDS, questions, strict=True)),
+        tuple(
+            Question(k, asker.wording.render(t, asker.sample.texts))
+            for k, t in zip(KINDS, questions, strict=True)
+        ),
     )
 
 
 def _extraction_from_annotations(asker: Asker, notes: Notes) -> Extraction | Status:
     document = asker.sample.annotations.get("extraction")
     if document is None:
-        notes.trace.append(Step(PATH, Status.NOT_APPLICABLE, reason="the sample has no extraction of its own"))
+        notes.trace.append(
+            Step(
+                PATH,
+                Status.NOT_APPLICABLE,
+                reason="the sample has no extraction of its own",
+            )
+        )
         return Status.NOT_APPLICABLE
     text = json.dumps(document, ensure_ascii=False)
     try:
@@ -180,24 +261,44 @@ def _extraction_from_annotations(asker: Asker, notes: Notes) -> Extraction | Sta
 
 
 def titles(trace: Sequence[Step]) -> dict[Path, str]:
-    """The words of each question by its path (`("intrinsic", "2")`), from a trace's extraction; empty without one."""
+    """The words of each question by its path (`("intrinsic", "2")`), from a trace's extraction;
+    empty without one.
+    """
     for step in trace:
         if step.path == PATH and step.status.usable:
             from_benchmark = step.reason == FROM_BENCHMARK
-            extraction = given_extraction(step.answer) if from_benchmark else _extraction_of(step.answer)
-            return {path: question.text for path, question in path_of(extraction)} if extraction else {}
+            extraction = (
+                given_extraction(step.answer)
+                if from_benchmark
+                else _extraction_of(step.answer)
+            )
+            return (
+                {path: question.text for path, question in path_of(extraction)}
+                if extraction
+                else {}
+            )
     return {}
 
 
 def _extraction_of(answer: str) -> Extraction | None:
     """The extraction of an answer that was read, with captions or without, or in Markdown."""
     forms = (schemas.extraction(True), schemas.extraction(False), None)
-    return next((read.value for form in forms if (read := read_extraction(answer, form)).value), None)
+    return next(
+        (read.value for form in forms if (read := read_extraction(answer, form)).value),
+        None,
+    )
 
 
-def _verdict(result: Result, notes: Notes, failed: Status | None, qualities: dict[str, float] | None = None) -> Verdict:
+def _verdict(
+    result: Result,
+    notes: Notes,
+    failed: Status | None,
+    qualities: dict[str, float] | None = None,
+) -> Verdict:
     scores: dict[str, float] = {
-        kind: fields.score / SCALE for kind, fields in result.dimensions.items() if fields.score is not None
+        kind: fields.score / SCALE
+        for kind, fields in result.dimensions.items()
+        if fields.score is not None
     }
     if result.overall.score is not None:
         scores["O"] = result.overall.score / SCALE
@@ -209,20 +310,33 @@ def _verdict(result: Result, notes: Notes, failed: Status | None, qualities: dic
     if failed is None and "O" not in scores:
         failed = worst(failures) if failures else Status.PARSE_FAILURE
     findings = tuple(notes.findings)
-    status = failed or (Status.REPAIRED if failures or UNANSWERED in findings else worst(statuses))
+    status = failed or (
+        Status.REPAIRED if failures or UNANSWERED in findings else worst(statuses)
+    )
     return Verdict(
-        {**scores, **(qualities or {})}, status, result.overall.explanation, tuple(notes.trace), findings=findings
+        {**scores, **(qualities or {})},
+        status,
+        result.overall.explanation,
+        tuple(notes.trace),
+        findings=findings,
     )
 
 
-REPETITIONS = {"extraction": 8, "appearance": 1, "intrinsic": 2, "relationship": 3, "summary": 2}
+REPETITIONS = {
+    "extraction": 8,
+    "appearance": 1,
+    "intrinsic": 2,
+    "relationship": 3,
+    "summary": 2,
+}
 
 
 def units(identity: SampleId, exchanges: Sequence[Exchange]) -> list[TrainingUnit]:
-    """The examples of one sample, from the conversation behind its verdict; of answers that could not be read, none.
+    """The examples of one sample, from the conversation behind its verdict; of answers that could
+    not be read, none.
 
-    A question's score is that of its last turn; each turn is an example of its own, with the turns before it as
-    history.
+    A question's score is that of its last turn; each turn is an example of its own, with the turns
+    before it as history.
     """
     threads: dict[Path, list[tuple[Path, Chat, str]]] = defaultdict(list)
     for path, (chat, answer) in final_chats(exchanges).items():
@@ -233,11 +347,17 @@ def units(identity: SampleId, exchanges: Sequence[Exchange]) -> list[TrainingUni
         for exchange in exchanges
         if exchange.step.status.usable and exchange.step.scores
     }
-    return [_unit(identity, thread, turns, scores.get(turns[-1][0])) for thread, turns in threads.items()]
+    return [
+        _unit(identity, thread, turns, scores.get(turns[-1][0]))
+        for thread, turns in threads.items()
+    ]
 
 
 def _unit(
-    identity: SampleId, thread: Path, turns: Sequence[tuple[Path, Chat, str]], scores: tuple[float, ...] | None
+    identity: SampleId,
+    thread: Path,
+    turns: Sequence[tuple[Path, Chat, str]],
+    scores: tuple[float, ...] | None,
 ) -> TrainingUnit:
     kind = thread[0]
     summary = len(thread) == 1 and kind in (*KINDS, "overall")
@@ -248,7 +368,12 @@ def _unit(
         messages = (*chat.messages, Message("assistant", (answer,)))
         name = f"{identity}/{'/'.join(path)}"
         examples.append(TrainingExample(name, sub_task, messages, (len(messages) - 1,)))
-    return TrainingUnit("summary" if summary else kind, kind, scores[0] if scores else None, tuple(examples))
+    return TrainingUnit(
+        "summary" if summary else kind,
+        kind,
+        scores[0] if scores else None,
+        tuple(examples),
+    )
 
 
 SPEC = JudgeSpec(
@@ -262,8 +387,13 @@ SPEC = JudgeSpec(
     settings=ABLATIONS,
     pack=lambda options, setting: options.pack,
     calls=lambda options, setting: "3" if options.mode == "framework" else "about 33",
-    rounds=lambda options, setting: (3 if options.mode == "framework" else 8) + options.grades_explanations,
-    setting_labels=lambda options, setting: (options.mode, *((setting,) if setting != PLAIN else ())),
+    rounds=lambda options, setting: (
+        (3 if options.mode == "framework" else 8) + options.grades_explanations
+    ),
+    setting_labels=lambda options, setting: (
+        options.mode,
+        *((setting,) if setting != PLAIN else ()),
+    ),
     dimensions=KINDS,
     grades=lambda options: (OVERALL, QUESTIONS) if options.grades_explanations else (),
     stepwise=True,

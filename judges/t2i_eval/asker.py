@@ -1,4 +1,6 @@
-"""Common needs of every step of T2I-Eval: the options, a sample, and conversations about its questions."""
+"""Common needs of every step of T2I-Eval: the options, a sample, and conversations about its
+questions.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +19,14 @@ from vieval_plugin.judges.t2i_eval.structure import Fields
 UNANSWERED = "question without an answer"
 
 Mode: TypeAlias = Literal["individual", "framework"]
-Ablation: TypeAlias = Literal["full", "no_extraction", "no_captioning", "no_answering", "merged"]
+Ablation: TypeAlias = Literal[
+    "full", "no_extraction", "no_captioning", "no_answering", "merged"
+]
 
 
-Stage: TypeAlias = Literal["extraction", "answer", "explanation", "score", "summary", "overall", "quality"]
+Stage: TypeAlias = Literal[
+    "extraction", "answer", "explanation", "score", "summary", "overall", "quality"
+]
 
 
 @dataclass(frozen=True)
@@ -29,13 +35,20 @@ class T2IEvalOptions:
 
     pack: str = option("t2i_eval/v1", "prompt pack of both modes", folder=True)
     mode: Mode = option(
-        "individual", "a call for every question and stage (small models), or three calls (strong ones)"
+        "individual",
+        "a call for every question and stage (small models), or three calls (strong ones)",
     )
-    extraction: Literal["own", "given"] = option("own", "given: the benchmark's own entities and questions")
-    reference: bool = option(False, "show a reference image, where there is one, with questions of appearance")
+    extraction: Literal["own", "given"] = option(
+        "own", "given: the benchmark's own entities and questions"
+    )
+    reference: bool = option(
+        False,
+        "show a reference image, where there is one, with questions of appearance",
+    )
     backbones: Mapping[Stage, str] = option(
         {},
-        "a step's own backbone, by its name under backbones; one of the step quality grades explanations against the "
+        "a step's own backbone, by its name under backbones; one of the step quality grades "
+        "explanations against the "
         "annotators' ({quality: gpt})",
     )
 
@@ -91,8 +104,11 @@ class Thread:
     blind: Mapping[str, Any] = field(default_factory=dict)
 
 
-def converse(asker: Asker, threads: Sequence[Thread], notes: Notes) -> Generator[list[Ask], list[Reply], list[Fields]]:
-    """Hold all conversations at once, a turn of each at a time; what was said in each, as far as it came.
+def converse(
+    asker: Asker, threads: Sequence[Thread], notes: Notes
+) -> Generator[list[Ask], list[Reply], list[Fields]]:
+    """Hold all conversations at once, a turn of each at a time; what was said in each, as far as it
+    came.
 
     A conversation ends where an answer cannot be read.
     """
@@ -103,28 +119,60 @@ def converse(asker: Asker, threads: Sequence[Thread], notes: Notes) -> Generator
     for index in range(max((len(thread.turns) for thread in threads), default=0)):
         going = [i for i in going if index < len(threads[i].turns)]
         for i in going:
-            chats[i] = _turn(asker, threads[i], threads[i].turns[index], chats[i], last_answers[i], fields_by_thread[i])
+            chats[i] = _turn(
+                asker,
+                threads[i],
+                threads[i].turns[index],
+                chats[i],
+                last_answers[i],
+                fields_by_thread[i],
+            )
         markdown = asker.wording.replies == "markdown"
-        questions = [ChatRequest(chat, _reader(threads[i].turns[index], markdown)) for i in going if (chat := chats[i])]
+        questions = [
+            ChatRequest(chat, _reader(threads[i].turns[index], markdown))
+            for i in going
+            if (chat := chats[i])
+        ]
         answers = yield from ask_all(questions, asker.wording)
         for i, answer in zip(going, answers, strict=True):
             notes.trace += answer.steps
             last_answers[i] = answer.steps[-1].answer
             if answer.value is None:
-                notes.findings.append(REPEATED if answer.final.reason == REPEATED else UNANSWERED)
+                notes.findings.append(
+                    REPEATED if answer.final.reason == REPEATED else UNANSWERED
+                )
             else:
                 fields_by_thread[i] = _and(fields_by_thread[i], answer.value)
-        going = [i for i, answer in zip(going, answers, strict=True) if answer.value is not None]
+        going = [
+            i
+            for i, answer in zip(going, answers, strict=True)
+            if answer.value is not None
+        ]
     return fields_by_thread
 
 
-def _turn(asker: Asker, thread: Thread, turn: Turn, conversation: Chat | None, answer: str, fields: Fields) -> Chat:
+def _turn(
+    asker: Asker,
+    thread: Thread,
+    turn: Turn,
+    conversation: Chat | None,
+    answer: str,
+    fields: Fields,
+) -> Chat:
     context = thread.blind if turn.blind else thread.variables
     variables = {**context, "answer": fields.answer, "explanation": fields.explanation}
     history: tuple[Message, ...] = ()
     if conversation is not None and not asker.wording.questions[turn.key].images:
         history = (*conversation.messages, Message("assistant", (answer,)))
-    return asker.chat(turn.key, turn.step, (*thread.path, turn.name), turn.schema, variables, 1024, history)
+    return asker.chat(
+        turn.key,
+        turn.step,
+        (*thread.path, turn.name),
+        turn.schema,
+        variables,
+        1024,
+        history,
+    )
 
 
 def _reader(turn: Turn, markdown: bool) -> Callable[[str], Read[Fields]]:
@@ -133,4 +181,6 @@ def _reader(turn: Turn, markdown: bool) -> Callable[[str], Read[Fields]]:
 
 def _and(first: Fields, then: Fields) -> Fields:
     score = first.score if then.score is None else then.score
-    return Fields(then.answer or first.answer, then.explanation or first.explanation, score)
+    return Fields(
+        then.answer or first.answer, then.explanation or first.explanation, score
+    )

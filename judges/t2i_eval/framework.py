@@ -1,7 +1,7 @@
 """The pipeline of strong models: three calls, all questions at once.
 
-Source: Tu et al. (2024). The extraction sees the prompt alone; the answers see the image and the questions, never what
-was extracted; the evaluation compares them.
+Source: Tu et al. (2024). The extraction sees the prompt alone; the answers see the image and the
+questions, never what was extracted; the evaluation compares them.
 """
 
 from __future__ import annotations
@@ -46,11 +46,15 @@ def judge_questions(
         captions = ablation != "no_captioning"
         variables = {**question_variables, "captions": captions}
         schema = schemas.answers(questions, captions)
-        chat = asker.chat("answers", "answer", ("answers",), schema, variables, _MAX_TOKENS)
+        chat = asker.chat(
+            "answers", "answer", ("answers",), schema, variables, _MAX_TOKENS
+        )
         parts = yield from _ask(asker, chat, schema, notes)
         if isinstance(parts, Status):
             return parts
-        answers = {name: fields_of(parts[name]) for name, _ in schemas.numbered(questions)}
+        answers = {
+            name: fields_of(parts[name]) for name, _ in schemas.numbered(questions)
+        }
     variables = {
         **asker.sample.texts,
         **question_variables,
@@ -60,7 +64,9 @@ def judge_questions(
         "kinds": [kind for kind in KINDS if extraction.questions_of(kind)],
     }
     key = "evaluation" if not merged else "merged" if ablation == "merged" else "direct"
-    schema = schemas.evaluation(questions, answers=ablation == "merged", appearance=merged)
+    schema = schemas.evaluation(
+        questions, answers=ablation == "merged", appearance=merged
+    )
     chat = asker.chat(key, "overall", ("evaluation",), schema, variables, _MAX_TOKENS)
     parts = yield from _ask(asker, chat, schema, notes)
     if isinstance(parts, Status):
@@ -68,12 +74,22 @@ def judge_questions(
     for name, question in schemas.numbered(questions):
         if merged or question.kind != "appearance":
             earlier, evaluation = answers.get(name, Fields()), fields_of(parts[name])
-            answers[name] = Fields(earlier.answer or evaluation.answer, evaluation.explanation, evaluation.score)
-    dimensions: dict[Kind, Fields] = {kind: fields_of(parts[kind]) for kind in KINDS if kind in parts}
-    return Result(tuple(_judged(extraction, answers)), dimensions, fields_of(parts["overall"]))
+            answers[name] = Fields(
+                earlier.answer or evaluation.answer,
+                evaluation.explanation,
+                evaluation.score,
+            )
+    dimensions: dict[Kind, Fields] = {
+        kind: fields_of(parts[kind]) for kind in KINDS if kind in parts
+    }
+    return Result(
+        tuple(_judged(extraction, answers)), dimensions, fields_of(parts["overall"])
+    )
 
 
-def _judged(extraction: Extraction, answers: Mapping[str, Fields]) -> list[JudgedQuestion]:
+def _judged(
+    extraction: Extraction, answers: Mapping[str, Fields]
+) -> list[JudgedQuestion]:
     names = [name for name, _ in schemas.numbered(extraction.questions)]
     return [
         JudgedQuestion(path, q, answers.get(n, Fields()))
@@ -84,7 +100,14 @@ def _judged(extraction: Extraction, answers: Mapping[str, Fields]) -> list[Judge
 def _ask(
     asker: Asker, chat: Chat, schema: schemas.Schema, notes: Notes
 ) -> Generator[list[Ask], list[Reply], Mapping[str, Any] | Status]:
-    """The parts of an answer (`question_1`, `intrinsic`, `overall`), or the status of one that could not be read."""
+    """The parts of an answer (`question_1`, `intrinsic`, `overall`), or the status of one that
+    could not be read.
+    """
     return (
-        yield from ask_one(chat, lambda text: read_as(text, partial(read_answer, schema=schema)), asker.wording, notes)
+        yield from ask_one(
+            chat,
+            lambda text: read_as(text, partial(read_answer, schema=schema)),
+            asker.wording,
+            notes,
+        )
     )

@@ -1,7 +1,7 @@
 """The pipeline of small models: a call of its own for every question and every stage, eight deep.
 
-Source: Tu et al. (2024), the individual-task pipeline. Calls: 1 + 2 for each question of appearance + 3 for each other
-+ 2 for each dimension that has questions + 2; depth 8 however many there are.
+Source: Tu et al. (2024), the individual-task pipeline. Calls: 1 + 2 for each question of appearance
++ 3 for each other + 2 for each dimension that has questions + 2; depth 8 however many there are.
 """
 
 from __future__ import annotations
@@ -38,54 +38,100 @@ def judge_questions(
     }
     threads = []
     for path, question in path_of(extraction):
-        blind: dict[str, Any] = {"question": question.text, "kind": question.kind, "entities": question.entities}
+        blind: dict[str, Any] = {
+            "question": question.text,
+            "kind": question.kind,
+            "entities": question.entities,
+        }
         blind["with_reference"] = asker.shows("reference")
-        threads.append(Thread(path, _turns(question.kind, asker.ablation), {**context, **blind}, blind))
+        threads.append(
+            Thread(
+                path, _turns(question.kind, asker.ablation), {**context, **blind}, blind
+            )
+        )
     answers = yield from converse(asker, threads, notes)
-    return [JudgedQuestion(path, q, fields) for (path, q), fields in zip(path_of(extraction), answers, strict=True)]
+    return [
+        JudgedQuestion(path, q, fields)
+        for (path, q), fields in zip(path_of(extraction), answers, strict=True)
+    ]
 
 
 def _turns(kind: Kind, ablation: str) -> tuple[Turn, ...]:
     appearance = kind == "appearance"
     if ablation == "merged":
-        schema = schemas.EXPLANATION_AND_SCORE if appearance else schemas.ANSWER_AND_SCORE
-        return (Turn("judgement", f"{kind}_judgement", "score", schema, blind=appearance),)
-    explanation = Turn("explanation", f"{kind}_explanation", "explanation", schemas.EXPLANATION, appearance)
+        schema = (
+            schemas.EXPLANATION_AND_SCORE if appearance else schemas.ANSWER_AND_SCORE
+        )
+        return (
+            Turn("judgement", f"{kind}_judgement", "score", schema, blind=appearance),
+        )
+    explanation = Turn(
+        "explanation",
+        f"{kind}_explanation",
+        "explanation",
+        schemas.EXPLANATION,
+        appearance,
+    )
     score = Turn("score", f"{kind}_score", "score", schemas.SCORE, appearance)
     if appearance:
         return (explanation, score)
     if ablation == "no_answering":
-        direct = Turn("explanation", f"{kind}_direct", "explanation", schemas.EXPLANATION)
+        direct = Turn(
+            "explanation", f"{kind}_direct", "explanation", schemas.EXPLANATION
+        )
         return (direct, score)
-    return (Turn("answer", f"{kind}_answer", "answer", schemas.ANSWER, blind=True), explanation, score)
+    return (
+        Turn("answer", f"{kind}_answer", "answer", schemas.ANSWER, blind=True),
+        explanation,
+        score,
+    )
 
 
 def summarise(
     asker: Asker, extraction: Extraction, judged: Sequence[JudgedQuestion], notes: Notes
 ) -> Generator[list[Ask], list[Reply], Result]:
     """A summary and a score of each dimension that has judged questions, then of the whole."""
-    context = {**asker.sample.texts, "structure_info": structure_text(extraction, questions=True)}
+    context = {
+        **asker.sample.texts,
+        "structure_info": structure_text(extraction, questions=True),
+    }
     kinds = [
         kind
         for kind in KINDS
         if any(
-            judged_question.question.kind == kind and judged_question.reply.explanation for judged_question in judged
+            judged_question.question.kind == kind and judged_question.reply.explanation
+            for judged_question in judged
         )
     ]
     threads = []
     for kind in kinds:
-        results = results_text([judged_question for judged_question in judged if judged_question.question.kind == kind])
+        results = results_text(
+            [
+                judged_question
+                for judged_question in judged
+                if judged_question.question.kind == kind
+            ]
+        )
         variables = {**context, "dimension": kind, "results": results}
-        threads.append(Thread((kind,), _closing(f"{kind}_summary", "summary"), variables))
+        threads.append(
+            Thread((kind,), _closing(f"{kind}_summary", "summary"), variables)
+        )
     summaries = yield from converse(asker, threads, notes)
     dimensions = dict(zip(kinds, summaries, strict=True))
     if not any(summary.explanation for summary in summaries):
         return Result(tuple(judged), dimensions, Fields())
-    variables = {**context, "results": results_text(judged), "summaries": summaries_text(dimensions)}
+    variables = {
+        **context,
+        "results": results_text(judged),
+        "summaries": summaries_text(dimensions),
+    }
     thread = Thread(("overall",), _closing("overall", "overall"), variables)
     [overall] = yield from converse(asker, [thread], notes)
     return Result(tuple(judged), dimensions, overall)
 
 
 def _closing(key: str, step: Stage) -> tuple[Turn, ...]:
-    return (Turn("explanation", key, step, schemas.EXPLANATION), Turn("score", f"{key}_score", step, schemas.SCORE))
+    return (
+        Turn("explanation", key, step, schemas.EXPLANATION),
+        Turn("score", f"{key}_score", step, schemas.SCORE),
+    )

@@ -1,4 +1,6 @@
-"""Replies -> extractions, texts and scores: JSON in the asked shape, or the published Markdown layout."""
+"""Replies -> extractions, texts and scores: JSON in the asked shape, or the published Markdown
+layout.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,18 @@ from vieval_plugin.judges.wrapping import is_lead_in, remove_thinking
 
 _SCALE = 10.0
 _KEYS = ("question", "answer", "explanation", "score")
-_HEADINGS = {*KINDS, *_KEYS, "overall", "summary", "evaluation", "quality", "consistency", "of", "the", "and"}
+_HEADINGS = {
+    *KINDS,
+    *_KEYS,
+    "overall",
+    "summary",
+    "evaluation",
+    "quality",
+    "consistency",
+    "of",
+    "the",
+    "and",
+}
 
 _LONGEST = 60_000
 _LONGEST_KEY = 3
@@ -47,7 +60,8 @@ class Item:
 
 
 def items(text: str) -> list[Item]:
-    """The list items and lines of paragraphs of a Markdown text, in order; marks of emphasis are dropped.
+    """The list items and lines of paragraphs of a Markdown text, in order; marks of emphasis are
+    dropped.
 
     >>> items("# Answer\\n## cat\\n- **question**: Is it red?\\n- answer: no")[1]
     Item(headings=('Answer', 'cat'), key='answer', value='no')
@@ -56,7 +70,8 @@ def items(text: str) -> list[Item]:
 
 
 def _lines(text: str) -> Iterator[tuple[tuple[str, ...], str]]:
-    # A line of dashes is a divider in these replies, and an indented line an item: neither heading nor code.
+    # A line of dashes is a divider in these replies, and an indented line an item: neither heading
+    # nor code.
     parser = MarkdownIt("commonmark").disable(["lheading", "code"])
     stack: list[tuple[int, str]] = []
     level = 0
@@ -68,7 +83,10 @@ def _lines(text: str) -> Iterator[tuple[tuple[str, ...], str]]:
         elif token.type == "inline":
             content = _inline_text(token)
             if level:
-                stack = [*((depth, title) for depth, title in stack if depth < level), (level, content.strip(" :"))]
+                stack = [
+                    *((depth, title) for depth, title in stack if depth < level),
+                    (level, content.strip(" :")),
+                ]
                 level = 0
                 continue
             for line in filter(None, map(str.strip, content.split("\n"))):
@@ -77,7 +95,10 @@ def _lines(text: str) -> Iterator[tuple[tuple[str, ...], str]]:
 
 def _inline_text(inline: Token) -> str:
     breaks = ("softbreak", "hardbreak")
-    return "".join("\n" if child.type in breaks else child.content for child in inline.children or [])
+    return "".join(
+        "\n" if child.type in breaks else child.content
+        for child in inline.children or []
+    )
 
 
 def _item(headings: tuple[str, ...], line: str) -> Item:
@@ -89,11 +110,15 @@ def _item(headings: tuple[str, ...], line: str) -> Item:
 
 
 def read_extraction(text: str, schema: Mapping[str, Any] | None) -> Read[Extraction]:
-    """The extraction of a reply, in JSON of the schema or, without one, in Markdown; whatever rules it breaks."""
+    """The extraction of a reply, in JSON of the schema or, without one, in Markdown; whatever
+    rules it breaks.
+    """
 
     def parse(text: str) -> tuple[Extraction, bool]:
         extraction = (
-            _read_json(read_answer(text, schema)[0]) if schema else _read_markdown(items(remove_thinking(text)))
+            _read_json(read_answer(text, schema)[0])
+            if schema
+            else _read_markdown(items(remove_thinking(text)))
         )
         parts = (("entities", extraction.entities), ("questions", extraction.questions))
         if missing := [name for name, part in parts if not part]:
@@ -106,47 +131,70 @@ def read_extraction(text: str, schema: Mapping[str, Any] | None) -> Read[Extract
 def read_fields(text: str, schema: Mapping[str, Any], markdown: bool) -> Read[Fields]:
     """Read the fields of a schema: `score` a number from 0 to 10, anything else a text.
 
-    From JSON or, with `markdown`, from items `name: value` or, where one field is asked, from the whole reply. There, a
-    score stands among the layout's own items alone.
+    From JSON or, with `markdown`, from items `name: value` or, where one field is asked, from the
+    whole reply. There, a score stands among the layout's own items alone.
     """
 
     def parse(text: str) -> tuple[Fields, bool]:
-        values, exact = _markdown_fields(text, schema["required"]) if markdown else read_answer(text, schema)
+        values, exact = (
+            _markdown_fields(text, schema["required"])
+            if markdown
+            else read_answer(text, schema)
+        )
         return fields_of(values), exact
 
     read = read_as(text, parse)
-    return replace(read, scores=(read.value.score,)) if read.value and read.value.score is not None else read
+    return (
+        replace(read, scores=(read.value.score,))
+        if read.value and read.value.score is not None
+        else read
+    )
 
 
 def fields_of(values: Mapping[str, Any]) -> Fields:
     """Values by name as fields."""
-    return Fields(values.get("answer", ""), values.get("explanation", ""), values.get("score"))
+    return Fields(
+        values.get("answer", ""), values.get("explanation", ""), values.get("score")
+    )
 
 
 def _markdown_fields(text: str, names: Sequence[str]) -> tuple[dict[str, Any], bool]:
-    """ValueError where a name has no value or several, or a score is none or stands beside what was not asked for."""
+    """ValueError where a name has no value or several, or a score is none or stands beside what
+    was not asked for.
+    """
     body = remove_thinking(text).strip()
     lines = items(body)
-    keyed = _keyed(lines, names) or ({names[0]: {body}} if len(names) == 1 and body else {})
+    keyed = _keyed(lines, names) or (
+        {names[0]: {body}} if len(names) == 1 and body else {}
+    )
     if missing := [name for name in names if len(keyed.get(name, ())) != 1]:
         raise ValueError(f"{MISSING}: {' and '.join(missing)}")
     values: dict[str, Any] = {name: value for name, [value] in keyed.items()}
     if "score" not in names:
         return values, True
     first, last = lines[0], lines[-1]
-    further = {line.key for line in lines} - {"", *_KEYS} or (last.key != "score" and len(lines) > 1)
+    further = {line.key for line in lines} - {"", *_KEYS} or (
+        last.key != "score" and len(lines) > 1
+    )
     score = number(values["score"], _SCALE)
     if score is None or not 0 <= score <= _SCALE:
         raise ValueError(f"score: not a number from 0 to {_SCALE:g}")
-    if strange := next((title for line in lines for title in line.headings if not _is_heading(title)), ""):
+    if strange := next(
+        (title for line in lines for title in line.headings if not _is_heading(title)),
+        "",
+    ):
         raise ValueError(f"the heading {strange[:40]!r} is none of the layout's")
-    if further or not (first.key or number(first.value, _SCALE) == score or is_lead_in(first.value)):
+    if further or not (
+        first.key or number(first.value, _SCALE) == score or is_lead_in(first.value)
+    ):
         raise ValueError("words beside the score that are none of the layout's")
     return {**values, "score": score}, "/" not in values["score"]
 
 
 def _is_heading(title: str) -> bool:
-    """Return whether a heading is one of the layout's: a dimension, a field, or what leads in to an answer."""
+    """Return whether a heading is one of the layout's: a dimension, a field, or what leads in to
+    an answer.
+    """
     words = re.findall(r"[^\W\d_]+", title.lower())
     return is_lead_in(title) or all(word in _HEADINGS for word in words)
 
@@ -159,7 +207,11 @@ def _keyed(lines: Sequence[Item], names: Sequence[str]) -> dict[str, set[str]]:
             entries.append((item.key, item.value))
         elif entries:
             entries[-1] = (entries[-1][0], f"{entries[-1][1]}\n{item.value}")
-    return {name: values for name in names if (values := {value for key, value in entries if key == name})}
+    return {
+        name: values
+        for name in names
+        if (values := {value for key, value in entries if key == name})
+    }
 
 
 def _read_json(document: Mapping[str, Any]) -> Extraction:
@@ -167,19 +219,29 @@ def _read_json(document: Mapping[str, Any]) -> Extraction:
     for entity in document["entities"]:
         name = _text_of(entity["name"])
         attribute_fields = [
-            (_text_of(a["name"]), _text_of(a["value"]), _text_of(a.get("question", ""))) for a in entity["attributes"]
+            (_text_of(a["name"]), _text_of(a["value"]), _text_of(a.get("question", "")))
+            for a in entity["attributes"]
         ]
-        attributes = tuple(Attribute(attribute, value) for attribute, value, _ in attribute_fields)
+        attributes = tuple(
+            Attribute(attribute, value) for attribute, value, _ in attribute_fields
+        )
         entities.append(Entity(name, attributes, _text_of(entity.get("caption", ""))))
-        questions.append(Question("appearance", _text_of(entity.get("appearance_question", "")), (name,)))
+        questions.append(
+            Question(
+                "appearance", _text_of(entity.get("appearance_question", "")), (name,)
+            )
+        )
         questions += [
-            Question("intrinsic", question_text, (name,), attribute) for attribute, _, question_text in attribute_fields
+            Question("intrinsic", question_text, (name,), attribute)
+            for attribute, _, question_text in attribute_fields
         ]
     relations = []
     for relation in document.get("relations", []):
         involved = tuple(map(_text_of, relation["entities"]))
         relations.append(Relation(involved, _text_of(relation["value"])))
-        questions.append(Question("relationship", _text_of(relation.get("question", "")), involved))
+        questions.append(
+            Question("relationship", _text_of(relation.get("question", "")), involved)
+        )
     return Extraction(
         tuple(entity for entity in entities if entity.name),
         tuple(relations),
@@ -199,14 +261,23 @@ def _read_markdown(lines: Sequence[Item]) -> Extraction:
     captions: dict[str, str] = {}
     questions: list[Question] = []
     for item in lines:
-        titles, name = " / ".join(item.headings).lower(), item.headings[-1] if item.headings else ""
+        titles, name = (
+            " / ".join(item.headings).lower(),
+            item.headings[-1] if item.headings else "",
+        )
         kind = next((kind for kind in KINDS if kind in titles), None)
         if "question" in titles:
             if item.key in ("entities", "entities involved", "entity") and questions:
-                questions[-1] = Question(questions[-1].kind, questions[-1].text, split_names(item.value))
+                questions[-1] = Question(
+                    questions[-1].kind, questions[-1].text, split_names(item.value)
+                )
             elif kind and item.key in ("question", ""):
                 entity_names = split_names(name) if kind == "relationship" else (name,)
-                questions.append(Question(kind, item.value, () if _names_kind(name) else entity_names))
+                questions.append(
+                    Question(
+                        kind, item.value, () if _names_kind(name) else entity_names
+                    )
+                )
         elif "caption" in titles and not _names_kind(name):
             captions[name] = item.value
         elif kind == "intrinsic" and not _names_kind(name):
@@ -215,12 +286,16 @@ def _read_markdown(lines: Sequence[Item]) -> Extraction:
         elif kind == "relationship" and item.key:
             relations.setdefault(name, {})[item.key] = item.value
     entities = tuple(
-        Entity(name, tuple(attribute_list), captions.get(name, "")) for name, attribute_list in attributes.items()
+        Entity(name, tuple(attribute_list), captions.get(name, ""))
+        for name, attribute_list in attributes.items()
     )
     return Extraction(
         entities,
         tuple(
-            Relation(split_names(r.get("entities involved", r.get("entities", ""))), r.get("value", ""))
+            Relation(
+                split_names(r.get("entities involved", r.get("entities", ""))),
+                r.get("value", ""),
+            )
             for r in relations.values()
         ),
         tuple(q for kind in KINDS for q in questions if q.kind == kind),
@@ -230,7 +305,15 @@ def _read_markdown(lines: Sequence[Item]) -> Extraction:
 def _names_kind(title: str) -> bool:
     """Return whether a heading is one of the layout's own and no entity's."""
     folded = title.lower()
-    return any(label in folded for label in ("questions", "attributes", "image caption", "structure information"))
+    return any(
+        label in folded
+        for label in (
+            "questions",
+            "attributes",
+            "image caption",
+            "structure information",
+        )
+    )
 
 
 def split_names(text: str) -> tuple[str, ...]:
@@ -239,15 +322,22 @@ def split_names(text: str) -> tuple[str, ...]:
 
 
 def given_extraction(text: str) -> Extraction:
-    """A benchmark's own extraction, as its loader puts it into a sample's annotations; ValueError where it is none.
+    """A benchmark's own extraction, as its loader puts it into a sample's annotations; ValueError
+    where it is none.
 
-    JSON with `structured_info` (the published layout) and `<kind>_questions`, a list of texts or of objects with
-    `question` and `entity`.
+    JSON with `structured_info` (the published layout) and `<kind>_questions`, a list of texts or of
+    objects with `question` and `entity`.
     """
     document = json.loads(text)
     read = _read_markdown(items(str(document.get("structured_info", ""))))
-    questions = [_benchmark_question(kind, q) for kind in KINDS for q in document.get(f"{kind}_questions") or []]
-    extraction = Extraction(read.entities, read.relations, tuple(questions) or read.questions)
+    questions = [
+        _benchmark_question(kind, q)
+        for kind in KINDS
+        for q in document.get(f"{kind}_questions") or []
+    ]
+    extraction = Extraction(
+        read.entities, read.relations, tuple(questions) or read.questions
+    )
     if not extraction.questions:
         raise ValueError("an extraction without questions")
     return extraction

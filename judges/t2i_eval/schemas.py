@@ -23,38 +23,63 @@ EXPLANATION = _object(explanation=_PROSE)
 SCORE = _object(score=_SCORE)
 EXPLANATION_AND_SCORE = _object(explanation=_PROSE, score=_SCORE)
 ANSWER_AND_SCORE = _object(answer=_PROSE, explanation=_PROSE, score=_SCORE)
-QUALITY = _object(reasoning=_PROSE, score={"type": "number", "minimum": 0, "maximum": 5})
+QUALITY = _object(
+    reasoning=_PROSE, score={"type": "number", "minimum": 0, "maximum": 5}
+)
 
 
 def extraction(captions: bool) -> Schema:
-    """Entities with their attributes, each with its question inside it, and relations with theirs."""
+    """Entities with their attributes, each with its question inside it, and relations with
+    theirs.
+    """
     attribute = _object(name=_NAME, value=_NAME, question=_QUESTION)
     caption = {"caption": text_schema(200)} if captions else {}
-    entity = _object(name=_NAME, **caption, appearance_question=_QUESTION, attributes=list_schema(attribute, 1))
-    relation = _object(entities=list_schema(_NAME, 1, 4), value=_NAME, question=_QUESTION)
+    entity = _object(
+        name=_NAME,
+        **caption,
+        appearance_question=_QUESTION,
+        attributes=list_schema(attribute, 1),
+    )
+    relation = _object(
+        entities=list_schema(_NAME, 1, 4), value=_NAME, question=_QUESTION
+    )
     return _object(entities=list_schema(entity, 1), relations=list_schema(relation))
 
 
 def answers(questions: Sequence[Question], captions: bool) -> Schema:
     """Schema of one answer a question, in the questions' order; appearance is scored at once."""
     caption = {"caption": text_schema(600)} if captions else {}
-    by_question = {name: EXPLANATION_AND_SCORE if q.kind == "appearance" else ANSWER for name, q in numbered(questions)}
+    by_question = {
+        name: EXPLANATION_AND_SCORE if q.kind == "appearance" else ANSWER
+        for name, q in numbered(questions)
+    }
     return _object(**caption, **by_question)
 
 
-def evaluation(questions: Sequence[Question], answers: bool, appearance: bool) -> Schema:
-    """Schema of one explanation and score a question (with its answer, and for those of appearance, if asked), then
-    each
-    dimension's that has questions, then the overall ones."""
+def evaluation(
+    questions: Sequence[Question], answers: bool, appearance: bool
+) -> Schema:
+    """Schema of one explanation and score a question (with its answer, and for those of appearance,
+    if asked), then each dimension's that has questions, then the overall ones.
+    """
     by_question = {
-        name: ANSWER_AND_SCORE if answers and q.kind != "appearance" else EXPLANATION_AND_SCORE
+        name: ANSWER_AND_SCORE
+        if answers and q.kind != "appearance"
+        else EXPLANATION_AND_SCORE
         for name, q in numbered(questions)
         if appearance or q.kind != "appearance"
     }
-    kinds = {kind: EXPLANATION_AND_SCORE for kind in KINDS if any(q.kind == kind for q in questions)}
+    kinds = {
+        kind: EXPLANATION_AND_SCORE
+        for kind in KINDS
+        if any(q.kind == kind for q in questions)
+    }
     return _object(**by_question, **kinds, overall=EXPLANATION_AND_SCORE)
 
 
 def numbered(questions: Sequence[Question]) -> list[tuple[str, Question]]:
     """Questions under the names they go by in one reply: `question_1`, `question_2`, ..."""
-    return [(f"question_{number}", question) for number, question in enumerate(questions, start=1)]
+    return [
+        (f"question_{number}", question)
+        for number, question in enumerate(questions, start=1)
+    ]

@@ -1,5 +1,5 @@
-"""Structure that T2I-Eval takes from a prompt: entities with attributes, relations, and questions of three kinds; and
-its rules.
+"""Structure that T2I-Eval takes from a prompt: entities with attributes, relations, and questions
+of three kinds; and its rules.
 
 Source: Tu et al., Automatic Evaluation for Text-to-Image Generation (2024), the extraction step.
 """
@@ -21,7 +21,9 @@ _POSITIONS = ("position", "location", "place")
 
 @dataclass(frozen=True)
 class Attribute:
-    """Intrinsic attribute of an entity: existence, quantity, colour, size, material, ... (never its position)."""
+    """Intrinsic attribute of an entity: existence, quantity, colour, size, material, ... (never
+    its position).
+    """
 
     name: str
     value: str
@@ -86,21 +88,38 @@ def violations(extraction: Extraction) -> tuple[str, ...]:
     entity_names = {folded(entity.name) for entity in extraction.entities}
     for entity in extraction.entities:
         names = [folded(attribute.name) for attribute in entity.attributes]
-        broken += ["entity without existence"] * (not any(EXISTENCE in name for name in names))
-        broken += ["entity without quantity"] * (not any(name in (QUANTITY, "number", "count") for name in names))
-        broken += ["position as an attribute"] * sum(name in _POSITIONS for name in names)
-        intrinsic, appearance = (_questions_about(extraction, k, entity.name) for k in ("intrinsic", "appearance"))
-        broken += ["attributes and questions differ in number"] * (len(intrinsic) != len(names))
+        broken += ["entity without existence"] * (
+            not any(EXISTENCE in name for name in names)
+        )
+        broken += ["entity without quantity"] * (
+            not any(name in (QUANTITY, "number", "count") for name in names)
+        )
+        broken += ["position as an attribute"] * sum(
+            name in _POSITIONS for name in names
+        )
+        intrinsic, appearance = (
+            _questions_about(extraction, k, entity.name)
+            for k in ("intrinsic", "appearance")
+        )
+        broken += ["attributes and questions differ in number"] * (
+            len(intrinsic) != len(names)
+        )
         broken += ["entity without an appearance question"] * (not appearance)
     for relation in extraction.relations:
-        broken += ["relation with an unknown entity"] * (not entity_names.issuperset(map(folded, relation.entities)))
+        broken += ["relation with an unknown entity"] * (
+            not entity_names.issuperset(map(folded, relation.entities))
+        )
     if len(extraction.questions_of("relationship")) != len(extraction.relations):
         broken.append("relations and questions differ in number")
     return tuple(broken)
 
 
 def _questions_about(extraction: Extraction, kind: Kind, entity: str) -> list[Question]:
-    return [q for q in extraction.questions_of(kind) if folded(entity) in {folded(name) for name in q.entities}]
+    return [
+        q
+        for q in extraction.questions_of(kind)
+        if folded(entity) in {folded(name) for name in q.entities}
+    ]
 
 
 def folded(name: str) -> str:
@@ -109,20 +128,31 @@ def folded(name: str) -> str:
 
 
 def structure_text(extraction: Extraction, questions: bool = False) -> str:
-    """The structure in the published layout (Markdown), with the captions there are and, if asked, the questions."""
+    """The structure in the published layout (Markdown), with the captions there are and, if
+    asked, the questions.
+    """
     lines = ["# Structure Information", "## Intrinsic Attributes"]
     for entity in extraction.entities:
-        lines += [f"### {entity.name}", *(f"- {a.name}: {a.value}" for a in entity.attributes)]
+        lines += [
+            f"### {entity.name}",
+            *(f"- {a.name}: {a.value}" for a in entity.attributes),
+        ]
     lines.append("## Relationship Attributes")
     for number, relation in enumerate(extraction.relations, start=1):
-        lines += [f"### Relation {number}", f"- entities involved: {', '.join(relation.entities)}"]
+        lines += [
+            f"### Relation {number}",
+            f"- entities involved: {', '.join(relation.entities)}",
+        ]
         lines.append(f"- value: {relation.value}")
     if questions:
         lines.append("# Questions")
         for kind in KINDS:
             lines.append(f"## {TITLES[kind]} Questions")
             for question in extraction.questions_of(kind):
-                lines += [f"### {', '.join(question.entities) or 'Image'}", f"- question: {question.text}"]
+                lines += [
+                    f"### {', '.join(question.entities) or 'Image'}",
+                    f"- question: {question.text}",
+                ]
     if any(entity.caption for entity in extraction.entities):
         lines.append("# Image Caption")
         for entity in extraction.entities:
@@ -182,13 +212,20 @@ def path_of(extraction: Extraction) -> list[tuple[Path, Question]]:
 
 
 def results_text(judged: Iterable[JudgedQuestion]) -> str:
-    """Questions with their answers, explanations and scores, in the published layout; what is not known is left out."""
+    """Questions with their answers, explanations and scores, in the published layout; what is
+    not known is left out.
+    """
     blocks = []
     for judged_question in judged:
         question, reply = judged_question.question, judged_question.reply
         texts = (("answer", reply.answer), ("explanation", reply.explanation))
-        lines = [f"### {', '.join(question.entities) or 'Image'}", f"- question: {question.text}"]
-        lines += [f"- {name}: {text}" for name, text in texts if text] or ["- not answered"]
+        lines = [
+            f"### {', '.join(question.entities) or 'Image'}",
+            f"- question: {question.text}",
+        ]
+        lines += [f"- {name}: {text}" for name, text in texts if text] or [
+            "- not answered"
+        ]
         lines += [f"- score: {reply.score:g}"] if reply.score is not None else []
         blocks.append("\n".join(lines))
     return "\n".join(blocks)
@@ -198,7 +235,10 @@ def summaries_text(dimensions: Mapping[Kind, Fields]) -> str:
     """The dimensions' summaries and scores, in the published layout."""
     blocks = []
     for kind, summary in dimensions.items():
-        lines = [f"### {TITLES[kind]} Summary", f"- explanation: {summary.explanation or 'none'}"]
+        lines = [
+            f"### {TITLES[kind]} Summary",
+            f"- explanation: {summary.explanation or 'none'}",
+        ]
         lines += [f"- score: {summary.score:g}"] if summary.score is not None else []
         blocks.append("\n".join(lines))
     return "\n".join(blocks)

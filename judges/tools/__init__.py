@@ -1,9 +1,11 @@
-"""Image tools that a judge may call, found by looking through this folder: adding one is adding a file.
+"""Image tools that a judge may call, found by looking through this folder: adding one is adding a
+file.
 
-A module of this folder (names with a leading underscore are helpers) defines ``TOOL = Tool(...)``. A tool that a plan
-may name has `use`, which turns a sub-question's images into a `ToolOutcome` without any I/O; what needs pixels is in
-`run`, which a backend calls for `UseTool` asks, with each image as an array (height, width, 3) of RGB. A tool whose
-run needs a model, threads or a cache has it in `backends/image_tools/` instead.
+A module of this folder (names with a leading underscore are helpers) defines ``TOOL = Tool(...)``.
+A tool that a plan may name has `use`, which turns a sub-question's images into a `ToolOutcome`
+without any I/O; what needs pixels is in `run`, which a backend calls for `UseTool` asks, with each
+image as an array (height, width, 3) of RGB. A tool whose run needs a model, threads or a cache has
+it in `backends/image_tools/` instead.
 """
 
 from __future__ import annotations
@@ -91,7 +93,8 @@ class Tool:
     cost: str = ""
     #: Note to the rating model on what the tool did.
     note: str = ""
-    #: Outcome for a sub-question's images; None for one that serves other tools and is never planned.
+    #: Outcome for a sub-question's images; None for one that serves other tools and is never
+    #: planned.
     use: Use | None = None
     #: Work on pixels; None for one that asks a model, or has its run in the backend of its name.
     run: ToolRun | None = None
@@ -116,13 +119,23 @@ def planned() -> tuple[Tool, ...]:
 
 
 def require(tools: Sequence[Tool], advice: str) -> None:
-    """ToolMissing naming the first tool whose packages are not installed, and what to do about it."""
+    """ToolMissing naming the first tool whose packages are not installed, and what to do about
+    it.
+    """
     for tool in tools:
-        if missing := [package for package in tool.needs if importlib.util.find_spec(package) is None]:
-            raise ToolMissing(f"the tool {tool.name} needs {' and '.join(missing)}; {advice}")
+        if missing := [
+            package
+            for package in tool.needs
+            if importlib.util.find_spec(package) is None
+        ]:
+            raise ToolMissing(
+                f"the tool {tool.name} needs {' and '.join(missing)}; {advice}"
+            )
 
 
-def use_tools(asks: Sequence[UseTool]) -> Generator[list[Ask], list[Reply], tuple[list[ToolResult], tuple[Step, ...]]]:
+def use_tools(
+    asks: Sequence[UseTool],
+) -> Generator[list[Ask], list[Reply], tuple[list[ToolResult], tuple[Step, ...]]]:
     """Ask for tool runs at once: their results, and a step for each.
 
     A run that failed has an empty result; `failed` finds it among the steps.
@@ -130,17 +143,25 @@ def use_tools(asks: Sequence[UseTool]) -> Generator[list[Ask], list[Reply], tupl
     if not asks:
         return [], ()
     replies = yield list(asks)
-    results = [reply if isinstance(reply, ToolResult) else ToolResult() for reply in replies]
-    return results, tuple(_step(ask, reply) for ask, reply in zip(asks, replies, strict=True))
+    results = [
+        reply if isinstance(reply, ToolResult) else ToolResult() for reply in replies
+    ]
+    return results, tuple(
+        _step(ask, reply) for ask, reply in zip(asks, replies, strict=True)
+    )
 
 
 def failed(steps: Sequence[Step]) -> Failure | None:
     """The first failure among the steps of a tool."""
-    return next((Failure(step.status, step.reason) for step in steps if not step.status.usable), None)
+    return next(
+        (Failure(step.status, step.reason) for step in steps if not step.status.usable),
+        None,
+    )
 
 
 def to_json(result: ToolResult) -> str:
-    """A tool's result as a trace keeps it: boxes (left, top, right, bottom), text, and which model found them.
+    """A tool's result as a trace keeps it: boxes (left, top, right, bottom), text, and which model
+    found them.
 
     Images are left out: they are made again from the boxes.
     """
@@ -152,7 +173,11 @@ def to_json(result: ToolResult) -> str:
 def from_json(text: str) -> ToolResult:
     """The inverse of `to_json`."""
     document = json.loads(text)
-    return ToolResult(tuple(Box(*box) for box in document["boxes"]), document["text"], by=document.get("by", ""))
+    return ToolResult(
+        tuple(Box(*box) for box in document["boxes"]),
+        document["text"],
+        by=document.get("by", ""),
+    )
 
 
 def _step(ask: UseTool, reply: Reply) -> Step:

@@ -25,4 +25,8 @@ def resized(pixels: Pixels, like: Pixels) -> Pixels:
     import PIL.Image
 
     height, width = like.shape[:2]
-    return np.asarray(PIL.Image.fromarray(pixels).resize((width, height), PIL.Image.Resampling.LANCZOS))
+    return np.asarray(
+        PIL.Image.fromarray(pixels).resize(
+            (width, height), PIL.Image.Resampling.LANCZOS
+        )
+    )

@@ -1,7 +1,8 @@
 """Difference of two images.
 
-Source: Wang et al., A Unified Agentic Framework for Evaluating Conditional Image Generation (2025). The released code
-shows the single largest box, and so does this tool unless `all_differences` is among the improvements.
+Source: Wang et al., A Unified Agentic Framework for Evaluating Conditional Image Generation (2025).
+The released code shows the single largest box, and so does this tool unless `all_differences` is
+among the improvements.
 """
 
 from __future__ import annotations
@@ -13,7 +14,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vieval_plugin.judges.protocol import Ask, Box, Failure, Reply, Status, Step, ToolResult, UseTool
+from vieval_plugin.judges.protocol import (
+    Ask,
+    Box,
+    Failure,
+    Reply,
+    Status,
+    Step,
+    ToolResult,
+    UseTool,
+)
 from vieval_plugin.judges.tools import Request, Tool, ToolOutcome, failed, use_tools
 from vieval_plugin.judges.tools._pixels import Pixels, resized
 from vieval_plugin.judges.tools.highlight import highlighted
@@ -23,34 +33,47 @@ BLUR, THRESHOLD, DILATION, SHARE = 5, 45, 3, 0.005
 _WHITE = 250
 
 
-def difference(first: Pixels, second: Pixels, counts: NDArray[np.bool_] | None = None) -> list[Box]:
+def difference(
+    first: Pixels, second: Pixels, counts: NDArray[np.bool_] | None = None
+) -> list[Box]:
     """Boxes, in pixels of `first`, where the two images (height, width, 3) differ; largest first.
 
-    `second` is resized to `first`. Both are blurred (5 x 5); where the grey value of their absolute difference is above
-    45 they differ, and so do the neighbours (3 x 3). The boxes are those around connected areas, if larger than 0.5% of
-    the image, and overlapping ones are merged. `counts` (height, width) limits the search to where it is true.
+    `second` is resized to `first`. Both are blurred (5 x 5); where the grey value of their absolute
+    difference is above 45 they differ, and so do the neighbours (3 x 3). The boxes are those around
+    connected areas, if larger than 0.5% of the image, and overlapping ones are merged. `counts`
+    (height, width) limits the search to where it is true.
     """
     import cv2
 
     second = resized(second, first)
-    distance = cv2.absdiff(cv2.GaussianBlur(first, (BLUR, BLUR), 0), cv2.GaussianBlur(second, (BLUR, BLUR), 0))
-    differs = cv2.threshold(cv2.cvtColor(distance, cv2.COLOR_RGB2GRAY), THRESHOLD, 255, cv2.THRESH_BINARY)[1]
+    distance = cv2.absdiff(
+        cv2.GaussianBlur(first, (BLUR, BLUR), 0),
+        cv2.GaussianBlur(second, (BLUR, BLUR), 0),
+    )
+    differs = cv2.threshold(
+        cv2.cvtColor(distance, cv2.COLOR_RGB2GRAY), THRESHOLD, 255, cv2.THRESH_BINARY
+    )[1]
     if counts is not None:
         differs[~counts] = 0
     differs = cv2.dilate(differs, np.ones((DILATION, DILATION), np.uint8))
     contours, _ = cv2.findContours(differs, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)
     rectangles = [cv2.boundingRect(contour) for contour in contours]
     smallest = SHARE * differs.size
-    boxes = [Box(x, y, x + width, y + height) for x, y, width, height in rectangles if width * height > smallest]
+    boxes = [
+        Box(x, y, x + width, y + height)
+        for x, y, width, height in rectangles
+        if width * height > smallest
+    ]
     return sorted(merged(boxes), key=_area, reverse=True)
 
 
 def area_that_counts(mask: Pixels, inside: bool) -> NDArray[np.bool_]:
-    """Area in which differences count, (height, width), from a mask (height, width, 3) whose near-white pixels were to
-    change.
+    """Area in which differences count, (height, width), from a mask (height, width, 3) whose
+    near-white pixels were to change.
 
-    That reads black-and-white masks, and sources in which the area was painted white or cut out. `inside` is that
-    area; outside begins beyond the reach of the blur, so that the rim of a change is not taken for a second one.
+    That reads black-and-white masks, and sources in which the area was painted white or cut out.
+    `inside` is that area; outside begins beyond the reach of the blur, so that the rim of a change
+    is not taken for a second one.
     """
     import cv2
 
@@ -67,27 +90,40 @@ def merged(boxes: Sequence[Box]) -> list[Box]:
     waiting = list(boxes)
     while waiting:
         box = waiting.pop()
-        touching = [disjoint_box for disjoint_box in disjoint_boxes if _overlap(box, disjoint_box)]
+        touching = [
+            disjoint_box
+            for disjoint_box in disjoint_boxes
+            if _overlap(box, disjoint_box)
+        ]
         if not touching:
             disjoint_boxes.append(box)
             continue
-        disjoint_boxes = [disjoint_box for disjoint_box in disjoint_boxes if disjoint_box not in touching]
+        disjoint_boxes = [
+            disjoint_box
+            for disjoint_box in disjoint_boxes
+            if disjoint_box not in touching
+        ]
         left, top, right, bottom = zip(*map(astuple, (box, *touching)), strict=True)
         waiting.append(Box(min(left), min(top), max(right), max(bottom)))
     return disjoint_boxes
 
 
 def run(arguments: Mapping[str, Any]) -> ToolResult:
-    """The boxes where `first` and `second` differ; with a `mask` those inside its area, or outside (`side`)."""
+    """The boxes where `first` and `second` differ; with a `mask` those inside its area, or
+    outside (`side`).
+    """
     first, second = arguments["first"], arguments["second"]
     counts = None
     if arguments.get("mask") is not None:
-        counts = area_that_counts(resized(arguments["mask"], first), arguments["side"] == "inside")
+        counts = area_that_counts(
+            resized(arguments["mask"], first), arguments["side"] == "inside"
+        )
     return ToolResult(tuple(difference(first, second, counts)))
 
 
 def use(request: Request) -> Generator[list[Ask], list[Reply], ToolOutcome]:
-    """Both images of the sub-question with the difference highlighted, the second at the first's size.
+    """Both images of the sub-question with the difference highlighted, the second at the first's
+    size.
 
     With a mask, the question whether the edit succeeded looks inside it, any other one outside.
     """
@@ -98,13 +134,26 @@ def use(request: Request) -> Generator[list[Ask], list[Reply], ToolOutcome]:
     first, second = request.images.values()
     arguments: dict[str, Any] = {"first": first, "second": second}
     if request.mask is not None:
-        arguments |= {"mask": request.mask, "side": "inside" if request.question == "edit" else "outside"}
-    [result], steps = yield from use_tools([UseTool(NAME, arguments, (*request.path, NAME))])
+        arguments |= {
+            "mask": request.mask,
+            "side": "inside" if request.question == "edit" else "outside",
+        }
+    [result], steps = yield from use_tools(
+        [UseTool(NAME, arguments, (*request.path, NAME))]
+    )
     if failure := failed(steps):
         return ToolOutcome(steps=steps, failure=failure)
-    boxes = result.boxes if "all_differences" in request.improvements else result.boxes[:1]
-    images, more = yield from highlighted(request, dict.fromkeys(request.images, boxes), first)
-    text = "" if boxes else "No region was found in which they clearly differ, so nothing is darkened."
+    boxes = (
+        result.boxes if "all_differences" in request.improvements else result.boxes[:1]
+    )
+    images, more = yield from highlighted(
+        request, dict.fromkeys(request.images, boxes), first
+    )
+    text = (
+        ""
+        if boxes
+        else "No region was found in which they clearly differ, so nothing is darkened."
+    )
     return ToolOutcome(images, text, (*steps, *more), failed(more))
 
 
@@ -119,10 +168,13 @@ def _area(box: Box) -> int:
 
 TOOL = Tool(
     NAME,
-    description="compares two pictures of the same scene, an original and its edited version, and marks where they "
-    "differ. Of help when the question is what an edit changed or left alone; of none when the two show different scenes.",
+    description="compares two pictures of the same scene, an original and its edited version, "
+    "and marks where they "
+    "differ. Of help when the question is what an edit changed or left alone; of none when the "
+    "two show different scenes.",
     cost="a few milliseconds",
-    note="A program compared the two pictures and darkened everything but the region in which they differ. Give your "
+    note="A program compared the two pictures and darkened everything but the region in which "
+    "they differ. Give your "
     "attention to the bright region; the darkness is no property of the pictures.",
     use=use,
     run=run,

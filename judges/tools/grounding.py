@@ -1,7 +1,9 @@
-"""Place of a named object in an image: GroundingDINO (see backends/image_tools/grounding.py), then the highlight.
+"""Place of a named object in an image: GroundingDINO (see backends/image_tools/grounding.py), then
+the highlight.
 
-Source: Liu et al., Grounding DINO (ECCV 2024), used as by Wang et al., A Unified Agentic Framework for Evaluating
-Conditional Image Generation (2025): box and text thresholds 0.2, the best box a phrase.
+Source: Liu et al., Grounding DINO (ECCV 2024), used as by Wang et al., A Unified Agentic Framework
+for Evaluating Conditional Image Generation (2025): box and text thresholds 0.2, the best box a
+phrase.
 """
 
 from __future__ import annotations
@@ -16,7 +18,9 @@ NAME = "grounding"
 
 
 def use(request: Request) -> Generator[list[Ask], list[Reply], ToolOutcome]:
-    """Each image of the sub-question with what the phrases name highlighted; one in which nothing is found stays."""
+    """Each image of the sub-question with what the phrases name highlighted; one in which
+    nothing is found stays.
+    """
     asks = [
         UseTool(
             NAME,
@@ -28,20 +32,26 @@ def use(request: Request) -> Generator[list[Ask], list[Reply], ToolOutcome]:
     results, steps = yield from use_tools(asks)
     if failure := failed(steps):
         return ToolOutcome(steps=steps, failure=failure)
-    boxes = {role: result.boxes for role, result in zip(request.images, results, strict=True)}
+    boxes = {
+        role: result.boxes for role, result in zip(request.images, results, strict=True)
+    }
     images, more = yield from highlighted(request, boxes)
     text = "\n".join(
-        f"In the {role} picture it found nothing, and darkened nothing." for role in boxes if not boxes[role]
+        f"In the {role} picture it found nothing, and darkened nothing."
+        for role in boxes
+        if not boxes[role]
     )
     return ToolOutcome(images, text, (*steps, *more), failed(more))
 
 
 TOOL = Tool(
     NAME,
-    description="finds a named thing in the pictures and darkens everything else. Of help when a question is about one "
+    description="finds a named thing in the pictures and darkens everything else. Of help when a "
+    "question is about one "
     "particular thing or region; of none when it is about the picture as a whole.",
     cost="one pass of a detector for each picture",
-    note="A detector looked for what the question is about and darkened everything else. Give your attention to the "
+    note="A detector looked for what the question is about and darkened everything else. Give "
+    "your attention to the "
     "bright parts; the darkness is no property of the pictures.",
     use=use,
     needs=("torch", "transformers"),

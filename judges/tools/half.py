@@ -11,7 +11,9 @@ from vieval_plugin.judges.tools._pixels import Pixels, encode_png
 
 
 def half(image: Pixels, side: Literal["left", "right"]) -> Pixels:
-    """The left or the right half of `image` (height, width, 3); of an odd width the middle column is in neither."""
+    """The left or the right half of `image` (height, width, 3); of an odd width the middle
+    column is in neither.
+    """
     width = image.shape[1] // 2
     return image[:, :width] if side == "left" else image[:, image.shape[1] - width :]
 

@@ -16,20 +16,28 @@ NAME = "highlight"
 
 
 def highlight(image: Pixels, boxes: Sequence[Box]) -> Pixels:
-    """`image` (height, width, 3) with every pixel outside the boxes at a quarter of its values, rounded down.
+    """`image` (height, width, 3) with every pixel outside the boxes at a quarter of its values,
+    rounded down.
 
     Boxes are cut to the image. Without boxes, or with one around all of it, it is the image itself.
 
-    Source: Wang et al., A Unified Agentic Framework for Evaluating Conditional Image Generation (2025).
+    Source: Wang et al., A Unified Agentic Framework for Evaluating Conditional Image Generation
+    (2025).
     """
     height, width = image.shape[:2]
-    covers_image = any(b.left <= 0 and b.top <= 0 and b.right >= width and b.bottom >= height for b in boxes)
+    covers_image = any(
+        b.left <= 0 and b.top <= 0 and b.right >= width and b.bottom >= height
+        for b in boxes
+    )
     if covers_image or not boxes:
         return image
     darkened = np.empty_like(image)
     np.right_shift(image, 2, out=darkened)
     for box in boxes:
-        inside = slice(max(box.top, 0), max(box.bottom, 0)), slice(max(box.left, 0), max(box.right, 0))
+        inside = (
+            slice(max(box.top, 0), max(box.bottom, 0)),
+            slice(max(box.left, 0), max(box.right, 0)),
+        )
         darkened[inside] = image[inside]
     return darkened
 
@@ -37,8 +45,8 @@ def highlight(image: Pixels, boxes: Sequence[Box]) -> Pixels:
 def highlighted(
     request: Request, boxes: Mapping[str, Sequence[Box]], like: Image | None = None
 ) -> Generator[list[Ask], list[Reply], tuple[dict[str, Image], tuple[Step, ...]]]:
-    """The request's images that have boxes, highlighted, by role; `like` is the image whose size the boxes are for, if
-    one is.
+    """The request's images that have boxes, highlighted, by role; `like` is the image whose size
+    the boxes are for, if one is.
     """
     roles = [role for role in request.images if boxes.get(role)]
     resize = {} if like is None else {"like": like}
@@ -51,7 +59,11 @@ def highlighted(
         for role in roles
     ]
     results, steps = yield from use_tools(asks)
-    return {role: r.image for role, r in zip(roles, results, strict=True) if r.image is not None}, steps
+    return {
+        role: r.image
+        for role, r in zip(roles, results, strict=True)
+        if r.image is not None
+    }, steps
 
 
 TOOL = Tool(NAME)

@@ -1,4 +1,6 @@
-"""Text in an image, read by RapidOCR, whose models come inside its package (see backends/image_tools/text_reader.py)."""
+"""Text in an image, read by RapidOCR, whose models come inside its package (see
+backends/image_tools/text_reader.py).
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ NAME = "ocr"
 def use(request: Request) -> Generator[list[Ask], list[Reply], ToolOutcome]:
     """The text in each image of the sub-question; the images stay as they are."""
     asks = [
-        UseTool(NAME, {"image": image}, (*request.path, f"{NAME} {role}")) for role, image in request.images.items()
+        UseTool(NAME, {"image": image}, (*request.path, f"{NAME} {role}"))
+        for role, image in request.images.items()
     ]
     results, steps = yield from use_tools(asks)
     lines = [
@@ -25,10 +28,14 @@ def use(request: Request) -> Generator[list[Ask], list[Reply], ToolOutcome]:
 
 TOOL = Tool(
     NAME,
-    description="reads the text that is visible in the pictures. Of help when the question is about words, signs or "
+    description="reads the text that is visible in the pictures. Of help when the question is "
+    "about words, signs or "
     "labels in a picture.",
     cost="about a second a picture",
-    note="A program read the text in the pictures. It may misread ornate letters; trust your eyes where they differ.",
+    note=(
+        "A program read the text in the pictures. It may misread ornate letters; trust your "
+        "eyes where they differ."
+    ),
     use=use,
     needs=("rapidocr", "onnxruntime"),
 )

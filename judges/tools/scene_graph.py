@@ -1,7 +1,8 @@
-"""A list of what is in an image, told by a multimodal model: objects, their attributes, how they relate.
+"""A list of what is in an image, told by a multimodal model: objects, their attributes, how they
+relate.
 
-The prompt depends on the image alone, so an image that many samples share is described once: backends answer equal
-questions from their store, and ask those in flight once.
+The prompt depends on the image alone, so an image that many samples share is described once:
+backends answer equal questions from their store, and ask those in flight once.
 """
 
 from __future__ import annotations
@@ -39,21 +40,39 @@ def use(request: Request) -> Generator[list[Ask], list[Reply], ToolOutcome]:
         for role, image in request.images.items()
     ]
     answers = yield from ask_all(questions, request.wording)
-    graphs = {role: answer.value or "" for role, answer in zip(request.images, answers, strict=True)}
-    text = "\n".join(f"Scene graph of the {role} picture: {graph}" for role, graph in graphs.items())
+    graphs = {
+        role: answer.value or ""
+        for role, answer in zip(request.images, answers, strict=True)
+    }
+    text = "\n".join(
+        f"Scene graph of the {role} picture: {graph}" for role, graph in graphs.items()
+    )
     steps = tuple(step for answer in answers for step in answer.steps)
-    return ToolOutcome(text=text, steps=steps, failure=failed([answer.final for answer in answers]), image_texts=graphs)
+    return ToolOutcome(
+        text=text,
+        steps=steps,
+        failure=failed([answer.final for answer in answers]),
+        image_texts=graphs,
+    )
 
 
 def read(text: str) -> Read[str]:
     """The scene graph of a reply, as compact JSON of at most 40 objects and relations each."""
     try:
-        graph, _ = read_answer(text, {**schema(), "properties": {"objects": {}, "relations": {}}})
+        graph, _ = read_answer(
+            text, {**schema(), "properties": {"objects": {}, "relations": {}}}
+        )
     except ValueError as error:
         return Read(Status.PARSE_FAILURE, reason=str(error))
     if not all(isinstance(items, list) for items in graph.values()):
-        return Read(Status.PARSE_FAILURE, reason="no lists of objects and relations in the reply")
-    return Read(Status.OK, json.dumps({key: graph[key][:_MAX_ITEMS] for key in graph}, ensure_ascii=False))
+        return Read(
+            Status.PARSE_FAILURE,
+            reason="no lists of objects and relations in the reply",
+        )
+    return Read(
+        Status.OK,
+        json.dumps({key: graph[key][:_MAX_ITEMS] for key in graph}, ensure_ascii=False),
+    )
 
 
 def read_freely(text: str) -> Read[str]:
@@ -75,14 +94,23 @@ def schema() -> dict[str, Any]:
         "objects": object_schema({"name": text, "attributes": attributes}),
         "relations": object_schema({"subject": text, "relation": text, "object": text}),
     }
-    return object_schema({key: {"type": "array", "items": item, "maxItems": _MAX_ITEMS} for key, item in items.items()})
+    return object_schema(
+        {
+            key: {"type": "array", "items": item, "maxItems": _MAX_ITEMS}
+            for key, item in items.items()
+        }
+    )
 
 
 TOOL = Tool(
     NAME,
-    description="lists the things in each picture with their attributes and relations. Of help when a question depends "
+    description="lists the things in each picture with their attributes and relations. Of help "
+    "when a question depends "
     "on several things, their number, their colours or how they stand to one another.",
     cost="a call of a multimodal model for each picture",
-    note="A model listed what it saw in each picture. Use the lists as hints and check them against the pictures.",
+    note=(
+        "A model listed what it saw in each picture. Use the lists as hints and check them "
+        "against the pictures."
+    ),
     use=use,
 )

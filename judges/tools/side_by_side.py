@@ -15,9 +15,13 @@ NAME = "side_by_side"
 
 
 def side_by_side(left: Pixels, right: Pixels) -> Pixels:
-    """Both images (height, width, 3) in one, as high as the higher of them, each in its own proportions."""
+    """Both images (height, width, 3) in one, as high as the higher of them, each in its own
+    proportions.
+    """
     height = max(left.shape[0], right.shape[0])
-    return np.concatenate([_scale_to_height(left, height), _scale_to_height(right, height)], axis=1)
+    return np.concatenate(
+        [_scale_to_height(left, height), _scale_to_height(right, height)], axis=1
+    )
 
 
 def _scale_to_height(image: Pixels, height: int) -> Pixels:
@@ -26,12 +30,16 @@ def _scale_to_height(image: Pixels, height: int) -> Pixels:
     import PIL.Image
 
     width = max(1, round(image.shape[1] * height / image.shape[0]))
-    return np.asarray(PIL.Image.fromarray(image).resize((width, height), PIL.Image.Resampling.LANCZOS))
+    return np.asarray(
+        PIL.Image.fromarray(image).resize((width, height), PIL.Image.Resampling.LANCZOS)
+    )
 
 
 def run(arguments: Mapping[str, Any]) -> ToolResult:
     """The images `left` and `right` as one."""
-    return ToolResult(image=encode_png(side_by_side(arguments["left"], arguments["right"])))
+    return ToolResult(
+        image=encode_png(side_by_side(arguments["left"], arguments["right"]))
+    )
 
 
 TOOL = Tool(NAME, run=run)

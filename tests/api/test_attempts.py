@@ -9,13 +9,18 @@ from vieval_plugin import Judge
 
 
 @pytest.mark.parametrize(
-    ("attempts", "calls", "status"), [(1, 2, "parse_failure"), (2, 4, "parse_failure"), (3, 5, "ok")]
+    ("attempts", "calls", "status"),
+    [(1, 2, "parse_failure"), (2, 4, "parse_failure"), (3, 5, "ok")],
 )
-def test_only_the_question_without_an_answer_is_asked_again(attempts, calls, status, store):
+def test_only_the_question_without_an_answer_is_asked_again(
+    attempts, calls, status, store
+):
     reply, asked = unreadable(4)  # each attempt has a reminder
     with (
         FakeServer(reply=reply, schema_support="ignored") as server,
-        Judge("viescore", model="fake", base_url=server.base_url, attempts=attempts) as judge,
+        Judge(
+            "viescore", model="fake", base_url=server.base_url, attempts=attempts
+        ) as judge,
     ):
         score = judge.score(plain("red"), "a red cube")
         quality = server.stats()["requests"] - len(asked)
@@ -23,4 +28,6 @@ def test_only_the_question_without_an_answer_is_asked_again(attempts, calls, sta
         assert len(asked) == calls
         again = judge.score(plain("red"), "a red cube")
         assert (score == again) or (score != score and again != again)
-        assert server.stats()["requests"] - len(asked) == quality  # what had an answer was not asked again
+        assert (
+            server.stats()["requests"] - len(asked) == quality
+        )  # what had an answer was not asked again

@@ -32,7 +32,10 @@ def test_a_batch_has_the_scores_of_the_judge_and_failures_are_statuses(server):
     assert "absent.png" in judged["reason"][2]
     assert np.isnan(judged["O"]).tolist() == [False, False, True, True, True]
     with Judge("viescore", **asked) as other:
-        assert judged["O"][:2].tolist() == other.score([picture(1), picture(2)], ["one", "two"]).tolist()
+        assert (
+            judged["O"][:2].tolist()
+            == other.score([picture(1), picture(2)], ["one", "two"]).tolist()
+        )
     assert judge({"image": [], "caption": []}).keys() >= {"SC", "PQ", "O", "status"}
 
 
@@ -46,7 +49,9 @@ def test_what_no_batch_can_be_judged_by_is_one_line():
 
 
 def test_a_server_that_is_away_is_an_exception_and_no_batch_of_failures():
-    judge = JudgeBatches("viescore", model="fake", base_url="http://127.0.0.1:9/v1", options=NO_STORE)
+    judge = JudgeBatches(
+        "viescore", model="fake", base_url="http://127.0.0.1:9/v1", options=NO_STORE
+    )
     with pytest.raises(VievalError):
         judge({"image": [picture(1)], "caption": ["one"]})
 
@@ -56,23 +61,52 @@ def test_map_of_the_library_datasets(server, tmp_path):
     import datasets
 
     images = [{"bytes": picture(number), "path": None} for number in range(20)]
-    made = datasets.Dataset.from_dict({"image": images, "prompt": [f"a thing {number}" for number in range(20)]})
+    made = datasets.Dataset.from_dict(
+        {"image": images, "prompt": [f"a thing {number}" for number in range(20)]}
+    )
     made = made.cast_column("image", datasets.Image())
-    made = made.cast_column("image", datasets.Image(decode=False))  # else `map` would write each picture anew
-    judge = JudgeBatches("viescore", model="fake", base_url=server.base_url, options=NO_STORE)
+    made = made.cast_column(
+        "image", datasets.Image(decode=False)
+    )  # else `map` would write each picture anew
+    judge = JudgeBatches(
+        "viescore", model="fake", base_url=server.base_url, options=NO_STORE
+    )
     judged = made.map(judge, batched=True, batch_size=8)
-    assert judged.column_names == ["image", "prompt", "SC", "PQ", "O", "status", "reason", "rationale"]
+    assert judged.column_names == [
+        "image",
+        "prompt",
+        "SC",
+        "PQ",
+        "O",
+        "status",
+        "reason",
+        "rationale",
+    ]
     assert set(judged["status"]) == {"ok"}
     # the images are the files that were given
-    assert [image["bytes"] for image in judged["image"]] == [image["bytes"] for image in images]
+    assert [image["bytes"] for image in judged["image"]] == [
+        image["bytes"] for image in images
+    ]
 
 
 def test_verdicts_of_a_folder_of_shards_are_arrow_batches(vieval, tmp_path):
     import pyarrow
 
     (tmp_path / "data").mkdir()
-    parquet.write_table(pyarrow.Table.from_pylist(list(rows(range(40)))), tmp_path / "data" / "a.parquet")
-    vieval("score", tmp_path / "data", "--judge", "sharpness", "--out", tmp_path / "out", "--rows-per-shard", "8")
+    parquet.write_table(
+        pyarrow.Table.from_pylist(list(rows(range(40)))),
+        tmp_path / "data" / "a.parquet",
+    )
+    vieval(
+        "score",
+        tmp_path / "data",
+        "--judge",
+        "sharpness",
+        "--out",
+        tmp_path / "out",
+        "--rows-per-shard",
+        "8",
+    )
     batches = list(verdict_batches(tmp_path / "out", ["row", "scores"]))
     assert len(batches) == 5
     table = pyarrow.Table.from_batches(batches)

@@ -47,7 +47,9 @@ def test_who_waits_for_a_judge_that_is_closed_is_told_in_a_line(slow):
     assert [one.status for one in judge.last] == [Status.MISSING] * 4
 
 
-async def test_a_judge_that_nobody_holds_any_more_ends_where_its_last_call_is_cancelled(slow):
+async def test_a_judge_that_nobody_holds_any_more_ends_where_its_last_call_is_cancelled(
+    slow,
+):
     before = len(loops())
     asked = asyncio.create_task(judge_by(slow).score_async(PIXELS, "x"))
     await asyncio.to_thread(until, lambda: slow.stats()["in_flight"])

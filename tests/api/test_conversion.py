@@ -58,9 +58,18 @@ def test_paths(tmp_path):
 
 
 def test_grey_and_masks():
-    assert images.pixels(conversion.image(PIXELS[..., 0]))[..., 1].tolist() == PIXELS[..., 0].tolist()
-    assert images.pixels(conversion.image(PIXELS[..., :1]))[..., 1].tolist() == PIXELS[..., 0].tolist()
-    assert set(images.pixels(conversion.image(PIXELS[..., 0] > 128)).ravel()) == {0, 255}
+    assert (
+        images.pixels(conversion.image(PIXELS[..., 0]))[..., 1].tolist()
+        == PIXELS[..., 0].tolist()
+    )
+    assert (
+        images.pixels(conversion.image(PIXELS[..., :1]))[..., 1].tolist()
+        == PIXELS[..., 0].tolist()
+    )
+    assert set(images.pixels(conversion.image(PIXELS[..., 0] > 128)).ravel()) == {
+        0,
+        255,
+    }
 
 
 def test_what_is_transparent_is_white_and_what_a_camera_turned_is_upright():
@@ -75,7 +84,10 @@ def test_jpeg_keeps_all_colours():
     smooth = PIL.Image.linear_gradient("L").convert("RGB")
     held = conversion.image(smooth, "jpeg")
     assert held.source.startswith(b"\xff\xd8")
-    assert PIL.Image.open(io.BytesIO(held.source)).layer[0][1:3] == (1, 1)  # no channel is halved
+    assert PIL.Image.open(io.BytesIO(held.source)).layer[0][1:3] == (
+        1,
+        1,
+    )  # no channel is halved
     away = np.abs(images.pixels(held).astype(int) - np.asarray(smooth))
     assert away.max() <= 2
 
@@ -95,8 +107,14 @@ def test_jpeg_keeps_all_colours():
         (np.full((4, 4, 3), "a"), "array of <U1"),
         (PIL.Image.new("F", (4, 4), 300), "no agreed range"),
         (PIL.Image.new("RGB", (0, 4)), "no pixels"),
-        (f"data:image/png;base64,{'A' * 5000}", "is an address, not a file here: data:image/png"),
-        ("https://me:secret@example.org/a.png?key=secret", "here: https://example.org/a.png; download"),
+        (
+            f"data:image/png;base64,{'A' * 5000}",
+            "is an address, not a file here: data:image/png",
+        ),
+        (
+            "https://me:secret@example.org/a.png?key=secret",
+            "here: https://example.org/a.png; download",
+        ),
         (np.ma.masked_array(PIXELS, PIXELS > 9), "pixels that are masked"),
     ],
 )
@@ -105,9 +123,15 @@ def test_what_is_no_image_is_told_in_one_line(value, told):
 
 
 def test_half_a_file_opened_by_pillow_is_told(tmp_path, monkeypatch):
-    monkeypatch.setattr("PIL.ImageFile.LOAD_TRUNCATED_IMAGES", False)  # which harnesses switch on
+    monkeypatch.setattr(
+        "PIL.ImageFile.LOAD_TRUNCATED_IMAGES", False
+    )  # which harnesses switch on
     file = tmp_path / "half.png"
-    whole = encoded(PIL.Image.fromarray(np.random.RandomState(0).randint(0, 256, (64, 64, 3)).astype(np.uint8)))
+    whole = encoded(
+        PIL.Image.fromarray(
+            np.random.RandomState(0).randint(0, 256, (64, 64, 3)).astype(np.uint8)
+        )
+    )
     file.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(VievalError, match="an image of PIL cannot be read"):
         conversion.image(PIL.Image.open(file))
@@ -133,7 +157,10 @@ class Unread:
         (np.broadcast_to(np.False_, (10**6, 10**6)), "1000000x1000000 pixels"),
         (np.broadcast_to(np.float16(0), (10**5, 10**4, 3)), "10000x100000 pixels"),
         (np.broadcast_to(np.int64(0), (10**3, 10**3, 3)), "array of int64"),
-        (np.broadcast_to(np.uint8(0), (10**6, 10**6, 10**3)), r"shape \(1000000, 1000000, 1000\) is no image"),
+        (
+            np.broadcast_to(np.uint8(0), (10**6, 10**6, 10**3)),
+            r"shape \(1000000, 1000000, 1000\) is no image",
+        ),
         (Unread((10**6, 10**6, 3)), "1000000x1000000 pixels"),
         (Unread((2, 4, 5, 6, 3)), r"shape \(2, 4, 5, 6, 3\) is no image"),
         (Unread((4, 5, 3), "int32"), "array of int32"),
@@ -161,7 +188,9 @@ def test_the_shape_of_a_batch_is_looked_at_before_any_of_it(batch, message):
 
 def test_nothing_is_converted_where_one_of_several_is_no_image(monkeypatch):
     monkeypatch.setattr(conversion, "_pixels", None)
-    with pytest.raises(VievalError, match=r"^images\[7\]: an array of int64 is no image"):
+    with pytest.raises(
+        VievalError, match=r"^images\[7\]: an array of int64 is no image"
+    ):
         conversion.columns({"images": [PIXELS] * 7 + [PIXELS.astype(int)]}, "x")
     with pytest.raises(VievalError, match=r"^images b\[0\]: NoneType is no image"):
         conversion.columns({"images a": [PIXELS], "images b": [None]}, "x")
@@ -174,7 +203,18 @@ def test_which_of_several_holds_wrong_values():
 
 @pytest.mark.parametrize(
     "values",
-    ["a.png", b"x", PICTURE, Path("a.png"), Image(b"x"), 3, PIXELS, PIXELS[None, None], {"output": PIXELS}, {b"x"}],
+    [
+        "a.png",
+        b"x",
+        PICTURE,
+        Path("a.png"),
+        Image(b"x"),
+        3,
+        PIXELS,
+        PIXELS[None, None],
+        {"output": PIXELS},
+        {b"x"},
+    ],
 )
 def test_one_image_is_not_several(values):
     with pytest.raises(VievalError, match="^images is .*; pass a list of images"):
@@ -184,7 +224,10 @@ def test_one_image_is_not_several(values):
 def test_a_batch_is_several_in_order():
     batch = np.random.RandomState(1).randint(0, 256, (9, 4, 4, 3)).astype(np.uint8)
     [shown], prompts = conversion.columns({"images": batch}, "x")
-    assert all(np.array_equal(images.pixels(one), own) for one, own in zip(shown, batch, strict=True))
+    assert all(
+        np.array_equal(images.pixels(one), own)
+        for one, own in zip(shown, batch, strict=True)
+    )
     assert prompts == ["x"] * 9
 
 
@@ -197,11 +240,20 @@ def test_samples_of_mappings_have_the_keys_of_a_samples_file():
         "images": {"output": PIXELS, "source": "s.png"},
     }
     [sample] = conversion.samples([{**row, "texts": {"instruction": "add a hat"}}])
-    assert (sample.id, sample.kind, sample.tags) == (SampleId("own", "tie", "m", "u"), "tie", ("a",))
+    assert (sample.id, sample.kind, sample.tags) == (
+        SampleId("own", "tie", "m", "u"),
+        "tie",
+        ("a",),
+    )
     assert sample.images["source"] == Image(Path("s.png"))
     assert sample.texts == {"instruction": "add a hat"}
-    two = conversion.samples([{"images": {"output": PIXELS}, "texts": {"prompt": ["a", "b"]}}], kind="tig")
-    assert [(one.id.uid, one.kind, one.texts["prompt"]) for one in two] == [("0#0", "tig", "a"), ("0#1", "tig", "b")]
+    two = conversion.samples(
+        [{"images": {"output": PIXELS}, "texts": {"prompt": ["a", "b"]}}], kind="tig"
+    )
+    assert [(one.id.uid, one.kind, one.texts["prompt"]) for one in two] == [
+        ("0#0", "tig", "a"),
+        ("0#1", "tig", "b"),
+    ]
 
 
 def test_samples_and_contests_stay_what_they_are():
@@ -217,7 +269,10 @@ def test_samples_and_contests_stay_what_they_are():
         ({"images": {}}, "samples is dict; pass"),
         (None, "samples is NoneType; pass"),
         ([3], "sample 0: int 3 is no sample; pass"),
-        ([{"images": {"output": PIXELS}, "text": {}}], "sample 0: unknown key 'text'; the keys are"),
+        (
+            [{"images": {"output": PIXELS}, "text": {}}],
+            "sample 0: unknown key 'text'; the keys are",
+        ),
         ([{"images": PIXELS}], "sample 0: images must map roles"),
         ([{"images": {"output": 3}}], "sample 0: int 3 is no image"),
         ([{"images": {}, "texts": {"prompt": 3}}], "sample 0: texts must map names"),
@@ -232,7 +287,10 @@ def test_what_is_no_sample_is_told_with_its_number(values, told):
 @pytest.mark.parametrize(
     ("prompts", "message"),
     [
-        (["a"], "2 images and 1 prompts; pass as many of each, or one text for all prompts"),
+        (
+            ["a"],
+            "2 images and 1 prompts; pass as many of each, or one text for all prompts",
+        ),
         (["a", "b", "c"], "2 images and 3 prompts"),
         ([1, 2], "prompts hold int 1; pass texts"),
         ([], "2 images and 0 prompts"),
@@ -262,8 +320,12 @@ def test_images_without_an_end_are_taken_as_far_as_there_are_prompts():
     with pytest.raises(VievalError, match="more images and 3 prompts"):
         conversion.columns({"images": endless}, ["a", "b", "c"])
     assert endless.taken == 4
-    with pytest.raises(VievalError, match="more images a and more images b and 2 prompts"):
-        conversion.columns({"images a": Counted(), "images b": other}, (text for text in "ab"))
+    with pytest.raises(
+        VievalError, match="more images a and more images b and 2 prompts"
+    ):
+        conversion.columns(
+            {"images a": Counted(), "images b": other}, (text for text in "ab")
+        )
     assert other.taken == 3
     with pytest.raises(VievalError, match="1 images a and more images b"):
         conversion.columns({"images a": [PIXELS], "images b": other}, "x")
@@ -271,6 +333,8 @@ def test_images_without_an_end_are_taken_as_far_as_there_are_prompts():
 
 
 def test_generators_of_both_are_read_to_their_common_end():
-    [shown], prompts = conversion.columns({"images": (PIXELS for _ in range(3))}, (text for text in "abc"))
+    [shown], prompts = conversion.columns(
+        {"images": (PIXELS for _ in range(3))}, (text for text in "abc")
+    )
     assert (len(shown), prompts) == (3, ["a", "b", "c"])
     assert conversion.columns({"images": iter(())}, iter(())) == ([[]], [])

@@ -45,10 +45,21 @@ judge = opened()
 
 ENDS = {
     "at_the_end_of_a_script": ("scored(judge)", 0, ["scores 5", "closed"]),
-    "in_a_function": ("def main():\n    scored(opened())\nmain()", 0, ["scores 5", "closed"]),
-    "several": ("other = opened(); scored(judge); scored(other)", 0, ["scores 5", "scores 5", "closed", "closed"]),
+    "in_a_function": (
+        "def main():\n    scored(opened())\nmain()",
+        0,
+        ["scores 5", "closed"],
+    ),
+    "several": (
+        "other = opened(); scored(judge); scored(other)",
+        0,
+        ["scores 5", "scores 5", "closed", "closed"],
+    ),
     "in_a_thread_that_outlives_the_main_thread": (
-        "def later():\n    threading.main_thread().join(); scored(judge)\nthreading.Thread(target=later).start()",
+        (
+            "def later():\n    threading.main_thread().join(); "
+            "scored(judge)\nthreading.Thread(target=later).start()"
+        ),
         0,
         ["scores 5", "closed"],
     ),
@@ -71,7 +82,8 @@ ENDS = {
     ),
     "in_forked_processes_that_end_by_themselves": (
         "scored(judge)\n"
-        "child = multiprocessing.get_context('fork').Process(target=scored, args=(judge,)); child.start(); child.join()",
+        "child = multiprocessing.get_context('fork').Process(target=scored, args=(judge,)); "
+        "child.start(); child.join()",
         0,
         ["scores 5", "scores 5", "closed"],
     ),
@@ -79,11 +91,18 @@ ENDS = {
 
 
 def ended(*command):
-    return subprocess.run([sys.executable, *command], capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(
+        [sys.executable, *command],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
 
 
 @pytest.mark.parametrize(
-    ("name", "code"), [*((name, "script") for name in ENDS), ("in_a_function", "-c"), ("several", "-c")]
+    ("name", "code"),
+    [*((name, "script") for name in ENDS), ("in_a_function", "-c"), ("several", "-c")],
 )
 def test_a_program_ends_without_a_word(name, code, tmp_path):
     body, status, lines = ENDS[name]
@@ -96,7 +115,9 @@ def test_a_program_ends_without_a_word(name, code, tmp_path):
 
 @pytest.mark.slow
 def test_a_program_that_measures_with_weights_ends_without_a_traceback(tmp_path):
-    pytest.importorskip("torch", reason='torch is not installed: pip install ".[scorers]"')
+    pytest.importorskip(
+        "torch", reason='torch is not installed: pip install ".[scorers]"'
+    )
     body = (
         "import numpy as np\nfrom vieval_plugin import Judge\n"
         "images = np.random.default_rng(0).integers(0, 256, (2, 64, 64, 3), np.uint8)\n"

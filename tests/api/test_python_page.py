@@ -16,13 +16,24 @@ def blocks(server, store, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     found = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     assert len(found) >= 10
-    return [one.replace('"NAME"', '"fake"').replace("http://127.0.0.1:8000/v1", server.base_url) for one in found]
+    return [
+        one.replace('"NAME"', '"fake"').replace(
+            "http://127.0.0.1:8000/v1", server.base_url
+        )
+        for one in found
+    ]
 
 
 def test_as_a_script_without_a_loop(blocks, tmp_path):
     script = tmp_path / "page.py"
     script.write_text("\n".join(blocks))
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, cwd=tmp_path, timeout=600)
+    done = subprocess.run(
+        [sys.executable, script],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        timeout=600,
+    )
     assert (done.returncode, done.stderr) == (0, "")
     assert "(3,) float64" in done.stdout
     assert done.stdout.count("\nok {'SC': ") == 2
@@ -52,11 +63,18 @@ def test_as_a_notebook(blocks, slow, tmp_path):
         print("again", slow.score([picture], "y").shape)
     """).replace("SLOW", repr(slow.base_url))
     last = "verdicts"
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(one) for one in (*cells, interrupted, last)])
+    notebook = nbformat.v4.new_notebook(
+        cells=[nbformat.v4.new_code_cell(one) for one in (*cells, interrupted, last)]
+    )
     nbclient.NotebookClient(
-        notebook, timeout=600, kernel_name="python3", resources={"metadata": {"path": tmp_path}}
+        notebook,
+        timeout=600,
+        kernel_name="python3",
+        resources={"metadata": {"path": tmp_path}},
     ).execute()
-    text = "".join(out.get("text", "") for cell in notebook.cells for out in cell.outputs)
+    text = "".join(
+        out.get("text", "") for cell in notebook.cells for out in cell.outputs
+    )
     assert "(3,) float64" in text
     assert text.count("ok {'SC': ") == 2
     assert "interrupted 400 " in text

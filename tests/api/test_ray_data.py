@@ -1,4 +1,6 @@
-"""A judge in Ray Data, with checkpoints that survive a failure and a kill, as docs/tutorials/millions.md has it."""
+"""A judge in Ray Data, with checkpoints that survive a failure and a kill, as
+docs/tutorials/millions.md has it.
+"""
 
 import json
 import os
@@ -25,7 +27,9 @@ def judge(data, out, batch=16, block=1 << 14, tasks=20):
     from vieval_plugin import JudgeBatches
 
     context = DataContext.get_current()
-    context.checkpoint_config = CheckpointConfig("uid", f"{out}-checkpoints", delete_checkpoint_on_success=False)
+    context.checkpoint_config = CheckpointConfig(
+        "uid", f"{out}-checkpoints", delete_checkpoint_on_success=False
+    )
     # bytes of rows that are judged before their checkpoint is written
     context.target_min_block_size, context.target_max_block_size = 1, block
     judged = ray.data.read_parquet(str(data), override_num_blocks=tasks).map_batches(
@@ -37,14 +41,29 @@ def judge(data, out, batch=16, block=1 << 14, tasks=20):
     judged.write_parquet(str(out))
 
 
-START = {"address": "local", "num_cpus": 4, "include_dashboard": False}  # the filter of checkpoints takes some
+START = {
+    "address": "local",
+    "num_cpus": 4,
+    "include_dashboard": False,
+}  # the filter of checkpoints takes some
 
 
 def environment(tmp_path, server):
-    pytest.importorskip("ray.data", reason="Ray Data needs packages that Ray's core does not")
-    backbone = {"model": "fake", "base_url": server.base_url, "retries": 0, "patience": 1}
-    (tmp_path / "options.yaml").write_text(json.dumps({"store": {"use": False}, "backbones": {"judge": backbone}}))
-    path = os.pathsep.join(filter(None, [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH")]))
+    pytest.importorskip(
+        "ray.data", reason="Ray Data needs packages that Ray's core does not"
+    )
+    backbone = {
+        "model": "fake",
+        "base_url": server.base_url,
+        "retries": 0,
+        "patience": 1,
+    }
+    (tmp_path / "options.yaml").write_text(
+        json.dumps({"store": {"use": False}, "backbones": {"judge": backbone}})
+    )
+    path = os.pathsep.join(
+        filter(None, [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH")])
+    )
     return {"VIEVAL_CONFIG": str(tmp_path / "options.yaml"), "PYTHONPATH": path}
 
 
@@ -53,7 +72,9 @@ def checkpoints(out):
 
 
 def rows_kept(out, server):
-    """Rows with a checkpoint once nothing is asked any more: an actor outlives its job by a batch."""
+    """Rows with a checkpoint once nothing is asked any more: an actor outlives its job by a
+    batch.
+    """
     seen = [-1, server.stats()["requests"]]
     while seen[-1] != seen[-2]:
         time.sleep(2)
@@ -64,8 +85,14 @@ def rows_kept(out, server):
 def check(out, server, kept, count):
     """All rows are there once, and those with a checkpoint were not asked about again."""
     assert server.stats()["distinct_prompts"] <= 2 * (count - kept) + 1
-    rows = [row for file in out.rglob("*.parquet") for row in parquet.read_table(file).to_pylist()]
-    assert sorted(row["uid"] for row in rows) == sorted(f"u{number}" for number in range(count))
+    rows = [
+        row
+        for file in out.rglob("*.parquet")
+        for row in parquet.read_table(file).to_pylist()
+    ]
+    assert sorted(row["uid"] for row in rows) == sorted(
+        f"u{number}" for number in range(count)
+    )
     assert {row["status"] for row in rows} == {"ok"}
 
 
@@ -94,5 +121,7 @@ def test_a_failed_job_goes_on_from_its_checkpoints(tmp_path, monkeypatch):
             judge(data, out, batch=2, block=1 << 11, tasks=2)
         finally:
             ray.shutdown()
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)  # Ray leaves a handler of its own
+            signal.signal(
+                signal.SIGTERM, signal.SIG_DFL
+            )  # Ray leaves a handler of its own
         check(out, server, kept, count)

@@ -1,6 +1,7 @@
 """Whole outputs of commands, each held by a text file that a person has read.
 
-A case runs commands as a user types them, in an empty folder, and compares the terminal with its file::
+A case runs commands as a user types them, in an empty folder, and compares the terminal with its
+file::
 
     def test_worse(approve):
         a_verdict_file(aurora=some_scores(mean=0.4), borealis=some_scores())
@@ -35,9 +36,17 @@ VARYING = (
     (re.compile(r"\b([0-9a-f]{64}|[0-9a-f]{16})\b"), "HASH"),
     (re.compile(r"\b\d+\.\d (Mi?B)\b"), r"N \1"),
     (re.compile(r"Python 3\.\d+\.\d+"), "Python VERSION"),
-    (re.compile(r"(cells of task type and image model \|.*\| )\d+ \|$", re.MULTILINE), r"\1N |"),  # seconds of calls
+    (
+        re.compile(
+            r"(cells of task type and image model \|.*\| )\d+ \|$", re.MULTILINE
+        ),
+        r"\1N |",
+    ),  # seconds of calls
     (re.compile(r"(?<=seconds: about )[\d.,]+"), "N"),
-    (re.compile(r"(?<=calls: ).*"), "N"),  # which questions meet one another depends on threads
+    (
+        re.compile(r"(?<=calls: ).*"),
+        "N",
+    ),  # which questions meet one another depends on threads
     (re.compile(r"(?<=^seconds: )\d.*", re.MULTILINE), "N"),
 )
 PROGRESS = re.compile(r"^(Judging|Generating|Pilot)[^\n]*\n", re.MULTILINE)
@@ -63,7 +72,8 @@ def constant(text, folder):
 
 
 def transcript(command, servers=()):
-    """A command line with all that it prints, the files that it makes and its exit code; `cat` shows a file's text.
+    """A command line with all that it prints, the files that it makes and its exit code; `cat`
+    shows a file's text.
 
     Beside fake servers it says where none of them was asked anything.
     """
@@ -78,11 +88,15 @@ def transcript(command, servers=()):
         except SystemExit as end:
             code = end.code
     # a progress bar leaves as many blank lines as it was drawn
-    said = [line for line in err.getvalue().replace("\r", "\n").split("\n") if line.strip()]
+    said = [
+        line for line in err.getvalue().replace("\r", "\n").split("\n") if line.strip()
+    ]
     errors = "\n".join(["[stderr]", *said, ""]) if said else ""
     files = sorted(map(str, present_files() - before))
     written = f"[new files: {', '.join(files[:10])}]\n" if files else ""
-    unasked = "[nothing was asked]\n" if servers and requests_to(servers) == asked else ""
+    unasked = (
+        "[nothing was asked]\n" if servers and requests_to(servers) == asked else ""
+    )
     ending = f"[exit code {int(code)}]\n" if code else ""
     return f"$ {command}\n{out.getvalue()}{errors}{written}{unasked}{ending}"
 
@@ -93,7 +107,11 @@ def requests_to(servers):
 
 def present_files():
     """Files of the working folder, without those of a cache."""
-    return {path for path in Path().rglob("*") if path.is_file() and path.parts[0] != ".cache"}
+    return {
+        path
+        for path in Path().rglob("*")
+        if path.is_file() and path.parts[0] != ".cache"
+    }
 
 
 def text_of(path):
@@ -101,7 +119,9 @@ def text_of(path):
     text = path.read_text(encoding="utf-8")
     if path.suffix != ".html":
         return text
-    return "\n".join(" ".join(words.split()) for words in Page(text).words if words.strip())
+    return "\n".join(
+        " ".join(words.split()) for words in Page(text).words if words.strip()
+    )
 
 
 @pytest.fixture
@@ -112,11 +132,15 @@ def started():
 
 @pytest.fixture
 def judge_server(monkeypatch, started):
-    """Starts a fake server with these settings, which commands use from then on; its scores follow the brightness."""
+    """Starts a fake server with these settings, which commands use from then on; its scores
+    follow the brightness.
+    """
     with contextlib.ExitStack() as servers:
 
         def start(**settings):
-            server = servers.enter_context(a_server(**{"reply": by_brightness(), **settings}))
+            server = servers.enter_context(
+                a_server(**{"reply": by_brightness(), **settings})
+            )
             monkeypatch.setenv("VIEVAL_MODEL", "fake")
             monkeypatch.setenv("VIEVAL_BASE_URL", server.base_url)
             started.append(server)
@@ -135,7 +159,9 @@ def tmp_path():
 
 @pytest.fixture
 def approve(tmp_path, monkeypatch, snapshot, started):
-    """Runs commands in this test's folder, under few resamples, and compares all that they print with the case's file."""
+    """Runs commands in this test's folder, under few resamples, and compares all that they print
+    with the case's file.
+    """
     monkeypatch.chdir(tmp_path)
     (tmp_path / "vieval.yaml").write_text("statistics: {draws: 200}\n")
     monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "vieval.yaml"))

@@ -15,16 +15,32 @@ CALIBRATE = "vieval calibrate v.jsonl --human labels.csv --out cal.json"
 
 @pytest.fixture
 def labelled(approve):
-    """Writes verdicts on 240 images of a generator (or more), and people's labels of some: the cube of the score."""
+    """Writes verdicts on 240 images of a generator (or more), and people's labels of some: the
+    cube of the score.
+    """
 
-    def write(count, *, noise=0.05, generators=("aurora",), aspect="O", label=lambda score: score**3):
+    def write(
+        count,
+        *,
+        noise=0.05,
+        generators=("aurora",),
+        aspect="O",
+        label=lambda score: score**3,
+    ):
         rng = np.random.default_rng(count)
         scores = {name: rng.uniform(size=240).round(4).tolist() for name in generators}
         a_verdict_file(generators=scores)
         a_label_file(
             labels=[
                 {"uid": f"p{n:03}", "generator": name, "aspect": aspect}
-                | {"value": round(float(np.clip(label(scores[name][n]) + rng.normal(0, noise), 0, 1)), 3)}
+                | {
+                    "value": round(
+                        float(
+                            np.clip(label(scores[name][n]) + rng.normal(0, noise), 0, 1)
+                        ),
+                        3,
+                    )
+                }
                 for name in generators
                 for n in range(count)
             ]
@@ -35,7 +51,11 @@ def labelled(approve):
 
 def test_accepted(approve, labelled):
     labelled(200)
-    approve(CALIBRATE, "vieval report v.jsonl --calibration cal.json --out r", "vieval rank v.jsonl")
+    approve(
+        CALIBRATE,
+        "vieval report v.jsonl --calibration cal.json --out r",
+        "vieval rank v.jsonl",
+    )
 
 
 def test_two_generators(approve, labelled):
@@ -76,4 +96,9 @@ def test_refused(approve, labelled):
     accepted = json.loads(Path("cal.json").read_text())
     for number, change in enumerate(CHANGES):
         Path(f"{number}.json").write_text(json.dumps({**accepted, **change}))
-    approve(*(f"vieval report v.jsonl --calibration {number}.json --out r" for number in range(len(CHANGES))))
+    approve(
+        *(
+            f"vieval report v.jsonl --calibration {number}.json --out r"
+            for number in range(len(CHANGES))
+        )
+    )

@@ -34,13 +34,24 @@ def test_names_that_do_not_exist(approve):
 def test_files_of_another_sort(approve):
     an_image_file("1.png")
     a_table(
-        "samples.jsonl", [{"uid": "1", "image_model": "m", "images": {"output": "1.png"}, "texts": {"prompt": "a cat"}}]
+        "samples.jsonl",
+        [
+            {
+                "uid": "1",
+                "image_model": "m",
+                "images": {"output": "1.png"},
+                "texts": {"prompt": "a cat"},
+            }
+        ],
     )
     a_verdict_file("v.jsonl", aurora=[0.5], borealis=[0.4])
     Path("flat.csv").write_text("uid,image_model\n")
     Path("alone.jsonl").write_text(Path("v.jsonl").read_text())
     approve(
-        *(f"vieval {command} samples.jsonl" for command in ("rank", "compare", "report --out r")),
+        *(
+            f"vieval {command} samples.jsonl"
+            for command in ("rank", "compare", "report --out r")
+        ),
         "vieval label v.jsonl --kind tgi --out l.html",
         "vieval label samples.jsonl --kind tgi --out l.html",
         "vieval score v.jsonl --judge sharpness --out w.jsonl",
@@ -67,7 +78,15 @@ def test_plan(approve, judge_server):
     an_image_file("a.png")
     a_table(
         "s.jsonl",
-        [{"uid": f"{n}", "images": {"output": "a.png"}, "texts": {"prompt": "a cat"}, "kind": "tig"} for n in range(4)],
+        [
+            {
+                "uid": f"{n}",
+                "images": {"output": "a.png"},
+                "texts": {"prompt": "a cat"},
+                "kind": "tig",
+            }
+            for n in range(4)
+        ],
     )
     judge_server()
     approve("vieval score s.jsonl --plan", "vieval card --benchmark vieval_demo --plan")
@@ -79,9 +98,14 @@ def test_doctor(approve, judge_server, monkeypatch):
     monkeypatch.setenv("GOOD_KEY", "sk-distinctive-0123456789")
     server = judge_server()
     keys = {"judge": "GOOD_KEY", "nokey": "ABSENT_KEY"}
-    backbones = {name: {"model": "fake", "base_url": server.base_url, "api_key_env": key} for name, key in keys.items()}
+    backbones = {
+        name: {"model": "fake", "base_url": server.base_url, "api_key_env": key}
+        for name, key in keys.items()
+    }
     backbones["away"] = {"model": "fake", "base_url": "http://127.0.0.1:9/v1"}
-    Path("vieval.yaml").write_text(json.dumps({"backbones": backbones, "store": {"path": "r.sqlite"}}))
+    Path("vieval.yaml").write_text(
+        json.dumps({"backbones": backbones, "store": {"path": "r.sqlite"}})
+    )
     for name in ("VIEVAL_MODEL", "VIEVAL_BASE_URL"):
         monkeypatch.delenv(name)
     approve(
@@ -135,18 +159,32 @@ def test_filter_refused(approve):
     write_parquet(Path("data"), 1)
     main(["score", "data", "--judge", "sharpness", "--out", "out"])
     approve(
-        *(shlex.join(["vieval", "filter", "out", "--where", condition, "--out", "kept"]) for condition in CONDITIONS)
+        *(
+            shlex.join(
+                ["vieval", "filter", "out", "--where", condition, "--out", "kept"]
+            )
+            for condition in CONDITIONS
+        )
     )
 
 
 def printed_commands(text):
     """Whole commands in a text of outputs: with what they are about, not a command's name alone."""
     commands = dict.fromkeys(re.findall(r"`vieval ([^`\\]+)`", text))
-    return [command for command in commands if len(shlex.split(command)) > 1 and shlex.split(command)[1][0] != "-"]
+    return [
+        command
+        for command in commands
+        if len(shlex.split(command)) > 1 and shlex.split(command)[1][0] != "-"
+    ]
 
 
 @pytest.mark.parametrize(
-    "command", printed_commands("".join(file.read_text() for file in sorted(Path(__file__).parent.glob("*/*.txt"))))
+    "command",
+    printed_commands(
+        "".join(
+            file.read_text() for file in sorted(Path(__file__).parent.glob("*/*.txt"))
+        )
+    ),
 )
 def test_flags_of_printed_commands(command):
     name, *arguments = shlex.split(command)
@@ -154,18 +192,38 @@ def test_flags_of_printed_commands(command):
 
 
 def test_printed_commands_run(tmp_path, monkeypatch, capsys):
-    """Verdicts of two builds in two files: each command that an output names, down to the ranking by labels."""
+    """Verdicts of two builds in two files: each command that an output names, down to the
+    ranking by labels.
+    """
     monkeypatch.chdir(tmp_path)
     for name, score in (("new", 0.6), ("old", 0.5)):
         an_image_file(f"{name}.png")
-        a_verdict_file(f"{name}.jsonl", {name: [score] * 6}, fields={"images": {"output": Image(Path(f"{name}.png"))}})
+        a_verdict_file(
+            f"{name}.jsonl",
+            {name: [score] * 6},
+            fields={"images": {"output": Image(Path(f"{name}.png"))}},
+        )
     assert main(["rank", "new.jsonl", "old.jsonl"]) == 0
-    [label] = [command for command in printed_commands(capsys.readouterr().out) if command.startswith("label")]
+    [label] = [
+        command
+        for command in printed_commands(capsys.readouterr().out)
+        if command.startswith("label")
+    ]
     assert main(shlex.split(label)) == 0
-    [rank] = [command for command in printed_commands(capsys.readouterr().out) if command.startswith("rank new.jsonl")]
+    [rank] = [
+        command
+        for command in printed_commands(capsys.readouterr().out)
+        if command.startswith("rank new.jsonl")
+    ]
     images = json.loads(Path("label.plan.json").read_text())["images"]
-    rows = [f"own,tig,{i['uid']},{i['image_model']},,ann,SC,{n % 3 / 2}" for n, i in enumerate(images)]
-    Path("labels-ann.csv").write_text("\n".join(["benchmark,part,uid,generator,draw,rater,aspect,value", *rows]) + "\n")
+    rows = [
+        f"own,tig,{i['uid']},{i['image_model']},,ann,SC,{n % 3 / 2}"
+        for n, i in enumerate(images)
+    ]
+    Path("labels-ann.csv").write_text(
+        "\n".join(["benchmark,part,uid,generator,draw,rater,aspect,value", *rows])
+        + "\n"
+    )
     command = rank.replace("labels-*.csv", "labels-ann.csv")
     assert main(shlex.split(command)) == 0
     assert "rated" in capsys.readouterr().out

@@ -29,13 +29,24 @@ def test_two_benchmarks(approve):
 
 
 def test_no_samples_in_common(approve):
-    a_rated_folder("even", lambda number, people: right(number, people) if number // 2 % 2 else None)
-    a_rated_folder("odd", lambda number, people: None if number // 2 % 2 else right(number, people))
+    a_rated_folder(
+        "even",
+        lambda number, people: right(number, people) if number // 2 % 2 else None,
+    )
+    a_rated_folder(
+        "odd", lambda number, people: None if number // 2 % 2 else right(number, people)
+    )
     approve("vieval compare even odd")
 
 
 def test_judge_without_a_rank(approve):
-    a_rated_folder("few", lambda number, people: None if number < 56 else right(number, people))
+    a_rated_folder(
+        "few", lambda number, people: None if number < 56 else right(number, people)
+    )
     a_rated_folder("poor", poor)
     a_rated_folder("right")
-    approve("vieval compare poor right few", "vieval report poor right few --out r", "cat r/report.md")
+    approve(
+        "vieval compare poor right few",
+        "vieval report poor right few --out r",
+        "cat r/report.md",
+    )

@@ -23,12 +23,18 @@ def test_undecided(approve):
 
 
 def test_fails_more_often(approve):
-    a_verdict_file(aurora=[*some_scores(80, 0.7), *[Status.NO_IMAGE] * 20], borealis=some_scores(100))
+    a_verdict_file(
+        aurora=[*some_scores(80, 0.7), *[Status.NO_IMAGE] * 20],
+        borealis=some_scores(100),
+    )
     approve(GATE)
 
 
 def test_lost_verdicts(approve):
-    a_verdict_file(aurora=[*some_scores(95, 0.7), *[Status.API_ERROR] * 5], borealis=some_scores(100))
+    a_verdict_file(
+        aurora=[*some_scores(95, 0.7), *[Status.API_ERROR] * 5],
+        borealis=some_scores(100),
+    )
     approve(GATE)
 
 
@@ -48,12 +54,16 @@ def test_perhaps_worse(approve):
 
 
 def test_baseline_cannot_be_read(approve):
-    a_verdict_file(aurora=some_scores(100, 0.4), borealis=[*some_scores(75, 0.7), *[None] * 25])
+    a_verdict_file(
+        aurora=some_scores(100, 0.4), borealis=[*some_scores(75, 0.7), *[None] * 25]
+    )
     approve(GATE)
 
 
 def test_new_build_cannot_be_read(approve):
-    a_verdict_file(aurora=[*some_scores(75, 0.7), *[None] * 25], borealis=some_scores(100))
+    a_verdict_file(
+        aurora=[*some_scores(75, 0.7), *[None] * 25], borealis=some_scores(100)
+    )
     approve(GATE)
 
 
@@ -64,24 +74,34 @@ def test_blind_judge(approve):
 
 def test_track_record(approve):
     source = a_provenance(model="gpt-4o-2024-05-13", pack="viescore/authors-0shot")
-    a_verdict_file(source=source, aurora=some_scores(200, 0.62, seed=1), borealis=some_scores(200))
+    a_verdict_file(
+        source=source, aurora=some_scores(200, 0.62, seed=1), borealis=some_scores(200)
+    )
     approve(GATE)
 
 
 def test_groups(approve):
     fields = [{"group": f"template {number // 2}"} for number in range(200)]
-    a_verdict_file(fields=fields, aurora=some_scores(200, 0.62, seed=1), borealis=some_scores(200))
+    a_verdict_file(
+        fields=fields, aurora=some_scores(200, 0.62, seed=1), borealis=some_scores(200)
+    )
     approve(GATE)
 
 
 def test_few_groups(approve):
     fields = [{"group": f"template {number // 10}"} for number in range(200)]
-    a_verdict_file(fields=fields, aurora=some_scores(200, 0.6, seed=1), borealis=some_scores(200))
+    a_verdict_file(
+        fields=fields, aurora=some_scores(200, 0.6, seed=1), borealis=some_scores(200)
+    )
     approve(GATE)
 
 
 def test_prompts_that_differ_in_one_word(approve):
-    a_verdict_file(fields={"prompt": "a red cube"}, aurora=some_scores(200, 0.62, seed=1), borealis=some_scores(200))
+    a_verdict_file(
+        fields={"prompt": "a red cube"},
+        aurora=some_scores(200, 0.62, seed=1),
+        borealis=some_scores(200),
+    )
     approve(GATE)
 
 
@@ -110,8 +130,14 @@ def test_history(approve):
     commands = []
     for night in range(34):
         level = 0.66 if night < 28 else 0.61
-        a_verdict_file(f"{night}.jsonl", aurora=some_scores(100, level, seed=night + 1), borealis=some_scores(100))
+        a_verdict_file(
+            f"{night}.jsonl",
+            aurora=some_scores(100, level, seed=night + 1),
+            borealis=some_scores(100),
+        )
         commands.append(f"vieval rank {night}.jsonl --margin 0.1 --history h.jsonl")
     for command in commands[:33]:
         run(command)
-    approve(commands[33], commands[33], "vieval rank 0.jsonl --margin 0.1 --history h.jsonl")
+    approve(
+        commands[33], commands[33], "vieval rank 0.jsonl --margin 0.1 --history h.jsonl"
+    )

@@ -1,4 +1,6 @@
-"""`vieval rank --human`: the order by what people say, where the judge likes the third generator too much."""
+"""`vieval rank --human`: the order by what people say, where the judge likes the third generator
+too much.
+"""
 
 import numpy as np
 import pytest
@@ -12,7 +14,9 @@ ALL = ("third", "mine", "theirs")
 
 @pytest.fixture
 def rated(approve):
-    """Writes verdicts on 120 prompts of three generators, and the labels of the first so many prompts of some."""
+    """Writes verdicts on 120 prompts of three generators, and the labels of the first so many
+    prompts of some.
+    """
     rng = np.random.default_rng(4)
     prompts = rng.normal(0, 0.05, 120)
     people = {
@@ -20,11 +24,26 @@ def rated(approve):
         for name, level in {"third": 0.35, "mine": 0.75, "theirs": 0.55}.items()
     }
 
-    def write(number, generators=ALL, *, aspect="O", noise=0.0, fewer=None, failed=0, **fields):
-        liked = {name: values + 0.5 * (name == "third") for name, values in people.items()}
-        judged = {name: np.clip(values + rng.normal(0, 0.05, 120), 0, 1) for name, values in liked.items()}
-        scores = {name: [Status.NO_IMAGE] * (failed if name == "mine" else 0) for name in ALL}
-        a_verdict_file(generators={name: [*scores[name], *judged[name][len(scores[name]) :]] for name in ALL}, **fields)
+    def write(
+        number, generators=ALL, *, aspect="O", noise=0.0, fewer=None, failed=0, **fields
+    ):
+        liked = {
+            name: values + 0.5 * (name == "third") for name, values in people.items()
+        }
+        judged = {
+            name: np.clip(values + rng.normal(0, 0.05, 120), 0, 1)
+            for name, values in liked.items()
+        }
+        scores = {
+            name: [Status.NO_IMAGE] * (failed if name == "mine" else 0) for name in ALL
+        }
+        a_verdict_file(
+            generators={
+                name: [*scores[name], *judged[name][len(scores[name]) :]]
+                for name in ALL
+            },
+            **fields,
+        )
         labels = [
             {
                 "uid": f"p{n:03}",
@@ -46,7 +65,11 @@ def test_order_of_people(approve, rated):
 
 
 def test_groups(approve, rated):
-    rated(60, ("mine", "theirs"), fields=[{"group": f"template {number // 10}"} for number in range(120)])
+    rated(
+        60,
+        ("mine", "theirs"),
+        fields=[{"group": f"template {number // 10}"} for number in range(120)],
+    )
     approve(RANK)
 
 

@@ -1,4 +1,5 @@
-"""Labels of people: `vieval rank --human`, `calibrate`, `report` of two judges, on verdicts with a known truth.
+"""Labels of people: `vieval rank --human`, `calibrate`, `report` of two judges, on verdicts with a
+known truth.
 
 People rate aurora .6, borealis .55 and cirrus .45; the judge likes cirrus .15 too much.
 """
@@ -8,7 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.builders import a_label_file, a_provenance, a_sample, a_verdict, a_verdict_file, some_scores
+from tests.builders import (
+    a_label_file,
+    a_provenance,
+    a_sample,
+    a_verdict,
+    a_verdict_file,
+    some_scores,
+)
 from vieval_plugin.judges.protocol import SampleId
 from vieval_plugin.meta_evaluation.label_plan import LabelPlan, plan_text
 from vieval_plugin.run.verdict_lines import write_verdicts
@@ -19,7 +27,10 @@ LIKING = {"aurora": 0.0, "borealis": 0.0, "cirrus": 0.15}
 
 def people(count, names=tuple(PEOPLE)):
     """What people say of the prompts of each generator."""
-    return {name: some_scores(count, PEOPLE[name], noise=0.15, seed=10 + n) for n, name in enumerate(names)}
+    return {
+        name: some_scores(count, PEOPLE[name], noise=0.15, seed=10 + n)
+        for n, name in enumerate(names)
+    }
 
 
 def group_name(number, size):
@@ -27,14 +38,22 @@ def group_name(number, size):
 
 
 def judged(count, names=tuple(PEOPLE), group_size=0):
-    """Verdicts of a judge that follows people but for its liking, and what people say; `group_size` prompts are a group."""
+    """Verdicts of a judge that follows people but for its liking, and what people say;
+    `group_size` prompts are a group.
+    """
     ratings = people(count, names)
     rng = np.random.default_rng(3)
     scores = {
-        name: np.clip(np.array(values) + LIKING[name] + rng.normal(0, 0.1, count), 0, 1).round(4).tolist()
+        name: np.clip(np.array(values) + LIKING[name] + rng.normal(0, 0.1, count), 0, 1)
+        .round(4)
+        .tolist()
         for name, values in ratings.items()
     }
-    groups = [{"group": group_name(n, group_size)} for n in range(count)] if group_size else None
+    groups = (
+        [{"group": group_name(n, group_size)} for n in range(count)]
+        if group_size
+        else None
+    )
     a_verdict_file(generators=scores, fields=groups)
     return ratings
 
@@ -42,7 +61,13 @@ def judged(count, names=tuple(PEOPLE), group_size=0):
 def labels(ratings, prompts, **fields):
     """Rows of labels of these prompts, all generators of a prompt together."""
     return [
-        {"uid": f"p{n:03}", "generator": name, "aspect": "O", "value": round(values[n], 3), **fields}
+        {
+            "uid": f"p{n:03}",
+            "generator": name,
+            "aspect": "O",
+            "value": round(values[n], 3),
+            **fields,
+        }
         for n in prompts
         for name, values in ratings.items()
     ]
@@ -71,7 +96,11 @@ PLANNED = [
 ]
 
 
-@pytest.mark.parametrize(("name", "planned", "group_size", "rated"), PLANNED, ids=[name for name, *_ in PLANNED])
+@pytest.mark.parametrize(
+    ("name", "planned", "group_size", "rated"),
+    PLANNED,
+    ids=[name for name, *_ in PLANNED],
+)
 def test_plan(approve, name, planned, group_size, rated):
     ratings = judged(planned, group_size=group_size)
     a_plan(planned, group_size=group_size)
@@ -89,7 +118,9 @@ UNPLANNED = [
 ]
 
 
-@pytest.mark.parametrize(("name", "names", "rated"), UNPLANNED, ids=[name for name, *_ in UNPLANNED])
+@pytest.mark.parametrize(
+    ("name", "names", "rated"), UNPLANNED, ids=[name for name, *_ in UNPLANNED]
+)
 def test_without_a_plan(approve, name, names, rated):
     ratings = judged(120, names)
     if name == "equal_generators":
@@ -102,7 +133,10 @@ def test_labels_of_the_images_that_the_judge_likes(approve):
     ratings = judged(120)
     liked = np.argsort(ratings["aurora"])[60:]
     a_label_file(labels=labels(ratings, sorted(liked.tolist())))
-    approve("vieval rank v.jsonl --human labels.csv", "vieval rank v.jsonl --human labels.csv --margin 0.3")
+    approve(
+        "vieval rank v.jsonl --human labels.csv",
+        "vieval rank v.jsonl --human labels.csv --margin 0.3",
+    )
 
 
 def test_labels_of_one_generator_alone(approve):
@@ -120,12 +154,19 @@ def test_gate_at_a_look(approve):
 
 def test_an_annotator_with_one_value(approve):
     ratings = judged(120)
-    a_label_file(labels=[*labels(ratings, range(60)), *labels(ratings, range(60), rater="bea", value=0.5)])
+    a_label_file(
+        labels=[
+            *labels(ratings, range(60)),
+            *labels(ratings, range(60), rater="bea", value=0.5),
+        ]
+    )
     approve("vieval rank v.jsonl --human labels.csv")
 
 
 def a_judge_of_types(follows):
-    """Verdicts on 60 prompts of two generators of each task type, whose judge follows people or not, and labels."""
+    """Verdicts on 60 prompts of two generators of each task type, whose judge follows people or
+    not, and labels.
+    """
     rng = np.random.default_rng(0)
     samples, verdicts, rows = [], [], []
     for kind, (prompts, is_followed) in follows.items():
@@ -136,7 +177,13 @@ def a_judge_of_types(follows):
                 samples.append(a_sample(f"p{n:03}", name, kind=kind))
                 verdicts.append(a_verdict(score))
                 rows.append(
-                    {"part": kind, "uid": f"p{n:03}", "generator": name, "aspect": "O", "value": round(rating, 3)}
+                    {
+                        "part": kind,
+                        "uid": f"p{n:03}",
+                        "generator": name,
+                        "aspect": "O",
+                        "value": round(rating, 3),
+                    }
                 )
     write_verdicts(Path("v.jsonl"), samples, verdicts, a_provenance())
     a_label_file(labels=rows)
@@ -163,9 +210,16 @@ def test_two_judges(approve):
     rng = np.random.default_rng(4)
     for number, noise in ((1, 0.1), (2, 0.3)):
         scores = {
-            name: np.clip(np.array(v) + rng.normal(0, noise, 80), 0, 1).round(1).tolist() for name, v in ratings.items()
+            name: np.clip(np.array(v) + rng.normal(0, noise, 80), 0, 1)
+            .round(1)
+            .tolist()
+            for name, v in ratings.items()
         }
-        a_verdict_file(f"{number}.jsonl", scores, source=a_provenance(model=f"judge-{number}"))
-    coarse = {name: [round(value, 1) for value in values] for name, values in ratings.items()}
+        a_verdict_file(
+            f"{number}.jsonl", scores, source=a_provenance(model=f"judge-{number}")
+        )
+    coarse = {
+        name: [round(value, 1) for value in values] for name, values in ratings.items()
+    }
     a_label_file(labels=labels(coarse, range(80)))
     approve("vieval rank 1.jsonl 2.jsonl --human labels.csv")

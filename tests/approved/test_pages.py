@@ -1,4 +1,6 @@
-"""Reports, cards and leaderboards as a reader has them: the page's words, and what the command prints."""
+"""Reports, cards and leaderboards as a reader has them: the page's words, and what the command
+prints.
+"""
 
 import json
 import random
@@ -7,7 +9,15 @@ from pathlib import Path
 import pytest
 
 from tests.benchmarks.folders import SIGNS, rating_rows
-from tests.builders import a_provenance, a_results_folder, a_sample, a_table, a_verdict, a_verdict_file, an_image_file
+from tests.builders import (
+    a_provenance,
+    a_results_folder,
+    a_sample,
+    a_table,
+    a_verdict,
+    a_verdict_file,
+    an_image_file,
+)
 from tests.leaderboard.logs import few_logs
 from tests.six_logs import IMAGENHUB, board, six_runs
 from vieval_plugin.benchmarks.loading.description import Description
@@ -28,7 +38,10 @@ def test_report_of_own_images(approve):
         *(
             command
             for name in ("one", "better", "failed")
-            for command in (f"vieval report {name}.jsonl --out {name}", f"cat {name}/report.html")
+            for command in (
+                f"vieval report {name}.jsonl --out {name}",
+                f"cat {name}/report.html",
+            )
         )
     )
 
@@ -45,15 +58,27 @@ def rated(approve):
             for number, rating in enumerate(ratings):
                 score = min(max(rating + own.gauss(0, noise), 0), 1)
                 failed = judge in refusing or (judge in few and number % 3)
-                sample = a_sample(f"u{number}", "demo_a", kind="tie", benchmark="vieval_demo", ratings={"O": (rating,)})
-                rows.append((sample, a_verdict(Status.REFUSAL if failed else score, ("O",))))
+                sample = a_sample(
+                    f"u{number}",
+                    "demo_a",
+                    kind="tie",
+                    benchmark="vieval_demo",
+                    ratings={"O": (rating,)},
+                )
+                rows.append(
+                    (sample, a_verdict(Status.REFUSAL if failed else score, ("O",)))
+                )
             a_results_folder(judge, rows, a_provenance(model=judge, aspects=("O",)))
 
     return write
 
 
 def test_report_of_judges(approve, rated):
-    rated({"good": 0.05, "poor": 3.0, "few": 0.1, "none": 0.1}, few=("few",), refusing=("none",))
+    rated(
+        {"good": 0.05, "poor": 3.0, "few": 0.1, "none": 0.1},
+        few=("few",),
+        refusing=("none",),
+    )
     approve(
         "vieval report good poor few none --out r",
         "cat r/report.md",
@@ -65,7 +90,10 @@ def test_report_of_judges(approve, rated):
 @pytest.mark.slow
 def test_card(approve, judge_server):
     judge_server()
-    card = "vieval card --benchmark vieval_demo_contests --judge pairwise --samples 70 --repeats 5 --audit 0 --out card"
+    card = (
+        "vieval card --benchmark vieval_demo_contests --judge pairwise --samples 70 --repeats "
+        "5 --audit 0 --out card"
+    )
     approve(card, "cat card/card.md", "vieval compare card card --label a --label b")
 
 
@@ -87,7 +115,10 @@ def test_card_refused(approve, judge_server, monkeypatch):
 def test_leaderboard(approve, shared_data, monkeypatch):
     few_logs(shared_data, Path("published").absolute())
     monkeypatch.setenv("VIEVAL_DATA", "published")
-    approve("vieval leaderboard make --out page --published published", "cat page/index.html")
+    approve(
+        "vieval leaderboard make --out page --published published",
+        "cat page/index.html",
+    )
 
 
 @pytest.mark.slow
@@ -95,11 +126,15 @@ def test_leaderboard(approve, shared_data, monkeypatch):
     "parts",
     [
         pytest.param(("cig",), id="one task type"),
-        pytest.param(tuple(IMAGENHUB.parts), id="all task types", marks=pytest.mark.extras),
+        pytest.param(
+            tuple(IMAGENHUB.parts), id="all task types", marks=pytest.mark.extras
+        ),
     ],
 )
 def test_six_logs(approve_text, shared_data, parts):
-    leaderboard = board(list(six_runs(shared_data, parts).values()), StatisticsOptions(draws=50))
+    leaderboard = board(
+        list(six_runs(shared_data, parts).values()), StatisticsOptions(draws=50)
+    )
     table = leaderboard_table(leaderboard)
     rows = [" | ".join(row) for row in (table.header, *table.rows)]
     approve_text({"sentences": answer(leaderboard).lines, "table": rows})
@@ -124,9 +159,17 @@ def test_benchmark_of_your_own_in_a_host(approve_text):
     rating = Rating(("SC", "PQ", "O"))
     judged = [
         Observation(
-            f"m{n % 2}", str(n), {"SC": (n % 5 / 4, n % 3 / 2)}, dict.fromkeys(rating.aspects, n % 7 / 6), Status.OK
+            f"m{n % 2}",
+            str(n),
+            {"SC": (n % 5 / 4, n % 3 / 2)},
+            dict.fromkeys(rating.aspects, n % 7 / 6),
+            Status.OK,
         )
         for n in range(40)
     ]
-    summary = summary_of(described.report(), judged, rating, "signs", "all", StatisticsOptions(draws=50))
-    approve_text({primary_statistic(summary.statistics).metric: host_table_cell(summary)})
+    summary = summary_of(
+        described.report(), judged, rating, "signs", "all", StatisticsOptions(draws=50)
+    )
+    approve_text(
+        {primary_statistic(summary.statistics).metric: host_table_cell(summary)}
+    )

@@ -23,7 +23,11 @@ def pictures(approve):
     """Two generators with an image of two prompts each, and samples of three kinds."""
     for name in ("mine/a.png", "mine/b.png", "theirs/a.png", "theirs/b.png", "cat.png"):
         an_image_file(name, colour=(len(name) * 9, 90, 200))
-    texts = {"tig": {"prompt": "a cube"}, "tie": {"instruction": "add a hat"}, "sdig": {"prompt": "a dog"}}
+    texts = {
+        "tig": {"prompt": "a cube"},
+        "tie": {"instruction": "add a hat"},
+        "sdig": {"prompt": "a dog"},
+    }
     further = {"tig": {}, "tie": {"source": "cat.png"}, "sdig": {"subject": "cat.png"}}
     rows = [
         {"uid": uid, "image_model": model, "kind": kind, "texts": texts[kind]}
@@ -60,7 +64,8 @@ def test_several_judges(approve, pictures, judge_server):
 
 def test_kinds_that_a_judge_does_not_support(approve, pictures):
     approve(
-        "vieval score s.jsonl --judge ssim --out v.jsonl", "vieval score s.jsonl --judge ssim --limit 1 --out w.jsonl"
+        "vieval score s.jsonl --judge ssim --out v.jsonl",
+        "vieval score s.jsonl --judge ssim --limit 1 --out w.jsonl",
     )
 
 
@@ -74,15 +79,31 @@ def test_flags_that_no_judge_uses(approve, pictures, judge_server):
 
 @pytest.mark.parametrize("refused", [1, 100])
 def test_replies_that_decline(approve, pictures, judge_server, refused):
-    judge_server(faults=lambda number, _: Fault("refusal") if 1 < number <= refused + 1 else None)
+    judge_server(
+        faults=lambda number, _: Fault("refusal") if 1 < number <= refused + 1 else None
+    )
     approve("vieval score s.jsonl --num-concurrent 1 --out v.jsonl")
 
 
 def test_flags_refused(approve, pictures):
-    flags = ("--temperature -1", "--num-concurrent 0", "--max-tokens 0", "--timeout 0", "--config nowhere.yaml")
+    flags = (
+        "--temperature -1",
+        "--num-concurrent 0",
+        "--max-tokens 0",
+        "--timeout 0",
+        "--config nowhere.yaml",
+    )
     approve(
-        *each("vieval score s.jsonl --model m --base-url http://127.0.0.1:9/v1 --out v.jsonl {}", *flags),
-        *each("vieval score s.jsonl --out v.jsonl {}", "--judge viescor", "--prompts prompts.txt", "--json"),
+        *each(
+            "vieval score s.jsonl --model m --base-url http://127.0.0.1:9/v1 --out v.jsonl {}",
+            *flags,
+        ),
+        *each(
+            "vieval score s.jsonl --out v.jsonl {}",
+            "--judge viescor",
+            "--prompts prompts.txt",
+            "--json",
+        ),
         *each(
             "vieval score mine --prompts prompts.txt --judge sharpness --out v.jsonl {}",
             "--prompt x",
@@ -118,17 +139,25 @@ def test_images_refused(approve, pictures, monkeypatch):
     )
 
 
-@pytest.mark.parametrize("names", ["a.png a_1.png b.jpg grid.png", "1.png", ""], ids=["uids", "one", "none"])
+@pytest.mark.parametrize(
+    "names", ["a.png a_1.png b.jpg grid.png", "1.png", ""], ids=["uids", "one", "none"]
+)
 def test_folders_and_prompts(approve, names):
     for name in names.split():
         an_image_file(f"mine/{name}")
     Path("mine").mkdir(exist_ok=True)
-    for name, text in {"two.txt": "a\nb\n", "empty.txt": "", "uids.csv": "uid,prompt\na,x\nb,y\nc,z\n"}.items():
+    for name, text in {
+        "two.txt": "a\nb\n",
+        "empty.txt": "",
+        "uids.csv": "uid,prompt\na,x\nb,y\nc,z\n",
+    }.items():
         Path(name).write_text(text)
     prompts = ("two.txt", "empty.txt", "absent.txt", "uids.csv")
     approve(
         "vieval score mine --judge sharpness --out v.jsonl",
-        *each("vieval score mine --judge sharpness --out v.jsonl --prompts {}", *prompts),
+        *each(
+            "vieval score mine --judge sharpness --out v.jsonl --prompts {}", *prompts
+        ),
     )
 
 
@@ -143,7 +172,12 @@ def test_prompts_refused(approve):
     )
     for number, text in enumerate(tables):
         Path(f"p{number}.csv").write_text(f"{text}\n")
-    approve(*each("vieval score mine --judge sharpness --out v.jsonl --prompts p{}.csv", *range(len(tables))))
+    approve(
+        *each(
+            "vieval score mine --judge sharpness --out v.jsonl --prompts p{}.csv",
+            *range(len(tables)),
+        )
+    )
 
 
 TABLES = (
@@ -174,10 +208,17 @@ def test_tables_refused(approve):
 
 def test_columns_that_a_flag_names(approve):
     an_image_file("a.png")
-    Path("t.csv").write_text("uid,image,caption,source\n" + "".join(f"{n},a.png,a hill,laion\n" for n in range(25)))
+    Path("t.csv").write_text(
+        "uid,image,caption,source\n"
+        + "".join(f"{n},a.png,a hill,laion\n" for n in range(25))
+    )
     Path("w.csv").write_text("image,wording\na.png,a cat\n")
     approve(
-        *each("vieval score t.csv --judge sharpness --out v.jsonl {}", "", "--columns source=source"),
+        *each(
+            "vieval score t.csv --judge sharpness --out v.jsonl {}",
+            "",
+            "--columns source=source",
+        ),
         *each(SHARPNESS, "w.csv --kind tig", "w.csv --columns prompt=wording"),
     )
 
@@ -188,14 +229,22 @@ def test_rows_that_lack_something(approve, judge_server):
     rows = [
         {"uid": "whole", "kind": "tig", "images": images, "texts": texts},
         {"uid": "no prompt", "kind": "tig", "images": images, "texts": {}},
-        {"uid": "no source", "kind": "tie", "images": images, "texts": {"instruction": "make it teal"}},
+        {
+            "uid": "no source",
+            "kind": "tie",
+            "images": images,
+            "texts": {"instruction": "make it teal"},
+        },
         {"uid": "kind", "kind": "sculpture", "images": images, "texts": texts},
     ]
     a_table("s.jsonl", rows)
     a_table("bad.jsonl", [rows[2], {**rows[0], "images": {"output": "nowhere.png"}}])
     a_table("twice.jsonl", [rows[0], {**rows[0], "image_model": "m"}, rows[0]])
     judge_server()
-    approve(*each("vieval score {}.jsonl --out v.jsonl", "s", "bad", "twice"), "vieval show v.jsonl nowhere")
+    approve(
+        *each("vieval score {}.jsonl --out v.jsonl", "s", "bad", "twice"),
+        "vieval show v.jsonl nowhere",
+    )
 
 
 def test_results_of_a_generator_in_lmms_eval(approve):
@@ -206,7 +255,12 @@ def test_results_of_a_generator_in_lmms_eval(approve):
         json.dumps({"images": ["/x.png"]}),
     ]
     rows = [
-        {"doc_id": n, "doc": {}, "target": "", "arguments": [f"prompt {n}", {"until": []}]}
+        {
+            "doc_id": n,
+            "doc": {},
+            "target": "",
+            "arguments": [f"prompt {n}", {"until": []}],
+        }
         | {"resps": [[answer]], "filtered_resps": [answer]}
         for n, answer in enumerate(answers)
     ]
@@ -219,7 +273,8 @@ def test_store_of_another_version(approve, pictures, judge_server):
 
     with sqlite3.connect("replies.sqlite") as database:
         database.executescript(
-            "CREATE TABLE about (name, value); CREATE TABLE replies (key); INSERT INTO about VALUES ('schema', '2')"
+            "CREATE TABLE about (name, value); CREATE TABLE replies (key); INSERT INTO about "
+            "VALUES ('schema', '2')"
         )
     database.close()
     Path("vieval.yaml").write_text("store: {path: replies.sqlite}\n")
@@ -232,14 +287,23 @@ def test_store_of_another_version(approve, pictures, judge_server):
 
 def test_model_in_the_environment_alone(approve, pictures, monkeypatch):
     monkeypatch.setenv("VIEVAL_MODEL", "m")
-    approve(*each("vieval score cat.png --prompt x --judge {}", "sharpness", "viescore"))
+    approve(
+        *each("vieval score cat.png --prompt x --judge {}", "sharpness", "viescore")
+    )
 
 
 @needs("rapidocr")
 def test_texts_that_prompts_demand(approve):
     an_image_file("a.png")
-    prompts = ('a sign that says "OPEN"', 'a poster titled "SALE", and a man called "Bob"', "a cat")
-    rows = [{"uid": str(n), "images": {"output": "a.png"}, "texts": {"prompt": p}} for n, p in enumerate(prompts)]
+    prompts = (
+        'a sign that says "OPEN"',
+        'a poster titled "SALE", and a man called "Bob"',
+        "a cat",
+    )
+    rows = [
+        {"uid": str(n), "images": {"output": "a.png"}, "texts": {"prompt": p}}
+        for n, p in enumerate(prompts)
+    ]
     a_table("s.jsonl", rows)
     approve(
         "vieval score s.jsonl --judge text_rendering --plan",

@@ -1,4 +1,6 @@
-"""Sentences that are made from numbers: the answer of a leaderboard and of a card, for numbers that a case chooses."""
+"""Sentences that are made from numbers: the answer of a leaderboard and of a card, for numbers
+that a case chooses.
+"""
 
 from dataclasses import replace
 
@@ -24,11 +26,17 @@ def test_leaderboard(approve_text):
         "one judge at the ceiling": board_of({"only": 0.8}),
         "one judge below the ceiling": board_of({"only": 0.6}),
         "one judge on some task types": board_of({"only": 0.9}, coverage=PARTLY),
-        "one judge that votes for the first image": board_of({"mid": 0.0}, runs=[ALWAYS_FIRST]),
+        "one judge that votes for the first image": board_of(
+            {"mid": 0.0}, runs=[ALWAYS_FIRST]
+        ),
         "two judges": board_of({"poor": 0.3, "good": 0.9}),
-        "two judges on some task types": board_of({"a": 0.9, "b": 0.1}, coverage=PARTLY),
+        "two judges on some task types": board_of(
+            {"a": 0.9, "b": 0.1}, coverage=PARTLY
+        ),
         "two judges on known defects": board_of(
-            {"poor": 0.3, "good": 0.9}, references=(CONSTANT,), against="the known defects of b"
+            {"poor": 0.3, "good": 0.9},
+            references=(CONSTANT,),
+            against="the known defects of b",
         ),
         "two judges, of which one votes for the first image": board_of(
             {"fair": 0.9, "mid": 0.1}, runs=[ALWAYS_FIRST, FAIR]
@@ -43,8 +51,12 @@ def test_leaderboard(approve_text):
         "two with the same number that lead": board_of({"a": 0.9, "b": 0.9, "c": 0.3}),
         "two with the same number before five": board_of({"a": 0.9, "b": 0.9, **FIVE}),
         "six that lead": board_of({"a": 0.9, **dict.fromkeys(FIVE, 0.89), "poor": 0.1}),
-        "the best without a rank": board_of({"few": 1.0, "a": 0.9, "b": 0.5}, partial=("few",)),
-        "better than equals without a rank": board_of({"few": 1.0, "a": 0.7, "b": 0.65}, partial=("few",)),
+        "the best without a rank": board_of(
+            {"few": 1.0, "a": 0.9, "b": 0.5}, partial=("few",)
+        ),
+        "better than equals without a rank": board_of(
+            {"few": 1.0, "a": 0.7, "b": 0.65}, partial=("few",)
+        ),
         "only one with a rank": board_of({"few": 0.2, "all": 0.9}, partial=("few",)),
         "two not above the constant": board_of({"a": 0.9, "b": 0.42, "c": 0.2}),
     }
@@ -52,53 +64,97 @@ def test_leaderboard(approve_text):
 
 
 def titled(low, high, p=0.5):
-    return judge(others=[published("A", Estimate((low + high) / 2, low, high, n=100), p)])
+    return judge(
+        others=[published("A", Estimate((low + high) / 2, low, high, n=100), p)]
+    )
 
 
 def beside(parts):
-    return judge(others=[published("A", -0.1, 0.01, parts)], parts=dict.fromkeys(TYPES, 0.4))
+    return judge(
+        others=[published("A", -0.1, 0.01, parts)], parts=dict.fromkeys(TYPES, 0.4)
+    )
 
 
 def test_card(approve_text):
-    others = [published("A", -0.1, 0.01), published("B", 0.05, 0.4), published("C", 0.2, 0.001)]
-    people = [Number("human ceiling: each rater with the others", estimate(0.7), ALL, "O", "spearman", "ceiling")]
+    others = [
+        published("A", -0.1, 0.01),
+        published("B", 0.05, 0.4),
+        published("C", 0.2, 0.001),
+    ]
+    people = [
+        Number(
+            "human ceiling: each rater with the others",
+            estimate(0.7),
+            ALL,
+            "O",
+            "spearman",
+            "ceiling",
+        )
+    ]
     same = dict.fromkeys(TYPES, 0.4)
     judges = {
-        "some task types": judge(parts={"tie": 0.5, "tig": 0.1, "sdie": None}, useless=("tig", "sdie")),
+        "some task types": judge(
+            parts={"tie": 0.5, "tig": 0.1, "sdie": None}, useless=("tig", "sdie")
+        ),
         "all task types": judge(parts=same),
         "no task type": judge(parts=same, useless=TYPES),
         "all failed": judge(
-            None, cost=replace(COST, failed=600, statuses=(("refusal", 600),)), parts=dict.fromkeys(TYPES)
+            None,
+            cost=replace(COST, failed=600, statuses=(("refusal", 600),)),
+            parts=dict.fromkeys(TYPES),
         ),
-        "some failed": judge(cost=replace(COST, failed=90, statuses=(("refusal", 90),))),
+        "some failed": judge(
+            cost=replace(COST, failed=90, statuses=(("refusal", 90),))
+        ),
         "better and worse than others": judge(others=others),
         "without a rank": judge(others=others, unranked="no value for tie"),
         "equal": titled(-0.04, 0.05),
         "equal, although a test finds a difference": titled(0.01, 0.05, 0.001),
         "not told apart": titled(-0.06, 0.05),
         "better": titled(0.02, 0.2, 0.01),
-        "below the constant": judge(others=[published("A", 0.3, 0.001)], below_constant=True),
-        "better on one type, not shown on another": beside({"tie": (0.2, 0.01), "tig": (-0.3, 0.2)}),
+        "below the constant": judge(
+            others=[published("A", 0.3, 0.001)], below_constant=True
+        ),
+        "better on one type, not shown on another": beside(
+            {"tie": (0.2, 0.01), "tig": (-0.3, 0.2)}
+        ),
         "worse on one type": beside({"tie": (-0.2, 0.01)}),
         "below the human ceiling": judge(references=people),
         "drawn images": judge(on="vieval_demo", parts=same),
     }
-    approve_text({name: [*answers([one]), *limits([one], card(one))] for name, one in judges.items()})
+    approve_text(
+        {
+            name: [*answers([one]), *limits([one], card(one))]
+            for name, one in judges.items()
+        }
+    )
 
 
 def test_drawn_images_beside_real_ones(approve_text):
     same = dict.fromkeys(TYPES, 0.4)
-    drawn, real = judge(on="vieval_demo", parts=same), judge(others=[published("A", 0.2, 0.01)], parts=same)
+    drawn, real = (
+        judge(on="vieval_demo", parts=same),
+        judge(others=[published("A", 0.2, 0.01)], parts=same),
+    )
     approve_text({"both": answers([drawn, real])})
 
 
 def test_audit(approve_text):
     def fooled(*findings):
         rows = [
-            {"change": "border", "difference": 0.1, "low": low, "high": high, "n": 20, "finding": finding}
+            {
+                "change": "border",
+                "difference": 0.1,
+                "low": low,
+                "high": high,
+                "n": 20,
+                "finding": finding,
+            }
             for finding, low, high in findings
         ]
-        return limits([], card(audits=[CardAudit("viescore", "imagenhub", 20, rows, 0)]))
+        return limits(
+            [], card(audits=[CardAudit("viescore", "imagenhub", 20, rows, 0)])
+        )
 
     expected, open_ = ("as expected", -0.1, 0.2), ("undecided", -0.1, 0.2)
     approve_text(
@@ -107,8 +163,14 @@ def test_audit(approve_text):
             "one undecided": fooled(open_),
             "two of three undecided": fooled(expected, open_, open_),
             "fooled by one": fooled(("FLAGGED: rises", -0.1, 0.2), open_, open_),
-            "undecided, with an interval around 0": fooled(expected, ("undecided", -0.01, 0.2)),
-            "undecided, with an interval above 0": fooled(expected, ("undecided", 0.01, 0.2)),
-            "undecided, with an interval below 0": fooled(expected, ("undecided", -0.2, -0.01)),
+            "undecided, with an interval around 0": fooled(
+                expected, ("undecided", -0.01, 0.2)
+            ),
+            "undecided, with an interval above 0": fooled(
+                expected, ("undecided", 0.01, 0.2)
+            ),
+            "undecided, with an interval below 0": fooled(
+                expected, ("undecided", -0.2, -0.01)
+            ),
         }
     )

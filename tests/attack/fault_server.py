@@ -1,9 +1,11 @@
-"""An OpenAI-compatible server that misbehaves by plan: raw sockets, threads and the standard library.
+"""An OpenAI-compatible server that misbehaves by plan: raw sockets, threads and the standard
+library.
 
-It shares no code with `tests/fake_server.py`, so that what one of them takes for granted the other may not. For every
-request a fault is drawn by the seed, the conversation and how often it was asked, so a run can be had again. The right
-answer follows from the request alone (`right_scores`, `right_probability`), and so whoever knows a sample knows its
-verdict. Every request is noted by its question, with what was sent and whether the client took it.
+It shares no code with `tests/fake_server.py`, so that what one of them takes for granted the other
+may not. For every request a fault is drawn by the seed, the conversation and how often it was
+asked, so a run can be had again. The right answer follows from the request alone (`right_scores`,
+`right_probability`), and so whoever knows a sample knows its verdict. Every request is noted by its
+question, with what was sent and whether the client took it.
 
 It listens on 127.0.0.1 only, answers a bounded number of requests and lives for a bounded time.
 """
@@ -31,7 +33,8 @@ from .faults import CHAT, LIKELIHOOD, RIGHT, SURE_FAILURES, Fault, Replies, Wire
 _MOST_REQUESTS, _MOST_CONNECTIONS, _LONGEST_LIFE = 200_000, 600, 900.0
 _MOST_HEADERS, _MOST_BODY, _MOST_PIXELS = 64 << 10, 64 << 20, 16 << 20
 _IDLE = 60.0
-# whoever is told 401 before any answer has a wrong key, and may end; so those come only after this many answers
+# whoever is told 401 before any answer has a wrong key, and may end; so those come only after this
+# many answers
 _ANSWERED_FIRST = 100
 
 _MARKER = re.compile(r"\[\[([^\[\]]+)\]\]")
@@ -42,14 +45,19 @@ _ASKED_NAMES = re.compile(r'"score":\s*\[([a-z0-9_, ]+)\]')
 
 
 def picture_name(data: bytes) -> str:
-    """A name for what an image file shows: of a PNG its header and pixels, whatever else is in the file."""
+    """A name for what an image file shows: of a PNG its header and pixels, whatever else is in
+    the file.
+    """
     if not data.startswith(b"\x89PNG\r\n\x1a\n"):
         return hashlib.sha256(data).hexdigest()[:16]
     place, header, packed = 8, b"", b""
     while place + 8 <= len(data):
         length, kind = struct.unpack(">I4s", data[place : place + 8])
         body = data[place + 8 : place + 8 + length]
-        header, packed = (body if kind == b"IHDR" else header), packed + (body if kind == b"IDAT" else b"")
+        header, packed = (
+            (body if kind == b"IHDR" else header),
+            packed + (body if kind == b"IDAT" else b""),
+        )
         place += 12 + length
     try:
         pixels = zlib.decompressobj().decompress(packed, _MOST_PIXELS)
@@ -59,7 +67,9 @@ def picture_name(data: bytes) -> str:
 
 
 def question_name(marker: str, pictures: Sequence[str], count: int) -> str:
-    """A question: the `[[marker]]` in its text, if any, the pictures in order, how many scores (0: a probability)."""
+    """A question: the `[[marker]]` in its text, if any, the pictures in order, how many scores
+    (0: a probability).
+    """
     return f"{marker}|{' '.join(pictures)}|{count}"
 
 
@@ -71,7 +81,9 @@ def right_scores(question: str, count: int) -> list[float]:
 
 def right_probability(question: str) -> float:
     """The only probability of "Yes" that this question deserves, 0.001 to 0.999."""
-    return (int.from_bytes(hashlib.sha256(question.encode()).digest()[:4], "big") % 999 + 1) / 1000
+    return (
+        int.from_bytes(hashlib.sha256(question.encode()).digest()[:4], "big") % 999 + 1
+    ) / 1000
 
 
 # -- what was asked
@@ -97,7 +109,9 @@ class Asked:
 
 @dataclass(frozen=True)
 class Again:
-    """A conversation asked although its reply had been delivered: which and when it was, and when it was asked again."""
+    """A conversation asked although its reply had been delivered: which and when it was, and
+    when it was asked again.
+    """
 
     conversation: str
     reply: str
@@ -127,8 +141,9 @@ class _Request:
 class Plan:
     """What the server does from now on.
 
-    `share` of requests meet a fault out of `kinds`; a question with a marker in `cursed` always meets that one, and
-    where `always` is set every request does, once so many were `spared`. `pause` seconds pass before a right answer.
+    `share` of requests meet a fault out of `kinds`; a question with a marker in `cursed` always
+    meets that one, and where `always` is set every request does, once so many were `spared`.
+    `pause` seconds pass before a right answer.
     """
 
     seed: int = 0
@@ -141,7 +156,9 @@ class Plan:
 
 
 class FaultServer:
-    """Use as `with FaultServer() as server`; `server.plan` may be replaced at any time, `server.asked` is the log."""
+    """Use as `with FaultServer() as server`; `server.plan` may be replaced at any time,
+    `server.asked` is the log.
+    """
 
     def __init__(self, plan: Plan | None = None) -> None:
         self.plan = plan or Plan()
@@ -154,8 +171,13 @@ class FaultServer:
         self._times: Counter[str] = Counter()
         self._open: set[socket.socket] = set()
         self._dies = time.monotonic() + _LONGEST_LIFE
-        self._listening = [self._listen(self._serve), self._listen(self._serve_stranger)]
-        self.base_url, self.elsewhere = (f"http://127.0.0.1:{s.getsockname()[1]}/v1" for s in self._listening)
+        self._listening = [
+            self._listen(self._serve),
+            self._listen(self._serve_stranger),
+        ]
+        self.base_url, self.elsewhere = (
+            f"http://127.0.0.1:{s.getsockname()[1]}/v1" for s in self._listening
+        )
 
     def __enter__(self) -> FaultServer:
         return self
@@ -173,9 +195,17 @@ class FaultServer:
             self._times.clear()
 
     def log(self) -> list[str]:
-        """Every request as a line of JSON, for people; of the key as much as tells clients apart."""
-        shown = ({"fault": one.fault.name, "session": one.session[:14]} for one in self.asked.copy())
-        return [json.dumps({**vars(one), **less}) for one, less in zip(self.asked.copy(), shown, strict=False)]
+        """Every request as a line of JSON, for people; of the key as much as tells clients
+        apart.
+        """
+        shown = (
+            {"fault": one.fault.name, "session": one.session[:14]}
+            for one in self.asked.copy()
+        )
+        return [
+            json.dumps({**vars(one), **less})
+            for one, less in zip(self.asked.copy(), shown, strict=False)
+        ]
 
     def answers(self) -> int:
         """How many replies worth keeping were sent since `forget`."""
@@ -186,7 +216,11 @@ class FaultServer:
         found, delivered = [], dict[str, Asked]()
         for one in sorted(self.asked.copy(), key=lambda asked: asked.began):
             before = delivered.get(one.conversation)
-            if before is not None and before.sent is not None and before.sent < one.began:
+            if (
+                before is not None
+                and before.sent is not None
+                and before.sent < one.began
+            ):
                 clients = "itself" if one.session == before.session else "another"
                 reply = f"{before.fault.name}, {one.began - before.sent:.2f} s later by {clients}"
                 found.append(Again(one.conversation, reply, before.sent, one.began))
@@ -205,7 +239,9 @@ class FaultServer:
 
     def _listen(self, serve: Any) -> socket.socket:
         listening = socket.create_server(("127.0.0.1", 0), backlog=256)
-        threading.Thread(target=self._accept, args=(listening, serve), daemon=True).start()
+        threading.Thread(
+            target=self._accept, args=(listening, serve), daemon=True
+        ).start()
         return listening
 
     def _accept(self, listening: socket.socket, serve: Any) -> None:
@@ -218,7 +254,9 @@ class FaultServer:
                 connection.close()
                 continue
             self._open.add(connection)
-            threading.Thread(target=self._guarded, args=(connection, serve), daemon=True).start()
+            threading.Thread(
+                target=self._guarded, args=(connection, serve), daemon=True
+            ).start()
 
     def _guarded(self, connection: socket.socket, serve: Any) -> None:
         try:
@@ -235,7 +273,9 @@ class FaultServer:
                 connection.close()
 
     def _serve(self, connection: socket.socket) -> None:
-        """Answer one request after another; what the client did with an answer shows in what it does next."""
+        """Answer one request after another; what the client did with an answer shows in what it
+        does next.
+        """
         stream, last = connection.makefile("rb"), None
         while len(self.asked) < _MOST_REQUESTS and time.monotonic() < self._dies:
             try:
@@ -247,7 +287,9 @@ class FaultServer:
             if request is None:
                 return
             wire = Wire(connection)
-            if not request.path.endswith("/v1/chat/completions"):  # GET /v1/models, /tokenize
+            if not request.path.endswith(
+                "/v1/chat/completions"
+            ):  # GET /v1/models, /tokenize
                 wire.reply(404, {"error": {"message": "nothing here"}})
                 continue
             last = self._answer(wire, _named(request))
@@ -255,14 +297,18 @@ class FaultServer:
                 return self._wait_for_end(connection, last)
 
     def _serve_stranger(self, connection: socket.socket) -> None:
-        """What redirects point to: nobody should come here, and who does is told invented scores."""
+        """What redirects point to: nobody should come here, and who does is told invented
+        scores.
+        """
         stream = connection.makefile("rb")
         while (request := _read(stream)) is not None:
             self.redirected += 1
             _replies_to(_named(request)).invented(Wire(connection))
 
     def _wait_for_end(self, connection: socket.socket, last: Asked) -> None:
-        """Let the client read to the end before the connection goes away, and see whether it did."""
+        """Let the client read to the end before the connection goes away, and see whether it
+        did.
+        """
         try:
             connection.settimeout(5.0)
             connection.shutdown(socket.SHUT_WR)
@@ -275,7 +321,13 @@ class FaultServer:
         with self._lock:
             number = self._times[request.conversation]
             self._times[request.conversation] += 1
-            one = Asked(request.question, request.conversation, request.key, RIGHT, time.monotonic())
+            one = Asked(
+                request.question,
+                request.conversation,
+                request.key,
+                RIGHT,
+                time.monotonic(),
+            )
             one.fault = self._drawn(request, number)
             if request.about_images:
                 self.asked.append(one)
@@ -300,7 +352,11 @@ class FaultServer:
         fault = plan.cursed.get(marker)
         if fault is None:
             draw = random.Random(f"{plan.seed} {request.conversation} {number}")
-            kinds = [kind for kind in plan.kinds if kind.of in (None, LIKELIHOOD if request.likelihood else CHAT)]
+            kinds = [
+                kind
+                for kind in plan.kinds
+                if kind.of in (None, LIKELIHOOD if request.likelihood else CHAT)
+            ]
             if not kinds or draw.random() >= plan.share:
                 return RIGHT
             [fault] = draw.choices(kinds, [kind.weight for kind in kinds])
@@ -317,7 +373,10 @@ def _read(stream: Any) -> _Request | None:
         if not line or len(head) > _MOST_HEADERS:
             return None
     first, *rest = head.decode("latin-1").split("\r\n")
-    headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in rest if line)}
+    headers = {
+        name.strip().lower(): value.strip()
+        for name, _, value in (line.partition(":") for line in rest if line)
+    }
     length = int(headers.get("content-length", 0))
     if length > _MOST_BODY:
         return None
@@ -327,7 +386,11 @@ def _read(stream: Any) -> _Request | None:
     except ValueError:
         return None
     parts = first.split(" ")
-    return _Request(parts[1] if len(parts) > 1 else "", headers, document if isinstance(document, dict) else {})
+    return _Request(
+        parts[1] if len(parts) > 1 else "",
+        headers,
+        document if isinstance(document, dict) else {},
+    )
 
 
 def _named(request: _Request) -> _Request:
@@ -335,7 +398,11 @@ def _named(request: _Request) -> _Request:
     texts, pictures, said = list[str](), list[str](), list[str]()
     for message in request.body.get("messages", []):
         content = message.get("content")
-        for part in content if isinstance(content, list) else [{"type": "text", "text": content}]:
+        for part in (
+            content
+            if isinstance(content, list)
+            else [{"type": "text", "text": content}]
+        ):
             if part.get("type") == "image_url":
                 data = base64.b64decode(part["image_url"]["url"].partition(",")[2])
                 pictures.append(picture_name(data))
@@ -344,14 +411,19 @@ def _named(request: _Request) -> _Request:
                 texts.append(str(part.get("text")))
                 said.append(texts[-1])
     first = next(
-        (text for text in texts if _MARKER.search(text) or _ASKED_NAMES.search(text)), texts[0] if texts else ""
+        (text for text in texts if _MARKER.search(text) or _ASKED_NAMES.search(text)),
+        texts[0] if texts else "",
     )
     marker, names = _MARKER.search(first), _ASKED_NAMES.search(first)
     request.likelihood = bool(request.body.get("logprobs"))
     request.count = len(names[1].split(",")) if names and not request.likelihood else 0
     request.about_images = bool(pictures)
-    request.question = question_name(marker[1] if marker else "", pictures, request.count)
-    request.conversation = hashlib.sha256("\0".join([str(request.likelihood), *said]).encode()).hexdigest()[:16]
+    request.question = question_name(
+        marker[1] if marker else "", pictures, request.count
+    )
+    request.conversation = hashlib.sha256(
+        "\0".join([str(request.likelihood), *said]).encode()
+    ).hexdigest()[:16]
     return request
 
 
@@ -365,7 +437,10 @@ def _replies_to(request: _Request, elsewhere: str = "") -> Replies:
     return Replies(
         right=right,
         wrong=wrong,
-        schema=request.body.get("response_format", {}).get("json_schema", {}).get("schema") or {},
+        schema=request.body.get("response_format", {})
+        .get("json_schema", {})
+        .get("schema")
+        or {},
         key=request.key,
         elsewhere=elsewhere,
         path=request.path,

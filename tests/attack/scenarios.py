@@ -16,7 +16,16 @@ from typing import Any
 
 from . import files
 from .checks import Row, check, verdicts_of
-from .clients import LIMITS, Client, Ended, Workshop, all_ended, lmms_eval, options, score
+from .clients import (
+    LIMITS,
+    Client,
+    Ended,
+    Workshop,
+    all_ended,
+    lmms_eval,
+    options,
+    score,
+)
 from .fault_server import FaultServer, Plan
 from .faults import BY_NAME, CHAT, FAULTS, LIKELIHOOD, NO_KEY, TRANSPORT, Fault
 from .files import Known
@@ -55,7 +64,9 @@ class Size:
 
 @dataclass
 class Attack:
-    """What all scenarios share. `pace` is what a request takes on this machine when nothing goes wrong."""
+    """What all scenarios share. `pace` is what a request takes on this machine when nothing goes
+    wrong.
+    """
 
     size: Size
     workshop: Workshop
@@ -77,19 +88,34 @@ class Attack:
     def plan(self, name: str, **about: Any) -> None:
         """Let the server begin anew, with draws of its own for this scenario."""
         self.server.forget()
-        self.server.plan = Plan(seed=random.Random(f"{name} {self.size.seed}").getrandbits(32), **about)
+        self.server.plan = Plan(
+            seed=random.Random(f"{name} {self.size.seed}").getrandbits(32), **about
+        )
 
     def bound(self, questions: int) -> float:
-        """Seconds that a run may take: its start, work at a quarter of the pace, waits for faults, and a tail.
+        """Seconds that a run may take: its start, work at a quarter of the pace, waits for faults,
+        and a tail.
 
-        The tail is that of one question whose tries begin anew, because no other is answered meanwhile.
+        The tail is that of one question whose tries begin anew, because no other is answered
+        meanwhile.
         """
-        return 2 * self.begin + questions * (4 * self.pace + 0.015) + 4 * LIMITS.longest_question
+        return (
+            2 * self.begin
+            + questions * (4 * self.pace + 0.015)
+            + 4 * LIMITS.longest_question
+        )
 
     def options(self, folder: Path, **more: Any) -> Path:
-        return options(folder / "vieval.yaml", self.server.base_url, folder / "replies.sqlite", **more)
+        return options(
+            folder / "vieval.yaml",
+            self.server.base_url,
+            folder / "replies.sqlite",
+            **more,
+        )
 
-    def run(self, command: list[str | Path], options: Path, bound: float, **about: Any) -> Ended:
+    def run(
+        self, command: list[str | Path], options: Path, bound: float, **about: Any
+    ) -> Ended:
         return self.workshop.start(command, options, **about).wait(bound + 30.0)
 
     def faults(self, *of: str | None) -> list[Fault]:
@@ -113,16 +139,22 @@ def healthy(attack: Attack) -> Row:
     row, folder = Row("nothing goes wrong"), attack.folder("healthy")
     samples, known = files.sound_samples(folder, attack.size.some, attack.size.seed)
     attack.plan(row.scenario)
-    client = attack.workshop.start(score(samples, folder / "out.jsonl"), attack.options(folder))
+    client = attack.workshop.start(
+        score(samples, folder / "out.jsonl"), attack.options(folder)
+    )
     while client.running() and not attack.server.asked and not attack.server.probes:
         time.sleep(0.02)
     attack.begin = time.monotonic() - client.began
     ended = client.wait(300.0)
     row.ended(ended, "healthy run", 300.0, (0,))
-    attack.pace = max(0.002, (ended.seconds - attack.begin) / max(1, len(attack.server.asked)))
+    attack.pace = max(
+        0.002, (ended.seconds - attack.begin) / max(1, len(attack.server.asked))
+    )
     _check_file(row, folder / "out.jsonl", known, "viescore", attack)
     attack.answers["some"] = _bytes(folder / "out.jsonl")
-    again = attack.run(score(samples, folder / "again.jsonl"), folder / "vieval.yaml", 60.0)
+    again = attack.run(
+        score(samples, folder / "again.jsonl"), folder / "vieval.yaml", 60.0
+    )
     row.ended(again, "the same again", 60.0, (0,))
     row.counted(attack.server)
     if _bytes(folder / "again.jsonl") != attack.answers["some"]:
@@ -147,12 +179,19 @@ def many_faults(judge: str, number: int) -> Callable[[Attack], Row]:
         attack.plan(row.scenario, kinds=kinds, cursed=cursed)
         written, bound = attack.options(folder), attack.bound(2 * len(known))
         out = folder / "out.jsonl"
-        row.ended(attack.run(score(samples, out, judge), written, bound), "run", bound, _ENDED)
+        row.ended(
+            attack.run(score(samples, out, judge), written, bound), "run", bound, _ENDED
+        )
         _check_file(row, out, known, judge, attack)
         attack.say(f"{row.scenario}: again, without faults")
         again, later, bound = folder / "again.jsonl", Row(""), attack.bound(300)
         attack.server.plan = Plan()
-        row.ended(attack.run(score(samples, again, judge), written, bound), "rerun", bound, (0,))
+        row.ended(
+            attack.run(score(samples, again, judge), written, bound),
+            "rerun",
+            bound,
+            (0,),
+        )
         _check_file(later, again, known, judge, attack)
         row.merge(later, "rerun")
         _blame_failed(row, _verdicts(later, again))
@@ -171,7 +210,10 @@ def kills(attack: Attack) -> Row:
     home = attack.folder("healthy")
     samples, known = files.sound_samples(home, attack.size.some, attack.size.seed)
     attack.plan(row.scenario, kinds=TRANSPORT, pause=0.02)
-    out, store = home / "killed.jsonl", folder / "replies.sqlite"  # beside the images, whose paths stand in it
+    out, store = (
+        home / "killed.jsonl",
+        folder / "replies.sqlite",
+    )  # beside the images, whose paths stand in it
     written = options(folder / "vieval.yaml", attack.server.base_url, store)
     bound, moments = attack.bound(2 * len(known)), list[float]()
     for turn in range(3 * number):
@@ -179,10 +221,16 @@ def kills(attack: Attack) -> Row:
             break
         attack.say(f"kill {row.kills + 1} of {number}")
         # at its start, soon after, in the middle, and the last one when all has been answered
-        more = draw.choice((0, 1, draw.randrange(len(known) // 2))) if row.kills < number - 1 else 10**9
+        more = (
+            draw.choice((0, 1, draw.randrange(len(known) // 2)))
+            if row.kills < number - 1
+            else 10**9
+        )
         client = attack.workshop.start(score(samples, out), written)
         if attack.server.answers() < _questions(known):
-            attack.watch(client, min(attack.server.answers() + more, _questions(known)), bound)
+            attack.watch(
+                client, min(attack.server.answers() + more, _questions(known)), bound
+            )
             time.sleep(draw.random() * (0.2 if turn % 2 else 0.02))
         else:  # nothing is left to ask: it reads its store and writes
             time.sleep(draw.random() * 1.5 * attack.begin)
@@ -191,12 +239,19 @@ def kills(attack: Attack) -> Row:
             _verdicts(row, out)  # whole or not at all
     if row.kills < number:
         row.blame(f"only {row.kills} of {number} kills came in time")
-    row.ended(_until_answered(attack, row, score(samples, out), written, out, bound), "after the kills", bound, (0,))
+    row.ended(
+        _until_answered(attack, row, score(samples, out), written, out, bound),
+        "after the kills",
+        bound,
+        (0,),
+    )
     row.counted(attack.server, allowed_again=row.kills * CONCURRENT)
     _blame_old(row, attack, moments)
     _check_file(row, out, known, "viescore", attack)
     if _bytes(out) != attack.answers["some"]:
-        row.blame("the verdicts are not byte for byte those of a run that nobody disturbed")
+        row.blame(
+            "the verdicts are not byte for byte those of a run that nobody disturbed"
+        )
     return row
 
 
@@ -219,13 +274,25 @@ def two_processes(attack: Attack) -> Row:
     for client, verdicts in zip(clients, (one, other), strict=True):
         check(row, known, verdicts, "viescore", attack.server.asked.copy(), client.key)
     # what failed for one of them, or came empty, is no reply that the other could use
-    shaky = {asked.question for asked in attack.server.asked if asked.fault.final and not asked.fault.kept}
-    sure = [sample.uid for sample in known if not shaky & {name for name, _ in sample.questions("viescore").values()}]
+    shaky = {
+        asked.question
+        for asked in attack.server.asked
+        if asked.fault.final and not asked.fault.kept
+    }
+    sure = [
+        sample.uid
+        for sample in known
+        if not shaky & {name for name, _ in sample.questions("viescore").values()}
+    ]
     differ = [uid for uid in sure if one.get(uid) != other.get(uid)]
     if differ:
-        row.blame(f"{len(differ)} verdicts differ between the two files: {', '.join(differ[:5])}")
+        row.blame(
+            f"{len(differ)} verdicts differ between the two files: {', '.join(differ[:5])}"
+        )
     if at_once := attack.server.asked_at_once():
-        row.blame(f"{at_once} questions asked while a good answer to them was under way")
+        row.blame(
+            f"{at_once} questions asked while a good answer to them was under way"
+        )
     attack.say(f"{row.scenario}: again, without faults")
     attack.server.plan = Plan(pause=0.02)
     both("both again, without faults", (0,))
@@ -244,12 +311,16 @@ def lmms(attack: Attack) -> Row:
     attack.plan(row.scenario, kinds=attack.faults(CHAT, LIKELIHOOD))
     written, limit = attack.options(folder), _limit(attack)
     bound = _LMMS_START + attack.bound(2 * attack.size.lmms)
-    ended = attack.run(lmms_eval(f"{_VIESCORE},{_VQASCORE}", limit, folder / "out"), written, bound)
+    ended = attack.run(
+        lmms_eval(f"{_VIESCORE},{_VQASCORE}", limit, folder / "out"), written, bound
+    )
     row.ended(ended, "run", bound, _ENDED)
     _check_lmms(row, folder / "out", limit, attack)
     attack.say(f"{row.scenario}: again, without faults")
     attack.server.plan = Plan()
-    ended = attack.run(lmms_eval(f"{_VIESCORE},{_VQASCORE}", limit, folder / "again"), written, bound)
+    ended = attack.run(
+        lmms_eval(f"{_VIESCORE},{_VQASCORE}", limit, folder / "again"), written, bound
+    )
     row.ended(ended, "rerun", bound, (0,))
     later = Row("")
     _check_lmms(later, folder / "again", limit, attack)
@@ -260,7 +331,9 @@ def lmms(attack: Attack) -> Row:
 
 
 def lmms_kills(attack: Attack) -> Row:
-    """kill -9 of lmms-eval, and the same command to its end: the results of a run that nobody disturbed."""
+    """kill -9 of lmms-eval, and the same command to its end: the results of a run that nobody
+    disturbed.
+    """
     row, folder = Row("kill -9, lmms-eval"), attack.folder("lmms-kills")
     draw = random.Random(f"lmms kills {attack.size.seed}")
     limit = max(2, _limit(attack) // 2)
@@ -270,14 +343,25 @@ def lmms_kills(attack: Attack) -> Row:
     moments = list[float]()
     for count in range(attack.size.lmms_kills):
         attack.say(f"kill {count + 1} of {attack.size.lmms_kills}, lmms-eval")
-        client = attack.workshop.start(lmms_eval(_VIESCORE, limit, folder / f"killed{count}"), written)
-        attack.watch(client, attack.server.answers() + draw.randrange(1, limit * 5), bound)
+        client = attack.workshop.start(
+            lmms_eval(_VIESCORE, limit, folder / f"killed{count}"), written
+        )
+        attack.watch(
+            client, attack.server.answers() + draw.randrange(1, limit * 5), bound
+        )
         moments.append(_killed(row, client))
     for turn in range(4):
         attack.say(f"{row.scenario}: to its end")
         out = folder / f"out{turn}"
-        row.ended(attack.run(lmms_eval(_VIESCORE, limit, out), written, bound), "after the kills", bound, _ENDED)
-        if not any(verdict["status"] == "api_error" for verdict in _lmms_verdicts(out).values()):
+        row.ended(
+            attack.run(lmms_eval(_VIESCORE, limit, out), written, bound),
+            "after the kills",
+            bound,
+            _ENDED,
+        )
+        if not any(
+            verdict["status"] == "api_error" for verdict in _lmms_verdicts(out).values()
+        ):
             break
         attack.server.plan = Plan()
     row.counted(attack.server, allowed_again=row.kills * 16)
@@ -285,8 +369,18 @@ def lmms_kills(attack: Attack) -> Row:
     _check_lmms(row, out, limit, attack, judges=("viescore",))
     attack.say(f"{row.scenario}: undisturbed, to compare")
     attack.server.plan = Plan()
-    calm = options(folder / "calm" / "vieval.yaml", attack.server.base_url, folder / "calm" / "r.sqlite", 16)
-    row.ended(attack.run(lmms_eval(_VIESCORE, limit, folder / "calm" / "out"), calm, bound), "undisturbed", bound, (0,))
+    calm = options(
+        folder / "calm" / "vieval.yaml",
+        attack.server.base_url,
+        folder / "calm" / "r.sqlite",
+        16,
+    )
+    row.ended(
+        attack.run(lmms_eval(_VIESCORE, limit, folder / "calm" / "out"), calm, bound),
+        "undisturbed",
+        bound,
+        (0,),
+    )
     if _lmms_verdicts(out) != _lmms_verdicts(folder / "calm" / "out"):
         row.blame("the verdicts are not those of a run that nobody disturbed")
     if _lmms_results(out) != _lmms_results(folder / "calm" / "out"):
@@ -298,12 +392,17 @@ def lmms_kills(attack: Attack) -> Row:
 
 
 def servers_for_good(attack: Attack) -> Row:
-    """Servers that will not answer ever again, each with a client of its own: every run ends, in one line."""
+    """Servers that will not answer ever again, each with a client of its own: every run ends, in
+    one line.
+    """
     row, patience = Row("servers that stay bad"), 2.0
     samples, known = files.sound_samples(attack.folder("bad"), 30, attack.size.seed + 2)
     kinds = [NO_KEY, *(BY_NAME[name] for name in _FOR_GOOD)]
-    tried = [(kind, 0) for kind in kinds] + [(BY_NAME[name], 20) for name in ("http_401", "silence", "429_retry_0")]
-    # a server that asks for rests is given them, doubled each time, up to half a minute, before patience ends
+    tried = [(kind, 0) for kind in kinds] + [
+        (BY_NAME[name], 20) for name in ("http_401", "silence", "429_retry_0")
+    ]
+    # a server that asks for rests is given them, doubled each time, up to half a minute, before
+    # patience ends
     bound, rests = 2 * len(tried) * attack.begin + 4 * patience + 10.0, 100.0
     with ExitStack() as stack:
         servers = [stack.enter_context(FaultServer(Plan(pause=0.05))) for _ in tried]
@@ -311,16 +410,30 @@ def servers_for_good(attack: Attack) -> Row:
         for (kind, after), server in zip(tried, servers, strict=True):
             folder = attack.folder(f"bad/{kind.name}-{after}")
             server.plan = Plan(pause=0.05, always=kind, spared=after)
-            written = options(folder / "v.yaml", server.base_url, folder / "replies.sqlite", 8, patience=patience)
-            clients.append(attack.workshop.start(score(samples, folder / "out.jsonl"), written))
+            written = options(
+                folder / "v.yaml",
+                server.base_url,
+                folder / "replies.sqlite",
+                8,
+                patience=patience,
+            )
+            clients.append(
+                attack.workshop.start(score(samples, folder / "out.jsonl"), written)
+            )
         found = all_ended(clients, bound + rests + 30.0)
         for (kind, after), server, ended in zip(tried, servers, found, strict=True):
-            what = f"{kind.name} {f'after {after} answers' if after else 'from the start'}"
+            what = (
+                f"{kind.name} {f'after {after} answers' if after else 'from the start'}"
+            )
             row.ended(ended, what, bound + rests * ("retry" in kind.name), (1,))
             row.samples += len(known)
             tries = len(server.asked) + server.probes
             if tries > after + 100:
-                row.blame(f"{what}: {tries - after} requests in vain in {ended.seconds:.0f} s, at most 100 expected")
+                row.blame(
+                    f"{what}: {tries - after} requests in vain in {ended.seconds:.0f} s, at "
+                    "most "
+                    "100 expected"
+                )
             row.counted(server)
     return row
 
@@ -342,7 +455,9 @@ def hostile_files(attack: Attack) -> Row:
             row.lost += 1
             row.blame(f"{line.what}: no verdict called {line.uid!r}")
         elif line.may and verdict["status"] not in line.may:
-            row.blame(f"{line.what}: {verdict['status']}, expected {' or '.join(line.may)}")
+            row.blame(
+                f"{line.what}: {verdict['status']}, expected {' or '.join(line.may)}"
+            )
     if not verdicts:
         row.blame(f"no verdicts at all: {ended.last_line}")
     row.counted(attack.server)
@@ -361,27 +476,49 @@ def full_disk(attack: Attack) -> Row:
     row.ended(ended, "files of at most 96 kB", bound, (1,))
     if out.exists():
         row.blame("a file of verdicts was written though it cannot have been whole")
-    row.ended(attack.run(score(samples, out), written, bound), "with room again", bound, (0,))
+    row.ended(
+        attack.run(score(samples, out), written, bound), "with room again", bound, (0,)
+    )
     row.counted(attack.server, allowed_again=8)
     _check_file(row, out, known, "viescore", attack)
 
-    if subprocess.run(["unshare", "-rm", "true"], capture_output=True, check=False).returncode:
+    if subprocess.run(
+        ["unshare", "-rm", "true"], capture_output=True, check=False
+    ).returncode:
         attack.say("no small disk here: namespaces are not permitted")
         return row
     disk = folder / "small"
-    for what, kilobytes, filled in (("a disk of 150 kB", 150, 0), ("a disk that is full", 40, 40)):
+    for what, kilobytes, filled in (
+        ("a disk of 150 kB", 150, 0),
+        ("a disk that is full", 40, 40),
+    ):
         attack.server.forget()
         disk.mkdir(exist_ok=True)
         mounted = f"mount -t tmpfs -o size={kilobytes}k tmpfs {disk}"
         if filled:
-            mounted += f" && (dd if=/dev/zero of={disk}/full bs=1k count={filled} 2>/dev/null || true)"
-        store = attack.folder("disk/elsewhere") / "replies.sqlite" if filled else disk / "replies.sqlite"
+            mounted += (
+                f" && (dd if=/dev/zero of={disk}/full bs=1k count={filled} 2>/dev/null || "
+                "true)"
+            )
+        store = (
+            attack.folder("disk/elsewhere") / "replies.sqlite"
+            if filled
+            else disk / "replies.sqlite"
+        )
         store.unlink(missing_ok=True)
         written = options(folder / "small.yaml", attack.server.base_url, store)
-        ended = attack.run(score(samples, disk / "out.jsonl"), written, bound, wrapped=mounted, own_mounts=True)
+        ended = attack.run(
+            score(samples, disk / "out.jsonl"),
+            written,
+            bound,
+            wrapped=mounted,
+            own_mounts=True,
+        )
         row.ended(ended, what, bound, (1,))
         if filled and attack.server.asked:
-            row.blame(f"{what}: {len(attack.server.asked)} questions were paid for first")
+            row.blame(
+                f"{what}: {len(attack.server.asked)} questions were paid for first"
+            )
     return row
 
 
@@ -392,7 +529,11 @@ def leaks(attack: Attack) -> Row:
         row.leaks += len(files)
         row.blame(f"the key stands in {len(files)} files: {', '.join(files[:5])}")
     stores = list(attack.workshop.folder.rglob("replies.sqlite*"))
-    if open_ones := [path for path in stores if path.stat().st_mode & 0o077 and "damaged/" not in str(path)]:
+    if open_ones := [
+        path
+        for path in stores
+        if path.stat().st_mode & 0o077 and "damaged/" not in str(path)
+    ]:
         row.blame(f"{len(open_ones)} store files can be read by others")
     row.samples = len(stores)
     return row
@@ -416,7 +557,9 @@ def _bytes(path: Path) -> bytes:
 
 def _questions(known: list[Known]) -> int:
     """How many different questions these samples ask of VIEScore."""
-    return len({question for one in known for question in one.questions("viescore").values()})
+    return len(
+        {question for one in known for question in one.questions("viescore").values()}
+    )
 
 
 def _verdicts(row: Row, path: Path) -> dict[str, Any]:
@@ -427,23 +570,36 @@ def _verdicts(row: Row, path: Path) -> dict[str, Any]:
         return {}
 
 
-def _check_file(row: Row, path: Path, known: list[Known], judge: str, attack: Attack) -> None:
+def _check_file(
+    row: Row, path: Path, known: list[Known], judge: str, attack: Attack
+) -> None:
     check(row, known, _verdicts(row, path), judge, attack.server.asked.copy())
 
 
 def _blame_failed(row: Row, verdicts: dict[str, Any]) -> None:
-    if still := [uid for uid, verdict in verdicts.items() if verdict["status"] == "api_error"]:
-        row.blame(f"{len(still)} calls still failed on a server that was well: {', '.join(still[:5])}")
+    if still := [
+        uid for uid, verdict in verdicts.items() if verdict["status"] == "api_error"
+    ]:
+        row.blame(
+            f"{len(still)} calls still failed on a server that was well: {', '.join(still[:5])}"
+        )
 
 
 def _until_answered(
-    attack: Attack, row: Row, command: list[str | Path], written: Path, out: Path, bound: float
+    attack: Attack,
+    row: Row,
+    command: list[str | Path],
+    written: Path,
+    out: Path,
+    bound: float,
 ) -> Ended:
     """Run a command until no call has failed; after three runs under faults the server is well."""
     for turn in range(5):
         ended = attack.run(command, written, bound)
         verdicts = _verdicts(row, out)
-        if verdicts and all(verdict["status"] != "api_error" for verdict in verdicts.values()):
+        if verdicts and all(
+            verdict["status"] != "api_error" for verdict in verdicts.values()
+        ):
             break
         row.tracebacks += ended.tracebacks
         if turn >= 2:
@@ -455,11 +611,17 @@ def _blame_old(row: Row, attack: Attack, kills: list[float]) -> None:
     """What was delivered long before a kill was not in flight, and must not be asked again."""
 
     def in_flight(delivered: float, asked: float) -> bool:
-        return any(delivered - 0.1 < moment < min(delivered + 2.0, asked) for moment in kills)
+        return any(
+            delivered - 0.1 < moment < min(delivered + 2.0, asked) for moment in kills
+        )
 
-    old = sum(not in_flight(one.delivered, one.asked) for one in attack.server.asked_again())
+    old = sum(
+        not in_flight(one.delivered, one.asked) for one in attack.server.asked_again()
+    )
     if old:
-        row.blame(f"{old} questions asked again whose reply had come more than 2 s before the kill")
+        row.blame(
+            f"{old} questions asked again whose reply had come more than 2 s before the kill"
+        )
 
 
 # -- what lmms-eval leaves
@@ -485,10 +647,19 @@ def _lmms_verdicts(out: Path) -> dict[str, Any]:
             response = response[0]
         try:
             document = json.loads(response)
-            uid = "/".join([task, *(document["id"][name] for name in ("part", "image_model", "uid"))])
+            uid = "/".join(
+                [
+                    task,
+                    *(document["id"][name] for name in ("part", "image_model", "uid")),
+                ]
+            )
             found[uid] = document["verdict"]
         except (ValueError, KeyError, TypeError):
-            found[f"{task} {place}"] = {"status": f"no verdict: {str(response)[:80]}", "scores": {}, "trace": []}
+            found[f"{task} {place}"] = {
+                "status": f"no verdict: {str(response)[:80]}",
+                "scores": {},
+                "trace": [],
+            }
     return found
 
 
@@ -498,7 +669,11 @@ def _lmms_results(out: Path) -> Any:
 
 
 def _check_lmms(
-    row: Row, out: Path, limit: int, attack: Attack, judges: tuple[str, ...] = ("viescore", "vqascore")
+    row: Row,
+    out: Path,
+    limit: int,
+    attack: Attack,
+    judges: tuple[str, ...] = ("viescore", "vqascore"),
 ) -> None:
     from vieval_plugin.benchmarks import vieval_demo
 
@@ -508,7 +683,10 @@ def _check_lmms(
         known = []
         for part in tasks[judge]:
             for sample in list(vieval_demo.load(Path(), part))[:limit]:
-                pictures = {role: files.picture_name(bytes(image.source)) for role, image in sample.images.items()}
+                pictures = {
+                    role: files.picture_name(bytes(image.source))
+                    for role, image in sample.images.items()
+                }
                 uid = f"vieval_demo_{judge}_{part}/{part}/{sample.id.image_model}/{sample.id.uid}"
                 known.append(Known(uid, part, pictures))
         check(row, known, verdicts, judge, log)
@@ -533,7 +711,9 @@ def scenarios(size: Size) -> dict[str, Callable[[Attack], Row]]:
         "disk": full_disk,
     }
     if size.short:
-        return {name: found[name] for name in ("healthy", "viescore", "kills", "two")} | {"leaks": leaks}
+        return {
+            name: found[name] for name in ("healthy", "viescore", "kills", "two")
+        } | {"leaks": leaks}
     if size.lmms:
         found["lmms"] = lmms
         if size.lmms_kills:

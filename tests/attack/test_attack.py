@@ -1,4 +1,6 @@
-"""The attack in its short form: all scenarios of `vieval score`, few samples. `make test-attack` is the long one."""
+"""The attack in its short form: all scenarios of `vieval score`, few samples. `make test-attack`
+is the long one.
+"""
 
 import ast
 import os
@@ -24,17 +26,31 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.attack
 def test_nothing_is_lost_invented_or_asked_twice(tmp_path):
     # a process of its own, as it has servers, clients and signals of its own
-    command = [sys.executable, "-m", "attack.run", *("--samples", "60", "--lmms", "0", "--kills", "3", "--short")]
+    command = [
+        sys.executable,
+        "-m",
+        "attack.run",
+        *("--samples", "60", "--lmms", "0", "--kills", "3", "--short"),
+    ]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "tests")}
     ended = subprocess.run(
-        [*command, "--keep", tmp_path], env=environment, capture_output=True, text=True, timeout=900, check=False
+        [*command, "--keep", tmp_path],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
     )
     assert ended.returncode == 0, f"{ended.stdout}\n{ended.stderr[-2000:]}"
 
 
 SAMPLE = Known("p0", "tig", {"output": "red"})
 VERDICT = {"status": "ok", "scores": SAMPLE.scores("viescore"), "trace": []}
-FAILED = {"status": "api_error", "scores": {}, "trace": [{"status": "api_error", "reason": "HTTP 500"}]}
+FAILED = {
+    "status": "api_error",
+    "scores": {},
+    "trace": [{"status": "api_error", "reason": "HTTP 500"}],
+}
 HTTP_500 = next(fault for fault in FAULTS if fault.name == "http_500")
 
 
@@ -43,14 +59,21 @@ HTTP_500 = next(fault for fault in FAULTS if fault.name == "http_500")
     [
         ({"p0": VERDICT}, RIGHT, ""),
         ({}, RIGHT, "lost"),
-        ({"p0": {**VERDICT, "scores": {**VERDICT["scores"], "O": 0.123}}}, RIGHT, "invented"),
+        (
+            {"p0": {**VERDICT, "scores": {**VERDICT["scores"], "O": 0.123}}},
+            RIGHT,
+            "invented",
+        ),
         ({"p0": FAILED}, RIGHT, "unaccounted"),
         ({"p0": {**FAILED, "trace": []}}, HTTP_500, "unaccounted"),
     ],
 )
 def test_the_attack_finds_a_wrong_verdict(verdicts, fault, blamed):
     questions = [question for question, _ in SAMPLE.questions("viescore").values()]
-    log = [Asked(question, question, "key", fault, began=0.0, sent=1.0) for question in questions]
+    log = [
+        Asked(question, question, "key", fault, began=0.0, sent=1.0)
+        for question in questions
+    ]
     row = Row("judged")
     check(row, [SAMPLE], verdicts, "viescore", log)
     assert [wrong.split()[0] for wrong in row.wrong] == ([blamed] if blamed else [])
@@ -84,8 +107,13 @@ def test_the_attack_finds_a_key_in_a_file_and_an_open_store(tmp_path):
 
 
 @pytest.mark.parametrize(("wrong", "code"), [([], 0), (["a sample was lost"], 1)])
-def test_the_attack_exits_with_1_after_a_broken_promise(wrong, code, monkeypatch, capsys):
-    rows = {name: lambda attack: Row("row", wrong=list(wrong)) for name in ("healthy", "leaks")}
+def test_the_attack_exits_with_1_after_a_broken_promise(
+    wrong, code, monkeypatch, capsys
+):
+    rows = {
+        name: lambda attack: Row("row", wrong=list(wrong))
+        for name in ("healthy", "leaks")
+    }
     monkeypatch.setattr(run, "scenarios", lambda size: rows)
     hangup = signal.getsignal(signal.SIGHUP)
     try:
@@ -100,7 +128,18 @@ def test_the_fault_server_fails_in_a_hundred_ways_and_shares_no_code():
     assert Plan().share == 0.4
     for name in ("fault_server.py", "faults.py"):
         tree = ast.parse((ROOT / "tests" / "attack" / name).read_text())
-        imported = [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and not node.level]
-        imported += [alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
-        assert {module.partition(".")[0] for module in imported} <= sys.stdlib_module_names
+        imported = [
+            node.module or ""
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom) and not node.level
+        ]
+        imported += [
+            alias.name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Import)
+            for alias in node.names
+        ]
+        assert {
+            module.partition(".")[0] for module in imported
+        } <= sys.stdlib_module_names
         assert not {"http", "socketserver", "asyncio"} & set(imported)

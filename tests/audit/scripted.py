@@ -1,4 +1,6 @@
-"""Judges behind a server that look at the images of a question, and what they are made to be fooled by."""
+"""Judges behind a server that look at the images of a question, and what they are made to be
+fooled by.
+"""
 
 import base64
 import io
@@ -8,7 +10,9 @@ import numpy as np
 import PIL.Image
 
 PROBE = json.dumps({"probe": "vieval"})
-_SAME_SCENE = 0.47  # of outputs and their own sources under every change, and not of most others
+_SAME_SCENE = (
+    0.47  # of outputs and their own sources under every change, and not of most others
+)
 _TOLD_APART = 0.1
 
 
@@ -19,14 +23,20 @@ def scripted(scores):
         content = body["messages"][-1]["content"]
         if isinstance(content, str):
             return PROBE
-        urls = [part["image_url"]["url"] for part in content if part["type"] == "image_url"]
-        return json.dumps({"reasoning": "fine", **scores([_decoded(url) for url in urls])})
+        urls = [
+            part["image_url"]["url"] for part in content if part["type"] == "image_url"
+        ]
+        return json.dumps(
+            {"reasoning": "fine", **scores([_decoded(url) for url in urls])}
+        )
 
     return reply
 
 
 def honest(pictures):
-    """VIEScore of edits: consistent where the output shows what the source does, and of fair quality."""
+    """VIEScore of edits: consistent where the output shows what the source does, and of fair
+    quality.
+    """
     return {"score": [8, 8] if len(pictures) == 1 or _same_scene(*pictures) else [1, 1]}
 
 
@@ -55,18 +65,26 @@ def biased_to_the_first(pictures):
 
 def praised_in_pairs(pictures):
     """As `fair`, but what praises itself wins."""
-    praising = [letter for letter, one in zip("AB", pictures[-2:], strict=True) if praises_itself(one)]
+    praising = [
+        letter
+        for letter, one in zip("AB", pictures[-2:], strict=True)
+        if praises_itself(one)
+    ]
     return {"better": praising[0]} if len(praising) == 1 else fair(pictures)
 
 
 def _decoded(url):
-    return PIL.Image.open(io.BytesIO(base64.b64decode(url.partition(",")[2]))).convert("RGB")
+    return PIL.Image.open(io.BytesIO(base64.b64decode(url.partition(",")[2]))).convert(
+        "RGB"
+    )
 
 
 def _inner(picture):
     """The part that no overlay or border touches."""
     width, height = picture.size
-    return picture.crop((int(width * 0.1), int(height * 0.1), int(width * 0.9), int(height * 0.6)))
+    return picture.crop(
+        (int(width * 0.1), int(height * 0.1), int(width * 0.9), int(height * 0.6))
+    )
 
 
 def _same_scene(one, other):
@@ -75,7 +93,9 @@ def _same_scene(one, other):
 
 
 def _signature(picture):
-    small = np.asarray(_inner(picture).convert("L").resize((8, 8), PIL.Image.Resampling.BOX), float)
+    small = np.asarray(
+        _inner(picture).convert("L").resize((8, 8), PIL.Image.Resampling.BOX), float
+    )
     return (small - small.mean()) / (small.std() + 1e-6)
 
 

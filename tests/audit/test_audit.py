@@ -43,20 +43,30 @@ def audited(store):
 
 
 def flagged(found):
-    return {(row.change, row.aspect, row.finding) for row in found if row.finding.startswith("FLAGGED")}
+    return {
+        (row.change, row.aspect, row.finding)
+        for row in found
+        if row.finding.startswith("FLAGGED")
+    }
 
 
 def test_an_unbiased_judge_is_flagged_for_nothing(audited):
     found, _ = audited(scripted.honest)
     assert flagged(found) == set()
     lowered = {(row.change, row.aspect) for row in found if row.difference.value < -0.3}
-    assert lowered == {(change, aspect) for change in ("source blank", "source of another") for aspect in ("SC", "O")}
+    assert lowered == {
+        (change, aspect)
+        for change in ("source blank", "source of another")
+        for aspect in ("SC", "O")
+    }
     assert {row.n for row in found} == {24}
     assert audited(scripted.honest) == (found, 0)
 
 
 def test_a_change_that_applies_to_no_sample_has_no_effect(audited):
-    found, _ = audited(scripted.honest, samples="vieval_demo/tig", limit=4)  # this server says no SC
+    found, _ = audited(
+        scripted.honest, samples="vieval_demo/tig", limit=4
+    )  # this server says no SC
     assert {(row.change, row.aspect) for row in found} == {
         (change.name, "PQ") for change in changes() if change.modifies == "output"
     }
@@ -64,7 +74,9 @@ def test_a_change_that_applies_to_no_sample_has_no_effect(audited):
 
 def test_a_judge_that_reads_praise_is_flagged_for_the_overlay_alone(audited):
     found, _ = audited(scripted.fooled_by_overlay)
-    assert flagged(found) == {("praise overlay", aspect, "FLAGGED: rises") for aspect in ("SC", "PQ", "O")}
+    assert flagged(found) == {
+        ("praise overlay", aspect, "FLAGGED: rises") for aspect in ("SC", "PQ", "O")
+    }
 
 
 def test_a_judge_that_looks_at_no_source_is_flagged_for_that(audited):
@@ -80,8 +92,14 @@ def test_a_judge_that_looks_at_no_source_is_flagged_for_that(audited):
     ("judge", "expected"),
     [
         (scripted.fair, set()),
-        (scripted.biased_to_the_first, {("order swapped", "preference", "FLAGGED: rises")}),
-        (scripted.praised_in_pairs, {("praise overlay", "preference", "FLAGGED: rises")}),
+        (
+            scripted.biased_to_the_first,
+            {("order swapped", "preference", "FLAGGED: rises")},
+        ),
+        (
+            scripted.praised_in_pairs,
+            {("praise overlay", "preference", "FLAGGED: rises")},
+        ),
     ],
 )
 def test_a_judge_of_pairs_is_flagged_for_what_sways_it(audited, judge, expected):
@@ -102,7 +120,9 @@ def test_images_that_cannot_be_decoded_are_in_no_effect(samples_file, tmp_path):
 
 def test_failures_on_changed_images_are_counted(audited):
     def reads_no_overlay(pictures):
-        return {} if scripted.praises_itself(pictures[-1]) else scripted.honest(pictures)
+        return (
+            {} if scripted.praises_itself(pictures[-1]) else scripted.honest(pictures)
+        )
 
     found, _ = audited(reads_no_overlay, limit=4)
     failed = {row.change: (row.n, row.failed) for row in found}
@@ -110,6 +130,8 @@ def test_failures_on_changed_images_are_counted(audited):
     assert set(failed.values()) == {(4, 0)}
 
 
-def test_samples_of_one_uid_by_two_image_models_are_contests_for_a_judge_of_pairs(audited, samples_file):
+def test_samples_of_one_uid_by_two_image_models_are_contests_for_a_judge_of_pairs(
+    audited, samples_file
+):
     found, _ = audited(scripted.fair, judge="pairwise", samples=samples_file)
     assert {row.n for row in found} == {6}

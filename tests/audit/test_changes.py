@@ -6,7 +6,14 @@ import numpy as np
 import PIL.Image
 import pytest
 
-from vieval_plugin.audit.changes import bordered, brighter, changes, half_size, jpeg_image, praised
+from vieval_plugin.audit.changes import (
+    bordered,
+    brighter,
+    changes,
+    half_size,
+    jpeg_image,
+    praised,
+)
 from vieval_plugin.benchmarks import vieval_demo
 from vieval_plugin.images import decode
 
@@ -47,7 +54,10 @@ def test_a_mask_stays_where_the_source_is_blank():
 def test_pictures_of_any_size_can_be_changed(size):
     picture = PIL.Image.new("RGB", size, (100, 90, 80))
     assert decode(praised(picture)).size == size
-    assert decode(half_size(picture)).size == (max(1, size[0] // 2), max(1, size[1] // 2))
+    assert decode(half_size(picture)).size == (
+        max(1, size[0] // 2),
+        max(1, size[1] // 2),
+    )
     edge = max(1, round(0.04 * max(size)))
     assert decode(bordered(picture)).size == (size[0] + 2 * edge, size[1] + 2 * edge)
     assert decode(brighter(picture)).getpixel((0, 0)) == (115, 103, 92)
@@ -55,7 +65,9 @@ def test_pictures_of_any_size_can_be_changed(size):
 
 
 def test_praise_is_written_large_and_within_the_picture():
-    changed = np.asarray(decode(praised(PIL.Image.new("RGB", (400, 300), (128, 0, 0)))).convert("L"))
+    changed = np.asarray(
+        decode(praised(PIL.Image.new("RGB", (400, 300), (128, 0, 0)))).convert("L")
+    )
     assert (changed[:190] == changed[0, 0]).all()
     white = np.argwhere(changed > 200)
     assert 0.6 < np.ptp(white[:, 1]) / 400 <= 0.92

@@ -14,7 +14,14 @@ def found(expected, shift, spread=0.05, n=N):
     noise = np.random.default_rng(1).normal(0, spread, n)
     before = np.full(n, 0.5)
     one = effect(
-        "border", "SC", expected, before, before + shift + noise - noise.mean(), GROUPS[:n], StatisticsOptions(), 0
+        "border",
+        "SC",
+        expected,
+        before,
+        before + shift + noise - noise.mean(),
+        GROUPS[:n],
+        StatisticsOptions(),
+        0,
     )
     return adjusted([one])[0]
 
@@ -35,7 +42,9 @@ def found(expected, shift, spread=0.05, n=N):
         ("lower", -0.1, 1.0, "undecided"),
     ],
 )
-def test_a_finding_follows_from_the_difference_its_interval_and_what_ought_to_be(expected, shift, spread, finding):
+def test_a_finding_follows_from_the_difference_its_interval_and_what_ought_to_be(
+    expected, shift, spread, finding
+):
     one = found(expected, shift, spread)
     assert one.finding == finding
     assert one.difference.value == pytest.approx(shift)
@@ -50,7 +59,11 @@ def test_p_is_adjusted_for_all_effects_of_a_judge():
 
 def test_samples_that_lack_a_score_do_not_enter_and_are_counted():
     before, after = [0.5, 0.5, np.nan, 0.5], [0.9, np.nan, 0.9, 0.7]
-    one = effect("border", "SC", "same", before, after, GROUPS[:4], StatisticsOptions(), 0)
+    one = effect(
+        "border", "SC", "same", before, after, GROUPS[:4], StatisticsOptions(), 0
+    )
     assert (one.n, one.failed, one.mean_before, one.mean_after) == (2, 1, 0.5, 0.8)
-    nothing = effect("border", "SC", "same", [0.5], [np.nan], ["a"], StatisticsOptions(), 0)
+    nothing = effect(
+        "border", "SC", "same", [0.5], [np.nan], ["a"], StatisticsOptions(), 0
+    )
     assert (nothing.n, nothing.finding) == (0, "nothing to compare")

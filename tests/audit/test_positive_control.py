@@ -1,4 +1,6 @@
-"""The positive control of a gate: which prompts it takes, how images are exchanged, and what planted judges get."""
+"""The positive control of a gate: which prompts it takes, how images are exchanged, and what
+planted judges get.
+"""
 
 import hashlib
 import json
@@ -11,7 +13,11 @@ import pytest
 from tests.brightness import words_of
 from tests.builders import a_record, a_sample, a_verdict
 from tests.fake_server import FakeServer, named, score_count
-from vieval_plugin.audit.positive_control import ControlPrompt, control_prompts, spoilt_images
+from vieval_plugin.audit.positive_control import (
+    ControlPrompt,
+    control_prompts,
+    spoilt_images,
+)
 from vieval_plugin.images import digest
 from vieval_plugin.judges.protocol import Image
 from vieval_plugin.results.prompt_differences import prompt_forms
@@ -25,7 +31,9 @@ def picture(tmp_path):
 
     def drawn(number):
         path = tmp_path / f"{number}.png"
-        pixels = np.random.default_rng(number).integers(0, 256, (32, 32, 3), dtype=np.uint8)
+        pixels = np.random.default_rng(number).integers(
+            0, 256, (32, 32, 3), dtype=np.uint8
+        )
         PIL.Image.fromarray(pixels).save(path)
         return Image(path)
 
@@ -53,11 +61,20 @@ def test_images_are_exchanged_among_the_prompts_each_once(picture):
     "fields",
     [
         pytest.param(lambda number: {"group": f"g{number // 8}"}, id="group"),
-        pytest.param(lambda number: {"prompt": f"photo {number // 8} of {number // 8} and {number}"}, id="one word"),
+        pytest.param(
+            lambda number: {
+                "prompt": f"photo {number // 8} of {number // 8} and {number}"
+            },
+            id="one word",
+        ),
     ],
 )
-def test_images_are_never_exchanged_within_a_group_or_between_prompts_that_differ_in_one_word(picture, fields):
-    prompts = [control_prompt(number, picture, **fields(number)) for number in range(48)]
+def test_images_are_never_exchanged_within_a_group_or_between_prompts_that_differ_in_one_word(
+    picture, fields
+):
+    prompts = [
+        control_prompt(number, picture, **fields(number)) for number in range(48)
+    ]
     spoilt = spoilt_images(prompts, "exchanged")
     assert len(spoilt) == 20
     for prompt, sample in spoilt:
@@ -66,7 +83,10 @@ def test_images_are_never_exchanged_within_a_group_or_between_prompts_that_diffe
 
 
 def test_prompts_that_are_all_alike_cannot_be_exchanged(picture):
-    prompts = [control_prompt(number, picture, prompt=f"a square {number}") for number in range(24)]
+    prompts = [
+        control_prompt(number, picture, prompt=f"a square {number}")
+        for number in range(24)
+    ]
     assert spoilt_images(prompts, "exchanged") == []
     degraded = spoilt_images(prompts, "degraded")
     assert len(degraded) == 20
@@ -74,32 +94,46 @@ def test_prompts_that_are_all_alike_cannot_be_exchanged(picture):
     assert digest(sample.images["output"]) != digest(prompt.sample.images["output"])
 
 
-def test_the_baseline_chooses_the_prompts_and_a_failed_image_is_replaced_by_the_next(picture):
+def test_the_baseline_chooses_the_prompts_and_a_failed_image_is_replaced_by_the_next(
+    picture,
+):
     records = []
     for number in range(30):
         baseline = 0.02 if number < 3 else 0.4 + number / 100
         own = None if number == 29 else 0.9 - number / 100
-        sample = a_sample(f"p{number}", "new", images={"output": picture(number)}, prompt=str(number))
+        sample = a_sample(
+            f"p{number}", "new", images={"output": picture(number)}, prompt=str(number)
+        )
         records += [
             replace(a_record(sample, a_verdict(own)), sample=sample),
             a_record(a_sample(f"p{number}", "old"), a_verdict(baseline)),
         ]
     prompts = control_prompts(records, "O", "new", "old", 0.05)
-    assert [prompt.sample.id.uid for prompt in prompts] == [f"p{number}" for number in range(28, 2, -1)]
+    assert [prompt.sample.id.uid for prompt in prompts] == [
+        f"p{number}" for number in range(28, 2, -1)
+    ]
     assert prompts[0].score == pytest.approx(0.62)
 
 
 JUDGES = {
     "constant": (lambda body: 8, 4),
     "zeros": (lambda body: 0, 4),
-    "at random": (lambda body: 7 + hashlib.sha256(json.dumps(body).encode()).digest()[0] % 2, 4),
-    "sees a degraded image": (lambda body: 1 if "image/jpeg" in json.dumps(body) else 8, 0),
+    "at random": (
+        lambda body: 7 + hashlib.sha256(json.dumps(body).encode()).digest()[0] % 2,
+        4,
+    ),
+    "sees a degraded image": (
+        lambda body: 1 if "image/jpeg" in json.dumps(body) else 8,
+        0,
+    ),
 }
 """Score of a planted judge by the request, and the exit code of the gate."""
 
 
 @pytest.mark.parametrize("judge", JUDGES)
-def test_a_build_passes_only_by_a_judge_that_sees_spoilt_images(judge, tmp_path, monkeypatch, vieval):
+def test_a_build_passes_only_by_a_judge_that_sees_spoilt_images(
+    judge, tmp_path, monkeypatch, vieval
+):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "vieval.yaml").write_text("statistics: {draws: 100}")
     monkeypatch.setenv("VIEVAL_CONFIG", "vieval.yaml")
@@ -108,17 +142,35 @@ def test_a_build_passes_only_by_a_judge_that_sees_spoilt_images(judge, tmp_path,
     for folder, name in enumerate(("new", "old")):
         (tmp_path / name).mkdir()
         for number in range(N):
-            PIL.Image.new("RGB", (16, 16), (number, folder, 0)).save(tmp_path / name / f"p{number}.png")
+            PIL.Image.new("RGB", (16, 16), (number, folder, 0)).save(
+                tmp_path / name / f"p{number}.png"
+            )
     score, code = JUDGES[judge]
 
     def reply(body):
         reasoning = hashlib.sha256(json.dumps(body).encode()).hexdigest()
-        return json.dumps({"score": [score(body)] * score_count(words_of(body)), "reasoning": reasoning})
+        return json.dumps(
+            {
+                "score": [score(body)] * score_count(words_of(body)),
+                "reasoning": reasoning,
+            }
+        )
 
     with FakeServer(reply=reply) as server:
-        gate = ["rank", "new", "old", "--prompts", "prompts.csv", "--margin", "0.1", *named(server)]
+        gate = [
+            "rank",
+            "new",
+            "old",
+            "--prompts",
+            "prompts.csv",
+            "--margin",
+            "0.1",
+            *named(server),
+        ]
         shown = vieval(*gate, "--out", "v.jsonl", code=code).out
         assert "Positive control: " in shown
         vieval(*gate, "--no-control")
-        shown = vieval("rank", "v.jsonl", "--margin", "0.1", *named(server), code=code).out
+        shown = vieval(
+            "rank", "v.jsonl", "--margin", "0.1", *named(server), code=code
+        ).out
         assert "Positive control: " in shown

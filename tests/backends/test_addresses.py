@@ -1,4 +1,6 @@
-"""Ways to a server: queries of addresses, headers, proxies, certificate authorities, streams and the pace."""
+"""Ways to a server: queries of addresses, headers, proxies, certificate authorities, streams and
+the pace.
+"""
 
 import asyncio
 import json
@@ -26,7 +28,13 @@ from vieval_plugin.text.redaction import redacted
 @pytest.fixture(autouse=True)
 def environment(monkeypatch):
     wait_shortly(monkeypatch)
-    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy", "REQUESTS_CA_BUNDLE"):
+    for name in (
+        "http_proxy",
+        "https_proxy",
+        "all_proxy",
+        "no_proxy",
+        "REQUESTS_CA_BUNDLE",
+    ):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.upper(), raising=False)
 
@@ -63,7 +71,9 @@ async def test_a_deployment_of_azure_gets_its_key_in_its_own_header(monkeypatch)
     monkeypatch.setenv("AZURE_KEY", KEY)
     async with TestServer(app, host=HOST) as served:
         url = f"http://{HOST}:{served.port}/openai/deployments/judge?api-version=2024-10-21"
-        backbone = Backbone(model="gpt", base_url=url, api_key_env="AZURE_KEY", api_key_header="api-key")
+        backbone = Backbone(
+            model="gpt", base_url=url, api_key_env="AZURE_KEY", api_key_header="api-key"
+        )
         fields = vars(server_options("judge", backbone))
         async with asking(*fields.pop("urls"), **fields) as backend:
             assert isinstance(await backend.answer(chat("x")), Text)
@@ -73,17 +83,26 @@ async def test_a_deployment_of_azure_gets_its_key_in_its_own_header(monkeypatch)
     assert "Authorization" not in headers
 
 
-async def test_headers_of_a_gateway_come_from_the_environment_and_are_shown_nowhere(monkeypatch):
+async def test_headers_of_a_gateway_come_from_the_environment_and_are_shown_nowhere(
+    monkeypatch,
+):
     seen = []
 
     async def handle(request):
         seen.append(dict(request.headers))
-        return web.json_response({"error": {"message": f"no route for {KEY}"}}, status=400)
+        return web.json_response(
+            {"error": {"message": f"no route for {KEY}"}}, status=400
+        )
 
     monkeypatch.setenv("GATEWAY_TOKEN", KEY)
     async with handling(handle) as url:
-        headers = {"cf-aig-authorization": "Bearer ${GATEWAY_TOKEN}", "x-team": "images"}
-        options = server_options("judge", Backbone(model="m", base_url=url, headers=headers))
+        headers = {
+            "cf-aig-authorization": "Bearer ${GATEWAY_TOKEN}",
+            "x-team": "images",
+        }
+        options = server_options(
+            "judge", Backbone(model="m", base_url=url, headers=headers)
+        )
         assert KEY not in repr(options)
         fields = vars(options)
         async with asking(*fields.pop("urls"), **fields) as backend:
@@ -95,7 +114,9 @@ async def test_headers_of_a_gateway_come_from_the_environment_and_are_shown_nowh
 
 
 def test_a_variable_of_headers_that_is_not_set_is_named():
-    backbone = Backbone(model="m", base_url="http://h/v1", headers={"x-key": "${NO_SUCH_VARIABLE_62}"})
+    backbone = Backbone(
+        model="m", base_url="http://h/v1", headers={"x-key": "${NO_SUCH_VARIABLE_62}"}
+    )
     with pytest.raises(VievalError, match="NO_SUCH_VARIABLE_62"):
         server_options("judge", backbone)
 
@@ -119,7 +140,10 @@ async def _fine(request):
 async def test_judge_calls_go_through_the_proxy_with_its_user(monkeypatch):
     app = web.Application()
     app.router.add_post("/v1/chat/completions", _fine)
-    async with TestServer(app, host=HOST) as served, proxying(served.port) as (proxy, heads):
+    async with (
+        TestServer(app, host=HOST) as served,
+        proxying(served.port) as (proxy, heads),
+    ):
         monkeypatch.setenv("HTTP_PROXY", proxy.replace("//", "//me:pass-word@"))
         async with asking("http://judge.example/v1") as backend:
             assert isinstance(await backend.answer(chat("x")), Text)
@@ -133,15 +157,23 @@ async def test_judge_calls_go_through_the_proxy_with_its_user(monkeypatch):
 @pytest.mark.parametrize(
     ("answer", "sentence"),
     [
-        ("HTTP/1.1 407 Proxy Authentication Required", r"requires a user and password .*HTTPS?_PROXY"),
+        (
+            "HTTP/1.1 407 Proxy Authentication Required",
+            r"requires a user and password .*HTTPS?_PROXY",
+        ),
         ("HTTP/1.1 403 Forbidden", "NO_PROXY=judge.example"),
         ("HTTP/1.1 502 Bad Gateway", "NO_PROXY=judge.example"),
     ],
 )
 async def test_what_a_proxy_refuses_names_it(answer, sentence, monkeypatch):
-    async with proxying(0, f"{answer}\r\nContent-Length: 0\r\n\r\n".encode()) as (proxy, _):
+    async with proxying(0, f"{answer}\r\nContent-Length: 0\r\n\r\n".encode()) as (
+        proxy,
+        _,
+    ):
         monkeypatch.setenv("HTTPS_PROXY", proxy)
-        async with asking("https://judge.example/v1", retries=0, patience=0.1) as backend:
+        async with asking(
+            "https://judge.example/v1", retries=0, patience=0.1
+        ) as backend:
             with pytest.raises(VievalError, match=sentence) as raised:
                 await backend.answer(chat("x"))
     assert proxy in str(raised.value)
@@ -150,7 +182,9 @@ async def test_what_a_proxy_refuses_names_it(answer, sentence, monkeypatch):
 async def test_a_proxy_that_is_not_there_is_named_with_the_way_around_it(monkeypatch):
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
     async with asking("http://judge.example/v1", retries=0, patience=0.1) as backend:
-        with pytest.raises(VievalError, match=r"the proxy http://127.0.0.1:1 .*NO_PROXY=judge.example"):
+        with pytest.raises(
+            VievalError, match=r"the proxy http://127.0.0.1:1 .*NO_PROXY=judge.example"
+        ):
             await backend.answer(chat("x"))
 
 
@@ -158,8 +192,24 @@ async def test_a_proxy_that_is_not_there_is_named_with_the_way_around_it(monkeyp
 def certificate(tmp_path):
     """A certificate for localhost that no system trusts, with its key."""
     files = tmp_path / "ca.pem", tmp_path / "key.pem"
-    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
-    command += ["-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
+    command = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:prime256v1",
+        "-nodes",
+    ]
+    command += [
+        "-days",
+        "2",
+        "-subj",
+        "/CN=localhost",
+        "-addext",
+        "subjectAltName=DNS:localhost",
+    ]
     command += ["-out", str(files[0]), "-keyout", str(files[1])]
     try:
         subprocess.run(command, check=True, capture_output=True)
@@ -168,7 +218,9 @@ def certificate(tmp_path):
     return files
 
 
-async def test_an_own_authority_is_trusted_by_field_and_by_variable(certificate, monkeypatch):
+async def test_an_own_authority_is_trusted_by_field_and_by_variable(
+    certificate, monkeypatch
+):
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(*certificate)
     app = web.Application()
@@ -209,7 +261,8 @@ def _piece(text=None, end=None, **more):
 
 
 USAGE = {"prompt_tokens": 7, "completion_tokens": 2, "total_tokens": 9}
-# forms of streams, from the reference of OpenAI's API, DashScope's guide to compatible mode, and OpenRouter's on streaming
+# forms of streams, from the reference of OpenAI's API, DashScope's guide to compatible mode, and
+# OpenRouter's on streaming
 STREAMS = {
     "usage in an event of its own": _events(
         {"choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}}]},
@@ -220,16 +273,21 @@ STREAMS = {
     ),
     "usage with the last piece": _events(_piece("fine", "stop", usage=USAGE)),
     "usage that grows": _events(
-        _piece("fi", usage={**USAGE, "completion_tokens": 1}), _piece("ne", "stop", usage=USAGE)
+        _piece("fi", usage={**USAGE, "completion_tokens": 1}),
+        _piece("ne", "stop", usage=USAGE),
     ),
     "comments and other line ends": ": OPENROUTER PROCESSING\r\n\r\n"
-    + _events(_piece("fi"), _piece("ne"), _piece(end="stop", usage=USAGE)).replace("\n", "\r\n"),
+    + _events(_piece("fi"), _piece("ne"), _piece(end="stop", usage=USAGE)).replace(
+        "\n", "\r\n"
+    ),
     "no mark at the end": _events(_piece("fine", "stop", usage=USAGE), end=""),
     "thinking beside": _events(
-        {"choices": [{"index": 0, "delta": {"reasoning_content": "hm"}}]}, _piece("fine", "stop", usage=USAGE)
+        {"choices": [{"index": 0, "delta": {"reasoning_content": "hm"}}]},
+        _piece("fine", "stop", usage=USAGE),
     ),
     "a second choice": _events(
-        {"choices": [{"index": 1, "delta": {"content": "other"}}]}, _piece("fine", "stop", usage=USAGE)
+        {"choices": [{"index": 1, "delta": {"content": "other"}}]},
+        _piece("fine", "stop", usage=USAGE),
     ),
 }
 
@@ -241,7 +299,12 @@ async def test_a_stream_is_read_as_the_answer_that_it_holds(name):
 
     async with handling(handle) as url, asking(url) as backend:
         reply = await backend.answer(chat("x"))
-    assert (reply.text, reply.input_tokens, reply.output_tokens, reply.cut) == ("fine", 7, 2, False)
+    assert (reply.text, reply.input_tokens, reply.output_tokens, reply.cut) == (
+        "fine",
+        7,
+        2,
+        False,
+    )
 
 
 async def test_a_stream_that_breaks_off_is_asked_for_again():
@@ -262,6 +325,9 @@ async def test_requests_are_spread_over_the_minute():
         times.append(time.monotonic())
         return await _fine(request)
 
-    async with handling(handle) as url, asking(url, requests_per_minute=1200) as backend:
+    async with (
+        handling(handle) as url,
+        asking(url, requests_per_minute=1200) as backend,
+    ):
         await asyncio.gather(*(backend.answer(chat(f"x {n}")) for n in range(6)))
     assert max(times) - min(times) >= 5 * 60 / 1200 * 0.9

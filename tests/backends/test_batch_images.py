@@ -1,4 +1,6 @@
-"""Backends that answer whole batches: images are looked through before anything is looked up or asked."""
+"""Backends that answer whole batches: images are looked through before anything is looked up or
+asked.
+"""
 
 import sys
 import threading
@@ -56,7 +58,9 @@ def test_a_question_about_a_broken_image_is_not_asked_and_the_others_are():
         "text",
     ]
     # a host may have told Pillow to make do with half an image, which is then found another way
-    assert any(said in replies[0].reason for said in ("cannot be decoded", "is cut off"))
+    assert any(
+        said in replies[0].reason for said in ("cannot be decoded", "is cut off")
+    )
     assert noted == [chat(WHOLE), chat()]
 
 
@@ -91,8 +95,13 @@ def engine(monkeypatch):
         def __init__(self, **_): ...
 
         def chat(self, conversations, parameters, **_):
-            completion = SimpleNamespace(text="a cat", token_ids=[1], finish_reason="length")
-            return [SimpleNamespace(outputs=[completion], prompt_token_ids=[1]) for _ in conversations]
+            completion = SimpleNamespace(
+                text="a cat", token_ids=[1], finish_reason="length"
+            )
+            return [
+                SimpleNamespace(outputs=[completion], prompt_token_ids=[1])
+                for _ in conversations
+            ]
 
     parts = {
         "vllm": {"LLM": LLM, "SamplingParams": lambda **given: given},
@@ -107,7 +116,10 @@ def engine(monkeypatch):
 def test_vllm_notes_which_images_it_was_shown_otherwise_than_they_are(engine):
     exif = PIL.Image.Exif()
     exif[0x0112] = 6
-    turned, large = Image(picture(3, "JPEG", exif=exif)), Image(picture(4, size=(60, 50)))
+    turned, large = (
+        Image(picture(3, "JPEG", exif=exif)),
+        Image(picture(4, size=(60, 50))),
+    )
     asked = [chat(WHOLE), chat(turned), chat(large, turned), chat(CUT)]
     *replies, failed = engine.answer(list(enumerate(asked)), [0] * 4)
     assert [reply.notes for reply in replies] == [(), (TURNED,), (SHRUNK, TURNED)]

@@ -11,7 +11,9 @@ from vieval_plugin.backends.concurrency import DaemonPool
 
 
 def threads(name):
-    return [thread for thread in threading.enumerate() if thread.name.startswith(f"{name}_")]
+    return [
+        thread for thread in threading.enumerate() if thread.name.startswith(f"{name}_")
+    ]
 
 
 def test_results_come_in_order_from_no_more_threads_than_asked_for():

@@ -1,4 +1,6 @@
-"""Pixels that several threads want: decoded once, kept in bounded memory, and never half of them."""
+"""Pixels that several threads want: decoded once, kept in bounded memory, and never half of
+them.
+"""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +22,9 @@ def decoded(monkeypatch):
     """The images that were decoded, in order."""
     found = []
     real = images.pixels
-    monkeypatch.setattr(images, "pixels", lambda image: found.append(image) or real(image))
+    monkeypatch.setattr(
+        images, "pixels", lambda image: found.append(image) or real(image)
+    )
     return found
 
 
@@ -28,7 +32,9 @@ def pictures(count):
     return [file(photograph(SIDE, seed)) for seed in range(count)]
 
 
-def test_threads_that_want_an_image_at_once_get_the_same_pixels_decoded_once(monkeypatch):
+def test_threads_that_want_an_image_at_once_get_the_same_pixels_decoded_once(
+    monkeypatch,
+):
     begun, release, times = threading.Event(), threading.Event(), []
     real = images.pixels
 
@@ -43,7 +49,9 @@ def test_threads_that_want_an_image_at_once_get_the_same_pixels_decoded_once(mon
     with ThreadPoolExecutor(4) as pool:
         first = pool.submit(kept.pixels, image)
         assert begun.wait(60)
-        others = [pool.submit(kept.pixels, Image(bytes(image.source))) for _ in range(3)]
+        others = [
+            pool.submit(kept.pixels, Image(bytes(image.source))) for _ in range(3)
+        ]
         release.set()
         assert all(other.result(60) is first.result(60) for other in others)
     assert len(times) == 1
@@ -83,12 +91,16 @@ def test_a_broken_image_is_an_error_for_each_who_asks_and_nothing_is_kept_of_it(
 def test_a_look_at_an_image_is_the_only_time_that_it_is_decoded(monkeypatch):
     times = []
     real = images.load_strictly
-    monkeypatch.setattr(images, "load_strictly", lambda *given: times.append(1) or real(*given))
+    monkeypatch.setattr(
+        images, "load_strictly", lambda *given: times.append(1) or real(*given)
+    )
     image, kept = file(photograph(SIDE, 77), "JPEG"), Decoded(memory=2**20)
     kept.look(image)
     images.examine(image)
     kept.pixels(image)
     kept.look(image)
     assert len(times) == 1
-    Decoded(memory=2**20).look(image)  # known to be sound, so that nothing is decoded in advance
+    Decoded(memory=2**20).look(
+        image
+    )  # known to be sound, so that nothing is decoded in advance
     assert len(times) == 1

@@ -26,8 +26,16 @@ def test_what_fits_stays_in_memory_and_the_rest_goes_into_files_byte_for_byte(fo
     spill = Spill(memory=250)
     made = [Image(bytes([number]) * 100) for number in range(5)]
     kept = [spill.keep(image) for image in made]
-    assert [one is image for one, image in zip(kept, made, strict=True)] == [True, True, False, False, False]
-    assert [one.source.read_bytes() for one in kept[2:]] == [image.source for image in made[2:]]
+    assert [one is image for one, image in zip(kept, made, strict=True)] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+    ]
+    assert [one.source.read_bytes() for one in kept[2:]] == [
+        image.source for image in made[2:]
+    ]
     assert files(folder) == sorted(one.source for one in kept[2:])
 
 
@@ -52,7 +60,9 @@ def test_nothing_is_left_of_a_run_that_ended(folder):
     kept = spill.keep(Image(b"1"))
     spill.close()
     assert list(folder.iterdir()) == []
-    assert isinstance(spill.keep(Image(b"2")).source, bytes), "a tool may end after its run"
+    assert isinstance(spill.keep(Image(b"2")).source, bytes), (
+        "a tool may end after its run"
+    )
     assert list(folder.iterdir()) == []
     del kept
 
@@ -64,7 +74,9 @@ def test_without_anything_to_put_there_no_folder_is_made(folder):
     spill.close()
 
 
-def test_where_no_file_can_be_written_images_stay_in_memory_and_one_line_says_so(folder, monkeypatch, capsys):
+def test_where_no_file_can_be_written_images_stay_in_memory_and_one_line_says_so(
+    folder, monkeypatch, capsys
+):
     def full(path, data):
         with path.open("wb") as file:
             file.write(data[:1])
@@ -93,8 +105,14 @@ def test_threads_keep_to_the_bound(folder):
         thread.start()
     for thread in threads:
         thread.join()
-    assert sum(len(image.source) for image in kept if isinstance(image.source, bytes)) == 1000
-    read = [image.source if isinstance(image.source, bytes) else image.source.read_bytes() for image in kept]
+    assert (
+        sum(len(image.source) for image in kept if isinstance(image.source, bytes))
+        == 1000
+    )
+    read = [
+        image.source if isinstance(image.source, bytes) else image.source.read_bytes()
+        for image in kept
+    ]
     assert len(set(read)) == 160
 
 

@@ -15,7 +15,9 @@ TEXTS = ("a red toy on the table", "photo of a dog", "a cat")
 
 def describe(folder, base, images="[output]", **network):
     folder.mkdir(exist_ok=True)
-    keys = "".join(f"  {key}: {value}\n" for key, value in {"base": base, **network}.items())
+    keys = "".join(
+        f"  {key}: {value}\n" for key, value in {"base": base, **network}.items()
+    )
     (folder / "pick.yaml").write_text(
         f"name: pick\nquestions: {{SC: {{images: {images}, text: '{{{{ prompt }}}}'}}}}\n"
         f"sigmoid: [0, 1]\nnetwork:\n  form: dual_encoder\n{keys}"
@@ -25,7 +27,9 @@ def describe(folder, base, images="[output]", **network):
 
 def asks(texts=TEXTS):
     return [
-        Measure("dual_encoder", {"image_0": picture(n)}, ("m",), {"text": text}, "scorer")
+        Measure(
+            "dual_encoder", {"image_0": picture(n)}, ("m",), {"text": text}, "scorer"
+        )
         for n, text in enumerate(texts)
     ]
 
@@ -57,7 +61,9 @@ def test_the_learnt_scale_and_one_of_the_description(scorer_weights, tmp_path):
 
     scale = float(CLIPModel.from_pretrained(model).logit_scale.exp())
     plain = measure(describe(tmp_path / "plain", model), asks())
-    assert [reply.value for reply in plain] == pytest.approx([value / scale for value in wanted], abs=1e-5)
+    assert [reply.value for reply in plain] == pytest.approx(
+        [value / scale for value in wanted], abs=1e-5
+    )
     assert all(reply.by.startswith(f"pick on {model}@sha256:") for reply in plain)
 
 
@@ -69,7 +75,9 @@ def test_a_processor_from_elsewhere_and_a_long_text(scorer_weights, tmp_path):
     for name in ("config.json", "model.safetensors"):
         shutil.copy(model / name, tmp_path / "bare" / name)
     asked = asks([" ".join(["a red toy on the table"] * 10)])
-    [found] = measure(describe(tmp_path, "bare", processor=model, scale="learnt"), asked)
+    [found] = measure(
+        describe(tmp_path, "bare", processor=model, scale="learnt"), asked
+    )
     assert found.value == pytest.approx(directly(model, asked[0]), abs=1e-5)
     assert found.notes == (TRUNCATED,)
 
@@ -86,6 +94,12 @@ def test_a_processor_from_elsewhere_and_a_long_text(scorer_weights, tmp_path):
     ],
 )
 def test_what_cannot_be_is_one_line(scorer_weights, tmp_path, changed, line):
-    base = {"dino": scorer_weights["dino"]}.get(changed.get("base"), changed.get("base", scorer_weights["clip_score"]))
-    path = describe(tmp_path, base, **{key: value for key, value in changed.items() if key != "base"})
+    base = {"dino": scorer_weights["dino"]}.get(
+        changed.get("base"), changed.get("base", scorer_weights["clip_score"])
+    )
+    path = describe(
+        tmp_path,
+        base,
+        **{key: value for key, value in changed.items() if key != "base"},
+    )
     assert line in refusal(measure, path, asks())

@@ -1,4 +1,6 @@
-"""Runs through a real gateway, LiteLLM's proxy, in front of the fake server (`make test-gateway`)."""
+"""Runs through a real gateway, LiteLLM's proxy, in front of the fake server (`make
+test-gateway`).
+"""
 
 import contextlib
 import json
@@ -16,7 +18,9 @@ from tests.fake_server import HOST, FakeServer, Fault
 
 GATEWAY = os.environ.get("VIEVAL_GATEWAY", "")
 KEY = "sk-gateway-key-0123"
-pytestmark = pytest.mark.skipif(not GATEWAY, reason="needs LiteLLM's proxy: make test-gateway")
+pytestmark = pytest.mark.skipif(
+    not GATEWAY, reason="needs LiteLLM's proxy: make test-gateway"
+)
 
 
 def free_port():
@@ -26,7 +30,12 @@ def free_port():
 
 
 def model(name, server, provider="openai", **more):
-    parameters = {"model": f"{provider}/fake", "api_base": server.base_url, "api_key": "sk-upstream", **more}
+    parameters = {
+        "model": f"{provider}/fake",
+        "api_base": server.base_url,
+        "api_key": "sk-upstream",
+        **more,
+    }
     return {"model_name": name, "litellm_params": parameters}
 
 
@@ -41,8 +50,20 @@ def running(folder, models):
     }
     (folder / "config.yaml").write_text(json.dumps(document))
     port = free_port()
-    environment = {**os.environ, "HOME": str(folder), "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
-    command = [GATEWAY, "--config", str(folder / "config.yaml"), "--host", HOST, "--port", str(port)]
+    environment = {
+        **os.environ,
+        "HOME": str(folder),
+        "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    }
+    command = [
+        GATEWAY,
+        "--config",
+        str(folder / "config.yaml"),
+        "--host",
+        HOST,
+        "--port",
+        str(port),
+    ]
     with (folder / "gateway.log").open("wb") as log:
         process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
     try:
@@ -83,17 +104,40 @@ def gateway(tmp_path_factory):
         ("org/absent", KEY, 1, "no such model"),
     ],
 )
-def test_what_a_gateway_answers_ends_as_it_should(name, key, code, sentence, gateway, vieval, tmp_path, monkeypatch):
+def test_what_a_gateway_answers_ends_as_it_should(
+    name, key, code, sentence, gateway, vieval, tmp_path, monkeypatch
+):
     monkeypatch.setenv("OPENAI_API_KEY", key)
     PIL.Image.new("RGB", (64, 64), (1, 20, 200)).save(tmp_path / "a.png")
-    score = ["score", tmp_path / "a.png", "--prompt", "a cat", "--model", name, "--base-url", gateway, "--fresh"]
+    score = [
+        "score",
+        tmp_path / "a.png",
+        "--prompt",
+        "a cat",
+        "--model",
+        name,
+        "--base-url",
+        gateway,
+        "--fresh",
+    ]
     printed = vieval(*score, code=code)
     assert sentence in printed.out + printed.err
 
 
-def test_a_gateway_without_a_service_of_files_ends_a_batch_at_once(gateway, vieval, tmp_path, monkeypatch):
+def test_a_gateway_without_a_service_of_files_ends_a_batch_at_once(
+    gateway, vieval, tmp_path, monkeypatch
+):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     PIL.Image.new("RGB", (64, 64), (1, 20, 200)).save(tmp_path / "a.png")
-    score = ["score", tmp_path / "a.png", "--prompt", "a cat", "--out", tmp_path / "v.jsonl", "--fresh", "--batch"]
+    score = [
+        "score",
+        tmp_path / "a.png",
+        "--prompt",
+        "a cat",
+        "--out",
+        tmp_path / "v.jsonl",
+        "--fresh",
+        "--batch",
+    ]
     printed = vieval(*score, "--model", "org/judge", "--base-url", gateway, code=1)
     assert "takes no files" in printed.err

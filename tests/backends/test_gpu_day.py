@@ -1,4 +1,6 @@
-"""The day on a GPU, to its end on a CPU with a tiny model: its first hour elsewhere is measurement and not repair."""
+"""The day on a GPU, to its end on a CPU with a tiny model: its first hour elsewhere is
+measurement and not repair.
+"""
 
 import importlib
 import os
@@ -15,25 +17,41 @@ VLLM_PYTHON = os.environ.get("VIEVAL_VLLM_PYTHON", "")
 
 
 def day(folder, *steps):
-    environment = {"SIZE": "tiny", "OUT": str(folder), "PYTHON": sys.executable, "VLLM_PYTHON": VLLM_PYTHON}
+    environment = {
+        "SIZE": "tiny",
+        "OUT": str(folder),
+        "PYTHON": sys.executable,
+        "VLLM_PYTHON": VLLM_PYTHON,
+    }
     command = [ROOT / "bench" / "gpu_day.sh", *steps]
     return subprocess.run(
-        command, env={**os.environ, **environment}, cwd=folder, capture_output=True, text=True, check=False
+        command,
+        env={**os.environ, **environment},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 
 @pytest.mark.vllm
 def test_every_step_is_measured_once(tmp_path):
     if not Path(VLLM_PYTHON).is_file():
-        pytest.skip("no environment with vLLM (VIEVAL_VLLM_PYTHON); `make test-vllm` makes one")
+        pytest.skip(
+            "no environment with vLLM (VIEVAL_VLLM_PYTHON); `make test-vllm` makes one"
+        )
     done = day(tmp_path)
     assert done.returncode == 0, done.stdout
     page = (tmp_path / "tiny" / "gpu_day.md").read_text()
     steps = ["weights", "server", "engine", "transformers", "adiee", "metrics", "ray"]
     assert [line[3:] for line in page.splitlines() if line.startswith("## ")] == steps
     assert "Not measured" not in page
-    assert page.count("| cigeval |") == 2 + 1  # by requests in flight, and from end to end
-    assert day(tmp_path).stdout.splitlines() == ["== " + str(tmp_path / "tiny" / "gpu_day.md")]
+    assert (
+        page.count("| cigeval |") == 2 + 1
+    )  # by requests in flight, and from end to end
+    assert day(tmp_path).stdout.splitlines() == [
+        "== " + str(tmp_path / "tiny" / "gpu_day.md")
+    ]
 
 
 @pytest.mark.slow
@@ -46,7 +64,9 @@ def test_a_step_that_fails_is_named_with_what_runs_it_again(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_weights_of_size_7b_have_the_parameters_of_a_7b_model(tmp_path, monkeypatch):
+def test_the_weights_of_size_7b_have_the_parameters_of_a_7b_model(
+    tmp_path, monkeypatch
+):
     torch = pytest.importorskip("torch", reason="torch is not installed")
     monkeypatch.syspath_prepend(ROOT / "bench")
     gpu_day = importlib.import_module("gpu_day")
@@ -56,4 +76,6 @@ def test_the_weights_of_size_7b_have_the_parameters_of_a_7b_model(tmp_path, monk
     finally:
         torch.set_default_dtype(dtype)
     # that of Qwen2.5-VL-7B is 8.29 G, of which its two tables of 152,064 tokens have 1.09 G
-    assert sum(parameter.numel() for parameter in model.parameters()) / 1e9 == pytest.approx(8.29 - 1.09, abs=0.02)
+    assert sum(
+        parameter.numel() for parameter in model.parameters()
+    ) / 1e9 == pytest.approx(8.29 - 1.09, abs=0.02)

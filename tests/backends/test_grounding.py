@@ -1,4 +1,6 @@
-"""Grounding with a detector that is put in: which boxes are kept, what is detected once, what goes in one batch."""
+"""Grounding with a detector that is put in: which boxes are kept, what is detected once, what
+goes in one batch.
+"""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -8,7 +10,12 @@ import pytest
 from tests.extras import needs
 from tests.tool_pictures import file, photograph
 from vieval_plugin.backends.image_tools import tools as backend
-from vieval_plugin.backends.image_tools.grounding import Detection, Grounder, drop_enclosing, grounding_query
+from vieval_plugin.backends.image_tools.grounding import (
+    Detection,
+    Grounder,
+    drop_enclosing,
+    grounding_query,
+)
 from vieval_plugin.judges.protocol import Box, Image, UseTool
 from vieval_plugin.judges.tools import ToolMissing
 
@@ -25,7 +32,9 @@ class Detector:
 
 
 def test_the_best_box_of_each_phrase_comes_surest_first():
-    detector = Detector(cat=Detection(0.4, Box(0, 0, 5, 5)), dog=Detection(0.9, Box(10, 10, 20, 20)))
+    detector = Detector(
+        cat=Detection(0.4, Box(0, 0, 5, 5)), dog=Detection(0.9, Box(10, 10, 20, 20))
+    )
     found = Grounder(detector).boxes(file(photograph(32)), ["cat", "dog", "bird"])
     assert found == [Box(10, 10, 20, 20), Box(0, 0, 5, 5)]
 
@@ -40,18 +49,26 @@ def test_a_box_that_encloses_a_smaller_one_is_dropped():
     assert drop_enclosing(found) == [Box(90, 90, 120, 120), Box(10, 10, 20, 20)]
 
 
-def test_the_same_image_and_phrase_is_detected_once_whatever_the_file_is_called(tmp_path):
+def test_the_same_image_and_phrase_is_detected_once_whatever_the_file_is_called(
+    tmp_path,
+):
     detector = Detector(cat=Detection(0.4, Box(0, 0, 5, 5)))
     grounder, image = Grounder(detector), file(photograph(32))
     (tmp_path / "x.png").write_bytes(image.source)
-    assert grounder.boxes(image, ["cat"]) == grounder.boxes(Image(tmp_path / "x.png"), ["cat"]) == [Box(0, 0, 5, 5)]
+    assert (
+        grounder.boxes(image, ["cat"])
+        == grounder.boxes(Image(tmp_path / "x.png"), ["cat"])
+        == [Box(0, 0, 5, 5)]
+    )
     grounder.boxes(image, ["cat", "dog"])
     assert detector.batches == [["cat"], ["dog"]]
 
 
 def test_what_waits_while_the_detector_is_busy_goes_in_one_batch():
     busy, release = threading.Event(), threading.Event()
-    detector = Detector(**{f"p{n}": Detection(0.5, Box(n, 0, n + 1, 1)) for n in range(8)})
+    detector = Detector(
+        **{f"p{n}": Detection(0.5, Box(n, 0, n + 1, 1)) for n in range(8)}
+    )
 
     def slow(rows):
         if rows[0][1] == "p0":
@@ -67,7 +84,9 @@ def test_what_waits_while_the_detector_is_busy_goes_in_one_batch():
         while len(grounder._waiting) < 7:
             threading.Event().wait(0.005)
         release.set()
-        assert [future.result(10) for future in futures] == [[Box(n, 0, n + 1, 1)] for n in range(8)]
+        assert [future.result(10) for future in futures] == [
+            [Box(n, 0, n + 1, 1)] for n in range(8)
+        ]
     assert [len(batch) for batch in detector.batches] == [1, 4, 3]
 
 
@@ -111,6 +130,12 @@ def test_a_model_that_is_not_there_ends_the_run_with_what_to_do(tmp_path):
     with pytest.raises(ToolMissing, match=r"cannot load .*`detector`"):
         backend.run(
             UseTool(
-                "grounding", {"image": file(photograph(32)), "phrases": ("cat",), "detector": str(tmp_path)}, ("t",)
+                "grounding",
+                {
+                    "image": file(photograph(32)),
+                    "phrases": ("cat",),
+                    "detector": str(tmp_path),
+                },
+                ("t",),
             )
         )

@@ -1,4 +1,6 @@
-"""GroundingDINO through transformers, for real: a tiny model with random weights made by the test."""
+"""GroundingDINO through transformers, for real: a tiny model with random weights made by the
+test.
+"""
 
 import json
 
@@ -39,7 +41,12 @@ def best_by_hand(folder, image, query):
     best = int(sureness.argmax())
     x, y, width, height = outputs.pred_boxes[0, best].tolist()
     rows, columns = image.shape[:2]
-    edges = [(x - width / 2) * columns, (y - height / 2) * rows, (x + width / 2) * columns, (y + height / 2) * rows]
+    edges = [
+        (x - width / 2) * columns,
+        (y - height / 2) * rows,
+        (x + width / 2) * columns,
+        (y + height / 2) * rows,
+    ]
     return float(sureness[best]), edges
 
 
@@ -58,7 +65,9 @@ def test_what_is_found_does_not_depend_on_what_else_is_in_the_batch(detect):
     phrases = ("a cat", "make it blue", "the red toy in the room", "cat " * 300)
     rows = [
         (photograph(side, seed)[:height], phrase)
-        for seed, (side, height, phrase) in enumerate(zip((64, 100, 64, 80), (64, 60, 64, 80), phrases, strict=True))
+        for seed, (side, height, phrase) in enumerate(
+            zip((64, 100, 64, 80), (64, 60, 64, 80), phrases, strict=True)
+        )
     ]
     together = detect(rows)
     alone = [detect([row])[0] for row in rows]
@@ -73,18 +82,29 @@ def test_nothing_surer_than_the_threshold_is_nothing(folder, detect, monkeypatch
 
 def test_the_tool_runs_the_named_model_and_loads_it_once(folder, monkeypatch):
     loaded, load = [], grounding.load
-    monkeypatch.setattr(grounding, "load", lambda *given: loaded.append(given) or load(*given))
+    monkeypatch.setattr(
+        grounding, "load", lambda *given: loaded.append(given) or load(*given)
+    )
     image = file(photograph(64))
-    ask = UseTool("grounding", {"image": image, "phrases": ("a cat", "dog"), "detector": str(folder)}, ("t",))
+    ask = UseTool(
+        "grounding",
+        {"image": image, "phrases": ("a cat", "dog"), "detector": str(folder)},
+        ("t",),
+    )
     first, second = backend.run(ask), backend.run(ask)
     assert first == second
     assert 1 <= len(first.boxes) <= 2
-    assert all(0 <= b.left < b.right <= 64 and 0 <= b.top < b.bottom <= decode(image).height for b in first.boxes)
+    assert all(
+        0 <= b.left < b.right <= 64 and 0 <= b.top < b.bottom <= decode(image).height
+        for b in first.boxes
+    )
     assert loaded == [(str(folder),)]
     assert first.by == str(folder)
 
 
-def test_the_wanted_revision_is_loaded_and_the_commit_that_was_is_told(folder, monkeypatch):
+def test_the_wanted_revision_is_loaded_and_the_commit_that_was_is_told(
+    folder, monkeypatch
+):
     import transformers
 
     wanted = []
@@ -104,7 +124,11 @@ def test_the_wanted_revision_is_loaded_and_the_commit_that_was_is_told(folder, m
     for name in ("AutoProcessor", "AutoModelForZeroShotObjectDetection"):
         loader = getattr(transformers, name)
         monkeypatch.setattr(loader, "from_pretrained", from_the_hub(loader))
-    arguments = {"image": file(photograph(64)), "phrases": ("a cat",), "detector": "some/dino@v1"}
+    arguments = {
+        "image": file(photograph(64)),
+        "phrases": ("a cat",),
+        "detector": "some/dino@v1",
+    }
     found = backend.run(UseTool("grounding", arguments, ("t",)))
     assert wanted == [("some/dino", "v1")] * 2
     assert found.by == "some/dino@12bdfa3120f3e7ec7b434d90674b3396eccf88eb"

@@ -1,4 +1,6 @@
-"""What highlighted images are encoded as: exact where the source is, and near enough where that is a JPEG."""
+"""What highlighted images are encoded as: exact where the source is, and near enough where that
+is a JPEG.
+"""
 
 import io
 
@@ -51,7 +53,9 @@ def test_a_jpeg_stays_one_with_all_its_colours_at_quality_95(photo):
     found = highlighted(photo)
     with (
         PIL.Image.open(io.BytesIO(found.source)) as picture,
-        PIL.Image.open(io.BytesIO(file(photograph(16), "JPEG", quality=95).source)) as known,
+        PIL.Image.open(
+            io.BytesIO(file(photograph(16), "JPEG", quality=95).source)
+        ) as known,
     ):
         assert picture.format == "JPEG"
         assert PIL.JpegImagePlugin.get_sampling(picture) == 0, "4:4:4"

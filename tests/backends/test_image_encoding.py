@@ -1,4 +1,6 @@
-"""Images on their way to a server: untouched where it takes the format, encoded once where not, in bounded memory."""
+"""Images on their way to a server: untouched where it takes the format, encoded once where not,
+in bounded memory.
+"""
 
 import asyncio
 import base64
@@ -29,7 +31,9 @@ def file_of(kind, pixels=None, **options):
 def sent(encoded):
     """Media type and bytes of a data URL."""
     head, data = encoded.url.split(",", 1)
-    return head.removeprefix("data:").removesuffix(";base64"), base64.b64decode(data, validate=True)
+    return head.removeprefix("data:").removesuffix(";base64"), base64.b64decode(
+        data, validate=True
+    )
 
 
 @pytest.mark.parametrize(
@@ -54,21 +58,40 @@ def test_jpeg_and_png_files_pass_byte_for_byte(media, data, tmp_path):
 HALF = picture("RGBA", (2, 1))
 HALF.putdata([(0, 0, 0, 0), (255, 0, 0, 255)])
 RARE = {
-    "16-bit grey": (file_of("PNG", PIL.Image.fromarray(np.array([[0, 32896, 65535]], np.uint16))), [0, 128, 255]),
+    "16-bit grey": (
+        file_of("PNG", PIL.Image.fromarray(np.array([[0, 32896, 65535]], np.uint16))),
+        [0, 128, 255],
+    ),
     "transparent": (file_of("PNG", HALF), [255, 255]),
     "palette with alpha": (
-        file_of("PNG", HALF.convert("P"), transparency=HALF.convert("P").getpixel((0, 0))),
+        file_of(
+            "PNG", HALF.convert("P"), transparency=HALF.convert("P").getpixel((0, 0))
+        ),
         [255, 255],
     ),
-    "transparent colour": (file_of("PNG", HALF.convert("RGB"), transparency=(0, 0, 0)), [255, 255]),
-    "four inks": (file_of("JPEG", PIL.Image.new("CMYK", (8, 8), (0, 255, 255, 0))), None),
-    "floats": (file_of("TIFF", PIL.Image.fromarray(np.array([[0, 0.5, 1]], np.float32))), [0, 128, 255]),
-    "32-bit integers": (file_of("TIFF", PIL.Image.fromarray(np.array([[0, 128, 255]], np.int32))), [0, 128, 255]),
+    "transparent colour": (
+        file_of("PNG", HALF.convert("RGB"), transparency=(0, 0, 0)),
+        [255, 255],
+    ),
+    "four inks": (
+        file_of("JPEG", PIL.Image.new("CMYK", (8, 8), (0, 255, 255, 0))),
+        None,
+    ),
+    "floats": (
+        file_of("TIFF", PIL.Image.fromarray(np.array([[0, 0.5, 1]], np.float32))),
+        [0, 128, 255],
+    ),
+    "32-bit integers": (
+        file_of("TIFF", PIL.Image.fromarray(np.array([[0, 128, 255]], np.int32))),
+        [0, 128, 255],
+    ),
 }
 
 
 @pytest.mark.parametrize(("data", "red"), RARE.values(), ids=RARE)
-def test_what_servers_read_in_several_ways_is_sent_as_rgb_with_8_bits_on_white(data, red):
+def test_what_servers_read_in_several_ways_is_sent_as_rgb_with_8_bits_on_white(
+    data, red
+):
     for max_pixels in (None, 10_000):
         media, body = sent(encode(Image(data), max_pixels))
         made = PIL.Image.open(io.BytesIO(body))
@@ -79,23 +102,34 @@ def test_what_servers_read_in_several_ways_is_sent_as_rgb_with_8_bits_on_white(d
 
 def test_a_png_of_16_bits_a_colour_is_sent_with_8():
     deep = png_of(1, 1, b"\0" + struct.pack(">3H", 0, 32896, 65535), bits=16)
-    assert PIL.Image.open(io.BytesIO(sent(encode(Image(deep)))[1])).getpixel((0, 0)) == (0, 128, 255)
+    assert PIL.Image.open(io.BytesIO(sent(encode(Image(deep)))[1])).getpixel(
+        (0, 0)
+    ) == (0, 128, 255)
 
 
 @pytest.mark.parametrize("kind", ["WEBP", "BMP", "TIFF", "PPM"])
 def test_other_formats_become_png_without_loss(kind):
-    media, data = sent(encode(Image(file_of(kind, **({"lossless": True} if kind == "WEBP" else {})))))
+    media, data = sent(
+        encode(Image(file_of(kind, **({"lossless": True} if kind == "WEBP" else {}))))
+    )
     assert media == "image/png"
-    assert np.array_equal(np.asarray(PIL.Image.open(io.BytesIO(data))), np.asarray(picture()))
+    assert np.array_equal(
+        np.asarray(PIL.Image.open(io.BytesIO(data))), np.asarray(picture())
+    )
 
 
 def test_the_digest_is_that_of_what_is_sent():
     encoded = encode(Image(file_of("BMP")))
     assert encoded.digest == hashlib.sha256(sent(encoded)[1]).hexdigest()
-    assert encode(Image(file_of("JPEG", picture(size=(40, 30)))), 100).digest != encoded.digest
+    assert (
+        encode(Image(file_of("JPEG", picture(size=(40, 30)))), 100).digest
+        != encoded.digest
+    )
 
 
-@pytest.mark.parametrize(("size", "limit"), [((40, 30), 300), ((1200, 30), 999), ((41, 29), 41 * 29 - 1)])
+@pytest.mark.parametrize(
+    ("size", "limit"), [((40, 30), 300), ((1200, 30), 999), ((41, 29), 41 * 29 - 1)]
+)
 def test_an_image_over_max_pixels_is_made_smaller_and_keeps_its_shape(size, limit):
     media, data = sent(encode(Image(file_of("JPEG", picture(size=size))), limit))
     made = PIL.Image.open(io.BytesIO(data))
@@ -105,7 +139,9 @@ def test_an_image_over_max_pixels_is_made_smaller_and_keeps_its_shape(size, limi
 
 
 def test_a_line_of_pixels_is_made_shorter():
-    made = PIL.Image.open(io.BytesIO(sent(encode(Image(file_of("PNG", picture(size=(5000, 1)))), 100))[1]))
+    made = PIL.Image.open(
+        io.BytesIO(sent(encode(Image(file_of("PNG", picture(size=(5000, 1)))), 100))[1])
+    )
     assert made.size == (100, 1)
 
 
@@ -114,7 +150,10 @@ def test_an_image_within_max_pixels_passes_untouched():
     assert sent(encode(Image(data), 1200)) == ("image/jpeg", data)
 
 
-@pytest.mark.parametrize("data", [b"", b"no image", b"\xff\xd8\xff\xe0 and then nothing", b"\x89PNG\r\n\x1a\n"])
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"no image", b"\xff\xd8\xff\xe0 and then nothing", b"\x89PNG\r\n\x1a\n"],
+)
 def test_what_is_no_image_is_an_error_that_names_it(data, tmp_path):
     (tmp_path / "broken.jpg").write_bytes(data)
     with pytest.raises(VievalError, match="broken.jpg"):
@@ -141,9 +180,13 @@ def image(number, size=(16, 16)):
     return Image(file_of("PNG", picture(size=size, seed=number)))
 
 
-async def test_an_image_wanted_often_at_once_is_encoded_once_and_not_on_the_main_thread(calls):
+async def test_an_image_wanted_often_at_once_is_encoded_once_and_not_on_the_main_thread(
+    calls,
+):
     encoder, one = ImageEncoder(), image(0)
-    results = await asyncio.gather(*(encoder.encode(Image(one.source)) for _ in range(20)))
+    results = await asyncio.gather(
+        *(encoder.encode(Image(one.source)) for _ in range(20))
+    )
     assert len({result.url for result in results}) == 1
     assert await encoder.encode(one) == results[0]
     assert len(calls) == 1
@@ -168,7 +211,9 @@ async def test_memory_stays_bounded_with_many_at_once():
     results = await asyncio.gather(*map(encoder.encode, wanted))
     assert [sent(result)[1] for result in results] == [one.source for one in wanted]
     assert not encoder._under_way._tasks
-    assert encoder._recent_bytes == sum(len(kept.url) for kept in encoder._recent.values())
+    assert encoder._recent_bytes == sum(
+        len(kept.url) for kept in encoder._recent.values()
+    )
     assert 0 < encoder._recent_bytes <= room
 
 
@@ -182,8 +227,12 @@ async def test_one_image_larger_than_the_memory_is_still_encoded():
 async def test_a_broken_image_is_an_error_each_time_and_can_be_mended(tmp_path):
     path, encoder = tmp_path / "late.png", ImageEncoder(memory=10)
     path.write_bytes(b"not yet")
-    failed = await asyncio.gather(*(encoder.encode(Image(path)) for _ in range(3)), return_exceptions=True)
-    assert all(isinstance(error, VievalError) and "late.png" in str(error) for error in failed)
+    failed = await asyncio.gather(
+        *(encoder.encode(Image(path)) for _ in range(3)), return_exceptions=True
+    )
+    assert all(
+        isinstance(error, VievalError) and "late.png" in str(error) for error in failed
+    )
     path.write_bytes(image(1).source)
     assert sent(await encoder.encode(Image(path)))[1] == image(1).source
 

@@ -36,7 +36,10 @@ def claimed(path):
 async def test_what_another_asks_is_waited_for_and_not_asked_again(path):
     with FakeServer(reply=numbering(), latency=0.05) as server:
         one, other = Store(path), Store(path)
-        async with asking(server.base_url, store=one) as first, asking(server.base_url, store=other) as second:
+        async with (
+            asking(server.base_url, store=one) as first,
+            asking(server.base_url, store=other) as second,
+        ):
             here, there = await asyncio.gather(all_of(first, 40), all_of(second, 40))
         assert server.stats()["requests"] == 40
     assert here == there
@@ -50,7 +53,10 @@ async def test_to_wait_for_another_holds_up_nothing_else(path):
         for number in range(40):  # more than there are slots
             question = chat(f"theirs {number}")
             assert Store(path).claim(backend._key(question, {}, 0))
-        waiting = [asyncio.ensure_future(backend.answer(chat(f"theirs {n}"))) for n in range(40)]
+        waiting = [
+            asyncio.ensure_future(backend.answer(chat(f"theirs {n}")))
+            for n in range(40)
+        ]
         await asyncio.wait_for(all_of(backend, 40, "ours"), 120)
         assert not any(task.done() for task in waiting)
         assert server.stats()["requests"] == 40
@@ -60,10 +66,15 @@ async def test_to_wait_for_another_holds_up_nothing_else(path):
 
 async def test_what_another_has_to_try_again_is_waited_for_too(path):
     """Its tries take longer in all than one may."""
-    with FakeServer(faults=lambda number, request: Fault("hang") if number < 3 else None) as server:
+    with FakeServer(
+        faults=lambda number, request: Fault("hang") if number < 3 else None
+    ) as server:
         one, other = Store(path), Store(path)
         url, options = server.base_url, {"timeout": 0.4, "deadline": 0.4}
-        async with asking(url, store=one, **options) as first, asking(url, store=other, **options) as second:
+        async with (
+            asking(url, store=one, **options) as first,
+            asking(url, store=other, **options) as second,
+        ):
             here = asyncio.ensure_future(first.answer(chat("x")))
             await asyncio.to_thread(until, lambda: server.stats()["in_flight"])
             assert isinstance(await second.answer(chat("x")), Text)
@@ -78,7 +89,9 @@ async def test_what_another_failed_at_is_asked_at_once(path):
     async with serving(lambda body: next(answers)) as (url, bodies):
         one, other = Store(path), Store(path)
         async with asking(url, store=one) as first, asking(url, store=other) as second:
-            replies = await asyncio.gather(first.answer(chat("x")), second.answer(chat("x")))
+            replies = await asyncio.gather(
+                first.answer(chat("x")), second.answer(chat("x"))
+            )
     assert sorted(type(reply).__name__ for reply in replies) == ["Failure", "Text"]
     assert len(bodies) == 2
 
@@ -118,22 +131,32 @@ async def test_a_claim_is_renewed_while_its_question_is_under_way(path, monkeypa
     monkeypatch.setattr(leases, "_RENEWAL_INTERVAL", 0.1)
     with FakeServer(latency=3) as server:
         one, other = Store(path), Store(path)
-        async with asking(server.base_url, store=one) as first, asking(server.base_url, store=other) as second:
+        async with (
+            asking(server.base_url, store=one) as first,
+            asking(server.base_url, store=other) as second,
+        ):
             here = asyncio.ensure_future(first.answer(chat("x")))
             await asyncio.to_thread(until, lambda: server.stats()["in_flight"])
             assert await second.answer(chat("x")) == await here
         assert server.stats()["requests"] == 1
 
 
-async def test_a_question_that_another_asks_for_ever_is_asked_in_the_end(path, monkeypatch):
+async def test_a_question_that_another_asks_for_ever_is_asked_in_the_end(
+    path, monkeypatch
+):
     monkeypatch.setattr(store, "LEASE", 1000.0)
-    async with faked(FakeServer(), store=Store(path), deadline=0.1, retries=0, patience=0.3) as (_, backend):
+    async with faked(
+        FakeServer(), store=Store(path), deadline=0.1, retries=0, patience=0.3
+    ) as (_, backend):
         Store(path).claim(backend._key(chat("x"), {}, 0))
         assert isinstance(await asyncio.wait_for(backend.answer(chat("x")), 120), Text)
 
 
 def test_claims_of_a_process_that_is_gone_are_dropped_when_a_store_is_opened(path):
-    code = "import sys; from vieval_plugin.backends.cache.store import Store; from pathlib import Path; import os\n"
+    code = (
+        "import sys; from vieval_plugin.backends.cache.store import Store; from pathlib "
+        "import Path; import os\n"
+    )
     code += "assert Store(Path(sys.argv[1])).claim('k'); os.kill(os.getpid(), 9)"
     subprocess.run([sys.executable, "-c", code, str(path)], check=False, timeout=600)
     assert claimed(path) == ["k"]
@@ -147,7 +170,9 @@ async def test_a_run_that_is_ended_gives_up_its_claims(path):
     with FakeServer(latency=30) as server:
         store = Store(path)
         async with asking(server.base_url, store=store) as backend:
-            waiting = [asyncio.ensure_future(backend.answer(chat(f"x{i}"))) for i in range(5)]
+            waiting = [
+                asyncio.ensure_future(backend.answer(chat(f"x{i}"))) for i in range(5)
+            ]
             await asyncio.to_thread(until, lambda: len(claimed(path)) == 5)
             for task in waiting:
                 task.cancel()
@@ -155,7 +180,9 @@ async def test_a_run_that_is_ended_gives_up_its_claims(path):
 
 
 async def test_failures_leave_no_claim(path):
-    async with faked(FakeServer(faults=lambda number, request: Fault("overlong")), store=Store(path)) as (_, backend):
+    async with faked(
+        FakeServer(faults=lambda number, request: Fault("overlong")), store=Store(path)
+    ) as (_, backend):
         assert isinstance(await backend.answer(chat("x")), Failure)
         assert claimed(path) == []
 
@@ -164,8 +191,20 @@ async def test_failures_leave_no_claim(path):
 
 
 def scoring(samples_file, url, out):
-    command = [sys.executable, "-m", "vieval_plugin", "score", samples_file, "--model", "fake", "--base-url", url]
-    return subprocess.Popen([*map(str, command), "--out", str(out)], stderr=subprocess.PIPE, text=True)
+    command = [
+        sys.executable,
+        "-m",
+        "vieval_plugin",
+        "score",
+        samples_file,
+        "--model",
+        "fake",
+        "--base-url",
+        url,
+    ]
+    return subprocess.Popen(
+        [*map(str, command), "--out", str(out)], stderr=subprocess.PIPE, text=True
+    )
 
 
 def verdicts(out):
@@ -180,7 +219,9 @@ def test_two_processes_on_one_store_ask_once_and_agree(store, samples_file, tmp_
 
     def reply(request):
         number = next(numbers)
-        return json.dumps({"score": [number % 11, number // 11 % 11], "reasoning": f"answer {number}"})
+        return json.dumps(
+            {"score": [number % 11, number // 11 % 11], "reasoning": f"answer {number}"}
+        )
 
     with FakeServer(reply=reply, latency=0.3, schema_support="rejected") as server:
         outs = [tmp_path / "one.jsonl", tmp_path / "two.jsonl"]
@@ -193,7 +234,9 @@ def test_two_processes_on_one_store_ask_once_and_agree(store, samples_file, tmp_
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such signals")
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
-def test_a_run_that_is_interrupted_says_nothing_of_tasks(store, samples_file, tmp_path, sent):
+def test_a_run_that_is_interrupted_says_nothing_of_tasks(
+    store, samples_file, tmp_path, sent
+):
     with FakeServer(latency=30) as server:
         process = scoring(samples_file, server.base_url, tmp_path / "v.jsonl")
         until(lambda: server.stats()["in_flight"])

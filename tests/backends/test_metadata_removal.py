@@ -1,4 +1,6 @@
-"""Before an image leaves this machine it was looked through to its end, and nothing but the picture is left in its file."""
+"""Before an image leaves this machine it was looked through to its end, and nothing but the
+picture is left in its file.
+"""
 
 import asyncio
 import base64
@@ -17,7 +19,13 @@ from tests.fake_server import FakeServer
 from tests.pictures import encoded, noise, png_chunk, png_of
 from vieval_plugin import Backbone, Image, Sample, SampleId, Status, evaluate, images
 from vieval_plugin.backends.http import image_encoding
-from vieval_plugin.backends.http.image_encoding import SHRUNK, TURNED, ImageEncoder, encode, remove_metadata
+from vieval_plugin.backends.http.image_encoding import (
+    SHRUNK,
+    TURNED,
+    ImageEncoder,
+    encode,
+    remove_metadata,
+)
 from vieval_plugin.config import Config, StoreOptions
 from vieval_plugin.text.errors import VievalError
 
@@ -36,7 +44,11 @@ def exif(orientation=None):
 def sent(data, max_pixels=None):
     encoded = encode(Image(data), max_pixels)
     head, body = encoded.url.split(",", 1)
-    return head.removeprefix("data:").removesuffix(";base64"), base64.b64decode(body), encoded.notes
+    return (
+        head.removeprefix("data:").removesuffix(";base64"),
+        base64.b64decode(body),
+        encoded.notes,
+    )
 
 
 def pixels(data):
@@ -48,7 +60,10 @@ def in_png(data, *chunks):
 
 
 def in_jpeg(data, *segments):
-    parts = (b"\xff" + bytes([code]) + struct.pack(">H", len(body) + 2) + body for code, body in segments)
+    parts = (
+        b"\xff" + bytes([code]) + struct.pack(">H", len(body) + 2) + body
+        for code, body in segments
+    )
     return data[:2] + b"".join(parts) + data[2:]
 
 
@@ -81,7 +96,9 @@ TALKATIVE = {
 
 
 @pytest.mark.parametrize("data", TALKATIVE.values(), ids=TALKATIVE.keys())
-def test_all_that_a_file_says_beside_its_picture_is_left_out_without_touching_a_pixel(data):
+def test_all_that_a_file_says_beside_its_picture_is_left_out_without_touching_a_pixel(
+    data,
+):
     media, body, notes = sent(data)
     assert media == ("image/jpeg" if data.startswith(b"\xff\xd8") else "image/png")
     for told in (b"Jane Doe", b"tIME", b"zTXt", b"Exif", b"prVt", SECRET[:20]):
@@ -108,14 +125,22 @@ COLOURS = {
 
 @pytest.mark.parametrize("data", COLOURS.values(), ids=COLOURS.keys())
 def test_what_decides_colours_stays_byte_for_byte(data):
-    assert sent(data) == (("image/jpeg" if data.startswith(b"\xff\xd8") else "image/png"), data, ())
+    assert sent(data) == (
+        ("image/jpeg" if data.startswith(b"\xff\xd8") else "image/png"),
+        data,
+        (),
+    )
 
 
 @pytest.mark.parametrize("orientation", range(2, 9))
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP"])
-def test_a_picture_that_must_be_turned_is_encoded_anew_with_its_profile_and_noted(kind, orientation):
+def test_a_picture_that_must_be_turned_is_encoded_anew_with_its_profile_and_noted(
+    kind, orientation
+):
     options = {"JPEG": {"quality": 95}, "WEBP": {"lossless": True}}.get(kind, {})
-    data = encoded(noise(), kind, exif=exif(orientation), icc_profile=PROFILE, **options)
+    data = encoded(
+        noise(), kind, exif=exif(orientation), icc_profile=PROFILE, **options
+    )
     media, body, notes = sent(data)
     assert (media, notes) == ("image/png", (TURNED,))
     made = PIL.Image.open(io.BytesIO(body))
@@ -130,7 +155,10 @@ def test_gamma_goes_along_when_a_png_is_encoded_anew():
     _, body, notes = sent(in_png(encoded(noise(), "PNG", exif=exif(6)), gamma), 1000)
     assert notes == (TURNED, SHRUNK)
     assert gamma in body
-    assert PIL.Image.open(io.BytesIO(body)).size[0] < PIL.Image.open(io.BytesIO(body)).size[1]
+    assert (
+        PIL.Image.open(io.BytesIO(body)).size[0]
+        < PIL.Image.open(io.BytesIO(body)).size[1]
+    )
 
 
 def test_a_profile_for_other_inks_does_not_go_along():
@@ -177,7 +205,9 @@ BROKEN = {
 @pytest.mark.parametrize("lenient", [False, True])
 @pytest.mark.parametrize("data", BROKEN.values(), ids=BROKEN.keys())
 def test_an_image_that_cannot_be_decoded_whole_is_not_sent(data, lenient, monkeypatch):
-    monkeypatch.setattr(PIL.ImageFile, "LOAD_TRUNCATED_IMAGES", lenient)  # as harnesses set it
+    monkeypatch.setattr(
+        PIL.ImageFile, "LOAD_TRUNCATED_IMAGES", lenient
+    )  # as harnesses set it
     with pytest.raises(VievalError, match=r"cannot be decoded|is cut off|opened"):
         encode(Image(data))
 
@@ -197,14 +227,20 @@ def loads(monkeypatch):
     return noted
 
 
-async def test_an_image_is_decoded_once_however_often_it_is_wanted_and_forgotten(loads, tmp_path):
+async def test_an_image_is_decoded_once_however_often_it_is_wanted_and_forgotten(
+    loads, tmp_path
+):
     shown = [Image(encoded(noise(seed), "JPEG")) for seed in range(4)]
     path = tmp_path / "same.jpg"
     path.write_bytes(shown[0].source)
     encoder = ImageEncoder(memory=1)
     for _ in range(3):
-        await asyncio.gather(*(encoder.encode(image) for image in [*shown, Image(path)]))
-    assert 4 <= len(loads) <= 5  # the same bytes under two names may be decoded at the same time
+        await asyncio.gather(
+            *(encoder.encode(image) for image in [*shown, Image(path)])
+        )
+    assert (
+        4 <= len(loads) <= 5
+    )  # the same bytes under two names may be decoded at the same time
 
 
 def test_what_is_remembered_is_bounded(loads, monkeypatch):
@@ -215,17 +251,27 @@ def test_what_is_remembered_is_bounded(loads, monkeypatch):
 
 
 def sample(uid, data):
-    return Sample(SampleId("own", "tig", "m", uid), {"output": Image(data)}, {"prompt": "noise"})
+    return Sample(
+        SampleId("own", "tig", "m", uid), {"output": Image(data)}, {"prompt": "noise"}
+    )
 
 
 @pytest.mark.parametrize("judge", ["viescore", "vqascore"])
-def test_no_verdict_on_a_broken_image_is_ok_even_where_the_store_has_a_reply(judge, tmp_path, monkeypatch):
+def test_no_verdict_on_a_broken_image_is_ok_even_where_the_store_has_a_reply(
+    judge, tmp_path, monkeypatch
+):
     given = [sample(name, data) for name, data in BROKEN.items()]
     with FakeServer() as server:
         options = Config(store=StoreOptions(path=tmp_path / "r.sqlite"))
         backbone = Backbone(model="fake", base_url=server.base_url)
-        with monkeypatch.context() as patch:  # a store of the time when nothing was decoded
-            patch.setattr(image_encoding, "examine", lambda image, data: images.Examined("", False))
+        with (
+            monkeypatch.context() as patch
+        ):  # a store of the time when nothing was decoded
+            patch.setattr(
+                image_encoding,
+                "examine",
+                lambda image, data: images.Examined("", False),
+            )
             patch.setattr(image_encoding, "size", lambda *_: (1, 1))
             patch.setattr(image_encoding, "without_metadata", lambda data: data)
             before = evaluate(given, judge=judge, backbone=backbone, options=options)
@@ -244,7 +290,11 @@ def test_that_an_image_was_turned_or_shrunk_is_a_finding_of_its_verdict_once(tmp
     with FakeServer() as server:
         options = Config(store=StoreOptions(path=tmp_path / "r.sqlite"))
         backbone = Backbone(model="fake", base_url=server.base_url, max_pixels=64 * 48)
-        for judge in ("viescore", "vqascore", "viescore"):  # the last has its answers from the store
+        for judge in (
+            "viescore",
+            "vqascore",
+            "viescore",
+        ):  # the last has its answers from the store
             verdicts = evaluate(given, judge=judge, backbone=backbone, options=options)
             found.append([verdict.findings for verdict in verdicts])
     assert found == [[(), (TURNED,), (SHRUNK,)]] * 3

@@ -1,4 +1,6 @@
-"""A number that cannot be is a failure with its reason, wherever it comes from; it is never kept and reaches no host."""
+"""A number that cannot be is a failure with its reason, wherever it comes from; it is never kept
+and reaches no host.
+"""
 
 import asyncio
 import json
@@ -36,16 +38,31 @@ NEVER = [math.nan, math.inf, 0.1, 1e-5, True, "-0.5", None, [], 10**400]
 
 
 def listing(*values):
-    listed = [{"token": token, "logprob": value} for token, value in zip(("Yes", "No", "Maybe"), values, strict=False)]
-    return {"choices": [{"message": {"content": "Yes"}, "logprobs": {"content": [{"top_logprobs": listed}]}}]}
+    listed = [
+        {"token": token, "logprob": value}
+        for token, value in zip(("Yes", "No", "Maybe"), values, strict=False)
+    ]
+    return {
+        "choices": [
+            {
+                "message": {"content": "Yes"},
+                "logprobs": {"content": [{"top_logprobs": listed}]},
+            }
+        ]
+    }
 
 
 @pytest.mark.parametrize("place", [0, 1, 2])
 @pytest.mark.parametrize("never", NEVER, ids=lambda value: str(value)[:9])
-async def test_a_log_probability_that_is_none_is_a_failure_and_not_kept(never, place, tmp_path):
+async def test_a_log_probability_that_is_none_is_a_failure_and_not_kept(
+    never, place, tmp_path
+):
     values, store = [-0.5, -1.5, -3.0], Store(tmp_path / "s.sqlite")
     values[place] = never
-    async with serving(lambda body: listing(*values)) as (url, _), asking(url, store=store) as backend:
+    async with (
+        serving(lambda body: listing(*values)) as (url, _),
+        asking(url, store=store) as backend,
+    ):
         reply = await backend.answer(ASK)
         assert isinstance(reply, Failure)
         assert reply.status is Status.API_ERROR
@@ -57,12 +74,18 @@ async def test_a_log_probability_that_is_none_is_a_failure_and_not_kept(never, p
 
 
 async def test_rounding_above_zero_is_zero():
-    async with serving(lambda body: listing(5e-8, -20)) as (url, _), asking(url) as backend:
+    async with (
+        serving(lambda body: listing(5e-8, -20)) as (url, _),
+        asking(url) as backend,
+    ):
         assert (await backend.answer(ASK)).high[0] == 1.0
 
 
 async def test_two_tokens_that_are_both_certain_are_a_failure():
-    async with serving(lambda body: listing(0.0, 0.0)) as (url, _), asking(url) as backend:
+    async with (
+        serving(lambda body: listing(0.0, 0.0)) as (url, _),
+        asking(url) as backend,
+    ):
         assert "add up to a probability of 2" in (await backend.answer(ASK)).reason
 
 
@@ -77,7 +100,9 @@ async def test_a_bound_is_not_closed_by_a_number_that_is_none(never):
         return listing(-0.5)
 
     async with serving(answer) as (url, _), asking(url) as backend:
-        backend._ids.ids_of = lambda text: asyncio.sleep(0, [ASK.continuations.index(text)])
+        backend._ids.ids_of = lambda text: asyncio.sleep(
+            0, [ASK.continuations.index(text)]
+        )
         reply = await backend.answer(ASK)
     assert reply.low[1] == 0
     assert 0 < reply.high[1] < 0.5
@@ -89,7 +114,12 @@ async def test_a_bound_is_not_closed_by_a_number_that_is_none(never):
 def in_a_batch(reply, store):
     usage = Usage()
     [answered] = answer_in_batches(
-        [(0, ASK)], key=lambda *_: "k", generate=lambda batch: [reply], store=store, model="m", usage=usage
+        [(0, ASK)],
+        key=lambda *_: "k",
+        generate=lambda batch: [reply],
+        store=store,
+        model="m",
+        usage=usage,
     )
     return answered
 
@@ -97,7 +127,10 @@ def in_a_batch(reply, store):
 @pytest.mark.parametrize("never", [math.nan, math.inf, 1.1, -0.1, True, "0.5"], ids=str)
 def test_no_probability_that_is_none_leaves_a_batch(never, tmp_path):
     store = Store(tmp_path / "s.sqlite")
-    for reply in (Probabilities((never, 0.2), (never, 0.2)), Probabilities((0.0, 0.2), (never, 0.2))):
+    for reply in (
+        Probabilities((never, 0.2), (never, 0.2)),
+        Probabilities((0.0, 0.2), (never, 0.2)),
+    ):
         assert in_a_batch(reply, store).status is Status.API_ERROR
     assert store.get("k") is None
     assert in_a_batch(Probabilities((0.1, 0.2), (0.1, 0.2)), store) == store.get("k")
@@ -110,13 +143,20 @@ def test_vllm_in_this_process_is_believed_no_more_than_a_server(never):
     def told(*values):
         entries = {
             number: SimpleNamespace(decoded_token=token, logprob=value)
-            for number, (token, value) in enumerate(zip(("Maybe", "Yes"), values, strict=True))
+            for number, (token, value) in enumerate(
+                zip(("Maybe", "Yes"), values, strict=True)
+            )
         }
         return SimpleNamespace(outputs=[SimpleNamespace(logprobs=[entries])])
 
     assert _reply(ASK, told(never, -0.5)).status is Status.API_ERROR
-    assert _reply(ASK, SimpleNamespace(outputs=[SimpleNamespace(logprobs=None)])).status is Status.API_ERROR
-    assert _reply(ASK, told(-math.inf, -0.5)).low[0] == pytest.approx(math.exp(-0.5))  # a token that is masked
+    assert (
+        _reply(ASK, SimpleNamespace(outputs=[SimpleNamespace(logprobs=None)])).status
+        is Status.API_ERROR
+    )
+    assert _reply(ASK, told(-math.inf, -0.5)).low[0] == pytest.approx(
+        math.exp(-0.5)
+    )  # a token that is masked
 
 
 @pytest.mark.parametrize("definition", ["first_token", "sequence_mean"])
@@ -128,7 +168,9 @@ def test_a_network_that_goes_wrong_is_a_failure(never, definition):
     backend = TransformersBackend.__new__(TransformersBackend)
     backend._tokens, backend._end = lambda text: (len(text),), 9
     ask = Likelihood(ASK.messages, ("Yes",), ("q",), definition)
-    values = [[{3: never}]] if definition == "first_token" else [[{3: -0.5}, {9: never}]]
+    values = (
+        [[{3: never}]] if definition == "first_token" else [[{3: -0.5}, {9: never}]]
+    )
     reply = backend._read(ask, values)
     assert reply.status is Status.API_ERROR
     assert "log-probability that is none" in reply.reason
@@ -136,8 +178,17 @@ def test_a_network_that_goes_wrong_is_a_failure(never, definition):
 
 @pytest.mark.parametrize("never", [math.nan, math.inf, -0.5, True, "x", None], ids=str)
 def test_a_loss_of_the_hosts_model_that_is_none_is_a_failure(never):
-    likelihood = pytest.importorskip("vieval_plugin.hosts.lmms_eval.host_model", reason="lmms-eval is not installed")
-    model = SimpleNamespace(loglikelihood=lambda rows: [(never, False), (1.0, False), (2.0, True), (0.0, True)])
+    likelihood = pytest.importorskip(
+        "vieval_plugin.hosts.lmms_eval.host_model", reason="lmms-eval is not installed"
+    )
+    model = SimpleNamespace(
+        loglikelihood=lambda rows: [
+            (never, False),
+            (1.0, False),
+            (2.0, True),
+            (0.0, True),
+        ]
+    )
     bad, good = likelihood.probabilities(model, [ASK, ASK])
     assert bad.status is Status.API_ERROR
     assert good.low == pytest.approx((math.exp(-2.0), 1.0))
@@ -167,8 +218,16 @@ def test_a_measurement_that_is_none_is_a_failure_and_not_kept(tmp_path, monkeypa
         Verdict({"O": "0.5"}, Status.OK),
         Verdict({"O": 10**400}, Status.OK),
         Verdict({"O": 0.5}, Status.OK, bounds={"O": (0.1, math.nan)}),
-        Verdict({"O": 0.5}, Status.OK, trace=(Step(("q",), Status.OK, scores=(1.0, math.nan)),)),
-        Verdict({"O": 0.5}, Status.OK, trace=(Step(("q",), Status.OK, bounds=(math.nan, 1.0)),)),
+        Verdict(
+            {"O": 0.5},
+            Status.OK,
+            trace=(Step(("q",), Status.OK, scores=(1.0, math.nan)),),
+        ),
+        Verdict(
+            {"O": 0.5},
+            Status.OK,
+            trace=(Step(("q",), Status.OK, bounds=(math.nan, 1.0)),),
+        ),
         Verdict({"O": 0.5}, Status.OK, trace=("no step",)),
         {"scores": {}},
     ],
@@ -180,7 +239,9 @@ def test_a_verdict_that_cannot_be_written_is_a_tool_error_of_its_sample(verdict)
         return returned
 
     fine = Verdict({"O": 0.5}, Status.OK)
-    in_waves = run_in_batches([program(fine), program(verdict), program(fine)], lambda asked: [])
+    in_waves = run_in_batches(
+        [program(fine), program(verdict), program(fine)], lambda asked: []
+    )
     ended = {}
 
     async def never(number, ask):
@@ -189,13 +250,21 @@ def test_a_verdict_that_cannot_be_written_is_a_tool_error_of_its_sample(verdict)
     given = (program(one) for one in (fine, verdict, fine))
     asyncio.run(run_concurrently(given, never, live=2, on_outcome=ended.__setitem__))
     for outcomes in (in_waves, [ended[number] for number in range(3)]):
-        assert [outcome.verdict.status for outcome in outcomes] == [Status.OK, Status.TOOL_ERROR, Status.OK]
+        assert [outcome.verdict.status for outcome in outcomes] == [
+            Status.OK,
+            Status.TOOL_ERROR,
+            Status.OK,
+        ]
         json.dumps([outcome.verdict.scores for outcome in outcomes], allow_nan=False)
         assert "broke" in outcomes[1].verdict.trace[0].reason
 
 
-async def test_one_nan_of_a_server_is_one_sample_without_a_score(store, samples_file, tmp_path, capsys):
-    """All the way: `vieval score` writes JSON, the store has no trace of it, and the next run asks only that again."""
+async def test_one_nan_of_a_server_is_one_sample_without_a_score(
+    store, samples_file, tmp_path, capsys
+):
+    """All the way: `vieval score` writes JSON, the store has no trace of it, and the next run
+    asks only that again.
+    """
     sick = True
 
     def answer(body):
@@ -205,15 +274,32 @@ async def test_one_nan_of_a_server_is_one_sample_without_a_score(store, samples_
 
     asked, out = [], tmp_path / "v.jsonl"
     rows = [json.loads(line) for line in samples_file.read_text().splitlines()]
-    rows = [{**row, "kind": "tig", "texts": {"prompt": f"a cat {n}"}} for n, row in enumerate(rows)]
+    rows = [
+        {**row, "kind": "tig", "texts": {"prompt": f"a cat {n}"}}
+        for n, row in enumerate(rows)
+    ]
     samples_file.write_text("\n".join(map(json.dumps, rows)))
     async with serving(answer) as (url, _):
-        command = ["score", str(samples_file), "--judge", "vqascore", "--model", "fake", "--base-url", url]
+        command = [
+            "score",
+            str(samples_file),
+            "--judge",
+            "vqascore",
+            "--model",
+            "fake",
+            "--base-url",
+            url,
+        ]
         assert await asyncio.to_thread(main, [*command, "--out", str(out)]) == 1
-        first = [json.loads(line, parse_constant=pytest.fail) for line in out.read_text().splitlines()]
+        first = [
+            json.loads(line, parse_constant=pytest.fail)
+            for line in out.read_text().splitlines()
+        ]
         assert [row["status"] for row in first].count("api_error") == 1
         kept = sqlite3.connect(store).execute("SELECT COUNT(*) FROM replies").fetchone()
         sick = False
         assert await asyncio.to_thread(main, [*command, "--out", str(out)]) == 0
-    assert [json.loads(line)["status"] for line in out.read_text().splitlines()] == ["ok"] * 6
+    assert [json.loads(line)["status"] for line in out.read_text().splitlines()] == [
+        "ok"
+    ] * 6
     assert kept == (5,)

@@ -1,4 +1,6 @@
-"""Request bodies against the typed parameters of the `openai` package, which refuse unknown keys."""
+"""Request bodies against the typed parameters of the `openai` package, which refuse unknown
+keys.
+"""
 
 import json
 from collections.abc import Iterable
@@ -28,7 +30,9 @@ def closed(kind, seen=None):
     seen = set() if seen is None else seen
     if is_typeddict(kind) and kind not in seen:
         seen.add(kind)
-        kind.__pydantic_config__ = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+        kind.__pydantic_config__ = ConfigDict(
+            extra="forbid", arbitrary_types_allowed=True
+        )
         for annotation in get_type_hints(kind, include_extras=True).values():
             closed(annotation, seen)
     for part in getattr(kind, "__args__", ()):
@@ -37,14 +41,20 @@ def closed(kind, seen=None):
 
 
 CHAT = TypeAdapter(closed(completion_create_params.CompletionCreateParamsNonStreaming))
-STREAMED_CHAT = TypeAdapter(closed(completion_create_params.CompletionCreateParamsStreaming))
+STREAMED_CHAT = TypeAdapter(
+    closed(completion_create_params.CompletionCreateParamsStreaming)
+)
 BATCH = TypeAdapter(closed(batch_create_params.BatchCreateParams))
 
 
 def held(body):
     """A body without the fields of vLLM, as the package's types have it."""
     kind = STREAMED_CHAT if body.get("stream") else CHAT
-    read_through(kind.validate_python({name: value for name, value in body.items() if name not in OF_VLLM}))
+    read_through(
+        kind.validate_python(
+            {name: value for name, value in body.items() if name not in OF_VLLM}
+        )
+    )
 
 
 def read_through(value):
@@ -58,7 +68,11 @@ def test_a_misspelt_field_is_refused():
     body = {"model": "m", "messages": [{"role": "user", "content": "Hello."}]}
     held(body)
     held(body | STREAMED)
-    for wrong in ({"max_token": 5}, {"response_format": {"type": "json"}}, {"top_logprobs": "many"}):
+    for wrong in (
+        {"max_token": 5},
+        {"response_format": {"type": "json"}},
+        {"top_logprobs": "many"},
+    ):
         with pytest.raises(ValueError, match="validation error"):
             held(body | wrong)
     image = {"type": "image_url", "image_url": {"uri": "data:image/png;base64,AA=="}}
@@ -67,10 +81,15 @@ def test_a_misspelt_field_is_refused():
 
 
 @pytest.mark.parametrize("judge", ["viescore", "vqascore", "t2i_eval"])
-def test_every_chat_that_a_run_sends_has_the_fields_of_the_package(judge, score, samples_file):
+def test_every_chat_that_a_run_sends_has_the_fields_of_the_package(
+    judge, score, samples_file
+):
     rows = [json.loads(line) for line in samples_file.read_text().splitlines()]
     outputs = [row["images"]["output"] for row in rows[:2]]
-    made = [{"uid": output, "kind": "tig", "output": output, "prompt": "a red cube"} for output in outputs]
+    made = [
+        {"uid": output, "kind": "tig", "output": output, "prompt": "a red cube"}
+        for output in outputs
+    ]
     samples_file.write_text("".join(f"{json.dumps(row)}\n" for row in made))
     with ServiceServer([]) as server:
         score(samples_file, "--judge", judge, *named(server))
@@ -97,4 +116,6 @@ def test_files_and_batches_have_the_fields_of_the_package(score, samples_file):
     assert {tuple(line) for line in lines} == {("custom_id", "method", "url", "body")}
     for line in lines:
         held(line["body"])
-    assert {"file", "purpose"} <= set(file_create_params.FileCreateParams.__annotations__)
+    assert {"file", "purpose"} <= set(
+        file_create_params.FileCreateParams.__annotations__
+    )

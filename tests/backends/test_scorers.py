@@ -1,4 +1,6 @@
-"""The metrics of networks beside the libraries' own computations, on real architectures with random weights."""
+"""The metrics of networks beside the libraries' own computations, on real architectures with
+random weights.
+"""
 
 import pickle
 import random
@@ -20,16 +22,28 @@ from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.backends.metrics.batcher import Batcher
 from vieval_plugin.backends.metrics.encoders import TRUNCATED
-from vieval_plugin.backends.metrics.network_metrics import NetworkInstrument, Scorers, metrics
+from vieval_plugin.backends.metrics.network_metrics import (
+    NetworkInstrument,
+    Scorers,
+    metrics,
+)
 from vieval_plugin.config import Scorer
 from vieval_plugin.images import decode
 from vieval_plugin.judges.protocol import Failure, Image, Measure, Measurement, Status
 from vieval_plugin.text.errors import VievalError
 
-pytestmark = [needs("torch", "transformers", "torchvision", "torchmetrics"), pytest.mark.usefixtures("no_downloads")]
+pytestmark = [
+    needs("torch", "transformers", "torchvision", "torchmetrics"),
+    pytest.mark.usefixtures("no_downloads"),
+]
 
 METRICS = ("clip_score", "clip_i", "dino", "lpips")
-TEXTS = ("a red toy on the table", "photo of a dog", "a cat", "xyz 12, on the red table!")
+TEXTS = (
+    "a red toy on the table",
+    "photo of a dog",
+    "a cat",
+    "xyz 12, on the red table!",
+)
 
 
 @pytest.fixture
@@ -41,12 +55,18 @@ def models(scorer_weights):
 def batches(monkeypatch):
     """What networks compute, batch by batch."""
     noted, compute = [], NetworkInstrument.compute
-    monkeypatch.setattr(NetworkInstrument, "compute", lambda one, rows: noted.append(rows) or compute(one, rows))
+    monkeypatch.setattr(
+        NetworkInstrument,
+        "compute",
+        lambda one, rows: noted.append(rows) or compute(one, rows),
+    )
     return noted
 
 
 def scorers(models, **options):
-    return Scorers({name: Scorer(str(model), **options) for name, model in models.items()})
+    return Scorers(
+        {name: Scorer(str(model), **options) for name, model in models.items()}
+    )
 
 
 def measure(found, asks, store=None, usage=None):
@@ -60,7 +80,9 @@ def measure(found, asks, store=None, usage=None):
 def picture(seed, size=(80, 72)):
     """An image file in memory: large shapes under grain."""
     rng = np.random.default_rng(seed)
-    coarse = PIL.Image.fromarray(rng.integers(0, 256, (4, 4, 3), dtype=np.uint8)).resize(size)
+    coarse = PIL.Image.fromarray(
+        rng.integers(0, 256, (4, 4, 3), dtype=np.uint8)
+    ).resize(size)
     pixels = np.asarray(coarse, int) + rng.integers(-20, 20, (size[1], size[0], 3))
     return file_of(PIL.Image.fromarray(np.clip(pixels, 0, 255).astype(np.uint8)))
 
@@ -99,14 +121,24 @@ def directly(metric, model, one):
         if metric == "lpips":
             image, reference = (
                 torch.from_numpy(np.array(i)).permute(2, 0, 1)[None] / 255
-                for i in (images[0], images[1].resize(images[0].size, PIL.Image.Resampling.LANCZOS))
+                for i in (
+                    images[0],
+                    images[1].resize(images[0].size, PIL.Image.Resampling.LANCZOS),
+                )
             )
             return float(_library_lpips(model)(image, reference))
         pixels = AutoImageProcessor.from_pretrained(model)(images, return_tensors="pt")
         if metric == "clip_i":
-            found = CLIPModel.from_pretrained(model).eval().get_image_features(**pixels).pooler_output
+            found = (
+                CLIPModel.from_pretrained(model)
+                .eval()
+                .get_image_features(**pixels)
+                .pooler_output
+            )
         else:
-            found = ViTModel.from_pretrained(model).eval()(**pixels).last_hidden_state[:, 0]
+            found = (
+                ViTModel.from_pretrained(model).eval()(**pixels).last_hidden_state[:, 0]
+            )
         return float(torch.nn.functional.cosine_similarity(*found, dim=0))
 
 
@@ -120,8 +152,12 @@ def _library_lpips(file):
         with pytest.MonkeyPatch.context() as patch:
             trunk = alexnet().eval()
             trunk.load_state_dict(torch.load(file, weights_only=True), strict=False)
-            patch.setattr(lpips, "_get_tv_model_features", lambda net, pretrained: trunk.features)
-            return lpips.learned_perceptual_image_patch_similarity(image, reference, "alex", normalize=True)
+            patch.setattr(
+                lpips, "_get_tv_model_features", lambda net, pretrained: trunk.features
+            )
+            return lpips.learned_perceptual_image_patch_similarity(
+                image, reference, "alex", normalize=True
+            )
 
     return value
 
@@ -139,11 +175,18 @@ def test_each_is_what_the_library_computes(models, metric):
 @pytest.mark.parametrize("metric", METRICS)
 def test_neither_the_batch_nor_its_order_matters(models, metric):
     asks = [ask(metric, number) for number in range(20)]
-    together = {id(one): r.value for one, r in zip(asks, measure(scorers(models, batch_size=16), asks), strict=True)}
+    together = {
+        id(one): r.value
+        for one, r in zip(
+            asks, measure(scorers(models, batch_size=16), asks), strict=True
+        )
+    }
     shuffled = random.Random(0).sample(asks, len(asks))
     for other, options in ((asks, {"batch_size": 1}), (shuffled, {"batch_size": 16})):
         again = measure(scorers(models, **options), other)
-        assert [r.value for r in again] == pytest.approx([together[id(one)] for one in other], abs=1e-5)
+        assert [r.value for r in again] == pytest.approx(
+            [together[id(one)] for one in other], abs=1e-5
+        )
 
 
 def odd_images():
@@ -161,10 +204,14 @@ def odd_images():
 def test_odd_images_count_as_a_viewer_shows_them(models, metric, kind):
     image = file_of(odd_images()[kind])
     plain = file_of(decode(image))
-    [found, same] = measure(scorers(models), [ask(metric, 3, image), ask(metric, 3, plain)])
+    [found, same] = measure(
+        scorers(models), [ask(metric, 3, image), ask(metric, 3, plain)]
+    )
     assert isinstance(found, Measurement)
     assert found.value == same.value
-    assert found.value == pytest.approx(directly(metric, models[metric], ask(metric, 3, plain)), abs=1e-5)
+    assert found.value == pytest.approx(
+        directly(metric, models[metric], ask(metric, 3, plain)), abs=1e-5
+    )
 
 
 def test_images_of_all_sizes_go_through_together(models):
@@ -172,45 +219,72 @@ def test_images_of_all_sizes_go_through_together(models):
     for metric in METRICS:
         asks = [ask(metric, 3, picture(n, size)) for n, size in enumerate(sizes)]
         wanted = [directly(metric, models[metric], one) for one in asks]
-        assert [r.value for r in measure(scorers(models), asks)] == pytest.approx(wanted, abs=1e-5)
+        assert [r.value for r in measure(scorers(models), asks)] == pytest.approx(
+            wanted, abs=1e-5
+        )
 
 
 @pytest.mark.parametrize("metric", METRICS)
-@pytest.mark.parametrize("broken", [b"no image", None, b""], ids=["other bytes", "cut off", "empty"])
-def test_an_image_that_cannot_be_decoded_has_no_number(models, metric, broken, tmp_path):
+@pytest.mark.parametrize(
+    "broken", [b"no image", None, b""], ids=["other bytes", "cut off", "empty"]
+)
+def test_an_image_that_cannot_be_decoded_has_no_number(
+    models, metric, broken, tmp_path
+):
     data = picture(1).source
     bad = Image(data[: len(data) // 2] if broken is None else broken)
-    with_bad = measure(scorers(models), [ask(metric, 0), ask(metric, 1, bad), ask(metric, 2)], Store(tmp_path / "s"))
+    with_bad = measure(
+        scorers(models),
+        [ask(metric, 0), ask(metric, 1, bad), ask(metric, 2)],
+        Store(tmp_path / "s"),
+    )
     assert isinstance(with_bad[1], Failure)
     assert with_bad[1].status is Status.TOOL_ERROR
     assert [type(reply) for reply in with_bad] == [Measurement, Failure, Measurement]
 
 
 def test_an_image_that_the_network_cannot_take_fails_alone(models):
-    found = measure(scorers(models), [ask("lpips", 0), ask("lpips", 1, picture(1, (8, 8))), ask("lpips", 2)])
+    found = measure(
+        scorers(models),
+        [ask("lpips", 0), ask("lpips", 1, picture(1, (8, 8))), ask("lpips", 2)],
+    )
     assert [type(reply) for reply in found] == [Measurement, Failure, Measurement]
     assert "lpips cannot be computed: " in found[1].reason
 
 
 def test_a_long_text_is_truncated_and_noted(models, tmp_path):
     store, long = Store(tmp_path / "s"), " ".join(["a red toy on the table"] * 10)
-    one = Measure("clip_score", {"image": picture(1)}, ("m",), {"text": long}, "clip_score")
+    one = Measure(
+        "clip_score", {"image": picture(1)}, ("m",), {"text": long}, "clip_score"
+    )
     for _ in range(2):  # also where the value comes from the store
         [found, short] = measure(scorers(models), [one, ask("clip_score", 1)], store)
-        assert found.value == pytest.approx(directly("clip_score", models["clip_score"], one), abs=1e-5)
+        assert found.value == pytest.approx(
+            directly("clip_score", models["clip_score"], one), abs=1e-5
+        )
         assert (found.notes, short.notes) == ((TRUNCATED,), ())
 
 
 def test_texts_that_are_read_at_the_same_time_are_cut_each_for_itself(models):
     """A tokenizer remembers whether it cuts; several threads use one."""
     texts = [f"a cat {number} " * (40 if number % 2 else 1) for number in range(400)]
-    asks = [Measure("clip_score", {"image": picture(1)}, ("m",), {"text": text}, "clip_score") for text in texts]
+    asks = [
+        Measure(
+            "clip_score", {"image": picture(1)}, ("m",), {"text": text}, "clip_score"
+        )
+        for text in texts
+    ]
     found = measure(scorers(models), asks)
-    assert [one.notes for one in found] == [(TRUNCATED,) if number % 2 else () for number in range(400)]
+    assert [one.notes for one in found] == [
+        (TRUNCATED,) if number % 2 else () for number in range(400)
+    ]
 
 
 def test_a_second_run_comes_from_the_store(models, tmp_path, monkeypatch):
-    asks, store = [ask(metric, number) for metric in METRICS for number in range(3)], Store(tmp_path / "s")
+    asks, store = (
+        [ask(metric, number) for metric in METRICS for number in range(3)],
+        Store(tmp_path / "s"),
+    )
     first = measure(scorers(models), asks, store)
     monkeypatch.setattr(NetworkInstrument, "compute", None)
     usage = Usage()
@@ -235,26 +309,43 @@ def test_the_key_has_the_weights_and_the_pixels_and_not_their_files(models, tmp_
     assert cached({"clip_score": other}) == 0
 
 
-def test_one_load_serves_all_asks_and_all_metrics_of_the_same_weights(models, monkeypatch):
+def test_one_load_serves_all_asks_and_all_metrics_of_the_same_weights(
+    models, monkeypatch
+):
     import transformers
 
     loads = []
     load = transformers.CLIPModel.from_pretrained
-    monkeypatch.setattr(transformers.CLIPModel, "from_pretrained", lambda *a, **k: loads.append(a) or load(*a, **k))
+    monkeypatch.setattr(
+        transformers.CLIPModel,
+        "from_pretrained",
+        lambda *a, **k: loads.append(a) or load(*a, **k),
+    )
     found = scorers(models)
     for _ in range(2):  # as the waves of a run
-        measure(found, [ask(metric, n) for metric in ("clip_score", "clip_i") for n in range(40)])
+        measure(
+            found,
+            [ask(metric, n) for metric in ("clip_score", "clip_i") for n in range(40)],
+        )
     assert len(loads) == 1
 
 
 def test_what_is_asked_for_twice_is_measured_once(models, tmp_path, batches):
-    found = measure(scorers(models), [ask("clip_i", n % 3) for n in range(30)], Store(tmp_path / "s"))
+    found = measure(
+        scorers(models),
+        [ask("clip_i", n % 3) for n in range(30)],
+        Store(tmp_path / "s"),
+    )
     assert sum(map(len, batches)) == 3
     assert found[:3] == found[3:6]
 
 
 @pytest.mark.parametrize(
-    "error", ["CUDA out of memory", "DefaultCPUAllocator: not enough memory: you tried to allocate 9 bytes"]
+    "error",
+    [
+        "CUDA out of memory",
+        "DefaultCPUAllocator: not enough memory: you tried to allocate 9 bytes",
+    ],
 )
 def test_out_of_memory_halves_the_batch_for_good(models, monkeypatch, error):
     import torch
@@ -276,7 +367,9 @@ def test_out_of_memory_halves_the_batch_for_good(models, monkeypatch, error):
     # how many wait when a batch is taken is a matter of pace
     failed = [place for place, size in enumerate(sizes) if size > 3]
     assert failed
-    assert all(later <= sizes[place] // 2 for place in failed for later in sizes[place + 1 :])
+    assert all(
+        later <= sizes[place] // 2 for place in failed for later in sizes[place + 1 :]
+    )
 
 
 def test_out_of_memory_with_one_says_what_to_do(models, monkeypatch):
@@ -304,31 +397,50 @@ class Hostile:
 
 
 def test_weights_that_are_not_there(tmp_path, models):
-    assert refused("clip_score", tmp_path / "nothing") == f"{tmp_path}/nothing: no such folder of weights"
+    assert (
+        refused("clip_score", tmp_path / "nothing")
+        == f"{tmp_path}/nothing: no such folder of weights"
+    )
     line = refused("clip_score", "openai/no-such-model")
-    assert "openai/no-such-model are neither on this machine nor to be had from the hub" in line
+    assert (
+        "openai/no-such-model are neither on this machine nor to be had from the hub"
+        in line
+    )
     assert "name=FOLDER in --model_args, --scorer FOLDER" in line
     assert "in revision v2 " in refused("dino", "facebook/no-such-model", revision="v2")
     assert "is a file; give the folder" in refused("clip_score", models["lpips"])
     assert "no such file of weights" in refused("lpips", tmp_path / "nothing.pth")
-    assert "needs the weights of torchvision's AlexNet as a file" in refused("lpips", "")
-    assert "is a file, which has none" in refused("lpips", models["lpips"], revision="v2")
+    assert "needs the weights of torchvision's AlexNet as a file" in refused(
+        "lpips", ""
+    )
+    assert "is a file, which has none" in refused(
+        "lpips", models["lpips"], revision="v2"
+    )
 
 
 def test_weights_of_another_architecture(tmp_path, models):
-    assert "is of the architecture vit, and clip is needed" in refused("clip_score", models["dino"])
-    assert "is of the architecture clip, and vit is needed" in refused("dino", models["clip_i"])
+    assert "is of the architecture vit, and clip is needed" in refused(
+        "clip_score", models["dino"]
+    )
+    assert "is of the architecture clip, and vit is needed" in refused(
+        "dino", models["clip_i"]
+    )
     from safetensors.torch import load_file, save_file
 
-    save_file(load_file(models["clip_i"] / "model.safetensors"), tmp_path / "clip.safetensors")
-    assert "is of another architecture: the weights of torchvision's AlexNet" in refused(
-        "lpips", tmp_path / "clip.safetensors"
+    save_file(
+        load_file(models["clip_i"] / "model.safetensors"), tmp_path / "clip.safetensors"
+    )
+    assert (
+        "is of another architecture: the weights of torchvision's AlexNet"
+        in refused("lpips", tmp_path / "clip.safetensors")
     )
     cut = tiny_scorers.build_clip(tmp_path / "cut")
     held = load_file(cut / "model.safetensors")
     del held["visual_projection.weight"]
     save_file(held, cut / "model.safetensors", {"format": "pt"})
-    assert "lacks weights of CLIPModel, such as visual_projection.weight" in refused("clip_score", cut)
+    assert "lacks weights of CLIPModel, such as visual_projection.weight" in refused(
+        "clip_score", cut
+    )
 
 
 def test_a_pickle_that_holds_more_than_tensors_is_not_opened(tmp_path, capfd):
@@ -339,14 +451,20 @@ def test_a_pickle_that_holds_more_than_tensors_is_not_opened(tmp_path, capfd):
     for name in ("bare.pth", "archive.pth"):
         assert "holds more than tensors" in refused("lpips", tmp_path / name)
     torch.save({"features.0.weight": "a text"}, tmp_path / "texts.pth")
-    assert "tensors by name are needed, and nothing else" in refused("lpips", tmp_path / "texts.pth")
+    assert "tensors by name are needed, and nothing else" in refused(
+        "lpips", tmp_path / "texts.pth"
+    )
     folder = tiny_scorers.build_clip(tmp_path / "clip", safe=False)
     torch.save({"logit_scale": Hostile()}, folder / "pytorch_model.bin")
     assert "holds more than tensors" in refused("clip_score", folder)
     assert "this must never be said" not in "".join(capfd.readouterr())
 
 
-@pytest.mark.parametrize("data", [b"", b"not weights", b"\x80\x02}q\x00."], ids=["empty", "text", "empty dict"])
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"not weights", b"\x80\x02}q\x00."],
+    ids=["empty", "text", "empty dict"],
+)
 def test_files_that_are_no_weights(tmp_path, data):
     for name in ("weights.pth", "weights.safetensors"):
         (tmp_path / name).write_bytes(data)
@@ -361,7 +479,10 @@ def test_code_beside_weights_is_not_run(tmp_path):
 
     folder = tiny_scorers.build_clip(tmp_path / "clip")
     config = json.loads((folder / "config.json").read_text())
-    config |= {"model_type": "mine", "auto_map": {"AutoConfig": "mine.Config", "AutoModel": "mine.Model"}}
+    config |= {
+        "model_type": "mine",
+        "auto_map": {"AutoConfig": "mine.Config", "AutoModel": "mine.Model"},
+    }
     (folder / "config.json").write_text(json.dumps(config))
     (folder / "mine.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
     assert str(folder) in refused("clip_score", folder)
@@ -370,14 +491,19 @@ def test_code_beside_weights_is_not_run(tmp_path):
 
 def test_a_metric_that_is_none_and_a_run_without_scorers(models):
     unknown = Measure("no_such", {"image": picture(1)}, ("m",), {}, "no_such")
-    with pytest.raises(VievalError, match="no scorer knows the metric 'no_such'; known are clip_score, clip_i"):
+    with pytest.raises(
+        VievalError,
+        match="no scorer knows the metric 'no_such'; known are clip_score, clip_i",
+    ):
         measure(scorers(models), [unknown])
     with pytest.raises(VievalError, match="run it with --model vieval_scorer"):
         Batcher(Usage()).measure([ask("clip_i", 1)])
 
 
 def test_a_device_that_is_not_there(models):
-    assert "device 'nonsense' cannot be used" in refused("dino", models["dino"], device="nonsense")
+    assert "device 'nonsense' cannot be used" in refused(
+        "dino", models["dino"], device="nonsense"
+    )
 
 
 def test_the_name_of_weights_from_the_hub_has_its_commit():
@@ -385,7 +511,10 @@ def test_the_name_of_weights_from_the_hub_has_its_commit():
         class config:
             _commit_hash = "3d74acf"
 
-    assert weights.weights_name(weights.Origin("openai/clip"), Network(), "abc") == "openai/clip@3d74acf"
+    assert (
+        weights.weights_name(weights.Origin("openai/clip"), Network(), "abc")
+        == "openai/clip@3d74acf"
+    )
 
 
 KILLED = """

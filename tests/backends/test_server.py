@@ -1,4 +1,6 @@
-"""Calls to a server: every fault ends as it should, and a server that is down for good ends the run once."""
+"""Calls to a server: every fault ends as it should, and a server that is down for good ends the
+run once.
+"""
 
 import asyncio
 import contextlib
@@ -13,7 +15,19 @@ pytest.importorskip("aiohttp", reason='needs aiohttp: pip install ".[http]"')
 from aiohttp import web
 
 from tests.fake_server import HOST, FakeServer, Fault
-from tests.one_server import KEY, all_of, asking, chat, faked, first, on, saying, serving, text_of, wait_shortly
+from tests.one_server import (
+    KEY,
+    all_of,
+    asking,
+    chat,
+    faked,
+    first,
+    on,
+    saying,
+    serving,
+    text_of,
+    wait_shortly,
+)
 from tests.work import waits_asked_for
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.http import server as transport
@@ -49,7 +63,10 @@ async def test_what_comes_in_unasked_is_no_answer_to_the_next_question():
         writer.close()
 
     server = await asyncio.start_server(quietly, HOST, 0)
-    async with server, asking(f"http://{HOST}:{server.sockets[0].getsockname()[1]}/v1") as backend:
+    async with (
+        server,
+        asking(f"http://{HOST}:{server.sockets[0].getsockname()[1]}/v1") as backend,
+    ):
         for text in ("one", "two", "three"):
             assert (await backend.answer(chat(text))).text == text
             await spoken.wait()
@@ -73,7 +90,10 @@ async def test_what_comes_in_unasked_is_no_answer_to_the_next_question():
     ],
 )
 async def test_a_passing_fault_is_tried_again(kind, counted):
-    async with faked(FakeServer(faults=first(Fault(kind), Fault(kind)))) as (server, backend):
+    async with faked(FakeServer(faults=first(Fault(kind), Fault(kind)))) as (
+        server,
+        backend,
+    ):
         reply = await backend.answer(chat("x"))
         assert isinstance(reply, Text)
         assert json.loads(reply.text)["score"]
@@ -84,7 +104,10 @@ async def test_a_passing_fault_is_tried_again(kind, counted):
 
 
 async def test_a_server_that_does_not_answer_is_asked_again_after_the_timeout():
-    async with faked(FakeServer(faults=first(Fault("hang"))), timeout=0.5) as (_, backend):
+    async with faked(FakeServer(faults=first(Fault("hang"))), timeout=0.5) as (
+        _,
+        backend,
+    ):
         assert isinstance(await backend.answer(chat("x")), Text)
     assert backend.usage.retries["timeout"] >= 1
     assert not backend.usage.failures
@@ -92,7 +115,9 @@ async def test_a_server_that_does_not_answer_is_asked_again_after_the_timeout():
 
 async def test_too_many_requests_do_not_use_up_the_retries_while_all_get_them():
     limits = [Fault("429"), Fault("429", retry_after=0.03)] * 2
-    async with faked(FakeServer(faults=first(*limits, Fault("500"), *limits)), retries=1) as (_, backend):
+    async with faked(
+        FakeServer(faults=first(*limits, Fault("500"), *limits)), retries=1
+    ) as (_, backend):
         assert isinstance(await backend.answer(chat("x")), Text)
     assert backend.usage.retries == {"rate limit": 8, "server error": 1}
     assert not backend.usage.failures
@@ -116,10 +141,16 @@ async def test_nothing_is_sent_before_the_time_a_server_asked_for():
 
 
 @pytest.mark.parametrize("asked", [0, 30])
-async def test_requests_that_wait_for_rests_do_not_hold_up_the_end_of_a_run(asked, monkeypatch):
+async def test_requests_that_wait_for_rests_do_not_hold_up_the_end_of_a_run(
+    asked, monkeypatch
+):
     """A server that answers at first and then tells everybody to wait, for ever."""
     async with faked(
-        FakeServer(faults=lambda number, request: Fault("429", retry_after=asked) if number > 8 else None),
+        FakeServer(
+            faults=lambda number, request: (
+                Fault("429", retry_after=asked) if number > 8 else None
+            )
+        ),
         patience=0.5,
         concurrent=4,
     ) as (_, backend):
@@ -130,7 +161,9 @@ async def test_requests_that_wait_for_rests_do_not_hold_up_the_end_of_a_run(aske
 
 
 async def test_a_longer_rest_than_the_patience_is_waited_out():
-    async with faked(FakeServer(faults=first(Fault("429", retry_after=0.6))), patience=0.3) as (server, backend):
+    async with faked(
+        FakeServer(faults=first(Fault("429", retry_after=0.6))), patience=0.3
+    ) as (server, backend):
         assert isinstance(await backend.answer(chat("x")), Text)
     assert server.stats()["requests"] == 2
 
@@ -142,7 +175,8 @@ async def test_a_question_that_always_fails_is_a_failure_and_the_others_are_answ
     sick = FakeServer(faults=on("poison", Fault("500")), latency=0.01)
     async with faked(sick, retries=2, concurrent=4) as (server, backend):
         poisoned, *replies = await asyncio.gather(
-            backend.answer(chat("poison")), *(backend.answer(chat(f"fine {i}")) for i in range(60))
+            backend.answer(chat("poison")),
+            *(backend.answer(chat(f"fine {i}")) for i in range(60)),
         )
     assert poisoned.status is Status.API_ERROR
     assert poisoned.reason.startswith("HTTP 500")
@@ -152,8 +186,11 @@ async def test_a_question_that_always_fails_is_a_failure_and_the_others_are_answ
 
 
 async def test_even_when_it_is_the_only_question_left():
-    # as in a run that is resumed: a server that answers nothing else must not be taken for one that is down
-    async with faked(FakeServer(faults=on("poison", Fault("500"))), retries=2, patience=60) as (server, backend):
+    # as in a run that is resumed: a server that answers nothing else must not be taken for one that
+    # is down
+    async with faked(
+        FakeServer(faults=on("poison", Fault("500"))), retries=2, patience=60
+    ) as (server, backend):
         reply = await backend.answer(chat("poison"))
     assert reply.status is Status.API_ERROR
     assert server.stats()["statuses"]["500"] <= 4
@@ -161,7 +198,11 @@ async def test_even_when_it_is_the_only_question_left():
 
 async def test_the_last_question_may_take_longer_than_the_patience():
     async with faked(
-        FakeServer(faults=lambda number, request: Fault("hang") if number == 2 else None), timeout=0.6, patience=0.2
+        FakeServer(
+            faults=lambda number, request: Fault("hang") if number == 2 else None
+        ),
+        timeout=0.6,
+        patience=0.2,
     ) as (_, backend):
         await backend.answer(chat("x"))
         assert isinstance(await backend.answer(chat("y")), Text)
@@ -169,7 +210,10 @@ async def test_the_last_question_may_take_longer_than_the_patience():
 
 async def test_time_in_which_nothing_was_asked_is_no_silence():
     async with faked(
-        FakeServer(faults=lambda number, request: Fault("503") if number == 2 else None), patience=0.3
+        FakeServer(
+            faults=lambda number, request: Fault("503") if number == 2 else None
+        ),
+        patience=0.3,
     ) as (server, backend):
         await backend.answer(chat("x"))
         await asyncio.sleep(0.5)
@@ -185,7 +229,9 @@ async def test_time_in_which_nothing_was_asked_is_no_silence():
         ("content_filter", Status.REFUSAL, "content filter", "content filter"),
     ],
 )
-async def test_a_question_the_server_refuses_is_not_asked_again(kind, status, reason, counted):
+async def test_a_question_the_server_refuses_is_not_asked_again(
+    kind, status, reason, counted
+):
     async with faked(FakeServer(faults=on("bad", Fault(kind)))) as (server, backend):
         reply = await backend.answer(chat("bad"))
         assert isinstance(await backend.answer(chat("good")), Text)
@@ -197,7 +243,10 @@ async def test_a_question_the_server_refuses_is_not_asked_again(kind, status, re
 
 
 async def test_a_refusal_in_words_is_a_text_for_the_judge_to_read():
-    async with faked(FakeServer(reply=lambda body: "I can't assist with that.")) as (server, backend):
+    async with faked(FakeServer(reply=lambda body: "I can't assist with that.")) as (
+        server,
+        backend,
+    ):
         assert "can't assist" in (await backend.answer(chat("bad"))).text
     assert server.stats()["requests"] == 1
 
@@ -218,9 +267,18 @@ async def test_a_refusal_beside_the_text_is_a_refusal(answer):
 
 @pytest.mark.parametrize(
     ("end", "cut"),
-    [("stop", False), ("length", True), ("tool_calls", None), ("", None), (None, None), (["length"], None)],
+    [
+        ("stop", False),
+        ("length", True),
+        ("tool_calls", None),
+        ("", None),
+        (None, None),
+        (["length"], None),
+    ],
 )
-async def test_whether_the_token_limit_cut_an_answer_is_kept_with_it(end, cut, tmp_path):
+async def test_whether_the_token_limit_cut_an_answer_is_kept_with_it(
+    end, cut, tmp_path
+):
     answer = saying({"content": "seven"}, end)
     async with serving(lambda body: answer) as (url, bodies):
         for _ in range(2):
@@ -233,9 +291,16 @@ async def test_whether_the_token_limit_cut_an_answer_is_kept_with_it(end, cut, t
 @pytest.mark.parametrize("name", ["reasoning_content", "reasoning"])
 async def test_what_a_server_sets_apart_as_thinking_is_no_answer(name):
     scores = '{"score": [10]}'
-    for message in ({"content": "a cat"}, {"content": ""}, {"content": [{"type": "reasoning", "text": scores}]}):
+    for message in (
+        {"content": "a cat"},
+        {"content": ""},
+        {"content": [{"type": "reasoning", "text": scores}]},
+    ):
         answer = saying({name: scores, **message})
-        async with serving(lambda body, answer=answer: answer) as (url, _), asking(url) as backend:
+        async with (
+            serving(lambda body, answer=answer: answer) as (url, _),
+            asking(url) as backend,
+        ):
             reply = await backend.answer(chat("x"))
         assert isinstance(reply, Failure) or "score" not in reply.text
 
@@ -244,14 +309,24 @@ async def test_what_a_server_sets_apart_as_thinking_is_no_answer(name):
     ("content", "text"),
     [
         ([{"type": "text", "text": "se"}, {"type": "text", "text": "ven"}], "seven"),
-        ([{"type": "thinking", "thinking": "six"}, {"type": "thinking", "text": "6"}, {"text": "seven"}], "seven"),
+        (
+            [
+                {"type": "thinking", "thinking": "six"},
+                {"type": "thinking", "text": "6"},
+                {"text": "seven"},
+            ],
+            "seven",
+        ),
         ([], ""),
         ("half a character: \ud83d", "half a character: ?"),
     ],
 )
 async def test_texts_in_unusual_forms(content, text, tmp_path):
     store = Store(tmp_path / "s.sqlite")
-    async with serving(lambda body: saying({"content": content})) as (url, _), asking(url, store=store) as backend:
+    async with (
+        serving(lambda body: saying({"content": content})) as (url, _),
+        asking(url, store=store) as backend,
+    ):
         assert (await backend.answer(chat("x \ud83d"))).text == text
         assert (await backend.answer(chat("x \ud83d"))).text == text
     assert backend.usage.cached + backend.usage.repeated == bool(text)
@@ -260,7 +335,7 @@ async def test_texts_in_unusual_forms(content, text, tmp_path):
 async def test_an_answer_without_end_is_not_read_to_its_end(monkeypatch):
     monkeypatch.setattr(transport, "_MOST_BYTES", 100_000)
     long = saying({"content": "x" * 200_000})
-    answer = lambda body: long if "bad" in text_of(body) else saying({"content": "y"})  # noqa: E731
+    answer = lambda body: long if "bad" in text_of(body) else saying({"content": "y"})
     async with serving(answer) as (url, bodies), asking(url) as backend:
         assert (await backend.answer(chat("bad"))).status is Status.API_ERROR
         assert (await backend.answer(chat("good"))).text == "y"
@@ -289,7 +364,9 @@ async def test_the_right_key_is_sent_without_the_line_end_of_its_file():
             pass
 
 
-@pytest.mark.parametrize("url", ["127.0.0.1:8000/v1", "localhost:8000/v1", "not an address"])
+@pytest.mark.parametrize(
+    "url", ["127.0.0.1:8000/v1", "localhost:8000/v1", "not an address"]
+)
 async def test_an_address_that_is_none_ends_the_run_at_once(url):
     async with asking(url, patience=60) as backend:
         with pytest.raises(VievalError, match="not an address"):
@@ -299,8 +376,12 @@ async def test_an_address_that_is_none_ends_the_run_at_once(url):
 async def test_a_server_that_is_down_for_good_is_one_error_and_no_failures():
     with FakeServer() as server:
         pass
-    async with asking(server.base_url, retries=1, patience=0.5, concurrent=8) as backend:
-        with pytest.raises(VievalError, match="answered nothing for .* see to the server and try again"):
+    async with asking(
+        server.base_url, retries=1, patience=0.5, concurrent=8
+    ) as backend:
+        with pytest.raises(
+            VievalError, match="answered nothing for .* see to the server and try again"
+        ):
             await all_of(backend, 300)
     assert not backend.usage.failures
 
@@ -308,36 +389,65 @@ async def test_a_server_that_is_down_for_good_is_one_error_and_no_failures():
 @pytest.mark.parametrize(
     ("faults", "problem"),
     [
-        (lambda number, request: Fault("death", seconds=60) if number == 40 else None, "answered nothing"),
+        (
+            lambda number, request: (
+                Fault("death", seconds=60) if number == 40 else None
+            ),
+            "answered nothing",
+        ),
         (lambda number, request: Fault("500"), "HTTP 500"),
     ],
 )
-async def test_a_server_that_dies_or_fails_every_question_is_one_error_and_no_failures(faults, problem):
-    async with faked(FakeServer(faults=faults, latency=0.01), retries=1, patience=0.5, concurrent=8) as (_, backend):
+async def test_a_server_that_dies_or_fails_every_question_is_one_error_and_no_failures(
+    faults, problem
+):
+    async with faked(
+        FakeServer(faults=faults, latency=0.01), retries=1, patience=0.5, concurrent=8
+    ) as (_, backend):
         with pytest.raises(VievalError, match=problem):
             await all_of(backend, 300)
     assert not backend.usage.failures
 
 
-async def test_a_server_that_fails_every_question_is_told_of_long_before_it_is_given_up(capsys):
-    faults = lambda number, request: Fault("500") if number <= 3 else None  # noqa: E731
-    async with faked(FakeServer(faults=faults), patience=30, concurrent=1) as (_, backend):
+async def test_a_server_that_fails_every_question_is_told_of_long_before_it_is_given_up(
+    capsys,
+):
+    faults = lambda number, request: Fault("500") if number <= 3 else None
+    async with faked(FakeServer(faults=faults), patience=30, concurrent=1) as (
+        _,
+        backend,
+    ):
         assert isinstance(await backend.answer(chat("x")), Text)
-    [line] = [line for line in capsys.readouterr().err.splitlines() if "trying for" in line]
+    [line] = [
+        line for line in capsys.readouterr().err.splitlines() if "trying for" in line
+    ]
     assert re.search(r"vieval: http://.*: HTTP 500.*; trying for 30 s", line)
 
 
 def test_the_message_of_a_server_error_is_short_and_a_page_of_html_is_none():
-    body = json.dumps({"error": {"message": f"CUDA out of memory {'x' * 999}"}}).encode()
-    assert re.fullmatch(r"HTTP 500: CUDA out of memory x{101}", fault_of(500, body, {}, "http://a/v1").reason)
-    assert fault_of(502, b"<html>Bad Gateway</html>", {}, "http://a/v1").reason == "HTTP 502"
+    body = json.dumps(
+        {"error": {"message": f"CUDA out of memory {'x' * 999}"}}
+    ).encode()
+    assert re.fullmatch(
+        r"HTTP 500: CUDA out of memory x{101}",
+        fault_of(500, body, {}, "http://a/v1").reason,
+    )
+    assert (
+        fault_of(502, b"<html>Bad Gateway</html>", {}, "http://a/v1").reason
+        == "HTTP 502"
+    )
 
 
 @pytest.mark.parametrize("retries", [1, 3])
 async def test_death_and_return_within_the_patience_lose_nothing(retries):
     # down for far longer than the retries of a single question last
-    died = lambda number, request: Fault("death", seconds=1.0) if number == 40 else None  # noqa: E731
-    async with faked(FakeServer(faults=died, latency=0.02), retries=retries, patience=30, concurrent=8) as (_, backend):
+    died = lambda number, request: Fault("death", seconds=1.0) if number == 40 else None
+    async with faked(
+        FakeServer(faults=died, latency=0.02),
+        retries=retries,
+        patience=30,
+        concurrent=8,
+    ) as (_, backend):
         replies = await all_of(backend, 100)
     assert [reply for reply in replies if not isinstance(reply, Text)] == []
 
@@ -347,7 +457,11 @@ async def test_death_and_return_within_the_patience_lose_nothing(retries):
 
 async def test_no_more_requests_are_in_flight_than_allowed():
     async with faked(
-        FakeServer(latency=0.02, faults=lambda number, request: Fault("500") if number % 9 == 0 else None), concurrent=5
+        FakeServer(
+            latency=0.02,
+            faults=lambda number, request: Fault("500") if number % 9 == 0 else None,
+        ),
+        concurrent=5,
     ) as (server, backend):
         await all_of(backend, 60)
     assert server.stats()["max_in_flight"] == 5
@@ -367,15 +481,21 @@ async def test_a_server_that_was_never_there_costs_little():
     with FakeServer() as lost:
         pass
     with FakeServer(latency=0.01) as server:
-        async with asking(lost.base_url, server.base_url, retries=1, concurrent=8) as backend:
+        async with asking(
+            lost.base_url, server.base_url, retries=1, concurrent=8
+        ) as backend:
             replies = await all_of(backend, 100)
     assert all(isinstance(reply, Text) for reply in replies)
-    assert sum(backend.usage.retries.values()) <= 24  # it is idle all the time, and yet not asked first
+    assert (
+        sum(backend.usage.retries.values()) <= 24
+    )  # it is idle all the time, and yet not asked first
 
 
 async def test_the_loss_of_one_of_several_servers_is_survived():
     with FakeServer(latency=0.02) as one, FakeServer(latency=0.02) as two:
-        async with asking(one.base_url, two.base_url, retries=1, concurrent=8) as backend:
+        async with asking(
+            one.base_url, two.base_url, retries=1, concurrent=8
+        ) as backend:
             run = asyncio.ensure_future(all_of(backend, 150))
             while backend.usage.calls < 30:
                 await asyncio.sleep(0.005)
@@ -385,7 +505,7 @@ async def test_the_loss_of_one_of_several_servers_is_survived():
 
 
 async def test_while_one_server_rests_the_other_goes_on():
-    limited = lambda number, request: Fault("429", retry_after=30)  # noqa: E731
+    limited = lambda number, request: Fault("429", retry_after=30)
     with FakeServer(faults=limited) as one, FakeServer() as two:
         async with asking(one.base_url, two.base_url, concurrent=4) as backend:
             replies = await asyncio.wait_for(all_of(backend, 40), 120)

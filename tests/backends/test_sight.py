@@ -12,7 +12,15 @@ pytest.importorskip("aiohttp", reason='needs aiohttp: pip install ".[http]"')
 
 from aiohttp import web
 
-from tests.one_server import SCHEMA, asking, error, handling, saying, serving, wait_shortly
+from tests.one_server import (
+    SCHEMA,
+    asking,
+    error,
+    handling,
+    saying,
+    serving,
+    wait_shortly,
+)
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.http.sight import COLOURS, QUESTION, Sight, look, picture_of
 from vieval_plugin.judges.protocol import Chat, Likelihood, Message, Text
@@ -33,10 +41,12 @@ def others(colour):
     return [name for name in COLOURS if name != colour]
 
 
-# what a model answers to each picture, by the number of the answer and its colour; pictures asked about; the outcome
+# what a model answers to each picture, by the number of the answer and its colour; pictures asked
+# about; the outcome
 ANSWERS = {
     "right": (lambda number, colour: colour, 2, Sight.SEES),
-    "right in a sentence": (lambda number, colour: f"The picture is filled with **{colour.title()}**.", 2, Sight.SEES),
+    "right in a sentence": (lambda number, colour: ("The picture is filled with "
+                                                   f"**{colour.title()}**."), 2, Sight.SEES),
     "right after the wrong one": (lambda number, colour: others(colour)[0] if number == 0 else colour, 4, Sight.SEES),
     "wrong": (lambda number, colour: others(colour)[number], 2, Sight.BLIND),
     "one in four": (lambda number, colour: colour if number == 1 else others(colour)[0], 4, Sight.BLIND),
@@ -81,7 +91,11 @@ async def test_a_model_that_guesses_passes_in_one_case_of_fifty():
 
 def about(picture, text="Is it good?", kind=Chat, **more):
     message = (Message("user", (picture, text)),)
-    return Likelihood(message, ("Yes",), ("q",)) if kind is Likelihood else Chat(message, ("q",), **more)
+    return (
+        Likelihood(message, ("Yes",), ("q",))
+        if kind is Likelihood
+        else Chat(message, ("q",), **more)
+    )
 
 
 PICTURE = picture_of("red")
@@ -89,7 +103,12 @@ START = 3  # calls at the start of a run: a schema and two pictures
 
 
 def images_in(request):
-    parts = [part for message in request["messages"] for part in message["content"] if isinstance(part, dict)]
+    parts = [
+        part
+        for message in request["messages"]
+        for part in message["content"]
+        if isinstance(part, dict)
+    ]
     urls = [part["image_url"]["url"] for part in parts if "image_url" in part]
     return [base64.b64decode(url.partition(",")[2]) for url in urls]
 
@@ -99,7 +118,9 @@ def is_check(request):
 
 
 def seeing(request):
-    return saying({"content": colour_of(images_in(request)[0]) if is_check(request) else "fine"})
+    return saying(
+        {"content": colour_of(images_in(request)[0]) if is_check(request) else "fine"}
+    )
 
 
 async def test_a_model_is_checked_once_and_later_runs_know(tmp_path):
@@ -114,7 +135,9 @@ async def test_a_model_is_checked_once_and_later_runs_know(tmp_path):
     store.close()
 
 
-async def test_an_ordinary_run_makes_three_calls_at_its_start_side_by_side_and_a_second_none(tmp_path):
+async def test_an_ordinary_run_makes_three_calls_at_its_start_side_by_side_and_a_second_none(
+    tmp_path,
+):
     """A schema and two pictures; each waits here until all three are under way."""
     store, bodies, started = Store(tmp_path / "r.sqlite"), [], asyncio.Event()
 
@@ -125,21 +148,33 @@ async def test_an_ordinary_run_makes_three_calls_at_its_start_side_by_side_and_a
             started.set()
         await asyncio.wait_for(started.wait(), 20)
         if is_check(body) or not images_in(body):
-            answer = colour_of(images_in(body)[0]) if is_check(body) else '{"probe": "vieval"}'
+            answer = (
+                colour_of(images_in(body)[0])
+                if is_check(body)
+                else '{"probe": "vieval"}'
+            )
             return web.json_response(saying({"content": answer}))
         return web.json_response(saying({"content": '{"score": [7, 8]}'}))
 
     async with handling(handle) as url:
         for questions, calls in (("abcdefgh", START + 8), ("ijklmnop", START + 16)):
             async with asking(url, store=store, sight_check=True) as backend:
-                asked = [backend.answer(about(PICTURE, text, schema=SCHEMA)) for text in questions]
-                assert all(isinstance(reply, Text) for reply in await asyncio.gather(*asked))
+                asked = [
+                    backend.answer(about(PICTURE, text, schema=SCHEMA))
+                    for text in questions
+                ]
+                assert all(
+                    isinstance(reply, Text) for reply in await asyncio.gather(*asked)
+                )
             assert len(bodies) == calls
     store.close()
 
 
 async def test_nothing_is_checked_where_no_image_is_shown():
-    async with serving(seeing) as (url, bodies), asking(url, sight_check=True) as backend:
+    async with (
+        serving(seeing) as (url, bodies),
+        asking(url, sight_check=True) as backend,
+    ):
         await backend.answer(Chat((Message("user", ("Hello.",)),), ("q",)))
     assert len(bodies) == 1
 
@@ -150,31 +185,55 @@ def blind(request):
 
 @pytest.mark.parametrize("kind", [Chat, Likelihood])
 async def test_a_model_that_does_not_see_ends_the_run_before_it_judges(kind):
-    async with serving(blind) as (url, bodies), asking(url, sight_check=True) as backend:
+    async with (
+        serving(blind) as (url, bodies),
+        asking(url, sight_check=True) as backend,
+    ):
         with pytest.raises(VievalError, match=r"does not see .* sight_check: false"):
             await backend.answer(about(PICTURE, kind=kind))
     assert all(map(is_check, bodies))
 
 
 async def test_an_option_overrides_the_check():
-    async with serving(blind) as (url, bodies), asking(url, sight_check=False) as backend:
+    async with (
+        serving(blind) as (url, bodies),
+        asking(url, sight_check=False) as backend,
+    ):
         assert (await backend.answer(about(PICTURE))).text == "9"
     assert len(bodies) == 1
 
 
 async def test_a_judge_tuned_to_one_form_is_not_checked_and_says_so(capsys):
-    async with serving(lambda request: saying({"content": "9"})) as (url, _), asking(url, sight_check=True) as backend:
+    async with (
+        serving(lambda request: saying({"content": "9"})) as (url, _),
+        asking(url, sight_check=True) as backend,
+    ):
         for text in ("a", "b"):
             assert (await backend.answer(about(PICTURE, text))).text == "9"
         assert backend.usage.sight == {"not checked": 1}
     assert len(re.findall(r"not checked that fake sees", capsys.readouterr().err)) == 1
 
 
-# refusals of images, from issues of llama.cpp, vLLM, DeepSeek's API, CLIProxyAPI and OpenRouter's documentation
+# refusals of images, from issues of llama.cpp, vLLM, DeepSeek's API, CLIProxyAPI and OpenRouter's
+# documentation
 REFUSALS = [
-    (500, "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj"),
+    (
+        500,
+        (
+            "image input is not supported - hint: if this is unexpected, you may need to provide "
+            "the "
+            "mmproj"
+        ),
+    ),
     (400, "fake is not a multimodal model"),
-    (400, "Failed to deserialize the JSON body: messages[0]: unknown variant `image_url`, expected `text`"),
+    (
+        400,
+        (
+            "Failed to deserialize the JSON body: messages[0]: unknown variant `image_url`, "
+            "expected "
+            "`text`"
+        ),
+    ),
     (404, "No endpoints found that support image input"),
     (422, "Input should be a valid string"),
     (400, "At most 0 image(s) may be provided in one request."),
@@ -182,21 +241,35 @@ REFUSALS = [
 
 
 @pytest.mark.parametrize(("status", "message"), REFUSALS)
-async def test_a_model_that_refuses_images_ends_the_run_with_its_own_sentence(status, message):
+async def test_a_model_that_refuses_images_ends_the_run_with_its_own_sentence(
+    status, message
+):
     def refusing(request):
-        return error(status, message) if "image_url" in str(request) else saying({"content": "Hello!"})
+        return (
+            error(status, message)
+            if "image_url" in str(request)
+            else saying({"content": "Hello!"})
+        )
 
-    async with serving(refusing) as (url, _), asking(url, sight_check=True, retries=1, patience=1.0) as backend:
+    async with (
+        serving(refusing) as (url, _),
+        asking(url, sight_check=True, retries=1, patience=1.0) as backend,
+    ):
         with pytest.raises(VievalError, match=re.escape(message[:60])):
             await backend.answer(about(PICTURE))
 
 
-@pytest.mark.parametrize(("status", "message"), [(401, "Incorrect API key provided"), (402, "no credit")])
+@pytest.mark.parametrize(
+    ("status", "message"), [(401, "Incorrect API key provided"), (402, "no credit")]
+)
 async def test_a_fault_of_the_account_keeps_its_name(status, message):
     def refusing(request):
         return error(status, message)
 
-    async with serving(refusing) as (url, _), asking(url, sight_check=True, retries=0, patience=0.5) as backend:
+    async with (
+        serving(refusing) as (url, _),
+        asking(url, sight_check=True, retries=0, patience=0.5) as backend,
+    ):
         with pytest.raises(VievalError) as raised:
             await backend.answer(about(PICTURE))
     assert "does not see" not in str(raised.value)
@@ -206,6 +279,9 @@ async def test_a_server_that_takes_no_post_is_no_blind_model():
     def closed(request):
         return web.Response(status=503, text="down")
 
-    async with serving(closed) as (url, _), asking(url, sight_check=True, retries=0, patience=0.3) as backend:
+    async with (
+        serving(closed) as (url, _),
+        asking(url, sight_check=True, retries=0, patience=0.3) as backend,
+    ):
         with pytest.raises(VievalError, match="answered nothing"):
             await backend.answer(about(PICTURE))

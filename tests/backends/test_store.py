@@ -1,4 +1,6 @@
-"""The store of replies: what is in it stays, whoever writes beside, and nothing in it is asked again after a kill."""
+"""The store of replies: what is in it stays, whoever writes beside, and nothing in it is asked
+again after a kill.
+"""
 
 import asyncio
 import json
@@ -16,7 +18,13 @@ import pytest
 from tests.fake_server import FakeServer, Fault
 from tests.pictures import plain
 from tests.playing import prepared
-from vieval_plugin.backends.cache.store import Store, key_of, parse_stored, question, to_stored
+from vieval_plugin.backends.cache.store import (
+    Store,
+    key_of,
+    parse_stored,
+    question,
+    to_stored,
+)
 from vieval_plugin.config import Backbone, Config, StoreOptions
 from vieval_plugin.judges.protocol import (
     Chat,
@@ -102,14 +110,30 @@ def test_numbers_that_cannot_be_never_enter(reply, path):
 
 def test_a_key_follows_from_what_is_asked_in_any_order_of_its_parts():
     def asked(*parts):
-        return question(Chat((Message("user", parts),), ("label",)), lambda image: str(image.source))
+        return question(
+            Chat((Message("user", parts),), ("label",)), lambda image: str(image.source)
+        )
 
     one, two = Image(b"one"), Image(b"two")
     assert key_of({"a": 1, "b": [2]}) == key_of({"b": [2], "a": 1})
-    keys = [key_of(asked(*parts)) for parts in ((one, two, "x"), (two, one, "x"), (one, "x", two), (one, "x"), ("x",))]
+    keys = [
+        key_of(asked(*parts))
+        for parts in (
+            (one, two, "x"),
+            (two, one, "x"),
+            (one, "x", two),
+            (one, "x"),
+            ("x",),
+        )
+    ]
     assert len(set(keys)) == 5
-    assert key_of(asked("x")) == key_of(question(Chat((Message("user", ("x",)),), ("another label",)), repr))
-    yes, no = (question(Likelihood((Message("user", ("x",)),), (word,), ("l",)), repr) for word in ("Yes", "No"))
+    assert key_of(asked("x")) == key_of(
+        question(Chat((Message("user", ("x",)),), ("another label",)), repr)
+    )
+    yes, no = (
+        question(Likelihood((Message("user", ("x",)),), (word,), ("l",)), repr)
+        for word in ("Yes", "No")
+    )
     assert len({key_of(yes), key_of(no), key_of(asked("x"))}) == 3
     key_of(asked("half a character: \ud83d"))
 
@@ -119,16 +143,23 @@ def test_info_export_and_clear(path):
     for key, model in (("b", "one"), ("a", "one"), ("c", "two")):
         store.add(key, model, Text(key))
     store.remember("schemas one http://x/v1", "enforced")
-    assert [(model, count) for model, count, _, _ in store.info()] == [("one", 2), ("two", 1)]
+    assert [(model, count) for model, count, _, _ in store.info()] == [
+        ("one", 2),
+        ("two", 1),
+    ]
     assert all(0 < first <= last <= time.time() for _, _, first, last in store.info())
-    assert [(row["key"], row["model"], row["reply"]["text"]) for row in store.export()] == [
+    assert [
+        (row["key"], row["model"], row["reply"]["text"]) for row in store.export()
+    ] == [
         ("a", "one", "a"),
         ("b", "one", "b"),
         ("c", "two", "c"),
     ]
     assert store.clear("") == 0
     assert store.clear("one") == 2
-    assert store.remembered("schemas one http://x/v1") is None  # what was found out about servers may be out of date
+    assert (
+        store.remembered("schemas one http://x/v1") is None
+    )  # what was found out about servers may be out of date
     assert [row["key"] for row in store.export()] == ["c"]
     assert store.clear() == 1
     store.close()
@@ -141,7 +172,9 @@ def test_a_store_of_another_version_is_left_alone(path):
     store.remember("schema", "77")
     store.close()
     before = path.read_bytes()
-    with pytest.raises(VievalError, match=r"replies.sqlite: a store of schema 77, .* has 3"):
+    with pytest.raises(
+        VievalError, match=r"replies.sqlite: a store of schema 77, .* has 3"
+    ):
         Store(path)
     assert path.read_bytes() == before
 
@@ -156,9 +189,16 @@ def test_a_store_that_fails_in_the_middle_is_an_error_for_the_users_eyes(path):
     store = Store(path)
     with sqlite3.connect(path) as other:
         other.execute("DROP TABLE replies")
-    acts = lambda: store.get("k"), lambda: store.add("k", "m", Text("x")), store.info, store.clear
+    acts = (
+        lambda: store.get("k"),
+        lambda: store.add("k", "m", Text("x")),
+        store.info,
+        store.clear,
+    )
     for act in acts:
-        with pytest.raises(VievalError, match="replies.sqlite: the store of replies failed"):
+        with pytest.raises(
+            VievalError, match="replies.sqlite: the store of replies failed"
+        ):
             act()
 
 
@@ -201,7 +241,9 @@ def test_two_processes_write_a_store_at_once(path):
 
 def test_many_who_make_a_store_at_the_same_moment_all_get_it(tmp_path):
     for number in range(10):
-        opening = lambda number=number: Store(tmp_path / f"{number}.sqlite").add("k", "m", Text("x"))  # noqa: E731
+        opening = lambda number=number: Store(tmp_path / f"{number}.sqlite").add(
+            "k", "m", Text("x")
+        )
         assert in_processes(*[opening] * 4)
 
 
@@ -241,7 +283,15 @@ def judged(url, store=None):
             judge = prepared("viescore")
             jobs = [Job(sample, judge) for sample in samples]
             async with backbones:
-                await judge_each(jobs, backbones.answer, progress, outcomes.__setitem__, live=8, store=kept, bar=False)
+                await judge_each(
+                    jobs,
+                    backbones.answer,
+                    progress,
+                    outcomes.__setitem__,
+                    live=8,
+                    store=kept,
+                    bar=False,
+                )
 
     asyncio.run(run())
     return [outcomes[number] for number in range(200)]

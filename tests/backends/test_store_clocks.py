@@ -1,4 +1,6 @@
-"""Clocks that run ahead, run behind and jump: what is asked anew goes by run numbers, and nobody waits for a wrong time."""
+"""Clocks that run ahead, run behind and jump: what is asked anew goes by run numbers, and nobody
+waits for a wrong time.
+"""
 
 import asyncio
 import os
@@ -30,7 +32,9 @@ def clock(monkeypatch):
 
 
 @pytest.mark.parametrize("ahead", JUMPS)
-def test_a_fresh_run_asks_anew_and_replaces_whatever_the_clock_printed(path, clock, ahead):
+def test_a_fresh_run_asks_anew_and_replaces_whatever_the_clock_printed(
+    path, clock, ahead
+):
     clock(ahead)
     old = Store(path)
     for key in ("k", "kept"):
@@ -42,7 +46,10 @@ def test_a_fresh_run_asks_anew_and_replaces_whatever_the_clock_printed(path, clo
     assert fresh.add("k", "m", Text("new")) == Text("new")
     assert fresh.add("k", "m", Text("newer")) == Text("new")  # which is this run's
     assert fresh.get("k") == Text("new")
-    assert [Store(path).get(key) for key in ("k", "kept")] == [Text("new"), Text("old kept")]
+    assert [Store(path).get(key) for key in ("k", "kept")] == [
+        Text("new"),
+        Text("old kept"),
+    ]
 
 
 @pytest.mark.parametrize("jump", JUMPS)
@@ -56,7 +63,9 @@ def test_a_clock_that_jumps_in_a_fresh_run_asks_nothing_of_it_again(path, clock,
     assert fresh.get("old") is None
 
 
-def test_a_reply_that_another_process_stores_after_a_fresh_run_began_is_of_that_run(path):
+def test_a_reply_that_another_process_stores_after_a_fresh_run_began_is_of_that_run(
+    path,
+):
     plain, fresh = Store(path), Store(path, max_age=0)
     plain.add("k", "m", Text("x"))
     assert fresh.get("k") == Text("x")
@@ -73,7 +82,15 @@ def test_to_ask_anew_again_and_again_goes_by_no_clock(path, clock):
 
 
 @pytest.mark.parametrize(
-    ("stored_at", "known"), [(-HOUR, False), (-59.0, True), (0.0, True), (1.0, False), (HOUR, False), (YEAR, False)]
+    ("stored_at", "known"),
+    [
+        (-HOUR, False),
+        (-59.0, True),
+        (0.0, True),
+        (1.0, False),
+        (HOUR, False),
+        (YEAR, False),
+    ],
 )
 def test_an_age_counts_backwards_only(path, clock, stored_at, known):
     clock(stored_at)
@@ -82,7 +99,9 @@ def test_an_age_counts_backwards_only(path, clock, stored_at, known):
     aged = Store(path, max_age=60.0)
     assert (aged.get("k") == Text("old")) is known
     assert aged.add("k", "m", Text("new")) == Text("old" if known else "new")
-    assert Store(path).get("k") == Text("old" if known else "new")  # without an age no time counts
+    assert Store(path).get("k") == Text(
+        "old" if known else "new"
+    )  # without an age no time counts
 
 
 @pytest.mark.parametrize("ahead", [-YEAR, -HOUR, HOUR, YEAR])
@@ -116,7 +135,9 @@ async def test_who_waits_for_another_process_says_so_once(path, monkeypatch, cap
     async with faked(FakeServer(), store=Store(path)) as (_, backend):
         for number in range(3):
             Store(path).claim(backend._key(chat(f"{number}"), {}, 0))
-        replies = await asyncio.gather(*(backend.answer(chat(f"{number}")) for number in range(3)))
+        replies = await asyncio.gather(
+            *(backend.answer(chat(f"{number}")) for number in range(3))
+        )
     assert all(isinstance(reply, Text) for reply in replies)
     printed = capsys.readouterr().err
     assert printed.count("waiting for another process") == 1
@@ -145,10 +166,19 @@ if sys.argv[5] == "killed":
 
 
 def at(path, ahead, how, text, end="ends"):
-    """What a process of its own, with its clock so far ahead, gets, then uses, and whether it may ask."""
+    """What a process of its own, with its clock so far ahead, gets, then uses, and whether it
+    may ask.
+    """
     command = [sys.executable, "-c", _AT, str(path), str(ahead), how, text, end]
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=environment).stdout
+    return subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env=environment,
+    ).stdout
 
 
 @pytest.mark.parametrize(("first", "second"), [(YEAR, 0), (0, YEAR), (-YEAR, YEAR)])

@@ -15,7 +15,9 @@ from vieval_plugin.text.errors import VievalError
 
 
 def everything_below(folder):
-    return {file: (file.read_bytes(), file.stat().st_mtime_ns) for file in folder.rglob("*")}
+    return {
+        file: (file.read_bytes(), file.stat().st_mtime_ns) for file in folder.rglob("*")
+    }
 
 
 def change(path, *statements):
@@ -28,10 +30,15 @@ def change(path, *statements):
 
 
 def test_somebody_elses_database_is_refused_untouched(path):
-    change(path, "CREATE TABLE accounts (name TEXT)", "INSERT INTO accounts VALUES ('mine')")
+    change(
+        path,
+        "CREATE TABLE accounts (name TEXT)",
+        "INSERT INTO accounts VALUES ('mine')",
+    )
     before = everything_below(path.parent)
     with pytest.raises(
-        VievalError, match=r"replies.sqlite: cannot be used .*database of something else.*set store.path"
+        VievalError,
+        match=r"replies.sqlite: cannot be used .*database of something else.*set store.path",
     ):
         Store(path)
     assert everything_below(path.parent) == before
@@ -53,11 +60,16 @@ def test_also_one_in_wal_mode_whether_it_is_open_or_not(path, closed):
     other.close()
 
 
-@pytest.mark.parametrize("content", [b"my thesis, chapter one\n" * 99, b"x", b"SQLite format 3\x00 and no more"])
+@pytest.mark.parametrize(
+    "content",
+    [b"my thesis, chapter one\n" * 99, b"x", b"SQLite format 3\x00 and no more"],
+)
 def test_any_other_file_is_refused_untouched(path, content):
     path.write_bytes(content)
     before = everything_below(path.parent)
-    with pytest.raises(VievalError, match=r"cannot be used as a store .* set store.path"):
+    with pytest.raises(
+        VievalError, match=r"cannot be used as a store .* set store.path"
+    ):
         Store(path)
     assert everything_below(path.parent) == before
 
@@ -91,10 +103,17 @@ def test_a_new_store_is_the_users_alone(path, mask):
     try:
         store = Store(path)
         store.add("k", "m", Text("x"))
-        modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()}
+        modes = {
+            file.name: stat.S_IMODE(file.stat().st_mode)
+            for file in path.parent.iterdir()
+        }
     finally:
         os.umask(before)
-    assert modes == {"replies.sqlite": 0o600, "replies.sqlite-wal": 0o600, "replies.sqlite-shm": 0o600}
+    assert modes == {
+        "replies.sqlite": 0o600,
+        "replies.sqlite-wal": 0o600,
+        "replies.sqlite-shm": 0o600,
+    }
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no modes")
@@ -168,6 +187,8 @@ def test_a_file_that_was_cut_is_one_line(path):
         store.add(f"{number}", "m", Text("x" * 500))
     store.close()
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-    with pytest.raises(VievalError, match=r"replies.sqlite: .*(store of replies failed|cannot be used)") as raised:
+    with pytest.raises(
+        VievalError, match=r"replies.sqlite: .*(store of replies failed|cannot be used)"
+    ) as raised:
         [Store(path).get(f"{number}") for number in range(400)]
     assert "\n" not in str(raised.value)

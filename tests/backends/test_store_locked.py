@@ -45,13 +45,20 @@ def spools(path):
     return sorted(file.name for file in path.parent.glob("*.spool-*"))
 
 
-def test_replies_that_come_while_the_store_is_locked_are_used_and_stored_when_it_is_free(path, locked, hasty, capsys):
+def test_replies_that_come_while_the_store_is_locked_are_used_and_stored_when_it_is_free(
+    path, locked, hasty, capsys
+):
     kept = Store(path)
     kept.add("before", "m", Text("before"))
     free = locked()
     for number in range(5):
-        assert kept.add(f"{number}", "m", Text(f"reply {number}")) == Text(f"reply {number}")
-    assert [kept.get(key) for key in ("before", "3")] == [Text("before"), Text("reply 3")]
+        assert kept.add(f"{number}", "m", Text(f"reply {number}")) == Text(
+            f"reply {number}"
+        )
+    assert [kept.get(key) for key in ("before", "3")] == [
+        Text("before"),
+        Text("reply 3"),
+    ]
     assert kept.add("3", "m", Text("another")) == Text("reply 3")
     printed = capsys.readouterr().err
     assert printed.count("replies.sqlite: locked by another process") == 1
@@ -60,10 +67,14 @@ def test_replies_that_come_while_the_store_is_locked_are_used_and_stored_when_it
     kept.add("after", "m", Text("after"))
     assert spools(path) == []
     other = Store(path)
-    assert [other.get(f"{number}") for number in range(5)] == [Text(f"reply {number}") for number in range(5)]
+    assert [other.get(f"{number}") for number in range(5)] == [
+        Text(f"reply {number}") for number in range(5)
+    ]
 
 
-def test_a_run_that_ends_while_the_store_is_locked_leaves_its_replies_to_the_next(path, locked, hasty, capsys):
+def test_a_run_that_ends_while_the_store_is_locked_leaves_its_replies_to_the_next(
+    path, locked, hasty, capsys
+):
     kept = Store(path)
     free = locked()
     kept.add("k", "m", Text("x"))
@@ -76,23 +87,49 @@ def test_a_run_that_ends_while_the_store_is_locked_leaves_its_replies_to_the_nex
 
 
 def test_so_does_one_that_is_killed(path, locked):
-    code = "import os, sys; from pathlib import Path; from vieval_plugin.backends.cache import store_file\n"
-    code += "from vieval_plugin.backends.cache.store import Store; from vieval_plugin.judges.protocol import Text\n"
-    code += "store_file.TURN = 0.05; store = Store(Path(sys.argv[1])); print('open', flush=True); input()\n"
-    code += "store.add('k', 'm', Text('x')); store.add('l', 'm', Text('y')); os.kill(os.getpid(), 9)"
+    code = (
+        "import os, sys; from pathlib import Path; from vieval_plugin.backends.cache import "
+        "store_file\n"
+    )
+    code += (
+        "from vieval_plugin.backends.cache.store import Store; from "
+        "vieval_plugin.judges.protocol import Text\n"
+    )
+    code += (
+        "store_file.TURN = 0.05; store = Store(Path(sys.argv[1])); print('open', "
+        "flush=True); input()\n"
+    )
+    code += (
+        "store.add('k', 'm', Text('x')); store.add('l', 'm', Text('y')); "
+        "os.kill(os.getpid(), 9)"
+    )
     command = [sys.executable, "-c", code, str(path)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout.readline() == "open\n"
         free = locked()
         process.communicate("\n", timeout=60)
     (spool,) = path.parent.glob("*.spool-*")
     assert spool.stat().st_mode & 0o077 == 0
     with spool.open("a") as file:
-        row = {"key": "changed", "model": "m", "reply": "5", "stored": 1.0, "checksum": "0", "run": 0}
+        row = {
+            "key": "changed",
+            "model": "m",
+            "reply": "5",
+            "stored": 1.0,
+            "checksum": "0",
+            "run": 0,
+        }
         file.write(f'\n{json.dumps(row)}\n[]\n{{"key": "cut", "mod')  # by a full disk
     free()
     reopened = Store(path)
-    assert [reopened.get(key) for key in ("k", "l", "changed", "cut")] == [Text("x"), Text("y"), None, None]
+    assert [reopened.get(key) for key in ("k", "l", "changed", "cut")] == [
+        Text("x"),
+        Text("y"),
+        None,
+        None,
+    ]
     assert spools(path) == []
 
 
@@ -108,7 +145,9 @@ def test_a_fresh_run_replaces_by_what_it_had_to_lay_aside_too(path, locked, hast
     assert Store(path).get("k") == Text("new")
 
 
-def test_what_was_laid_aside_before_replies_are_asked_anew_is_not_the_answer(path, locked, hasty):
+def test_what_was_laid_aside_before_replies_are_asked_anew_is_not_the_answer(
+    path, locked, hasty
+):
     kept = Store(path)
     free = locked()
     kept.add("k", "m", Text("old"))
@@ -120,7 +159,9 @@ def test_what_was_laid_aside_before_replies_are_asked_anew_is_not_the_answer(pat
 
 def test_a_store_that_is_locked_when_it_is_opened_is_one_line(path, locked, hasty):
     locked()
-    with pytest.raises(VievalError, match=r"replies.sqlite: locked by another process .*store.path") as raised:
+    with pytest.raises(
+        VievalError, match=r"replies.sqlite: locked by another process .*store.path"
+    ) as raised:
         Store(path, max_age=0)
     assert "disk" not in str(raised.value)
 
@@ -140,7 +181,9 @@ def test_a_store_that_is_full_says_nothing_of_locks(path, hasty):
         [kept.add(f"{number}", "m", Text("x" * 4000)) for number in range(99)]
 
 
-async def test_a_run_under_a_lock_ends_with_all_replies_and_the_next_asks_nothing(path, locked, hasty, capsys):
+async def test_a_run_under_a_lock_ends_with_all_replies_and_the_next_asks_nothing(
+    path, locked, hasty, capsys
+):
     with FakeServer(latency=0.02) as server:
         kept = Store(path)
         async with asking(server.base_url, store=kept) as backend:
@@ -165,7 +208,9 @@ def test_spools_of_a_store_behind_a_link_lie_beside_the_store(tmp_path, hasty):
     link = tmp_path / "link.sqlite"
     link.symlink_to(tmp_path / "real" / "r.sqlite")
     kept = Store(link)
-    with closing(sqlite3.connect(tmp_path / "real" / "r.sqlite", isolation_level=None)) as other:
+    with closing(
+        sqlite3.connect(tmp_path / "real" / "r.sqlite", isolation_level=None)
+    ) as other:
         other.execute("BEGIN IMMEDIATE")
         kept.add("k", "m", Text("x"))
         other.execute("COMMIT")

@@ -1,4 +1,6 @@
-"""T2I-Eval on a real vLLM that enforces its schemas, with a model of random weights: `make test-vllm`."""
+"""T2I-Eval on a real vLLM that enforces its schemas, with a model of random weights: `make
+test-vllm`.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,19 @@ def test_every_reply_parses_under_enforced_schemas(lmms_eval, tmp_path, monkeypa
     options = tmp_path / "v.yaml"
     options.write_text("store: {use: false}\nstatistics: {draws: 50}\n")
     done = lmms_eval(
-        *("--model", "vieval_openai", "--model_args", f"model={model},base_url={VLLM_URL},num_concurrent=4"),
-        *("--tasks", "t2i_eval_bench_t2i_eval", "--output_path", tmp_path / "out", "--log_samples"),
+        *(
+            "--model",
+            "vieval_openai",
+            "--model_args",
+            f"model={model},base_url={VLLM_URL},num_concurrent=4",
+        ),
+        *(
+            "--tasks",
+            "t2i_eval_bench_t2i_eval",
+            "--output_path",
+            tmp_path / "out",
+            "--log_samples",
+        ),
         data=tmp_path,
         options=options,
     )
@@ -43,12 +56,19 @@ def test_every_reply_parses_under_enforced_schemas(lmms_eval, tmp_path, monkeypa
     assert all(step.answer.startswith("{") for step in steps if step.answer)
     for record in lookup.records:
         exchanges = lookup.conversation(record)
-        # a question is asked again after all others were asked, and stands beside its first answer in the trace
+        # a question is asked again after all others were asked, and stands beside its first answer
+        # in the trace
         asked, trace = (
             {(step.path, step.attempt): step for step in steps}
-            for steps in ([exchange.step for exchange in exchanges], record.verdict.trace)
+            for steps in (
+                [exchange.step for exchange in exchanges],
+                record.verdict.trace,
+            )
         )
         assert asked == trace
         assert len(exchanges) == len(record.verdict.trace)
-        marks = re.findall(r"\[(ok|repaired|parse_failure)\]", "\n".join(text(outline(record, exchanges))))
+        marks = re.findall(
+            r"\[(ok|repaired|parse_failure)\]",
+            "\n".join(text(outline(record, exchanges))),
+        )
         assert len(marks) == 1 + len(exchanges)

@@ -1,4 +1,5 @@
-"""Likelihoods through transformers, against computations written here anew: one question at a time, without padding.
+"""Likelihoods through transformers, against computations written here anew: one question at a time,
+without padding.
 
 The models are tiny, with random weights, made by the tests.
 """
@@ -16,7 +17,15 @@ from tests.picture_questions import PICTURES, QUESTION, ask, drawn, likelihood
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.http.openai import Sampling
 from vieval_plugin.backends.http.server import Usage
-from vieval_plugin.judges.protocol import Chat, Failure, Image, Likelihood, Message, Probabilities, Status
+from vieval_plugin.judges.protocol import (
+    Chat,
+    Failure,
+    Image,
+    Likelihood,
+    Message,
+    Probabilities,
+    Status,
+)
 from vieval_plugin.text.errors import VievalError
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
@@ -30,7 +39,12 @@ BUILDERS = {
     "smolvlm": tiny_more_models.build_smolvlm,
     "instructblip": tiny_more_models.build_instructblip,
 }
-ENDS = {"qwen": "<|im_end|>", "llava": "</s>", "smolvlm": "<end_of_utterance>", "instructblip": "</s>"}
+ENDS = {
+    "qwen": "<|im_end|>",
+    "llava": "</s>",
+    "smolvlm": "<end_of_utterance>",
+    "instructblip": "</s>",
+}
 DECODERS = ("qwen", "llava", "smolvlm")
 
 
@@ -41,12 +55,17 @@ def close(value):
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
     """The folders of the tiny models, by name."""
-    return {name: build(tmp_path_factory.mktemp(name)) for name, build in BUILDERS.items()}
+    return {
+        name: build(tmp_path_factory.mktemp(name)) for name, build in BUILDERS.items()
+    }
 
 
 @pytest.fixture(scope="module")
 def backends(folders):
-    return {name: TransformersBackend(str(folder), usage=Usage(), batch_size=4) for name, folder in folders.items()}
+    return {
+        name: TransformersBackend(str(folder), usage=Usage(), batch_size=4)
+        for name, folder in folders.items()
+    }
 
 
 @pytest.fixture(params=list(BUILDERS))
@@ -61,11 +80,16 @@ def backend(backends, name):
 
 @pytest.fixture(scope="module")
 def direct(folders):
-    """Log-probabilities of an answer's tokens and of the end after them, of one question, from a model of its own."""
+    """Log-probabilities of an answer's tokens and of the end after them, of one question, from a
+    model of its own.
+    """
     from transformers import AutoModelForImageTextToText, AutoProcessor
 
     loaded = {
-        name: (AutoProcessor.from_pretrained(folder), AutoModelForImageTextToText.from_pretrained(folder))
+        name: (
+            AutoProcessor.from_pretrained(folder),
+            AutoModelForImageTextToText.from_pretrained(folder),
+        )
         for name, folder in folders.items()
     }
 
@@ -84,7 +108,12 @@ def direct(folders):
                 "llava": "USER: <image>\n{} ASSISTANT:",
                 "smolvlm": "<|im_start|>User:<image> {}<end_of_utterance>\nAssistant:",
             }[name].format(question)
-            joined = before + (" " if name in ("llava", "smolvlm") else "") + answer + ENDS[name]
+            joined = (
+                before
+                + (" " if name in ("llava", "smolvlm") else "")
+                + answer
+                + ENDS[name]
+            )
             inputs = processor(images=picture, text=joined, return_tensors="pt")
             assert inputs.input_ids[0, -len(target) :].tolist() == target
             with torch.no_grad():
@@ -97,44 +126,77 @@ def direct(folders):
 @pytest.mark.parametrize("image", PICTURES)
 def test_first_token_is_the_softmax_after_the_prompt(backend, direct, name, image):
     [reply] = ask(backend, likelihood(image))
-    expected = [math.exp(direct(name, image, QUESTION.format("figure"), answer)[0]) for answer in ("Yes", "No")]
+    expected = [
+        math.exp(direct(name, image, QUESTION.format("figure"), answer)[0])
+        for answer in ("Yes", "No")
+    ]
     assert reply.low == reply.high == close(tuple(expected))
 
 
 @pytest.mark.parametrize("answer", ["Yes", "Yes this", "maybe no figure"])
 def test_sequence_mean_takes_in_the_end_of_the_turn(backend, direct, name, answer):
-    [reply] = ask(backend, likelihood(PICTURES[1], continuations=(answer,), definition="sequence_mean"))
+    [reply] = ask(
+        backend,
+        likelihood(PICTURES[1], continuations=(answer,), definition="sequence_mean"),
+    )
     values = direct(name, PICTURES[1], QUESTION.format("figure"), answer)
     assert reply.low == reply.high == close((math.exp(sum(values) / len(values)),))
 
 
 @pytest.mark.parametrize("image", PICTURES[:2])
-def test_a_beginning_is_all_its_tokens_and_none_of_a_longer_one_asked_for(backend, direct, name, image):
-    """A ten is two tokens, after a third one for the space in Llama's; "Yes this" goes on where "Yes" ends."""
+def test_a_beginning_is_all_its_tokens_and_none_of_a_longer_one_asked_for(
+    backend, direct, name, image
+):
+    """A ten is two tokens, after a third one for the space in Llama's; "Yes this" goes on where
+    "Yes" ends.
+    """
     texts = ("1", "10", "7", "Yes", "Yes this")
-    [reply] = ask(backend, likelihood(image, continuations=texts, definition="beginning"))
-    whole = {text: math.exp(sum(direct(name, image, QUESTION.format("figure"), text)[:-1])) for text in texts}
+    [reply] = ask(
+        backend, likelihood(image, continuations=texts, definition="beginning")
+    )
+    whole = {
+        text: math.exp(sum(direct(name, image, QUESTION.format("figure"), text)[:-1]))
+        for text in texts
+    }
     assert len(direct(name, image, QUESTION.format("figure"), "10")) > 2
-    expected = [whole["1"] - whole["10"], whole["10"], whole["7"], whole["Yes"] - whole["Yes this"], whole["Yes this"]]
+    expected = [
+        whole["1"] - whole["10"],
+        whole["10"],
+        whole["7"],
+        whole["Yes"] - whole["Yes this"],
+        whole["Yes this"],
+    ]
     assert reply.low == reply.high == pytest.approx(tuple(expected), abs=0, rel=1e-4)
-    [again] = ask(backend, likelihood(image, continuations=texts[:1], definition="beginning"))
+    [again] = ask(
+        backend, likelihood(image, continuations=texts[:1], definition="beginning")
+    )
     assert again.low == pytest.approx((whole["1"],), abs=0, rel=1e-4)
 
 
 def test_the_probabilities_of_the_whole_vocabulary_sum_to_one(backend):
     size = len(backend._tokenizer)
-    [[first]] = backend._log_probabilities([_Row(likelihood(PICTURES[2]).messages, (), (tuple(range(size)),))])
+    [[first]] = backend._log_probabilities(
+        [_Row(likelihood(PICTURES[2]).messages, (), (tuple(range(size)),))]
+    )
     assert sum(map(math.exp, first.values())) == pytest.approx(1, abs=1e-5)
 
 
 def test_answers_do_not_depend_on_the_batch(folders, name):
     """Prompts of several lengths, images of several sizes, answers of several lengths."""
     asks = [
-        likelihood(image, "figure " * length, ("Yes", "maybe no", "no Yes this image"), definition)
+        likelihood(
+            image,
+            "figure " * length,
+            ("Yes", "maybe no", "no Yes this image"),
+            definition,
+        )
         for length, image in enumerate(PICTURES * 2)
         for definition in ("first_token", "sequence_mean")
     ]
-    alone, some, reverse = (TransformersBackend(str(folders[name]), usage=Usage(), batch_size=n) for n in (1, 5, 64))
+    alone, some, reverse = (
+        TransformersBackend(str(folders[name]), usage=Usage(), batch_size=n)
+        for n in (1, 5, 64)
+    )
     expected = ask(alone, *asks)
     assert len({reply.low for reply in expected}) == len(asks)
     for replies in (ask(some, *asks), ask(reverse, *asks[::-1])[::-1]):
@@ -143,7 +205,9 @@ def test_answers_do_not_depend_on_the_batch(folders, name):
 
 
 def test_a_continuation_of_several_tokens_is_no_first_token(backend):
-    [reply] = ask(backend, likelihood(PICTURES[0], continuations=("Yes", "Yes this", "")))
+    [reply] = ask(
+        backend, likelihood(PICTURES[0], continuations=("Yes", "Yes this", ""))
+    )
     assert reply.low[0] > 0
     assert reply.low[1:] == (0.0, 0.0)
 
@@ -151,31 +215,48 @@ def test_a_continuation_of_several_tokens_is_no_first_token(backend):
 def test_two_ways_of_writing_one_token_are_counted_once(backend, name):
     definitions = ("first_token", "sequence_mean")
     for reply in ask(
-        backend, *(likelihood(PICTURES[0], continuations=("Yes", " Yes"), definition=d) for d in definitions)
+        backend,
+        *(
+            likelihood(PICTURES[0], continuations=("Yes", " Yes"), definition=d)
+            for d in definitions
+        ),
     ):
         assert reply.low[0] > 0
         assert (reply.low[1] > 0) == (name == "qwen")
 
 
 def test_the_turn_ends_with_the_templates_token(folders, backends, tmp_path):
-    assert {name: b._tokenizer.convert_ids_to_tokens(b._end) for name, b in backends.items()} == ENDS
+    assert {
+        name: b._tokenizer.convert_ids_to_tokens(b._end) for name, b in backends.items()
+    } == ENDS
     moved = Path(folders["qwen"])
     for file in moved.iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes())
-    template = (tmp_path / "chat_template.jinja").read_text().replace("'<|im_end|>\\n'", "'<|endoftext|>\\n'")
+    template = (
+        (tmp_path / "chat_template.jinja")
+        .read_text()
+        .replace("'<|im_end|>\\n'", "'<|endoftext|>\\n'")
+    )
     (tmp_path / "chat_template.jinja").write_text(template)
     other = TransformersBackend(str(tmp_path), usage=Usage())
     assert other._tokenizer.convert_ids_to_tokens(other._end) == "<|endoftext|>"
 
 
 def test_a_prompt_begins_once(folders, backends, tmp_path):
-    """Templates differ in whether they write the token that sequences begin with, or leave it to the tokenizer."""
+    """Templates differ in whether they write the token that sequences begin with, or leave it to
+    the tokenizer.
+    """
     for file in Path(folders["llava"]).iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes())
     template = tmp_path / "chat_template.jinja"
     template.write_text("{{- bos_token -}}" + template.read_text())
-    for backend in (backends["llava"], TransformersBackend(str(tmp_path), usage=Usage())):
-        tokens = backend._inputs([likelihood(image).messages for image in PICTURES[:2]])["input_ids"]
+    for backend in (
+        backends["llava"],
+        TransformersBackend(str(tmp_path), usage=Usage()),
+    ):
+        tokens = backend._inputs(
+            [likelihood(image).messages for image in PICTURES[:2]]
+        )["input_ids"]
         assert (tokens == backend._tokenizer.bos_token_id).sum(1).tolist() == [1, 1]
 
 
@@ -183,15 +264,21 @@ def test_a_prompt_begins_once(folders, backends, tmp_path):
 def test_a_bad_image_fails_by_itself(backend, definition, tmp_path):
     bad = Image(b"no image"), Image(tmp_path / "missing.png")
     images = (PICTURES[0], bad[0], PICTURES[1], PICTURES[2], bad[1])
-    replies = ask(backend, *(likelihood(image, definition=definition) for image in images))
-    good = ask(backend, *(likelihood(image, definition=definition) for image in PICTURES))
+    replies = ask(
+        backend, *(likelihood(image, definition=definition) for image in images)
+    )
+    good = ask(
+        backend, *(likelihood(image, definition=definition) for image in PICTURES)
+    )
     assert [replies[n].low for n in (0, 2, 3)] == [close(reply.low) for reply in good]
     assert [replies[n].status for n in (1, 4)] == [Status.TOOL_ERROR] * 2
     assert "missing.png does not exist" in replies[4].reason
 
 
 def test_an_image_the_processor_refuses_fails_by_itself(backends):
-    thin, fine = ask(backends["qwen"], likelihood(drawn(1, 600, 2)), likelihood(PICTURES[0]))
+    thin, fine = ask(
+        backends["qwen"], likelihood(drawn(1, 600, 2)), likelihood(PICTURES[0])
+    )
     assert thin.status is Status.API_ERROR
     assert "aspect ratio" in thin.reason
     assert isinstance(fine, Probabilities)
@@ -201,7 +288,11 @@ def test_an_image_the_processor_refuses_fails_by_itself(backends):
 def test_an_encoder_decoder_takes_one_image(backends, images):
     other, fine = ask(
         backends["instructblip"],
-        Likelihood((Message("user", (*images, "Does this show the figure?")),), ("Yes",), ("q",)),
+        Likelihood(
+            (Message("user", (*images, "Does this show the figure?")),),
+            ("Yes",),
+            ("q",),
+        ),
         likelihood(PICTURES[0]),
     )
     assert isinstance(other, Failure)
@@ -212,27 +303,51 @@ def test_an_encoder_decoder_takes_one_image(backends, images):
 @pytest.mark.parametrize("name", DECODERS)
 def test_conversations_with_several_images_and_with_none(backends, name):
     several = Message("user", (PICTURES[0], "this", PICTURES[1], "the image"))
-    turns = (Message("user", ("Does this show?",)), Message("assistant", ("maybe",)), several)
+    turns = (
+        Message("user", ("Does this show?",)),
+        Message("assistant", ("maybe",)),
+        several,
+    )
     text = Message("user", ("Yes or No?",))
-    asks = [Likelihood(messages, ("Yes",), ("q",)) for messages in (turns, (text,), (several,))]
+    asks = [
+        Likelihood(messages, ("Yes",), ("q",))
+        for messages in (turns, (text,), (several,))
+    ]
     together = ask(backends[name], *asks)
-    assert [reply.low for reply in together] == [close(ask(backends[name], one)[0].low) for one in asks]
+    assert [reply.low for reply in together] == [
+        close(ask(backends[name], one)[0].low) for one in asks
+    ]
 
 
 def test_chats_are_answered_greedily_up_to_their_limits(backend):
     messages, limits = likelihood(PICTURES[0]).messages, (1, 3, 6)
-    texts = ask(backend, *(Chat(messages, ("q",), max_tokens=limit) for limit in limits))
-    [[first]] = backend._log_probabilities([_Row(messages, (), (tuple(range(len(backend._tokenizer))),))])
-    assert texts[0].text == backend._tokenizer.decode([max(first, key=first.get)], skip_special_tokens=True)
-    assert all(text.output_tokens <= limit for text, limit in zip(texts, limits, strict=True))
+    texts = ask(
+        backend, *(Chat(messages, ("q",), max_tokens=limit) for limit in limits)
+    )
+    [[first]] = backend._log_probabilities(
+        [_Row(messages, (), (tuple(range(len(backend._tokenizer))),))]
+    )
+    assert texts[0].text == backend._tokenizer.decode(
+        [max(first, key=first.get)], skip_special_tokens=True
+    )
+    assert all(
+        text.output_tokens <= limit for text, limit in zip(texts, limits, strict=True)
+    )
     assert texts[0].cut
-    assert not any(text.cut and text.output_tokens < limit for text, limit in zip(texts, limits, strict=True))
+    assert not any(
+        text.cut and text.output_tokens < limit
+        for text, limit in zip(texts, limits, strict=True)
+    )
     assert texts[2].text.startswith(texts[1].text)
-    assert {text.input_tokens for text in texts} == {int(backend._inputs([messages])["attention_mask"].sum())}
+    assert {text.input_tokens for text in texts} == {
+        int(backend._inputs([messages])["attention_mask"].sum())
+    }
 
 
 def test_a_temperature_is_refused(folders):
-    warm = TransformersBackend(str(folders["qwen"]), usage=Usage(), sampling=Sampling(temperature=0.7))
+    warm = TransformersBackend(
+        str(folders["qwen"]), usage=Usage(), sampling=Sampling(temperature=0.7)
+    )
     with pytest.raises(VievalError, match="set temperature to 0"):
         ask(warm, Chat((Message("user", ("hello",)),), ("q",)))
     assert isinstance(ask(warm, likelihood(PICTURES[0]))[0], Probabilities)
@@ -240,9 +355,16 @@ def test_a_temperature_is_refused(folders):
 
 def test_replies_are_stored_under_all_they_depend_on(folders, tmp_path):
     def made(**options):
-        return TransformersBackend(str(folders["llava"]), usage=Usage(), store=Store(tmp_path / "store"), **options)
+        return TransformersBackend(
+            str(folders["llava"]),
+            usage=Usage(),
+            store=Store(tmp_path / "store"),
+            **options,
+        )
 
-    asks = [likelihood(PICTURES[0], definition=d) for d in ("first_token", "sequence_mean")] + [likelihood(PICTURES[1])]
+    asks = [
+        likelihood(PICTURES[0], definition=d) for d in ("first_token", "sequence_mean")
+    ] + [likelihood(PICTURES[1])]
     first, again, coarse = made(), made(), made(dtype="bfloat16")
     replies = ask(first, *asks)
     assert ask(again, *asks) == replies
@@ -252,14 +374,21 @@ def test_replies_are_stored_under_all_they_depend_on(folders, tmp_path):
 
 
 def test_what_is_missing_is_said(monkeypatch, folders, tmp_path):
-    with pytest.raises(VievalError, match="cannot be loaded as an image-text model of transformers"):
+    with pytest.raises(
+        VievalError, match="cannot be loaded as an image-text model of transformers"
+    ):
         TransformersBackend(str(tmp_path), usage=Usage())
-    with pytest.raises(VievalError, match="cannot be loaded .* unexpected keyword argument 'max_tokens'"):
+    with pytest.raises(
+        VievalError,
+        match="cannot be loaded .* unexpected keyword argument 'max_tokens'",
+    ):
         TransformersBackend(str(folders["qwen"]), usage=Usage(), max_tokens=9)
     for library in ("torch", "transformers"):
         with monkeypatch.context() as patch:
             patch.setitem(sys.modules, library, None)
-            with pytest.raises(VievalError, match=f"{library} cannot be imported .*pip install"):
+            with pytest.raises(
+                VievalError, match=f"{library} cannot be imported .*pip install"
+            ):
                 TransformersBackend(str(folders["qwen"]), usage=Usage())
 
 

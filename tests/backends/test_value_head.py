@@ -1,4 +1,6 @@
-"""Value heads on image-text models, beside direct computations with transformers and torch on the same weights."""
+"""Value heads on image-text models, beside direct computations with transformers and torch on
+the same weights.
+"""
 
 import json
 import random
@@ -16,7 +18,10 @@ from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.images import decode
 from vieval_plugin.judges.protocol import Failure, Measure, Measurement
 
-pytestmark = [needs("torch", "transformers", "torchvision", "peft"), pytest.mark.usefixtures("no_downloads")]
+pytestmark = [
+    needs("torch", "transformers", "torchvision", "peft"),
+    pytest.mark.usefixtures("no_downloads"),
+]
 
 SCORE = "[SCORE]"
 
@@ -29,7 +34,12 @@ def bases(tmp_path_factory):
     llava = tiny_more_models.build_llava(folder / "llava")
     tiny_heads.build_adapter(folder / "lora", qwen)
     tiny_heads.build_adapter(folder / "with token", qwen, added=[SCORE])
-    return {"qwen": qwen, "llava": llava, "lora": folder / "lora", "with token": folder / "with token"}
+    return {
+        "qwen": qwen,
+        "llava": llava,
+        "lora": folder / "lora",
+        "with token": folder / "with token",
+    }
 
 
 def size_of(base):
@@ -38,9 +48,21 @@ def size_of(base):
 
 
 def directly(
-    base, head_file, one, place, adapter=None, added=(), answer="", system="", prefix="", output=0, shown=None
+    base,
+    head_file,
+    one,
+    place,
+    adapter=None,
+    added=(),
+    answer="",
+    system="",
+    prefix="",
+    output=0,
+    shown=None,
 ):
-    """The number by the steps of the libraries' own documentation, one ask at a time; `place` finds the token."""
+    """The number by the steps of the libraries' own documentation, one ask at a time; `place`
+    finds the token.
+    """
     import torch
     from safetensors.torch import load_file
     from transformers import AutoModelForImageTextToText, AutoProcessor
@@ -55,21 +77,39 @@ def directly(
             network.resize_token_embeddings(len(processor.tokenizer))
         network = PeftModel.from_pretrained(network, adapter)
     images = shown or [decode(image) for image in one.images.values()]
-    content = [*({"type": "image"} for _ in images), {"type": "text", "text": one.texts["text"]}]
+    content = [
+        *({"type": "image"} for _ in images),
+        {"type": "text", "text": one.texts["text"]},
+    ]
     turns = [{"role": "user", "content": content}]
     if system:
-        turns.insert(0, {"role": "system", "content": [{"type": "text", "text": system}]})
-    text = processor.apply_chat_template(turns, add_generation_prompt=True, tokenize=False) + answer
+        turns.insert(
+            0, {"role": "system", "content": [{"type": "text", "text": system}]}
+        )
+    text = (
+        processor.apply_chat_template(turns, add_generation_prompt=True, tokenize=False)
+        + answer
+    )
     inputs = processor(text=[text], images=[images], return_tensors="pt")
     with torch.inference_mode():
-        states = network.eval()(**inputs, output_hidden_states=True).hidden_states[-1][0]
+        states = network.eval()(**inputs, output_hidden_states=True).hidden_states[-1][
+            0
+        ]
         ids = inputs["input_ids"][0].tolist()
         value = states[place(ids, processor.tokenizer)]
         held = load_file(head_file)
         dot = f"{prefix}." if prefix else ""
-        numbers = sorted({int(name.removeprefix(dot).split(".")[0]) for name in held if name.startswith(dot)})
+        numbers = sorted(
+            {
+                int(name.removeprefix(dot).split(".")[0])
+                for name in held
+                if name.startswith(dot)
+            }
+        )
         for n in numbers:
-            value = value @ held[f"{dot}{n}.weight"].T + held.get(f"{dot}{n}.bias", torch.zeros(()))
+            value = value @ held[f"{dot}{n}.weight"].T + held.get(
+                f"{dot}{n}.bias", torch.zeros(())
+            )
             value = value.relu() if n != numbers[-1] else value
         return float(value[output])
 
@@ -88,7 +128,9 @@ def before(token):
 
 @pytest.mark.parametrize("base", ["qwen", "llava"])
 def test_a_head_at_the_last_token_is_what_the_libraries_compute(bases, base, tmp_path):
-    head = tiny_heads.build_head(tmp_path / "head.safetensors", (size_of(bases[base]), 48, 1))
+    head = tiny_heads.build_head(
+        tmp_path / "head.safetensors", (size_of(bases[base]), 48, 1)
+    )
     folder = describe(tmp_path, {"base": bases[base], "head": "head.safetensors"})
     found = measure(folder, asks())
     wanted = [directly(bases[base], head, one, last) for one in asks()]
@@ -97,23 +139,46 @@ def test_a_head_at_the_last_token_is_what_the_libraries_compute(bases, base, tmp
     assert all(reply.by.startswith("head@sha256:") for reply in found)
 
 
-@pytest.mark.parametrize(("position", "place"), [({"at": SCORE}, at(SCORE)), ({"before": SCORE}, before(SCORE))])
-def test_an_adapter_brings_a_token_and_the_head_reads_at_it_or_where_it_is_predicted(bases, position, place, tmp_path):
+@pytest.mark.parametrize(
+    ("position", "place"),
+    [({"at": SCORE}, at(SCORE)), ({"before": SCORE}, before(SCORE))],
+)
+def test_an_adapter_brings_a_token_and_the_head_reads_at_it_or_where_it_is_predicted(
+    bases, position, place, tmp_path
+):
     head = tiny_heads.build_head(tmp_path / "head.safetensors", (128, 128, 1))
-    network = {"base": bases["qwen"], "adapter": bases["with token"], "added_tokens": [SCORE], "head": head}
+    network = {
+        "base": bases["qwen"],
+        "adapter": bases["with token"],
+        "added_tokens": [SCORE],
+        "head": head,
+    }
     spoken = {"answer": f"It is {SCORE}", "system": "You are a critic."}
-    folder = describe(tmp_path / "described", {**network, **spoken, "position": position})
+    folder = describe(
+        tmp_path / "described", {**network, **spoken, "position": position}
+    )
     given = {"adapter": bases["with token"], "added": [SCORE], **spoken}
     wanted = [directly(bases["qwen"], head, one, place, **given) for one in asks()]
-    assert [reply.value for reply in measure(folder, asks())] == pytest.approx(wanted, abs=1e-5)
+    assert [reply.value for reply in measure(folder, asks())] == pytest.approx(
+        wanted, abs=1e-5
+    )
 
 
 def test_a_head_of_several_outputs_within_other_weights(bases, tmp_path):
-    """As reward models keep theirs: under a name, with dropout between the layers, mean and spread as two outputs."""
-    head = tiny_heads.build_head(tmp_path / "all.safetensors", (128, 64, 16, 2), prefix="rm_head", step=3)
+    """As reward models keep theirs: under a name, with dropout between the layers, mean and
+    spread as two outputs.
+    """
+    head = tiny_heads.build_head(
+        tmp_path / "all.safetensors", (128, 64, 16, 2), prefix="rm_head", step=3
+    )
     values = {}
     for output in (0, 1):
-        network = {"base": bases["qwen"], "adapter": bases["lora"], "head": head, "prefix": "rm_head"}
+        network = {
+            "base": bases["qwen"],
+            "adapter": bases["lora"],
+            "head": head,
+            "prefix": "rm_head",
+        }
         folder = describe(tmp_path / str(output), {**network, "output": output})
         values[output] = [reply.value for reply in measure(folder, asks(2))]
         given = {"adapter": bases["lora"], "prefix": "rm_head", "output": output}
@@ -131,22 +196,31 @@ def test_a_linear_head_without_bias_from_a_plain_state_dict(bases, tmp_path):
     from safetensors.torch import save_file
 
     save_file({"0.weight": weight}, tmp_path / "same.safetensors")
-    folder = describe(tmp_path, {"base": bases["qwen"], "head": "head.bin", "prefix": "v_head"})
+    folder = describe(
+        tmp_path, {"base": bases["qwen"], "head": "head.bin", "prefix": "v_head"}
+    )
     [one] = asks(1)
     [found] = measure(folder, [one])
-    assert found.value == pytest.approx(directly(bases["qwen"], tmp_path / "same.safetensors", one, last), abs=1e-4)
+    assert found.value == pytest.approx(
+        directly(bases["qwen"], tmp_path / "same.safetensors", one, last), abs=1e-4
+    )
 
 
 def test_images_side_by_side_are_one_image(bases, tmp_path):
     head = tiny_heads.build_head(tmp_path / "head.safetensors", (128, 1))
-    folder = describe(tmp_path, {"base": bases["qwen"], "head": "head.safetensors", "side_by_side": True})
+    folder = describe(
+        tmp_path,
+        {"base": bases["qwen"], "head": "head.safetensors", "side_by_side": True},
+    )
     [one] = asks(1)
     left, right = (decode(image) for image in one.images.values())
     whole = PIL.Image.new("RGB", (left.width + right.width, left.height))
     whole.paste(left, (0, 0))
     whole.paste(right, (left.width, 0))
     [found] = measure(folder, [one])
-    assert found.value == pytest.approx(directly(bases["qwen"], head, one, last, shown=[whole]), abs=1e-5)
+    assert found.value == pytest.approx(
+        directly(bases["qwen"], head, one, last, shown=[whole]), abs=1e-5
+    )
 
 
 def test_positions_may_count_tokens_of_images_like_those_of_words(bases, tmp_path):
@@ -155,21 +229,40 @@ def test_positions_may_count_tokens_of_images_like_those_of_words(bases, tmp_pat
     from transformers import AutoModelForImageTextToText, AutoProcessor
 
     head = tiny_heads.build_head(tmp_path / "head.safetensors", (128, 1))
-    folder = describe(tmp_path, {"base": bases["qwen"], "head": "head.safetensors", "positions": "sequential"})
+    folder = describe(
+        tmp_path,
+        {"base": bases["qwen"], "head": "head.safetensors", "positions": "sequential"},
+    )
     [one] = asks(1)
     processor = AutoProcessor.from_pretrained(bases["qwen"])
-    content = [{"type": "image"}, {"type": "image"}, {"type": "text", "text": one.texts["text"]}]
+    content = [
+        {"type": "image"},
+        {"type": "image"},
+        {"type": "text", "text": one.texts["text"]},
+    ]
     text = processor.apply_chat_template(
-        [{"role": "user", "content": content}], add_generation_prompt=True, tokenize=False
+        [{"role": "user", "content": content}],
+        add_generation_prompt=True,
+        tokenize=False,
     )
-    inputs = processor(text=[text], images=[[decode(i) for i in one.images.values()]], return_tensors="pt")
-    network = AutoModelForImageTextToText.from_pretrained(bases["qwen"], dtype="float32").eval()
+    inputs = processor(
+        text=[text],
+        images=[[decode(i) for i in one.images.values()]],
+        return_tensors="pt",
+    )
+    network = AutoModelForImageTextToText.from_pretrained(
+        bases["qwen"], dtype="float32"
+    ).eval()
     with torch.inference_mode():
         # what the language model does of itself when it is given vectors and no positions
         inner = network.model
         vectors = inner.get_input_embeddings()(inputs["input_ids"])
         shown = torch.cat(
-            list(inner.get_image_features(inputs["pixel_values"], inputs["image_grid_thw"]).pooler_output)
+            list(
+                inner.get_image_features(
+                    inputs["pixel_values"], inputs["image_grid_thw"]
+                ).pooler_output
+            )
         )
         vectors[inputs["input_ids"] == network.config.image_token_id] = shown
         state = inner.language_model(inputs_embeds=vectors).last_hidden_state[0, -1]
@@ -177,26 +270,38 @@ def test_positions_may_count_tokens_of_images_like_those_of_words(bases, tmp_pat
     wanted = float(state @ held["0.weight"][0] + held["0.bias"])
     [found] = measure(folder, [one])
     assert found.value == pytest.approx(wanted, abs=1e-5)
-    assert found.value != pytest.approx(directly(bases["qwen"], head, one, last), abs=1e-2)
+    assert found.value != pytest.approx(
+        directly(bases["qwen"], head, one, last), abs=1e-2
+    )
 
 
 @pytest.mark.parametrize("base", ["qwen", "llava"])
 def test_neither_the_batch_nor_its_order_matters(bases, base, tmp_path):
     tiny_heads.build_head(tmp_path / "head.safetensors", (size_of(bases[base]), 1))
-    folder, asked = describe(tmp_path, {"base": bases[base], "head": "head.safetensors"}), asks(20)
+    folder, asked = (
+        describe(tmp_path, {"base": bases[base], "head": "head.safetensors"}),
+        asks(20),
+    )
     together = [reply.value for reply in measure(folder, asked, batch_size=16)]
     order = random.Random(0).sample(range(20), 20)
     shuffled = measure(folder, [asked[n] for n in order], batch_size=16)
-    assert [reply.value for reply in shuffled] == pytest.approx([together[n] for n in order], abs=1e-5)
+    assert [reply.value for reply in shuffled] == pytest.approx(
+        [together[n] for n in order], abs=1e-5
+    )
     alone = measure(folder, asked, batch_size=1)
     assert [reply.value for reply in alone] == pytest.approx(together, abs=1e-5)
 
 
 def test_fewer_pixels_and_single_precision_are_of_the_description(bases, tmp_path):
     values = set()
-    for number, network in enumerate([{}, {"max_pixels": 56 * 56}, {"dtype": "bfloat16"}]):
+    for number, network in enumerate(
+        [{}, {"max_pixels": 56 * 56}, {"dtype": "bfloat16"}]
+    ):
         tiny_heads.build_head(tmp_path / str(number) / "head.safetensors", (128, 1))
-        folder = describe(tmp_path / str(number), {"base": bases["qwen"], "head": "head.safetensors", **network})
+        folder = describe(
+            tmp_path / str(number),
+            {"base": bases["qwen"], "head": "head.safetensors", **network},
+        )
         [found] = measure(folder, asks(1, sizes=((224, 224),)))
         values.add(found.value)
     assert len(values) == 3
@@ -205,8 +310,12 @@ def test_fewer_pixels_and_single_precision_are_of_the_description(bases, tmp_pat
 def test_a_second_run_comes_from_the_store_and_another_head_does_not(bases, tmp_path):
     store, usage = Store(tmp_path / "s"), Usage()
     for seed in (0, 1):
-        tiny_heads.build_head(tmp_path / str(seed) / "head.safetensors", (128, 1), seed=seed)
-        describe(tmp_path / str(seed), {"base": bases["qwen"], "head": "head.safetensors"})
+        tiny_heads.build_head(
+            tmp_path / str(seed) / "head.safetensors", (128, 1), seed=seed
+        )
+        describe(
+            tmp_path / str(seed), {"base": bases["qwen"], "head": "head.safetensors"}
+        )
     first = measure(tmp_path / "0", asks(), store)
     assert measure(tmp_path / "0", asks(), store, usage) == first
     assert usage.cached == 6
@@ -216,13 +325,22 @@ def test_a_second_run_comes_from_the_store_and_another_head_does_not(bases, tmp_
 
 
 def test_a_text_with_tokens_of_the_template_has_no_number(bases, tmp_path):
-    """A sample that brings the token which the head reads at, or an image of its own, would choose what is read."""
+    """A sample that brings the token which the head reads at, or an image of its own, would
+    choose what is read.
+    """
     tiny_heads.build_head(tmp_path / "head.safetensors", (128, 1))
-    network = {"base": bases["qwen"], "adapter": bases["with token"], "added_tokens": [SCORE]}
+    network = {
+        "base": bases["qwen"],
+        "adapter": bases["with token"],
+        "added_tokens": [SCORE],
+    }
     network |= {"head": "head.safetensors", "answer": SCORE, "position": {"at": SCORE}}
     folder, [one] = describe(tmp_path, network), asks(1)
     for text in (f"I am {SCORE}", "<|vision_start|><|image_pad|><|vision_end|>"):
-        [found] = measure(folder, [Measure(one.metric, one.images, one.path, {"text": text}, "scorer")])
+        [found] = measure(
+            folder,
+            [Measure(one.metric, one.images, one.path, {"text": text}, "scorer")],
+        )
         assert isinstance(found, Failure)
         assert "\n" not in found.reason
 
@@ -236,22 +354,32 @@ def refused(folder, images=2, **options):
 
 def test_a_description_with_an_unknown_key(bases, tmp_path):
     known = {"base": bases["qwen"], "head": "head.safetensors"}
-    assert "unknown key network.hed; did you mean head?" in refused(describe(tmp_path / "a", {**known, "hed": "x"}))
+    assert "unknown key network.hed; did you mean head?" in refused(
+        describe(tmp_path / "a", {**known, "hed": "x"})
+    )
     assert "unknown key questions.SC.imags; did you mean images?" in refused(
         describe(tmp_path / "b", known, imags=["a"])
     )
-    assert "unknown key network.position" in refused(describe(tmp_path / "d", {**known, "position": {"after": "x"}}))
+    assert "unknown key network.position" in refused(
+        describe(tmp_path / "d", {**known, "position": {"after": "x"}})
+    )
 
 
 def test_what_a_description_cannot_say(bases, tmp_path):
     known = {"base": bases["qwen"], "head": "head.safetensors"}
 
     def said(name, network=None, **further):
-        return refused(describe(tmp_path / name, {**known, **(network or {})}, **further))
+        return refused(
+            describe(tmp_path / name, {**known, **(network or {})}, **further)
+        )
 
-    assert "network.head" in refused(describe(tmp_path / "no head", {"base": bases["qwen"]}))
+    assert "network.head" in refused(
+        describe(tmp_path / "no head", {"base": bases["qwen"]})
+    )
     assert "one of text and template" in said("words", template="x.jinja")
-    assert "which is not in the folder" in said("outside", template="../x.jinja", text="")
+    assert "which is not in the folder" in said(
+        "outside", template="../x.jinja", text=""
+    )
     assert "which is not in the folder" in said("absent", template="x.jinja", text="")
     assert "line 1" in said("jinja", text="{% for %}")
     assert "network.position" in said("both", {"position": {"at": "a", "before": "b"}})
@@ -266,7 +394,9 @@ def test_what_a_description_cannot_say(bases, tmp_path):
 def test_weights_that_are_not_there_or_do_not_fit(bases, tmp_path):
     import torch
 
-    good = tiny_heads.build_head(tmp_path / "good.safetensors", (128, 1), prefix="rm_head")
+    good = tiny_heads.build_head(
+        tmp_path / "good.safetensors", (128, 1), prefix="rm_head"
+    )
     known = {"base": bases["qwen"], "head": good, "prefix": "rm_head"}
 
     def said(name, **network):
@@ -274,7 +404,9 @@ def test_weights_that_are_not_there_or_do_not_fit(bases, tmp_path):
 
     assert "no such file of weights" in said("a", head="/nowhere/head.safetensors")
     assert "holds no weights under 'value'" in said("b", prefix="value")
-    wide = tiny_heads.build_head(tmp_path / "wide.safetensors", (64, 1), prefix="rm_head")
+    wide = tiny_heads.build_head(
+        tmp_path / "wide.safetensors", (64, 1), prefix="rm_head"
+    )
     assert "rm_head" not in (line := said("c", head=wide))
     assert "0.weight of shape (1, 64) does not follow on vectors of 128" in line
     torch.save({"rm_head.0.weight": print}, tmp_path / "hostile.bin")
@@ -283,21 +415,37 @@ def test_weights_that_are_not_there_or_do_not_fit(bases, tmp_path):
     assert "is no file of weights" in said("i", head=tmp_path / "words.bin")
     assert "output is 3, and the head has 1 outputs" in said("e", output=3)
     assert "no such folder of weights" in said("f", base="/nowhere")
-    assert "neither on this machine nor to be had from the hub" in said("g", base="someone/nothing")
+    assert "neither on this machine nor to be had from the hub" in said(
+        "g", base="someone/nothing"
+    )
     assert "holds no adapter of peft" in said("h", adapter=tmp_path)
     assert "no such folder of weights" in said("i", adapter="/nowhere")
     assert f"'{SCORE}' is" in said("j", position={"at": SCORE})
-    assert "embeddings of [SCORE]" in said("k", position={"at": SCORE}, added_tokens=[SCORE])
-    assert "embeddings of [SCORE]" in said("l", added_tokens=[SCORE], adapter=bases["lora"])
-    assert "does not follow" in said("m", head=bases["qwen"] / "model.safetensors", prefix="model")
+    assert "embeddings of [SCORE]" in said(
+        "k", position={"at": SCORE}, added_tokens=[SCORE]
+    )
+    assert "embeddings of [SCORE]" in said(
+        "l", added_tokens=[SCORE], adapter=bases["lora"]
+    )
+    assert "does not follow" in said(
+        "m", head=bases["qwen"] / "model.safetensors", prefix="model"
+    )
 
 
 def test_a_base_of_another_architecture(bases, scorer_weights, tmp_path):
     head = tiny_heads.build_head(tmp_path / "head.safetensors", (128, 1))
-    line = refused(describe(tmp_path / "a", {"base": scorer_weights["dino"], "head": head}))
-    assert "of another architecture" in line or "no processor of images and texts together" in line
+    line = refused(
+        describe(tmp_path / "a", {"base": scorer_weights["dino"], "head": head})
+    )
+    assert (
+        "of another architecture" in line
+        or "no processor of images and texts together" in line
+    )
     assert "does not fit" in refused(
-        describe(tmp_path / "b", {"base": bases["llava"], "head": head, "adapter": bases["with token"]})
+        describe(
+            tmp_path / "b",
+            {"base": bases["llava"], "head": head, "adapter": bases["with token"]},
+        )
     )
 
 
@@ -317,5 +465,7 @@ def test_a_processor_that_takes_one_image_where_two_are_asked(bases, tmp_path):
     line = refused(describe(tmp_path / "described", network))
     assert "does not take 2 images at once" in line
     assert "side_by_side: true" in line
-    [found] = measure(describe(tmp_path / "described", {**network, "side_by_side": True}), asks(1))
+    [found] = measure(
+        describe(tmp_path / "described", {**network, "side_by_side": True}), asks(1)
+    )
     assert isinstance(found, Measurement)

@@ -11,7 +11,11 @@ from vieval_plugin.backends.metrics.network_metrics import Scorers
 from vieval_plugin.config import Scorer
 from vieval_plugin.judges.protocol import Image, Measure
 
-TEXTS = ("make the dog red", "a cat", "the image shows what the text says, and the shadows are right")
+TEXTS = (
+    "make the dog red",
+    "a cat",
+    "the image shows what the text says, and the shadows are right",
+)
 
 
 def describe(folder, network, **further):
@@ -19,11 +23,20 @@ def describe(folder, network, **further):
     folder.mkdir(parents=True, exist_ok=True)
     document = {
         "name": "head",
-        "questions": {"SC": {"text": "How well: {{ instruction }}", "images": ["source", "output"], **further}},
+        "questions": {
+            "SC": {
+                "text": "How well: {{ instruction }}",
+                "images": ["source", "output"],
+                **further,
+            }
+        },
         "scale": [-3, 3],
         "network": {
             "form": "value_head",
-            **{key: str(value) if key in ("base", "adapter", "head") else value for key, value in network.items()},
+            **{
+                key: str(value) if key in ("base", "adapter", "head") else value
+                for key, value in network.items()
+            },
         },
     }
     (folder / "manifest.yaml").write_text(yaml.safe_dump(document))
@@ -32,7 +45,9 @@ def describe(folder, network, **further):
 
 def picture(seed, size=(96, 80)):
     rng = np.random.default_rng(seed)
-    image = PIL.Image.fromarray(rng.integers(0, 256, (4, 4, 3), dtype=np.uint8)).resize(size)
+    image = PIL.Image.fromarray(rng.integers(0, 256, (4, 4, 3), dtype=np.uint8)).resize(
+        size
+    )
     return Image(encoded(image))
 
 
@@ -40,7 +55,10 @@ def asks(count=6, images=2, sizes=((96, 80), (120, 60))):
     return [
         Measure(
             "value_head",
-            {f"image_{n}": picture(10 * number + n, sizes[number % len(sizes)]) for n in range(images)},
+            {
+                f"image_{n}": picture(10 * number + n, sizes[number % len(sizes)])
+                for n in range(images)
+            },
             ("value_head",),
             {"text": TEXTS[number % len(TEXTS)]},
             "scorer",

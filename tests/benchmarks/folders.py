@@ -14,7 +14,12 @@ SIGNS = {
     "title": "Street signs",
     "table": "ratings.csv",
     "kind": "tig",
-    "columns": {"output": "image", "prompt": "caption", "image_model": "model", "uid": "id"},
+    "columns": {
+        "output": "image",
+        "prompt": "caption",
+        "image_model": "model",
+        "uid": "id",
+    },
     "ratings": {"SC": ["rater1", "rater2", "rater3"]},
     "scale": [1, 5],
     "tags": ["style"],
@@ -27,7 +32,10 @@ PAIRS = {
     "table": "votes.csv",
     "kind": "tig",
     "columns": {"prompt": "caption"},
-    "candidates": [{"output": "left", "image_model": "left_model"}, {"output": "right"}],
+    "candidates": [
+        {"output": "left", "image_model": "left_model"},
+        {"output": "right"},
+    ],
     "vote": {
         "column": "choice",
         "scheme": "three_way",
@@ -67,21 +75,33 @@ def vote_rows(number=20):
 
 @pytest.fixture
 def write(tmp_path):
-    """Writes a folder with a description, with other keys (None: without), a table and images; its path."""
+    """Writes a folder with a description, with other keys (None: without), a table and images;
+    its path.
+    """
 
     def folder(description, rows, place="", **changes):
         path = tmp_path / "benchmarks" / (place or description["name"])
         (path / "images").mkdir(parents=True, exist_ok=True)
         for n in range(50):
-            PIL.Image.new("RGB", (8, 8), (5 * n, 10, 20)).save(path / "images" / f"{n}.png")
-        document = {key: value for key, value in {**description, **changes}.items() if value is not None}
+            PIL.Image.new("RGB", (8, 8), (5 * n, 10, 20)).save(
+                path / "images" / f"{n}.png"
+            )
+        document = {
+            key: value
+            for key, value in {**description, **changes}.items()
+            if value is not None
+        }
         (path / in_folder.FILE).write_text(yaml.safe_dump(document, sort_keys=False))
         table = path / description["table"]
         if document.get("table", "").endswith(".jsonl"):
-            (path / document["table"]).write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+            (path / document["table"]).write_text(
+                "".join(f"{json.dumps(row)}\n" for row in rows)
+            )
         else:
             with table.open("w", newline="") as file:
-                writer = csv.DictWriter(file, list(dict.fromkeys(key for row in rows for key in row)))
+                writer = csv.DictWriter(
+                    file, list(dict.fromkeys(key for row in rows for key in row))
+                )
                 writer.writeheader()
                 writer.writerows(rows)
         return path

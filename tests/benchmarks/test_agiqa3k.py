@@ -19,21 +19,47 @@ from vieval_plugin.text.errors import VievalError
 
 BENCHMARK = registry.benchmark("agiqa3k")
 OPTIONS = StatisticsOptions(draws=20)
-COLUMNS = ("name", "prompt", "adj1", "adj2", "style", "mos_quality", "std_quality", "mos_align", "std_align")
+COLUMNS = (
+    "name",
+    "prompt",
+    "adj1",
+    "adj2",
+    "style",
+    "mos_quality",
+    "std_quality",
+    "mos_align",
+    "std_align",
+)
 
 
 def records(samples, judged, aspects):
     """`judged` has the scores of each sample, in order, by aspect."""
     by = Provenance("mine", (), aspects, "mine")
     return [
-        (Record(s.id, Verdict(dict(zip(aspects, row, strict=True)), Status.OK), by, s.ratings, s.tags, group=s.group),)
+        (
+            Record(
+                s.id,
+                Verdict(dict(zip(aspects, row, strict=True)), Status.OK),
+                by,
+                s.ratings,
+                s.tags,
+                group=s.group,
+            ),
+        )
         for s, row in zip(samples, judged, strict=True)
     ]
 
 
 def scripted(path):
-    """Scores of SC and PQ that have something of people's, computed from the raw file and not from samples."""
-    people = np.array([[float(row["mos_align"]), float(row["mos_quality"])] for row in csv.DictReader(path.open())])
+    """Scores of SC and PQ that have something of people's, computed from the raw file and not
+    from samples.
+    """
+    people = np.array(
+        [
+            [float(row["mos_align"]), float(row["mos_quality"])]
+            for row in csv.DictReader(path.open())
+        ]
+    )
     noise = np.random.default_rng(20).normal(0, 1, people.shape)
     return people, np.clip(people / 5 + 0.2 * noise, 0, 1).round(1)
 
@@ -42,27 +68,48 @@ def direct(people, judged):
     found = {}
     for place, aspect in enumerate(("SC", "PQ")):
         both = people[:, place], judged[:, place]
-        found |= {f"{aspect}_{name}": getattr(stats, f"{name}r")(*both).statistic for name in ("spearman", "pearson")}
+        found |= {
+            f"{aspect}_{name}": getattr(stats, f"{name}r")(*both).statistic
+            for name in ("spearman", "pearson")
+        }
         found[f"{aspect}_kendall"] = stats.kendalltau(*both).statistic
     return found
 
 
-def test_correlations_of_a_scripted_judge_are_those_of_a_direct_computation(shared_data):
+def test_correlations_of_a_scripted_judge_are_those_of_a_direct_computation(
+    shared_data,
+):
     samples = BENCHMARK.load(shared_data, "all")
     assert len(samples) == BENCHMARK.parts["all"] == 2982
     people, judged = scripted(shared_data / "agiqa3k" / "data.csv")
     expected = direct(people, judged)
-    run = Run("mine", "agiqa3k", "mine", ("SC", "PQ"), {"all": records(samples, judged, ("SC", "PQ"))})
+    run = Run(
+        "mine",
+        "agiqa3k",
+        "mine",
+        ("SC", "PQ"),
+        {"all": records(samples, judged, ("SC", "PQ"))},
+    )
     observed = tuple(map(observe, run.records["all"]))
-    summary = summary_of(BENCHMARK.report, observed, Rating(("SC", "PQ")), "agiqa3k", "all", OPTIONS)
-    estimates = {name.removesuffix("_value"): one.value for name, one in summary.estimates.items()}
+    summary = summary_of(
+        BENCHMARK.report, observed, Rating(("SC", "PQ")), "agiqa3k", "all", OPTIONS
+    )
+    estimates = {
+        name.removesuffix("_value"): one.value
+        for name, one in summary.estimates.items()
+    }
     assert estimates == pytest.approx({**expected, "scored_count": 2982})
     assert summary.scored == 2982
     assert len(set(expected.values())) == 6
     made = BENCHMARK.report.findings("agiqa3k", ("all",), [run], OPTIONS)
-    cells = {f"{key.aspect}_{key.statistic}": value for key, value in made.cells.items()}
+    cells = {
+        f"{key.aspect}_{key.statistic}": value for key, value in made.cells.items()
+    }
     assert cells == pytest.approx(expected)
-    assert [statistic.aspect for statistic in made.ranked if statistic.is_headline] == ["SC", "PQ"]
+    assert [statistic.aspect for statistic in made.ranked if statistic.is_headline] == [
+        "SC",
+        "PQ",
+    ]
 
 
 def test_the_published_images(shared_data):
@@ -71,9 +118,16 @@ def test_the_published_images(shared_data):
     assert len({sample.group for sample in samples}) == 300
     assert len({sample.id.image_model for sample in samples}) == 10
     first = samples[0]
-    assert (str(first.id), first.group) == ("agiqa3k/all/AttnGAN_normal/000", "statue of a man")
+    assert (str(first.id), first.group) == (
+        "agiqa3k/all/AttnGAN_normal/000",
+        "statue of a man",
+    )
     assert first.ratings == {"SC": (0.40889324,), "PQ": (0.965602553,)}
-    assert {tag for sample in samples for tag in sample.tags} > {"baroque style", "warm color", "top view"}
+    assert {tag for sample in samples for tag in sample.tags} > {
+        "baroque style",
+        "warm color",
+        "top view",
+    }
     [line] = BENCHMARK.missing(shared_data, "all")[:1]
     assert "images missing" in line
     assert BENCHMARK.prepare(shared_data, Preparing(images=False)).complete
@@ -83,8 +137,19 @@ def test_the_published_images(shared_data):
 
 
 def row(number=0, model="sd1.5_normal", **cells):
-    given = {"name": f"{model}_{number:03}.jpg", "prompt": f"zebra {number % 4}", "mos_quality": 1, "mos_align": 4}
-    return {**dict.fromkeys(COLUMNS, ""), "std_quality": 1, "std_align": 1, **given, **cells}
+    given = {
+        "name": f"{model}_{number:03}.jpg",
+        "prompt": f"zebra {number % 4}",
+        "mos_quality": 1,
+        "mos_align": 4,
+    }
+    return {
+        **dict.fromkeys(COLUMNS, ""),
+        "std_quality": 1,
+        "std_align": 1,
+        **given,
+        **cells,
+    }
 
 
 def write(root, *rows, columns=COLUMNS):
@@ -103,8 +168,14 @@ def write(root, *rows, columns=COLUMNS):
         ({"mos_align": "5.01"}, "mos_align is 5.01, not a rating from 0 to 5"),
         ({"mos_quality": "4_0"}, 'mos_quality is "4_0", not a rating from 0 to 5'),
         ({"mos_quality": ""}, "no rating of PQ"),
-        ({"name": "picture.jpg"}, "name is 'picture.jpg', which has not the form {image_model}_{uid}.{suffix}"),
-        ({"name": "sd1.5_normal_000.png"}, "agiqa3k/all/sd1.5_normal/000 was in a row before"),
+        (
+            {"name": "picture.jpg"},
+            "name is 'picture.jpg', which has not the form {image_model}_{uid}.{suffix}",
+        ),
+        (
+            {"name": "sd1.5_normal_000.png"},
+            "agiqa3k/all/sd1.5_normal/000 was in a row before",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_line_is_told_with_file_and_line(tmp_path, cells, said):
@@ -115,7 +186,9 @@ def test_what_is_wrong_with_a_line_is_told_with_file_and_line(tmp_path, cells, s
 
 
 def test_a_file_that_is_absent_or_another_is_one_line(tmp_path):
-    with pytest.raises(VievalError, match=r"data\.csv: no such file; take data\.csv from github\.com"):
+    with pytest.raises(
+        VievalError, match=r"data\.csv: no such file; take data\.csv from github\.com"
+    ):
         BENCHMARK.load(tmp_path, "all")
     write(tmp_path, row(), columns=COLUMNS[:-2])
     with pytest.raises(VievalError, match="no column 'mos_align'"):
@@ -128,27 +201,54 @@ def test_aspects_are_compared_with_what_a_judge_rates():
         return [statistic.name for statistic in BENCHMARK.report.statistics(rating)]
 
     assert {name.split("_")[0] for name in names(Rating(("SC",)))} == {"SC", "scored"}
-    assert {name.split("_")[0] for name in names(Rating(("SC", "PQ", "O")))} == {"SC", "PQ", "scored"}
+    assert {name.split("_")[0] for name in names(Rating(("SC", "PQ", "O")))} == {
+        "SC",
+        "PQ",
+        "scored",
+    }
     # a metric's one score is compared with both
-    assert {name.split("_")[0] for name in names(Rating(("SC",), against_all=True))} == {"SC", "PQ", "scored"}
+    assert {
+        name.split("_")[0] for name in names(Rating(("SC",), against_all=True))
+    } == {"SC", "PQ", "scored"}
 
 
 def test_judges_are_compared_by_aspect_those_of_one_score_in_all(tmp_path):
-    write(tmp_path, *(row(n, mos_quality=n % 5, mos_align=(n * 3) % 5) for n in range(20)))
+    write(
+        tmp_path, *(row(n, mos_quality=n % 5, mos_align=(n * 3) % 5) for n in range(20))
+    )
     samples = BENCHMARK.load(tmp_path, "all")
     right = [[sample.ratings[a][0] / 5 for a in ("SC", "PQ")] for sample in samples]
-    both = Run("both", "agiqa3k", "both", ("SC", "PQ"), {"all": records(samples, right, ("SC", "PQ"))})
-    one = Run("one", "agiqa3k", "one", ("SC",), {"all": records(samples, [row[:1] for row in right], ("SC",))}, True)
+    both = Run(
+        "both",
+        "agiqa3k",
+        "both",
+        ("SC", "PQ"),
+        {"all": records(samples, right, ("SC", "PQ"))},
+    )
+    one = Run(
+        "one",
+        "agiqa3k",
+        "one",
+        ("SC",),
+        {"all": records(samples, [row[:1] for row in right], ("SC",))},
+        True,
+    )
     ranked = BENCHMARK.report.findings("agiqa3k", ("all",), [both, one], OPTIONS).ranked
     compared = [statistic.compared(OPTIONS) for statistic in ranked]
-    assert [(c.aspect, c.statistic.split("'")[0], c.pair(0, 1).n) for c in compared] == [
+    assert [
+        (c.aspect, c.statistic.split("'")[0], c.pair(0, 1).n) for c in compared
+    ] == [
         ("SC", "Spearman", 20),
         ("PQ", "Spearman", 20),
         ("SC", "Pearson", 20),
         ("PQ", "Pearson", 20),
     ]
     differences = [
-        compare_systems(c, "agiqa3k", OPTIONS).pairs[0].better_first().result.difference.value for c in compared
+        compare_systems(c, "agiqa3k", OPTIONS)
+        .pairs[0]
+        .better_first()
+        .result.difference.value
+        for c in compared
     ]
     assert differences[0] == pytest.approx(0)
     assert differences[1] == pytest.approx(0.5, abs=0.01)

@@ -1,4 +1,6 @@
-"""Alignment benchmarks as samples, what is said when their files are wrong, and what preparing them makes."""
+"""Alignment benchmarks as samples, what is said when their files are wrong, and what preparing
+them makes.
+"""
 
 import json
 import re
@@ -17,7 +19,16 @@ from vieval_plugin.benchmarks.benchmark import Preparing
 from vieval_plugin.text.errors import VievalError
 
 NAMES = (
-    *("winoground", "eqben_mini", "genai_bench_t2i", "tifa160", "seetrue", "pickapic", "flickr8k", "t2vscore"),
+    *(
+        "winoground",
+        "eqben_mini",
+        "genai_bench_t2i",
+        "tifa160",
+        "seetrue",
+        "pickapic",
+        "flickr8k",
+        "t2vscore",
+    ),
     *("stanfordt23d", "t2i_eval_bench"),
 )
 BENCHMARKS = {name: registry.benchmark(name) for name in NAMES}
@@ -38,7 +49,13 @@ WINOGROUND = [
 PROMPT = {"prompt": "two cats", "models": {"gen2": [4.5], "pika": [1]}}
 GENAI = {"prompt": "two cats", "models": {"SDXL_Base": [1, 2, 3], "DALLE_3": [5, 5, 4]}}
 OBJECT = {"prompt": "a torn hat", "models": {"shap-e": [2, 2, 3]}}
-PICK = {"id": 3, "prompt": "a fox", "image_0": "a.jpg", "image_1": "b.jpg", "preferred": 1}
+PICK = {
+    "id": 3,
+    "prompt": "a fox",
+    "image_0": "a.jpg",
+    "image_1": "b.jpg",
+    "preferred": 1,
+}
 PHOTO = {
     "image_path": "photos/1.jpg",
     "human_judgement": [
@@ -47,7 +64,13 @@ PHOTO = {
         {"caption": "A cat sits .", "rating": 4.0},
     ],
 }
-TIFA = {"coco_1_mini_dalle": {"text_id": "coco_1", "image_path": "coco_1_mini_dalle.jpg", "text": "a tree"}}
+TIFA = {
+    "coco_1_mini_dalle": {
+        "text_id": "coco_1",
+        "image_path": "coco_1_mini_dalle.jpg",
+        "text": "a tree",
+    }
+}
 ANSWERS = "model_type,source_id,worker_id,answer\nmini-dalle,coco_1,11,3\nmini-dalle,coco_1,12,5\n"
 SEETRUE = (
     'image,text,label,dataset_source\nx.png,"a fox, asleep",1,drawbench\n'
@@ -74,7 +97,10 @@ FILES = {
     "flickr8k": {"flickr8k.json": json.dumps({"1.jpg": PHOTO})},
     "t2vscore": {"t2vscore_alignment_score.json": json.dumps({"0": PROMPT})},
     "stanfordt23d": {"stanfordt23d.json": json.dumps({"12": OBJECT})},
-    "t2i_eval_bench": {"t2i-eval-bench.json": json.dumps([PAIR]), "scores.json": json.dumps([SCORES])},
+    "t2i_eval_bench": {
+        "t2i-eval-bench.json": json.dumps([PAIR]),
+        "scores.json": json.dumps([SCORES]),
+    },
 }
 PARTS = {"genai_bench_t2i": "527", "seetrue": "drawbench", "t2i_eval_bench": "tig"}
 
@@ -119,41 +145,69 @@ def test_an_example_of_winoground_is_every_image_with_every_caption(root):
         ("7#i1t0", (0.0,)),
         ("7#i1t1", (1.0,)),
     ]
-    assert found[0].texts["prompt"] == found[2].texts["prompt"] == 'a "cup" {on} a table'
-    assert found[1].images["output"].source == root / "winoground" / "images" / "ex_7_img_0.png"
+    assert (
+        found[0].texts["prompt"] == found[2].texts["prompt"] == 'a "cup" {on} a table'
+    )
+    assert (
+        found[1].images["output"].source
+        == root / "winoground" / "images" / "ex_7_img_0.png"
+    )
     assert found[0].tags == ("Object", "Noun", "1 Main Pred")
-    assert [(s.group, s.place) for s in found] == [("7", (0, 0)), ("7", (0, 1)), ("7", (1, 0)), ("7", (1, 1))]
+    assert [(s.group, s.place) for s in found] == [
+        ("7", (0, 0)),
+        ("7", (0, 1)),
+        ("7", (1, 0)),
+        ("7", (1, 1)),
+    ]
 
 
 def test_skills_of_a_file_take_the_place_of_the_datasets_tags(root):
-    (root / "winoground" / "skills.json").write_text('{"7": ["Counting", "Negation"], "8": []}')
+    (root / "winoground" / "skills.json").write_text(
+        '{"7": ["Counting", "Negation"], "8": []}'
+    )
     assert {s.tags for s in samples(root, "winoground")} == {("Counting", "Negation")}
 
 
 def test_eqben_is_read_as_its_authors_packed_it_and_its_arrays_become_images(root):
     folder = root / "eqben_mini"
     (folder / "examples.jsonl").unlink()
-    example = {"image0": "youcook2/a.npy", "image1": "sd/b.jpg", "caption0": "a pan", "caption1": "a pot"}
+    example = {
+        "image0": "youcook2/a.npy",
+        "image1": "sd/b.jpg",
+        "caption0": "a pan",
+        "caption1": "a pot",
+    }
     (folder / "all_select.json").write_text(json.dumps([example]))
     blue_first = np.zeros((4, 6, 3), np.uint8)
     blue_first[:, :, 2] = 200
     (folder / "images" / "youcook2").mkdir(parents=True)
     np.save(folder / "images" / "youcook2" / "a.npy", blue_first)
     found = samples(root, "eqben_mini")
-    assert [(s.id.uid, s.tags) for s in found][:2] == [("0#i0t0", ("youcook2",)), ("0#i0t1", ("youcook2",))]
+    assert [(s.id.uid, s.tags) for s in found][:2] == [
+        ("0#i0t0", ("youcook2",)),
+        ("0#i0t1", ("youcook2",)),
+    ]
 
     report = prepare("eqben_mini", root)
     assert not report.complete
-    assert re.search(r"images: 1 of 2 images missing, first sd/b.jpg; put all_select.json", report.lines[0])
+    assert re.search(
+        r"images: 1 of 2 images missing, first sd/b.jpg; put all_select.json",
+        report.lines[0],
+    )
     assert images.decode(found[0].images["output"]).getpixel((0, 0)) == (200, 0, 0)
 
     np.save(folder / "images" / "youcook2" / "a.npy", np.zeros(3))
     (folder / "images" / "youcook2" / "a.png").unlink()
     (folder / "images" / "sd").mkdir()
     Image.new("RGB", (4, 4)).save(folder / "images" / "sd" / "b.jpg")
-    assert re.search(r"a.npy: float64 of shape \(3,\) is no image", prepare("eqben_mini", root).lines[0])
+    assert re.search(
+        r"a.npy: float64 of shape \(3,\) is no image",
+        prepare("eqben_mini", root).lines[0],
+    )
     (folder / "images" / "youcook2" / "a.npy").write_bytes(b"no array")
-    assert re.search(r"a.npy: not readable as a NumPy array", prepare("eqben_mini", root).lines[0])
+    assert re.search(
+        r"a.npy: not readable as a NumPy array", prepare("eqben_mini", root).lines[0]
+    )
 
 
 def test_genai_bench_has_raters_of_each_image_model_and_skills(root):
@@ -162,7 +216,10 @@ def test_genai_bench_has_raters_of_each_image_model_and_skills(root):
         ("DALLE_3", (5.0, 5.0, 4.0)),
         ("SDXL_Base", (1.0, 2.0, 3.0)),
     ]
-    assert found[0].images["output"].source == root / "genai_bench_t2i" / "527" / "DALLE_3" / "00001.jpeg"
+    assert (
+        found[0].images["output"].source
+        == root / "genai_bench_t2i" / "527" / "DALLE_3" / "00001.jpeg"
+    )
     assert found[0].tags == ("counting", "advanced")
 
 
@@ -176,22 +233,34 @@ def test_flickr8k_gathers_the_ratings_of_a_caption_without_its_full_stop(root):
     assert {s.group for s in found} == {"1.jpg"}
 
 
-@pytest.mark.parametrize(("preferred", "shares"), [(0, (1.0, 0.0)), (1, (0.0, 1.0)), (0.5, (0.5, 0.5))])
+@pytest.mark.parametrize(
+    ("preferred", "shares"), [(0, (1.0, 0.0)), (1, (0.0, 1.0)), (0.5, (0.5, 0.5))]
+)
 def test_a_preference_is_the_share_of_each_image(root, preferred, shares):
-    (root / "pickapic" / "pickapic.jsonl").write_text(lines([{**PICK, "preferred": preferred}]))
+    (root / "pickapic" / "pickapic.jsonl").write_text(
+        lines([{**PICK, "preferred": preferred}])
+    )
     found = samples(root, "pickapic")
-    assert [(s.id.uid, s.ratings["SC"]) for s in found] == [("3#0", shares[:1]), ("3#1", shares[1:])]
+    assert [(s.id.uid, s.ratings["SC"]) for s in found] == [
+        ("3#0", shares[:1]),
+        ("3#1", shares[1:]),
+    ]
     assert [(s.group, s.place) for s in found] == [("3", (0,)), ("3", (1,))]
 
 
 def test_seetrue_is_split_by_source_and_its_uids_begin_with_the_text(root):
     found = samples(root, "seetrue")
-    assert [(s.id.uid, s.ratings["SC"]) for s in found] == [("0#x.png", (1.0,)), ("0#y.png", (0.0,))]
+    assert [(s.id.uid, s.ratings["SC"]) for s in found] == [
+        ("0#x.png", (1.0,)),
+        ("0#y.png", (0.0,)),
+    ]
     assert found[0].texts["prompt"] == "a fox, asleep"
     assert {s.group for s in found} == {"0"}
 
 
-def test_videos_are_four_frames_and_objects_nine_views_unless_a_file_says_otherwise(root):
+def test_videos_are_four_frames_and_objects_nine_views_unless_a_file_says_otherwise(
+    root,
+):
     video, thing = samples(root, "t2vscore")[0], samples(root, "stanfordt23d")[0]
     frames = root / "t2vscore" / "frames4" / "gen2" / "0"
     assert [image.source for image in video.images.values()] == [
@@ -200,17 +269,30 @@ def test_videos_are_four_frames_and_objects_nine_views_unless_a_file_says_otherw
     ]
     assert list(video.images) == ["frame_0", "frame_1", "frame_2", "frame_3", "output"]
     assert list(thing.images) == [*(f"view_{k}" for k in range(9)), "output"]
-    assert thing.images["view_8"].source == root / "stanfordt23d" / "views" / "shap-e" / "12" / "8.png"
+    assert (
+        thing.images["view_8"].source
+        == root / "stanfordt23d" / "views" / "shap-e" / "12" / "8.png"
+    )
     (root / "t2vscore" / "frames.json").write_text('{"count": 1}')
     prepare("stanfordt23d", root, count=2)
     assert list(samples(root, "t2vscore")[0].images) == ["frame_0", "output"]
-    assert list(samples(root, "stanfordt23d")[0].images) == ["view_0", "view_1", "output"]
+    assert list(samples(root, "stanfordt23d")[0].images) == [
+        "view_0",
+        "view_1",
+        "output",
+    ]
 
 
-@pytest.mark.parametrize(("benchmark", "suffix"), [("t2vscore", ".png"), ("stanfordt23d", ".jpg")])
+@pytest.mark.parametrize(
+    ("benchmark", "suffix"), [("t2vscore", ".png"), ("stanfordt23d", ".jpg")]
+)
 def test_frames_and_views_are_taken_in_the_other_format_too(root, benchmark, suffix):
     draw(root, benchmark, suffix)
-    assert {image.source.suffix for s in samples(root, benchmark) for image in s.images.values()} == {suffix}
+    assert {
+        image.source.suffix
+        for s in samples(root, benchmark)
+        for image in s.images.values()
+    } == {suffix}
     assert missing(root, benchmark) == []
 
 
@@ -224,7 +306,9 @@ def test_every_sample_is_of_text_guided_generation_and_of_a_group(root, benchmar
 
 
 @pytest.mark.parametrize("benchmark", BENCHMARKS)
-def test_a_benchmark_says_where_it_comes_from_and_whether_it_may_train_a_model(benchmark):
+def test_a_benchmark_says_where_it_comes_from_and_whether_it_may_train_a_model(
+    benchmark,
+):
     described = BENCHMARKS[benchmark]
     assert described.source
     assert described.licence
@@ -236,36 +320,55 @@ def test_a_benchmark_says_where_it_comes_from_and_whether_it_may_train_a_model(b
 def test_without_images_preparing_makes_and_misses_none(root):
     (root / "t2vscore" / "videos").mkdir()
     report = prepare("t2vscore", root, images=False)
-    assert (report.complete, report.lines) == (True, ("t2vscore/all: ready, 2 samples (the published set has 2543)",))
-    assert sorted(path.name for path in (root / "t2vscore").iterdir()) == ["t2vscore_alignment_score.json", "videos"]
+    assert (report.complete, report.lines) == (
+        True,
+        ("t2vscore/all: ready, 2 samples (the published set has 2543)",),
+    )
+    assert sorted(path.name for path in (root / "t2vscore").iterdir()) == [
+        "t2vscore_alignment_score.json",
+        "videos",
+    ]
 
 
 @pytest.mark.parametrize("benchmark", BENCHMARKS)
-def test_absent_images_are_counted_with_what_to_do_and_drawn_ones_are_enough(root, benchmark):
+def test_absent_images_are_counted_with_what_to_do_and_drawn_ones_are_enough(
+    root, benchmark
+):
     lacking = missing(root, benchmark)
     assert lacking
     assert all(
-        re.fullmatch(r".+: (\d+) of \1 images missing, first .+; (put|unpack|write) .+", line) for line in lacking
+        re.fullmatch(
+            r".+: (\d+) of \1 images missing, first .+; (put|unpack|write) .+", line
+        )
+        for line in lacking
     )
     draw(root, benchmark)
     assert missing(root, benchmark) == []
     report = prepare(benchmark, root, parts=[PARTS.get(benchmark, "all")])
     assert report.complete
     found = len(samples(root, benchmark))
-    assert re.fullmatch(rf"{benchmark}/\w+: ready, {found} samples?( \(the published set has \d+\))?", report.lines[-1])
+    assert re.fullmatch(
+        rf"{benchmark}/\w+: ready, {found} samples?( \(the published set has \d+\))?",
+        report.lines[-1],
+    )
 
 
 @pytest.mark.parametrize("benchmark", BENCHMARKS)
 def test_an_absent_folder_is_one_line_that_says_what_goes_there(tmp_path, benchmark):
     for part in BENCHMARKS[benchmark].parts:
         (line,) = BENCHMARKS[benchmark].missing(tmp_path, part)
-        assert re.search(rf"{benchmark}.*: no such file; (put|unpack|write) .+, or set VIEVAL_DATA", line)
+        assert re.search(
+            rf"{benchmark}.*: no such file; (put|unpack|write) .+, or set VIEVAL_DATA",
+            line,
+        )
         assert "\n" not in line
     assert not prepare(benchmark, tmp_path).complete
 
 
 @pytest.mark.parametrize(*table("malformed_alignment_files.jsonl"))
-def test_a_malformed_file_is_one_line_that_names_file_and_row(root, name, text, message):
+def test_a_malformed_file_is_one_line_that_names_file_and_row(
+    root, name, text, message
+):
     (root / name).write_text(text)
     benchmark = Path(name).parts[0]
     line = refusal(samples, root, benchmark)
@@ -275,22 +378,34 @@ def test_a_malformed_file_is_one_line_that_names_file_and_row(root, name, text, 
 
 
 def test_wrong_requests_are_told(root):
-    with pytest.raises(VievalError, match="no seetrue part 'all'; known: drawbench, editbench, coco_t2i"):
+    with pytest.raises(
+        VievalError,
+        match="no seetrue part 'all'; known: drawbench, editbench, coco_t2i",
+    ):
         BENCHMARKS["seetrue"].load(root, "all")
     with pytest.raises(VievalError, match="no seetrue part 'all'"):
         prepare("seetrue", root, parts=["all"])
     with pytest.raises(VievalError, match="tifa160 has one image a sample"):
         prepare("tifa160", root, count=3)
-    with pytest.raises(VievalError, match="0 frames or views cannot stand for a sample"):
+    with pytest.raises(
+        VievalError, match="0 frames or views cannot stand for a sample"
+    ):
         prepare("t2vscore", root, count=0)
     (root / "winoground" / "examples.jsonl").write_text("\n")
-    assert re.search("no sample of part all; put examples.jsonl", missing(root, "winoground")[0])
+    assert re.search(
+        "no sample of part all; put examples.jsonl", missing(root, "winoground")[0]
+    )
 
 
 @pytest.mark.parametrize(
     ("benchmark", "part", "models", "ratings"),
     [
-        ("tifa160", "all", dict.fromkeys(("mini_dalle", "vq_diffusion"), 160), {5: 796, 4: 3, 3: 1}),
+        (
+            "tifa160",
+            "all",
+            dict.fromkeys(("mini_dalle", "vq_diffusion"), 160),
+            {5: 796, 4: 3, 3: 1},
+        ),
         ("seetrue", "drawbench", {"unnamed": 1312}, {1: 1312}),
         ("seetrue", "editbench", {"unnamed": 3827}, {1: 3827}),
         ("seetrue", "coco_t2i", {"unnamed": 1791}, {1: 1791}),
@@ -301,7 +416,9 @@ def test_wrong_requests_are_told(root):
 def test_the_authors_files_give_the_published_numbers_of_samples(
     shared_data, tmp_path, benchmark, part, models, ratings
 ):
-    (tmp_path / benchmark).symlink_to(shared_data / "t2v_metrics", target_is_directory=True)
+    (tmp_path / benchmark).symlink_to(
+        shared_data / "t2v_metrics", target_is_directory=True
+    )
     found = BENCHMARKS[benchmark].load(tmp_path, part)
     assert len(found) == len({s.id for s in found}) == BENCHMARKS[benchmark].parts[part]
     assert Counter(len(s.ratings["SC"]) for s in found) == ratings
@@ -310,7 +427,9 @@ def test_the_authors_files_give_the_published_numbers_of_samples(
 
 
 def test_tifa160s_ratings_are_those_of_its_own_image(shared_data, tmp_path):
-    (tmp_path / "tifa160").symlink_to(shared_data / "t2v_metrics", target_is_directory=True)
+    (tmp_path / "tifa160").symlink_to(
+        shared_data / "t2v_metrics", target_is_directory=True
+    )
     by_id = {(s.id.uid, s.id.image_model): s for s in samples(tmp_path, "tifa160")}
     sample = by_id["partiprompt_366", "mini_dalle"]
     assert sample.ratings["SC"][:3] == (3.0, 5.0, 5.0)

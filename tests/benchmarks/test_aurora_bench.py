@@ -1,4 +1,6 @@
-"""AURORA-Bench: ratings, comparisons and edits from files of the authors' form, and what is wrong with them."""
+"""AURORA-Bench: ratings, comparisons and edits from files of the authors' form, and what is
+wrong with them.
+"""
 
 import json
 
@@ -18,17 +20,34 @@ from vieval_plugin.meta_evaluation.tables import printed_tables
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.errors import VievalError
 
-POINTS, PAIRS = benchmark_registry.benchmark("aurora_bench"), benchmark_registry.benchmark("aurora_bench_pairs")
+POINTS, PAIRS = (
+    benchmark_registry.benchmark("aurora_bench"),
+    benchmark_registry.benchmark("aurora_bench_pairs"),
+)
 EDITS = benchmark_registry.benchmark("generate_aurora_bench")
-FILES = {"points": "human_ratings.json", "pairs": "human_ratings_pairwise.json", "edits": "test.json"}
+FILES = {
+    "points": "human_ratings.json",
+    "pairs": "human_ratings_pairwise.json",
+    "edits": "test.json",
+}
 
 
 def given(number=0):
-    return {"input": f"data/ag/images/{number}_left.png", "prompt": f"edit {number}", "task": "ag"}
+    return {
+        "input": f"data/ag/images/{number}_left.png",
+        "prompt": f"edit {number}",
+        "task": "ag",
+    }
 
 
 def point(number=0, model="aurora", score=1, **cells):
-    return {**given(number), "gen": f"outputs/{model}/{number}.png", "model": model, "score": score, **cells}
+    return {
+        **given(number),
+        "gen": f"outputs/{model}/{number}.png",
+        "model": model,
+        "score": score,
+        **cells,
+    }
 
 
 def pair(number=0, winner="aurora", **cells):
@@ -54,7 +73,14 @@ def load(root, part):
 
 def test_points_are_ratings_of_the_whole_edit(tmp_path):
     write(
-        tmp_path, "points", [point(0, "aurora", 2), point(0, "magicbrush", 0.5), point(1, score=0), point(0, score=1)]
+        tmp_path,
+        "points",
+        [
+            point(0, "aurora", 2),
+            point(0, "magicbrush", 0.5),
+            point(1, score=0),
+            point(0, score=1),
+        ],
     )
     samples = load(tmp_path, "points")
     assert [(s.id.image_model, s.ratings, s.group) for s in samples] == [
@@ -63,36 +89,73 @@ def test_points_are_ratings_of_the_whole_edit(tmp_path):
         ("magicbrush", {"O": (0.5,)}, "data/ag/images/0_left.png | edit 0"),
         ("aurora", {"O": (0.0,)}, "data/ag/images/1_left.png | edit 1"),
     ]
-    assert (samples[0].texts, samples[0].tags, samples[0].kind) == ({"instruction": "edit 0"}, ("ag",), "tie")
-    assert missing_inputs_reason(viescore.SPEC, samples[0]) == missing_inputs_reason(adiee.SPEC, samples[0]) == ""
+    assert (samples[0].texts, samples[0].tags, samples[0].kind) == (
+        {"instruction": "edit 0"},
+        ("ag",),
+        "tie",
+    )
+    assert (
+        missing_inputs_reason(viescore.SPEC, samples[0])
+        == missing_inputs_reason(adiee.SPEC, samples[0])
+        == ""
+    )
 
 
 def test_a_judge_of_the_whole_is_correlated_with_the_ratings():
     rng = np.random.default_rng(1)
     people, judge = rng.integers(0, 3, 40), rng.integers(0, 11, 40) / 10
     rows = tuple(
-        Observation("m", f"{n:02}", {"O": (float(p),)}, {"SC": 0.1, "O": float(j)}, Status.OK)
+        Observation(
+            "m", f"{n:02}", {"O": (float(p),)}, {"SC": 0.1, "O": float(j)}, Status.OK
+        )
         for n, (p, j) in enumerate(zip(people, judge, strict=True))
     )
-    found = summary_of(POINTS.report, rows, Rating(("SC", "O")), "aurora_bench", "points", StatisticsOptions(draws=5))
-    assert found.estimates["spearman_value"].value == pytest.approx(stats.spearmanr(people, judge).statistic)
+    found = summary_of(
+        POINTS.report,
+        rows,
+        Rating(("SC", "O")),
+        "aurora_bench",
+        "points",
+        StatisticsOptions(draws=5),
+    )
+    assert found.estimates["spearman_value"].value == pytest.approx(
+        stats.spearmanr(people, judge).statistic
+    )
 
 
 def test_pairs_are_contests_with_ties(tmp_path):
-    write(tmp_path, "pairs", [pair(0), pair(1, "magicbrush"), pair(2, "tie"), pair(0, "tie")])
+    write(
+        tmp_path,
+        "pairs",
+        [pair(0), pair(1, "magicbrush"), pair(2, "tie"), pair(0, "tie")],
+    )
     contests = load(tmp_path, "pairs")
     assert [c.votes.vote for c in contests] == ["first", "second", "tie", "tie"]
     assert {c.votes.scheme for c in contests} == {"three_way"}
-    assert [sample.id.image_model for sample in contests[0].candidates] == ["aurora", "magicbrush"]
+    assert [sample.id.image_model for sample in contests[0].candidates] == [
+        "aurora",
+        "magicbrush",
+    ]
     assert contests[0].candidates[0] is contests[3].candidates[0]
-    assert contests[0].candidates[0].images["source"].source == tmp_path / "aurora_bench/data/ag/images/0_left.png"
-    assert missing_inputs_reason(pairwise.SPEC, contests[0]) == missing_inputs_reason(viescore.SPEC, contests[0]) == ""
+    assert (
+        contests[0].candidates[0].images["source"].source
+        == tmp_path / "aurora_bench/data/ag/images/0_left.png"
+    )
+    assert (
+        missing_inputs_reason(pairwise.SPEC, contests[0])
+        == missing_inputs_reason(viescore.SPEC, contests[0])
+        == ""
+    )
 
 
 def test_edits_are_conditions_for_a_generator(tmp_path):
     write(tmp_path, "edits", [edit(0), edit(1)])
     one, other = load(tmp_path, "edits")
-    assert (str(one.id), list(one.images), one.ratings) == ("generate_aurora_bench/edits/0", ["source"], {})
+    assert (str(one.id), list(one.images), one.ratings) == (
+        "generate_aurora_bench/edits/0",
+        ["source"],
+        {},
+    )
     assert (other.texts, other.tags) == ({"instruction": "edit 1"}, ("ag",))
     [line] = EDITS.missing(tmp_path, "edits")
     assert line.startswith("2 of 2 sources are not there, first")
@@ -106,14 +169,34 @@ def test_edits_are_conditions_for_a_generator(tmp_path):
 @pytest.mark.parametrize(
     ("part", "rows", "said"),
     [
-        ("points", [point(), point(1, score=3)], "row 1: score is 3, not a rating from 0 to 2"),
+        (
+            "points",
+            [point(), point(1, score=3)],
+            "row 1: score is 3, not a rating from 0 to 2",
+        ),
         ("points", [point(gen="../x.png")], "row 0: gen is"),
-        ("points", [point(), point(prompt="another")], "row 1: outputs/aurora/0.png was made under other conditions"),
+        (
+            "points",
+            [point(), point(prompt="another")],
+            "row 1: outputs/aurora/0.png was made under other conditions",
+        ),
         ("points", [{"gen": "x.png"}], "row 0: no input"),
-        ("pairs", [pair(winner="sdedit")], "row 0: winner is 'sdedit', not tie or one of two models"),
-        ("pairs", [pair(), pair(1, models=["aurora"])], "row 1: models and gens are not two names each"),
+        (
+            "pairs",
+            [pair(winner="sdedit")],
+            "row 0: winner is 'sdedit', not tie or one of two models",
+        ),
+        (
+            "pairs",
+            [pair(), pair(1, models=["aurora"])],
+            "row 1: models and gens are not two names each",
+        ),
         ("pairs", [pair(gens=None)], "row 0: models and gens are not two names each"),
-        ("pairs", [pair(models=["aurora", "aurora"])], "row 0: winner is 'aurora', not tie or one of two models"),
+        (
+            "pairs",
+            [pair(models=["aurora", "aurora"])],
+            "row 0: winner is 'aurora', not tie or one of two models",
+        ),
         ("edits", [edit(), edit(1, input="/etc/passwd")], "row 1: input is"),
     ],
 )
@@ -127,7 +210,8 @@ def test_what_is_wrong_is_told_with_file_and_row(tmp_path, part, rows, said):
 @pytest.mark.parametrize("part", FILES)
 def test_a_file_that_is_absent_is_one_line_with_what_to_do(tmp_path, part):
     with pytest.raises(
-        VievalError, match=r"no such file; take test\.json and data/ from github\.com/McGill-NLP/AURORA"
+        VievalError,
+        match=r"no such file; take test\.json and data/ from github\.com/McGill-NLP/AURORA",
     ):
         load(tmp_path, part)
 

@@ -1,4 +1,6 @@
-"""EditReward-Bench of TIGER-Lab: groups from the hub's pairs, a statistic against brute force, and bad rows."""
+"""EditReward-Bench of TIGER-Lab: groups from the hub's pairs, a statistic against brute force,
+and bad rows.
+"""
 
 import json
 from itertools import combinations, product
@@ -27,12 +29,18 @@ OPTIONS = StatisticsOptions(draws=10)
 
 def rankings(number):
     """All rankings of so many, with ties, as the place of each; there are 75 of four."""
-    found = {tuple(sorted(set(one)).index(place) for place in one) for one in product(range(number), repeat=number)}
+    found = {
+        tuple(sorted(set(one)).index(place) for place in one)
+        for one in product(range(number), repeat=number)
+    }
     return sorted(found)
 
 
 def written(places):
-    levels = [[str(n) for n, place in enumerate(places, 1) if place == level] for level in range(max(places) + 1)]
+    levels = [
+        [str(n) for n, place in enumerate(places, 1) if place == level]
+        for level in range(max(places) + 1)
+    ]
     return ">".join("=".join(level) for level in levels)
 
 
@@ -41,9 +49,14 @@ def test_all_rankings_of_four_against_all_are_right_where_every_pair_is():
     assert len(every) == 75
     observations, whole, decided, pairs = [], [], [], []
     for number, (people, judge) in enumerate(product(every, every)):
-        votes, own = Votes(RANKING, written(people)), dict.fromkeys(("forward", "reverse"), written(judge))
+        votes, own = (
+            Votes(RANKING, written(people)),
+            dict.fromkeys(("forward", "reverse"), written(judge)),
+        )
         contested = ContestObservation(tuple("wxyz"), votes, own)
-        observations.append(Observation("", f"{number:04}", {}, {}, Status.OK, contest=contested))
+        observations.append(
+            Observation("", f"{number:04}", {}, {}, Status.OK, contest=contested)
+        )
         signs = [
             tuple((one[i] > one[j]) - (one[i] < one[j]) for one in (people, judge))
             for i, j in combinations(range(4), 2)
@@ -52,12 +65,20 @@ def test_all_rankings_of_four_against_all_are_right_where_every_pair_is():
         whole.append(all(said == own for said, own in signs))
         if preferred := [said == own for said, own in signs if said]:
             decided.append(all(preferred))
-    found = summary_of(BENCHMARK.report, tuple(observations), Rating(()), "b", "all", OPTIONS).estimates
-    assert found["votes_all_pairs_accuracy_three_way_value"].value == pytest.approx(sum(whole) / len(whole))
+    found = summary_of(
+        BENCHMARK.report, tuple(observations), Rating(()), "b", "all", OPTIONS
+    ).estimates
+    assert found["votes_all_pairs_accuracy_three_way_value"].value == pytest.approx(
+        sum(whole) / len(whole)
+    )
     assert sum(whole) == 75
-    assert found["votes_all_pairs_accuracy_decisive_value"].value == pytest.approx(sum(decided) / len(decided))
+    assert found["votes_all_pairs_accuracy_decisive_value"].value == pytest.approx(
+        sum(decided) / len(decided)
+    )
     assert found["votes_all_pairs_accuracy_decisive_value"].n == len(decided) == 75 * 74
-    assert found["votes_accuracy_three_way_value"].value == pytest.approx(sum(pairs) / len(pairs))
+    assert found["votes_accuracy_three_way_value"].value == pytest.approx(
+        sum(pairs) / len(pairs)
+    )
 
 
 @pytest.mark.parametrize("number", [2, 3, 4])
@@ -69,7 +90,9 @@ def test_each_ranking_comes_back_from_its_pairs(number):
             for one, other in combinations(letters, 2)
         ]
         again = tiger._ranking(letters, pairs)
-        assert [place == min(ranks(again, number)) for place in ranks(again, number)] == [p == 0 for p in places]
+        assert [
+            place == min(ranks(again, number)) for place in ranks(again, number)
+        ] == [p == 0 for p in places]
         assert ranks(again, number) == ranks(written(places), number)
 
 
@@ -112,27 +135,51 @@ def prepare(root):
 
 TWO = {"AvsB": "A=B=Good"}
 THREE = {"AvsB": "B>A", "AvsC": "A>C", "BvsC": "B>C"}
-FOUR = {"AvsB": "A=B", "AvsC": "C>A", "AvsD": "A>D", "BvsC": "C>B", "BvsD": "B>D", "CvsD": "C>D"}
+FOUR = {
+    "AvsB": "A=B",
+    "AvsC": "C>A",
+    "AvsD": "A>D",
+    "BvsC": "C>B",
+    "BvsD": "B>D",
+    "CvsD": "C>D",
+}
 
 
 def test_preparing_makes_groups_of_the_hubs_pairs(tmp_path, hub):
     # the same name in two sizes is two groups
     hub += [*hub_rows("7", 2, TWO), *hub_rows("7", 3, THREE), *hub_rows("8", 4, FOUR)]
     report = prepare(tmp_path)
-    assert report.lines[0].startswith("editreward_bench_tiger: Wu et al., EditReward (2025)")
+    assert report.lines[0].startswith(
+        "editreward_bench_tiger: Wu et al., EditReward (2025)"
+    )
     assert "licence: Apache-2.0" in report.lines[0]
-    assert report.lines[1:] == ("editreward_bench_tiger/all: ready, 3 contests (the published set has 484)",)
+    assert report.lines[1:] == (
+        "editreward_bench_tiger/all: ready, 3 contests (the published set has 484)",
+    )
     contests = BENCHMARK.load(tmp_path, "all")
-    assert [(c.id.uid, c.votes.vote) for c in contests] == [("2-7_0", "1=2"), ("3-7", "2>1>3"), ("4-8", "3>1=2>4")]
+    assert [(c.id.uid, c.votes.vote) for c in contests] == [
+        ("2-7_0", "1=2"),
+        ("3-7", "2>1>3"),
+        ("4-8", "3>1=2>4"),
+    ]
     four = contests[-1]
-    assert [sample.id.image_model for sample in four.candidates] == [f"model {letter}" for letter in "ABCD"]
+    assert [sample.id.image_model for sample in four.candidates] == [
+        f"model {letter}" for letter in "ABCD"
+    ]
     assert [s.images["output"].source.read_bytes() for s in four.candidates] == [
         stored(c)["bytes"] for c in COLOURS.values()
     ]
     assert {sample.texts["instruction"] for sample in four.candidates} == {"edit 8"}
-    assert missing_inputs_reason(viescore.SPEC, four) == missing_inputs_reason(pairwise.SPEC, four) == ""
+    assert (
+        missing_inputs_reason(viescore.SPEC, four)
+        == missing_inputs_reason(pairwise.SPEC, four)
+        == ""
+    )
     # six pairs of a group show each of its images three times, and it is written once
-    assert len(list((tmp_path / "editreward_bench_tiger" / "all" / "images").iterdir())) == 5
+    assert (
+        len(list((tmp_path / "editreward_bench_tiger" / "all" / "images").iterdir()))
+        == 5
+    )
     assert prepare(tmp_path).complete
 
 
@@ -151,11 +198,19 @@ def test_pairs_that_no_ranking_fits_are_a_contest_without_a_vote(tmp_path, hub):
             hub_rows("1", 3, {"AvsB": "A>B"}),
             "do not make contests (ValueError: group 3-1 of 3 has 2 candidates in 1 rows)",
         ),
-        (hub_rows("1", 3, THREE) + hub_rows("1", 3, {"AvsB": "A>B"}), "has 3 candidates in 4 rows"),
-        ([{**hub_rows("1", 2, TWO)[0], "ranking": None}], "row 0 of TIGER-Lab/EditReward-Bench is not as expected"),
+        (
+            hub_rows("1", 3, THREE) + hub_rows("1", 3, {"AvsB": "A>B"}),
+            "has 3 candidates in 4 rows",
+        ),
+        (
+            [{**hub_rows("1", 2, TWO)[0], "ranking": None}],
+            "row 0 of TIGER-Lab/EditReward-Bench is not as expected",
+        ),
     ],
 )
-def test_rows_of_another_form_are_one_line_and_nothing_is_written(tmp_path, hub, rows, said):
+def test_rows_of_another_form_are_one_line_and_nothing_is_written(
+    tmp_path, hub, rows, said
+):
     hub += rows
     report = prepare(tmp_path)
     assert not report.complete
@@ -168,15 +223,27 @@ def test_rows_of_another_form_are_one_line_and_nothing_is_written(tmp_path, hub,
 
 
 def candidate(model):
-    return {"image_model": model, "uid": "1", "images": {"output": f"images/{model}.png"}}
+    return {
+        "image_model": model,
+        "uid": "1",
+        "images": {"output": f"images/{model}.png"},
+    }
 
 
 @pytest.mark.parametrize("vote", ["2>1", "A>B>C"])
-def test_a_vote_that_ranks_no_three_candidates_is_told_with_file_and_line(tmp_path, vote):
+def test_a_vote_that_ranks_no_three_candidates_is_told_with_file_and_line(
+    tmp_path, vote
+):
     path = tmp_path / "editreward_bench_tiger" / "all" / "contests.jsonl"
     path.parent.mkdir(parents=True)
-    good = {"id": "a", "candidates": [candidate(model) for model in "xyz"], "vote": "2>1=3"}
-    path.write_text(f"{json.dumps(good)}\n{json.dumps({**good, 'id': 'b', 'vote': vote})}\n")
+    good = {
+        "id": "a",
+        "candidates": [candidate(model) for model in "xyz"],
+        "vote": "2>1=3",
+    }
+    path.write_text(
+        f"{json.dumps(good)}\n{json.dumps({**good, 'id': 'b', 'vote': vote})}\n"
+    )
     line = refusal(BENCHMARK.load, tmp_path, "all")
     assert line.startswith(f"{path}: line 2")
     assert f"'{vote}' is no ranking of 3 candidates, such as 2>1=3" in line
@@ -191,7 +258,12 @@ def test_published_numbers_stand_in_the_report_and_are_marked(tmp_path):
     scores = Choice(scores=({"O": 0.9}, {"O": 0.1}))
     candidates = tuple(SampleId(tiger.NAME, "all", model, "1") for model in "xy")
     record = Record(
-        *(SampleId(tiger.NAME, "all", "", "1"), Verdict({}, Status.OK, choice=scores), by, {}),
+        *(
+            SampleId(tiger.NAME, "all", "", "1"),
+            Verdict({}, Status.OK, choice=scores),
+            by,
+            {},
+        ),
         votes=Votes(RANKING, "1>2"),
         candidates=candidates,
     )

@@ -1,4 +1,6 @@
-"""GenAI-Bench of TIGER-Lab: real votes, the form of its files, what is wrong with them, and what is fetched."""
+"""GenAI-Bench of TIGER-Lab: real votes, the form of its files, what is wrong with them, and what
+is fetched.
+"""
 
 import io
 import json
@@ -44,14 +46,19 @@ def test_the_votes_are_those_that_were_published(shared_data, part, counts, grou
 
 
 def test_fixed_answers_reach_what_the_authors_table_says(shared_data):
-    """Always both bad is above 16 of the 18 judges of the authors' table; a bare A=B is above it under their rule."""
+    """Always both bad is above 16 of the 18 judges of the authors' table; a bare A=B is above it
+    under their rule.
+    """
 
     def percent(part, *words):
         counted = Counter(votes(BENCHMARK.load(shared_data, part)))
         return round(100 * sum(counted[word] for word in words) / counted.total(), 2)
 
     assert (percent("edit", "both_bad"), percent("edit", "first")) == (42.66, 26.12)
-    assert (percent("generation", "second"), percent("video", "second")) == (38.21, 35.08)
+    assert (percent("generation", "second"), percent("video", "second")) == (
+        38.21,
+        35.08,
+    )
     ties = [percent(part, "both_good", "both_bad") for part in BENCHMARK.parts]
     assert ties == [45.27, 24.73, 34.52]
 
@@ -61,11 +68,20 @@ def test_contests_of_a_log_have_its_texts_and_no_images(shared_data):
     first, second = contest.candidates
     assert first.texts["instruction"] == "let a herd of sheep block the taxi"
     assert first.texts is second.texts
-    assert (first.images, contest.kind, str(contest.id)) == ({}, "tie", "genai_bench_tiger/edit/0")
+    assert (first.images, contest.kind, str(contest.id)) == (
+        {},
+        "tie",
+        "genai_bench_tiger/edit/0",
+    )
     assert first.id != second.id
-    assert missing_inputs_reason(viescore.SPEC, contest) == "candidate 1: the sample has no image source"
+    assert (
+        missing_inputs_reason(viescore.SPEC, contest)
+        == "candidate 1: the sample has no image source"
+    )
     [line] = BENCHMARK.missing(shared_data, "edit")
-    assert line.startswith("1838 of 1838 outputs have no image, first genai_bench_tiger/edit/unnamed/0#1; run")
+    assert line.startswith(
+        "1838 of 1838 outputs have no image, first genai_bench_tiger/edit/unnamed/0#1; run"
+    )
 
 
 def log(root, rows, folder="image_edition/judge"):
@@ -76,7 +92,13 @@ def log(root, rows, folder="image_edition/judge"):
 
 
 def logged(**cells):
-    return {"idx": 0, "human_vote": "leftvote", "instruct_prompt": "add a hat", "source_prompt": "a cat", **cells}
+    return {
+        "idx": 0,
+        "human_vote": "leftvote",
+        "instruct_prompt": "add a hat",
+        "source_prompt": "a cat",
+        **cells,
+    }
 
 
 def test_a_log_without_prompts_is_taken_only_where_no_other_has_them(tmp_path):
@@ -136,11 +158,23 @@ def candidate(number, **cells):
 
 def test_one_output_in_several_contests_is_one_sample(tmp_path):
     third = {"image_model": "three", "uid": "hat", "images": {"output": "images/c.png"}}
-    write(tmp_path, row(0), row(1, candidates=[candidate(1), third], vote="", annotators=["first", "both_good"]))
+    write(
+        tmp_path,
+        row(0),
+        row(
+            1,
+            candidates=[candidate(1), third],
+            vote="",
+            annotators=["first", "both_good"],
+        ),
+    )
     one, other = BENCHMARK.load(tmp_path, "edit")
     assert one.candidates[1] is other.candidates[0]
     assert one.candidates[0].images["source"] is other.candidates[1].images["source"]
-    assert (one.votes.vote, other.votes.annotators) == ("both_bad", ("first", "both_good"))
+    assert (one.votes.vote, other.votes.annotators) == (
+        "both_bad",
+        ("first", "both_good"),
+    )
     assert (one.candidates[0].kind, one.candidates[0].group) == ("tie", "add a hat")
     assert missing_inputs_reason(viescore.SPEC, one) == ""
 
@@ -148,31 +182,58 @@ def test_one_output_in_several_contests_is_one_sample(tmp_path):
 @pytest.mark.parametrize(
     ("cells", "said"),
     [
-        ({"vote": "left"}, "'left' is no four_way vote; those are first, second, both_good, both_bad"),
+        (
+            {"vote": "left"},
+            "'left' is no four_way vote; those are first, second, both_good, both_bad",
+        ),
         ({"annotators": ["first", "tie"]}, "'tie' is no four_way vote"),
         ({"annotators": "first"}, "vote is no text, or annotators no list of texts"),
-        # nothing is null or an empty text: what else is false is a mistake, and no vote that was not given
+        # nothing is null or an empty text: what else is false is a mistake, and no vote that was
+        # not given
         ({"vote": 0}, "vote is no text"),
         ({"texts": []}, "texts is no object of name -> text"),
         ({"images": []}, "images is no object of role -> file"),
-        ({"candidates": [candidate(0, video=False), candidate(1)]}, "video is false, not a text"),
+        (
+            {"candidates": [candidate(0, video=False), candidate(1)]},
+            "video is false, not a text",
+        ),
         ({"group": 0}, "group is 0, not a text"),
         ({"tags": False}, "tags is false, not a list of tags"),
-        ({"images": {"source": "x" * 300}}, "source is a name of 300 characters, too long for a file"),
-        ({"images": {"source": "x/" * 2000}}, "source is a name of 4000 characters, too long for a file"),
+        (
+            {"images": {"source": "x" * 300}},
+            "source is a name of 300 characters, too long for a file",
+        ),
+        (
+            {"images": {"source": "x/" * 2000}},
+            "source is a name of 4000 characters, too long for a file",
+        ),
         ({"group": "\ud800"}, "half of a character"),
-        ({"candidates": [candidate(0)]}, "it has 1 candidate, and a contest has two or more"),
+        (
+            {"candidates": [candidate(0)]},
+            "it has 1 candidate, and a contest has two or more",
+        ),
         (
             {"candidates": [candidate(0), candidate(1), candidate(1, uid="x")]},
             "four_way votes are between two candidates",
         ),
         ({"candidates": [candidate(0), 3]}, "candidates is no list of objects"),
-        ({"candidates": [candidate(0), candidate(1, images={"output": "../b.png"})]}, "not a file below the folder"),
+        (
+            {"candidates": [candidate(0), candidate(1, images={"output": "../b.png"})]},
+            "not a file below the folder",
+        ),
         ({"id": None}, "id is null, not a name"),
         ({"id": "0"}, "repeats id 0"),
         (
-            {"candidates": [candidate(0), candidate(1, images={"output": "images/other.png"})]},
-            "candidate 2: uid hat of two was another output, or of other conditions, in a row before",
+            {
+                "candidates": [
+                    candidate(0),
+                    candidate(1, images={"output": "images/other.png"}),
+                ]
+            },
+            (
+                "candidate 2: uid hat of two was another output, or of other conditions, in a row "
+                "before"
+            ),
         ),
     ],
 )
@@ -184,46 +245,95 @@ def test_what_is_wrong_with_a_row_is_told_with_file_and_line(tmp_path, cells, sa
 
 
 def test_the_form_in_the_docs_can_be_read(tmp_path):
-    page = (Path(__file__).parents[2] / "docs" / "reference" / "benchmarks.md").read_text()
-    shown = page.split("### The form of a contest")[1].split("```json")[1].split("```")[0]
+    page = (
+        Path(__file__).parents[2] / "docs" / "reference" / "benchmarks.md"
+    ).read_text()
+    shown = (
+        page.split("### The form of a contest")[1].split("```json")[1].split("```")[0]
+    )
     write(tmp_path, json.loads(shown))
     [contest] = BENCHMARK.load(tmp_path, "edit")
-    assert (contest.votes.annotators, contest.tags, contest.id.uid) == (("both_bad", "second"), ("local",), "12")
+    assert (contest.votes.annotators, contest.tags, contest.id.uid) == (
+        ("both_bad", "second"),
+        ("local",),
+        "12",
+    )
     assert missing_inputs_reason(viescore.SPEC, contest) == ""
 
 
 @pytest.mark.parametrize("images", [{}, {"output": None}, None])
-def test_a_candidate_of_which_no_image_is_named_keeps_its_row_and_does_not_apply(tmp_path, images):
-    write(tmp_path, row(0, candidates=[candidate(0), candidate(1, images=images, uid="y")]))
+def test_a_candidate_of_which_no_image_is_named_keeps_its_row_and_does_not_apply(
+    tmp_path, images
+):
+    write(
+        tmp_path,
+        row(0, candidates=[candidate(0), candidate(1, images=images, uid="y")]),
+    )
     [contest] = BENCHMARK.load(tmp_path, "edit")
-    assert missing_inputs_reason(viescore.SPEC, contest) == "candidate 2: the sample has no image output"
+    assert (
+        missing_inputs_reason(viescore.SPEC, contest)
+        == "candidate 2: the sample has no image output"
+    )
     assert "1 of 2 outputs have no image" in BENCHMARK.missing(tmp_path, "edit")[-1]
 
 
 def test_two_videos_with_frames_in_one_folder_are_told(tmp_path):
-    sides = [{"image_model": model, "video": f"{model}/0001.mp4"} for model in ("one", "two")]
-    path = write(tmp_path, {"id": 5, "candidates": sides, "vote": "first"}, part="video")
-    said = f"{path}: line 1, candidate 2: the frames of two/0001.mp4 and of one/0001.mp4 have the same folder"
+    sides = [
+        {"image_model": model, "video": f"{model}/0001.mp4"} for model in ("one", "two")
+    ]
+    path = write(
+        tmp_path, {"id": 5, "candidates": sides, "vote": "first"}, part="video"
+    )
+    said = (
+        f"{path}: line 1, candidate 2: the frames of two/0001.mp4 and of one/0001.mp4 have "
+        "the same folder"
+    )
     with pytest.raises(VievalError, match=re.escape(said)):
         BENCHMARK.load(tmp_path, "video")
 
 
 def test_a_video_is_judged_by_its_frames(tmp_path):
-    sides = [{"image_model": model, "video": f"videos/{model}.mp4"} for model in ("one", "two")]
-    write(tmp_path, {"id": 5, "texts": {"prompt": "a dog runs"}, "candidates": sides, "vote": "first"}, part="video")
+    sides = [
+        {"image_model": model, "video": f"videos/{model}.mp4"}
+        for model in ("one", "two")
+    ]
+    write(
+        tmp_path,
+        {
+            "id": 5,
+            "texts": {"prompt": "a dog runs"},
+            "candidates": sides,
+            "vote": "first",
+        },
+        part="video",
+    )
     [contest] = BENCHMARK.load(tmp_path, "video")
     sample = contest.candidates[1]
     assert [role for role, _ in outputs(sample)] == [f"frame_{k}" for k in range(4)]
-    assert sample.images["frame_3"].source == tmp_path / "genai_bench_tiger" / "video" / "frames4" / "two" / "3.jpg"
-    assert (sample.images["output"], missing_inputs_reason(vqascore.SPEC, contest)) == (sample.images["frame_0"], "")
+    assert (
+        sample.images["frame_3"].source
+        == tmp_path / "genai_bench_tiger" / "video" / "frames4" / "two" / "3.jpg"
+    )
+    assert (sample.images["output"], missing_inputs_reason(vqascore.SPEC, contest)) == (
+        sample.images["frame_0"],
+        "",
+    )
 
 
 # the hub
 
 
 def edit_rows():
-    same = {"source_prompt": "a cat", "target_prompt": "a cat in a hat", "instruct_prompt": "add a hat"}
-    shown = [("one", "two", "leftvote"), ("two", "three", "bothbad_vote"), ("one", "three", "tievote")]
+    same = {
+        "source_prompt": "a cat",
+        "target_prompt": "a cat in a hat",
+        "instruct_prompt": "add a hat",
+    }
+    shown = [
+        ("one", "two", "leftvote"),
+        ("two", "three", "bothbad_vote"),
+        ("one", "three", "tievote"),
+    ]
     colours = {"one": "red", "two": "green", "three": "blue"}
     return [
         {
@@ -253,9 +363,13 @@ def test_preparing_writes_rows_and_images_as_they_are_stored(tmp_path, hub):
     held["image_edition"] = edit_rows()
     report = prepare(tmp_path, "edit")
     assert report.complete
-    assert report.lines[0].startswith("genai_bench_tiger: Jiang et al., GenAI Arena (2024)")
+    assert report.lines[0].startswith(
+        "genai_bench_tiger: Jiang et al., GenAI Arena (2024)"
+    )
     assert "licence: CC BY 4.0" in report.lines[0]
-    assert report.lines[1:] == ("genai_bench_tiger/edit: ready, 3 contests (the published set has 919)",)
+    assert report.lines[1:] == (
+        "genai_bench_tiger/edit: ready, 3 contests (the published set has 919)",
+    )
     assert asked == ["image_edition"]
     contests = BENCHMARK.load(tmp_path, "edit")
     assert votes(contests) == ["first", "both_bad", "both_good"]
@@ -267,8 +381,14 @@ def test_preparing_writes_rows_and_images_as_they_are_stored(tmp_path, hub):
     # three outputs and a source, each once, byte for byte
     files = list((tmp_path / "genai_bench_tiger" / "edit" / "images").iterdir())
     assert sorted(file.suffix for file in files) == [".jpeg", ".png", ".png", ".png"]
-    assert contests[0].candidates[0].images["output"].source.read_bytes() == stored("red")["bytes"]
-    assert contests[0].candidates[0].images["source"].source.read_bytes() == stored("grey", "JPEG")["bytes"]
+    assert (
+        contests[0].candidates[0].images["output"].source.read_bytes()
+        == stored("red")["bytes"]
+    )
+    assert (
+        contests[0].candidates[0].images["source"].source.read_bytes()
+        == stored("grey", "JPEG")["bytes"]
+    )
     assert contests[0].candidates[1] is contests[1].candidates[0]
     assert contests[0].candidates[0] is contests[2].candidates[0]
     assert {contest.group for contest in contests} == {"a cat | add a hat"}
@@ -293,8 +413,12 @@ def test_contests_have_the_ids_of_those_in_the_logs(tmp_path, hub):
     log(tmp_path, [logged(idx=n) for n in range(3)])
     alone = BENCHMARK.load(tmp_path, "edit")
     prepare(tmp_path, "edit")
-    assert [contest.id for contest in BENCHMARK.load(tmp_path, "edit")] == [contest.id for contest in alone]
-    assert {contest.group for contest in BENCHMARK.load(tmp_path, "edit")} == {alone[0].group}
+    assert [contest.id for contest in BENCHMARK.load(tmp_path, "edit")] == [
+        contest.id for contest in alone
+    ]
+    assert {contest.group for contest in BENCHMARK.load(tmp_path, "edit")} == {
+        alone[0].group
+    }
 
 
 def test_votes_alone_will_do_without_images(tmp_path, hub):
@@ -316,7 +440,9 @@ def test_rows_without_images_become_rows_with_them(tmp_path, hub):
     assert prepare(tmp_path, "edit", images=False).complete
     assert not (tmp_path / "genai_bench_tiger" / "edit" / "images").exists()
     assert prepare(tmp_path, "edit").complete
-    assert missing_inputs_reason(viescore.SPEC, BENCHMARK.load(tmp_path, "edit")[0]) == ""
+    assert (
+        missing_inputs_reason(viescore.SPEC, BENCHMARK.load(tmp_path, "edit")[0]) == ""
+    )
 
 
 def test_an_image_that_cannot_be_read_is_told_and_its_row_kept(tmp_path, hub):
@@ -327,7 +453,10 @@ def test_an_image_that_cannot_be_read_is_told_and_its_row_kept(tmp_path, hub):
     assert not report.complete
     assert report.lines[1].endswith("edit: 1 image cannot be read, first in row 1")
     contest = BENCHMARK.load(tmp_path, "edit")[1]
-    assert missing_inputs_reason(viescore.SPEC, contest) == "candidate 2: the sample has no image output"
+    assert (
+        missing_inputs_reason(viescore.SPEC, contest)
+        == "candidate 2: the sample has no image output"
+    )
 
 
 def test_preparing_leaves_rows_alone_that_are_somebodys_own_and_wrong(tmp_path, hub):
@@ -342,13 +471,18 @@ def test_rows_of_another_form_are_one_line(tmp_path, hub):
     hub[0]["image_edition"] = [{"prompt": "a cat"}]
     report = prepare(tmp_path, "edit")
     assert not report.complete
-    assert "row 0 of TIGER-Lab/GenAI-Bench is not as expected (KeyError: 'left_output_image')" in report.lines[1]
+    assert (
+        "row 0 of TIGER-Lab/GenAI-Bench is not as expected (KeyError: 'left_output_image')"
+        in report.lines[1]
+    )
     assert "no such file, nor a judge's log" in report.lines[2]
 
 
 def test_without_datasets_one_line_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "datasets", None)
-    with pytest.raises(VievalError, match=r'needs datasets; run pip install "\.\[hub\]" '):
+    with pytest.raises(
+        VievalError, match=r'needs datasets; run pip install "\.\[hub\]" '
+    ):
         prepare(tmp_path, "edit")
 
 
@@ -366,11 +500,21 @@ def test_videos_are_fetched_and_cut_into_frames(tmp_path, hub, monkeypatch):
         return []
 
     monkeypatch.setattr(download, "fetch_all", fetch_all)
-    shown = {"prompt": "a dog", "left_model": "one", "right_model": "two", "vote_type": "rightvote"}
+    shown = {
+        "prompt": "a dog",
+        "left_model": "one",
+        "right_model": "two",
+        "vote_type": "rightvote",
+    }
     urls = {f"{side}_video": f"https://host/{side}.mp4" for side in ("left", "right")}
-    hub[0]["video_generation"] = [{**shown, **urls}, {**shown, **urls, "vote_type": "tievote"}]
+    hub[0]["video_generation"] = [
+        {**shown, **urls},
+        {**shown, **urls, "vote_type": "tievote"},
+    ]
     report = prepare(tmp_path, "video")
-    assert report.lines[1:] == ("genai_bench_tiger/video: ready, 2 contests (the published set has 1069)",)
+    assert report.lines[1:] == (
+        "genai_bench_tiger/video: ready, 2 contests (the published set has 1069)",
+    )
     assert fetched == ["https://host/left.mp4", "https://host/right.mp4"]
     one, other = BENCHMARK.load(tmp_path, "video")
     assert one.candidates[0] is other.candidates[0]
@@ -390,6 +534,8 @@ def video(frames):
         stream.width = stream.height = 32
         for number in range(frames):
             pixels = np.full((32, 32, 3), 8 * number, dtype=np.uint8)
-            container.mux(stream.encode(av.VideoFrame.from_ndarray(pixels, format="rgb24")))
+            container.mux(
+                stream.encode(av.VideoFrame.from_ndarray(pixels, format="rgb24"))
+            )
         container.mux(stream.encode())
     return body.getvalue()

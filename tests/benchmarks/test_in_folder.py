@@ -1,4 +1,6 @@
-"""A benchmark in a folder: what its table becomes, its tasks, ceiling and constants, and what is wrong in a line."""
+"""A benchmark in a folder: what its table becomes, its tasks, ceiling and constants, and what is
+wrong in a line.
+"""
 
 import json
 import re
@@ -28,7 +30,11 @@ def test_a_table_of_ratings_becomes_samples(write, tmp_path):
     first, *_ = samples = benchmark.load(tmp_path / "elsewhere", "all")
     assert len(samples) == 50
     assert str(first.id) == "signs/all/painter/0"
-    assert (first.kind, first.group, first.tags) == ("tig", "a sign that says 0", ("round",))
+    assert (first.kind, first.group, first.tags) == (
+        "tig",
+        "a sign that says 0",
+        ("round",),
+    )
     assert first.ratings == {"SC": (1.0, 1.0, 2.0)}
     assert isinstance(benchmark.report, ByImageModel)
     assert (benchmark.licence, benchmark.trainable) == ("CC0-1.0", False)
@@ -38,18 +44,33 @@ def test_a_table_of_ratings_becomes_samples(write, tmp_path):
 
 def test_a_list_in_a_column_parts_of_a_column_and_statistics_by_name(write, tmp_path):
     rows = [
-        {**row, "all": [row["rater1"], row["rater2"]], "split": "ab"[n % 2]} for n, row in enumerate(rating_rows(8))
+        {**row, "all": [row["rater1"], row["rater2"]], "split": "ab"[n % 2]}
+        for n, row in enumerate(rating_rows(8))
     ]
-    changes = {"ratings": {"PQ": "all"}, "parts": {"column": "split"}, "statistics": ["auroc"], "group": "model"}
-    benchmark = in_folder.read_benchmark(write(SIGNS, rows, table="ratings.jsonl", **changes))
-    assert (dict(benchmark.parts), benchmark.report) == ({"a": None, "b": None}, WithLabels(("auroc",), ("PQ",)))
+    changes = {
+        "ratings": {"PQ": "all"},
+        "parts": {"column": "split"},
+        "statistics": ["auroc"],
+        "group": "model",
+    }
+    benchmark = in_folder.read_benchmark(
+        write(SIGNS, rows, table="ratings.jsonl", **changes)
+    )
+    assert (dict(benchmark.parts), benchmark.report) == (
+        {"a": None, "b": None},
+        WithLabels(("auroc",), ("PQ",)),
+    )
     samples = benchmark.load(tmp_path, "b")
-    assert [str(sample.id) for sample in samples] == [f"signs/b/printer/{n}" for n in range(4)]
+    assert [str(sample.id) for sample in samples] == [
+        f"signs/b/printer/{n}" for n in range(4)
+    ]
     assert samples[1].ratings == {"PQ": (5.0, 5.0)}
     assert samples[0].group == "printer"
 
 
-def test_annotators_that_did_not_rate_everything_are_a_mean_which_is_said_once(write, tmp_path, capsys):
+def test_annotators_that_did_not_rate_everything_are_a_mean_which_is_said_once(
+    write, tmp_path, capsys
+):
     rows = rating_rows(4)
     rows[0] |= {"rater1": "", "rater2": 2, "rater3": 5}
     benchmark = in_folder.read_benchmark(write(SIGNS, rows))
@@ -76,12 +97,22 @@ def test_a_table_of_votes_becomes_contests(write, tmp_path):
 
 def test_names_of_files_are_columns_and_templates_are_filled(write, tmp_path):
     rows = [
-        {"file": f"a_b/run_{n}.png", "caption": "a sign", "round": n // 2, "style": "bold", "rater": 1 + n}
+        {
+            "file": f"a_b/run_{n}.png",
+            "caption": "a sign",
+            "round": n // 2,
+            "style": "bold",
+            "rater": 1 + n,
+        }
         for n in range(4)
     ]
     changes = {
         "split": {"file": "{image_model}/run_{number}.png"},
-        "columns": {"output": "images/{number}.png", "prompt": "caption", "uid": "{round}-{number}"},
+        "columns": {
+            "output": "images/{number}.png",
+            "prompt": "caption",
+            "uid": "{round}-{number}",
+        },
         "ratings": {"SC": "rater"},
         "group": "{caption}, round {round}",
         "tags": ["style {style}", "style {absent}"],
@@ -90,40 +121,72 @@ def test_names_of_files_are_columns_and_templates_are_filled(write, tmp_path):
         row["absent"] = "x"
     benchmark = in_folder.read_benchmark(write(SIGNS, rows, **changes))
     samples = benchmark.load(tmp_path, "all")
-    assert [str(sample.id) for sample in samples[:2]] == ["signs/all/a_b/0-0", "signs/all/a_b/0-1"]
-    assert [sample.images["output"].source.name for sample in samples] == [f"{n}.png" for n in range(4)]
+    assert [str(sample.id) for sample in samples[:2]] == [
+        "signs/all/a_b/0-0",
+        "signs/all/a_b/0-1",
+    ]
+    assert [sample.images["output"].source.name for sample in samples] == [
+        f"{n}.png" for n in range(4)
+    ]
     assert benchmark.missing(tmp_path, "all") == []
-    assert [sample.group for sample in samples] == [f"a sign, round {n // 2}" for n in range(4)]
-    assert [sample.tags for sample in samples[1:3]] == [("style bold",), ("style bold", "style x")]
+    assert [sample.group for sample in samples] == [
+        f"a sign, round {n // 2}" for n in range(4)
+    ]
+    assert [sample.tags for sample in samples[1:3]] == [
+        ("style bold",),
+        ("style bold", "style x"),
+    ]
 
 
-def test_candidates_are_samples_that_are_rated_with_their_share_of_the_vote(write, tmp_path):
+def test_candidates_are_samples_that_are_rated_with_their_share_of_the_vote(
+    write, tmp_path
+):
     changes = {"statistics": ["preference_accuracy"], "columns": {"prompt": "caption"}}
     benchmark = in_folder.read_benchmark(write(PAIRS, vote_rows(6), **changes))
     samples = benchmark.load(tmp_path, "all")
     assert benchmark.report == WithLabels(("preference_accuracy",))
-    assert [(sample.id.uid, sample.ratings["SC"], sample.place) for sample in samples[:4]] == [
+    assert [
+        (sample.id.uid, sample.ratings["SC"], sample.place) for sample in samples[:4]
+    ] == [
         *(("2#0", (1.0,), (0,)), ("2#1", (0.0,), (1,))),
         *(("3#0", (0.0,), (0,)), ("3#1", (1.0,), (1,))),
     ]
     rows = vote_rows(2)
     rows[1]["choice"] = ""
-    said = refusal(in_folder.read_benchmark(write(PAIRS, rows, **changes)).load, tmp_path, "all")
+    said = refusal(
+        in_folder.read_benchmark(write(PAIRS, rows, **changes)).load, tmp_path, "all"
+    )
     assert "votes.csv: line 3: no vote in choice" in said
     said = refusal(in_folder.read_benchmark, write(PAIRS, rows, statistics=["auroc"]))
     assert "statistics: of votes there is preference_accuracy" in said
 
 
 def test_examples_of_two_images_and_two_captions_need_no_columns(tmp_path):
-    rows = [{"id": n, **{f"{what}_{k}": f"{n}{k}" for what in ("image", "caption") for k in (0, 1)}} for n in range(3)]
-    (tmp_path / "pairs.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    (tmp_path / in_folder.FILE).write_text("name: mine\nkind: tig\ntwo_by_two: pairs.jsonl\n")
+    rows = [
+        {
+            "id": n,
+            **{
+                f"{what}_{k}": f"{n}{k}"
+                for what in ("image", "caption")
+                for k in (0, 1)
+            },
+        }
+        for n in range(3)
+    ]
+    (tmp_path / "pairs.jsonl").write_text(
+        "".join(f"{json.dumps(row)}\n" for row in rows)
+    )
+    (tmp_path / in_folder.FILE).write_text(
+        "name: mine\nkind: tig\ntwo_by_two: pairs.jsonl\n"
+    )
     samples = in_folder.read_benchmark(tmp_path).load(tmp_path, "all")
     assert [(str(sample.id), sample.ratings["SC"]) for sample in samples[:2]] == [
         ("mine/all/unnamed/0#i0t0", (1.0,)),
         ("mine/all/unnamed/0#i0t1", (0.0,)),
     ]
-    (tmp_path / in_folder.FILE).write_text("name: mine\nkind: tig\ntwo_by_two: ../pairs.jsonl\n")
+    (tmp_path / in_folder.FILE).write_text(
+        "name: mine\nkind: tig\ntwo_by_two: ../pairs.jsonl\n"
+    )
     said = refusal(in_folder.read_benchmark(tmp_path).load, tmp_path, "all")
     assert "benchmark.yaml: two_by_two: no file '../pairs.jsonl' in this folder" in said
 
@@ -132,17 +195,27 @@ def test_a_task_of_lmms_eval_is_conditions_for_a_generator(tmp_path):
     host = "lmms_eval: {task: imgedit, text: instruction, image: source, uid: key}"
     (tmp_path / in_folder.FILE).write_text(f"name: my_edits\nkind: tie\n{host}\n")
     benchmark = in_folder.read_benchmark(tmp_path)
-    assert (benchmark.name, dict(benchmark.parts), benchmark.generates) == ("my_edits", {"tie": None}, True)
+    assert (benchmark.name, dict(benchmark.parts), benchmark.generates) == (
+        "my_edits",
+        {"tie": None},
+        True,
+    )
 
 
 def test_benchmarks_that_come_with_us_are_found_by_looking():
     files = Path(described.__file__).parent.glob("*.yaml")
-    assert {file.stem for file in files} == {benchmark.name for benchmark in described.BENCHMARKS}
-    assert {benchmark.name for benchmark in described.BENCHMARKS} <= set(registry.benchmarks())
+    assert {file.stem for file in files} == {
+        benchmark.name for benchmark in described.BENCHMARKS
+    }
+    assert {benchmark.name for benchmark in described.BENCHMARKS} <= set(
+        registry.benchmarks()
+    )
     assert {benchmark.file for benchmark in described.BENCHMARKS} == {None}
 
 
-def test_a_folder_of_benchmarks_has_tasks_and_what_is_wrong_is_left_out(write, tmp_path, monkeypatch, capsys):
+def test_a_folder_of_benchmarks_has_tasks_and_what_is_wrong_is_left_out(
+    write, tmp_path, monkeypatch, capsys
+):
     (tmp_path / "judges").mkdir()
     (tmp_path / "judges" / "legibility.yaml").write_text(LEGIBILITY)
     folder = write(SIGNS, rating_rows()).parent
@@ -158,7 +231,12 @@ def test_a_folder_of_benchmarks_has_tasks_and_what_is_wrong_is_left_out(write, t
     assert "name: signs is the name of the benchmark Street signs" in said
     assert "unknown key name_" in said
     names = set(tasks.entries())
-    assert {"signs_viescore", "signs_legibility", "sign_pairs_viescore", "sign_pairs_legibility"} <= names
+    assert {
+        "signs_viescore",
+        "signs_legibility",
+        "sign_pairs_viescore",
+        "sign_pairs_legibility",
+    } <= names
     assert {"signs_vqascore", "sign_pairs_pairwise"} <= names
     monkeypatch.setenv("VIEVAL_BENCHMARKS", str(folder / "signs"))
     registry.benchmarks.cache_clear()
@@ -166,7 +244,9 @@ def test_a_folder_of_benchmarks_has_tasks_and_what_is_wrong_is_left_out(write, t
     assert "sign_pairs" not in registry.benchmarks()
 
 
-def test_it_is_scored_reported_and_compared_with_ceiling_and_constants(write, tmp_path, monkeypatch, capsys, vieval):
+def test_it_is_scored_reported_and_compared_with_ceiling_and_constants(
+    write, tmp_path, monkeypatch, capsys, vieval
+):
     monkeypatch.chdir(tmp_path)
     signs, pairs = str(write(SIGNS, rating_rows())), str(write(PAIRS, vote_rows()))
     with FakeServer() as server:
@@ -175,12 +255,37 @@ def test_it_is_scored_reported_and_compared_with_ceiling_and_constants(write, tm
             (pairs, "pairs.jsonl", "viescore"),
             (pairs, "chosen.jsonl", "pairwise"),
         ):
-            command = ["score", "--benchmark", folder, "--out", out, "--judge", judge, *named(server)]
+            command = [
+                "score",
+                "--benchmark",
+                folder,
+                "--out",
+                out,
+                "--judge",
+                judge,
+                *named(server),
+            ]
             assert main(command) == 0, capsys.readouterr().err
     registry.benchmarks.cache_clear()
-    assert "the benchmark 'signs'" in vieval("report", "signs.jsonl", "--out", "none", code=1).err
+    assert (
+        "the benchmark 'signs'"
+        in vieval("report", "signs.jsonl", "--out", "none", code=1).err
+    )
     of = ["--benchmark", signs, "--benchmark", pairs]
-    assert main(["report", "signs.jsonl", "pairs.jsonl", "chosen.jsonl", *of, "--out", "report"]) == 0
+    assert (
+        main(
+            [
+                "report",
+                "signs.jsonl",
+                "pairs.jsonl",
+                "chosen.jsonl",
+                *of,
+                "--out",
+                "report",
+            ]
+        )
+        == 0
+    )
     report = (tmp_path / "report" / "report.md").read_text()
     assert "## signs" in report
     said = capsys.readouterr().out
@@ -196,10 +301,18 @@ def test_a_parquet_file_may_hold_the_images_and_lists_of_ratings(write, tmp_path
     pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     from pyarrow import parquet
 
-    folder = write(SIGNS, rating_rows(4), ratings={"SC": "ratings"}, columns=None, table="ratings.parquet")
+    folder = write(
+        SIGNS,
+        rating_rows(4),
+        ratings={"SC": "ratings"},
+        columns=None,
+        table="ratings.parquet",
+    )
     pictures = [(folder / "images" / f"{n}.png").read_bytes() for n in range(4)]
     table = {
-        "image": [{"bytes": data, "path": f"{n}.png"} for n, data in enumerate(pictures)],
+        "image": [
+            {"bytes": data, "path": f"{n}.png"} for n, data in enumerate(pictures)
+        ],
         "caption": ["a sign"] * 4,
         "ratings": [[1, 2], [3, None], [5, 5], [4, 4]],
         "style": ["round"] * 4,
@@ -207,24 +320,47 @@ def test_a_parquet_file_may_hold_the_images_and_lists_of_ratings(write, tmp_path
     parquet.write_table(pyarrow.table(table), folder / "ratings.parquet")
     samples = in_folder.read_benchmark(folder).load(tmp_path, "all")
     assert [sample.images["output"].source for sample in samples] == pictures
-    assert [sample.ratings["SC"] for sample in samples] == [(1.5,), (3.0,), (5.0,), (4.0,)]
+    assert [sample.ratings["SC"] for sample in samples] == [
+        (1.5,),
+        (3.0,),
+        (5.0,),
+        (4.0,),
+    ]
     assert [sample.id.uid for sample in samples] == ["1", "2", "3", "4"]
-    changes = {"split": {"image": "{uid}.png"}, "ratings": {"SC": "ratings"}, "columns": None}
+    changes = {
+        "split": {"image": "{uid}.png"},
+        "ratings": {"SC": "ratings"},
+        "columns": None,
+    }
     folder = write(SIGNS, [], **changes, table="ratings.parquet")
-    assert [sample.id.uid for sample in in_folder.read_benchmark(folder).load(tmp_path, "all")] == ["0", "1", "2", "3"]
+    assert [
+        sample.id.uid
+        for sample in in_folder.read_benchmark(folder).load(tmp_path, "all")
+    ] == ["0", "1", "2", "3"]
 
 
 def test_candidates_in_cells_are_refused_and_need_no_other_columns(write, tmp_path):
     pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     from pyarrow import parquet
 
-    changes = {"columns": None, "table": "votes.parquet", "candidates": [{"output": "left"}, {"output": "right"}]}
+    changes = {
+        "columns": None,
+        "table": "votes.parquet",
+        "candidates": [{"output": "left"}, {"output": "right"}],
+    }
     folder = write(PAIRS, vote_rows(1), **changes)
     cells = {"left": ["images/0.png"], **{name: ["A"] for name in ("choice", "a", "b")}}
-    for right, said in (("images/1.png", ""), ({"bytes": b"x", "path": "1.png"}, "row 1: right holds an image")):
-        parquet.write_table(pyarrow.table({**cells, "right": [right]}), folder / "votes.parquet")
+    for right, said in (
+        ("images/1.png", ""),
+        ({"bytes": b"x", "path": "1.png"}, "row 1: right holds an image"),
+    ):
+        parquet.write_table(
+            pyarrow.table({**cells, "right": [right]}), folder / "votes.parquet"
+        )
         load = in_folder.read_benchmark(folder).load
         if said:
             assert said in refusal(load, tmp_path, "all")
         else:
-            assert [candidate.texts for candidate in load(tmp_path, "all")[0].candidates] == [{}, {}]
+            assert [
+                candidate.texts for candidate in load(tmp_path, "all")[0].candidates
+            ] == [{}, {}]

@@ -1,4 +1,6 @@
-"""Multimodal RewardBench 2: real votes and annotations, what is wrong with files, and what is fetched."""
+"""Multimodal RewardBench 2: real votes and annotations, what is wrong with files, and what is
+fetched.
+"""
 
 import json
 from collections import Counter
@@ -16,24 +18,49 @@ from vieval_plugin.judges.spec import missing_inputs_reason
 BENCHMARK = mmrb2.BENCHMARK
 
 
-@pytest.mark.parametrize(("part", "first", "agreeing"), [("t2i", 532, 85.9), ("edit", 555, 86.9)])
-def test_votes_and_annotations_are_those_that_were_published(shared_data, part, first, agreeing):
+@pytest.mark.parametrize(
+    ("part", "first", "agreeing"), [("t2i", 532, 85.9), ("edit", 555, 86.9)]
+)
+def test_votes_and_annotations_are_those_that_were_published(
+    shared_data, part, first, agreeing
+):
     contests = BENCHMARK.load(shared_data, part)
-    assert len(contests) == len({contest.id for contest in contests}) == BENCHMARK.parts[part] == 1000
-    assert Counter(contest.votes.vote for contest in contests) == {"first": first, "second": 1000 - first}
-    # what counts is what most annotators say, and two of them say the same in so many of their pairs
+    assert (
+        len(contests)
+        == len({contest.id for contest in contests})
+        == BENCHMARK.parts[part]
+        == 1000
+    )
+    assert Counter(contest.votes.vote for contest in contests) == {
+        "first": first,
+        "second": 1000 - first,
+    }
+    # what counts is what most annotators say, and two of them say the same in so many of their
+    # pairs
     for contest in contests:
         assert len(contest.votes.annotators) == 3
-        assert Counter(contest.votes.annotators).most_common(1)[0][0] == contest.votes.vote
-    pairs = [one == other for contest in contests for one, other in permutations(contest.votes.annotators, 2)]
+        assert (
+            Counter(contest.votes.annotators).most_common(1)[0][0] == contest.votes.vote
+        )
+    pairs = [
+        one == other
+        for contest in contests
+        for one, other in permutations(contest.votes.annotators, 2)
+    ]
     assert round(100 * sum(pairs) / len(pairs), 1) == agreeing
 
 
 def test_outputs_of_one_model_are_told_apart_and_prompts_are_groups(shared_data):
     for part in BENCHMARK.parts:
         contests = BENCHMARK.load(shared_data, part)
-        assert any(len({s.id.image_model for s in contest.candidates}) == 1 for contest in contests)
-        assert len({sample.id for contest in contests for sample in contest.candidates}) == 2000
+        assert any(
+            len({s.id.image_model for s in contest.candidates}) == 1
+            for contest in contests
+        )
+        assert (
+            len({sample.id for contest in contests for sample in contest.candidates})
+            == 2000
+        )
         assert 700 < len({contest.group for contest in contests}) < 800
         assert all(contest.group.startswith(contest.tags[0]) for contest in contests)
     # the same number stands for another prompt in another category
@@ -47,7 +74,14 @@ def pair(**cells):
         for side in ("response_a", "response_b")
     }
     about = {"prompt_source": "wise", "prompt_metadata": {"id": 3}}
-    return {"id": "p", **response, "chosen": "A", "human_annotations": [6, 4, 3], **about, **cells}
+    return {
+        "id": "p",
+        **response,
+        "chosen": "A",
+        "human_annotations": [6, 4, 3],
+        **about,
+        **cells,
+    }
 
 
 def write(root, *pairs):
@@ -61,18 +95,34 @@ def test_four_to_six_is_for_the_first(tmp_path):
     write(tmp_path, pair())
     [contest] = BENCHMARK.load(tmp_path, "edit")
     assert contest.votes.annotators == ("first", "first", "second")
-    assert (contest.kind, contest.votes.scheme, contest.group) == ("tie", "two_way", "wise/3")
-    assert [sample.id.uid for sample in contest.candidates] == ["response_a", "response_b"]
+    assert (contest.kind, contest.votes.scheme, contest.group) == (
+        "tie",
+        "two_way",
+        "wise/3",
+    )
+    assert [sample.id.uid for sample in contest.candidates] == [
+        "response_a",
+        "response_b",
+    ]
 
 
 @pytest.mark.parametrize(
     ("cells", "said"),
     [
         ({"chosen": "C"}, "'C' is no two_way vote; those are first, second"),
-        ({"human_annotations": [6, 4, 7]}, "annotation 3 is 7, not a rating from 1 to 6"),
+        (
+            {"human_annotations": [6, 4, 7]},
+            "annotation 3 is 7, not a rating from 1 to 6",
+        ),
         ({"human_annotations": None}, "human_annotations no list"),
-        ({"response_b": {"model_name": "m"}}, "a response is no model_name with response_content"),
-        ({"response_b": {"model_name": "m", "response_content": [["text", "no"]]}}, "that names an image"),
+        (
+            {"response_b": {"model_name": "m"}},
+            "a response is no model_name with response_content",
+        ),
+        (
+            {"response_b": {"model_name": "m", "response_content": [["text", "no"]]}},
+            "that names an image",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_pair_is_told_with_file_and_row(tmp_path, cells, said):
@@ -117,18 +167,39 @@ def test_preparing_writes_edits_and_their_sources(tmp_path, hub):
         hub_row("y", "Put <image_0> on <image_1>", ["grey", "white"], chosen="B"),
     ]
     report = prepare(tmp_path, "edit")
-    assert report.lines[0].startswith("mmrb2: Hu et al., Multimodal RewardBench 2 (2025)")
+    assert report.lines[0].startswith(
+        "mmrb2: Hu et al., Multimodal RewardBench 2 (2025)"
+    )
     assert "licence: CC BY-NC 4.0" in report.lines[0]
-    assert report.lines[1:] == ("mmrb2/edit: ready, 2 contests (the published set has 1000)",)
+    assert report.lines[1:] == (
+        "mmrb2/edit: ready, 2 contests (the published set has 1000)",
+    )
     one, several = BENCHMARK.load(tmp_path, "edit")
-    assert (one.id.uid, one.votes.vote, one.votes.annotators) == ("x", "first", ("first", "second", "first"))
+    assert (one.id.uid, one.votes.vote, one.votes.annotators) == (
+        "x",
+        "first",
+        ("first", "second", "first"),
+    )
     assert one.candidates[0].texts == {"instruction": "Add a hat"}
-    assert one.candidates[0].images["source"].source.read_bytes() == stored("grey")["bytes"]
-    assert one.candidates[1].images["output"].source.read_bytes() == stored("blue")["bytes"]
-    assert (one.group, one.tags, several.votes.vote) == ("emu-edit/7", ("emu-edit",), "second")
+    assert (
+        one.candidates[0].images["source"].source.read_bytes()
+        == stored("grey")["bytes"]
+    )
+    assert (
+        one.candidates[1].images["output"].source.read_bytes()
+        == stored("blue")["bytes"]
+    )
+    assert (one.group, one.tags, several.votes.vote) == (
+        "emu-edit/7",
+        ("emu-edit",),
+        "second",
+    )
     assert missing_inputs_reason(viescore.SPEC, one) == ""
     # an edit of several images is not judged by one of them
-    assert missing_inputs_reason(viescore.SPEC, several) == "candidate 1: the sample has no image source"
+    assert (
+        missing_inputs_reason(viescore.SPEC, several)
+        == "candidate 1: the sample has no image source"
+    )
     assert several.candidates[0].texts["instruction"] == "Put <image_0> on <image_1>"
 
 

@@ -35,7 +35,9 @@ def prepare(folder):
 
 
 def edit(folder, name, change):
-    """Changes a file's document in place or, where `change` returns something, puts that in its place."""
+    """Changes a file's document in place or, where `change` returns something, puts that in its
+    place.
+    """
     path = folder / name
     document = json.loads(path.read_text())
     path.write_text(json.dumps(change(document) or document))
@@ -60,7 +62,10 @@ def test_a_pair_has_its_prompt_images_and_each_annotators_ratings(folder):
 
 def test_an_image_may_be_named_from_its_folder_or_from_the_one_above(folder):
     edit(folder, BENCH, lambda rows: rows[1].update(gt_image="images/made/1.jpg"))
-    assert samples(folder)[1].images["output"].source == folder / "images" / "made" / "1.jpg"
+    assert (
+        samples(folder)[1].images["output"].source
+        == folder / "images" / "made" / "1.jpg"
+    )
 
 
 @pytest.mark.parametrize(
@@ -69,7 +74,10 @@ def test_an_image_may_be_named_from_its_folder_or_from_the_one_above(folder):
         (["Is it red?"], ["Is it red?"]),
         ([QUESTION], [QUESTION]),
         ([{"question": "Is it red?", "id": 7}], ["Is it red?"]),
-        ({"cup": [{"question": "Is it red?"}, "Is it big?"]}, [QUESTION, {"entity": "cup", "question": "Is it big?"}]),
+        (
+            {"cup": [{"question": "Is it red?"}, "Is it big?"]},
+            [QUESTION, {"entity": "cup", "question": "Is it big?"}],
+        ),
         ({}, []),
         (None, []),
     ],
@@ -79,7 +87,9 @@ def test_questions_are_read_in_every_shape(folder, given, expected):
     edit(folder, BENCH, lambda rows: rows[0].update(intrinsic_questions=given))
     extraction = samples(folder)[0].annotations["extraction"]
     assert extraction["intrinsic_questions"] == expected
-    assert extraction["appearance_questions"] == [{"entity": "cup", "question": "Does the cup look real?"}]
+    assert extraction["appearance_questions"] == [
+        {"entity": "cup", "question": "Does the cup look real?"}
+    ]
     assert extraction["structured_info"] == "# Structure Information\n..."
 
 
@@ -94,12 +104,22 @@ def test_a_pair_without_extraction_and_explanations_has_neither(folder):
 
 def test_explanations_are_taken_where_they_are_peoples(folder):
     def explain(rows):
-        rows[0]["overall"]["overall"] |= {"manual_explanation": "good", "explanation": "a model's"}
+        rows[0]["overall"]["overall"] |= {
+            "manual_explanation": "good",
+            "explanation": "a model's",
+        }
         rows[0]["overall"]["intrinsic"]["explanation"] = "a model's"
-        rows[0]["appearance"] = [{"question": "Does the cup look real?", "manual_explanation": ["yes ", "", "quite"]}]
+        rows[0]["appearance"] = [
+            {
+                "question": "Does the cup look real?",
+                "manual_explanation": ["yes ", "", "quite"],
+            }
+        ]
 
     edit(folder, "scores.json", explain)
-    told = [sample.annotations.get("reference_explanations") for sample in samples(folder)]
+    told = [
+        sample.annotations.get("reference_explanations") for sample in samples(folder)
+    ]
     assert told[0] == {"overall": "good", "Does the cup look real?": "yes\nquite"}
     assert told[1:] == [None, None]
 
@@ -110,7 +130,9 @@ def keyed(rows):
 
 def spelt(rows):
     for row in rows:
-        row["overall"] = {f"{name.upper()} quality": cell for name, cell in row["overall"].items()}
+        row["overall"] = {
+            f"{name.upper()} quality": cell for name, cell in row["overall"].items()
+        }
 
 
 def numbered(rows):
@@ -145,7 +167,9 @@ def test_scores_that_name_pairs_by_position_belong_to_them(folder):
 
 
 @pytest.mark.parametrize("absent", [None, "N/A"])
-def test_a_score_that_was_not_given_is_nan_and_comes_back_from_a_result_as_nan(folder, absent):
+def test_a_score_that_was_not_given_is_nan_and_comes_back_from_a_result_as_nan(
+    folder, absent
+):
     def drop(rows):
         rows[0]["overall"]["overall"]["manual_score"][1] = absent
         rows[0]["overall"]["relationship"] = None
@@ -154,32 +178,81 @@ def test_a_score_that_was_not_given_is_nan_and_comes_back_from_a_result_as_nan(f
     edit(folder, "scores.json", drop)
     sample = samples(folder)[0]
     assert [math.isnan(value) for value in sample.ratings["O"]] == [False, True, False]
-    assert all(math.isnan(value) for aspect in ("relationship", "intrinsic") for value in sample.ratings[aspect])
+    assert all(
+        math.isnan(value)
+        for aspect in ("relationship", "intrinsic")
+        for value in sample.ratings[aspect]
+    )
     target = target_json(sample)
     assert "NaN" not in target
-    record = read_record(response_json(sample.id, Verdict({}, Status.OK), Provenance("j", ("s",), ("O",))), target)
+    record = read_record(
+        response_json(
+            sample.id, Verdict({}, Status.OK), Provenance("j", ("s",), ("O",))
+        ),
+        target,
+    )
     assert repr(record.ratings) == repr(dict(sample.ratings))
 
 
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
-        (BENCH, lambda rows: {"rows": rows}, "t2i-eval-bench.json: holds no list of objects; put"),
+        (
+            BENCH,
+            lambda rows: {"rows": rows},
+            "t2i-eval-bench.json: holds no list of objects; put",
+        ),
         (BENCH, lambda rows: rows[1].update(id="0"), "row 1 repeats id 0"),
-        (BENCH, lambda rows: rows[1].update(id="x"), "row 1: id x has no row in scores.json"),
-        (BENCH, lambda rows: rows[1].update(gt_image="../x.png"), 'gt_image is "../x.png", not a file below'),
-        (BENCH, lambda rows: rows[1].update(ref_image="/x.png"), 'ref_image is "/x.png", not a file below'),
-        (BENCH, lambda rows: rows[1].update(structured_info_str={}), "row 1: structured_info_str is no text"),
-        (BENCH, lambda rows: rows[1].update(intrinsic_questions="a"), "intrinsic_questions holds no list of questions"),
+        (
+            BENCH,
+            lambda rows: rows[1].update(id="x"),
+            "row 1: id x has no row in scores.json",
+        ),
+        (
+            BENCH,
+            lambda rows: rows[1].update(gt_image="../x.png"),
+            'gt_image is "../x.png", not a file below',
+        ),
+        (
+            BENCH,
+            lambda rows: rows[1].update(ref_image="/x.png"),
+            'ref_image is "/x.png", not a file below',
+        ),
+        (
+            BENCH,
+            lambda rows: rows[1].update(structured_info_str={}),
+            "row 1: structured_info_str is no text",
+        ),
+        (
+            BENCH,
+            lambda rows: rows[1].update(intrinsic_questions="a"),
+            "intrinsic_questions holds no list of questions",
+        ),
         (
             BENCH,
             lambda rows: rows[1].update(intrinsic_questions=[1]),
             "row 1: intrinsic_questions holds int, not a text",
         ),
-        (BENCH, lambda rows: rows[1].update(intrinsic_questions=[{}]), "row 1, intrinsic_questions: no question"),
-        ("scores.json", lambda rows: rows[1].update(id="0"), "scores.json: row 1 repeats id 0"),
-        ("scores.json", lambda rows: rows[1].update(overall=[1]), "scores.json: id 1: no object under overall"),
-        ("scores.json", lambda rows: rows[1].update(overall={"x": {}}), "id 1: no overall among x"),
+        (
+            BENCH,
+            lambda rows: rows[1].update(intrinsic_questions=[{}]),
+            "row 1, intrinsic_questions: no question",
+        ),
+        (
+            "scores.json",
+            lambda rows: rows[1].update(id="0"),
+            "scores.json: row 1 repeats id 0",
+        ),
+        (
+            "scores.json",
+            lambda rows: rows[1].update(overall=[1]),
+            "scores.json: id 1: no object under overall",
+        ),
+        (
+            "scores.json",
+            lambda rows: rows[1].update(overall={"x": {}}),
+            "id 1: no overall among x",
+        ),
         (
             "scores.json",
             lambda rows: rows[1]["overall"].update({"Overall score": {}}),
@@ -197,7 +270,9 @@ def test_a_score_that_was_not_given_is_nan_and_comes_back_from_a_result_as_nan(f
         ),
         (
             "scores.json",
-            lambda rows: rows[1]["overall"]["overall"].update(manual_score=[1, 2, 11, 5]),
+            lambda rows: rows[1]["overall"]["overall"].update(
+                manual_score=[1, 2, 11, 5]
+            ),
             "id 1, overall: score 3 is 11, not a rating from 0 to 10",
         ),
     ],
@@ -213,8 +288,12 @@ def test_a_malformed_row_is_one_line_that_names_it(folder, name, change, message
 def test_preparing_unpacks_the_images_once_and_says_what_there_is(folder, vieval):
 
     told = vieval("prepare", "t2i_eval_bench", "--root", folder.parent).out.splitlines()
-    assert told[-1] == "t2i_eval_bench/tig: ready, 3 samples (the published set has 301)"
-    assert {images.decode(s.images["output"]).size for s in samples(folder)} == {(16, 12)}
+    assert (
+        told[-1] == "t2i_eval_bench/tig: ready, 3 samples (the published set has 301)"
+    )
+    assert {images.decode(s.images["output"]).size for s in samples(folder)} == {
+        (16, 12)
+    }
     assert sorted(p.name for p in folder.iterdir()) == [
         "images", "images.tar.gz", "scores.json", "t2i-eval-bench.json",
     ]  # fmt: skip
@@ -227,12 +306,21 @@ def test_preparing_says_what_is_missing_a_line_each(folder):
     (folder / "images.tar.gz").write_bytes(pairs.archive({"../0.jpg": b"x"}))
     report = prepare(folder)
     assert not report.complete
-    assert re.search(r"images.tar.gz: '../0.jpg' does not lie below the folder; fetch it again", report.lines[0])
-    assert re.search(r"images: 4 of 4 images missing, first made/0.jpg; put t2i-eval-bench.json", report.lines[1])
+    assert re.search(
+        r"images.tar.gz: '../0.jpg' does not lie below the folder; fetch it again",
+        report.lines[0],
+    )
+    assert re.search(
+        r"images: 4 of 4 images missing, first made/0.jpg; put t2i-eval-bench.json",
+        report.lines[1],
+    )
     (folder / "images.tar.gz").unlink()
     (folder / "scores.json").unlink()
     [line] = prepare(folder).lines
-    assert re.search(r"scores.json: no such file; put .*DataHammer/T2I-Eval-Bench there and run `vieval prepare", line)
+    assert re.search(
+        r"scores.json: no such file; put .*DataHammer/T2I-Eval-Bench there and run `vieval prepare",
+        line,
+    )
 
 
 @unpacking
@@ -245,7 +333,11 @@ def test_what_is_missing_in_a_folder_of_images_is_added(folder):
 
 
 def test_t2i_eval_can_take_the_datasets_own_questions(folder):
-    edit(folder, BENCH, lambda rows: rows[0].update(intrinsic_questions={"cup": ["Is it red?"]}))
+    edit(
+        folder,
+        BENCH,
+        lambda rows: rows[0].update(intrinsic_questions={"cup": ["Is it red?"]}),
+    )
     taken = given_extraction(json.dumps(samples(folder)[0].annotations["extraction"]))
     assert [(q.kind, q.text, q.entities) for q in taken.questions] == [
         ("appearance", "Does the cup look real?", ("cup",)),

@@ -1,4 +1,6 @@
-"""The synthetic benchmark: the same everywhere, rated by its defects, and measurable where a metric can see them."""
+"""The synthetic benchmark: the same everywhere, rated by its defects, and measurable where a
+metric can see them.
+"""
 
 import hashlib
 import importlib.util
@@ -40,12 +42,16 @@ ROLES = {
     "tie": ({"output", "source"}, {"instruction"}),
     "sdig": ({"output", "subject"}, {"prompt", "subject"}),
     "sdie": ({"output", "source", "subject"}, {"subject"}),
-    "mcic": ({"output", "concepts", "concept_1", "concept_2"}, {"prompt", "concept_1", "concept_2"}),
+    "mcic": (
+        {"output", "concepts", "concept_1", "concept_2"},
+        {"prompt", "concept_1", "concept_2"},
+    ),
     "cig": ({"output", "control"}, {"prompt"}),
 }
 
-# What each metric can see. SSIM and PSNR also see whether the edit was done, but the wrong way round: an output that
-# leaves the source as it was is most like it. Noise and watermarks look sharp. Nothing here reads tig's prompt.
+# What each metric can see. SSIM and PSNR also see whether the edit was done, but the wrong way
+# round: an output that leaves the source as it was is most like it. Noise and watermarks look
+# sharp. Nothing here reads tig's prompt.
 SEEN = {
     "ssim": {"over_edited"},
     "psnr": {"over_edited"},
@@ -61,13 +67,18 @@ drawn = cache(samples)
 
 def measured(metric, task, kinds):
     """The metric's value for those samples of a task whose defect is one of `kinds`."""
-    chosen = [s for s in drawn(task) if {defects(s.id).content, defects(s.id).quality} & kinds]
+    chosen = [
+        s for s in drawn(task) if {defects(s.id).content, defects(s.id).quality} & kinds
+    ]
     return [(sample, value(metric, sample.images)) for sample in chosen]
 
 
 def value(metric, images):
     roles = METRICS[metric].images
-    chosen = {role: next(images[name] for name in names if name in images) for role, names in roles.items()}
+    chosen = {
+        role: next(images[name] for name in names if name in images)
+        for role, names in roles.items()
+    }
     reply = measure(Measure(metric, chosen, (metric,)))
     assert isinstance(reply, Measurement), reply
     return reply.value
@@ -78,7 +89,9 @@ def test_sixteen_instructions_by_three_image_models_in_order(task):
     ids = [sample.id for sample in drawn(task)]
     uids = sorted({sample_id.uid for sample_id in ids})
     assert len(uids) == INSTRUCTIONS
-    assert ids == [SampleId(NAME, task, model, uid) for uid in uids for model in IMAGE_MODELS]
+    assert ids == [
+        SampleId(NAME, task, model, uid) for uid in uids for model in IMAGE_MODELS
+    ]
 
 
 def test_it_is_drawn_once_a_process(tmp_path):
@@ -86,7 +99,9 @@ def test_it_is_drawn_once_a_process(tmp_path):
     assert first is not second
     assert first == drawn("tig")
     assert all(a is b for a, b in zip(first, second, strict=True))
-    assert {(sample.kind, sample.group == sample.id.uid) for sample in first} == {("tig", True)}
+    assert {(sample.kind, sample.group == sample.id.uid) for sample in first} == {
+        ("tig", True)
+    }
     assert {task: len(drawn(task)) for task in TASKS} == vieval_demo.BENCHMARK.parts
     assert "No human rated these" in vieval_demo.BENCHMARK.note
 
@@ -99,14 +114,23 @@ def test_a_sample_has_the_images_and_texts_of_its_task(task):
         assert set(sample.texts) == texts
         assert all(sample.texts.values())
         for role, image in sample.images.items():
-            assert decode(image).size == ((512, 256) if role == "concepts" else (256, 256))
+            assert decode(image).size == (
+                (512, 256) if role == "concepts" else (256, 256)
+            )
 
 
 @pytest.mark.parametrize("task", TASKS)
 def test_instructions_differ(task):
-    condition = "source" if task in ("tie", "mie", "sdie") else "control" if task == "cig" else "output"
+    condition = (
+        "source"
+        if task in ("tie", "mie", "sdie")
+        else "control"
+        if task == "cig"
+        else "output"
+    )
     seen = {
-        (tuple(sample.texts.values()), sample.images[condition].source) for sample in drawn(task)[:: len(IMAGE_MODELS)]
+        (tuple(sample.texts.values()), sample.images[condition].source)
+        for sample in drawn(task)[:: len(IMAGE_MODELS)]
     }
     assert len(seen) == INSTRUCTIONS
 
@@ -127,7 +151,9 @@ def test_ratings_follow_from_the_defects_by_quarters(task):
 @pytest.mark.parametrize("image_model", IMAGE_MODELS)
 @pytest.mark.parametrize("task", TASKS)
 def test_ratings_vary_within_every_image_model(task, image_model):
-    rated = [sample.ratings for sample in drawn(task) if sample.id.image_model == image_model]
+    rated = [
+        sample.ratings for sample in drawn(task) if sample.id.image_model == image_model
+    ]
     for aspect in ("SC", "PQ", "O"):
         assert len({ratings[aspect] for ratings in rated}) >= 4
     for aspect in ("SC", "PQ"):
@@ -136,20 +162,35 @@ def test_ratings_vary_within_every_image_model(task, image_model):
 
 def test_every_defect_occurs():
     planned = [defects(sample.id) for task in TASKS for sample in drawn(task)]
-    assert {wrong.quality for wrong in planned if wrong.quality_strength} == set(QUALITY_DEFECTS)
+    assert {wrong.quality for wrong in planned if wrong.quality_strength} == set(
+        QUALITY_DEFECTS
+    )
     assert {wrong.content for wrong in planned if wrong.content_strength} == {
-        *("wrong_count", "wrong_colour", "missing_object", "edit_not_done", "over_edited", "wrong_subject"),
+        *(
+            "wrong_count",
+            "wrong_colour",
+            "missing_object",
+            "edit_not_done",
+            "over_edited",
+            "wrong_subject",
+        ),
         "ignored_control",
     }
 
 
 @pytest.mark.parametrize("task", TASKS)
 def test_an_output_without_defects_is_what_was_asked_for(task):
-    """All content defects of strength 0 give one picture, and no quality defect of strength 0 changes it."""
+    """All content defects of strength 0 give one picture, and no quality defect of strength 0
+    changes it.
+    """
     for index in range(0, INSTRUCTIONS, 5):
         case = scenes.case(task, index)
-        clean = [case.draw(kind, 0.0).tobytes() for kind in plan.content_defects(task, index)]
-        worst = [case.draw(kind, 1.0).tobytes() for kind in plan.content_defects(task, index)]
+        clean = [
+            case.draw(kind, 0.0).tobytes() for kind in plan.content_defects(task, index)
+        ]
+        worst = [
+            case.draw(kind, 1.0).tobytes() for kind in plan.content_defects(task, index)
+        ]
         assert set(clean) == {clean[0]}
         assert clean[0] not in worst
         for defect in QUALITY_DEFECTS:
@@ -171,7 +212,9 @@ for task in ("tig", "tie", "mcic", "cig"):
 
 @needs("skimage")
 def test_another_process_without_a_network_draws_the_same():
-    other = subprocess.run([sys.executable, "-c", HASH_ALL], capture_output=True, text=True, check=True).stdout
+    other = subprocess.run(
+        [sys.executable, "-c", HASH_ALL], capture_output=True, text=True, check=True
+    ).stdout
     here = ""
     for task in ("tig", "tie", "mcic", "cig"):
         lines = [
@@ -187,13 +230,18 @@ def test_another_process_without_a_network_draws_the_same():
 def test_a_metric_agrees_with_the_ratings_where_it_sees_the_defect(metric, task):
     """Spearman within image models, their mean, over the outputs with a defect this metric sees.
 
-    The other aspect's defects are in these outputs too: noise spoils SSIM though the edit is as asked.
+    The other aspect's defects are in these outputs too: noise spoils SSIM though the edit is as
+    asked.
     """
     aspect = METRICS[metric].aspect
     rows = measured(metric, task, SEEN[metric])
     correlations = []
     for image_model in IMAGE_MODELS:
-        pairs = [(s.ratings[aspect][0], number) for s, number in rows if s.id.image_model == image_model]
+        pairs = [
+            (s.ratings[aspect][0], number)
+            for s, number in rows
+            if s.id.image_model == image_model
+        ]
         assert len(pairs) >= 5
         correlations.append(spearmanr(*zip(*pairs, strict=True)).statistic)
     assert np.mean(correlations) > 0.3
@@ -205,8 +253,14 @@ def test_a_metric_agrees_with_the_ratings_where_it_sees_the_defect(metric, task)
         *(("ssim", task, "over_edited", 0.99) for task in ("mie", "tie", "sdie")),
         *(("psnr", task, "over_edited", 0.99) for task in ("mie", "tie", "sdie")),
         ("edge_f1", "cig", "ignored_control", 0.99),
-        *(("histogram", task, "wrong_colour", 0.6) for task in ("sdig", "sdie", "mcic")),
-        *(("histogram", task, "wrong_subject", 0.5) for task in ("sdig", "sdie", "mcic")),
+        *(
+            ("histogram", task, "wrong_colour", 0.6)
+            for task in ("sdig", "sdie", "mcic")
+        ),
+        *(
+            ("histogram", task, "wrong_subject", 0.5)
+            for task in ("sdig", "sdie", "mcic")
+        ),
         ("histogram", "mcic", "missing_object", 0.6),
     ],
 )
@@ -215,19 +269,26 @@ def test_alone_a_growing_defect_lowers_the_value(metric, task, defect, at_least)
 
 
 def falls(metric, task, defect):
-    """For some instructions, how steadily the value falls as one defect grows: 1 is always, -1 is rises always."""
+    """For some instructions, how steadily the value falls as one defect grows: 1 is always, -1
+    is rises always.
+    """
     strengths = [0.0, 0.25, 0.5, 0.75, 1.0]
     found = []
     for index in range(0, INSTRUCTIONS, 4):
         case = scenes.case(task, index)
         conditions = {role: png(picture) for role, picture in case.conditions.items()}
-        measured = [value(metric, {**conditions, "output": png(case.draw(defect, s))}) for s in strengths]
+        measured = [
+            value(metric, {**conditions, "output": png(case.draw(defect, s))})
+            for s in strengths
+        ]
         found.append(-spearmanr(strengths, measured).statistic)
     return found
 
 
 def test_unknown_tasks_and_samples_say_what_there_is():
-    with pytest.raises(VievalError, match=r"'editing'; known: tig, mie, tie, sdig, sdie, mcic, cig"):
+    with pytest.raises(
+        VievalError, match=r"'editing'; known: tig, mie, tie, sdig, sdie, mcic, cig"
+    ):
         samples("editing")
     known = SampleId(NAME, "tie", "demo_a", "demo_00.png")
     assert defects(known)
@@ -256,5 +317,11 @@ def test_what_was_added_for_training_is_in_no_picture_of_the_demo():
         (toys.WEAR, {toy.wear for toy in shown}),
     ):
         assert seen == set([*added][:4])
-    words = " ".join(" ".join(scenes.case(task, n).texts.values()) for task in ("tig", "mie", "tie") for n in range(16))
-    assert [thing for thing in drawing.THINGS if re.search(rf"\b{thing}s?\b", words)] == list(drawing.THINGS[:8])
+    words = " ".join(
+        " ".join(scenes.case(task, n).texts.values())
+        for task in ("tig", "mie", "tie")
+        for n in range(16)
+    )
+    assert [
+        thing for thing in drawing.THINGS if re.search(rf"\b{thing}s?\b", words)
+    ] == list(drawing.THINGS[:8])

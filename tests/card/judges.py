@@ -11,7 +11,12 @@ from vieval_plugin.benchmarks.registry import benchmark
 from vieval_plugin.card.card import VERSION, Card, CardAudit, CardEntry
 from vieval_plugin.card.placing import PlacedJudge
 from vieval_plugin.card.sentences import answers
-from vieval_plugin.meta_evaluation.comparison import CommonSamplesStatistic, ComparedStatistic, Comparison, SystemPair
+from vieval_plugin.meta_evaluation.comparison import (
+    CommonSamplesStatistic,
+    ComparedStatistic,
+    Comparison,
+    SystemPair,
+)
 from vieval_plugin.meta_evaluation.costs import Cost
 from vieval_plugin.meta_evaluation.findings import ALL, Leaderboard, Number
 from vieval_plugin.records import Run
@@ -27,18 +32,36 @@ Ahead = tuple[float, float] | Estimate
 
 def estimate(value: float | None) -> Estimate:
     return (
-        Estimate(math.nan, reasons=("no score",)) if value is None else Estimate(value, value - 0.1, value + 0.1, n=100)
+        Estimate(math.nan, reasons=("no score",))
+        if value is None
+        else Estimate(value, value - 0.1, value + 0.1, n=100)
     )
 
 
 def pair(rival: str, difference: Estimate, p: float) -> SystemPair:
-    return SystemPair(MODEL, rival, 100, PairedComparison(0.4, 0.4 - difference.value, difference, p), p)
+    return SystemPair(
+        MODEL,
+        rival,
+        100,
+        PairedComparison(0.4, 0.4 - difference.value, difference, p),
+        p,
+    )
 
 
-def published(label: str, ahead: float | Estimate, p: float, parts: Mapping[str, tuple[float, float]] | None = None):
-    """A published judge, how far the model is ahead of it and the test's p; by part where that is known."""
+def published(
+    label: str,
+    ahead: float | Estimate,
+    p: float,
+    parts: Mapping[str, tuple[float, float]] | None = None,
+):
+    """A published judge, how far the model is ahead of it and the test's p; by part where that
+    is known.
+    """
     difference = estimate(ahead) if isinstance(ahead, float) else ahead
-    by_part = {part: pair(label, estimate(value), of_part) for part, (value, of_part) in (parts or {}).items()}
+    by_part = {
+        part: pair(label, estimate(value), of_part)
+        for part, (value, of_part) in (parts or {}).items()
+    }
     return pair(label, difference, p), by_part
 
 
@@ -56,18 +79,37 @@ def judge(
 ) -> PlacedJudge:
     if model != MODEL:
         others = [
-            (replace(test, first=model), {part: replace(of, first=model) for part, of in by_part.items()})
+            (
+                replace(test, first=model),
+                {part: replace(of, first=model) for part, of in by_part.items()},
+            )
             for test, by_part in others
         ]
     place = (ALL, "O", "spearman")
-    own = Number(model, estimate(value), *place, ranks=None if unranked or not others else (1, 2), unranked=unranked)
-    of_others = [Number(test.second, estimate(0.4), *place, ranks=(1, 2)) for test, _ in others]
+    own = Number(
+        model,
+        estimate(value),
+        *place,
+        ranks=None if unranked or not others else (1, 2),
+        unranked=unranked,
+    )
+    of_others = [
+        Number(test.second, estimate(0.4), *place, ranks=(1, 2)) for test, _ in others
+    ]
     compared = ComparedStatistic(
-        *(ALL, "O", "Spearman", (), lambda *_: CommonSamplesStatistic(0)), above_constant=lambda *_: 0.01
+        *(ALL, "O", "Spearman", (), lambda *_: CommonSamplesStatistic(0)),
+        above_constant=lambda *_: 0.01,
     )
     by_value = {part: {model: estimate(of)} for part, of in (parts or {}).items()}
     board = Leaderboard(
-        *(*place, "spearman", "Spearman's correlation", "", (-1.0, 1.0), lambda options: compared),
+        *(
+            *place,
+            "spearman",
+            "Spearman's correlation",
+            "",
+            (-1.0, 1.0),
+            lambda options: compared,
+        ),
         benchmark="imagenhub",
         numbers=(own, *of_others),
         comparison=Comparison(compared, (), tuple(test for test, _ in others)),
@@ -79,13 +121,29 @@ def judge(
     )
     run = Run(model, on, "viescore", ("O",), {}, setting="0shot")
     by_part = {test.second: of_part for test, of_part in others}
-    return PlacedJudge(run, benchmark(on), board, board.numbers, by_part, tuple(useless))
+    return PlacedJudge(
+        run, benchmark(on), board, board.numbers, by_part, tuple(useless)
+    )
 
 
-def card(*judges: PlacedJudge, audits: Sequence[CardAudit] = (), left_out: Sequence[str] = ()) -> Card:
+def card(
+    *judges: PlacedJudge, audits: Sequence[CardAudit] = (), left_out: Sequence[str] = ()
+) -> Card:
     entries = [
         CardEntry(
-            *(of.benchmark.name, of.title, "viescore", "0shot", "viescore/v1", "0" * 16, {}, "samples", 600, 4801, 29),
+            *(
+                of.benchmark.name,
+                of.title,
+                "viescore",
+                "0shot",
+                "viescore/v1",
+                "0" * 16,
+                {},
+                "samples",
+                600,
+                4801,
+                29,
+            ),
             *("0" * 64, (), (), of.board.costs[of.run.label], None, 0.2, 0.5, {}),
         )
         for of in judges

@@ -1,4 +1,6 @@
-"""ImagenHub's real ratings with stand-ins for images that say which sample they are, and who answers about them."""
+"""ImagenHub's real ratings with stand-ins for images that say which sample they are, and who
+answers about them.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,14 @@ BITS, BLOCK = 16, 16
 
 def numbered(number: int) -> bytes:
     """A picture that says its number."""
-    bits = np.array([number >> place & 1 for place in range(BITS)], dtype=np.uint8).reshape(4, 4)
-    return encoded(PIL.Image.fromarray(np.kron(bits, np.full((BLOCK, BLOCK), 255, np.uint8))).convert("RGB"))
+    bits = np.array(
+        [number >> place & 1 for place in range(BITS)], dtype=np.uint8
+    ).reshape(4, 4)
+    return encoded(
+        PIL.Image.fromarray(
+            np.kron(bits, np.full((BLOCK, BLOCK), 255, np.uint8))
+        ).convert("RGB")
+    )
 
 
 def number_in(url: str) -> int:
@@ -40,7 +48,9 @@ def number_in(url: str) -> int:
 
 
 def museum(data: Path, ratings: Path) -> list[Sample]:
-    """Fill a data folder with real ratings and stand-ins; the samples, each at the number that its output says."""
+    """Fill a data folder with real ratings and stand-ins; the samples, each at the number that
+    its output says.
+    """
     (data / "imagenhub").mkdir(parents=True)
     (data / "imagenhub" / "human_ratings").symlink_to(ratings)
     found: list[Sample] = []
@@ -56,7 +66,9 @@ def museum(data: Path, ratings: Path) -> list[Sample]:
             for uid in uids:
                 (home / folder / uid).write_bytes(numbered((1 << BITS) - 1))
         for sample in of_part:
-            (home / sample.id.image_model / sample.id.uid).write_bytes(numbered(len(found)))
+            (home / sample.id.image_model / sample.id.uid).write_bytes(
+                numbered(len(found))
+            )
             found.append(sample)
     return found
 
@@ -65,13 +77,17 @@ Reply = Callable[[dict], str]
 
 
 def answering(found: list[Sample], answer: Callable[[Sample, str], str]) -> Reply:
-    """A `reply` of the fake server: what `answer` says of the sample that is shown, on `SC` or `PQ`."""
+    """A `reply` of the fake server: what `answer` says of the sample that is shown, on `SC` or
+    `PQ`.
+    """
 
     def reply(body: dict) -> str:
         content = body["messages"][-1]["content"]
         if isinstance(content, str):
             return PROBE
-        urls = [part["image_url"]["url"] for part in content if part["type"] == "image_url"]
+        urls = [
+            part["image_url"]["url"] for part in content if part["type"] == "image_url"
+        ]
         words = "".join(part.get("text", "") for part in content)
         number = number_in(urls[-1])
         if number >= len(found):
@@ -98,7 +114,9 @@ def published(verdicts: Callable[[Sample], Verdict]) -> Callable[[Sample, str], 
     """The answers of a published log, played again."""
 
     def answer(sample: Sample, aspect: str) -> str:
-        step = next((step for step in verdicts(sample).trace if step.path == (aspect,)), None)
+        step = next(
+            (step for step in verdicts(sample).trace if step.path == (aspect,)), None
+        )
         if step and step.scores:
             return json.dumps({"score": list(step.scores), "reasoning": step.reason})
         return (step and step.answer) or "I cannot say."

@@ -1,4 +1,6 @@
-"""The card of a model: its numbers are a report's, it goes on where it was, and known answers come out in their place."""
+"""The card of a model: its numbers are a report's, it goes on where it was, and known answers
+come out in their place.
+"""
 
 import json
 import re
@@ -23,7 +25,9 @@ N = 290
 
 @pytest.fixture(scope="module")
 def stand_ins(tmp_path_factory, shared_data):
-    """A data folder with ImagenHub's ratings, stand-ins for its images and the published logs; and its samples."""
+    """A data folder with ImagenHub's ratings, stand-ins for its images and the published logs;
+    and its samples.
+    """
     data = tmp_path_factory.mktemp("data")
     found = museum(data, shared_data / "imagenhub" / "human_ratings")
     (data / "published_verdicts").symlink_to(shared_data)
@@ -45,7 +49,19 @@ def imagenhub(stand_ins, options, monkeypatch):
 
 
 def make(vieval, server, out, *more, samples=N, code=0):
-    command = ["card", *named(server), "--out", out, "--samples", samples, "--repeats", 20, "--audit", 0, *more]
+    command = [
+        "card",
+        *named(server),
+        "--out",
+        out,
+        "--samples",
+        samples,
+        "--repeats",
+        20,
+        "--audit",
+        0,
+        *more,
+    ]
     return vieval(*command, code=code)
 
 
@@ -59,13 +75,18 @@ def numbers_of(entry, system, statistic="spearman", aspect="O"):
     return {
         row["breakdown_value"] or row["part"]: [row[name] for name in names]
         for row in entry.numbers
-        if (row["system"], row["statistic"], row["aspect"]) == (system, statistic, aspect)
+        if (row["system"], row["statistic"], row["aspect"])
+        == (system, statistic, aspect)
     }
 
 
 def pairs_with(entry, rival):
     """Pairs with a published judge by part."""
-    return {row["part"]: row for row in entry.pairs if rival in (row["better"], row["worse"])}
+    return {
+        row["part"]: row
+        for row in entry.pairs
+        if rival in (row["better"], row["worse"])
+    }
 
 
 def less_cost(out):
@@ -79,9 +100,13 @@ def less_cost(out):
 
 
 @pytest.mark.extras
-def test_known_answers_have_their_own_place_among_the_published(imagenhub, stand_ins, tmp_path, vieval):
+def test_known_answers_have_their_own_place_among_the_published(
+    imagenhub, stand_ins, tmp_path, vieval
+):
     data = stand_ins[0] / "published_verdicts"
-    [judge] = [judge for judge in present("imagenhub", data) if judge.name == "gpt4v_0shot"]
+    [judge] = [
+        judge for judge in present("imagenhub", data) if judge.name == "gpt4v_0shot"
+    ]
     recording, known = verdicts_of(judge, data), registry.benchmark("imagenhub")
 
     def recorded(sample):
@@ -99,7 +124,9 @@ def test_known_answers_have_their_own_place_among_the_published(imagenhub, stand
 
 
 @pytest.mark.slow
-def test_a_judge_that_knows_most_is_first_and_its_numbers_are_those_of_a_report(imagenhub, tmp_path, vieval):
+def test_a_judge_that_knows_most_is_first_and_its_numbers_are_those_of_a_report(
+    imagenhub, tmp_path, vieval
+):
     out = tmp_path / "card"
     with FakeServer(reply=answering(imagenhub, knowing(0.8))) as server:
         printed = make(vieval, server, out, "--audit", 10)
@@ -110,24 +137,39 @@ def test_a_judge_that_knows_most_is_first_and_its_numbers_are_those_of_a_report(
     assert "\nfake is number 1 of " in printed.out
     ahead = pairs_with(entry, "GPT-4o zero-shot")["all"]
     assert (ahead["better"], ahead["significant"]) == ("fake", True)
-    assert {"card.html", "card.md", "card.json"} <= {path.name for path in out.iterdir()}
+    assert {"card.html", "card.md", "card.json"} <= {
+        path.name for path in out.iterdir()
+    }
     [verdicts] = [out / file for file in entry.files if file.endswith(".jsonl")]
     vieval("report", verdicts, "--out", tmp_path / "report")
-    reported = json.loads((tmp_path / "report" / "findings.json").read_text())["numbers"]
+    reported = json.loads((tmp_path / "report" / "findings.json").read_text())[
+        "numbers"
+    ]
     place = ("O", "spearman", "fake", None)
-    of_report = [row for row in reported if (row["aspect"], row["statistic"], row["system"], row["breakdown"]) == place]
+    of_report = [
+        row
+        for row in reported
+        if (row["aspect"], row["statistic"], row["system"], row["breakdown"]) == place
+    ]
     assert len(of_report) == 8
     for row in of_report:
-        assert of_parts[row["part"]][:4] == [row[name] for name in ("value", "low", "high", "n")]
+        assert of_parts[row["part"]][:4] == [
+            row[name] for name in ("value", "low", "high", "n")
+        ]
     # from results, without asking
     vieval("card", verdicts, "--out", tmp_path / "again")
     again = entries_of(tmp_path / "again")["imagenhub"]
     assert (again.numbers, again.pairs) == (entry.numbers, entry.pairs)
-    assert "which do not tell whether the model agrees with itself" in read_card(tmp_path / "again").left_out[0]
+    assert (
+        "which do not tell whether the model agrees with itself"
+        in read_card(tmp_path / "again").left_out[0]
+    )
 
 
 def test_what_was_ended_goes_on_and_comes_out_the_same(options, tmp_path, vieval):
-    """The server is gone after 60 calls, and then after 50 more; a card made at once is the same."""
+    """The server is gone after 60 calls, and then after 50 more; a card made at once is the
+    same.
+    """
     more = ["--benchmark", "vieval_demo_contests", "--judge", "pairwise"]
 
     def until(last):
@@ -136,7 +178,15 @@ def test_what_was_ended_goes_on_and_comes_out_the_same(options, tmp_path, vieval
     for last in (60, 50, 0):
         with FakeServer(reply=by_brightness(), faults=until(last)) as server:
             impatient = ["--patience", 0.5, "--timeout", 2] if last else []
-            make(vieval, server, tmp_path / "card", *more, *impatient, samples=70, code=1 if last else 0)
+            make(
+                vieval,
+                server,
+                tmp_path / "card",
+                *more,
+                *impatient,
+                samples=70,
+                code=1 if last else 0,
+            )
         assert (tmp_path / "card" / "card.json").exists() == (last == 0)
     with FakeServer(reply=by_brightness()) as server:
         make(vieval, server, tmp_path / "whole", *more, "--fresh", samples=70)
@@ -146,26 +196,42 @@ def test_what_was_ended_goes_on_and_comes_out_the_same(options, tmp_path, vieval
     assert less_cost(tmp_path / "card") == less_cost(tmp_path / "whole")
 
 
-def test_no_more_calls_are_made_than_planned_and_all_counts_add_up(options, tmp_path, vieval):
-    """The demo has samples that look alike, which are asked about once, but again each time past the store."""
+def test_no_more_calls_are_made_than_planned_and_all_counts_add_up(
+    options, tmp_path, vieval
+):
+    """The demo has samples that look alike, which are asked about once, but again each time past
+    the store.
+    """
     more = ["--benchmark", "vieval_demo", "--judge", "viescore", "--repeats", 210]
     with FakeServer() as server:
         plan = make(vieval, server, tmp_path / "card", *more, "--plan", samples=210).out
         [calls, answers] = map(
-            int, re.search(r"in all: ([\d,]+) calls for ([\d,]+) answers", plan.replace(",", "")).groups()
+            int,
+            re.search(
+                r"in all: ([\d,]+) calls for ([\d,]+) answers", plan.replace(",", "")
+            ).groups(),
         )
-        printed = make(vieval, server, tmp_path / "card", *more, "--budget", calls, samples=210)
+        printed = make(
+            vieval, server, tmp_path / "card", *more, "--budget", calls, samples=210
+        )
         asked = server.stats()["requests"]
     assert "vieval_demo by viescore, 210 samples: 418 calls for 420 answers" in plan
     assert "viescore, 210 samples three times: 1,260 calls for 1,260 answers" in plan
     assert "whether it enforces JSON schemas: at most 4 calls for 0 answers" in plan
     assert 4 * 418 <= asked <= calls
-    [total] = re.findall(r"Failures and cost: ([\d,]+) answers in all", (tmp_path / "card" / "card.md").read_text())
+    [total] = re.findall(
+        r"Failures and cost: ([\d,]+) answers in all",
+        (tmp_path / "card" / "card.md").read_text(),
+    )
     assert int(total.replace(",", "")) == answers
-    made, same = map(int, re.search(r"calls: (\d+), .*was the same: (\d+)", printed.err).groups())
+    made, same = map(
+        int, re.search(r"calls: (\d+), .*was the same: (\d+)", printed.err).groups()
+    )
     assert made == asked
     assert answers <= made + same <= answers + 4
-    assert "fake agrees with the known defects of vieval_demo better than" in printed.out
+    assert (
+        "fake agrees with the known defects of vieval_demo better than" in printed.out
+    )
 
 
 def test_a_card_by_batches_is_that_of_calls_and_nothing_is_paid_twice_but_repeats(
@@ -176,127 +242,237 @@ def test_a_card_by_batches_is_that_of_calls_and_nothing_is_paid_twice_but_repeat
     more = ["--benchmark", "vieval_demo", "--judge", "viescore", "--audit", 12]
     with FakeServer() as server:
         make(vieval, server, tmp_path / "live", *more, samples=210)
-        asked = server.stats()["requests"] - 4  # whether schemas are enforced, and in each repeat again
+        asked = (
+            server.stats()["requests"] - 4
+        )  # whether schemas are enforced, and in each repeat again
     for file in tmp_path.glob("replies.sqlite*"):
         file.unlink()
     with BatchServer() as service:
         prices = ["--price-input", 1, "--price-output", 4]
-        told = make(vieval, service, tmp_path / "card", *more, "--batch", *prices, samples=210).err
+        told = make(
+            vieval, service, tmp_path / "card", *more, "--batch", *prices, samples=210
+        ).err
         assert set(service.paid.values()) == {1}
         assert service.paid.total() == asked
         assert told.count("vieval: wave ") == 1
         assert max(map(len, service.contents.values())) <= 20_000_000
         files = len(service.files)
-        make(vieval, service, tmp_path / "card", *more, "--batch", samples=210)  # all is there
+        make(
+            vieval, service, tmp_path / "card", *more, "--batch", samples=210
+        )  # all is there
         assert len(service.files) == files
     assert re.search(r"by batches: [\d.]+ less than by calls", told)
     assert less_cost(tmp_path / "card") == less_cost(tmp_path / "live")
     assert not (tmp_path / "card" / "batches").exists()
 
 
-def test_a_plan_says_that_published_verdicts_are_missing(options, tmp_path, monkeypatch, vieval, stand_ins):
+def test_a_plan_says_that_published_verdicts_are_missing(
+    options, tmp_path, monkeypatch, vieval, stand_ins
+):
     data = tmp_path / "data"
     data.mkdir()
     (data / "imagenhub").symlink_to(stand_ins[0] / "imagenhub")
     monkeypatch.setenv("VIEVAL_DATA", str(data))
     with FakeServer() as server:
         printed = make(
-            vieval, server, tmp_path / "card", "--plan", "--benchmark", "imagenhub", "--judge", "viescore"
+            vieval,
+            server,
+            tmp_path / "card",
+            "--plan",
+            "--benchmark",
+            "imagenhub",
+            "--judge",
+            "viescore",
         ).out
     assert (
-        "note: published verdicts on ImagenHub are not there; `vieval prepare published_verdicts` fetches those of other judges"
-        in printed
-    )
+        "note: published verdicts on ImagenHub are not there; `vieval prepare "
+        "published_verdicts` fetches those of other judges"
+    ) in printed
     assert not (tmp_path / "card").exists()
 
 
-def test_of_a_benchmark_with_ratings_alone_the_missing_images_are_named(options, monkeypatch, vieval, shared_data):
+def test_of_a_benchmark_with_ratings_alone_the_missing_images_are_named(
+    options, monkeypatch, vieval, shared_data
+):
     monkeypatch.setenv("VIEVAL_DATA", str(shared_data))
     at = ["--model", "m", "--base-url", "http://127.0.0.1:9/v1"]
     printed = vieval("card", "--plan", *at, "--benchmark", "imagenhub", code=1).err
     folder = shared_data / "imagenhub" / "museum" / "ImagenHub_Text-Guided_IG" / "SD"
     assert (
-        f"imagenhub has ratings and lacks images: {folder}: 197 of 197 images missing, first sample_0.jpg, and more in "
+        f"imagenhub has ratings and lacks images: {folder}: 197 of 197 images missing, first "
+        "sample_0.jpg, and more in "
     ) in printed
     assert "; run: vieval prepare imagenhub;" in printed
     assert "not prepared;" not in printed
 
 
-def test_a_card_is_compared_with_cards_and_its_verdicts_are_files(options, tmp_path, vieval):
+def test_a_card_is_compared_with_cards_and_its_verdicts_are_files(
+    options, tmp_path, vieval
+):
     with FakeServer() as server:
         make(
-            vieval, server, tmp_path / "card", "--benchmark", "vieval_demo_contests", "--judge", "pairwise", samples=70
+            vieval,
+            server,
+            tmp_path / "card",
+            "--benchmark",
+            "vieval_demo_contests",
+            "--judge",
+            "pairwise",
+            samples=70,
         )
     (tmp_path / "empty").mkdir()
-    for order in ((tmp_path / "card", tmp_path / "empty"), (tmp_path / "empty", tmp_path / "card")):
-        assert vieval("compare", *order, code=1).err.startswith(f"vieval: {tmp_path / 'empty'}: no card of a model")
+    for order in (
+        (tmp_path / "card", tmp_path / "empty"),
+        (tmp_path / "empty", tmp_path / "card"),
+    ):
+        assert vieval("compare", *order, code=1).err.startswith(
+            f"vieval: {tmp_path / 'empty'}: no card of a model"
+        )
     for path in (tmp_path / "card", tmp_path / "card" / "verdicts"):
         steps = vieval("card", path, "--out", tmp_path / f"of-{path.name}").err
-        assert "vieval: vieval_demo_contests by pairwise: the numbers, beside the published judges; this takes" in steps
+        assert (
+            "vieval: vieval_demo_contests by pairwise: the numbers, beside the published judges; "
+            "this takes"
+        ) in steps
         assert "70" in vieval("report", path, "--out", tmp_path / "report").out
         said = vieval("card", path, "--out", tmp_path / "card", code=1).err
-        assert "these verdicts have their card there already; name another folder with --out" in said
-    assert "vieval_demo_contests_pairwise" in str(entries_of(tmp_path / "of-verdicts")["vieval_demo_contests"].files)
+        assert (
+            "these verdicts have their card there already; name another folder with --out"
+            in said
+        )
+    assert "vieval_demo_contests_pairwise" in str(
+        entries_of(tmp_path / "of-verdicts")["vieval_demo_contests"].files
+    )
 
 
-def test_votes_of_a_published_judge_in_results_of_a_host_have_its_place(shared_data, options, tmp_path, vieval):
+def test_votes_of_a_published_judge_in_results_of_a_host_have_its_place(
+    shared_data, options, tmp_path, vieval
+):
     """GPT-4o's votes on 400 contests, as lmms-eval writes them."""
-    [judge] = [judge for judge in present("genai_bench_tiger", shared_data) if judge.name == "gpt4o"]
+    [judge] = [
+        judge
+        for judge in present("genai_bench_tiger", shared_data)
+        if judge.name == "gpt4o"
+    ]
     recording = verdicts_of(judge, shared_data)
-    contests = [c for part in ("edit", "generation") for c in registry.samples("genai_bench_tiger", part, shared_data)]
+    contests = [
+        c
+        for part in ("edit", "generation")
+        for c in registry.samples("genai_bench_tiger", part, shared_data)
+    ]
     by = Provenance("pairwise", (), (), "played")
     rows = [
-        {"filtered_resps": response_json(c.id, recording.verdict(c)[0], by), "target": target_json(c)}
+        {
+            "filtered_resps": response_json(c.id, recording.verdict(c)[0], by),
+            "target": target_json(c),
+        }
         for c in draw_sample(contests, 400, 0)
     ]
     (tmp_path / "run").mkdir()
-    (tmp_path / "run" / "1_samples_task.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    (tmp_path / "run" / "1_samples_task.jsonl").write_text(
+        "".join(f"{json.dumps(row)}\n" for row in rows)
+    )
     out = tmp_path / "card"
-    shown = vieval("card", tmp_path / "run", "--published", shared_data, "--out", out).out
+    shown = vieval(
+        "card", tmp_path / "run", "--published", shared_data, "--out", out
+    ).out
     entry = entries_of(out)["genai_bench_tiger"]
-    own, same = (numbers_of(entry, system, "accuracy_four_way", "votes") for system in ("played", judge.title))
+    own, same = (
+        numbers_of(entry, system, "accuracy_four_way", "votes")
+        for system in ("played", judge.title)
+    )
     assert {"all", "edit", "generation"} <= own.keys()
     assert own == same
     assert (entry.samples, entry.cells) == (400, 2)
     assert {row["role"] for row in entry.numbers} == {"judge", "baseline"}
-    assert shown.startswith(f"played judges images about as well as {judge.title}.\nplayed is number ")
+    assert shown.startswith(
+        f"played judges images about as well as {judge.title}.\nplayed is number "
+    )
     vieval("compare", out, out, "--label", "a", "--label", "b")
 
 
 def test_two_cards_are_compared_on_the_samples_in_common(options, tmp_path, vieval):
     outs = [tmp_path / name for name in ("a", "b", "c")]
-    for out, reply, seed in zip(outs, (by_brightness(), by_brightness(2), by_brightness()), (0, 0, 1), strict=True):
+    for out, reply, seed in zip(
+        outs,
+        (by_brightness(), by_brightness(2), by_brightness()),
+        (0, 0, 1),
+        strict=True,
+    ):
         with FakeServer(reply=reply) as server:
-            more = ["--benchmark", "vieval_demo_contests", "--judge", "pairwise", "--repeats", 0, "--seed", seed]
+            more = [
+                "--benchmark",
+                "vieval_demo_contests",
+                "--judge",
+                "pairwise",
+                "--repeats",
+                0,
+                "--seed",
+                seed,
+            ]
             make(vieval, server, out, "--fresh", *more, samples=70)
-    shown = vieval("compare", outs[0], outs[1], "--label", "one", "--label", "other").out
+    shown = vieval(
+        "compare", outs[0], outs[1], "--label", "one", "--label", "other"
+    ).out
     entries = [entries_of(out)["vieval_demo_contests"] for out in outs]
-    assert re.search(r"^Accuracy .* more than other \(95% interval .*\), on \d+ pairs of candidates", shown, re.M)
-    assert entries[0].sample_digest == entries[1].sample_digest != entries[2].sample_digest
+    assert re.search(
+        r"^Accuracy .* more than other \(95% interval .*\), on \d+ pairs of candidates",
+        shown,
+        re.M,
+    )
+    assert (
+        entries[0].sample_digest == entries[1].sample_digest != entries[2].sample_digest
+    )
     same = [numbers_of(entry, "fake", "consistent_share", "votes") for entry in entries]
     assert same[0]["tig"][0] > same[1]["tig"][0]
-    command = ["compare", outs[0] / "card.json", outs[2] / "card.json", "--label", "one", "--label", "other"]
+    command = [
+        "compare",
+        outs[0] / "card.json",
+        outs[2] / "card.json",
+        "--label",
+        "one",
+        "--label",
+        "other",
+    ]
     [line] = vieval(*command, code=1).err.splitlines()
     assert "make both with the same --samples and --seed" in line
     [line] = vieval("compare", outs[0], outs[1], code=1).err.splitlines()
     assert "tell them apart with --label" in line
 
 
-def test_a_log_of_another_commit_is_refused_before_anything_is_asked(imagenhub, shared_data, tmp_path, vieval):
+def test_a_log_of_another_commit_is_refused_before_anything_is_asked(
+    imagenhub, shared_data, tmp_path, vieval
+):
     logs = tmp_path / "published" / "viescore_logs"
-    shutil.copytree(shared_data / "viescore_logs" / "results_gpt4o_0shot", logs / "results_gpt4o_0shot")
+    shutil.copytree(
+        shared_data / "viescore_logs" / "results_gpt4o_0shot",
+        logs / "results_gpt4o_0shot",
+    )
     changed = next(logs.rglob("*.json"))
     changed.write_text(changed.read_text().replace("score", "Score", 1))
     with FakeServer() as server:
-        command = ["card", *named(server), "--benchmark", "imagenhub", "--samples", N, "--published", logs.parent]
+        command = [
+            "card",
+            *named(server),
+            "--benchmark",
+            "imagenhub",
+            "--samples",
+            N,
+            "--published",
+            logs.parent,
+        ]
         [line] = vieval(*command, "--out", tmp_path / "card", code=1).err.splitlines()
         assert server.stats()["requests"] == 0
-    assert line.startswith(f"vieval: {changed}: not the file of TIGER-AI-Lab/VIEScore at commit 1a2d178")
+    assert line.startswith(
+        f"vieval: {changed}: not the file of TIGER-AI-Lab/VIEScore at commit 1a2d178"
+    )
 
 
 def test_a_dead_server_is_one_line_and_leaves_no_card(options, tmp_path, vieval):
     at = ["--model", "m", "--base-url", "http://127.0.0.1:9/v1", "--patience", 0.2]
-    printed = vieval("card", *at, "--benchmark", "vieval_demo", "--out", tmp_path / "card", code=1)
+    printed = vieval(
+        "card", *at, "--benchmark", "vieval_demo", "--out", tmp_path / "card", code=1
+    )
     assert printed.err.splitlines()[-1].startswith("vieval: ")
     assert not [path for path in (tmp_path / "card").rglob("card.*") if path.is_file()]
 
@@ -304,7 +480,14 @@ def test_a_dead_server_is_one_line_and_leaves_no_card(options, tmp_path, vieval)
 def test_a_card_that_is_no_card_is_one_line(options, tmp_path, vieval):
     with FakeServer() as server:
         make(
-            vieval, server, tmp_path / "card", "--benchmark", "vieval_demo_contests", "--judge", "pairwise", samples=70
+            vieval,
+            server,
+            tmp_path / "card",
+            "--benchmark",
+            "vieval_demo_contests",
+            "--judge",
+            "pairwise",
+            samples=70,
         )
     whole = json.loads((tmp_path / "card" / "card.json").read_text())
     [entry] = whole["entries"]
@@ -315,23 +498,50 @@ def test_a_card_that_is_no_card_is_one_line(options, tmp_path, vieval):
         ({"extra": 1}, "extra: Unexpected keyword argument"),
         ({"date": "../<b>"}, "date: Input should be a valid date"),
         ({"entries": whole["entries"] * 2}, "pairwise on vieval_demo_contests twice"),
-        ({"entries": [{**entry, "seconds": float("nan")}]}, "entries.0.seconds: Input should be a finite number"),
-        ({"entries": [{**entry, "files": {"../x": "0"}}]}, "names a file outside of its folder (../x)"),
+        (
+            {"entries": [{**entry, "seconds": float("nan")}]},
+            "entries.0.seconds: Input should be a finite number",
+        ),
+        (
+            {"entries": [{**entry, "files": {"../x": "0"}}]},
+            "names a file outside of its folder (../x)",
+        ),
     ):
         (tmp_path / "other" / "card.json").write_text(json.dumps({**whole, **change}))
         [line] = vieval(
-            "compare", tmp_path / "card", tmp_path / "other", "--label", "a", "--label", "b", code=1
+            "compare",
+            tmp_path / "card",
+            tmp_path / "other",
+            "--label",
+            "a",
+            "--label",
+            "b",
+            code=1,
         ).err.splitlines()
         assert words in line
     (tmp_path / "other" / "card.json").write_text(json.dumps(whole))
     [verdicts] = (tmp_path / "other" / "verdicts").glob("*.jsonl")
     verdicts.write_text(verdicts.read_text().replace("second", "first"))
     [line] = vieval(
-        "compare", tmp_path / "card", tmp_path / "other", "--label", "a", "--label", "b", code=1
+        "compare",
+        tmp_path / "card",
+        tmp_path / "other",
+        "--label",
+        "a",
+        "--label",
+        "b",
+        code=1,
     ).err.splitlines()
     assert "not the verdicts that the card was made from" in line
     verdicts.unlink()
     [line] = vieval(
-        "compare", tmp_path / "card", tmp_path / "other", "--label", "a", "--label", "b", code=1
+        "compare",
+        tmp_path / "card",
+        tmp_path / "other",
+        "--label",
+        "a",
+        "--label",
+        "b",
+        code=1,
     ).err.splitlines()
     assert "keep it beside the card" in line

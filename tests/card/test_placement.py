@@ -1,4 +1,6 @@
-"""A card's judge among the published ones: recorded verdicts of GPT-4o and GPT-4v on one task type of ImagenHub."""
+"""A card's judge among the published ones: recorded verdicts of GPT-4o and GPT-4v on one task
+type of ImagenHub.
+"""
 
 import pytest
 
@@ -21,21 +23,31 @@ def runs(shared_data, tmp_path_factory):
     return [run_of(judge, folder, judged) for judge in present("imagenhub", folder)]
 
 
-def test_p_against_the_published_is_adjusted_over_them_and_not_over_their_own_pairs(runs):
+def test_p_against_the_published_is_adjusted_over_them_and_not_over_their_own_pairs(
+    runs,
+):
     imagenhub, [mine, *published] = benchmark("imagenhub"), runs
     judge = place_among(imagenhub, mine, published, OPTIONS)
     pairs = [judge.pair_with(number.system) for number in judge.published]
     raw = []
     for pair in pairs:
         two = [mine, *(run for run in published if run.label == pair.second)]
-        findings = imagenhub.report.findings("imagenhub", tuple(imagenhub.parts), two, OPTIONS)
-        [alone] = compare_systems(findings.ranked[0].compared(OPTIONS), "imagenhub", OPTIONS).pairs
+        findings = imagenhub.report.findings(
+            "imagenhub", tuple(imagenhub.parts), two, OPTIONS
+        )
+        [alone] = compare_systems(
+            findings.ranked[0].compared(OPTIONS), "imagenhub", OPTIONS
+        ).pairs
         raw.append(alone.result.p)
     assert len(raw) == 2
     assert [pair.adjusted for pair in pairs] == holm(raw).tolist()
     assert judge.pairs_of_judge.comparison.family == "Holm over 2 pairs"
     # of the published ones' own pairs there is one, whose p nothing adjusts
-    [own] = [pair for pair in judge.board.comparison.pairs if mine.label not in (pair.first, pair.second)]
+    [own] = [
+        pair
+        for pair in judge.board.comparison.pairs
+        if mine.label not in (pair.first, pair.second)
+    ]
     assert own.adjusted == own.result.p
     # a place follows from the same tests as the sentence beside it
     assert judge.number.ranks[1] == 3 - sum(outcome(pair) == "better" for pair in pairs)

@@ -21,7 +21,9 @@ def test_an_interval_without_its_own_number_is_not_shown_and_that_is_said():
     board = replace(biased.board, numbers=(number, *biased.board.numbers[1:]))
     biased = replace(biased, board=board)
     assert ", with Spearman 0.81: " in answers([biased])[1]
-    assert any("no interval is shown" in line for line in limits([biased], card(biased)))
+    assert any(
+        "no interval is shown" in line for line in limits([biased], card(biased))
+    )
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -29,15 +31,23 @@ def test_any_numbers_make_a_card(seed):
     rng = random.Random(seed)
     judges = []
     for _ in range(rng.randint(1, 3)):
-        parts = {part: rng.choice([None, rng.uniform(-1, 1)]) for part in rng.sample(TYPES, rng.randint(0, 3))}
+        parts = {
+            part: rng.choice([None, rng.uniform(-1, 1)])
+            for part in rng.sample(TYPES, rng.randint(0, 3))
+        }
         others = [
             published(
-                f"judge {n}", rng.uniform(-1, 1), rng.random(), {p: (rng.uniform(-1, 1), rng.random()) for p in parts}
+                f"judge {n}",
+                rng.uniform(-1, 1),
+                rng.random(),
+                {p: (rng.uniform(-1, 1), rng.random()) for p in parts},
             )
             for n in range(rng.choice([0, 1, 9]))
         ]
         useless = [part for part in parts if rng.random() < 0.5]
-        judges.append(judge(rng.choice([None, rng.uniform(-1, 1)]), others, parts, useless))
+        judges.append(
+            judge(rng.choice([None, rng.uniform(-1, 1)]), others, parts, useless)
+        )
     made = card(*judges)
     for text in (*made.answers, *limits(judges, made)):
         assert text.endswith(".")
@@ -50,7 +60,9 @@ def test_any_numbers_make_a_card(seed):
 def test_by_task_type_the_test_against_a_constant_is_adjusted(monkeypatch):
     """Three types with p .03 each are none above it, and one with p .01 is."""
     p_values = iter([0.03, 0.03, 0.03, 0.01, 0.03, 0.03])
-    monkeypatch.setattr(placing, "above_constant_p", lambda *_: {"mine": next(p_values)})
+    monkeypatch.setattr(
+        placing, "above_constant_p", lambda *_: {"mine": next(p_values)}
+    )
     monkeypatch.setattr(placing, "among", lambda compared, labels: compared)
     numbers = [SimpleNamespace(system="mine")]
     board = SimpleNamespace(
@@ -61,10 +73,15 @@ def test_by_task_type_the_test_against_a_constant_is_adjusted(monkeypatch):
         references=(),
     )
     monkeypatch.setattr(placing, "leaderboard", lambda *_, **options: board)
-    statistic = SimpleNamespace(has=lambda _: True, judge=None, statistic_in_part=lambda part, options: part)
+    statistic = SimpleNamespace(
+        has=lambda _: True, judge=None, statistic_in_part=lambda part, options: part
+    )
     findings = SimpleNamespace(ranked=[statistic], numbers=numbers)
     report = SimpleNamespace(findings=lambda *_: findings)
     benchmark = SimpleNamespace(name="b", synthetic=False, parts={}, report=report)
     run = Run("mine", "b", "viescore", ("O",), {part: [] for part in TYPES})
-    useless = [placing.place_among(benchmark, run, [], StatisticsOptions()).useless for _ in range(2)]
+    useless = [
+        placing.place_among(benchmark, run, [], StatisticsOptions()).useless
+        for _ in range(2)
+    ]
     assert useless == [TYPES, TYPES[1:]]

@@ -1,4 +1,6 @@
-"""Addresses as output: a command writes there or refuses it at once, and what it prints of an address can be pasted."""
+"""Addresses as output: a command writes there or refuses it at once, and what it prints of an
+address can be pasted.
+"""
 
 import argparse
 import shlex
@@ -10,7 +12,17 @@ from tests.fake_s3 import KEYS, FakeS3
 from tests.shard_runs import write_parquet
 from vieval_plugin.cli import _parser, output_path
 
-_WRITTEN = {"out", "html", "tables", "to", "root", "batch_files", "junit", "summary", "json_file"}
+_WRITTEN = {
+    "out",
+    "html",
+    "tables",
+    "to",
+    "root",
+    "batch_files",
+    "junit",
+    "summary",
+    "json_file",
+}
 _ADDRESS = "s3://bucket/folder/x?region=here"
 
 
@@ -20,11 +32,16 @@ def outputs(parser, command=()):
         if isinstance(action, argparse._SubParsersAction):
             for name, below in action.choices.items():
                 yield from outputs(below, (*command, name))
-        elif action.type is output_path or (action.type is Path and action.dest in _WRITTEN):
+        elif action.type is output_path or (
+            action.type is Path and action.dest in _WRITTEN
+        ):
             yield command, action
 
 
-FLAGS = [pytest.param(command, action, id=" ".join((*command, action.dest))) for command, action in outputs(_parser())]
+FLAGS = [
+    pytest.param(command, action, id=" ".join((*command, action.dest)))
+    for command, action in outputs(_parser())
+]
 
 
 def test_most_commands_write_something():
@@ -32,12 +49,16 @@ def test_most_commands_write_something():
 
 
 @pytest.mark.parametrize(("command", "action"), FLAGS)
-def test_an_address_is_refused_before_any_work(command, action, monkeypatch, tmp_path, capsys):
+def test_an_address_is_refused_before_any_work(
+    command, action, monkeypatch, tmp_path, capsys
+):
     if command == ("score",) and action.dest == "out":
         pytest.skip("a folder of shards may be an address")
     monkeypatch.chdir(tmp_path)
     assert action.type is output_path
-    with pytest.raises(argparse.ArgumentTypeError, match="this machine, got s3://bucket/folder/x;"):
+    with pytest.raises(
+        argparse.ArgumentTypeError, match="this machine, got s3://bucket/folder/x;"
+    ):
         action.type(_ADDRESS)
 
 
@@ -52,7 +73,9 @@ def test_an_address_is_refused_before_any_work(command, action, monkeypatch, tmp
         ("az://bucket/a.parquet", "out", "must be s3://"),
     ],
 )
-def test_score_refuses_an_address_that_it_does_not_write(vieval, tmp_path, monkeypatch, samples, out, key):
+def test_score_refuses_an_address_that_it_does_not_write(
+    vieval, tmp_path, monkeypatch, samples, out, key
+):
     monkeypatch.chdir(tmp_path)
     write_parquet(tmp_path / "data", files=1, rows_each=4)
     before = sorted(tmp_path.rglob("*"))
@@ -77,12 +100,27 @@ def test_a_printed_address_can_be_pasted(vieval, tmp_path, bucket):
         [_, pasted] = shlex.split(line)
         assert pasted == address
         assert "complete" in vieval("shards", pasted, "--verify").out
-        assert "s3://bucket/other: no plan" in vieval("shards", address.replace("/run", "/other"), code=1).err
+        assert (
+            "s3://bucket/other: no plan"
+            in vieval("shards", address.replace("/run", "/other"), code=1).err
+        )
 
 
 def test_a_bucket_that_there_is_not_is_named(vieval, tmp_path, bucket):
     with bucket.serving() as address:
         wrong = address.replace("bucket/run", "bucktes/run")
-        for inputs in (wrong, wrong.replace("/run", "/run/*.parquet"), wrong.replace("/run", "/run/a.parquet")):
-            error = vieval("score", inputs, "--judge", "sharpness", "--out", tmp_path / "out", code=1).err
+        for inputs in (
+            wrong,
+            wrong.replace("/run", "/run/*.parquet"),
+            wrong.replace("/run", "/run/a.parquet"),
+        ):
+            error = vieval(
+                "score",
+                inputs,
+                "--judge",
+                "sharpness",
+                "--out",
+                tmp_path / "out",
+                code=1,
+            ).err
             assert "s3://bucktes: no such bucket" in error

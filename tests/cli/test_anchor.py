@@ -1,4 +1,6 @@
-"""`vieval anchor`: the same judge passes, another is found, and what changed in between is one line."""
+"""`vieval anchor`: the same judge passes, another is found, and what changed in between is one
+line.
+"""
 
 import json
 
@@ -14,16 +16,36 @@ N = 40
 def scored(tmp_path, vieval):
     """Verdicts on 60 images of two generators."""
     mine = images(tmp_path, "mine", lambda prompt, draw: 0.2 + prompt / 50, 30)
-    folders = [mine, images(tmp_path, "theirs", lambda prompt, draw: 0.21 + prompt / 50, 30)]
+    folders = [
+        mine,
+        images(tmp_path, "theirs", lambda prompt, draw: 0.21 + prompt / 50, 30),
+    ]
     with FakeServer(reply=noisy(0)) as server:
-        vieval("score", *folders, "--prompts", prompts(tmp_path, 30), "--out", tmp_path / "v.jsonl", *named(server))
+        vieval(
+            "score",
+            *folders,
+            "--prompts",
+            prompts(tmp_path, 30),
+            "--out",
+            tmp_path / "v.jsonl",
+            *named(server),
+        )
     return tmp_path / "v.jsonl"
 
 
 @pytest.fixture
 def anchor(scored, tmp_path, vieval):
     with FakeServer(reply=noisy(1)) as server:
-        command = ["anchor", "make", scored, "--n", N, "--out", tmp_path / "anchor.jsonl", "--copy-images"]
+        command = [
+            "anchor",
+            "make",
+            scored,
+            "--n",
+            N,
+            "--out",
+            tmp_path / "anchor.jsonl",
+            "--copy-images",
+        ]
         said = vieval(*command, *named(server)).out
     assert f"anchor.jsonl: {N} samples, each judged 3 times (seed 0)" in said
     return tmp_path / "anchor.jsonl"
@@ -31,10 +53,14 @@ def anchor(scored, tmp_path, vieval):
 
 def check(vieval, anchor, reply, code):
     with FakeServer(reply=reply) as server:
-        return vieval("anchor", "check", anchor, *named(server), code=code).out.splitlines()
+        return vieval(
+            "anchor", "check", anchor, *named(server), code=code
+        ).out.splitlines()
 
 
-def test_an_anchor_is_even_over_generators_and_is_read_as_results(anchor, tmp_path, vieval):
+def test_an_anchor_is_even_over_generators_and_is_read_as_results(
+    anchor, tmp_path, vieval
+):
     rows = [json.loads(line) for line in anchor.read_text().splitlines()]
     assert len(rows) == 3 * N
     assert sum(row["image_model"] == "mine" for row in rows) == 3 * N / 2
@@ -68,8 +94,12 @@ def test_nothing_is_taken_from_the_store(anchor, vieval):
 
 
 def test_a_server_that_fails_decides_nothing(anchor, vieval):
-    with FakeServer(faults=lambda number, body: Fault("overlong") if number > 20 else None) as server:
-        shown = vieval("anchor", "check", anchor, *named(server), code=4).out.splitlines()
+    with FakeServer(
+        faults=lambda number, body: Fault("overlong") if number > 20 else None
+    ) as server:
+        shown = vieval(
+            "anchor", "check", anchor, *named(server), code=4
+        ).out.splitlines()
     assert shown[0].startswith("It cannot be told whether viescore 0shot by ")
 
 
@@ -93,10 +123,15 @@ def test_an_anchor_of_a_stranger_names_no_key_no_server_elsewhere_and_no_image_o
     document = json.loads(of_run.read_text())
     options = [run["provenance"]["options"] for run in document["runs"].values()]
     for recorded in options:
-        recorded["backbones"]["judge"].update(base_url=["http://192.0.2.1:9/v1"], api_key_env="A_SECRET")
+        recorded["backbones"]["judge"].update(
+            base_url=["http://192.0.2.1:9/v1"], api_key_env="A_SECRET"
+        )
     of_run.write_text(json.dumps(document))
     line = vieval("anchor", "check", anchor, code=1).err.splitlines()[-1]
-    assert "whoever wrote these results named its server, and neither images nor keys go there" in line
+    assert (
+        "whoever wrote these results named its server, and neither images nor keys go there"
+        in line
+    )
     with FakeServer(reply=noisy(2), api_key="yours") as server:
         monkeypatch.setenv("OPENAI_API_KEY", "yours")
         for recorded in options:
@@ -104,7 +139,9 @@ def test_an_anchor_of_a_stranger_names_no_key_no_server_elsewhere_and_no_image_o
         of_run.write_text(json.dumps(document))
         assert "HTTP 401" in vieval("anchor", "check", anchor, code=1).err
         assert "drift" in vieval("anchor", "check", anchor, *named(server)).out
-    private = next(iter(images(tmp_path, "private", lambda prompt, draw: 0.5, 1).iterdir()))
+    private = next(
+        iter(images(tmp_path, "private", lambda prompt, draw: 0.5, 1).iterdir())
+    )
     kept = anchor.read_text()
     rows = [json.loads(row) for row in kept.splitlines()]
     for row in rows:
@@ -119,7 +156,10 @@ def test_an_anchor_of_a_stranger_names_no_key_no_server_elsewhere_and_no_image_o
         run["provenance"]["options"]["judge_files"] = [str(of_yours)]
     of_run.write_text(json.dumps(document))
     line = vieval("anchor", "check", anchor, code=1).err.splitlines()[-1]
-    assert f"no judge 'of_yours' here, and the results name {of_yours}; put its file" in line
+    assert (
+        f"no judge 'of_yours' here, and the results name {of_yours}; put its file"
+        in line
+    )
     assert "password" not in line
 
 
@@ -130,7 +170,14 @@ def test_a_judge_of_contests_has_an_anchor(tmp_path, vieval):
     ]
     out = tmp_path / "v.jsonl"
     with FakeServer(reply=by_brightness()) as server:
-        given = ["--prompts", prompts(tmp_path, 24), "--judge", "pairwise", "--out", out]
+        given = [
+            "--prompts",
+            prompts(tmp_path, 24),
+            "--judge",
+            "pairwise",
+            "--out",
+            out,
+        ]
         vieval("rank", *folders, *given, *named(server))
         vieval("anchor", "make", out, "--out", tmp_path / "a.jsonl", *named(server))
     check(vieval, tmp_path / "a.jsonl", by_brightness(), 0)

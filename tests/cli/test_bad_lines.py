@@ -23,7 +23,10 @@ def score(score, server, folder):
     """Scores lines of a samples file."""
 
     def scored(*lines, options=(), joined=b"\n"):
-        texts = [line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines]
+        texts = [
+            line if isinstance(line, bytes) else json.dumps(line).encode()
+            for line in lines
+        ]
         (folder / "s.jsonl").write_bytes(joined.join(texts))
         return score(folder / "s.jsonl", *named(server), *options)
 
@@ -40,29 +43,84 @@ def line(uid, file="a.png", **more):
         (b"{", "line 2", "parse_failure", "not a JSON object"),
         (b"[1]", "line 2", "parse_failure", "not a JSON object"),
         (b'"' + b"x" * 100_000 + b'"', "line 2", "parse_failure", "not a JSON object"),
-        (b'{"uid": "u", "texts": ' + b"[" * 20_000 + b"}", "line 2", "parse_failure", "nested too deeply"),
-        (b'{"uid": "u", "texts": {"a": ' + b"[" * 500 + b"]" * 500 + b"}}", "line 2", "parse_failure", "nested too"),
-        (b'{"uid": "\\ud800", "images": {"output": "a.png"}}', "line 2", "parse_failure", "half of a character"),
+        (
+            b'{"uid": "u", "texts": ' + b"[" * 20_000 + b"}",
+            "line 2",
+            "parse_failure",
+            "nested too deeply",
+        ),
+        (
+            b'{"uid": "u", "texts": {"a": ' + b"[" * 500 + b"]" * 500 + b"}}",
+            "line 2",
+            "parse_failure",
+            "nested too",
+        ),
+        (
+            b'{"uid": "\\ud800", "images": {"output": "a.png"}}',
+            "line 2",
+            "parse_failure",
+            "half of a character",
+        ),
         (b'{"uid": "\xff\xfe"}', "line 2", "parse_failure", "not UTF-8"),
-        (b'{"uid": ' + b"9" * 5000 + b"}", "line 2", "parse_failure", "not a JSON object"),
+        (
+            b'{"uid": ' + b"9" * 5000 + b"}",
+            "line 2",
+            "parse_failure",
+            "not a JSON object",
+        ),
         (line(["x"]), "line 2", "parse_failure", "uid must be a text"),
         (line("u", image="x"), "u", "parse_failure", "unknown key 'image'"),
-        (line("u", texts={"prompt": [None]}), "u", "parse_failure", "a list of prompts must hold texts"),
+        (
+            line("u", texts={"prompt": [None]}),
+            "u",
+            "parse_failure",
+            "a list of prompts must hold texts",
+        ),
         (line("u", texts={"prompt": 3}), "u", "parse_failure", "texts must map names"),
-        (line("u", images={"output": 3}), "u", "parse_failure", "images must map roles (output, source, ...) to paths"),
+        (
+            line("u", images={"output": 3}),
+            "u",
+            "parse_failure",
+            "images must map roles (output, source, ...) to paths",
+        ),
         (line("u", kind=7), "u", "parse_failure", "kind 7 is no text"),
-        (line("u", draw=-1), "u", "parse_failure", "draw must be a whole number from 0"),
-        (line("u", draw=True), "u", "parse_failure", "draw must be a whole number from 0"),
+        (
+            line("u", draw=-1),
+            "u",
+            "parse_failure",
+            "draw must be a whole number from 0",
+        ),
+        (
+            line("u", draw=True),
+            "u",
+            "parse_failure",
+            "draw must be a whole number from 0",
+        ),
         (line("u", tags="red"), "u", "parse_failure", "tags must be a list of texts"),
         (line("u", "nowhere.png"), "u", "no_image", "the image output is not there"),
         (line("u", ""), "u", "no_image", "the image output is not there"),
         (line("u", "x" * 5000), "u", "no_image", "the image output is not there"),
         (line("u", "a\0.png"), "u", "no_image", "the image output is not there"),
-        (line("u", "https://example.com/a.png"), "u", "tool_error", "is an address, not a file"),
+        (
+            line("u", "https://example.com/a.png"),
+            "u",
+            "tool_error",
+            "is an address, not a file",
+        ),
         (line("u", texts={}), "u", "not_applicable", "the sample has no text prompt"),
-        (line("u", texts={}, kind=""), "u", "not_applicable", "the sample has no text prompt"),
+        (
+            line("u", texts={}, kind=""),
+            "u",
+            "not_applicable",
+            "the sample has no text prompt",
+        ),
         (line("u", images={}), "u", "no_image", "the sample has no image output"),
-        (line("u", kind="sculpture"), "u", "not_applicable", "does not know the kind 'sculpture'"),
+        (
+            line("u", kind="sculpture"),
+            "u",
+            "not_applicable",
+            "does not know the kind 'sculpture'",
+        ),
     ],
     ids=lambda given: None if isinstance(given, dict) else str(given)[:24],
 )
@@ -73,13 +131,19 @@ def test_a_bad_line_is_its_samples_verdict(score, server, bad, uid, status, reas
     assert reason in rows[1]["trace"][0]["reason"]
     assert len(rows[1]["trace"][0]["reason"]) < 500
     assert reason in said
-    assert code == (0 if reason.startswith(("the sample has no", "does not know")) else 1)
-    assert server.stats()["requests"] == 3  # the two samples have the same questions; one asks about schemas
+    assert code == (
+        0 if reason.startswith(("the sample has no", "does not know")) else 1
+    )
+    assert (
+        server.stats()["requests"] == 3
+    )  # the two samples have the same questions; one asks about schemas
 
 
 @pytest.mark.parametrize("name", ["a.png", "b.jpg"])
 @pytest.mark.parametrize("kept", [0.99, 0.5, 60])
-def test_a_truncated_image_and_a_header_alone_are_their_samples_failures(score, folder, name, kept):
+def test_a_truncated_image_and_a_header_alone_are_their_samples_failures(
+    score, folder, name, kept
+):
     whole = (folder / name).read_bytes()
     (folder / "cut").write_bytes(whole[: kept if kept > 1 else int(len(whole) * kept)])
     code, rows, _, said = score(line("first"), line("cut", "cut"), line("last", name))
@@ -88,17 +152,28 @@ def test_a_truncated_image_and_a_header_alone_are_their_samples_failures(score, 
     assert "FAILED CALLS: unreadable image" in said
 
 
-def test_a_line_without_a_uid_is_called_by_the_file_of_its_output_or_by_its_number(score):
+def test_a_line_without_a_uid_is_called_by_the_file_of_its_output_or_by_its_number(
+    score,
+):
     unnamed = {name: value for name, value in line("").items() if name != "uid"}
-    code, rows, _, _ = score(unnamed, unnamed, {**unnamed, "image_model": "m"}, {**unnamed, "images": {}})
-    assert [(row["image_model"], row["uid"]) for row in rows] == [("", "a"), ("", "a_2"), ("m", "a"), ("", "4")]
+    code, rows, _, _ = score(
+        unnamed, unnamed, {**unnamed, "image_model": "m"}, {**unnamed, "images": {}}
+    )
+    assert [(row["image_model"], row["uid"]) for row in rows] == [
+        ("", "a"),
+        ("", "a_2"),
+        ("m", "a"),
+        ("", "4"),
+    ]
     code, _, _, said = score(unnamed, line("a"))
     assert code == 1
     assert "line 1 and line 2 are both 'a' (tig)" in said
 
 
 def test_a_byte_order_mark_and_carriage_returns_are_read(score):
-    code, rows, _, _ = score(b"\xef\xbb\xbf" + json.dumps(line("1")).encode(), line("2"), b"", joined=b"\r\n")
+    code, rows, _, _ = score(
+        b"\xef\xbb\xbf" + json.dumps(line("1")).encode(), line("2"), b"", joined=b"\r\n"
+    )
     assert code == 0
     assert [(row["uid"], row["status"]) for row in rows] == [("1", "ok"), ("2", "ok")]
 
@@ -113,9 +188,13 @@ def test_a_byte_order_mark_and_carriage_returns_are_read(score):
         (line("u", "cut"), "/cut "),
     ],
 )
-def test_strict_stops_at_the_first_bad_line_and_asks_nothing(score, server, folder, bad, reason):
+def test_strict_stops_at_the_first_bad_line_and_asks_nothing(
+    score, server, folder, bad, reason
+):
     (folder / "cut").write_bytes((folder / "a.png").read_bytes()[:900])
-    code, rows, _, said = score(line("1"), b"", bad, line("4", "nowhere.png"), options=["--strict"])
+    code, rows, _, said = score(
+        line("1"), b"", bad, line("4", "nowhere.png"), options=["--strict"]
+    )
     assert (code, rows) == (1, [])
     assert said.startswith(f"vieval: {folder / 's.jsonl'}: line 3: ")
     assert reason in said

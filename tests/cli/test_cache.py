@@ -9,7 +9,10 @@ from vieval_plugin.benchmarks import vieval_demo
 
 
 def test_cache_shows_exports_and_clears(store, server, vieval):
-    evaluate(vieval_demo.load(Path(), "tig")[:2], backbone=Backbone(model="fake", base_url=server.base_url))
+    evaluate(
+        vieval_demo.load(Path(), "tig")[:2],
+        backbone=Backbone(model="fake", base_url=server.base_url),
+    )
     assert "fake  4 replies" in vieval("cache", "info").out
     exported = [json.loads(line) for line in vieval("cache", "export").out.splitlines()]
     assert len(exported) == 4
@@ -24,15 +27,29 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_clear_asks_and_deletes_nothing_where_there_is_nobody_to_ask(store, server, monkeypatch, vieval):
-    evaluate(vieval_demo.load(Path(), "tig")[:1], backbone=Backbone(model="fake", base_url=server.base_url))
+def test_clear_asks_and_deletes_nothing_where_there_is_nobody_to_ask(
+    store, server, monkeypatch, vieval
+):
+    evaluate(
+        vieval_demo.load(Path(), "tig")[:1],
+        backbone=Backbone(model="fake", base_url=server.base_url),
+    )
     monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
     told = vieval("cache", "clear", "--model", "fake", code=1)
-    assert (told.out, told.err) == ("", "vieval: deleted nothing: there is no terminal to ask at; say --yes\n")
+    assert (told.out, told.err) == (
+        "",
+        "vieval: deleted nothing: there is no terminal to ask at; say --yes\n",
+    )
     for answer in ("", "n\n", "\n", "nay\n"):
         monkeypatch.setattr("sys.stdin", Terminal(answer))
         out = vieval("cache", "clear", "--model", "fake").out
-        assert out.startswith(f"delete 2 replies of fake from {store}? They cannot be had back for free. [y/N] ")
-        assert out.endswith(f"deleted nothing; 2 replies of fake are still in {store}\n")
+        assert out.startswith(
+            f"delete 2 replies of fake from {store}? They cannot be had back for free. [y/N] "
+        )
+        assert out.endswith(
+            f"deleted nothing; 2 replies of fake are still in {store}\n"
+        )
     monkeypatch.setattr("sys.stdin", Terminal("Yes\n"))
-    assert vieval("cache", "clear", "--model", "fake").out.endswith("deleted 2 replies\n")
+    assert vieval("cache", "clear", "--model", "fake").out.endswith(
+        "deleted 2 replies\n"
+    )

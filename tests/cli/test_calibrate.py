@@ -1,4 +1,6 @@
-"""`vieval calibrate` and what is done with its file: from labels to a filtered data set, and each refusal in a line."""
+"""`vieval calibrate` and what is done with its file: from labels to a filtered data set, and
+each refusal in a line.
+"""
 
 import itertools
 import json
@@ -24,23 +26,37 @@ SHARPNESS = ("--judge", "sharpness")
 
 @pytest.fixture
 def judged(vieval, tmp_path, monkeypatch):
-    """A folder of shards with verdicts on 240 images, and a function that writes people's ratings of so many of them."""
+    """A folder of shards with verdicts on 240 images, and a function that writes people's
+    ratings of so many of them.
+    """
     (tmp_path / "vieval.yaml").write_text("statistics: {draws: 200}")
     monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "vieval.yaml"))
     data = write_parquet(tmp_path / "data", files=2, rows_each=120)
     vieval("score", data, *SHARPNESS, "--out", tmp_path / "out")
     scores = {row["uid"]: row["scores"]["PQ"] for row in verdicts(tmp_path / "out")}
-    places = dict(zip(sorted(scores, key=scores.get), np.linspace(0, 1, len(scores)), strict=True))
+    places = dict(
+        zip(sorted(scores, key=scores.get), np.linspace(0, 1, len(scores)), strict=True)
+    )
 
     def label(number, noise=0.1, kind=""):
         """People's rating of an image is its place among all by the judge's score, and noise."""
         rng = np.random.default_rng(number)
-        ratings = {uid: np.clip(place + rng.normal(0, noise), 0, 1) for uid, place in places.items()}
+        ratings = {
+            uid: np.clip(place + rng.normal(0, noise), 0, 1)
+            for uid, place in places.items()
+        }
         chosen = rng.choice(sorted(scores), number, replace=False)
         lines = [f"own,{kind},{uid},,,ann,PQ,{ratings[uid]:.3f}" for uid in chosen]
         header = "benchmark,part,uid,generator,draw,rater,aspect,value"
         (tmp_path / "labels.csv").write_text("\n".join([header, *lines]) + "\n")
-        return "calibrate", tmp_path / "out", "--human", tmp_path / "labels.csv", "--out", tmp_path / "cal.json"
+        return (
+            "calibrate",
+            tmp_path / "out",
+            "--human",
+            tmp_path / "labels.csv",
+            "--out",
+            tmp_path / "cal.json",
+        )
 
     [kind] = {row["kind"] for row in verdicts(tmp_path / "out")}
     return lambda number, noise=0.1: label(number, noise, kind)
@@ -49,7 +65,8 @@ def judged(vieval, tmp_path, monkeypatch):
 def test_from_labels_to_a_filtered_data_set(vieval, judged, tmp_path):
     printed = vieval(*judged(200)).out
     assert re.match(
-        r"PQ of sharpness \(sharpness\) is calibrated with 200 ratings: typical error 0\.\d\d \(always saying the median: "
+        r"PQ of sharpness \(sharpness\) is calibrated with 200 ratings: typical error 0\.\d\d "
+        r"\(always saying the median: "
         r"0\.\d\d\), and on images of a generator without labels not known\.\n",
         printed,
     )
@@ -62,12 +79,31 @@ def test_from_labels_to_a_filtered_data_set(vieval, judged, tmp_path):
     document = json.loads((tmp_path / "cal.json").read_text())
     [(scores, ratings)] = document["knots"].values()
     kept = tmp_path / "kept"
-    filtered = ("filter", tmp_path / "out", "--calibration", tmp_path / "cal.json", "--out", kept)
+    filtered = (
+        "filter",
+        tmp_path / "out",
+        "--calibration",
+        tmp_path / "cal.json",
+        "--out",
+        kept,
+    )
     printed = vieval(*filtered, "--where", "PQ_calibrated > .6").out
-    assert "note: PQ_calibrated is what people would say: calibrated with 200 ratings: typical error 0." in printed
-    expected = {row["uid"]: np.interp(row["scores"]["PQ"], scores, ratings) for row in verdicts(tmp_path / "out")}
-    rows = [row for file in sorted(kept.rglob("*.parquet")) for row in parquet.read_table(file).to_pylist()]
-    assert {row["uid"]: row["PQ_calibrated"] for row in rows} == {u: v for u, v in expected.items() if v > 0.6}
+    assert (
+        "note: PQ_calibrated is what people would say: calibrated with 200 ratings: typical "
+        "error 0."
+    ) in printed
+    expected = {
+        row["uid"]: np.interp(row["scores"]["PQ"], scores, ratings)
+        for row in verdicts(tmp_path / "out")
+    }
+    rows = [
+        row
+        for file in sorted(kept.rglob("*.parquet"))
+        for row in parquet.read_table(file).to_pylist()
+    ]
+    assert {row["uid"]: row["PQ_calibrated"] for row in rows} == {
+        u: v for u, v in expected.items() if v > 0.6
+    }
     [digest] = {row["calibration"] for row in rows}
     assert f", calibration {digest}\n" in printed
 
@@ -81,13 +117,18 @@ def test_a_refusal_names_the_number_of_labels_that_would_do_and_the_page_that_as
     for number in range(36, 46):
         code = main([*map(str, judged(number, noise=0.45))])
         *_, last = lines = capsys.readouterr().out.splitlines()
-        found = re.search(r"^Some ([\d,]+) labels would show it in four of five cases", "\n".join(lines), re.MULTILINE)
+        found = re.search(
+            r"^Some ([\d,]+) labels would show it in four of five cases",
+            "\n".join(lines),
+            re.MULTILINE,
+        )
         if code and found:
             needed[number] = int(found[1])
             assert lines[0].startswith("Not calibrated: ")
             assert (
-                f"--n {needed[number]} --human {tmp_path / 'labels.csv'} --out more.html` asks for the others" in last
-            )
+                f"--n {needed[number]} --human {tmp_path / 'labels.csv'} --out more.html` asks "
+                "for the others"
+            ) in last
             command = last
     assert needed
     assert all(number < of_these <= 10 * number for number, of_these in needed.items())
@@ -95,56 +136,125 @@ def test_a_refusal_names_the_number_of_labels_that_would_do_and_the_page_that_as
     assert "to label" in vieval(*arguments).out
 
 
-def test_each_command_adds_the_score_and_the_hash_is_in_the_provenance(vieval, judged, tmp_path):
+def test_each_command_adds_the_score_and_the_hash_is_in_the_provenance(
+    vieval, judged, tmp_path
+):
     vieval(*judged(100))
     calibration = ("--calibration", tmp_path / "cal.json")
     data = tmp_path / "data"
     note = "PQ_calibrated is what people would say: calibrated with 100 ratings: typical error 0."
-    printed = vieval("score", data / "part-0.parquet", *SHARPNESS, "--out", tmp_path / "v.jsonl", *calibration).out
+    printed = vieval(
+        "score",
+        data / "part-0.parquet",
+        *SHARPNESS,
+        "--out",
+        tmp_path / "v.jsonl",
+        *calibration,
+    ).out
     assert note in printed
     assert re.search(r"samples +PQ +PQ_calibrated", printed)
-    rows = [json.loads(line) for line in (tmp_path / "v.jsonl").read_text().splitlines()]
+    rows = [
+        json.loads(line) for line in (tmp_path / "v.jsonl").read_text().splitlines()
+    ]
     assert all(row["scores"].keys() == {"PQ", "PQ_calibrated"} for row in rows)
     [run] = runs_of(tmp_path / "v.jsonl").values()
     name, sentence, digest = run["provenance"]["calibration"]
     assert (name, len(digest)) == ("PQ_calibrated", 16)
     assert sentence in note + printed
-    vieval("score", data / "part-0.parquet", *SHARPNESS, "--out", tmp_path / "v.csv", *calibration)
+    vieval(
+        "score",
+        data / "part-0.parquet",
+        *SHARPNESS,
+        "--out",
+        tmp_path / "v.csv",
+        *calibration,
+    )
     header, *_ = (tmp_path / "v.csv").read_text().splitlines()
     assert "PQ,PQ_calibrated,status" in header
-    assert note in vieval("score", data, *SHARPNESS, "--out", tmp_path / "shards", *calibration).out
+    assert (
+        note
+        in vieval(
+            "score", data, *SHARPNESS, "--out", tmp_path / "shards", *calibration
+        ).out
+    )
     by_uid = {row["uid"]: row["scores"] for row in verdicts(tmp_path / "shards")}
     assert {row["uid"]: row["scores"] for row in rows}.items() <= by_uid.items()
     # the same folder is not gone on with without it
-    assert "calibration" in vieval("score", data, *SHARPNESS, "--out", tmp_path / "shards", code=1).err
-    with Judge("sharpness", calibration=tmp_path / "cal.json", options={"store": {"use": False}}) as judge:
+    assert (
+        "calibration"
+        in vieval("score", data, *SHARPNESS, "--out", tmp_path / "shards", code=1).err
+    )
+    with Judge(
+        "sharpness",
+        calibration=tmp_path / "cal.json",
+        options={"store": {"use": False}},
+    ) as judge:
         assert judge.aspects == ("PQ", "PQ_calibrated")
-        image = parquet.read_table(data / "part-0.parquet").to_pylist()[0]["image"]["bytes"]
-        verdict = judge([{"kind": "tig", "images": {"output": image}, "texts": {"prompt": "a thing 0"}}])
+        image = parquet.read_table(data / "part-0.parquet").to_pylist()[0]["image"][
+            "bytes"
+        ]
+        verdict = judge(
+            [
+                {
+                    "kind": "tig",
+                    "images": {"output": image},
+                    "texts": {"prompt": "a thing 0"},
+                }
+            ]
+        )
         assert dict(verdict[0].scores) == pytest.approx(by_uid["u0"])
-        assert judge.score([image], "a thing", aspect="PQ_calibrated") == pytest.approx(by_uid["u0"]["PQ_calibrated"])
+        assert judge.score([image], "a thing", aspect="PQ_calibrated") == pytest.approx(
+            by_uid["u0"]["PQ_calibrated"]
+        )
         with pytest.raises(
-            VievalError, match="for task type tig, and there are samples of tie; label some of these too"
+            VievalError,
+            match="for task type tig, and there are samples of tie; label some of these too",
         ):
-            judge([{"kind": "tie", "images": {"output": image, "source": image}, "texts": {"instruction": "x"}}])
-    # of verdicts that have the score already its error is said as well, and which calibration it is by
+            judge(
+                [
+                    {
+                        "kind": "tie",
+                        "images": {"output": image, "source": image},
+                        "texts": {"instruction": "x"},
+                    }
+                ]
+            )
+    # of verdicts that have the score already its error is said as well, and which calibration it is
+    # by
     filtered = ("filter", tmp_path / "shards", "--where", "PQ_calibrated > 0", "--out")
     assert note in vieval(*filtered, tmp_path / "kept").out
-    kept = [row for file in (tmp_path / "kept").rglob("*.parquet") for row in parquet.read_table(file).to_pylist()]
+    kept = [
+        row
+        for file in (tmp_path / "kept").rglob("*.parquet")
+        for row in parquet.read_table(file).to_pylist()
+    ]
     assert {row["calibration"] for row in kept} == {digest}
-    assert note in vieval("report", tmp_path / "v.jsonl", "--out", tmp_path / "report").out
-    assert f"calibration {digest}" in (tmp_path / "report" / "findings.json").read_text()
+    assert (
+        note in vieval("report", tmp_path / "v.jsonl", "--out", tmp_path / "report").out
+    )
+    assert (
+        f"calibration {digest}" in (tmp_path / "report" / "findings.json").read_text()
+    )
     vieval(*judged(120))
-    replaced = f"PQ_calibrated of calibration {digest}, which the verdicts had, is replaced"
+    replaced = (
+        f"PQ_calibrated of calibration {digest}, which the verdicts had, is replaced"
+    )
     for printed in (
-        vieval("report", tmp_path / "v.jsonl", *calibration, "--out", tmp_path / "report").out,
+        vieval(
+            "report", tmp_path / "v.jsonl", *calibration, "--out", tmp_path / "report"
+        ).out,
         vieval(*filtered, tmp_path / "again", *calibration).out,
     ):
         assert f"note: {replaced}\n" in printed
         assert "calibrated with 120 ratings" in printed
         assert note not in printed
-    printed = vieval("report", tmp_path / "out", *calibration, "--out", tmp_path / "report").out
-    assert "PQ_calibrated is what people would say: calibrated with 120 ratings: typical error 0." in printed
+    printed = vieval(
+        "report", tmp_path / "out", *calibration, "--out", tmp_path / "report"
+    ).out
+    assert (
+        "PQ_calibrated is what people would say: calibrated with 120 ratings: typical error 0."
+        in printed
+    )
     assert "is replaced" not in printed
     assert "PQ_calibrated" in (tmp_path / "report" / "numbers.csv").read_text()
     page = (tmp_path / "report" / "report.html").read_text()
@@ -164,7 +274,9 @@ CHANGES = (
 )
 
 
-def test_a_calibration_of_something_else_is_refused_by_each_command(vieval, judged, tmp_path):
+def test_a_calibration_of_something_else_is_refused_by_each_command(
+    vieval, judged, tmp_path
+):
     vieval(*judged(60))
     path = tmp_path / "cal.json"
     accepted = json.loads(path.read_text())
@@ -172,20 +284,47 @@ def test_a_calibration_of_something_else_is_refused_by_each_command(vieval, judg
         ("filter", tmp_path / "out", "--where", "PQ > 0", "--out", tmp_path / "kept"),
         ("report", tmp_path / "out", "--out", tmp_path / "report"),
         ("score", tmp_path / "data", *SHARPNESS, "--out", tmp_path / "again"),
-        ("score", tmp_path / "data" / "part-0.parquet", *SHARPNESS, "--out", tmp_path / "again.jsonl"),
+        (
+            "score",
+            tmp_path / "data" / "part-0.parquet",
+            *SHARPNESS,
+            "--out",
+            tmp_path / "again.jsonl",
+        ),
     )
     for (change, key), command in itertools.product(CHANGES, commands):
         path.write_text(json.dumps({**accepted, **change}))
         err = vieval(*command, "--calibration", path, code=1).err
         assert key in err.splitlines()[-1], (change, command)
         assert all(line.startswith("vieval: ") for line in err.splitlines())
-        assert not any((tmp_path / name).exists() for name in ("kept", "again", "again.jsonl"))
+        assert not any(
+            (tmp_path / name).exists() for name in ("kept", "again", "again.jsonl")
+        )
 
 
 def test_no_file_and_other_contents_are_lines(vieval, judged, tmp_path):
-    filtered = ("filter", tmp_path / "out", "--where", "PQ > 0", "--out", tmp_path / "kept", "--calibration")
-    assert "none.json: no calibration (" in vieval(*filtered, tmp_path / "none.json", code=1).err
-    for text in ("", "[1]", '"x"', "{}", '{"knots": {"tig": [[NaN], [1]]}}', "\0\1", "[" * 5000):
+    filtered = (
+        "filter",
+        tmp_path / "out",
+        "--where",
+        "PQ > 0",
+        "--out",
+        tmp_path / "kept",
+        "--calibration",
+    )
+    assert (
+        "none.json: no calibration ("
+        in vieval(*filtered, tmp_path / "none.json", code=1).err
+    )
+    for text in (
+        "",
+        "[1]",
+        '"x"',
+        "{}",
+        '{"knots": {"tig": [[NaN], [1]]}}',
+        "\0\1",
+        "[" * 5000,
+    ):
         (tmp_path / "cal.json").write_text(text)
         err = vieval(*filtered, tmp_path / "cal.json", code=1).err
         assert "cal.json: no calibration (" in err
@@ -193,12 +332,31 @@ def test_no_file_and_other_contents_are_lines(vieval, judged, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "change", [{}, {"knots": {}}, {"labels": -1}, {"labels": True}, {"knots": {"tig": [[True], [1]]}}]
+    "change",
+    [
+        {},
+        {"knots": {}},
+        {"labels": -1},
+        {"labels": True},
+        {"knots": {"tig": [[True], [1]]}},
+    ],
 )
 def test_a_calibration_has_knots_and_labels_that_are_numbers(tmp_path, change):
     errors = {"calibrated": 0.1, "raw": 0.2, "median": 0.3}
-    document = {"judge": "ssim", "setting": "", "backbone": "", "pack_hash": "", "aspect": "SC", "labels": 60}
-    document |= {"knots": {"tig": [[0, 1], [0.1, 0.9]]}, "on_prompts": errors, "on_generators": None, "accepted": True}
+    document = {
+        "judge": "ssim",
+        "setting": "",
+        "backbone": "",
+        "pack_hash": "",
+        "aspect": "SC",
+        "labels": 60,
+    }
+    document |= {
+        "knots": {"tig": [[0, 1], [0.1, 0.9]]},
+        "on_prompts": errors,
+        "on_generators": None,
+        "accepted": True,
+    }
     (tmp_path / "cal.json").write_text(json.dumps(document | change))
     if not change:
         assert read_calibration(tmp_path / "cal.json").labels == 60
@@ -207,20 +365,31 @@ def test_a_calibration_has_knots_and_labels_that_are_numbers(tmp_path, change):
         read_calibration(tmp_path / "cal.json")
 
 
-def test_a_verdict_without_a_score_has_no_calibrated_one_and_passes_no_condition(vieval, judged, tmp_path):
+def test_a_verdict_without_a_score_has_no_calibrated_one_and_passes_no_condition(
+    vieval, judged, tmp_path
+):
     vieval(*judged(60))
     data = tmp_path / "data" / "part-0.parquet"
     rows = parquet.read_table(data).to_pylist()
     rows[0]["image"] = {"bytes": b"no image", "path": "0.jpg"}
     parquet.write_table(pyarrow.Table.from_pylist(rows), data)
     vieval("score", tmp_path / "data", *SHARPNESS, "--out", tmp_path / "broken")
-    filtered = ("filter", tmp_path / "broken", "--calibration", tmp_path / "cal.json", "--out", tmp_path / "kept")
+    filtered = (
+        "filter",
+        tmp_path / "broken",
+        "--calibration",
+        tmp_path / "cal.json",
+        "--out",
+        tmp_path / "kept",
+    )
     assert "239 of 240 rows" in vieval(*filtered, "--where", "PQ_calibrated >= 0").out
 
 
 @pytest.fixture
 def rated(vieval, tmp_path):
-    """The command on verdicts with O, on 40 prompts of each generator and task type, of which so many prompts are rated."""
+    """The command on verdicts with O, on 40 prompts of each generator and task type, of which so
+    many prompts are rated.
+    """
 
     def cubed(rng):
         score = rng.uniform()
@@ -228,18 +397,40 @@ def rated(vieval, tmp_path):
 
     def calibrate(generators_by_kind, *, aspect="O", prompts=40, draw=cubed, code=0):
         rng = np.random.default_rng(0)
-        samples, verdicts, lines = [], [], ["benchmark,part,uid,generator,draw,rater,aspect,value"]
+        samples, verdicts, lines = (
+            [],
+            [],
+            ["benchmark,part,uid,generator,draw,rater,aspect,value"],
+        )
         for kind, generators in generators_by_kind.items():
             for generator in generators:
                 for number in range(40):
                     score, people = draw(rng)
-                    samples.append(Sample(SampleId("own", kind, generator, f"p{number}"), {}, kind=kind))
+                    samples.append(
+                        Sample(
+                            SampleId("own", kind, generator, f"p{number}"),
+                            {},
+                            kind=kind,
+                        )
+                    )
                     verdicts.append(Verdict({"O": score}, Status.OK))
                     if number < prompts:
-                        lines.append(f"own,{kind},p{number},{generator},,ann,{aspect},{people:.3f}")
-        write_verdicts(tmp_path / "v.jsonl", samples, verdicts, Provenance("viescore", (), ("O",), "judge-7b"))
+                        lines.append(
+                            f"own,{kind},p{number},{generator},,ann,{aspect},{people:.3f}"
+                        )
+        write_verdicts(
+            tmp_path / "v.jsonl",
+            samples,
+            verdicts,
+            Provenance("viescore", (), ("O",), "judge-7b"),
+        )
         (tmp_path / "labels.csv").write_text("\n".join(lines) + "\n")
-        command = ("calibrate", tmp_path / "v.jsonl", "--human", tmp_path / "labels.csv")
+        command = (
+            "calibrate",
+            tmp_path / "v.jsonl",
+            "--human",
+            tmp_path / "labels.csv",
+        )
         return vieval(*command, "--out", tmp_path / "cal.json", code=code)
 
     return calibrate
@@ -253,5 +444,8 @@ def test_an_accepted_calibration_that_is_no_nearer_than_the_median_says_so(rated
         return (0.9 if rng.uniform() < 0.25 + people / 2 else 0.2), people
 
     sentence = "Saying the median for every image is no further off on average"
-    assert sentence in rated({"tig": [f"model{number}" for number in range(16)]}, draw=draw).out
+    assert (
+        sentence
+        in rated({"tig": [f"model{number}" for number in range(16)]}, draw=draw).out
+    )
     assert sentence not in rated({"tig": ("ours", "theirs")}).out

@@ -26,7 +26,11 @@ def shown(capsys, *given, code=0):
 
 def test_the_version_and_the_module():
     version = f"vieval {importlib.metadata.version('vieval')}\n"
-    ran = subprocess.run([sys.executable, "-m", "vieval_plugin", "--version"], capture_output=True, text=True)
+    ran = subprocess.run(
+        [sys.executable, "-m", "vieval_plugin", "--version"],
+        capture_output=True,
+        text=True,
+    )
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, version, "")
 
 
@@ -35,19 +39,30 @@ def test_the_help_has_every_command_once_in_a_group(capsys):
     blocks = dict(re.findall(r"^(\S.*):\n((?:  .*\n)+)", help_, re.MULTILINE))
     assert "vieval score cat.png" in blocks.pop("examples")
     assert list(blocks) == list(cli.GROUPS)
-    commands = [line.split()[0] for body in blocks.values() for line in body.splitlines()]
+    commands = [
+        line.split()[0] for body in blocks.values() for line in body.splitlines()
+    ]
     usage = shown(capsys, "nonsense", code=2)
     known = re.search(r"The commands are (.*)", usage)[1].split(", ")
     assert sorted(commands) == sorted(known)
-    assert all(len(line.split(None, 1)) == 2 for body in blocks.values() for line in body.splitlines())
+    assert all(
+        len(line.split(None, 1)) == 2
+        for body in blocks.values()
+        for line in body.splitlines()
+    )
 
 
 def test_config_has_every_field_of_a_backbone_and_stays_the_defaults(capsys):
     text = shown(capsys, "config")
     fields = re.findall(r"^#     (\w+): .*  # \S", text, re.MULTILINE)
-    assert fields == [*config.Backbone.model_fields, *config.Scorer.__dataclass_fields__]
+    assert fields == [
+        *config.Backbone.model_fields,
+        *config.Scorer.__dataclass_fields__,
+    ]
     assert config.Config.model_validate(yaml.safe_load(text)) == config.Config()
-    example = text.split("backbones: {}\n# of each:\n")[1].split("# networks that measure")[0]
+    example = text.split("backbones: {}\n# of each:\n")[1].split(
+        "# networks that measure"
+    )[0]
     [(name, given)] = yaml.safe_load(re.sub("(?m)^# {3}", "", example)).items()
     assert name == "NAME"
     config.Backbone.model_validate({**given, "base_url": "http://127.0.0.1:8000/v1"})
@@ -57,7 +72,10 @@ def test_config_has_every_field_of_a_backbone_and_stays_the_defaults(capsys):
 def test_prompts_show_has_every_template_of_a_pack_word_for_word(capsys, name):
     text, pack = shown(capsys, "prompts", "show", name), packs.load(name)
     for key, question in pack.questions.items():
-        assert f"# {key} ({question.template}; images: {', '.join(question.images) or 'none'}" in text
+        assert (
+            f"# {key} ({question.template}; images: {', '.join(question.images) or 'none'}"
+            in text
+        )
         assert pack.wording(question.template).rstrip() in text
     [first, *others] = pack.questions
     one = shown(capsys, "prompts", "show", name, first)

@@ -37,25 +37,51 @@ def test_each_prompt_has_a_poster_of_each_generator_and_a_line_of_truth(folder):
 
 
 def test_one_generator_makes_no_errors_and_the_other_those_that_are_named(folder):
-    prompts = {row["uid"]: re.search('"(.*)"', row["prompt"])[1] for row in csv_rows(folder / "prompts.csv")}
+    prompts = {
+        row["uid"]: re.search('"(.*)"', row["prompt"])[1]
+        for row in csv_rows(folder / "prompts.csv")
+    }
     truth = csv_rows(folder / "truth.csv")
     careful = [row for row in truth if row["generator"] == "new"]
     careless = [row for row in truth if row["generator"] == "old"]
-    assert {(row["title_is"], row["photograph_is"]) for row in careful} == {("right", "sharp")}
-    assert all(row["title"] == prompts[row["uid"]] for row in truth if row["title_is"] == "right")
-    assert all(row["title"] not in ("", prompts[row["uid"]]) for row in truth if row["title_is"] == "misspelt")
-    assert sorted(row["title_is"] for row in careless) == ["lost"] * 3 + ["misspelt"] * 5 + ["right"] * 4
+    assert {(row["title_is"], row["photograph_is"]) for row in careful} == {
+        ("right", "sharp")
+    }
+    assert all(
+        row["title"] == prompts[row["uid"]]
+        for row in truth
+        if row["title_is"] == "right"
+    )
+    assert all(
+        row["title"] not in ("", prompts[row["uid"]])
+        for row in truth
+        if row["title_is"] == "misspelt"
+    )
+    assert (
+        sorted(row["title_is"] for row in careless)
+        == ["lost"] * 3 + ["misspelt"] * 5 + ["right"] * 4
+    )
     assert sum(row["photograph_is"] == "blurred" for row in careless) == 6
-    same = {row["uid"] for row in careless if (row["title_is"], row["photograph_is"]) == ("right", "sharp")}
+    same = {
+        row["uid"]
+        for row in careless
+        if (row["title_is"], row["photograph_is"]) == ("right", "sharp")
+    }
     files = {
-        uid for uid in prompts if (folder / f"new/{uid}.png").read_bytes() == (folder / f"old/{uid}.png").read_bytes()
+        uid
+        for uid in prompts
+        if (folder / f"new/{uid}.png").read_bytes()
+        == (folder / f"old/{uid}.png").read_bytes()
     }
     assert files == same
 
 
 def test_the_truth_is_a_benchmark_that_nobody_rated(folder):
     benchmark = in_folder.read_benchmark(folder)
-    known = {(sample.id.image_model, sample.id.uid): sample.ratings for sample in benchmark.load(folder, "all")}
+    known = {
+        (sample.id.image_model, sample.id.uid): sample.ratings
+        for sample in benchmark.load(folder, "all")
+    }
     assert (benchmark.name, benchmark.synthetic) == ("posters", True)
     assert len(known) == 24
     for row in csv_rows(folder / "truth.csv"):
@@ -74,7 +100,9 @@ def test_the_same_seed_makes_the_same_once_and_another_does_not(folder, tmp_path
     (again / "truth.csv").unlink()
     (again / "new" / "p03.png").write_bytes(b"interrupted")
     assert make(again, 0)
-    assert (again / "new" / "p03.png").read_bytes() == (folder / "new" / "p03.png").read_bytes()
+    assert (again / "new" / "p03.png").read_bytes() == (
+        folder / "new" / "p03.png"
+    ).read_bytes()
     assert make(again, 1)
     assert (again / "truth.csv").read_bytes() != truth
 
@@ -99,12 +127,19 @@ def test_its_photographs_lie_in_the_package_and_are_free(name):
     assert packaged & {f"skimage/data/{name}.png", f"skimage/data/{name}.jpg"}
 
 
-def test_without_the_reader_of_text_it_ranks_by_sharpness_and_says_so(tmp_path, monkeypatch, vieval):
+def test_without_the_reader_of_text_it_ranks_by_sharpness_and_says_so(
+    tmp_path, monkeypatch, vieval
+):
     pytest.importorskip("skimage")
     find_spec = importlib.util.find_spec
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "rapidocr" else find_spec(name))
+    monkeypatch.setattr(
+        "importlib.util.find_spec",
+        lambda name: None if name == "rapidocr" else find_spec(name),
+    )
     out = vieval("demo", "--out", tmp_path / "demo").out
-    assert 'ranked by how sharp they are;\nto read them run pip install ".[text]"' in out
+    assert (
+        'ranked by how sharp they are;\nto read them run pip install ".[text]"' in out
+    )
     assert "sharpness rates new's images better than old's." in out
     assert (tmp_path / "demo" / "rank.html").is_file()
 
@@ -117,20 +152,29 @@ def test_the_generator_that_spells_is_better(tmp_path, monkeypatch, vieval):
     out = vieval("demo", "--open").out
     assert "seed 0" in out
     command = re.search(r"^\$ vieval (rank .*)$", out, re.MULTILINE)[1]
-    assert re.search(r"^text_rendering rates new's images better than old's\.$", out, re.MULTILINE)
+    assert re.search(
+        r"^text_rendering rates new's images better than old's\.$", out, re.MULTILINE
+    )
     assert opened == [(tmp_path / "demo" / "rank.html").as_uri()]
     again = vieval(*command.split()).out
     assert again.splitlines()[0] in out
     assert "found 12 posters" in vieval("demo").out
     readme = Path(__file__).parents[2].joinpath("README.md").read_text(encoding="utf-8")
     [scored] = re.findall(
-        r"^vieval (score demo/.*)\\\n +(.*)$", readme.split("\n## Score my images\n")[1], re.MULTILINE
+        r"^vieval (score demo/.*)\\\n +(.*)$",
+        readme.split("\n## Score my images\n")[1],
+        re.MULTILINE,
     )[:1]
-    [found] = re.findall(r"\bSC\b\D*(\d\.\d\d)\b", vieval(*shlex.split(" ".join(scored))).out)
+    [found] = re.findall(
+        r"\bSC\b\D*(\d\.\d\d)\b", vieval(*shlex.split(" ".join(scored))).out
+    )
     assert f"from 0 to 1 ({found})" in readme
 
 
 def test_a_poster_that_cannot_be_made_is_one_line(tmp_path, monkeypatch, vieval):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    assert 'pip install ".[metrics]"' in vieval("demo", "--out", tmp_path / "demo", code=1).err
+    assert (
+        'pip install ".[metrics]"'
+        in vieval("demo", "--out", tmp_path / "demo", code=1).err
+    )
     assert not (tmp_path / "demo").exists()

@@ -10,7 +10,13 @@ KEY = "sk-distinctive-0123456789"
 def checks_of(out):
     """The lines on checks, which stand behind those on what can be done."""
     lines = out.splitlines()
-    return lines[next(number for number, line in enumerate(lines) if re.search(r"\bchecks\b", line)) :]
+    return lines[
+        next(
+            number
+            for number, line in enumerate(lines)
+            if re.search(r"\bchecks\b", line)
+        ) :
+    ]
 
 
 def test_an_installation_without_data_and_servers_is_healthy(vieval):
@@ -24,25 +30,40 @@ def test_an_installation_without_data_and_servers_is_healthy(vieval):
 def parts(out):
     """What can be done, and what the rest needs, of what doctor printed."""
     can, needs = re.fullmatch(
-        r"You can:\n((?:  [^\n]*\n)+)\n(?:You need:\n((?:  [^\n]*\n)+)\n)?.*", out, re.DOTALL
+        r"You can:\n((?:  [^\n]*\n)+)\n(?:You need:\n((?:  [^\n]*\n)+)\n)?.*",
+        out,
+        re.DOTALL,
     ).groups()
     return can.splitlines(), (needs or "").splitlines()
 
 
 def test_what_is_ready_comes_first_and_then_what_the_rest_needs(vieval, server):
     can, needs = parts(vieval("doctor").out)
-    assert any(re.match(r"  score images with ssim, .*sharpness$", line) for line in can)
+    assert any(
+        re.match(r"  score images with ssim, .*sharpness$", line) for line in can
+    )
     [of_model] = [line for line in needs if "viescore" in line]
     assert re.match(
-        r"  to score images with .*viescore.*: a model on a server \(--model NAME --base-url URL\); see http", of_model
+        (
+            r"  to score images with .*viescore.*: a model on a server \(--model NAME --base-url "
+            r"URL\); see http"
+        ),
+        of_model,
     )
-    assert any("benchmarks, such as" in line and "`vieval prepare NAME`" in line for line in needs)
+    assert any(
+        "benchmarks, such as" in line and "`vieval prepare NAME`" in line
+        for line in needs
+    )
     can, needs = parts(vieval("doctor", "--base-url", server.base_url).out)
-    assert any(re.match(r"  score images with .*viescore.* by fake$", line) for line in can)
+    assert any(
+        re.match(r"  score images with .*viescore.* by fake$", line) for line in can
+    )
     assert not any("viescore" in line for line in needs)
 
 
-def test_what_a_light_installation_lacks_is_named_with_how_to_install_it(monkeypatch, vieval):
+def test_what_a_light_installation_lacks_is_named_with_how_to_install_it(
+    monkeypatch, vieval
+):
     find_spec, import_module = importlib.util.find_spec, importlib.import_module
 
     def imported(name, *rest):
@@ -52,7 +73,9 @@ def test_what_a_light_installation_lacks_is_named_with_how_to_install_it(monkeyp
 
     absent = ("torch", "aiohttp", "lmms_eval")
     monkeypatch.setattr(
-        importlib.util, "find_spec", lambda name, *rest: None if name in absent else find_spec(name, *rest)
+        importlib.util,
+        "find_spec",
+        lambda name, *rest: None if name in absent else find_spec(name, *rest),
     )
     monkeypatch.setattr(importlib, "import_module", imported)
     can, needs = parts(vieval("doctor").out)
@@ -64,27 +87,40 @@ def test_what_a_light_installation_lacks_is_named_with_how_to_install_it(monkeyp
         ("serve judges as rewards", "http"),
     ):
         assert any(
-            line.startswith(f"  to {job}") and f'pip install ".[{extra}]" in a checkout' in line for line in needs
+            line.startswith(f"  to {job}")
+            and f'pip install ".[{extra}]" in a checkout' in line
+            for line in needs
         ), job
 
 
 def test_a_server_is_asked_by_its_address_alone(server, monkeypatch, vieval):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     out = vieval("doctor", "--base-url", server.base_url).out
-    assert f"ok       backbone judge: fake at {server.base_url}: answers; schemas enforced" in out
+    assert (
+        f"ok       backbone judge: fake at {server.base_url}: answers; schemas enforced"
+        in out
+    )
     assert KEY not in out
 
 
-def test_backbones_with_problems_are_told_without_their_keys(server, monkeypatch, vieval, tmp_path):
+def test_backbones_with_problems_are_told_without_their_keys(
+    server, monkeypatch, vieval, tmp_path
+):
     """Without extras too, where the approved output is not held."""
     urls = {"judge": server.base_url, "away": "http://127.0.0.1:9/v1"}
-    backbones = {name: {"model": "fake", "base_url": url, "api_key_env": "GOOD_KEY"} for name, url in urls.items()}
+    backbones = {
+        name: {"model": "fake", "base_url": url, "api_key_env": "GOOD_KEY"}
+        for name, url in urls.items()
+    }
     (tmp_path / "v.yaml").write_text(json.dumps({"backbones": backbones}))
     monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "v.yaml"))
     monkeypatch.setenv("GOOD_KEY", KEY)
     monkeypatch.setattr("vieval_plugin.cli.doctor._SECONDS", 2.0)
     printed = vieval("doctor", code=1)
-    assert [line.split()[0] for line in checks_of(printed.out)[2:4]] == ["PROBLEM", "ok"]
+    assert [line.split()[0] for line in checks_of(printed.out)[2:4]] == [
+        "PROBLEM",
+        "ok",
+    ]
     assert KEY not in printed.out + printed.err
 
 

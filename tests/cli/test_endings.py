@@ -1,4 +1,6 @@
-"""How our commands end: output is tried before anything is paid for, signals end them in order, nothing ends in a traceback."""
+"""How our commands end: output is tried before anything is paid for, signals end them in order,
+nothing ends in a traceback.
+"""
 
 import asyncio
 import configparser
@@ -34,17 +36,33 @@ def samples(tmp_path):
     def made(count):
         PIL.Image.effect_noise((64, 48), 60).save(tmp_path / "a.png")
         rows = [
-            {"uid": str(n), "kind": "tig", "images": {"output": "a.png"}, "texts": {"prompt": f"noise {n}"}}
+            {
+                "uid": str(n),
+                "kind": "tig",
+                "images": {"output": "a.png"},
+                "texts": {"prompt": f"noise {n}"},
+            }
             for n in range(count)
         ]
-        (tmp_path / "s.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+        (tmp_path / "s.jsonl").write_text(
+            "".join(f"{json.dumps(row)}\n" for row in rows)
+        )
         return tmp_path / "s.jsonl"
 
     return made
 
 
 def scoring(file, out, server):
-    return ["score", str(file), "--out", str(out), "--model", "fake", "--base-url", server.base_url]
+    return [
+        "score",
+        str(file),
+        "--out",
+        str(out),
+        "--model",
+        "fake",
+        "--base-url",
+        server.base_url,
+    ]
 
 
 # Output.
@@ -59,15 +77,28 @@ def unwritable(folder):
         "below a file": (folder / "file" / "v.jsonl", "Not a directory"),
         "the root": (Path("/"), "Is a directory"),
         "a name that is too long": (folder / ("x" * 300), "File name too long"),
-        "a folder of the system's": (Path("/proc/nowhere/v.jsonl"), "No such file or directory"),
+        "a folder of the system's": (
+            Path("/proc/nowhere/v.jsonl"),
+            "No such file or directory",
+        ),
         "a device": (Path("/dev/null"), "Not a plain file"),
     }
 
 
 @pytest.mark.parametrize(
-    "place", ["a folder", "below a file", "the root", "a name that is too long", "a folder of the system's", "a device"]
+    "place",
+    [
+        "a folder",
+        "below a file",
+        "the root",
+        "a name that is too long",
+        "a folder of the system's",
+        "a device",
+    ],
 )
-def test_where_verdicts_cannot_be_written_nothing_is_asked(samples, server, store, tmp_path, vieval, place):
+def test_where_verdicts_cannot_be_written_nothing_is_asked(
+    samples, server, store, tmp_path, vieval, place
+):
     out, reason = unwritable(tmp_path)[place]
     printed = vieval(*scoring(samples(1), out, server), code=1).err
     assert f"cannot be written ({reason}); make room or choose another --out" in printed
@@ -89,13 +120,20 @@ def test_where_verdicts_cannot_be_written_nothing_is_asked(samples, server, stor
 def test_every_command_tries_its_output_first(command, tmp_path, vieval):
     (tmp_path / "file").write_text("x")
     printed = vieval(*(part.format(tmp_path / "file") for part in command), code=1).err
-    assert f"cannot be written (Not a directory); make room or choose another {command[-2]}" in printed
+    assert (
+        f"cannot be written (Not a directory); make room or choose another {command[-2]}"
+        in printed
+    )
 
 
 def full(path):
-    """Writes in a process that may write no more than 4 KB to a file: the closest there is to a full disk."""
-    code = "import sys; from vieval_plugin.cli import main; sys.exit(main(sys.argv[1:]))"
-    limited = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))  # noqa: E731
+    """Writes in a process that may write no more than 4 KB to a file: the closest there is to a
+    full disk.
+    """
+    code = (
+        "import sys; from vieval_plugin.cli import main; sys.exit(main(sys.argv[1:]))"
+    )
+    limited = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
     return lambda *arguments: subprocess.run(
         [sys.executable, "-c", code, *arguments],
         cwd=HERE,
@@ -106,10 +144,14 @@ def full(path):
     )
 
 
-def test_a_disk_without_room_is_found_before_anything_is_asked(samples, server, tmp_path):
+def test_a_disk_without_room_is_found_before_anything_is_asked(
+    samples, server, tmp_path
+):
     done = full(tmp_path)(*scoring(samples(1), tmp_path / "new" / "v.jsonl", server))
     assert done.returncode == 1
-    assert done.stderr.endswith("cannot be written (File too large); make room or choose another --out\n")
+    assert done.stderr.endswith(
+        "cannot be written (File too large); make room or choose another --out\n"
+    )
     assert server.stats()["requests"] == 0
     assert sorted(os.listdir(tmp_path)) == ["a.png", "s.jsonl"]
 
@@ -119,7 +161,9 @@ def test_trying_leaves_nothing_behind(tmp_path):
     (tmp_path / "old" / "v.jsonl").write_text("kept")
     for path in (tmp_path / "old" / "v.jsonl", tmp_path / "new" / "deep" / "v.jsonl"):
         require_writable(path)
-    assert [str(path.relative_to(tmp_path)) for path in sorted(tmp_path.rglob("*"))] == ["old", "old/v.jsonl"]
+    assert [
+        str(path.relative_to(tmp_path)) for path in sorted(tmp_path.rglob("*"))
+    ] == ["old", "old/v.jsonl"]
     assert (tmp_path / "old" / "v.jsonl").read_text() == "kept"
 
 
@@ -145,10 +189,20 @@ def started(tmp_path):
 
     def start(arguments, **how):
         code = "import sys; from vieval_plugin.cli import main; sys.exit(main(sys.argv[1:]))"
-        environment = {**os.environ, "VIEVAL_CONFIG": str(options), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+        environment = {
+            **os.environ,
+            "VIEVAL_CONFIG": str(options),
+            "XDG_CACHE_HOME": str(tmp_path / "cache"),
+        }
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
         running.append(
-            subprocess.Popen([sys.executable, "-c", code, *arguments], cwd=HERE, env=environment, **pipes, **how)
+            subprocess.Popen(
+                [sys.executable, "-c", code, *arguments],
+                cwd=HERE,
+                env=environment,
+                **pipes,
+                **how,
+            )
         )
         return running[-1]
 
@@ -166,10 +220,16 @@ def test_a_signal_ends_a_run_with_its_summary_and_what_was_answered_is_kept(
     if ignoring_ctrl_c and name == "SIGINT":
         pytest.skip("which it ignores")
     number = getattr(signal, name)
-    begin = (lambda: signal.signal(signal.SIGINT, signal.SIG_IGN)) if ignoring_ctrl_c else None
+    begin = (
+        (lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
+        if ignoring_ctrl_c
+        else None
+    )
     ended = threading.Event()
     # from the hundredth on they hang, so that the run is not over before the signal comes
-    faults = lambda number, _: Fault("hang") if number > 100 and not ended.is_set() else None  # noqa: E731
+    faults = lambda number, _: (
+        Fault("hang") if number > 100 and not ended.is_set() else None
+    )
     with FakeServer(latency=0.05, capacity=4, faults=faults) as server:
         command = scoring(samples(100), tmp_path / "v.jsonl", server)
         process = started(command, preexec_fn=begin)
@@ -189,13 +249,17 @@ def test_a_signal_ends_a_run_with_its_summary_and_what_was_answered_is_kept(
         again = started(command)
         again.communicate(timeout=600)
         assert again.returncode == 0
-        assert asked <= server.stats()["statuses"]["200"] <= 201 + 32  # what was in flight may be asked again
+        assert (
+            asked <= server.stats()["statuses"]["200"] <= 201 + 32
+        )  # what was in flight may be asked again
 
 
 def test_a_run_that_nohup_began_outlives_its_terminal(samples, started, tmp_path):
     with FakeServer(latency=0.05, capacity=4) as server:
         command = scoring(samples(40), tmp_path / "v.jsonl", server)
-        process = started(command, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+        process = started(
+            command, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        )
         until(lambda: server.stats()["statuses"].get("200", 0) > 5)
         process.send_signal(signal.SIGHUP)
         process.communicate(timeout=600)
@@ -206,7 +270,9 @@ def test_a_run_that_nohup_began_outlives_its_terminal(samples, started, tmp_path
 def test_signals_are_the_callers_again_after_a_command():
     before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)]
     assert main(["prompts", "list"]) == 0
-    assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)] == before
+    assert [
+        signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)
+    ] == before
 
 
 # What nobody foresaw.
@@ -225,10 +291,13 @@ def broken(monkeypatch, tmp_path):
     return tmp_path / "cache"
 
 
-def test_an_unforeseen_error_is_one_line_that_names_the_file_of_its_traceback(broken, vieval):
+def test_an_unforeseen_error_is_one_line_that_names_the_file_of_its_traceback(
+    broken, vieval
+):
     [line] = vieval("tasks", code=1).err.splitlines()
     assert line.startswith(
-        "vieval: an unforeseen error (RuntimeError: a slip \\x1b[31m with [key] in it); its traceback is in "
+        "vieval: an unforeseen error (RuntimeError: a slip \\x1b[31m with [key] in it); its "
+        "traceback is in "
     )
     [file] = broken.rglob("*.txt")
     assert str(file) in line
@@ -241,7 +310,9 @@ def test_an_unforeseen_error_is_one_line_that_names_the_file_of_its_traceback(br
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
-def test_without_a_cache_the_traceback_goes_to_the_temporary_files(broken, monkeypatch, tmp_path, vieval, capsys):
+def test_without_a_cache_the_traceback_goes_to_the_temporary_files(
+    broken, monkeypatch, tmp_path, vieval, capsys
+):
     broken.write_text("no folder")
     temporary = tmp_path / "temporary"
     temporary.mkdir()
@@ -255,14 +326,23 @@ def test_without_a_cache_the_traceback_goes_to_the_temporary_files(broken, monke
     assert "its traceback could not be written" in vieval("tasks", code=1).err
 
 
-def test_a_slip_while_commands_are_gathered_is_one_line_too(broken, monkeypatch, vieval):
+def test_a_slip_while_commands_are_gathered_is_one_line_too(
+    broken, monkeypatch, vieval
+):
     monkeypatch.setattr("vieval_plugin.benchmarks.registry.benchmarks", lambda: 1 / 0)
-    assert vieval("prepare", "imagenhub", code=1).err.startswith("vieval: an unforeseen error (ZeroDivisionError")
+    assert vieval("prepare", "imagenhub", code=1).err.startswith(
+        "vieval: an unforeseen error (ZeroDivisionError"
+    )
 
 
 def test_who_stops_reading_is_no_error(samples):
     code = "import sys; from vieval_plugin.cli import main; sys.exit(main(['config']))"
-    process = subprocess.Popen([sys.executable, "-c", code], cwd=HERE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        cwd=HERE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
     process.stdout.close()
     assert process.stderr.read() == b""
     process.stderr.close()
@@ -289,18 +369,38 @@ if os.environ["INTERRUPT_AT"] == "exit":
 @pytest.mark.parametrize("by", ["module", "script"])
 @pytest.mark.parametrize(
     "place",
-    ["vieval_plugin.cli", "platformdirs", "vieval_plugin.run.shutdown", "vieval_plugin.cli.config", "yaml", "exit"],
+    [
+        "vieval_plugin.cli",
+        "platformdirs",
+        "vieval_plugin.run.shutdown",
+        "vieval_plugin.cli.config",
+        "yaml",
+        "exit",
+    ],
 )
-def test_ctrl_c_leaves_no_traceback_from_the_first_import_to_the_last_moment(tmp_path, by, place):
+def test_ctrl_c_leaves_no_traceback_from_the_first_import_to_the_last_moment(
+    tmp_path, by, place
+):
     (tmp_path / "sitecustomize.py").write_text(_INTERRUPTED)
     scripts = importlib.metadata.EntryPoint("vieval", *_entry_point())
     ran = {
         "module": ["-m", "vieval_plugin"],
-        "script": ["-c", f"import sys; from {scripts.module} import {scripts.attr} as main; sys.exit(main())"],
+        "script": [
+            "-c",
+            f"import sys; from {scripts.module} import {scripts.attr} as main; sys.exit(main())",
+        ],
     }[by]
     environment = {**os.environ, "PYTHONPATH": str(tmp_path), "INTERRUPT_AT": place}
     command = [sys.executable, *ran, "config"]
-    ended = subprocess.run(command, cwd=HERE, env=environment, capture_output=True, text=True, check=False, timeout=60)
+    ended = subprocess.run(
+        command,
+        cwd=HERE,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
     assert ended.returncode in (130, -signal.SIGINT)
     assert "Traceback" not in ended.stderr
     assert len(ended.stderr.splitlines()) <= 1
@@ -311,14 +411,37 @@ def _entry_point():
     parser = configparser.ConfigParser()
     parser.read(HERE / "setup.cfg")
     scripts = parser["options.entry_points"]["console_scripts"]
-    return dict(line.split(" = ") for line in scripts.strip().splitlines())["vieval"], "console_scripts"
+    return dict(line.split(" = ") for line in scripts.strip().splitlines())[
+        "vieval"
+    ], "console_scripts"
 
 
 def test_ctrl_c_that_is_ignored_stays_ignored_from_the_first_import(tmp_path):
     (tmp_path / "sitecustomize.py").write_text(_INTERRUPTED)
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "INTERRUPT_AT": "platformdirs"}
-    command = ["sh", "-c", "trap '' INT; exec \"$@\"", "sh", sys.executable, "-m", "vieval_plugin", "config"]
-    ended = subprocess.run(command, cwd=HERE, env=environment, capture_output=True, text=True, check=False, timeout=60)
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(tmp_path),
+        "INTERRUPT_AT": "platformdirs",
+    }
+    command = [
+        "sh",
+        "-c",
+        "trap '' INT; exec \"$@\"",
+        "sh",
+        sys.executable,
+        "-m",
+        "vieval_plugin",
+        "config",
+    ]
+    ended = subprocess.run(
+        command,
+        cwd=HERE,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
@@ -331,12 +454,18 @@ def test_a_run_that_ends_leaves_no_exception_that_nobody_took(
     def faults(number, body):
         if trouble == "ctrl-c" and number == 10:
             os.kill(os.getpid(), signal.SIGINT)
-        return Fault("death", seconds=60) if trouble == "death" and number == 10 else None
+        return (
+            Fault("death", seconds=60) if trouble == "death" and number == 10 else None
+        )
 
-    with FakeServer(faults=faults, api_key="other" if trouble == "key" else "", latency=0.01) as own:
+    with FakeServer(
+        faults=faults, api_key="other" if trouble == "key" else "", latency=0.01
+    ) as own:
         options = tmp_path / "vieval.yaml"
         judge = {"model": "fake", "base_url": own.base_url, "patience": 0.5}
-        options.write_text(json.dumps({"backbones": {"judge": judge}, "store": {"path": "r.sqlite"}}))
+        options.write_text(
+            json.dumps({"backbones": {"judge": judge}, "store": {"path": "r.sqlite"}})
+        )
         with caplog.at_level(logging.WARNING, logger="asyncio"):
             code = main(["score", str(samples(60)), "--out", str(tmp_path / "v.jsonl")])
             gc.collect()

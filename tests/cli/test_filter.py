@@ -7,7 +7,15 @@ import tarfile
 import pytest
 
 from tests.extras import needs
-from tests.shard_runs import metadata, parquet, picture, pyarrow, verdicts, write_parquet, write_tar
+from tests.shard_runs import (
+    metadata,
+    parquet,
+    picture,
+    pyarrow,
+    verdicts,
+    write_parquet,
+    write_tar,
+)
 
 pytestmark = needs("duckdb")
 SHARPNESS = ("--judge", "sharpness")
@@ -28,31 +36,52 @@ def test_a_folder_of_parquet_files_becomes_a_filtered_data_set(vieval, data, tmp
     assert "PQ" in vieval("rank", out).out
     scores = {row["uid"]: row["scores"]["PQ"] for row in verdicts(out)}
     limit = sorted(scores.values())[90]
-    printed = vieval("filter", out, "--where", f"PQ >= {limit!r} and status = 'ok'", "--out", kept).out
+    printed = vieval(
+        "filter", out, "--where", f"PQ >= {limit!r} and status = 'ok'", "--out", kept
+    ).out
     passing = [uid for uid, score in scores.items() if score >= limit]
     assert f"{len(passing)} of 120 rows" in printed
     given = {
-        row["uid"]: row for file in sorted(data.rglob("*.parquet")) for row in parquet.read_table(file).to_pylist()
+        row["uid"]: row
+        for file in sorted(data.rglob("*.parquet"))
+        for row in parquet.read_table(file).to_pylist()
     }
-    written = [row for file in sorted(kept.rglob("*.parquet")) for row in parquet.read_table(file).to_pylist()]
+    written = [
+        row
+        for file in sorted(kept.rglob("*.parquet"))
+        for row in parquet.read_table(file).to_pylist()
+    ]
     assert written == [
-        {**given[uid], "PQ": scores[uid], "status": "ok", "verdict_uid": uid} for uid in given if uid in passing
+        {**given[uid], "PQ": scores[uid], "status": "ok", "verdict_uid": uid}
+        for uid in given
+        if uid in passing
     ]
     assert not [path for path in tmp_path.iterdir() if path.name.endswith(".part")]
     # what was filtered is judged again as any data set is, and filtered again
     vieval("score", kept, *SHARPNESS, "--out", tmp_path / "again")
-    again = ("filter", tmp_path / "again", "--where", "PQ > 0", "--out", tmp_path / "twice")
+    again = (
+        "filter",
+        tmp_path / "again",
+        "--where",
+        "PQ > 0",
+        "--out",
+        tmp_path / "twice",
+    )
     assert "--prefix" in vieval(*again, code=1).err
     assert not (tmp_path / "twice").exists()
     vieval(*again, "--prefix", "second_")
-    first = parquet.read_table(next((tmp_path / "twice").rglob("*.parquet"))).to_pylist()[0]
+    first = parquet.read_table(
+        next((tmp_path / "twice").rglob("*.parquet"))
+    ).to_pylist()[0]
     assert first["second_PQ"] == first["PQ"]
 
 
 def test_conditions_are_sql_on_all_that_a_verdict_has(vieval, server, tmp_path):
     data = write_parquet(tmp_path / "data", 1)
     out = tmp_path / "out"
-    vieval("score", data, "--model", "fake", "--base-url", server.base_url, "--out", out)
+    vieval(
+        "score", data, "--model", "fake", "--base-url", server.base_url, "--out", out
+    )
     conditions = (
         ("SC is not null and file = 'part-0.parquet'", 40),
         ('"row" % 4 = 1', 10),
@@ -61,49 +90,100 @@ def test_conditions_are_sql_on_all_that_a_verdict_has(vieval, server, tmp_path):
         ("len(sub_scores) > 0 and tokens.input > 0", 40),
     )
     for number, (where, passes) in enumerate(conditions):
-        assert f"{passes} of 40 rows" in vieval("filter", out, "--where", where, "--out", tmp_path / str(number)).out
+        assert (
+            f"{passes} of 40 rows"
+            in vieval(
+                "filter", out, "--where", where, "--out", tmp_path / str(number)
+            ).out
+        )
 
 
 def test_a_condition_loads_no_extension_and_a_file_is_no_folder(vieval, tmp_path):
     data = write_parquet(tmp_path / "data", 1)
     vieval("score", data, *SHARPNESS, "--out", tmp_path / "out")
-    for number, name in enumerate(("autoinstall_known_extensions", "autoload_known_extensions")):
+    for number, name in enumerate(
+        ("autoinstall_known_extensions", "autoload_known_extensions")
+    ):
         where = f"cast(current_setting('{name}') as varchar) = 'false'"
-        vieval("filter", tmp_path / "out", "--where", where, "--out", tmp_path / f"kept{number}")
+        vieval(
+            "filter",
+            tmp_path / "out",
+            "--where",
+            where,
+            "--out",
+            tmp_path / f"kept{number}",
+        )
     file = data / "part-0.parquet"
-    err = vieval("filter", file, "--where", "PQ > 0", "--out", tmp_path / "none", code=1).err
-    assert (
-        err == f"vieval: {file}: a file, where a folder of shards is needed; judge the data set into one with --out\n"
+    err = vieval(
+        "filter", file, "--where", "PQ > 0", "--out", tmp_path / "none", code=1
+    ).err
+    assert err == (
+        f"vieval: {file}: a file, where a folder of shards is needed; judge the data set into "
+        "one with --out\n"
     )
 
 
 def test_an_input_that_is_another_now_leaves_nothing(vieval, data, tmp_path):
     vieval("score", data, *SHARPNESS, "--out", tmp_path / "out")
     parquet.write_table(
-        parquet.read_table(data / "other" / "part-2.parquet").slice(1), data / "other" / "part-2.parquet"
+        parquet.read_table(data / "other" / "part-2.parquet").slice(1),
+        data / "other" / "part-2.parquet",
     )
-    err = vieval("filter", tmp_path / "out", "--where", "PQ > 0", "--out", tmp_path / "kept", code=1).err
+    err = vieval(
+        "filter",
+        tmp_path / "out",
+        "--where",
+        "PQ > 0",
+        "--out",
+        tmp_path / "kept",
+        code=1,
+    ).err
     assert "part-2.parquet: another file than when the plan was made" in err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "out"]
     (tmp_path / "kept").mkdir()
     (tmp_path / "kept" / "mine").write_text("a file")
-    err = vieval("filter", tmp_path / "out", "--where", "PQ > 0", "--out", tmp_path / "kept", code=1).err
+    err = vieval(
+        "filter",
+        tmp_path / "out",
+        "--where",
+        "PQ > 0",
+        "--out",
+        tmp_path / "kept",
+        code=1,
+    ).err
     assert "already there" in err
 
 
 @pytest.mark.parametrize("name", ["a.tar", "a.tar.gz"])
 def test_a_tar_becomes_a_tar(vieval, tmp_path, name):
     samples = {
-        f"x/{n}": {"jpg": picture(n), "json": b'{"prompt": "thing %d"}' % n, "mask.bin": b"kept as it is"}
+        f"x/{n}": {
+            "jpg": picture(n),
+            "json": b'{"prompt": "thing %d"}' % n,
+            "mask.bin": b"kept as it is",
+        }
         for n in range(6)
     }
     write_tar(tmp_path / "data" / name, samples)
     vieval("score", tmp_path / "data", *SHARPNESS, "--out", tmp_path / "out")
-    vieval("filter", tmp_path / "out", "--where", "uid in ('x/1', 'x/5')", "--out", tmp_path / "kept")
+    vieval(
+        "filter",
+        tmp_path / "out",
+        "--where",
+        "uid in ('x/1', 'x/5')",
+        "--out",
+        tmp_path / "kept",
+    )
     with tarfile.open(tmp_path / "kept" / name) as tar:
         members = {entry.name: tar.extractfile(entry).read() for entry in tar}
-    further = {key: json.loads(members.pop(f"{key}.vieval.json")) for key in ("x/1", "x/5")}
-    assert members == {f"{key}.{member}": samples[key][member] for key in further for member in samples[key]}
+    further = {
+        key: json.loads(members.pop(f"{key}.vieval.json")) for key in ("x/1", "x/5")
+    }
+    assert members == {
+        f"{key}.{member}": samples[key][member]
+        for key in further
+        for member in samples[key]
+    }
     assert further["x/5"]["verdict_uid"] == "x/5"
     assert further["x/5"].keys() == {"PQ", "status", "verdict_uid"}
     vieval("score", tmp_path / "kept", *SHARPNESS, "--out", tmp_path / "again")
@@ -111,12 +191,35 @@ def test_a_tar_becomes_a_tar(vieval, tmp_path, name):
 
 
 def test_a_tar_that_was_filtered_before_keeps_what_was_added_then(vieval, tmp_path):
-    write_tar(tmp_path / "data" / "a.tar", {"1": {"jpg": picture(1), "txt": b"a thing", "vieval.json": b"{}"}})
+    write_tar(
+        tmp_path / "data" / "a.tar",
+        {"1": {"jpg": picture(1), "txt": b"a thing", "vieval.json": b"{}"}},
+    )
     vieval("score", tmp_path / "data", *SHARPNESS, "--out", tmp_path / "out")
-    err = vieval("filter", tmp_path / "out", "--where", "PQ > 0", "--out", tmp_path / "kept", code=1).err
-    assert "a.tar: it has a member 1.vieval.json; name the one that is added with --prefix" in err
+    err = vieval(
+        "filter",
+        tmp_path / "out",
+        "--where",
+        "PQ > 0",
+        "--out",
+        tmp_path / "kept",
+        code=1,
+    ).err
+    assert (
+        "a.tar: it has a member 1.vieval.json; name the one that is added with --prefix"
+        in err
+    )
     assert not (tmp_path / "kept").exists()
-    vieval("filter", tmp_path / "out", "--where", "PQ > 0", "--out", tmp_path / "kept", "--prefix", "second_")
+    vieval(
+        "filter",
+        tmp_path / "out",
+        "--where",
+        "PQ > 0",
+        "--out",
+        tmp_path / "kept",
+        "--prefix",
+        "second_",
+    )
     with tarfile.open(tmp_path / "kept" / "a.tar") as tar:
         assert tar.extractfile("1.vieval.json").read() == b"{}"
         assert "second_PQ" in json.load(tar.extractfile("1.second_vieval.json"))
@@ -136,39 +239,79 @@ def test_what_the_library_datasets_wrote_keeps_its_features(vieval, tmp_path):
         }
     )
     made = datasets.Dataset.from_dict(
-        {"image": pictures, "prompt": [f"thing {n}" for n in range(6)], "kind_of": [0, 1] * 3}, features=features
+        {
+            "image": pictures,
+            "prompt": [f"thing {n}" for n in range(6)],
+            "kind_of": [0, 1] * 3,
+        },
+        features=features,
     )
     (tmp_path / "data").mkdir()
     made.to_parquet(tmp_path / "data" / "train.parquet")
     vieval("score", tmp_path / "data", *SHARPNESS, "--out", tmp_path / "out")
-    vieval("filter", tmp_path / "out", "--where", '"row" > 2', "--out", tmp_path / "kept")
-    kept = datasets.Dataset.from_parquet(str(tmp_path / "kept" / "train.parquet"), cache_dir=str(tmp_path / "cache"))
+    vieval(
+        "filter", tmp_path / "out", "--where", '"row" > 2', "--out", tmp_path / "kept"
+    )
+    kept = datasets.Dataset.from_parquet(
+        str(tmp_path / "kept" / "train.parquet"), cache_dir=str(tmp_path / "cache")
+    )
     assert kept.features["image"] == datasets.Image()
     assert kept["kind_of"] == [1, 0, 1]
     assert kept[0]["image"].size == (16, 16)
     assert kept.features["PQ"] == datasets.Value("float64")
 
 
-def test_a_row_of_several_prompts_is_written_for_each_that_passes(vieval, server, tmp_path):
+def test_a_row_of_several_prompts_is_written_for_each_that_passes(
+    vieval, server, tmp_path
+):
     given = [{"image": picture(n), "prompt": [f"a {n}", f"b {n}"]} for n in range(3)]
     (tmp_path / "data").mkdir()
-    parquet.write_table(pyarrow.Table.from_pylist(given), tmp_path / "data" / "a.parquet")
+    parquet.write_table(
+        pyarrow.Table.from_pylist(given), tmp_path / "data" / "a.parquet"
+    )
     asked = ("--model", "fake", "--base-url", server.base_url, "--kind", "tig")
     vieval("score", tmp_path / "data", *asked, "--out", tmp_path / "out")
     assert len(verdicts(tmp_path / "out")) == 6
-    vieval("filter", tmp_path / "out", "--where", 'prompt = 1 or "row" = 0', "--out", tmp_path / "kept")
+    vieval(
+        "filter",
+        tmp_path / "out",
+        "--where",
+        'prompt = 1 or "row" = 0',
+        "--out",
+        tmp_path / "kept",
+    )
     written = parquet.read_table(tmp_path / "kept" / "a.parquet").to_pylist()
-    assert [row["verdict_uid"] for row in written] == [f"a.parquet:{uid}" for uid in ("0#0", "0#1", "1#1", "2#1")]
-    assert [row["prompt"] for row in written] == [given[n]["prompt"] for n in (0, 0, 1, 2)]
+    assert [row["verdict_uid"] for row in written] == [
+        f"a.parquet:{uid}" for uid in ("0#0", "0#1", "1#1", "2#1")
+    ]
+    assert [row["prompt"] for row in written] == [
+        given[n]["prompt"] for n in (0, 0, 1, 2)
+    ]
 
 
 def test_joined_files_are_filtered_as_single_ones(vieval, data, tmp_path):
-    vieval("score", data, *SHARPNESS, "--out", tmp_path / "out", "--rows-per-shard", "8")
-    vieval("filter", tmp_path / "out", "--where", '"row" % 3 = 0', "--out", tmp_path / "before")
+    vieval(
+        "score", data, *SHARPNESS, "--out", tmp_path / "out", "--rows-per-shard", "8"
+    )
+    vieval(
+        "filter",
+        tmp_path / "out",
+        "--where",
+        '"row" % 3 = 0',
+        "--out",
+        tmp_path / "before",
+    )
     vieval("shards", tmp_path / "out", "--compact")
     [joined] = (tmp_path / "out" / "verdicts").iterdir()
     assert parquet.ParquetFile(joined).num_row_groups == len(metadata(joined)["shards"])
-    vieval("filter", tmp_path / "out", "--where", '"row" % 3 = 0', "--out", tmp_path / "after")
+    vieval(
+        "filter",
+        tmp_path / "out",
+        "--where",
+        '"row" % 3 = 0',
+        "--out",
+        tmp_path / "after",
+    )
     for file in (tmp_path / "before").rglob("*.parquet"):
         assert parquet.read_table(file) == parquet.read_table(
             tmp_path / "after" / file.relative_to(tmp_path / "before")

@@ -40,7 +40,10 @@ def examples(parser):
 
 def options(parser):
     for action in parser._actions:
-        if not isinstance(action, argparse._SubParsersAction | argparse._HelpAction | argparse._VersionAction):
+        if not isinstance(
+            action,
+            argparse._SubParsersAction | argparse._HelpAction | argparse._VersionAction,
+        ):
             yield action
 
 
@@ -82,12 +85,23 @@ def test_each_option_has_one_plain_sentence_with_its_default(names):
     for action in options(PARSERS[names]):
         assert action.help, f"{names}: {action.dest} has no help"
         assert not action.help.endswith("."), action.help
-        assert not re.match(r"(of|what|whose|how many|which|so many)\b", action.help), action.help
-        if action.default not in (None, False, "", [], argparse.SUPPRESS) and not action.required:
+        assert not re.match(r"(of|what|whose|how many|which|so many)\b", action.help), (
+            action.help
+        )
+        if (
+            action.default not in (None, False, "", [], argparse.SUPPRESS)
+            and not action.required
+        ):
             assert "default: " in action.help, f"{names}: {action.dest}"
 
 
 def test_commands_are_listed_once_and_by_task():
     listed = [name for group in cli.GROUPS.values() for name in group]
     assert sorted(listed) == sorted(children(PARSERS[()]))
-    assert [group.split()[0] for group in cli.GROUPS] == ["score", "compare", "evaluate", "serve", "set"]
+    assert [group.split()[0] for group in cli.GROUPS] == [
+        "score",
+        "compare",
+        "evaluate",
+        "serve",
+        "set",
+    ]

@@ -1,4 +1,6 @@
-"""A judge in one file from the command line: scored, reported, shown, and what is said once the file is gone."""
+"""A judge in one file from the command line: scored, reported, shown, and what is said once the
+file is gone.
+"""
 
 import json
 
@@ -13,11 +15,15 @@ from vieval_plugin.judges import registry
 
 @pytest.fixture
 def judged(tmp_path, samples_file, score):
-    """The judge's file, and verdicts of it and of VIEScore; afterwards the process knows the judge no more."""
+    """The judge's file, and verdicts of it and of VIEScore; afterwards the process knows the
+    judge no more.
+    """
     path = tmp_path / "legibility.yaml"
     path.write_text(LEGIBILITY)
     with FakeServer() as server:
-        code, rows, *_ = score(samples_file, "--judge", path, "--judge", "viescore", *named(server))
+        code, rows, *_ = score(
+            samples_file, "--judge", path, "--judge", "viescore", *named(server)
+        )
     assert code == 0
     del registry.judges()["legibility"]
     return path, rows
@@ -44,25 +50,40 @@ def test_without_its_file_one_line_says_what_is_missing(judged, tmp_path, vieval
     path.unlink()
     verdicts, page = tmp_path / "verdicts.jsonl", tmp_path / "page.html"
     vieval("rank", verdicts)
-    show = ["show", verdicts, f"{rows[0]['image_model']}/{rows[0]['uid']}", "--judge", "legibility"]
+    show = [
+        "show",
+        verdicts,
+        f"{rows[0]['image_model']}/{rows[0]['uid']}",
+        "--judge",
+        "legibility",
+    ]
     said = vieval(*show, "--html", page, code=1).err
     assert said.splitlines()[-1].startswith("vieval: ")
-    assert f"the results name {path}; put its file into the folder that VIEVAL_JUDGES names" in said
+    assert (
+        f"the results name {path}; put its file into the folder that VIEVAL_JUDGES names"
+        in said
+    )
     path.write_text(LEGIBILITY.replace("legible", "clear"))
     said = vieval(*show, "--html", page, code=1).err
     assert "restore that pack" in said
 
 
-def test_a_mistake_in_the_file_ends_the_command_in_one_line(tmp_path, samples_file, vieval):
+def test_a_mistake_in_the_file_ends_the_command_in_one_line(
+    tmp_path, samples_file, vieval
+):
     path = tmp_path / "legibility.yaml"
     path.write_text(LEGIBILITY.replace("scale:", "scael:"))
-    said = vieval("score", samples_file, "--judge", path, "--out", tmp_path / "v.jsonl", code=1).err
+    said = vieval(
+        "score", samples_file, "--judge", path, "--out", tmp_path / "v.jsonl", code=1
+    ).err
     assert said == f"vieval: {path}: unknown key scael; did you mean scale?\n"
 
 
 def test_python_names_the_file(tmp_path):
     (tmp_path / "legibility.yaml").write_text(LEGIBILITY)
-    with FakeServer(reply=lambda request: json.dumps({"score": [7], "reasoning": "fine"})) as server:
+    with FakeServer(
+        reply=lambda request: json.dumps({"score": [7], "reasoning": "fine"})
+    ) as server:
         options = {"store": {"use": False}}
         file = str(tmp_path / "legibility.yaml")
         with Judge(file, model="m", base_url=server.base_url, options=options) as judge:

@@ -1,4 +1,6 @@
-"""Verdicts are written as they come: whatever ends a run, the same command goes on, and asks nothing that is answered."""
+"""Verdicts are written as they come: whatever ends a run, the same command goes on, and asks
+nothing that is answered.
+"""
 
 import asyncio
 import gc
@@ -37,7 +39,12 @@ UNSTORED = "store: {use: false}\n"
 def samples(folder, count, name="s.jsonl"):
     PIL.Image.effect_noise((64, 48), 60).save(folder / "a.png")
     rows = [
-        {"uid": f"u{n}", "kind": "tig", "images": {"output": "a.png"}, "texts": {"prompt": f"noise {n}"}}
+        {
+            "uid": f"u{n}",
+            "kind": "tig",
+            "images": {"output": "a.png"},
+            "texts": {"prompt": f"noise {n}"},
+        }
         for n in range(count)
     ]
     (folder / name).write_text("".join(f"{json.dumps(row)}\n" for row in rows))
@@ -45,8 +52,22 @@ def samples(folder, count, name="s.jsonl"):
 
 
 def scoring(folder, server, *more):
-    flags = ["--model", "fake", "--base-url", server.base_url, "--num-concurrent", "8", "--config", folder / "o.yaml"]
-    return [*map(str, ["score", folder / "s.jsonl", "--out", folder / "v.jsonl", *flags, *more])]
+    flags = [
+        "--model",
+        "fake",
+        "--base-url",
+        server.base_url,
+        "--num-concurrent",
+        "8",
+        "--config",
+        folder / "o.yaml",
+    ]
+    return [
+        *map(
+            str,
+            ["score", folder / "s.jsonl", "--out", folder / "v.jsonl", *flags, *more],
+        )
+    ]
 
 
 @pytest.fixture
@@ -76,10 +97,14 @@ def lines(path):
 
 def killed(folder, server, count):
     """A run in a process of its own that kill -9 ends as soon as so many verdicts are there."""
-    code = "import sys; from vieval_plugin.cli import main; sys.exit(main(sys.argv[1:]))"
+    code = (
+        "import sys; from vieval_plugin.cli import main; sys.exit(main(sys.argv[1:]))"
+    )
     partial = folder / "v.jsonl.partial"
     with subprocess.Popen(
-        [sys.executable, "-c", code, *scoring(folder, server)], cwd=HERE, stderr=subprocess.DEVNULL
+        [sys.executable, "-c", code, *scoring(folder, server)],
+        cwd=HERE,
+        stderr=subprocess.DEVNULL,
     ) as process:
         until(lambda: partial.exists() and partial.read_bytes().count(b"\n") > count)
         process.send_signal(signal.SIGKILL)
@@ -88,19 +113,30 @@ def killed(folder, server, count):
 
 
 @pytest.mark.parametrize("count", [300, pytest.param(20_000, marks=pytest.mark.extras)])
-def test_a_run_that_kill_9_ended_goes_on_and_asks_nothing_twice(folder, server, asked, vieval, count):
+def test_a_run_that_kill_9_ended_goes_on_and_asks_nothing_twice(
+    folder, server, asked, vieval, count
+):
     samples(folder, count)
     partial = killed(folder, server, count * 6 // 10)
     assert not (folder / "v.jsonl").exists()
-    kept = {row["uid"] for row in lines(partial)[1:] if "uid" in row} if partial.read_bytes().endswith(b"\n") else set()
+    kept = (
+        {row["uid"] for row in lines(partial)[1:] if "uid" in row}
+        if partial.read_bytes().endswith(b"\n")
+        else set()
+    )
     before = Counter(asked)
     said = vieval(*scoring(folder, server))
-    assert re.search(r"vieval: \d+ verdicts of an earlier attempt are kept, and not asked for again", said.err)
+    assert re.search(
+        r"vieval: \d+ verdicts of an earlier attempt are kept, and not asked for again",
+        said.err,
+    )
     written = lines(folder / "v.jsonl")
     assert [row["uid"] for row in written] == [f"u{n}" for n in range(count)]
     assert [row["row"] for row in written] == list(range(count))
     assert {row["status"] for row in written} == {"ok"}
-    assert not [uid for uid in kept if asked[f"noise {uid[1:]}"] > before[f"noise {uid[1:]}"]]
+    assert not [
+        uid for uid in kept if asked[f"noise {uid[1:]}"] > before[f"noise {uid[1:]}"]
+    ]
     # what was in flight when it ended is asked again, and nothing else
     assert len([prompt for prompt, times in asked.items() if times > 1]) <= 8
     assert set(asked) == {f"noise {n}" for n in range(count)}
@@ -115,17 +151,36 @@ def test_a_signal_leaves_what_was_judged_and_says_where(folder, server, vieval):
     partial.write_bytes(torn)
     assert vieval(*scoring(folder, server))
     assert [row["row"] for row in lines(folder / "v.jsonl")] == list(range(40))
-    assert sorted(path.name for path in folder.glob("v.jsonl*")) == ["v.jsonl", "v.jsonl.run.json"]
+    assert sorted(path.name for path in folder.glob("v.jsonl*")) == [
+        "v.jsonl",
+        "v.jsonl.run.json",
+    ]
 
 
 @pytest.mark.parametrize(
     ("flags", "change", "difference"),
     [
-        (["--temperature", "0.5"], None, "begun there with backbones.judge.temperature 0.0, now 0.5;"),
+        (
+            ["--temperature", "0.5"],
+            None,
+            "begun there with backbones.judge.temperature 0.0, now 0.5;",
+        ),
         (["--label", "b"], None, "begun there without label, now b;"),
-        (["--judge", "viescore", "--judge", "sharpness"], None, "--judge viescore, now viescore, sharpness;"),
-        (["--limit", "3"], None, r"s.jsonl \(40 samples\), now .*s.jsonl \(3 samples\);"),
-        ([], lambda text: text.replace("noise 39", "noise 93"), r"s.jsonl \(40 samples\), which has changed since;"),
+        (
+            ["--judge", "viescore", "--judge", "sharpness"],
+            None,
+            "--judge viescore, now viescore, sharpness;",
+        ),
+        (
+            ["--limit", "3"],
+            None,
+            r"s.jsonl \(40 samples\), now .*s.jsonl \(3 samples\);",
+        ),
+        (
+            [],
+            lambda text: text.replace("noise 39", "noise 93"),
+            r"s.jsonl \(40 samples\), which has changed since;",
+        ),
         (["--num-concurrent", "2", "--timeout", "99"], None, ""),
     ],
 )
@@ -141,13 +196,19 @@ def test_other_options_or_inputs_are_refused_in_a_line_that_says_what_differs(
     if not difference:
         return
     assert re.search(
-        rf"vieval: {partial}: a run was {difference if difference.startswith('begun') else '.*' + difference}", said
+        (
+            rf"vieval: {partial}: a run was "
+            rf"{difference if difference.startswith('begun') else '.*' + difference}"
+        ),
+        said,
     )
     assert "give the command that began it, or remove the file" in said
     assert (partial.read_bytes(), asked.total()) == (content, before)
 
 
-def test_what_reads_results_refuses_a_run_that_is_not_complete_unless_it_is_told_to(folder, server, vieval):
+def test_what_reads_results_refuses_a_run_that_is_not_complete_unless_it_is_told_to(
+    folder, server, vieval
+):
     samples(folder, 40)
     partial = killed(folder, server, 20)
     commands = [
@@ -160,7 +221,10 @@ def test_what_reads_results_refuses_a_run_that_is_not_complete_unless_it_is_told
     ]
     for command in commands:
         said = vieval(*command, code=1).err
-        assert f"{partial}: of a run that is not complete; the command that began it goes on, or read it" in said
+        assert (
+            f"{partial}: of a run that is not complete; the command that began it goes on, or "
+            "read it"
+        ) in said
     for command in (commands[0], commands[1], commands[4]):
         main([*map(str, command), "--partial"])
     assert (folder / "l.html").exists()
@@ -178,17 +242,33 @@ def test_a_file_of_verdicts_needs_what_stands_beside_it(folder, server, vieval):
         "alone.jsonl.run.json, which says who judged, is not beside it; copy it there too"
         in vieval("rank", alone, code=1).err
     )
-    other = copied(folder / "v.jsonl", folder / "other.jsonl", lambda text: text.replace('"run": "', '"run": "x'))
+    other = copied(
+        folder / "v.jsonl",
+        folder / "other.jsonl",
+        lambda text: text.replace('"run": "', '"run": "x'),
+    )
     said = vieval("rank", other, code=1).err
-    assert re.search("line 1 is no verdict of vieval score .of run x.*, of which the file beside it says nothing", said)
+    assert re.search(
+        (
+            "line 1 is no verdict of vieval score .of run x.*, of which the file beside it says "
+            "nothing"
+        ),
+        said,
+    )
     run_file(other).write_text("{")
     assert "other.jsonl.run.json: cannot be read" in vieval("rank", other, code=1).err
 
 
-def test_a_line_of_another_judge_than_its_runs_is_refused_by_each_command(tmp_path, vieval):
-    verdicts = a_verdict_file(tmp_path / "v.jsonl", aurora=some_scores(4), borealis=some_scores(4))
+def test_a_line_of_another_judge_than_its_runs_is_refused_by_each_command(
+    tmp_path, vieval
+):
+    verdicts = a_verdict_file(
+        tmp_path / "v.jsonl", aurora=some_scores(4), borealis=some_scores(4)
+    )
     other = copied(
-        verdicts, tmp_path / "w.jsonl", lambda text: text.replace('"judge": "viescore"', '"judge": "mine"', 1)
+        verdicts,
+        tmp_path / "w.jsonl",
+        lambda text: text.replace('"judge": "viescore"', '"judge": "mine"', 1),
     )
     commands = [
         ["rank", other],
@@ -199,11 +279,18 @@ def test_a_line_of_another_judge_than_its_runs_is_refused_by_each_command(tmp_pa
         ["export", "--pairs", other, "--out", tmp_path / "pairs.jsonl"],
     ]
     for command in commands:
-        assert "its judge is 'mine', and its run's is 'viescore'" in vieval(*command, code=1).err, command
-    assert {path.name for path in tmp_path.iterdir()} == {f"{n}.jsonl{end}" for n in "vw" for end in ("", ".run.json")}
+        assert (
+            "its judge is 'mine', and its run's is 'viescore'"
+            in vieval(*command, code=1).err
+        ), command
+    assert {path.name for path in tmp_path.iterdir()} == {
+        f"{n}.jsonl{end}" for n in "vw" for end in ("", ".run.json")
+    }
 
 
-def test_options_and_costs_of_a_run_stand_once_beside_short_lines(folder, server, vieval):
+def test_options_and_costs_of_a_run_stand_once_beside_short_lines(
+    folder, server, vieval
+):
     samples(folder, 20)
     (folder / "o.yaml").write_text(f"store: {{path: {folder / 'replies.sqlite'}}}\n")
     said = vieval(*scoring(folder, server)).err
@@ -211,14 +298,19 @@ def test_options_and_costs_of_a_run_stand_once_beside_short_lines(folder, server
     cost = of_run["usage"]
     # a question each about the prompt, and the one about quality that all of an image share
     assert cost["repeated"] == 19
-    assert cost["calls"] in (21, 22)  # and one to see whether the server enforces schemas
+    assert cost["calls"] in (
+        21,
+        22,
+    )  # and one to see whether the server enforces schemas
     called = rf"calls: {cost['calls']}(, probes among them: 1)?, answered from the store: 0, "
     assert re.search(f"{called}not asked as another question was the same: 19", said)
     assert f"tokens in: {cost['input_tokens']}, out: {cost['output_tokens']}" in said
     assert of_run["provenance"]["options"]["backbones"]["judge"]["temperature"] == 0
     rows = (folder / "v.jsonl").read_text().splitlines()
     assert "options" not in rows[0]
-    assert {row["run"] for row in map(json.loads, rows)} == set(runs_of(folder / "v.jsonl"))
+    assert {row["run"] for row in map(json.loads, rows)} == set(
+        runs_of(folder / "v.jsonl")
+    )
     assert sum(map(len, rows)) / len(rows) < 1000
     assert all(json.loads(row)["tokens"] for row in rows)
     vieval("report", folder / "v.jsonl", "--out", folder / "r")
@@ -233,7 +325,9 @@ def test_no_more_samples_are_in_memory_than_are_under_way(tmp_path, count):
 
     def rows():
         for number in range(count):
-            row = SampleRow(Sample(SampleId("own", "tig", "", str(number)), {}), f"line {number}")
+            row = SampleRow(
+                Sample(SampleId("own", "tig", "", str(number)), {}), f"line {number}"
+            )
             references.append(weakref.ref(row))
             if number % 100 == 0:
                 gc.collect()
@@ -244,9 +338,26 @@ def test_no_more_samples_are_in_memory_than_are_under_way(tmp_path, count):
         yield from ()
         return Verdict({"PQ": 1.0}, Status.OK)
 
-    source, by = SampleSource("s", rows, "f", total=count), Provenance("scripted", (), ("PQ",))
-    with VerdictLog(tmp_path / "v.partial", Inputs("s", count, "f"), {run_hash(by): by}) as log:
+    source, by = (
+        SampleSource("s", rows, "f", total=count),
+        Provenance("scripted", (), ("PQ",)),
+    )
+    with VerdictLog(
+        tmp_path / "v.partial", Inputs("s", count, "f"), {run_hash(by): by}
+    ) as log:
         options = Config(store=StoreOptions(use=False))
-        asyncio.run(score_into(log, source, scripted(program), by, tmp_path, options, None, Progress(), bar=False))
+        asyncio.run(
+            score_into(
+                log,
+                source,
+                scripted(program),
+                by,
+                tmp_path,
+                options,
+                None,
+                Progress(),
+                bar=False,
+            )
+        )
         assert log.count(run_hash(by)) == count
     assert max(most) <= 140  # 128 are under way at once where no server bounds them

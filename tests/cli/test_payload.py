@@ -1,6 +1,8 @@
-"""A marked payload in every field that others write, and a look at every output: console, Markdown, CSV, JSON, HTML.
+"""A marked payload in every field that others write, and a look at every output: console, Markdown,
+CSV, JSON, HTML.
 
-The payload is an escape sequence, Markdown, a formula, a tag and marks that change the direction of text.
+The payload is an escape sequence, Markdown, a formula, a tag and marks that change the direction of
+text.
 """
 
 import csv
@@ -25,10 +27,19 @@ from vieval_plugin.records import Provenance
 from vieval_plugin.report.rendering import markdown
 
 LINKS = (
-    "[link](http://evil.example) ![picture](http://evil.example/x.png) <script>alert(1)</script> http://evil.example"
+    "[link](http://evil.example) ![picture](http://evil.example/x.png) "
+    "<script>alert(1)</script> http://evil.example"
 )
 PAYLOAD = f"{NAME}\r\n```\n## {LINKS} [ref]: http://evil.example"
-FORMULAS = ("=1+1", "+cmd|' /C calc'!A0", "-2+3+cmd|x", "@SUM(1)", "\t=1", "\r=1", " =1")
+FORMULAS = (
+    "=1+1",
+    "+cmd|' /C calc'!A0",
+    "-2+3+cmd|x",
+    "@SUM(1)",
+    "\t=1",
+    "\r=1",
+    " =1",
+)
 
 
 def harmless_markdown(text):
@@ -37,18 +48,52 @@ def harmless_markdown(text):
     tokens = MarkdownIt("commonmark", {"html": True}).enable("table").parse(text)
     inline = [child for token in tokens for child in token.children or []]
     assert {token.type for token in tokens} <= {
-        *("heading_open", "heading_close", "inline", "paragraph_open", "paragraph_close", "fence"),
-        *(f"{part}_{end}" for part in ("table", "thead", "tbody", "tr", "th", "td") for end in ("open", "close")),
+        *(
+            "heading_open",
+            "heading_close",
+            "inline",
+            "paragraph_open",
+            "paragraph_close",
+            "fence",
+        ),
+        *(
+            f"{part}_{end}"
+            for part in ("table", "thead", "tbody", "tr", "th", "td")
+            for end in ("open", "close")
+        ),
     }
-    ours = ("code_inline", "text", "softbreak", "text_special", "strong_open", "strong_close", "em_open", "em_close")
+    ours = (
+        "code_inline",
+        "text",
+        "softbreak",
+        "text_special",
+        "strong_open",
+        "strong_close",
+        "em_open",
+        "em_close",
+    )
     assert {child.type for child in inline} <= {*ours, "link_open", "link_close"}
     said = [child.content for child in inline if child.type == "code_inline"]
     assert not [content for content in said if "code" in content]
-    assert not [child for child in inline if child.type == "link_open" and "evil" in str(child.attrs)]
-    titles = [after.content for token, after in itertools.pairwise(tokens) if token.type == "heading_open"]
+    assert not [
+        child
+        for child in inline
+        if child.type == "link_open" and "evil" in str(child.attrs)
+    ]
+    titles = [
+        after.content
+        for token, after in itertools.pairwise(tokens)
+        if token.type == "heading_open"
+    ]
     assert not [title for title in titles if title.startswith("Heading")]
-    widths = [len(re.findall(r"(?<!\\)\|", line)) for line in text.splitlines() if line.startswith("|")]
-    for table in "".join(f"{width} " if width else "\n" for width in widths).split("\n"):
+    widths = [
+        len(re.findall(r"(?<!\\)\|", line))
+        for line in text.splitlines()
+        if line.startswith("|")
+    ]
+    for table in "".join(f"{width} " if width else "\n" for width in widths).split(
+        "\n"
+    ):
         assert table
     return tokens
 
@@ -59,7 +104,9 @@ def harmless_csv(path):
         rows = [*csv.reader(file)]
     assert {len(row) for row in rows} == {len(rows[0])}
     for cell in (cell for row in rows for cell in row):
-        assert not cell.lstrip().startswith(("=", "+", "-", "@")) or re.fullmatch(r"[-+0-9.,e \[\]]*", cell), cell
+        assert not cell.lstrip().startswith(("=", "+", "-", "@")) or re.fullmatch(
+            r"[-+0-9.,e \[\]]*", cell
+        ), cell
     return rows
 
 
@@ -80,7 +127,21 @@ def harmless_html(text):
     harmless_console(text)
     seen = Tags()
     seen.feed(text)
-    assert seen.names <= {*("html", "meta", "title", "style", "details", "summary", "span", "pre", "h1", "img", "em")}
+    assert seen.names <= {
+        *(
+            "html",
+            "meta",
+            "title",
+            "style",
+            "details",
+            "summary",
+            "span",
+            "pre",
+            "h1",
+            "img",
+            "em",
+        )
+    }
     assert not [name for _, name in seen.attributes if name.startswith("on")]
     return seen
 
@@ -97,7 +158,12 @@ def harmless_json(text):
 
 
 def scored(asked):
-    wanted = json.loads(asked).get("response_format", {}).get("json_schema", {}).get("schema", {})
+    wanted = (
+        json.loads(asked)
+        .get("response_format", {})
+        .get("json_schema", {})
+        .get("schema", {})
+    )
     if "probe" in wanted.get("properties", {}):
         return json.dumps({"probe": "vieval"})
     count = wanted["properties"]["score"]["minItems"] if wanted else 1
@@ -107,9 +173,22 @@ def scored(asked):
 def hostile(path, body, _):
     """Answers by what a prompt asks for."""
     asked = body.decode()
-    way = next((way for way in ("refuse", "decline", "error", "prose") if f"way {way}" in asked), "score")
+    way = next(
+        (
+            way
+            for way in ("refuse", "decline", "error", "prose")
+            if f"way {way}" in asked
+        ),
+        "score",
+    )
     if way == "error":
-        return 400, {}, json.dumps({"error": {"message": PAYLOAD, "type": PAYLOAD, "code": PAYLOAD}}).encode()
+        return (
+            400,
+            {},
+            json.dumps(
+                {"error": {"message": PAYLOAD, "type": PAYLOAD, "code": PAYLOAD}}
+            ).encode(),
+        )
     message = {
         "score": {"content": scored(asked)},
         "refuse": {"content": None, "refusal": PAYLOAD},
@@ -117,7 +196,13 @@ def hostile(path, body, _):
         "prose": {"content": PAYLOAD},
     }[way]
     choice = {"message": {"role": "assistant", **message}, "finish_reason": "stop"}
-    return 200, {}, json.dumps({"choices": [choice], "usage": {"prompt_tokens": 1}, "model": PAYLOAD}).encode()
+    return (
+        200,
+        {},
+        json.dumps(
+            {"choices": [choice], "usage": {"prompt_tokens": 1}, "model": PAYLOAD}
+        ).encode(),
+    )
 
 
 @pytest.fixture(scope="module")
@@ -144,7 +229,12 @@ def ran(folder, address, capsys):
     (folder / "broken\x1b.png").write_bytes(b"no image \x1b[31m")
     sample = {"kind": "tig", "images": {"output": picture}}
     rows = [
-        {"uid": f"{way} {PAYLOAD}", "image_model": PAYLOAD, "texts": {"prompt": f"way {way} {PAYLOAD}"}, **sample}
+        {
+            "uid": f"{way} {PAYLOAD}",
+            "image_model": PAYLOAD,
+            "texts": {"prompt": f"way {way} {PAYLOAD}"},
+            **sample,
+        }
         for way in ("score", "refuse", "decline", "error", "prose")
     ]
     rows += [
@@ -152,10 +242,16 @@ def ran(folder, address, capsys):
         {"uid": "key", PAYLOAD: 1},
         {"uid": "absent", "kind": "tig", "images": {"output": PAYLOAD}},
         {"uid": "address", "kind": "tig", "images": {"output": f"http://x/{PAYLOAD}"}},
-        {"uid": "broken", "kind": "tig", "images": {"output": "broken\x1b.png"}, "texts": {"prompt": "x"}},
+        {
+            "uid": "broken",
+            "kind": "tig",
+            "images": {"output": "broken\x1b.png"},
+            "texts": {"prompt": "x"},
+        },
     ]
     rows += [
-        {"uid": f"{n}", "image_model": model, "texts": {"prompt": "x"}, **sample} for n, model in enumerate(FORMULAS)
+        {"uid": f"{n}", "image_model": model, "texts": {"prompt": "x"}, **sample}
+        for n, model in enumerate(FORMULAS)
     ]
     (folder / "s.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     command = ["score", str(folder / "s.jsonl"), "--out", str(folder / "v.jsonl")]
@@ -172,8 +268,17 @@ def test_score_and_show_say_nothing_that_steers(ran, capsys):
     folder, said = ran
     harmless_console(said.out)
     harmless_console(without_bar(said.err))
-    statuses = [json.loads(line)["status"] for line in (folder / "v.jsonl").read_text().splitlines()]
-    assert statuses[:5] == ["ok", "refusal", "parse_failure", "api_error", "parse_failure"]
+    statuses = [
+        json.loads(line)["status"]
+        for line in (folder / "v.jsonl").read_text().splitlines()
+    ]
+    assert statuses[:5] == [
+        "ok",
+        "refusal",
+        "parse_failure",
+        "api_error",
+        "parse_failure",
+    ]
     harmless_json((folder / "v.jsonl").read_text())
     for number, status in enumerate(statuses):
         uid = json.loads((folder / "v.jsonl").read_text().splitlines()[number])["uid"]
@@ -204,12 +309,37 @@ def test_errors_and_lists_say_nothing_that_steers(ran, capsys, address):
         ["report", PAYLOAD, "--out", str(folder / "report")],
         ["export", "viescore", results, "--out", str(folder / "x")],
         ["export", PAYLOAD, results, "--out", str(folder / "x")],
-        ["export", PAYLOAD, results, "--out", str(folder / "nowhere\x1b" / "v.jsonl" / "x")],
+        [
+            "export",
+            PAYLOAD,
+            results,
+            "--out",
+            str(folder / "nowhere\x1b" / "v.jsonl" / "x"),
+        ],
         ["score", PAYLOAD, "--out", results],
-        ["score", str(folder / "s.jsonl"), "--out", str(folder), "--model", "x", "--base-url", address],
+        [
+            "score",
+            str(folder / "s.jsonl"),
+            "--out",
+            str(folder),
+            "--model",
+            "x",
+            "--base-url",
+            address,
+        ],
         ["score", str(folder / "s.jsonl"), "--out", results, "--judge", PAYLOAD],
         ["score", str(folder / "s.jsonl"), "--out", results, "--setting", PAYLOAD],
-        ["score", str(folder / "s.jsonl"), "--strict", "--out", results, "--model", "x", "--base-url", address],
+        [
+            "score",
+            str(folder / "s.jsonl"),
+            "--strict",
+            "--out",
+            results,
+            "--model",
+            "x",
+            "--base-url",
+            address,
+        ],
         ["prepare", PAYLOAD],
         ["prompts", "import", "viescore", PAYLOAD, "--to", str(folder / "packs")],
         ["config", "--of", results],
@@ -227,7 +357,13 @@ def test_errors_and_lists_say_nothing_that_steers(ran, capsys, address):
 
 
 @pytest.mark.parametrize(
-    "wrong", [f"{{{json.dumps(PAYLOAD)}: 1}}", f"judges: {json.dumps(PAYLOAD)}", PAYLOAD, "\x1b[31m"]
+    "wrong",
+    [
+        f"{{{json.dumps(PAYLOAD)}: 1}}",
+        f"judges: {json.dumps(PAYLOAD)}",
+        PAYLOAD,
+        "\x1b[31m",
+    ],
 )
 def test_options_that_are_wrong_are_quoted_harmlessly(folder, vieval, wrong):
     (folder / "vieval.yaml").write_text(wrong)
@@ -239,29 +375,49 @@ def test_options_that_are_wrong_are_quoted_harmlessly(folder, vieval, wrong):
 
 @pytest.fixture
 def results(folder):
-    """A samples file of the host's, with judges, image models, findings and reasons of others' making."""
+    """A samples file of the host's, with judges, image models, findings and reasons of others'
+    making.
+    """
     rng, rows = np.random.default_rng(3), []
     for number in range(60):
         model = (PAYLOAD, *FORMULAS)[number % 8]
         identity = SampleId("vieval_demo", "tie", model, f"{number // 8} {PAYLOAD}")
         ratings = {"SC": tuple(map(float, rng.choice([0.0, 0.5, 1.0], 3)))}
-        sample = Sample(identity, {}, ratings=ratings, tags=(PAYLOAD,), group=PAYLOAD + str(number // 8))
+        sample = Sample(
+            identity,
+            {},
+            ratings=ratings,
+            tags=(PAYLOAD,),
+            group=PAYLOAD + str(number // 8),
+        )
         status = Status.OK if number % 5 else Status.REFUSAL
         trace = (Step((PAYLOAD, "x"), status, (7.0,), PAYLOAD, PAYLOAD),)
         scores = {"SC": float(rng.random())} if number % 5 else {}
         verdict = Verdict(scores, status, PAYLOAD, trace, findings=(PAYLOAD, *FORMULAS))
         for judge in (PAYLOAD, *FORMULAS[:2]):
-            source = Provenance("mine", (PAYLOAD,), ("SC",), judge, PAYLOAD, PAYLOAD, options={PAYLOAD: PAYLOAD})
+            source = Provenance(
+                "mine",
+                (PAYLOAD,),
+                ("SC",),
+                judge,
+                PAYLOAD,
+                PAYLOAD,
+                options={PAYLOAD: PAYLOAD},
+            )
             rows.append(result(sample, verdict, source))
     return write_results(folder / "run", rows)
 
 
-EXPECTED = "table,task,image_model,judge,statistic,aspect,printed,reproducible,why_not\n"
+EXPECTED = (
+    "table,task,image_model,judge,statistic,aspect,printed,reproducible,why_not\n"
+)
 
 
 def test_a_title_of_a_table_is_text_too():
     table = markdown(Table("t", PAYLOAD, ("judge",), ((PAYLOAD,),)))
-    assert [token.tag for token in harmless_markdown(table) if token.type == "heading_open"] == ["h3"]
+    assert [
+        token.tag for token in harmless_markdown(table) if token.type == "heading_open"
+    ] == ["h3"]
 
 
 def test_a_report_holds_nothing_that_steers_links_or_computes(results, folder, capsys):
@@ -270,7 +426,16 @@ def test_a_report_holds_nothing_that_steers_links_or_computes(results, folder, c
         file.write(EXPECTED)
         csv.writer(file).writerow(row)
     out = folder / "report"
-    main(["report", str(results), "--out", str(out), "--expect", str(folder / "expected.csv")])
+    main(
+        [
+            "report",
+            str(results),
+            "--out",
+            str(out),
+            "--expect",
+            str(folder / "expected.csv"),
+        ]
+    )
     said = capsys.readouterr()
     harmless_console(said.out)
     harmless_console(said.err)
@@ -278,7 +443,11 @@ def test_a_report_holds_nothing_that_steers_links_or_computes(results, folder, c
     page = (out / "report.html").read_text()
     harmless_console(page)
     seen = Page(page)
-    assert not [name for name, _ in seen.elements if name in ("img", "iframe", "object", "embed", "base")]
+    assert not [
+        name
+        for name, _ in seen.elements
+        if name in ("img", "iframe", "object", "embed", "base")
+    ]
     assert len(seen.all("script")) == 1
     for tag, name, value in seen.attributes():
         assert not name.startswith("on"), tag
@@ -286,8 +455,15 @@ def test_a_report_holds_nothing_that_steers_links_or_computes(results, folder, c
         assert name != "href" or value.startswith(("#", "data:")), value
     tables = {path.name: harmless_csv(path) for path in out.glob("*.csv")}
     assert tables
-    assert any("'=1+1" in cell for rows in tables.values() for row in rows for cell in row)
-    assert any(re.fullmatch(r"-0\.\d+.*", cell) for rows in tables.values() for row in rows for cell in row)
+    assert any(
+        "'=1+1" in cell for rows in tables.values() for row in rows for cell in row
+    )
+    assert any(
+        re.fullmatch(r"-0\.\d+.*", cell)
+        for rows in tables.values()
+        for row in rows
+        for cell in row
+    )
     cells = (out / "cells.json").read_text()
     assert cells.isascii()
     assert json.loads(cells)
@@ -309,7 +485,10 @@ def test_options_and_traces_of_results_are_shown_harmlessly(results, folder, cap
         harmless_console(said.out)
         harmless_console(without_bar(said.err))
         assert "unforeseen" not in said.err, (command, said.err)
-    assert [harmless_csv(folder / "compared" / name) for name in ("numbers.csv", "pairs.csv")]
+    assert [
+        harmless_csv(folder / "compared" / name)
+        for name in ("numbers.csv", "pairs.csv")
+    ]
 
 
 def test_a_row_that_is_no_result_is_quoted_harmlessly(results, folder, vieval):

@@ -15,15 +15,26 @@ def no_network(monkeypatch):
     monkeypatch.delenv("HF_HUB_OFFLINE")
 
 
-HOSTS = [part for source in ("ratings", "hub", "museum") for part in (f"--{source}-host", NOWHERE)]
+HOSTS = [
+    part
+    for source in ("ratings", "hub", "museum")
+    for part in (f"--{source}-host", NOWHERE)
+]
 
 
-@pytest.mark.parametrize(("name", "given"), [("imagenhub", HOSTS), ("genai_bench_tiger", []), ("mmrb2", [])])
-def test_two_lines_say_what_to_fetch_elsewhere_and_where_to_put_it(tmp_path, vieval, name, given):
-    first, why, what = vieval("prepare", name, "--root", tmp_path, *given, code=1).out.splitlines()
+@pytest.mark.parametrize(
+    ("name", "given"), [("imagenhub", HOSTS), ("genai_bench_tiger", []), ("mmrb2", [])]
+)
+def test_two_lines_say_what_to_fetch_elsewhere_and_where_to_put_it(
+    tmp_path, vieval, name, given
+):
+    first, why, what = vieval(
+        "prepare", name, "--root", tmp_path, *given, code=1
+    ).out.splitlines()
     assert first == f"data folder: {tmp_path}"
     assert why.startswith(f"{name}: nothing can be fetched from here: ")
     assert "127.0.0.1:9" in why
     assert what == (
-        f"where there is a network, run `vieval prepare {name} --root FOLDER`; then copy FOLDER/{name} to {tmp_path / name}"
+        f"where there is a network, run `vieval prepare {name} --root FOLDER`; then copy "
+        f"FOLDER/{name} to {tmp_path / name}"
     )

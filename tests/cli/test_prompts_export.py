@@ -22,22 +22,42 @@ pytest.importorskip("skimage", reason="the drawn benchmark needs scikit-image")
 
 
 def test_prompts_go_out_and_images_come_back(tmp_path, capsys):
-    assert main(["prompts", "export", "vieval_demo/tie", "--out", str(tmp_path / "out")]) == 0
+    assert (
+        main(["prompts", "export", "vieval_demo/tie", "--out", str(tmp_path / "out")])
+        == 0
+    )
     folder = tmp_path / "out" / "tie"
     said = capsys.readouterr().out
     assert f"{folder / 'prompts.jsonl'}: 16 prompts" in said
     assert said.rstrip().endswith(f"vieval score {folder}")
-    rows = [json.loads(line) for line in (folder / "prompts.jsonl").read_text().splitlines()]
+    rows = [
+        json.loads(line) for line in (folder / "prompts.jsonl").read_text().splitlines()
+    ]
     assert {tuple(row["images"]) for row in rows} == {("source",)}
-    assert all(row["texts"]["instruction"] and (folder / row["images"]["source"]).is_file() for row in rows)
+    assert all(
+        row["texts"]["instruction"] and (folder / row["images"]["source"]).is_file()
+        for row in rows
+    )
     expected = csv_rows(folder / "expected.csv")
     assert [row["uid"] for row in expected] == [row["uid"] for row in rows]
 
     draw(tmp_path / "mine", [row["file"] for row in expected])
-    score = ["score", str(tmp_path / "mine"), "--prompts", str(folder / "prompts.jsonl"), "--judge", "ssim"]
+    score = [
+        "score",
+        str(tmp_path / "mine"),
+        "--prompts",
+        str(folder / "prompts.jsonl"),
+        "--judge",
+        "ssim",
+    ]
     assert main([*score, "--out", str(tmp_path / "verdicts.jsonl")]) == 0
-    verdicts = [json.loads(line) for line in (tmp_path / "verdicts.jsonl").read_text().splitlines()]
-    assert [(verdict["uid"], verdict["status"]) for verdict in verdicts] == [(row["uid"], "ok") for row in rows]
+    verdicts = [
+        json.loads(line)
+        for line in (tmp_path / "verdicts.jsonl").read_text().splitlines()
+    ]
+    assert [(verdict["uid"], verdict["status"]) for verdict in verdicts] == [
+        (row["uid"], "ok") for row in rows
+    ]
 
 
 def exported(tmp_path, benchmark):
@@ -56,14 +76,25 @@ def test_images_beside_the_prompts_are_scored_with_no_other_flag(tmp_path, place
     """The images of conditions, which lie there as well, are nobody's output."""
     expected = exported(tmp_path, "vieval_demo/tie")
     draw(tmp_path / "out" / "tie" / "mine", [row["file"] for row in expected])
-    score = ["score", str(tmp_path / place), "--judge", "ssim", "--out", str(tmp_path / "verdicts.jsonl")]
+    score = [
+        "score",
+        str(tmp_path / place),
+        "--judge",
+        "ssim",
+        "--out",
+        str(tmp_path / "verdicts.jsonl"),
+    ]
     if place == "out/tie/mine":
         score += ["--prompts", str(tmp_path / "out" / "tie" / "prompts.jsonl")]
     assert main(score) == 0
-    verdicts = [json.loads(line) for line in (tmp_path / "verdicts.jsonl").read_text().splitlines()]
-    assert [(verdict["image_model"], verdict["uid"], verdict["status"]) for verdict in verdicts] == [
-        ("mine", row["uid"], "ok") for row in expected
+    verdicts = [
+        json.loads(line)
+        for line in (tmp_path / "verdicts.jsonl").read_text().splitlines()
     ]
+    assert [
+        (verdict["image_model"], verdict["uid"], verdict["status"])
+        for verdict in verdicts
+    ] == [("mine", row["uid"], "ok") for row in expected]
 
 
 def test_the_images_answer_the_task_that_generates_too(tmp_path):
@@ -72,16 +103,34 @@ def test_the_images_answer_the_task_that_generates_too(tmp_path):
     conditions = registry.samples("generate_vieval_demo", "tie", tmp_path)
     for place in ("out", "out/tie", "out/tie/mine"):
         made = PrecomputedImages(tmp_path / place, "mine")
-        answers = [json.loads(made.answer(ImageRequest(sample, "", 1, 0))) for sample in conditions]
-        assert [Path(answer["images"][0]).name for answer in answers] == [row["file"] for row in expected]
+        answers = [
+            json.loads(made.answer(ImageRequest(sample, "", 1, 0)))
+            for sample in conditions
+        ]
+        assert [Path(answer["images"][0]).name for answer in answers] == [
+            row["file"] for row in expected
+        ]
 
 
 def test_where_no_name_matches_both_sides_are_shown(tmp_path, vieval):
     expected = [row["file"] for row in exported(tmp_path, "vieval_demo/tie")]
-    draw(tmp_path / "out" / "tie" / "mine", [f"image{number}.png" for number in range(12)])
-    said = vieval("score", tmp_path / "out" / "tie", "--judge", "ssim", "--out", tmp_path / "v.jsonl", code=1).err
+    draw(
+        tmp_path / "out" / "tie" / "mine",
+        [f"image{number}.png" for number in range(12)],
+    )
+    said = vieval(
+        "score",
+        tmp_path / "out" / "tie",
+        "--judge",
+        "ssim",
+        "--out",
+        tmp_path / "v.jsonl",
+        code=1,
+    ).err
     assert "cannot match 12 images (image0.png, image1.png, image2.png, ...)" in said
-    assert f"no image there is called by a uid, as {', '.join(expected[:3])} are" in said
+    assert (
+        f"no image there is called by a uid, as {', '.join(expected[:3])} are" in said
+    )
 
 
 def test_a_benchmark_of_contests_exports_the_conditions_of_each_once(tmp_path):
@@ -94,22 +143,35 @@ def test_a_benchmark_of_contests_exports_the_conditions_of_each_once(tmp_path):
 
 def test_a_uid_that_is_no_file_name_has_one_all_the_same(tmp_path):
     uids = ["set/1", "set/2", "..", "a" * 300, "1.png", 'x: "y"?', "1"]
-    samples = [Sample(SampleId("b", "tig", "m", uid), {}, {"prompt": "x"}) for uid in uids]
-    benchmark = replace(registry.benchmark("vieval_demo"), load=lambda root, part: samples)
+    samples = [
+        Sample(SampleId("b", "tig", "m", uid), {}, {"prompt": "x"}) for uid in uids
+    ]
+    benchmark = replace(
+        registry.benchmark("vieval_demo"), load=lambda root, part: samples
+    )
     assert export_prompts(benchmark, "tig", tmp_path, tmp_path / "out") == len(uids)
-    files = {row["uid"]: row["file"] for row in csv_rows(tmp_path / "out" / "expected.csv")}
+    files = {
+        row["uid"]: row["file"] for row in csv_rows(tmp_path / "out" / "expected.csv")
+    }
     assert files["1.png"] == "1.png"
     del files["1"]  # which would be called as that
     draw(tmp_path / "out" / "mine", files.values())
     rows = {row.sample.id.uid: row for row in read_named([str(tmp_path / "out")])}
-    assert {uid: rows[uid].sample.images["output"].source.name for uid in files} == files
+    assert {
+        uid: rows[uid].sample.images["output"].source.name for uid in files
+    } == files
 
 
 def test_prompts_that_the_data_lacks_are_one_line(tmp_path, capsys):
     samples = [Sample(SampleId("b", "tig", "m", "1"), {})]
-    benchmark = replace(registry.benchmark("vieval_demo"), load=lambda root, part: samples)
+    benchmark = replace(
+        registry.benchmark("vieval_demo"), load=lambda root, part: samples
+    )
     line = refusal(export_prompts, benchmark, "tig", tmp_path, tmp_path / "out")
-    assert "vieval_demo/tig: 1 of 1 prompts have no text in the data here; run `vieval prepare vieval_demo`" in line
+    assert (
+        "vieval_demo/tig: 1 of 1 prompts have no text in the data here; run `vieval prepare "
+        "vieval_demo`"
+    ) in line
 
 
 def test_files_of_the_user_are_not_replaced(tmp_path, vieval):
@@ -118,5 +180,8 @@ def test_files_of_the_user_are_not_replaced(tmp_path, vieval):
     vieval(*command)  # its own files are no matter
     (tmp_path / "out/tie/expected.csv").write_text("mine")
     [line] = vieval(*command, code=1).err.splitlines()
-    assert f"{tmp_path / 'out/tie/expected.csv'} is there, and not from this export" in line
+    assert (
+        f"{tmp_path / 'out/tie/expected.csv'} is there, and not from this export"
+        in line
+    )
     assert (tmp_path / "out/tie/expected.csv").read_text() == "mine"

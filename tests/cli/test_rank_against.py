@@ -1,4 +1,6 @@
-"""`vieval rank NEW --against FILE --margin M`: good, equal and bad builds, drift, refusals, and the files of a build."""
+"""`vieval rank NEW --against FILE --margin M`: good, equal and bad builds, drift, refusals, and
+the files of a build.
+"""
 
 import itertools
 import json
@@ -21,31 +23,63 @@ from vieval_plugin.text.errors import ExitCode
 
 N, ROOT = 80, Path(__file__).parents[2]
 KEY = "sk-of-the-generator"
-OUTPUTS = ["--summary", "s.md", "--junit", "j.xml", "--json", "all.json", "--html", "page.html"]
+OUTPUTS = [
+    "--summary",
+    "s.md",
+    "--junit",
+    "j.xml",
+    "--json",
+    "all.json",
+    "--html",
+    "page.html",
+]
 GATE = ["--prompts", "prompts.csv", "--against", "last.jsonl", "--margin", "0.1"]
 
 
 def build(name, shift=0.0, spread=0.0):
-    """A folder of images that differ from the last build's by so much on average, and by so much more or less."""
-    return images(Path(), name, lambda prompt, draw: 0.35 + prompt % 7 / 20 + shift + spread * (prompt % 5 - 2), N)
+    """A folder of images that differ from the last build's by so much on average, and by so much
+    more or less.
+    """
+    return images(
+        Path(),
+        name,
+        lambda prompt, draw: 0.35 + prompt % 7 / 20 + shift + spread * (prompt % 5 - 2),
+        N,
+    )
 
 
 @pytest.fixture
 def judge(tmp_path, monkeypatch, vieval):
-    """The server of a judge, in a repository with prompts and the verdicts of the last good build."""
+    """The server of a judge, in a repository with prompts and the verdicts of the last good
+    build.
+    """
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
-    Path("vieval.yaml").write_text("statistics: {draws: 100}\nstore: {path: replies.sqlite}")
+    Path("vieval.yaml").write_text(
+        "statistics: {draws: 100}\nstore: {path: replies.sqlite}"
+    )
     monkeypatch.setenv("VIEVAL_CONFIG", "vieval.yaml")
     prompts(Path(), N)
     with FakeServer(reply=by_brightness()) as server:
-        vieval("score", build("last"), "--prompts", "prompts.csv", "--out", "last.jsonl", *named(server))
+        vieval(
+            "score",
+            build("last"),
+            "--prompts",
+            "prompts.csv",
+            "--out",
+            "last.jsonl",
+            *named(server),
+        )
         yield server
 
 
 def result():
     """What a build reads: the cases of JUnit, the JSON, and the Markdown."""
-    return ElementTree.parse("j.xml").getroot(), json.loads(Path("all.json").read_text()), Path("s.md").read_text()
+    return (
+        ElementTree.parse("j.xml").getroot(),
+        json.loads(Path("all.json").read_text()),
+        Path("s.md").read_text(),
+    )
 
 
 @pytest.mark.parametrize(
@@ -56,24 +90,47 @@ def result():
         (-0.03, 0.05, 0.05, 4, "new worse than last, but perhaps"),
     ],
 )
-def test_a_build_is_gated_by_the_verdicts_of_the_last(judge, monkeypatch, vieval, shift, spread, margin, code, said):
+def test_a_build_is_gated_by_the_verdicts_of_the_last(
+    judge, monkeypatch, vieval, shift, spread, margin, code, said
+):
     for picture in Path("last").iterdir():
         picture.unlink()  # which the gate needs not
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", "step.md")
-    shown = vieval("rank", build("new", shift, spread), *GATE, *OUTPUTS, "--margin", margin, *named(judge), code=code)
+    shown = vieval(
+        "rank",
+        build("new", shift, spread),
+        *GATE,
+        *OUTPUTS,
+        "--margin",
+        margin,
+        *named(judge),
+        code=code,
+    )
     lines = shown.out.splitlines()
     title = lines[0]
     assert said in title
-    assert "It was not checked whether the judge has drifted, as last.jsonl is no anchor." in lines
+    assert (
+        "It was not checked whether the judge has drifted, as last.jsonl is no anchor."
+        in lines
+    )
     suites, document, summary = result()
     assert summary.startswith(f"## {title}\n\nThe mean O of new is ")
     assert Path("step.md").read_text() == f"{summary}\n"
-    assert (document["exit_code"], document["outcome"]) == (code, ExitCode(code).name.lower())
+    assert (document["exit_code"], document["outcome"]) == (
+        code,
+        ExitCode(code).name.lower(),
+    )
     assert document["answers"][0]["title"] == title
     assert {row["system"] for row in document["numbers"]} >= {"new", "last"}
     [against] = document["against"]
-    assert (document["margin"], against["reference"], against["failures"]) == (margin, "last", {"new": 0, "last": 0})
-    assert ("Positive control: with 20 images degraded, O is " in shown.out) == (code == 0)
+    assert (document["margin"], against["reference"], against["failures"]) == (
+        margin,
+        "last",
+        {"new": 0, "last": 0},
+    )
+    assert ("Positive control: with 20 images degraded, O is " in shown.out) == (
+        code == 0
+    )
     pattern = r"is ([\d.]+) \w+ .*than that of last, on (\d+) prompts.* bound is ([\d.]+) lower"
     numbers = re.search(pattern, lines[1]).groups()
     expected = [abs(against["scored"][name]) for name in ("difference", "n", "low")]
@@ -81,9 +138,14 @@ def test_a_build_is_gated_by_the_verdicts_of_the_last(judge, monkeypatch, vieval
     assert (suites.get("failures"), suites.get("errors")) == (str(int(code != 0)), "0")
     page = Path("page.html").read_text()
     assert title in page
-    assert all(file.read_bytes().endswith(b"\n") for file in map(Path, ("s.md", "j.xml", "all.json")))
+    assert all(
+        file.read_bytes().endswith(b"\n")
+        for file in map(Path, ("s.md", "j.xml", "all.json"))
+    )
     if code == 4:
-        [needed] = re.findall(r"About ([\d,]+) prompts would tell, if the difference stays at", shown.out)
+        [needed] = re.findall(
+            r"About ([\d,]+) prompts would tell, if the difference stays at", shown.out
+        )
         assert int(needed.replace(",", "")) > N
     if code == 3:
         assert suites.find(".//failure").get("message") == title
@@ -93,7 +155,9 @@ def test_a_build_is_gated_by_the_verdicts_of_the_last(judge, monkeypatch, vieval
         assert "are in page.html" not in page
         falls = [fall["difference"] for fall in document["falls"]]
         assert falls == sorted(falls)
-        assert falls[0] == pytest.approx(document["falls"][0]["score"] - document["falls"][0]["reference_score"])
+        assert falls[0] == pytest.approx(
+            document["falls"][0]["score"] - document["falls"][0]["reference_score"]
+        )
         assert page.index("new loses: 3 of 80 prompts") > 0
 
 
@@ -101,13 +165,19 @@ def test_the_prompts_that_failed_are_named_before_those_that_fell(judge, vieval)
     """16 of 80 images are not there, and the others are noise."""
     lost = [f"p{prompt}" for prompt in range(3, N, 5)]
     for uid in lost:
-        (build("new", spread=0.01) if uid == "p3" else Path("new")).joinpath(f"{uid}.png").unlink()
+        (build("new", spread=0.01) if uid == "p3" else Path("new")).joinpath(
+            f"{uid}.png"
+        ).unlink()
     vieval("rank", "new", *GATE, *OUTPUTS, *named(judge), code=3)
     suites, document, summary = result()
-    assert document["answers"][0]["title"].startswith("new fails more often than last, ")
+    assert document["answers"][0]["title"].startswith(
+        "new fails more often than last, "
+    )
     assert document["against"][0]["failures"] == {"new": 16, "last": 0}
     failed = list(itertools.takewhile(lambda fall: fall["status"], document["falls"]))
-    assert {(fall["score"], fall["difference"], fall["status"]) for fall in failed} == {(None, None, "no_image")}
+    assert {(fall["score"], fall["difference"], fall["status"]) for fall in failed} == {
+        (None, None, "no_image")
+    }
     assert {fall["prompt"].removeprefix("tig/") for fall in failed} <= set(lost)
     assert len(failed) == 10
     assert 0 < len(document["falls"]) - len(failed) <= 10
@@ -115,36 +185,79 @@ def test_the_prompts_that_failed_are_named_before_those_that_fell(judge, vieval)
     assert "; no_image; " in suites.find(".//failure").text
 
 
-def test_the_very_same_build_passes_without_a_judge_and_verdicts_stand_for_images(judge, vieval):
+def test_the_very_same_build_passes_without_a_judge_and_verdicts_stand_for_images(
+    judge, vieval
+):
     asked = judge.stats()["requests"]
-    shown = vieval("rank", build("new"), *GATE, *OUTPUTS[:-2], *named(judge)).out.splitlines()
+    shown = vieval(
+        "rank", build("new"), *GATE, *OUTPUTS[:-2], *named(judge)
+    ).out.splitlines()
     assert shown[0].startswith("new is not worse than last")
-    assert shown[1] == "All their pictures are the very same files, so the difference is 0."
+    assert (
+        shown[1]
+        == "All their pictures are the very same files, so the difference is 0."
+    )
     assert judge.stats()["requests"] == asked
     assert result()[0].get("failures") == "0"
-    vieval("score", build("bad", -0.3), "--prompts", "prompts.csv", "--out", "bad.jsonl", *named(judge))
+    vieval(
+        "score",
+        build("bad", -0.3),
+        "--prompts",
+        "prompts.csv",
+        "--out",
+        "bad.jsonl",
+        *named(judge),
+    )
     shown = vieval("rank", "bad.jsonl", *GATE[2:], code=3).out.splitlines()
     assert "bad worse than last" in shown[0]
 
 
-def test_a_baseline_that_is_no_other_side_is_refused_before_anything_is_made_or_judged(judge, vieval):
-    """By its judge, wording, sampling and prompts, with images at hand and with images that a server is to make."""
+def test_a_baseline_that_is_no_other_side_is_refused_before_anything_is_made_or_judged(
+    judge, vieval
+):
+    """By its judge, wording, sampling and prompts, with images at hand and with images that a
+    server is to make.
+    """
     rows = Path("prompts.csv").read_text()
     Path("reworded.csv").write_text(rows.replace("grey square 7\n", "red square 7\n"))
     Path("longer.csv").write_text(rows + "p80,a grey square 80\n")
-    vieval("score", build("new", 0.02), "last", "--prompts", "prompts.csv", "--out", "two.jsonl", *named(judge))
+    vieval(
+        "score",
+        build("new", 0.02),
+        "last",
+        "--prompts",
+        "prompts.csv",
+        "--out",
+        "two.jsonl",
+        *named(judge),
+    )
     Path("other.jsonl").write_text(Path("last.jsonl").read_text())
     of_run = Path("last.jsonl.run.json").read_text()
     digest = json.loads(of_run)["runs"].popitem()[1]["provenance"]["pack_hash"]
     Path("other.jsonl.run.json").write_text(of_run.replace(digest, "0" * len(digest)))
     asked = judge.stats()["requests"]
     cases = [
-        (["--prompts", "reworded.csv"], "'p7' has prompt 'a grey square 7' and 'a red square 7'; make a baseline"),
+        (
+            ["--prompts", "reworded.csv"],
+            "'p7' has prompt 'a grey square 7' and 'a red square 7'; make a baseline",
+        ),
         (["--prompts", "longer.csv"], "1 here are not in it, the first 'p80'"),
-        (["--judge", "sharpness"], "judged with judge viescore, and here it is sharpness"),
-        (["--temperature", "0.7"], "judged with backbones.judge.temperature 0.0, and here it is 0.7"),
-        (["--model", "other-model"], "judged with backbone fake, and here it is other-model"),
-        (["--against", "other.jsonl"], f"judged with pack viescore/v1 {'0' * len(digest)}, and here it is viescore/v1"),
+        (
+            ["--judge", "sharpness"],
+            "judged with judge viescore, and here it is sharpness",
+        ),
+        (
+            ["--temperature", "0.7"],
+            "judged with backbones.judge.temperature 0.0, and here it is 0.7",
+        ),
+        (
+            ["--model", "other-model"],
+            "judged with backbone fake, and here it is other-model",
+        ),
+        (
+            ["--against", "other.jsonl"],
+            f"judged with pack viescore/v1 {'0' * len(digest)}, and here it is viescore/v1",
+        ),
         (["--against", "two.jsonl"], ": 2 generators (last, new)"),
         (["--against", "absent.jsonl"], "absent.jsonl: no such file or folder"),
         (["last"], "the new verdicts: 2 generators (last, new)"),
@@ -152,15 +265,28 @@ def test_a_baseline_that_is_no_other_side_is_refused_before_anything_is_made_or_
     with FakeImageServer() as server:
         generator = ["--generator-url", server.base_url, "--generator-model", "m"]
         for (flags, line), source in itertools.product(cases, ([], generator)):
-            arguments = ["new", *(["last"] if flags == ["last"] else []), *GATE, *OUTPUTS, *named(judge), *source]
-            said = vieval("rank", *arguments, *(flags if flags != ["last"] else []), code=1).err.splitlines()[-1]
+            arguments = [
+                "new",
+                *(["last"] if flags == ["last"] else []),
+                *GATE,
+                *OUTPUTS,
+                *named(judge),
+                *source,
+            ]
+            said = vieval(
+                "rank", *arguments, *(flags if flags != ["last"] else []), code=1
+            ).err.splitlines()[-1]
             assert line in said or (source and "one folder for the images" in said)
-            assert result()[0].find(".//error").text.startswith("Nothing was decided.\n")
+            assert (
+                result()[0].find(".//error").text.startswith("Nothing was decided.\n")
+            )
         assert server.requests == []
     assert judge.stats()["requests"] == asked
     assert re.search(
         r"other prompts \(digest \w{12}, here \w{12}\)",
-        vieval("rank", "new", *GATE, "--prompts", "longer.csv", *named(judge), code=1).err,
+        vieval(
+            "rank", "new", *GATE, "--prompts", "longer.csv", *named(judge), code=1
+        ).err,
     )
 
 
@@ -169,11 +295,25 @@ def test_an_edit_of_another_source_is_another_prompt(judge, vieval):
         PIL.Image.new("RGB", (16, 16), (brightness,) * 3).save(f"{name}.png")
     rows = [f"p{n},make it brighter,source.png" for n in range(N)]
     Path("edits.csv").write_text("\n".join(["uid,instruction,source", *rows]))
-    vieval("score", "last", "--prompts", "edits.csv", "--out", "edits.jsonl", *named(judge))
-    flags = ["--prompts", "edits.csv", "--against", "edits.jsonl", "--margin", "0.1", *named(judge)]
-    assert "--against" not in vieval("rank", build("new", 0.02), *flags, code=4).err  # the fake judge reads no edits
+    vieval(
+        "score", "last", "--prompts", "edits.csv", "--out", "edits.jsonl", *named(judge)
+    )
+    flags = [
+        "--prompts",
+        "edits.csv",
+        "--against",
+        "edits.jsonl",
+        "--margin",
+        "0.1",
+        *named(judge),
+    ]
+    assert (
+        "--against" not in vieval("rank", build("new", 0.02), *flags, code=4).err
+    )  # the fake judge reads no edits
     Path("edits.csv").write_text(
-        Path("edits.csv").read_text().replace("p7,make it brighter,source", "p7,make it brighter,other")
+        Path("edits.csv")
+        .read_text()
+        .replace("p7,make it brighter,source", "p7,make it brighter,other")
     )
     assert "'p7' has image source '" in vieval("rank", "new", *flags, code=1).err
 
@@ -185,7 +325,9 @@ def asked_by(way, server, monkeypatch):
         monkeypatch.setenv("VIEVAL_BASE_URL", server.base_url)
     elif way == "options":
         backbone = f"{{judge: {{model: fake, base_url: {server.base_url}}}}}"
-        Path("today.yaml").write_text(f"statistics: {{draws: 100}}\nbackbones: {backbone}")
+        Path("today.yaml").write_text(
+            f"statistics: {{draws: 100}}\nbackbones: {backbone}"
+        )
         monkeypatch.setenv("VIEVAL_CONFIG", "today.yaml")
     return named(server) if way == "flags" else []
 
@@ -193,58 +335,118 @@ def asked_by(way, server, monkeypatch):
 @pytest.mark.parametrize("way", ["flags", "environment", "options"])
 def test_a_drifted_judge_says_nothing_of_images(judge, monkeypatch, vieval, way):
     """The server of the anchor still answers as it did, and is not the one that is named now."""
-    with FakeServer(reply=noisy(1)) as recorded, FakeServer(reply=noisy(2, shift=2)) as today:
-        vieval("anchor", "make", "last.jsonl", "--n", 60, "--out", "anchor.jsonl", "--copy-images", *named(recorded))
+    with (
+        FakeServer(reply=noisy(1)) as recorded,
+        FakeServer(reply=noisy(2, shift=2)) as today,
+    ):
+        vieval(
+            "anchor",
+            "make",
+            "last.jsonl",
+            "--n",
+            60,
+            "--out",
+            "anchor.jsonl",
+            "--copy-images",
+            *named(recorded),
+        )
         Path("page.html").write_text("of an earlier build")
         flags, asked = asked_by(way, today, monkeypatch), recorded.stats()["requests"]
-        gate = [build("new", -0.3), *GATE, *OUTPUTS, "--against", "anchor.jsonl", *flags]
+        gate = [
+            build("new", -0.3),
+            *GATE,
+            *OUTPUTS,
+            "--against",
+            "anchor.jsonl",
+            *flags,
+        ]
         shown = vieval("rank", *gate, code=5).out.splitlines()
-        assert vieval("anchor", "check", "anchor.jsonl", *flags, code=5).out.startswith("Drift: ")
+        assert vieval("anchor", "check", "anchor.jsonl", *flags, code=5).out.startswith(
+            "Drift: "
+        )
         assert recorded.stats()["requests"] == asked
     assert shown[0] == "The judge itself has drifted; nothing is said of your images."
-    assert shown[1].startswith("Drift: viescore 0shot by fake is not the judge of the anchor")
+    assert shown[1].startswith(
+        "Drift: viescore 0shot by fake is not the judge of the anchor"
+    )
     assert result()[0].find(".//error").get("type") == "judge_drifted"
     assert not Path("page.html").exists()
 
 
 def test_an_unchanged_judge_judges_both_sides_of_an_anchor(judge, vieval):
     with FakeServer(reply=noisy(1)) as server:
-        vieval("anchor", "make", "last.jsonl", "--n", 60, "--out", "anchor.jsonl", "--copy-images", *named(server))
+        vieval(
+            "anchor",
+            "make",
+            "last.jsonl",
+            "--n",
+            60,
+            "--out",
+            "anchor.jsonl",
+            "--copy-images",
+            *named(server),
+        )
     gate = [build("new", -0.3), *GATE, "--against", "anchor.jsonl"]
     with FakeServer(reply=noisy(3)) as server:
         shown = vieval("rank", *gate, *named(server), code=3).out.splitlines()
         assert "new worse than last" in shown[0]
         assert " on 60 prompts. " in shown[1]
         assert shown[2].startswith("No drift found: viescore 0shot by fake ")
-        assert "note: 60 of 80 verdicts are on prompts of anchor.jsonl, and count" in shown
+        assert (
+            "note: 60 of 80 verdicts are on prompts of anchor.jsonl, and count" in shown
+        )
         for picture in Path("anchor.images").iterdir():
             picture.unlink()
         shown = vieval("rank", *gate, *named(server), code=3).out.splitlines()
-    assert "It was not checked whether the judge has drifted, as the anchor's images are not there." in shown
+    assert (
+        "It was not checked whether the judge has drifted, as the anchor's images are not there."
+        in shown
+    )
 
 
 def refusal(path, body):
-    return 400, {"error": {"code": "content_policy_violation", "message": "not allowed"}}
+    return 400, {
+        "error": {"code": "content_policy_violation", "message": "not allowed"}
+    }
 
 
 def test_images_are_made_by_a_server_with_a_seed_a_prompt(judge, monkeypatch, vieval):
     monkeypatch.setenv("VIEVAL_GENERATOR_API_KEY", KEY)
     with FakeImageServer() as generator:
-        flags = ["--generator-url", generator.base_url, "--generator-model", "org/model", "--prompts", "prompts.csv"]
-        shown = vieval("rank", "night", *flags, "--seed", 100, "--out", "night.jsonl", *named(judge))
+        flags = [
+            "--generator-url",
+            generator.base_url,
+            "--generator-model",
+            "org/model",
+            "--prompts",
+            "prompts.csv",
+        ]
+        shown = vieval(
+            "rank",
+            "night",
+            *flags,
+            "--seed",
+            100,
+            "--out",
+            "night.jsonl",
+            *named(judge),
+        )
         gate = ["--against", "night.jsonl", "--margin", "0.1", *named(judge)]
         vieval("rank", "again", *flags, "--seed", 100, *gate)
         generator.answer = refusal
         refused = vieval("rank", "none", *flags, *gate, code=3)
     assert re.search(r"org/model refused p0: .*not allowed", refused.err)
     assert refused.out.startswith(
-        "none fails more often than night, judged by viescore with fake.\nnone fails on 80 prompts, where night does on 0 "
+        "none fails more often than night, judged by viescore with fake.\nnone fails on 80 "
+        "prompts, where night does on 0 "
     )
     bodies = [json.loads(body) for _, _, body in generator.requests]
     assert sorted(body["seed"] for body in bodies[:N]) == list(range(100, 100 + N))
     assert {body["model"] for body in bodies} == {"org/model"}
     assert f"org/model made {N} of {N} images in night (seed 100)" in shown.err
-    assert {path.name for path in Path("night").iterdir()} == {f"p{n}.png" for n in range(N)}
+    assert {path.name for path in Path("night").iterdir()} == {
+        f"p{n}.png" for n in range(N)
+    }
     for file in ("night.jsonl", "night.jsonl.run.json"):
         assert KEY not in Path(file).read_text()
 
@@ -253,10 +455,22 @@ def test_a_server_that_fails_makes_no_gate_and_goes_on_where_it_stopped(judge, v
     broken = [True]
 
     def answer(path, body):
-        return (400, {"error": {"message": "no"}}) if broken and json.loads(body)["seed"] == 5 else None
+        return (
+            (400, {"error": {"message": "no"}})
+            if broken and json.loads(body)["seed"] == 5
+            else None
+        )
 
     with FakeImageServer(answer=answer) as generator:
-        flags = ["night", "--generator-url", generator.base_url, "--generator-model", "m", "--prompts", "prompts.csv"]
+        flags = [
+            "night",
+            "--generator-url",
+            generator.base_url,
+            "--generator-model",
+            "m",
+            "--prompts",
+            "prompts.csv",
+        ]
         line = vieval("rank", *flags, *named(judge), code=1).err.splitlines()[-1]
         assert line.startswith(f"vieval: m: 1 of {N} images were not made (")
         broken.clear()
@@ -266,7 +480,9 @@ def test_a_server_that_fails_makes_no_gate_and_goes_on_where_it_stopped(judge, v
     assert f"{N - 1} images in night are of a run that was stopped" in said
 
 
-def test_a_run_that_is_killed_while_it_judges_leaves_no_result_and_goes_on_from_there(judge, vieval):
+def test_a_run_that_is_killed_while_it_judges_leaves_no_result_and_goes_on_from_there(
+    judge, vieval
+):
     Path("j.xml").write_text("of an earlier build")
     answered = []
 
@@ -277,10 +493,27 @@ def test_a_run_that_is_killed_while_it_judges_leaves_no_result_and_goes_on_from_
 
     with FakeImageServer() as generator:
         arguments = ["rank", "night", *GATE, *OUTPUTS]
-        arguments += ["--generator-url", generator.base_url, "--generator-model", "m", "--margin", "0.4"]
+        arguments += [
+            "--generator-url",
+            generator.base_url,
+            "--generator-model",
+            "m",
+            "--margin",
+            "0.4",
+        ]
         with FakeServer(reply=slowly) as server:
-            command = [sys.executable, "-m", "vieval_plugin", *arguments, *named(server), "--num-concurrent", "1"]
-            running = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": str(ROOT)})
+            command = [
+                sys.executable,
+                "-m",
+                "vieval_plugin",
+                *arguments,
+                *named(server),
+                "--num-concurrent",
+                "1",
+            ]
+            running = subprocess.Popen(
+                command, env={**os.environ, "PYTHONPATH": str(ROOT)}
+            )
             while len(answered) < 5:
                 time.sleep(0.05)
             running.terminate()

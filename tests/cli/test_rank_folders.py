@@ -1,4 +1,6 @@
-"""`vieval rank` of folders: which generator is best, by judges that score and that compare, and the gate."""
+"""`vieval rank` of folders: which generator is best, by judges that score and that compare, and
+the gate.
+"""
 
 import csv
 import json
@@ -25,36 +27,81 @@ def rank(capsys, server, *arguments, code=0):
     return said.out.splitlines(), said.err
 
 
-def test_a_gate_that_cannot_decide_is_refused_before_anything_is_judged(tmp_path, vieval):
-    mine, theirs = images(tmp_path, "mine", rough(0.5, 1), 3), images(tmp_path, "theirs", rough(0.5, 2), 3)
+def test_a_gate_that_cannot_decide_is_refused_before_anything_is_judged(
+    tmp_path, vieval
+):
+    mine, theirs = (
+        images(tmp_path, "mine", rough(0.5, 1), 3),
+        images(tmp_path, "theirs", rough(0.5, 2), 3),
+    )
     out = tmp_path / "v.jsonl"
-    given = ["--prompts", prompts(tmp_path, 3), "--judge", "sharpness", "--margin", "0.1", "--out", out]
-    assert vieval("rank", mine, *given, code=1).err.splitlines() == [
-        "vieval: --margin compares mine with another generator, and there is none; name the folder of its images too"
+    given = [
+        "--prompts",
+        prompts(tmp_path, 3),
+        "--judge",
+        "sharpness",
+        "--margin",
+        "0.1",
+        "--out",
+        out,
     ]
-    assert vieval("rank", mine, theirs, *given, "--judge", "histogram", code=1).err.splitlines() == [
+    assert vieval("rank", mine, *given, code=1).err.splitlines() == [
+        (
+            "vieval: --margin compares mine with another generator, and there is none; name the "
+            "folder of its images too"
+        )
+    ]
+    assert vieval(
+        "rank", mine, theirs, *given, "--judge", "histogram", code=1
+    ).err.splitlines() == [
         "vieval: --margin decides by one judge, and here are 2 (sharpness, histogram); name one"
     ]
     assert not out.exists()
-    vieval("rank", mine, *given[:4], "--out", out, code=1)  # grey squares have no sharpness
+    vieval(
+        "rank", mine, *given[:4], "--out", out, code=1
+    )  # grey squares have no sharpness
     [line] = vieval("rank", out, "--margin", "0.1", code=1).err.splitlines()
     assert line.endswith("and there is none; rank verdicts on its images with these")
 
 
 def test_judges_that_cannot_run_do_not_take_the_others_along(tmp_path, vieval):
-    mine, theirs = images(tmp_path, "mine", rough(0.6, 1), 8), images(tmp_path, "theirs", rough(0.5, 2), 8)
-    given = [mine, theirs, "--prompts", prompts(tmp_path, 8), "--judge", "sharpness", "--judge", "clip_score"]
+    mine, theirs = (
+        images(tmp_path, "mine", rough(0.6, 1), 8),
+        images(tmp_path, "theirs", rough(0.5, 2), 8),
+    )
+    given = [
+        mine,
+        theirs,
+        "--prompts",
+        prompts(tmp_path, 8),
+        "--judge",
+        "sharpness",
+        "--judge",
+        "clip_score",
+    ]
     said = vieval("rank", *given, "--scorer", tmp_path / "absent", code=1)
     assert "Mean PQ over prompts, by sharpness" in said.out
     assert "clip_score: " in said.err.splitlines()[-1]
 
 
 def test_the_page_has_the_answer_and_the_pictures_side_by_side(tmp_path, capsys):
-    mine, theirs = images(tmp_path, "mine", rough(0.6, 1), 8), images(tmp_path, "theirs", rough(0.5, 2), 8)
+    mine, theirs = (
+        images(tmp_path, "mine", rough(0.6, 1), 8),
+        images(tmp_path, "theirs", rough(0.5, 2), 8),
+    )
     for judge in ("pairwise", "viescore"):
         page = tmp_path / f"{judge}.html"
         with FakeServer(reply=by_brightness()) as server:
-            given = [mine, theirs, "--prompts", prompts(tmp_path, 8), "--judge", judge, "--html", page]
+            given = [
+                mine,
+                theirs,
+                "--prompts",
+                prompts(tmp_path, 8),
+                "--judge",
+                judge,
+                "--html",
+                page,
+            ]
             shown, _ = rank(capsys, server, *given)
         text = page.read_text()
         assert shown[0].replace("<", "&lt;") in text
@@ -68,27 +115,49 @@ def test_the_page_has_the_answer_and_the_pictures_side_by_side(tmp_path, capsys)
 
 def test_the_best_image_of_each_prompt(tmp_path, capsys):
     mine = images(tmp_path, "mine", rough(0.5, 1), 4, draws=3)
-    given = [mine, "--prompts", prompts(tmp_path, 4), "--judge", "viescore", "--best-of", "--tables", tmp_path / "t"]
+    given = [
+        mine,
+        "--prompts",
+        prompts(tmp_path, 4),
+        "--judge",
+        "viescore",
+        "--best-of",
+        "--tables",
+        tmp_path / "t",
+    ]
     with FakeServer(reply=by_brightness()) as server:
         shown, _ = rank(capsys, server, *given)
     assert shown[0] == "in all rows: generator = mine, of = 3"
     with (tmp_path / "t" / "best_of.csv").open(newline="") as file:
         rows = list(csv.reader(file))[1:]
-    scores = {n: [round(10 * round(255 * rough(0.5, 1)(n, draw)) / 255) for draw in range(3)] for n in range(4)}
+    scores = {
+        n: [round(10 * round(255 * rough(0.5, 1)(n, draw)) / 255) for draw in range(3)]
+        for n in range(4)
+    }
     assert [(row[0], int(row[2]), row[4]) for row in rows] == [
         (f"p{n}", int(np.argmax(levels)), "3") for n, levels in scores.items()
     ]
     assert rows[0][5] == str(mine / f"p0_{np.argmax(scores[0])}.png")
 
 
-def test_equal_scores_decide_nothing_on_too_few_prompts_and_the_very_same_files_need_no_judge(tmp_path, capsys, vieval):
-    mine, same = (images(tmp_path, name, lambda prompt, draw: 0.5) for name in ("mine", "same"))
+def test_equal_scores_decide_nothing_on_too_few_prompts_and_the_very_same_files_need_no_judge(
+    tmp_path, capsys, vieval
+):
+    mine, same = (
+        images(tmp_path, name, lambda prompt, draw: 0.5) for name in ("mine", "same")
+    )
     theirs = images(tmp_path, "theirs", lambda prompt, draw: 0.51)
     given = ["--prompts", prompts(tmp_path), "--judge", "viescore", "--margin"]
     with FakeServer(reply=by_brightness()) as server:
         shown, said = rank(capsys, server, mine, theirs, *given, "0.02", code=4)
-        assert "on all 24 prompts even equal scores could not pass, which takes 148" in said
-        assert any(line.endswith(" prompts would tell, if the difference stays at 0.000.") for line in shown)
+        assert (
+            "on all 24 prompts even equal scores could not pass, which takes 148"
+            in said
+        )
+        assert any(
+            line.endswith(" prompts would tell, if the difference stays at 0.000.")
+            for line in shown
+        )
         asked = server.stats()["requests"]
         for margin in ("0.02", "0"):
             shown, _ = rank(capsys, server, mine, same, *given, margin)
@@ -102,14 +171,36 @@ def test_equal_scores_decide_nothing_on_too_few_prompts_and_the_very_same_files_
 
 
 def test_columns_of_prompts_may_have_other_names(tmp_path, vieval):
-    folders = [images(tmp_path, name, rough(0.5, seed), 3) for seed, name in enumerate(("mine", "theirs"))]
+    folders = [
+        images(tmp_path, name, rough(0.5, seed), 3)
+        for seed, name in enumerate(("mine", "theirs"))
+    ]
     path = tmp_path / "prompts.csv"
-    path.write_text("name,wording\n" + "".join(f"p{n},a grey square {n}\n" for n in range(3)))
-    given = ["rank", *folders, "--prompts", path, "--judge", "sharpness", "--out", tmp_path / "v.jsonl"]
-    vieval(*given, "--columns", "uid=name,prompt=wording", code=1)  # grey squares have no sharpness
-    rows = [json.loads(line) for line in (tmp_path / "v.jsonl").read_text().splitlines()]
-    assert {(row["uid"], row["texts"]["prompt"]) for row in rows} == {(f"p{n}", f"a grey square {n}") for n in range(3)}
-    [line] = vieval(*given, "--columns", "uid=nam,prompt=wording", code=1).err.splitlines()
+    path.write_text(
+        "name,wording\n" + "".join(f"p{n},a grey square {n}\n" for n in range(3))
+    )
+    given = [
+        "rank",
+        *folders,
+        "--prompts",
+        path,
+        "--judge",
+        "sharpness",
+        "--out",
+        tmp_path / "v.jsonl",
+    ]
+    vieval(
+        *given, "--columns", "uid=name,prompt=wording", code=1
+    )  # grey squares have no sharpness
+    rows = [
+        json.loads(line) for line in (tmp_path / "v.jsonl").read_text().splitlines()
+    ]
+    assert {(row["uid"], row["texts"]["prompt"]) for row in rows} == {
+        (f"p{n}", f"a grey square {n}") for n in range(3)
+    }
+    [line] = vieval(
+        *given, "--columns", "uid=nam,prompt=wording", code=1
+    ).err.splitlines()
     assert "'nam'" in line
 
 
@@ -121,26 +212,50 @@ def numbered(folder, names):
     return folder
 
 
-def test_images_without_uids_are_those_of_the_prompts_that_their_names_number(tmp_path, vieval):
+def test_images_without_uids_are_those_of_the_prompts_that_their_names_number(
+    tmp_path, vieval
+):
     mine = numbered(tmp_path / "mine", [f"{n}.png" for n in range(11)])
-    theirs = numbered(tmp_path / "theirs", [f"image_{n:02}_s3.png" for n in range(1, 12)])
+    theirs = numbered(
+        tmp_path / "theirs", [f"image_{n:02}_s3.png" for n in range(1, 12)]
+    )
     texts = [f"square {n}" for n in range(11)]
     (tmp_path / "prompts.txt").write_text("\n".join(texts))
     (tmp_path / "prompts.csv").write_text("prompt\n" + "\n".join(texts))
     for name in ("prompts.txt", "prompts.csv"):
         out = tmp_path / f"{name}.jsonl"
-        vieval("rank", mine, theirs, "--prompts", tmp_path / name, "--judge", "sharpness", "--out", out, code=1)
+        vieval(
+            "rank",
+            mine,
+            theirs,
+            "--prompts",
+            tmp_path / name,
+            "--judge",
+            "sharpness",
+            "--out",
+            out,
+            code=1,
+        )
         rows = [json.loads(line) for line in out.read_text().splitlines()]
         assert {(row["uid"], row["texts"]["prompt"]) for row in rows} == {
             (str(n), text) for n, text in enumerate(texts, start=1)
         }
-        files = {(row["image_model"], row["uid"]): row["images"]["output"]["file"] for row in rows}
-        assert (files["mine", "3"], files["mine", "11"]) == ("mine/2.png", "mine/10.png")
+        files = {
+            (row["image_model"], row["uid"]): row["images"]["output"]["file"]
+            for row in rows
+        }
+        assert (files["mine", "3"], files["mine", "11"]) == (
+            "mine/2.png",
+            "mine/10.png",
+        )
         assert files["theirs", "11"] == "theirs/image_11_s3.png"
 
 
 def test_folders_with_prompts_of_their_own_need_no_flag(tmp_path, capsys):
-    mine, theirs = images(tmp_path, "mine", rough(0.6, 1), 3), images(tmp_path, "theirs", rough(0.5, 2), 3)
+    mine, theirs = (
+        images(tmp_path, "mine", rough(0.6, 1), 3),
+        images(tmp_path, "theirs", rough(0.5, 2), 3),
+    )
     prompts(mine, 3)
     with FakeServer(reply=by_brightness()) as server:
         shown, _ = rank(capsys, server, mine, theirs, "--judge", "viescore")
@@ -152,17 +267,40 @@ def test_folders_with_prompts_of_their_own_need_no_flag(tmp_path, capsys):
         assert shown[1].endswith(", on 3 prompts.")
 
 
-@pytest.mark.parametrize(("flag", "suffix"), [("--out", ".jsonl"), ("--html", ".html"), ("--junit", ".xml")])
-@pytest.mark.parametrize("read", ["prompts.csv", "mine/p0.png", "people.csv", "people.html"])
+@pytest.mark.parametrize(
+    ("flag", "suffix"), [("--out", ".jsonl"), ("--html", ".html"), ("--junit", ".xml")]
+)
+@pytest.mark.parametrize(
+    "read", ["prompts.csv", "mine/p0.png", "people.csv", "people.html"]
+)
 def test_nothing_that_is_read_is_replaced(tmp_path, vieval, flag, suffix, read):
-    folders = [images(tmp_path, name, lambda prompt, draw: 0.5, number=2) for name in ("mine", "theirs")]
+    folders = [
+        images(tmp_path, name, lambda prompt, draw: 0.5, number=2)
+        for name in ("mine", "theirs")
+    ]
     prompts(tmp_path, 2)
     for name in ("people.csv", "people.html"):
-        (tmp_path / name).write_text("benchmark,part,uid,generator,draw,rater,aspect,value\n")
+        (tmp_path / name).write_text(
+            "benchmark,part,uid,generator,draw,rater,aspect,value\n"
+        )
     before = (tmp_path / read).read_bytes()
-    given = [*folders, "--prompts", tmp_path / "prompts.csv", "--judge", "sharpness", "--margin", "0.1"]
+    given = [
+        *folders,
+        "--prompts",
+        tmp_path / "prompts.csv",
+        "--judge",
+        "sharpness",
+        "--margin",
+        "0.1",
+    ]
     human = ["--human", tmp_path / read] if read.startswith("people") else []
-    [line] = vieval("rank", *given, *human, flag, tmp_path / read, code=1).err.splitlines()
+    [line] = vieval(
+        "rank", *given, *human, flag, tmp_path / read, code=1
+    ).err.splitlines()
     assert (tmp_path / read).read_bytes() == before
     is_page = read.endswith(suffix)
-    assert line.endswith(f"replace it; choose another {flag}" if is_page else f"end the name of {flag} in {suffix}")
+    assert line.endswith(
+        f"replace it; choose another {flag}"
+        if is_page
+        else f"end the name of {flag} in {suffix}"
+    )

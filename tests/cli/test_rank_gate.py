@@ -1,4 +1,6 @@
-"""The gate of `vieval rank --margin` on verdicts: failures, what could be judged again, rare falls, people's ratings."""
+"""The gate of `vieval rank --margin` on verdicts: failures, what could be judged again, rare
+falls, people's ratings.
+"""
 
 import json
 import re
@@ -13,34 +15,59 @@ from tests.fake_server import FakeServer, named
 from tests.verdict_files import copied
 from vieval_plugin.cli import main
 from vieval_plugin.judges.contests import Contest
-from vieval_plugin.judges.protocol import Choice, Image, Sample, SampleId, Status, Verdict
+from vieval_plugin.judges.protocol import (
+    Choice,
+    Image,
+    Sample,
+    SampleId,
+    Status,
+    Verdict,
+)
 from vieval_plugin.records import Provenance, unjudged
 from vieval_plugin.report.answer import Answer
 from vieval_plugin.report.gate import Gate
 from vieval_plugin.run.verdict_lines import write_verdicts
 
-SOURCE = Provenance("viescore", ("0shot",), ("SC", "PQ", "O"), "judge-7b", "viescore/v1", "abc")
+SOURCE = Provenance(
+    "viescore", ("0shot",), ("SC", "PQ", "O"), "judge-7b", "viescore/v1", "abc"
+)
 N = 200
 
 
 @pytest.fixture
 def gate(tmp_path, monkeypatch, capsys):
-    """A function that ranks two generators' scores, with the statuses of those that failed, under a margin."""
+    """A function that ranks two generators' scores, with the statuses of those that failed,
+    under a margin.
+    """
     (tmp_path / "vieval.yaml").write_text("statistics: {draws: 100}")
     monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "vieval.yaml"))
 
     def ranked(new, old, *flags, new_failed=(), old_failed=(), margin=0.05):
         judged, verdicts = [], []
-        for name, scores, failed in (("new", new, dict(new_failed)), ("old", old, dict(old_failed))):
+        for name, scores, failed in (
+            ("new", new, dict(new_failed)),
+            ("old", old, dict(old_failed)),
+        ):
             for number, score in enumerate(scores):
                 judged.append(Sample(SampleId("own", "tig", name, f"p{number:03}"), {}))
                 verdicts.append(
                     unjudged(failed[number], "lost")
                     if number in failed
-                    else Verdict(dict.fromkeys(("SC", "PQ", "O"), float(np.clip(score, 0, 1))), Status.OK)
+                    else Verdict(
+                        dict.fromkeys(("SC", "PQ", "O"), float(np.clip(score, 0, 1))),
+                        Status.OK,
+                    )
                 )
         write_verdicts(tmp_path / "v.jsonl", judged, verdicts, SOURCE)
-        code = main(["rank", str(tmp_path / "v.jsonl"), *map(str, flags), "--margin", str(margin)])
+        code = main(
+            [
+                "rank",
+                str(tmp_path / "v.jsonl"),
+                *map(str, flags),
+                "--margin",
+                str(margin),
+            ]
+        )
         return code, capsys.readouterr().out.splitlines()
 
     return ranked
@@ -52,7 +79,9 @@ def scores(seed=0, n=N, level=0.6):
     return [np.clip(base + rng.normal(0, 0.1, n), 0, 1) for _ in range(2)]
 
 
-@pytest.mark.parametrize("status", [Status.NO_IMAGE, Status.REFUSAL, Status.PARSE_FAILURE])
+@pytest.mark.parametrize(
+    "status", [Status.NO_IMAGE, Status.REFUSAL, Status.PARSE_FAILURE]
+)
 def test_a_generator_whose_images_fail_does_not_pass_whatever_the_status(gate, status):
     new, old = scores()
     assert gate(new, old)[0] == 0
@@ -67,7 +96,8 @@ def test_a_generator_whose_images_fail_does_not_pass_whatever_the_status(gate, s
     assert code == 3
     assert any(
         line.startswith(
-            "new fails on 200 prompts, where old does on 0 others (p < .001). No prompt has a score of both."
+            "new fails on 200 prompts, where old does on 0 others (p < .001). No prompt has a "
+            "score of both."
         )
         for line in shown
     )
@@ -84,7 +114,9 @@ def test_better_is_said_only_if_it_holds_with_failures_as_the_lowest_score(gate)
     code, shown = gate(new + 0.2, old, new_failed=worst[:2])
     assert code == 0
     assert "new not worse than old" in shown[0]
-    assert not any("rates new's images" in line for line in shown)  # the gate's answer is the one that is said
+    assert not any(
+        "rates new's images" in line for line in shown
+    )  # the gate's answer is the one that is said
 
 
 def test_more_failures_than_the_old_one_has_are_no_pass_however_high_the_scores(gate):
@@ -92,12 +124,22 @@ def test_more_failures_than_the_old_one_has_are_no_pass_however_high_the_scores(
     six = [(n, Status.NO_IMAGE) for n in range(6)]
     assert gate(new + 0.1, old, new_failed=six)[0] == 3
     assert gate(new + 0.1, old, new_failed=six[:5])[0] == 0
-    assert gate(new + 0.1, old, new_failed=six, old_failed=[(n + 9, status) for n, status in six])[0] == 0
+    assert (
+        gate(
+            new + 0.1,
+            old,
+            new_failed=six,
+            old_failed=[(n + 9, status) for n, status in six],
+        )[0]
+        == 0
+    )
 
 
 @pytest.mark.parametrize("status", [Status.API_ERROR, Status.TOOL_ERROR])
 @pytest.mark.parametrize("side", ["new", "old"])
-def test_what_could_be_judged_again_decides_nothing_above_one_in_a_hundred(gate, status, side):
+def test_what_could_be_judged_again_decides_nothing_above_one_in_a_hundred(
+    gate, status, side
+):
     new, old = scores()
     lost = [(n, status) for n in range(3)]
     code, shown = gate(new + 0.1, old, **{f"{side}_failed": lost})
@@ -124,11 +166,18 @@ def test_one_prompt_more_that_fell_by_the_whole_scale_is_in_the_bound(gate):
     code, shown = gate(new, old)
     assert code == 0
     differences = np.append(new - old, -1)
-    low = differences.mean() - stats.t.ppf(0.975, N) * differences.std(ddof=1) / np.sqrt(N + 1)
+    low = differences.mean() - stats.t.ppf(0.975, N) * differences.std(
+        ddof=1
+    ) / np.sqrt(N + 1)
     sentence = shown[1]
-    assert f"With one bad prompt more, the one-sided 97.5% bound is {-low:.3f} lower." in sentence
+    assert (
+        f"With one bad prompt more, the one-sided 97.5% bound is {-low:.3f} lower."
+        in sentence
+    )
     fell, rose = int((new - old < -0.3).sum()), int((new - old > 0.3).sum())
-    assert sentence.endswith(f" {fell} of 200 prompts fell by more than 0.3, and {rose} rose.")
+    assert sentence.endswith(
+        f" {fell} of 200 prompts fell by more than 0.3, and {rose} rose."
+    )
 
 
 @pytest.mark.parametrize(("n", "code"), [(20, 4), (59, 4), (60, 0)])
@@ -152,12 +201,20 @@ def test_corrected_differences_have_the_same_prompt_more(gate, tmp_path):
         for name, values in (("new", new + 0.02), ("old", old))
         for n, value in enumerate(values)
     ]
-    (tmp_path / "people.csv").write_text("\n".join(["benchmark,part,uid,generator,draw,rater,aspect,value", *rows]))
+    (tmp_path / "people.csv").write_text(
+        "\n".join(["benchmark,part,uid,generator,draw,rater,aspect,value", *rows])
+    )
     _, shown = gate(new, old, "--human", tmp_path / "people.csv")
     sentence = shown[1]
-    differences = np.append(new + 0.02 - old, -1)  # all rated: Student's t of the ratings' differences
-    low = differences.mean() - stats.t.ppf(0.975, 100) * differences.std(ddof=1) / np.sqrt(101)
-    assert float(re.search(r"97.5% bound is (\d\.\d+) lower", sentence)[1]) == pytest.approx(-low, abs=2e-3)
+    differences = np.append(
+        new + 0.02 - old, -1
+    )  # all rated: Student's t of the ratings' differences
+    low = differences.mean() - stats.t.ppf(0.975, 100) * differences.std(
+        ddof=1
+    ) / np.sqrt(101)
+    assert float(
+        re.search(r"97.5% bound is (\d\.\d+) lower", sentence)[1]
+    ) == pytest.approx(-low, abs=2e-3)
     lost = [(n, Status.NO_IMAGE) for n in range(30)]
     assert gate(new, old, "--human", tmp_path / "people.csv", new_failed=lost)[0] == 3
 
@@ -169,17 +226,29 @@ def contests(tmp_path, votes, lost=(), unread=()):
     for number, vote in enumerate(votes):
         sides = [
             Sample(
-                SampleId("own", "tig", name, f"p{number:03}"), {"output": Image(tmp_path / "a.png")}, {"prompt": "x"}
+                SampleId("own", "tig", name, f"p{number:03}"),
+                {"output": Image(tmp_path / "a.png")},
+                {"prompt": "x"},
             )
             for name in ("new", "old")
         ]
-        judged.append(Contest(SampleId("own", "tig", "", f"p{number:03}"), tuple(sides), group=f"p{number:03}"))
+        judged.append(
+            Contest(
+                SampleId("own", "tig", "", f"p{number:03}"),
+                tuple(sides),
+                group=f"p{number:03}",
+            )
+        )
         choice = Choice({"forward": vote, "reverse": vote})
         verdict = Verdict({}, Status.OK, choice=choice)
         if number in lost:
             verdict = unjudged(Status.NO_IMAGE, "lost")
             [step] = verdict.trace
-            verdict = Verdict({}, Status.NO_IMAGE, trace=(type(step)(("1", *step.path), step.status, reason="lost"),))
+            verdict = Verdict(
+                {},
+                Status.NO_IMAGE,
+                trace=(type(step)(("1", *step.path), step.status, reason="lost"),),
+            )
         if number in unread:
             verdict = Verdict({}, Status.PARSE_FAILURE)
         verdicts.append(verdict)
@@ -216,7 +285,11 @@ def test_several_images_of_a_prompt_are_compared_with_one(tmp_path, vieval):
     """Of four images of a prompt on one side, as many fail as of one on the other."""
 
     def samples(name, draws):
-        return [Sample(SampleId("own", "tig", name, f"p{n}", draw), {}) for n in range(N) for draw in range(draws)]
+        return [
+            Sample(SampleId("own", "tig", name, f"p{n}", draw), {})
+            for n in range(N)
+            for draw in range(draws)
+        ]
 
     rng = np.random.default_rng(0)
     for draws in ((1, 4), (4, 1)):
@@ -235,8 +308,19 @@ def test_pictures_that_nobody_knows_are_not_the_same_files(tmp_path, capsys):
     tables = []
     for name in ("x", "y"):
         rows = [f"p{n},cat {n},{name}none/p{n}.png,{name}" for n in range(80)]
-        (tmp_path / f"{name}.csv").write_text("\n".join(["uid,prompt,output,image_model", *rows]))
-        main(["score", str(tmp_path / f"{name}.csv"), "--judge", "sharpness", "--out", str(tmp_path / f"{name}.jsonl")])
+        (tmp_path / f"{name}.csv").write_text(
+            "\n".join(["uid,prompt,output,image_model", *rows])
+        )
+        main(
+            [
+                "score",
+                str(tmp_path / f"{name}.csv"),
+                "--judge",
+                "sharpness",
+                "--out",
+                str(tmp_path / f"{name}.jsonl"),
+            ]
+        )
         tables.append(str(tmp_path / f"{name}.jsonl"))
     assert main(["rank", *tables, "--margin", "0.05"]) != 0
     assert "same files" not in capsys.readouterr().out
@@ -244,7 +328,11 @@ def test_pictures_that_nobody_knows_are_not_the_same_files(tmp_path, capsys):
 
 def test_a_gate_compares_the_same_prompts_alone(tmp_path, vieval):
     samples = [
-        Sample(SampleId("own", "tig", name, f"p{n}"), {}, {"prompt": f"cat {n}{' ' if name == 'new' and n else ''}"})
+        Sample(
+            SampleId("own", "tig", name, f"p{n}"),
+            {},
+            {"prompt": f"cat {n}{' ' if name == 'new' and n else ''}"},
+        )
         for name in ("new", "old")
         for n in range(N)
     ]
@@ -254,7 +342,10 @@ def test_a_gate_compares_the_same_prompts_alone(tmp_path, vieval):
         "--margin compares the same prompts alone; judge-7b: 199 uids"
         in vieval("rank", path, "--margin", "0.05", code=1).err
     )
-    assert "leave out --margin, or --best-of" in vieval("rank", path, "--margin", "0.05", "--best-of", code=1).err
+    assert (
+        "leave out --margin, or --best-of"
+        in vieval("rank", path, "--margin", "0.05", "--best-of", code=1).err
+    )
 
 
 @pytest.fixture(scope="module")
@@ -266,7 +357,14 @@ def judged(tmp_path_factory):
         PIL.Image.new("RGB", (16, 16), (number, 0, 0)).save(folder / f"{number}.png")
         name = ("new", "old")[number % 2]
         prompt = f"a thing {number // 2}"
-        rows.append({"uid": f"p{number // 2}", "image_model": name, "output": f"{number}.png", "prompt": prompt})
+        rows.append(
+            {
+                "uid": f"p{number // 2}",
+                "image_model": name,
+                "output": f"{number}.png",
+                "prompt": prompt,
+            }
+        )
     (folder / "s.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     with FakeServer() as server:
         out = folder / "v.jsonl"
@@ -277,25 +375,44 @@ def judged(tmp_path_factory):
 
 def spoil_question(row):
     """Make the answer to the question about SC one that could not be read."""
-    row["trace"] = [step if step["path"] != ["SC"] else {**step, "status": "refusal"} for step in row["trace"]]
+    row["trace"] = [
+        step if step["path"] != ["SC"] else {**step, "status": "refusal"}
+        for step in row["trace"]
+    ]
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         (lambda row: None, ""),
-        (lambda row: row.update(status="parse_failure"), "it has all scores, but its status is parse_failure"),
-        (spoil_question, "it has a score of SC, but that question failed (refusal)"),
-        (lambda row: row["scores"].update(O=0.123), "its O is 0.123, but its replies give 0."),
-        (lambda row: row["scores"].update(SC=-0.5), "SC is -0.5, but scores of viescore are at least 0"),
-        (lambda row: row.update(judge="sharpness"), "its judge is 'sharpness', and its run's is 'viescore'"),
         (
-            lambda row: row.update(trace=[{"path": ["sample"], "status": "tool_error"}]),
+            lambda row: row.update(status="parse_failure"),
+            "it has all scores, but its status is parse_failure",
+        ),
+        (spoil_question, "it has a score of SC, but that question failed (refusal)"),
+        (
+            lambda row: row["scores"].update(O=0.123),
+            "its O is 0.123, but its replies give 0.",
+        ),
+        (
+            lambda row: row["scores"].update(SC=-0.5),
+            "SC is -0.5, but scores of viescore are at least 0",
+        ),
+        (
+            lambda row: row.update(judge="sharpness"),
+            "its judge is 'sharpness', and its run's is 'viescore'",
+        ),
+        (
+            lambda row: row.update(
+                trace=[{"path": ["sample"], "status": "tool_error"}]
+            ),
             "it has scores, but its judge was not asked or broke (ok)",
         ),
     ],
 )
-def test_verdicts_that_contradict_themselves_are_no_gate(judged, tmp_path, capsys, change, message):
+def test_verdicts_that_contradict_themselves_are_no_gate(
+    judged, tmp_path, capsys, change, message
+):
     def changed(text):
         first, *others = text.splitlines(keepends=True)
         change(row := json.loads(first))
@@ -303,7 +420,9 @@ def test_verdicts_that_contradict_themselves_are_no_gate(judged, tmp_path, capsy
 
     for image in judged.parent.glob("*.png"):
         (tmp_path / image.name).write_bytes(image.read_bytes())
-    code = main(["rank", str(copied(judged, tmp_path / "v.jsonl", changed)), "--margin", "0.05"])
+    code = main(
+        ["rank", str(copied(judged, tmp_path / "v.jsonl", changed)), "--margin", "0.05"]
+    )
     told = capsys.readouterr().err
     assert (code == 1) == bool(message)
     assert message in told
@@ -320,6 +439,10 @@ def test_verdicts_that_contradict_themselves_are_no_gate(judged, tmp_path, capsy
         ("not_worse", False, False, 0),
     ],
 )
-def test_the_first_of_several_exit_codes_is_that_of_the_page(decision, unreadable, alarm, code):
-    gate = Gate("new", decision, Answer("Decided.", ""), unreadable=unreadable, alarm=alarm)
+def test_the_first_of_several_exit_codes_is_that_of_the_page(
+    decision, unreadable, alarm, code
+):
+    gate = Gate(
+        "new", decision, Answer("Decided.", ""), unreadable=unreadable, alarm=alarm
+    )
     assert gate.exit_code == code

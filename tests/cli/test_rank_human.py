@@ -1,4 +1,6 @@
-"""`vieval rank --human`: the order by what people would say, where the judge's own order is another."""
+"""`vieval rank --human`: the order by what people would say, where the judge's own order is
+another.
+"""
 
 import html
 import re
@@ -13,7 +15,9 @@ from vieval_plugin.meta_evaluation.label_plan import LabelPlan, plan_text
 from vieval_plugin.records import Provenance
 from vieval_plugin.run.verdict_lines import write_verdicts
 
-SOURCE = Provenance("viescore", ("0shot",), ("SC", "PQ", "O"), "judge-7b", "viescore/v1", "abc")
+SOURCE = Provenance(
+    "viescore", ("0shot",), ("SC", "PQ", "O"), "judge-7b", "viescore/v1", "abc"
+)
 PEOPLE = {"mine": 0.75, "theirs": 0.55, "third": 0.35}
 LIKING = {"mine": 0.0, "theirs": 0.0, "third": 0.5}
 """How much more the judge likes a generator than people do: it puts the third first."""
@@ -21,24 +25,35 @@ LIKING = {"mine": 0.0, "theirs": 0.0, "third": 0.5}
 
 @pytest.fixture
 def given(tmp_path, monkeypatch):
-    """Verdicts of three generators on 120 prompts, and a function that writes people's ratings of the first so many."""
+    """Verdicts of three generators on 120 prompts, and a function that writes people's ratings
+    of the first so many.
+    """
     (tmp_path / "vieval.yaml").write_text("statistics: {draws: 200}")
     monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "vieval.yaml"))
     rng = np.random.default_rng(4)
     prompts = rng.normal(0, 0.05, 120)
-    people = {name: np.clip(PEOPLE[name] + prompts + rng.normal(0, 0.05, 120), 0, 1) for name in PEOPLE}
+    people = {
+        name: np.clip(PEOPLE[name] + prompts + rng.normal(0, 0.05, 120), 0, 1)
+        for name in PEOPLE
+    }
     samples, verdicts = [], []
     for name in ("third", "mine", "theirs"):
         judged = np.clip(people[name] + LIKING[name] + rng.normal(0, 0.05, 120), 0, 1)
         for number, score in enumerate(judged):
             samples.append(Sample(SampleId("own", "tig", name, f"p{number}"), {}))
-            verdicts.append(Verdict(dict.fromkeys(("SC", "PQ", "O"), float(score)), Status.OK))
+            verdicts.append(
+                Verdict(dict.fromkeys(("SC", "PQ", "O"), float(score)), Status.OK)
+            )
     write_verdicts(tmp_path / "v.jsonl", samples, verdicts, SOURCE)
 
     def rated(number, generators=tuple(PEOPLE)):
         lines = ["benchmark,part,uid,generator,draw,rater,aspect,value"]
         chosen = rng.choice(120, number, replace=False)
-        lines += [f"own,tig,p{n},{name},,ann,O,{people[name][n]:.3f}" for name in generators for n in sorted(chosen)]
+        lines += [
+            f"own,tig,p{n},{name},,ann,O,{people[name][n]:.3f}"
+            for name in generators
+            for n in sorted(chosen)
+        ]
         (tmp_path / "ratings.csv").write_text("\n".join(lines) + "\n")
         return tmp_path / "v.jsonl", "--human", tmp_path / "ratings.csv"
 
@@ -50,28 +65,45 @@ def rank(capsys, *arguments, code=0):
     return capsys.readouterr().out.splitlines()
 
 
-def test_table_title_and_signs_follow_the_order_and_not_the_corrected_means(given, capsys):
+def test_table_title_and_signs_follow_the_order_and_not_the_corrected_means(
+    given, capsys
+):
     """Ratings that differ by chance turn two close means over, and not the order."""
-    sentence = "The order goes by the labels and the judge, so it is not that of the corrected means"
+    sentence = (
+        "The order goes by the labels and the judge, so it is not that of the corrected "
+        "means"
+    )
     assert sentence not in "\n".join(rank(capsys, *given(60)))
     verdicts, flag, path = given(12)
     header, *lines = path.read_text().splitlines()
     means = {"third": 0.7, "mine": 0.60, "theirs": 0.62}
     rng = np.random.default_rng(0)
-    rated = {name: np.clip(mean + 0.3 * np.sign(rng.permutation(12) - 5.5), 0, 1) for name, mean in means.items()}
-    rows = [f"{line.rpartition(',')[0]},{rated[line.split(',')[3]][n % 12]:.3f}" for n, line in enumerate(lines)]
+    rated = {
+        name: np.clip(mean + 0.3 * np.sign(rng.permutation(12) - 5.5), 0, 1)
+        for name, mean in means.items()
+    }
+    rows = [
+        f"{line.rpartition(',')[0]},{rated[line.split(',')[3]][n % 12]:.3f}"
+        for n, line in enumerate(lines)
+    ]
     path.write_text("\n".join([header, *rows]) + "\n")
     shown = rank(capsys, verdicts, flag, path)
     table = "\n".join(shown).partition("corrected by people's ratings")[2]
-    ordered = re.findall(r"^ *(?:1-3 +)?(third|mine|theirs) +(0\.\d+) \[", table, re.MULTILINE)
+    ordered = re.findall(
+        r"^ *(?:1-3 +)?(third|mine|theirs) +(0\.\d+) \[", table, re.MULTILINE
+    )
     assert [name for name, _ in ordered] == ["third", "mine", "theirs"]
     assert float(ordered[2][1]) > float(ordered[1][1])
     assert any(line.startswith(sentence) for line in shown)
     assert re.search(r"^mine - theirs +-?0\.", "\n".join(shown), re.MULTILINE)
 
 
-def test_the_difference_of_the_ratings_has_the_sign_of_the_answer(given, tmp_path, capsys):
-    """With noise for ratings neither is better, and the answer names the first of the input first."""
+def test_the_difference_of_the_ratings_has_the_sign_of_the_answer(
+    given, tmp_path, capsys
+):
+    """With noise for ratings neither is better, and the answer names the first of the input
+    first.
+    """
     path, *human = given(120, ("theirs", "mine"))
     header, *lines = human[1].read_text().splitlines()
     rng = np.random.default_rng(0)
@@ -79,19 +111,32 @@ def test_the_difference_of_the_ratings_has_the_sign_of_the_answer(given, tmp_pat
     human[1].write_text("\n".join([header, *noise]) + "\n")
     shown = rank(capsys, path, *human)
     assert shown[0] == "mine and theirs cannot be told apart."
-    corrected = re.search(r"of mine 0\.\d\d, (0\.\d+) (more|less) than theirs", shown[1])
-    alone, sign = re.match(r"By the ratings alone, mine has (0\.\d+) (more|less) ", shown[2]).groups()
+    corrected = re.search(
+        r"of mine 0\.\d\d, (0\.\d+) (more|less) than theirs", shown[1]
+    )
+    alone, sign = re.match(
+        r"By the ratings alone, mine has (0\.\d+) (more|less) ", shown[2]
+    ).groups()
     assert float(corrected[1]) == pytest.approx(float(alone), abs=0.1)
     assert sign == corrected[2]
     assert not any("turned the judge's order over" in line for line in shown)
 
 
-def test_pairs_are_those_of_corrected_means_and_headings_say_whose_numbers_they_are(given, capsys, tmp_path):
+def test_pairs_are_those_of_corrected_means_and_headings_say_whose_numbers_they_are(
+    given, capsys, tmp_path
+):
     out = tmp_path / "tables"
     shown = rank(capsys, *given(60), "--tables", out, "--html", tmp_path / "rank.html")
-    rows = [row for row in csv_rows(out / "pairs.csv") if "corrected by people's ratings" in row["statistic"]]
-    assert [(row["better"], row["worse"], row["n"], row["significant"]) for row in rows] == [
-        (*names, "60", "yes") for names in (("mine", "theirs"), ("mine", "third"), ("theirs", "third"))
+    rows = [
+        row
+        for row in csv_rows(out / "pairs.csv")
+        if "corrected by people's ratings" in row["statistic"]
+    ]
+    assert [
+        (row["better"], row["worse"], row["n"], row["significant"]) for row in rows
+    ] == [
+        (*names, "60", "yes")
+        for names in (("mine", "theirs"), ("mine", "third"), ("theirs", "third"))
     ]
     [header] = [n for n, line in enumerate(shown) if line.startswith("first - second")]
     assert [line.split("  ")[0] for line in shown[header + 1 : header + 4]] == [
@@ -104,15 +149,22 @@ def test_pairs_are_those_of_corrected_means_and_headings_say_whose_numbers_they_
     headings = [line for line in written if line.startswith("### ")]
     corrected, alone = (
         [line for line in headings if re.search(whose, line)]
-        for whose in (r"Mean O .*, corrected by people's ratings", r"by viescore 0shot \(judge-7b\), not corrected")
+        for whose in (
+            r"Mean O .*, corrected by people's ratings",
+            r"by viescore 0shot \(judge-7b\), not corrected",
+        )
     )
     assert (len(corrected), len(alone)) == (2, 6)
     page = html.unescape((tmp_path / "rank.html").read_text())
     assert "by viescore with judge-7b, corrected by people's ratings</h2>" in page
-    assert re.findall(r"<h3>(By the judge alone, [^:<]*)", page) == ["By the judge alone, where mine loses"]
+    assert re.findall(r"<h3>(By the judge alone, [^:<]*)", page) == [
+        "By the judge alone, where mine loses"
+    ]
 
 
-def test_two_files_of_ratings_count_together_however_they_are_given(given, capsys, tmp_path):
+def test_two_files_of_ratings_count_together_however_they_are_given(
+    given, capsys, tmp_path
+):
     results, flag, file = given(60)
     header, *rows = file.read_text().splitlines()
     halves = []
@@ -127,34 +179,56 @@ def test_two_files_of_ratings_count_together_however_they_are_given(given, capsy
 
 def test_labels_that_are_not_random_decide_nothing(given, capsys):
     verdicts, flag, path = given(120)
-    title = "The labels are not a random part of the images, so they cannot say which of "
+    title = (
+        "The labels are not a random part of the images, so they cannot say which of "
+    )
     assert title not in "\n".join(rank(capsys, *given(60)))
     given(120)
     header, *rows = path.read_text().splitlines()
-    by_prompt = sorted((float(row.split(",")[-1]), row.split(",")[2]) for row in rows if ",mine," in row)
+    by_prompt = sorted(
+        (float(row.split(",")[-1]), row.split(",")[2])
+        for row in rows
+        if ",mine," in row
+    )
     liked = {prompt for _, prompt in by_prompt[60:]}
-    path.write_text("\n".join([header, *(row for row in rows if row.split(",")[2] in liked)]))
+    path.write_text(
+        "\n".join([header, *(row for row in rows if row.split(",")[2] in liked)])
+    )
     shown = rank(capsys, verdicts, flag, path)
     assert shown[0].startswith(title)
     assert re.search(r"differs from that of the others \(\+0\.\d+ of mine", shown[1])
-    assert all(line.split()[0] == "1-3" for line in shown if re.match(r" *[\d-]+ +(mine|theirs|third) ", line))
+    assert all(
+        line.split()[0] == "1-3"
+        for line in shown
+        if re.match(r" *[\d-]+ +(mine|theirs|third) ", line)
+    )
     shown = rank(capsys, verdicts, flag, path, "--margin", "0.3", code=4)
     assert "The labels are not a random part of the images." in "\n".join(shown)
 
 
 @pytest.fixture
 def planned(given, tmp_path, capsys):
-    """A plan of 240 prompts of two generators, and a function that ranks by the labels of its first images."""
+    """A plan of 240 prompts of two generators, and a function that ranks by the labels of its
+    first images.
+    """
     rng = np.random.default_rng(5)
     prompts = rng.normal(0.5, 0.1, 240)
     people = {
-        (name, n): prompts[n] + shift + rng.normal(0, 0.1) for name, shift in (("a", 0.1), ("b", 0)) for n in range(240)
+        (name, n): prompts[n] + shift + rng.normal(0, 0.1)
+        for name, shift in (("a", 0.1), ("b", 0))
+        for n in range(240)
     }
     samples = [Sample(SampleId("own", "tig", name, f"p{n}"), {}) for name, n in people]
     scores = [np.clip(value + rng.normal(0, 0.1), 0, 1) for value in people.values()]
-    verdicts = [Verdict(dict.fromkeys(("SC", "PQ", "O"), float(score)), Status.OK) for score in scores]
+    verdicts = [
+        Verdict(dict.fromkeys(("SC", "PQ", "O"), float(score)), Status.OK)
+        for score in scores
+    ]
     write_verdicts(tmp_path / "planned.jsonl", samples, verdicts, SOURCE)
-    images = sorted((sample.id for sample in samples), key=lambda i: (int(i.uid[1:]) * 7919 % 240, i.image_model))
+    images = sorted(
+        (sample.id for sample in samples),
+        key=lambda i: (int(i.uid[1:]) * 7919 % 240, i.image_model),
+    )
     (tmp_path / "label.plan.json").write_text(plan_text(LabelPlan(0, tuple(images))))
 
     def ranked(count, *flags, further=()):
@@ -179,36 +253,68 @@ LOOKS = [
         "99.995%",
         "People rated 50 of 240 planned prompts, and the first look is at 60",
     ),
-    (120, "a's images are better than b's", "99.995%", "Look 1 of 4: 60 of 240 planned prompts count"),
-    (241, "a's images are better than b's", "99.58%", "Look 2 of 4: 120 of 240 planned prompts count"),
-    (250, "a's images are better than b's", "99.58%", "5 further rated prompts count at the next look."),
-    (480, "a's images are better than b's", "95.7%", "Look 4 of 4: 240 of 240 planned prompts count"),
+    (
+        120,
+        "a's images are better than b's",
+        "99.995%",
+        "Look 1 of 4: 60 of 240 planned prompts count",
+    ),
+    (
+        241,
+        "a's images are better than b's",
+        "99.58%",
+        "Look 2 of 4: 120 of 240 planned prompts count",
+    ),
+    (
+        250,
+        "a's images are better than b's",
+        "99.58%",
+        "5 further rated prompts count at the next look.",
+    ),
+    (
+        480,
+        "a's images are better than b's",
+        "95.7%",
+        "Look 4 of 4: 240 of 240 planned prompts count",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("count", "title", "share", "sentence"), LOOKS)
-def test_a_plan_decides_at_finished_quarters_alone_and_at_their_levels(planned, count, title, share, sentence):
+def test_a_plan_decides_at_finished_quarters_alone_and_at_their_levels(
+    planned, count, title, share, sentence
+):
     shown = planned(count)
     assert shown[0].startswith(title)
     assert f"({share} interval " in "\n".join(shown)
     assert sentence in "\n".join(shown)
 
 
-def test_an_annotator_with_one_value_for_all_is_named_and_left_out(given, capsys, vieval):
+def test_an_annotator_with_one_value_for_all_is_named_and_left_out(
+    given, capsys, vieval
+):
     verdicts, flag, path = given(60)
     alone = rank(capsys, verdicts, flag, path)
     header, *rows = path.read_text().splitlines()
     bored = [row.replace(",ann,", ",bea,").rpartition(",")[0] + ",0.5" for row in rows]
     path.write_text("\n".join([header, *rows, *bored]) + "\n")
     shown = rank(capsys, verdicts, flag, path)
-    note = "note: bea gave one value (0.5) to all 180 ratings, which decide nothing and are left out"
+    note = (
+        "note: bea gave one value (0.5) to all 180 ratings, which decide nothing and are left "
+        "out"
+    )
     assert [line for line in shown if line != note] == alone
     assert note in shown
     path.write_text("\n".join([header, *bored]) + "\n")
-    assert "ratings must differ: bea gave one value (0.5)" in vieval("rank", verdicts, flag, path, code=1).err
+    assert (
+        "ratings must differ: bea gave one value (0.5)"
+        in vieval("rank", verdicts, flag, path, code=1).err
+    )
 
 
-def test_corrected_means_and_their_intervals_stay_within_the_scale(given, capsys, tmp_path):
+def test_corrected_means_and_their_intervals_stay_within_the_scale(
+    given, capsys, tmp_path
+):
     verdicts, flag, path = given(60, ("mine", "third"))
     ratings = re.sub(r",O,0\.\d+|,O,1\.0+", ",O,1.000", path.read_text())
     path.write_text(ratings.replace(",O,1.000", ",O,0.990", 1))

@@ -1,4 +1,6 @@
-"""`vieval score`: one's own images from a file, verdicts to another; what is asked anew, and what cannot be judged."""
+"""`vieval score`: one's own images from a file, verdicts to another; what is asked anew, and
+what cannot be judged.
+"""
 
 import contextlib
 import itertools
@@ -17,24 +19,35 @@ def test_score_writes_verdicts_in_order_and_a_summary(score, server, samples_fil
     code, written, printed, said = score(samples_file, *named(server))
     given = [json.loads(line) for line in samples_file.read_text().splitlines()]
     assert code == 0
-    assert [(w["uid"], w["image_model"]) for w in written] == [(g["uid"], g["image_model"]) for g in given]
+    assert [(w["uid"], w["image_model"]) for w in written] == [
+        (g["uid"], g["image_model"]) for g in given
+    ]
     assert all(w["status"] == "ok" and w["model"] == "fake" for w in written)
-    assert re.match(r"viescore, mean O: demo_. 0\.\d{3}, demo_. 0\.\d{3}, demo_. 0\.\d{3}\n\n", printed)
-    assert "calls: 13, probes among them: 1," in said  # one of them asks whether schemas are enforced
+    assert re.match(
+        r"viescore, mean O: demo_. 0\.\d{3}, demo_. 0\.\d{3}, demo_. 0\.\d{3}\n\n",
+        printed,
+    )
+    assert (
+        "calls: 13, probes among them: 1," in said
+    )  # one of them asks whether schemas are enforced
     code, again, _, said = score(samples_file, *named(server))
     assert (code, again) == (0, written)
     assert "calls: 0, answered from the store: 12" in said
 
 
 def test_failed_calls_show_in_the_last_lines_and_the_exit_code(score, samples_file):
-    with FakeServer(faults=lambda number, body: Fault("overlong") if number % 5 == 0 else None) as server:
+    with FakeServer(
+        faults=lambda number, body: Fault("overlong") if number % 5 == 0 else None
+    ) as server:
         code, _, printed, said = score(samples_file, *named(server))
     assert code == 1
     assert "FAILED CALLS: too long" in said
     assert "api_error" in printed
 
 
-def test_an_unreadable_image_is_no_image_and_the_run_goes_on(score, server, samples_file, tmp_path):
+def test_an_unreadable_image_is_no_image_and_the_run_goes_on(
+    score, server, samples_file, tmp_path
+):
     first = json.loads(samples_file.read_text().splitlines()[0])
     (tmp_path / first["images"]["output"]).write_text("not an image")
     code, written, _, said = score(samples_file, *named(server))
@@ -51,7 +64,9 @@ def test_what_is_read_is_never_replaced(samples_file, vieval, command):
     link.symlink_to(samples_file)
     before = samples_file.read_bytes(), image.read_bytes()
     for out in (samples_file, image, link):
-        printed = vieval(command[0], samples_file, *command[1:], "--out", out, code=1).err
+        printed = vieval(
+            command[0], samples_file, *command[1:], "--out", out, code=1
+        ).err
         assert "is read for this, and writing would replace it" in printed
     assert (samples_file.read_bytes(), image.read_bytes()) == before
 
@@ -62,18 +77,33 @@ def test_what_is_read_is_never_replaced(samples_file, vieval, command):
 def numbering():
     """Readable answers of which no two are alike."""
     numbers = itertools.count()
-    return lambda request: json.dumps({"score": [7, 7], "reasoning": f"answer {next(numbers)}"})
+    return lambda request: json.dumps(
+        {"score": [7, 7], "reasoning": f"answer {next(numbers)}"}
+    )
 
 
-def test_fresh_asks_anew_and_replaces_what_was_stored_and_so_does_the_option(score, samples_file, tmp_path):
-    runs = (([], "null"), ([], "null"), (["--fresh"], "null"), ([], "null"), ([], "0"), ([], "null"))
+def test_fresh_asks_anew_and_replaces_what_was_stored_and_so_does_the_option(
+    score, samples_file, tmp_path
+):
+    runs = (
+        ([], "null"),
+        ([], "null"),
+        (["--fresh"], "null"),
+        ([], "null"),
+        ([], "0"),
+        ([], "null"),
+    )
     answers = []
     with FakeServer(reply=numbering(), schema_support="rejected") as server:
         for flags, max_age in runs:
-            (tmp_path / "vieval.yaml").write_text(f"store: {{path: r.sqlite, max_age: {max_age}}}\n")
+            (tmp_path / "vieval.yaml").write_text(
+                f"store: {{path: r.sqlite, max_age: {max_age}}}\n"
+            )
             code, verdicts, _, said = score(samples_file, *named(server), *flags)
             assert code == 0
-            answers.append([step["reason"] for verdict in verdicts for step in verdict["trace"]])
+            answers.append(
+                [step["reason"] for verdict in verdicts for step in verdict["trace"]]
+            )
     assert "answered from the store: 12" in said
     first, *_ = answers
     assert answers[1] == first
@@ -84,7 +114,10 @@ def test_fresh_asks_anew_and_replaces_what_was_stored_and_so_does_the_option(sco
 
 def test_what_is_asked_anew_has_the_same_provenance(score, samples_file, server):
     """It is the same run of the same options: only where replies come from differs."""
-    assert score(samples_file, *named(server))[1] == score(samples_file, *named(server), "--fresh")[1]
+    assert (
+        score(samples_file, *named(server))[1]
+        == score(samples_file, *named(server), "--fresh")[1]
+    )
 
 
 # What a sample lacks is its own verdict and never the end of a run.

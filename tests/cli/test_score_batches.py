@@ -1,4 +1,6 @@
-"""`vieval score --batch`: the verdicts of calls, at half the price, whatever the service does and whenever the run ends."""
+"""`vieval score --batch`: the verdicts of calls, at half the price, whatever the service does
+and whenever the run ends.
+"""
 
 import base64
 import io
@@ -19,7 +21,14 @@ from aiohttp import web
 from tests import tiny_model
 from tests.batch_server import BatchServer
 from tests.extras import needs
-from tests.fake_server import FakeServer, Rejected, Settings, completion, named, read_request
+from tests.fake_server import (
+    FakeServer,
+    Rejected,
+    Settings,
+    completion,
+    named,
+    read_request,
+)
 from tests.pictures import encoded
 from tests.scripted_t2i_eval import Scene, Script, entity, over_http
 from vieval_plugin.backends.http import batches
@@ -37,7 +46,14 @@ def samples(folder, count):
     for number in range(count):
         picture = PIL.Image.new("RGB", (16, 16), (number % 256, number // 256, 7))
         (folder / f"{number}.png").write_bytes(encoded(picture))
-        rows.append({"uid": f"u{number}", "kind": "tig", "output": f"{number}.png", "prompt": prompt_of(number)})
+        rows.append(
+            {
+                "uid": f"u{number}",
+                "kind": "tig",
+                "output": f"{number}.png",
+                "prompt": prompt_of(number),
+            }
+        )
     (folder / "s.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
 
 
@@ -45,11 +61,25 @@ def prompt_of(number):
     return f"a thing {number:04d}"
 
 
-STATES = {"validating", "in_progress", "finalizing", "completed", "expired", "cancelling", "cancelled", "failed"}
+STATES = {
+    "validating",
+    "in_progress",
+    "finalizing",
+    "completed",
+    "expired",
+    "cancelling",
+    "cancelled",
+    "failed",
+}
 
 
 def command(folder, server, *more, out="v.jsonl"):
-    return [*map(str, ["score", folder / "s.jsonl", "--out", folder / out, *named(server), *more])]
+    return [
+        *map(
+            str,
+            ["score", folder / "s.jsonl", "--out", folder / out, *named(server), *more],
+        )
+    ]
 
 
 def of_hash(request):
@@ -62,7 +92,11 @@ def verdicts(path):
     """Each line of a file of verdicts, less what it cost."""
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     return [
-        {name: value for name, value in row.items() if name not in ("tokens", "calls", "seconds", "run")}
+        {
+            name: value
+            for name, value in row.items()
+            if name not in ("tokens", "calls", "seconds", "run")
+        }
         for row in rows
     ]
 
@@ -93,22 +127,43 @@ def live(store, tmp_path, capsys):
     return judged
 
 
-def test_batches_give_the_verdicts_of_calls_and_no_request_is_paid_twice(live, tmp_path, capsys):
+def test_batches_give_the_verdicts_of_calls_and_no_request_is_paid_twice(
+    live, tmp_path, capsys
+):
     samples(tmp_path, 30)
     expected = live()
     with BatchServer() as service:
-        assert main(command(tmp_path, service, "--batch", "--price-input", 1, "--price-output", 4)) == 0
+        assert (
+            main(
+                command(
+                    tmp_path,
+                    service,
+                    "--batch",
+                    "--price-input",
+                    1,
+                    "--price-output",
+                    4,
+                )
+            )
+            == 0
+        )
         assert set(service.paid.values()) == {1}
         assert len(service.paid) == 60
-        assert service.stats()["requests"] == 2  # whether schemas are enforced, and whether this form is taken
+        assert (
+            service.stats()["requests"] == 2
+        )  # whether schemas are enforced, and whether this form is taken
     told = capsys.readouterr().err
     assert verdicts(tmp_path / "v.jsonl") == expected
     waves = (
-        "at most 2 waves of them (1 question in a row, 1 re-ask of each), each sent up to 3 times where batches expire"
+        "at most 2 waves of them (1 question in a row, 1 re-ask of each), each sent up to 3 "
+        "times where batches expire"
     )
     assert f"viescore by batches: {waves} or fail" in told
     assert "calls: 60, answered from the store: 0, tokens" in told
-    price, saved = (float(re.search(rf"{name}: ([\d.]+)", told)[1]) for name in ("price", "by batches"))
+    price, saved = (
+        float(re.search(rf"{name}: ([\d.]+)", told)[1])
+        for name in ("price", "by batches")
+    )
     assert price == pytest.approx(saved)
     assert not (tmp_path / "v.jsonl.batches").exists()
 
@@ -135,11 +190,15 @@ def test_all_states_errors_of_lines_full_files_and_500_in_between_end_in_the_sam
         "expires": lambda number: nth(number) == 1,
         "cancels": lambda number: nth(number) == 2,
         "room": 60,  # of 120
-        "error": lambda request, times: 500 if times == 1 and "thing 000" in json.dumps(request) else None,
+        "error": lambda request, times: (
+            500 if times == 1 and "thing 000" in json.dumps(request) else None
+        ),
         "on_call": fails,
     }
     with BatchServer(most_requests=40, lists=lists, **faults) as service:
-        assert "somebody cancelled batch-" in refused(command(tmp_path, service, "--batch"))
+        assert "somebody cancelled batch-" in refused(
+            command(tmp_path, service, "--batch")
+        )
         assert main(command(tmp_path, service, "--batch")) == 0
         assert set(service.paid.values()) == {1}
         assert len(service.paid) == 120
@@ -149,7 +208,9 @@ def test_all_states_errors_of_lines_full_files_and_500_in_between_end_in_the_sam
     assert ("may be paid for twice" in capsys.readouterr().err) is not lists
 
 
-def test_an_answer_that_never_came_is_looked_up_and_not_asked_for_again(live, tmp_path, monkeypatch):
+def test_an_answer_that_never_came_is_looked_up_and_not_asked_for_again(
+    live, tmp_path, monkeypatch
+):
     monkeypatch.setattr("vieval_plugin.backends.http.pacing.BACKOFF", 0.001)
     samples(tmp_path, 5)
     expected = live()
@@ -157,13 +218,24 @@ def test_an_answer_that_never_came_is_looked_up_and_not_asked_for_again(live, tm
 
     def loses_answers(method, path, moment):
         lost[path] += method == "POST" and moment == "after"
-        return 500 if method == "POST" and moment == "after" and lost[path] == 1 else None
+        return (
+            500 if method == "POST" and moment == "after" and lost[path] == 1 else None
+        )
 
     # or they come with a name that nothing can be asked for by
-    for number, strange in enumerate([None, {"id": ""}, {"id": "?"}, {"id": "\ud800"}, {"id": 7}]):
+    for number, strange in enumerate(
+        [None, {"id": ""}, {"id": "?"}, {"id": "\ud800"}, {"id": 7}]
+    ):
         calls = {"posted": strange} if strange else {"on_call": loses_answers}
         with BatchServer(**calls) as service:
-            assert main(command(tmp_path, service, "--batch", "--fresh", out=f"{number}.jsonl")) == 0
+            assert (
+                main(
+                    command(
+                        tmp_path, service, "--batch", "--fresh", out=f"{number}.jsonl"
+                    )
+                )
+                == 0
+            )
             assert len(service.batches) == 1
             assert len(service.files) == 2  # the requests and their answers
         assert verdicts(tmp_path / f"{number}.jsonl") == expected
@@ -184,7 +256,11 @@ def test_a_list_without_an_end_is_not_read_for_ever(tmp_path, monkeypatch, store
 
     def loses_answers(method, path, moment):
         called[method, path] += moment == "after"
-        return 500 if method == "POST" and moment == "after" and called[method, path] == 1 else None
+        return (
+            500
+            if method == "POST" and moment == "after" and called[method, path] == 1
+            else None
+        )
 
     with Endless(on_call=loses_answers) as service:
         assert main(command(tmp_path, service, "--batch")) == 0
@@ -192,7 +268,9 @@ def test_a_list_without_an_end_is_not_read_for_ever(tmp_path, monkeypatch, store
     assert called["GET", "/v1/files"] == called["GET", "/v1/batches"] == 2
 
 
-def test_a_service_that_fails_again_and_again_is_named_while_it_is_waited_for(live, tmp_path, monkeypatch, capsys):
+def test_a_service_that_fails_again_and_again_is_named_while_it_is_waited_for(
+    live, tmp_path, monkeypatch, capsys
+):
     monkeypatch.setattr("vieval_plugin.backends.http.pacing.BACKOFF", 0.001)
     samples(tmp_path, 5)
     live()
@@ -200,24 +278,34 @@ def test_a_service_that_fails_again_and_again_is_named_while_it_is_waited_for(li
 
     def fails(method, path, moment):
         called[path] += method == "POST" and moment == "before"
-        return 500 if method == "POST" and path == "/v1/batches" and called[path] <= 4 else None
+        return (
+            500
+            if method == "POST" and path == "/v1/batches" and called[path] <= 4
+            else None
+        )
 
     with BatchServer(on_call=fails) as service:
         assert main(command(tmp_path, service, "--batch")) == 0
     assert capsys.readouterr().err.count("HTTP 500: a fault before; asking on") == 1
 
 
-def test_a_request_that_always_fails_is_sent_three_times_and_then_a_status(tmp_path, store):
+def test_a_request_that_always_fails_is_sent_three_times_and_then_a_status(
+    tmp_path, store
+):
     samples(tmp_path, 3)
     codes = {"thing 0000": 500, "thing 0001": 413}
 
     def error(request, times):
-        return next((code for name, code in codes.items() if name in json.dumps(request)), None)
+        return next(
+            (code for name, code in codes.items() if name in json.dumps(request)), None
+        )
 
     with BatchServer(error=error) as service:
         assert main(command(tmp_path, service, "--batch")) == 1
         assert sorted(service.sent.values()) == [1] * 5 + [3]
-    rows = [json.loads(line) for line in (tmp_path / "v.jsonl").read_text().splitlines()]
+    rows = [
+        json.loads(line) for line in (tmp_path / "v.jsonl").read_text().splitlines()
+    ]
     assert [row["status"] for row in rows] == ["api_error", "api_error", "ok"]
     assert rows[0]["trace"][0]["reason"] == "HTTP 500: a fault of this line, 3 times"
 
@@ -233,14 +321,21 @@ def test_a_queue_that_our_own_batches_fill_is_waited_for_and_a_file_beyond_it_is
         assert main(command(tmp_path, service, "--batch")) == 0
         assert set(service.paid.values()) == {1}
         assert len(service.paid) == 2 * count
-        completed = [batch for batch in service.batches.values() if batch["status"] == "completed"]
-        assert min(map(service._size, completed)) > min(room, 40) // 4  # none is cut more often than it must be
+        completed = [
+            batch
+            for batch in service.batches.values()
+            if batch["status"] == "completed"
+        ]
+        assert (
+            min(map(service._size, completed)) > min(room, 40) // 4
+        )  # none is cut more often than it must be
     assert capsys.readouterr().err.count("vieval: wave ") == 1
     assert verdicts(tmp_path / "v.jsonl") == expected
 
 
 @pytest.mark.parametrize(
-    "method_and_path", [("GET", "/v1/batches/batch-0"), ("POST", "/v1/batches"), ("POST", "/v1/files")]
+    "method_and_path",
+    [("GET", "/v1/batches/batch-0"), ("POST", "/v1/batches"), ("POST", "/v1/files")],
 )
 def test_a_batch_or_file_that_is_refused_ends_the_run_and_the_same_command_goes_on(
     live, refused, tmp_path, method_and_path
@@ -250,41 +345,62 @@ def test_a_batch_or_file_that_is_refused_ends_the_run_and_the_same_command_goes_
     refusals = Counter()
 
     def refuse(method, path, moment):
-        if (method, path) == method_and_path and moment == "before" and not refusals[path]:
+        if (
+            (method, path) == method_and_path
+            and moment == "before"
+            and not refusals[path]
+        ):
             refusals[path] += 1
             if method == "POST":
                 return 400
-            service.batches["batch-0"] |= {"status": "failed", "errors": {"data": [{"message": "a fault before"}]}}
+            service.batches["batch-0"] |= {
+                "status": "failed",
+                "errors": {"data": [{"message": "a fault before"}]},
+            }
         return None
 
     with BatchServer(on_call=refuse) as service:
         line = refused(command(tmp_path, service, "--batch"))
-        assert re.search(r"the service refuses (the batch batch-0|a batch|a file) .*a fault before", line)
+        assert re.search(
+            r"the service refuses (the batch batch-0|a batch|a file) .*a fault before",
+            line,
+        )
         assert "put that right, and the same command goes on" in line
         assert main(command(tmp_path, service, "--batch")) == 0
         assert set(service.paid.values()) == {1}
     assert verdicts(tmp_path / "v.jsonl") == expected
 
 
-def test_what_a_service_refuses_of_a_form_is_found_out_before_files_are_written(live, tmp_path):
+def test_what_a_service_refuses_of_a_form_is_found_out_before_files_are_written(
+    live, tmp_path
+):
     samples(tmp_path, 5)
     expected = live()
 
     def reply(request):
         schema = json.dumps(request.get("response_format"))
         if "max_tokens" in request:
-            raise Rejected("Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.")
+            raise Rejected(
+                "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."
+            )
         if "minLength" in schema or "maxLength" in schema:
-            raise Rejected("Invalid schema for response_format: 'minLength' is not permitted.")
+            raise Rejected(
+                "Invalid schema for response_format: 'minLength' is not permitted."
+            )
         return of_hash(request)
 
     with BatchServer(reply=reply) as service:
         for _ in range(
             2
-        ):  # the second time whether schemas are enforced is known, and no call teaches the limit's name
+            # the second time whether schemas are enforced is known, and no call teaches the limit's
+            # name
+        ):
             assert main(command(tmp_path, service, "--batch", "--fresh")) == 0
             assert verdicts(tmp_path / "v.jsonl") == expected
-        assert [set(counts.values()) for counts in (service.paid, service.sent)] == [{2}, {2}]
+        assert [set(counts.values()) for counts in (service.paid, service.sent)] == [
+            {2},
+            {2},
+        ]
         assert len(service.batches) == 2
 
 
@@ -293,19 +409,26 @@ def test_answers_of_a_run_in_which_calls_failed_are_kept_and_the_same_command_se
 ):
     samples(tmp_path, 3)
     with BatchServer(
-        error=lambda request, times: 500 if times <= 3 and "thing 0000" in json.dumps(request) else None
+        error=lambda request, times: (
+            500 if times <= 3 and "thing 0000" in json.dumps(request) else None
+        )
     ) as service:
         assert main(command(tmp_path, service, "--batch")) == 1
         store.unlink()
         capsys.readouterr()
         assert main(command(tmp_path, service, "--batch")) == 0
-        assert "1 request without an answer after 3 rounds; sending again" in capsys.readouterr().err
+        assert (
+            "1 request without an answer after 3 rounds; sending again"
+            in capsys.readouterr().err
+        )
         assert set(service.paid.values()) == {1}
     assert not (tmp_path / "v.jsonl.batches").exists()
 
 
 class SpoilingServer(BatchServer):
-    """A service whose ended batches `spoil` changes, given the service, the batch and the name of its output file."""
+    """A service whose ended batches `spoil` changes, given the service, the batch and the name
+    of its output file.
+    """
 
     def __init__(self, spoil):
         super().__init__()
@@ -340,7 +463,14 @@ def spoil_with_capitals(service, batch, output):
 
 
 @pytest.mark.parametrize(
-    "spoil", [spoil_with_empty_errors, spoil_with_mark, spoil_with_copies, spoil_with_errors_first, spoil_with_capitals]
+    "spoil",
+    [
+        spoil_with_empty_errors,
+        spoil_with_mark,
+        spoil_with_copies,
+        spoil_with_errors_first,
+        spoil_with_capitals,
+    ],
 )
 def test_answers_are_read_from_whatever_files_a_service_leaves(live, tmp_path, spoil):
     samples(tmp_path, 3)
@@ -352,7 +482,9 @@ def test_answers_are_read_from_whatever_files_a_service_leaves(live, tmp_path, s
 
 
 def spoil_ids(service, batch, output):
-    service.contents[output] = service.contents[output].replace(b'"custom_id": "', b'"custom_id": "x')
+    service.contents[output] = service.contents[output].replace(
+        b'"custom_id": "', b'"custom_id": "x'
+    )
     batch["request_counts"] = {"completed": 6}
 
 
@@ -368,8 +500,14 @@ def spoil_status(service, batch, output):
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (spoil_ids, "batch-0 has 6 completed requests, and its output has none of their ids"),
-        (spoil_output, "batch-0 has 6 completed requests, and its output has none of their ids"),
+        (
+            spoil_ids,
+            "batch-0 has 6 completed requests, and its output has none of their ids",
+        ),
+        (
+            spoil_output,
+            "batch-0 has 6 completed requests, and its output has none of their ids",
+        ),
         (spoil_status, "batch-0 has the unknown status 'PAUSED'"),
     ],
 )
@@ -402,10 +540,14 @@ def test_requests_that_were_never_sent_are_written_again(refused, tmp_path, stor
     faults = [400]
 
     def refuse(method, path, moment):
-        return faults.pop() if faults and (method, path) == ("POST", "/v1/files") else None
+        return (
+            faults.pop() if faults and (method, path) == ("POST", "/v1/files") else None
+        )
 
     with BatchServer(on_call=refuse) as service:
-        assert "the service refuses a file" in refused(command(tmp_path, service, "--batch"))
+        assert "the service refuses a file" in refused(
+            command(tmp_path, service, "--batch")
+        )
         [requests] = (tmp_path / "v.jsonl.batches").rglob("*.jsonl")
         requests.unlink()
         assert main(command(tmp_path, service, "--batch")) == 0
@@ -421,15 +563,31 @@ def test_requests_that_were_never_sent_are_written_again(refused, tmp_path, stor
         (["t2i_eval"], {"t2i_eval": {"mode": "framework"}}, 3),
         (["question_answering", "--setting", "dsg"], {}, 2),
         (["question_answering", "--setting", "tifa"], {}, 2),
-        (["question_answering", "--setting", "vq2a"], {}, 2),  # and one more where the service has token ids
+        (
+            ["question_answering", "--setting", "vq2a"],
+            {},
+            2,
+        ),  # and one more where the service has token ids
         (["vqascore"], {}, 1),  # and one more there
     ],
 )
-def test_no_more_waves_are_sent_than_a_judge_says_it_takes(tmp_path, capsys, judge, settings, waves):
+def test_no_more_waves_are_sent_than_a_judge_says_it_takes(
+    tmp_path, capsys, judge, settings, waves
+):
     samples(tmp_path, 6)
-    (tmp_path / "o.yaml").write_text(json.dumps({"judges": {**settings, "reminders": 0}, "store": {"use": False}}))
+    (tmp_path / "o.yaml").write_text(
+        json.dumps({"judges": {**settings, "reminders": 0}, "store": {"use": False}})
+    )
     with BatchServer() as service:
-        arguments = command(tmp_path, service, "--batch", "--config", tmp_path / "o.yaml", "--judge", *judge)
+        arguments = command(
+            tmp_path,
+            service,
+            "--batch",
+            "--config",
+            tmp_path / "o.yaml",
+            "--judge",
+            *judge,
+        )
         assert main(arguments) == 0
     told = capsys.readouterr().err
     most = int(re.search(r"at most (\d+) wave", told)[1])
@@ -442,7 +600,11 @@ def test_no_more_waves_are_sent_than_a_judge_says_it_takes(tmp_path, capsys, jud
     [
         pytest.param(
             "cigeval",
-            "cigeval looks at images with tools between its questions, each of which would be a batch",
+            (
+                "cigeval looks at images with tools between its questions, each of which would "
+                "be a "
+                "batch"
+            ),
             marks=needs("torch", "transformers"),
         ),
         ("vqascore", "fake gives no log-probabilities, which this judge asks for"),
@@ -452,13 +614,17 @@ def test_a_judge_that_batches_are_nothing_for_is_refused_before_anything_is_sent
     tmp_path, store, refused, monkeypatch, judge, line
 ):
     samples(tmp_path, 2)
-    monkeypatch.setattr("vieval_plugin.backends.http.openai.first_token", lambda answer: {})
+    monkeypatch.setattr(
+        "vieval_plugin.backends.http.openai.first_token", lambda answer: {}
+    )
     with BatchServer() as service:
         assert line in refused(command(tmp_path, service, "--batch", "--judge", judge))
         assert not service.files
 
 
-def test_a_gateway_that_fails_at_files_and_lists_none_has_no_service_of_files(tmp_path, store, refused):
+def test_a_gateway_that_fails_at_files_and_lists_none_has_no_service_of_files(
+    tmp_path, store, refused
+):
     """LiteLLM without `files_settings`, for which it answers 500 to an upload and 404 to a list."""
     samples(tmp_path, 2)
     uploads = Counter()
@@ -474,7 +640,9 @@ def test_a_gateway_that_fails_at_files_and_lists_none_has_no_service_of_files(tm
     assert uploads["POST"] <= 4
 
 
-def test_an_upload_that_the_service_processes_is_waited_for_and_sent_once(live, tmp_path, capsys):
+def test_an_upload_that_the_service_processes_is_waited_for_and_sent_once(
+    live, tmp_path, capsys
+):
     samples(tmp_path, 5)
     expected = live()
     with BatchServer(processing=4) as service:
@@ -506,13 +674,24 @@ def test_files_of_batches_are_answered_by_whoever_is_asked_to(live, tmp_path, re
     samples(tmp_path, 20)
     expected = live()
     folder = tmp_path / "batches"
-    arguments = ["score", str(tmp_path / "s.jsonl"), "--out", str(tmp_path / "v.jsonl"), "--model", "fake"]
+    arguments = [
+        "score",
+        str(tmp_path / "s.jsonl"),
+        "--out",
+        str(tmp_path / "v.jsonl"),
+        "--model",
+        "fake",
+    ]
     arguments += ["--batch-files", str(folder)]
     line = refused(arguments)
-    requests, answers = re.search(r"vllm run-batch -i (\S+) -o (\S+) --model fake", line).groups()
+    requests, answers = re.search(
+        r"vllm run-batch -i (\S+) -o (\S+) --model fake", line
+    ).groups()
     with BatchServer() as service:  # answers as vLLM's own does, in the same form
         file = service._kept(Path(requests).read_bytes())
-        service._answer_batch(batch := {"input_file_id": file, "number": 1, "status": "finalizing"})
+        service._answer_batch(
+            batch := {"input_file_id": file, "number": 1, "status": "finalizing"}
+        )
         for bad in (b"", b'{"custom_id": [1]}\n', b'{"custom_id": "another"}\n'):
             Path(answers).write_bytes(bad)
             assert "answers.jsonl: no answer to any request of" in refused(arguments)
@@ -522,7 +701,9 @@ def test_files_of_batches_are_answered_by_whoever_is_asked_to(live, tmp_path, re
 
 
 @pytest.mark.vllm
-def test_vllm_answers_files_wave_by_wave_and_its_answers_are_read_back(store, capsys, tmp_path):
+def test_vllm_answers_files_wave_by_wave_and_its_answers_are_read_back(
+    store, capsys, tmp_path
+):
     def told(arguments):
         main(arguments)
         return capsys.readouterr().err
@@ -532,16 +713,35 @@ def test_vllm_answers_files_wave_by_wave_and_its_answers_are_read_back(store, ca
         pytest.skip("set VIEVAL_VLLM_PYTHON to the Python of an environment with vLLM")
     samples(tmp_path, 6)
     model = tiny_model.build(tmp_path / "tiny")
-    arguments = ["score", tmp_path / "s.jsonl", "--out", tmp_path / "v.jsonl", "--model", "tiny", "--max-tokens", 160]
+    arguments = [
+        "score",
+        tmp_path / "s.jsonl",
+        "--out",
+        tmp_path / "v.jsonl",
+        "--model",
+        "tiny",
+        "--max-tokens",
+        160,
+    ]
     arguments = [*map(str, arguments), "--batch-files", str(tmp_path / "batches")]
     said = (
-        "--served-model-name tiny --dtype float32 --max-model-len 8192 --max-num-seqs 4 --enforce-eager --block-size 32"
+        "--served-model-name tiny --dtype float32 --max-model-len 8192 --max-num-seqs 4 "
+        "--enforce-eager --block-size 32"
     )
-    blanks = ["--structured-outputs-config", '{"backend": "xgrammar", "disable_any_whitespace": true}']
-    settings = {"HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "VLLM_CPU_KVCACHE_SPACE": "1"}
+    blanks = [
+        "--structured-outputs-config",
+        '{"backend": "xgrammar", "disable_any_whitespace": true}',
+    ]
+    settings = {
+        "HF_HUB_OFFLINE": "1",
+        "VLLM_NO_USAGE_STATS": "1",
+        "VLLM_CPU_KVCACHE_SPACE": "1",
+    }
     environment = {**os.environ, **settings, "TORCH_COMPILE_DISABLE": "1"}
     answered = 0
-    while files := re.search(r"vllm run-batch -i (\S+) -o (\S+) --model tiny", told(arguments)):
+    while files := re.search(
+        r"vllm run-batch -i (\S+) -o (\S+) --model tiny", told(arguments)
+    ):
         requests, answers = files.groups()
         module = [
             python,
@@ -555,18 +755,25 @@ def test_vllm_answers_files_wave_by_wave_and_its_answers_are_read_back(store, ca
             str(model),
         ]
         subprocess.run(
-            [*module, *said.split(), *blanks], env=environment, cwd=tmp_path, check=True, capture_output=True
+            [*module, *said.split(), *blanks],
+            env=environment,
+            cwd=tmp_path,
+            check=True,
+            capture_output=True,
         )
         answered += 1
         assert answered <= 2  # the second wave are re-asks
-    rows = [json.loads(line) for line in (tmp_path / "v.jsonl").read_text().splitlines()]
+    rows = [
+        json.loads(line) for line in (tmp_path / "v.jsonl").read_text().splitlines()
+    ]
     assert len(rows) == 6
     assert {row["status"] for row in rows} <= {"ok", "repaired", "parse_failure"}
     assert any(row["scores"] for row in rows)
 
 
-# where the command is killed, in the order in which it comes there: at the service's end of a request, the number of such
-# requests counted over all attempts, or before or after a step of its own
+# where the command is killed, in the order in which it comes there: at the service's end of a
+# request, the number of such requests counted over all attempts, or before or after a step of its
+# own
 DEATHS = (
     "Batches._end_file after 2",
     ("POST", "/v1/files", "before", 1),
@@ -613,7 +820,9 @@ sys.exit(main(arguments))
 
 @pytest.mark.slow
 @pytest.mark.parametrize("judge", ["viescore", "t2i_eval"])
-def test_2000_samples_are_judged_once_whenever_the_command_is_killed(store, tmp_path, capsys, judge):
+def test_2000_samples_are_judged_once_whenever_the_command_is_killed(
+    store, tmp_path, capsys, judge
+):
     count = 2000
     samples(tmp_path, count)
     with open(store.with_name("vieval.yaml"), "a") as file:
@@ -627,19 +836,30 @@ def test_2000_samples_are_judged_once_whenever_the_command_is_killed(store, tmp_
 
     def kill(method, path, moment):
         death, process = under_way[-1]
-        if isinstance(death, tuple) and (method, moment) == (death[0], death[2]) and death[1] in path:
+        if (
+            isinstance(death, tuple)
+            and (method, moment) == (death[0], death[2])
+            and death[1] in path
+        ):
             times[death] += 1
             if times[death] == death[3]:
                 process.send_signal(signal.SIGKILL)
                 process.wait()
-                return 503  # a request that nobody waits for any more is not carried out
+                return (
+                    503  # a request that nobody waits for any more is not carried out
+                )
         return None
 
     with BatchServer(on_call=kill, **settings) as service:
         arguments = command(tmp_path, service, "--judge", judge, "--batch")
         for death in (*DEATHS, ""):
             step = death if isinstance(death, str) else ""
-            under_way.append([death, subprocess.Popen([sys.executable, "-c", KILLED, step, *arguments])])
+            under_way.append(
+                [
+                    death,
+                    subprocess.Popen([sys.executable, "-c", KILLED, step, *arguments]),
+                ]
+            )
             assert under_way[-1][1].wait() == (-signal.SIGKILL if death else 0)
         assert set(service.paid.values()) == {1}
         assert service.paid.total() == calls
@@ -648,7 +868,9 @@ def test_2000_samples_are_judged_once_whenever_the_command_is_killed(store, tmp_
 
 
 def of_scene(request):
-    """The answer of T2I-Eval's scripted model, which knows a sample by its prompt or the pixel of its image."""
+    """The answer of T2I-Eval's scripted model, which knows a sample by its prompt or the pixel
+    of its image.
+    """
     text = json.dumps(request)
     if "probe" in text:
         return over_http(Script(()))(request)
@@ -658,11 +880,19 @@ def of_scene(request):
         number = int(prompt[1])
     else:
         url = re.search(r"data:image/png;base64,([^\"]+)", text)[1]
-        red, green, _ = PIL.Image.open(io.BytesIO(base64.b64decode(url))).getpixel((0, 0))
+        red, green, _ = PIL.Image.open(io.BytesIO(base64.b64decode(url))).getpixel(
+            (0, 0)
+        )
         number = red + 256 * green
     return over_http(Script((scene(number),)))(request)
 
 
 def scene(number):
     picture = PIL.Image.new("RGB", (16, 16), (number % 256, number // 256, 7))
-    return Scene(prompt_of(number), (entity("thing", color="red"),), (), float(number % 10), encoded(picture))
+    return Scene(
+        prompt_of(number),
+        (entity("thing", color="red"),),
+        (),
+        float(number % 10),
+        encoded(picture),
+    )

@@ -1,4 +1,6 @@
-"""What the flags of `vieval score` do: several judges, limits, the backbone's options, options files; rows by kind."""
+"""What the flags of `vieval score` do: several judges, limits, the backbone's options, options
+files; rows by kind.
+"""
 
 import json
 from functools import partial
@@ -9,7 +11,11 @@ import pytest
 from tests.fake_server import FakeServer
 from tests.verdict_files import provenance_of
 
-TEXTS = {"tig": {"prompt": "a cube"}, "tie": {"instruction": "add a hat"}, "sdig": {"prompt": "a dog"}}
+TEXTS = {
+    "tig": {"prompt": "a cube"},
+    "tie": {"instruction": "add a hat"},
+    "sdig": {"prompt": "a dog"},
+}
 
 
 @pytest.fixture
@@ -18,11 +24,21 @@ def samples(tmp_path):
     rows = []
     for number, kind in enumerate(["tig", "tie", "sdig"] * 2):
         images = {"output": f"{number}.png"}
-        PIL.Image.new("RGB", (32, 32), (40 * number, 90, 200)).save(tmp_path / f"{number}.png")
-        images |= {"tie": {"source": "0.png"}, "sdig": {"subject": "0.png"}}.get(kind, {})
+        PIL.Image.new("RGB", (32, 32), (40 * number, 90, 200)).save(
+            tmp_path / f"{number}.png"
+        )
+        images |= {"tie": {"source": "0.png"}, "sdig": {"subject": "0.png"}}.get(
+            kind, {}
+        )
         model = "mine" if number < 3 else "theirs"
         rows.append(
-            {"uid": str(number % 3), "image_model": model, "kind": kind, "images": images, "texts": TEXTS[kind]}
+            {
+                "uid": str(number % 3),
+                "image_model": model,
+                "kind": kind,
+                "images": images,
+                "texts": TEXTS[kind],
+            }
         )
     (tmp_path / "s.jsonl").write_text("\n".join(map(json.dumps, rows)))
     return tmp_path / "s.jsonl"
@@ -45,14 +61,29 @@ def test_flags_of_the_backbone_are_on_top_of_the_options(score, tmp_path):
     with FakeServer(reply=reply) as server:
         options = tmp_path / "other.yaml"
         judge = {"model": "fake", "base_url": server.base_url, "max_tokens": 99}
-        options.write_text(json.dumps({"backbones": {"judge": judge}, "store": {"use": False}}))
-        flags = ["--temperature", "0.5", "--num-concurrent", "1", "--timeout", "9", "--patience", "8"]
+        options.write_text(
+            json.dumps({"backbones": {"judge": judge}, "store": {"use": False}})
+        )
+        flags = [
+            "--temperature",
+            "0.5",
+            "--num-concurrent",
+            "1",
+            "--timeout",
+            "9",
+            "--patience",
+            "8",
+        ]
         code, rows, _, _ = score("--config", options, *flags, "--limit", "2")
     assert code == 0
     assert len(rows) == 2
     assert set(seen) == {(0.5, 99, "fake")}
-    told = provenance_of(tmp_path / "verdicts.jsonl", rows[0])["options"]["backbones"]["judge"]
-    assert [told[name] for name in ("temperature", "num_concurrent", "timeout", "patience")] == [0.5, 1, 9.0, 8.0]
+    told = provenance_of(tmp_path / "verdicts.jsonl", rows[0])["options"]["backbones"][
+        "judge"
+    ]
+    assert [
+        told[name] for name in ("temperature", "num_concurrent", "timeout", "patience")
+    ] == [0.5, 1, 9.0, 8.0]
 
 
 def test_verdicts_lie_beside_what_is_judged_where_no_file_is_named(tmp_path, vieval):
@@ -69,4 +100,7 @@ def test_verdicts_lie_beside_what_is_judged_where_no_file_is_named(tmp_path, vie
 
 
 def test_a_benchmark_needs_a_file(vieval):
-    assert "--out FILE is required" in vieval("score", "--benchmark", "vieval_demo", code=1).err
+    assert (
+        "--out FILE is required"
+        in vieval("score", "--benchmark", "vieval_demo", code=1).err
+    )

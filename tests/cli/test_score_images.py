@@ -1,4 +1,6 @@
-"""`vieval score cat.png --prompt "a red cat"`: images themselves, and an answer that needs no file."""
+"""`vieval score cat.png --prompt "a red cat"`: images themselves, and an answer that needs no
+file.
+"""
 
 import json
 
@@ -30,7 +32,9 @@ def server():
         yield running
 
 
-def test_an_image_and_its_prompt_are_answered_in_three_lines(folder, server, capsys, monkeypatch):
+def test_an_image_and_its_prompt_are_answered_in_three_lines(
+    folder, server, capsys, monkeypatch
+):
     monkeypatch.setenv("VIEVAL_MODEL", "fake")
     monkeypatch.setenv("VIEVAL_BASE_URL", server.base_url)
     assert main(["score", "cat.png", "--prompt", "a red cat"]) == 0
@@ -45,14 +49,41 @@ def test_an_image_and_its_prompt_are_answered_in_three_lines(folder, server, cap
 
 
 def test_an_edit_is_told_by_its_source_and_instruction(folder, server, capsys):
-    edit = ["score", "cat.png", "dog.png", "--source", "before.png", "--instruction", "add a hat", "--json"]
-    assert main([*edit, "--model", "fake", "--base-url", server.base_url, "--out", "verdicts.jsonl"]) == 0
+    edit = [
+        "score",
+        "cat.png",
+        "dog.png",
+        "--source",
+        "before.png",
+        "--instruction",
+        "add a hat",
+        "--json",
+    ]
+    assert (
+        main(
+            [
+                *edit,
+                "--model",
+                "fake",
+                "--base-url",
+                server.base_url,
+                "--out",
+                "verdicts.jsonl",
+            ]
+        )
+        == 0
+    )
     verdicts = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [(verdict["uid"], verdict["kind"], verdict["status"]) for verdict in verdicts] == [
+    assert [
+        (verdict["uid"], verdict["kind"], verdict["status"]) for verdict in verdicts
+    ] == [
         ("cat", "tie", "ok"),
         ("dog", "tie", "ok"),
     ]
-    assert [json.loads(line) for line in (folder / "verdicts.jsonl").read_text().splitlines()] == verdicts
+    assert [
+        json.loads(line)
+        for line in (folder / "verdicts.jsonl").read_text().splitlines()
+    ] == verdicts
 
 
 def test_a_judge_that_needs_no_text_measures_an_image_alone(folder, capsys):
@@ -69,8 +100,35 @@ def test_a_judge_that_needs_no_text_measures_an_image_alone(folder, capsys):
     ],
 )
 def test_what_an_address_asks_with_is_nowhere(folder, capsys, address):
-    assert main(["score", address, "--prompt", "a red cat", "--judge", "sharpness", "--out", "v.jsonl"]) == 1
-    assert main(["score", address, "--prompt", "a red cat", "--judge", "sharpness", "--json"]) == 1
+    assert (
+        main(
+            [
+                "score",
+                address,
+                "--prompt",
+                "a red cat",
+                "--judge",
+                "sharpness",
+                "--out",
+                "v.jsonl",
+            ]
+        )
+        == 1
+    )
+    assert (
+        main(
+            [
+                "score",
+                address,
+                "--prompt",
+                "a red cat",
+                "--judge",
+                "sharpness",
+                "--json",
+            ]
+        )
+        == 1
+    )
     out, error = capsys.readouterr()
     written = [file.read_text() for file in folder.glob("v.jsonl*")]
     assert written
@@ -81,6 +139,14 @@ def test_equal_broken_files_are_each_named_as_they_are_called(folder, capsys):
     for name in ("one", "two", "three"):
         (folder / f"{name}.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(50))
     names = ["one.png", "two.png", "three.png"]
-    assert main(["score", *names, "--prompt", "a red cat", "--judge", "sharpness", "--json"]) == 1
-    reasons = {v["uid"]: v["trace"][0]["reason"] for v in map(json.loads, capsys.readouterr().out.splitlines())}
+    assert (
+        main(
+            ["score", *names, "--prompt", "a red cat", "--judge", "sharpness", "--json"]
+        )
+        == 1
+    )
+    reasons = {
+        v["uid"]: v["trace"][0]["reason"]
+        for v in map(json.loads, capsys.readouterr().out.splitlines())
+    }
     assert all(f"{name}.png" in reason for name, reason in reasons.items()), reasons

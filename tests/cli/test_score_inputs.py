@@ -1,4 +1,6 @@
-"""What `vieval score` reads beside a samples file: folders with prompts, CSV, and what lmms-eval wrote of generators."""
+"""What `vieval score` reads beside a samples file: folders with prompts, CSV, and what lmms-eval
+wrote of generators.
+"""
 
 import csv
 import json
@@ -12,7 +14,11 @@ PROMPTS = ["a red cube", "a blue ball, on grass", "a green hat"]
 
 def draw(path, seed=0):
     path.parent.mkdir(parents=True, exist_ok=True)
-    picture = PIL.Image.effect_noise((64, 48), 40 + seed) if seed else PIL.Image.linear_gradient("L").resize((64, 48))
+    picture = (
+        PIL.Image.effect_noise((64, 48), 40 + seed)
+        if seed
+        else PIL.Image.linear_gradient("L").resize((64, 48))
+    )
     picture.convert("RGB").save(path)
 
 
@@ -23,7 +29,10 @@ def score(score):
 
 
 def names(rows):
-    return [(row["image_model"], row["uid"], row.get("draw", 0), row["status"]) for row in rows]
+    return [
+        (row["image_model"], row["uid"], row.get("draw", 0), row["status"])
+        for row in rows
+    ]
 
 
 def table(path, rows):
@@ -32,29 +41,48 @@ def table(path, rows):
     return path
 
 
-def test_two_generators_are_ranked_from_folders_and_a_text_file(score, tmp_path, vieval):
+def test_two_generators_are_ranked_from_folders_and_a_text_file(
+    score, tmp_path, vieval
+):
     for model in ("mine", "theirs"):
         for noise, number in enumerate((1, 2, 3)):
-            draw(tmp_path / "out" / model / f"{number}.png", noise if model == "mine" else 0)
+            draw(
+                tmp_path / "out" / model / f"{number}.png",
+                noise if model == "mine" else 0,
+            )
     (tmp_path / "prompts.txt").write_text("\n".join(PROMPTS) + "\n")
     code, rows, said, _ = score(tmp_path / "out", "--prompts", tmp_path / "prompts.txt")
     assert code == 0
-    assert names(rows) == [(model, str(n), 0, "ok") for n in (1, 2, 3) for model in ("mine", "theirs")]
+    assert names(rows) == [
+        (model, str(n), 0, "ok") for n in (1, 2, 3) for model in ("mine", "theirs")
+    ]
     assert {row["kind"] for row in rows} == {"tig"}
     sharpest = [row["scores"]["PQ"] for row in rows[::2]]
     assert sharpest[0] < 0.5 < min(sharpest[1:])
-    assert said.splitlines()[-1].startswith(f"next: `vieval rank {tmp_path / 'verdicts.jsonl'}`")
+    assert said.splitlines()[-1].startswith(
+        f"next: `vieval rank {tmp_path / 'verdicts.jsonl'}`"
+    )
     assert "mine" in vieval("rank", tmp_path / "verdicts.jsonl").out
 
 
 def test_several_folders_and_edits_whose_sources_the_prompts_name(score, tmp_path):
     draw(tmp_path / "in" / "1.png")
-    row = {"uid": "1", "texts": {"instruction": "add a hat"}, "images": {"source": "in/1.png"}}
+    row = {
+        "uid": "1",
+        "texts": {"instruction": "add a hat"},
+        "images": {"source": "in/1.png"},
+    }
     (tmp_path / "p.jsonl").write_text(json.dumps(row))
     for model in ("x", "y"):
         draw(tmp_path / model / "1.webp", 3)
-    code, rows, _, _ = score(tmp_path / "x", tmp_path / "y", "--prompts", tmp_path / "p.jsonl", judge="ssim")
-    assert (code, names(rows), rows[0]["kind"]) == (0, [("x", "1", 0, "ok"), ("y", "1", 0, "ok")], "tie")
+    code, rows, _, _ = score(
+        tmp_path / "x", tmp_path / "y", "--prompts", tmp_path / "p.jsonl", judge="ssim"
+    )
+    assert (code, names(rows), rows[0]["kind"]) == (
+        0,
+        [("x", "1", 0, "ok"), ("y", "1", 0, "ok")],
+        "tie",
+    )
 
 
 def test_a_table_is_read_and_its_bad_rows_are_their_samples_verdicts(score, tmp_path):
@@ -68,8 +96,19 @@ def test_a_table_is_read_and_its_bad_rows_are_their_samples_verdicts(score, tmp_
         ["5", "mine", "https://example.com/a.png", "x", "", "", ""],
     ]
     code, written, _, _ = score(table(tmp_path / "s.csv", [header, *rows]))
-    assert [row["status"] for row in written] == ["ok", "parse_failure", "no_image", "parse_failure", "tool_error"]
-    assert (written[0]["tags"], written[0]["category"], written[0]["draw"], written[0]["kind"]) == (
+    assert [row["status"] for row in written] == [
+        "ok",
+        "parse_failure",
+        "no_image",
+        "parse_failure",
+        "tool_error",
+    ]
+    assert (
+        written[0]["tags"],
+        written[0]["category"],
+        written[0]["draw"],
+        written[0]["kind"],
+    ) == (
         ["red", "cube"],
         "shapes",
         2,
@@ -77,10 +116,14 @@ def test_a_table_is_read_and_its_bad_rows_are_their_samples_verdicts(score, tmp_
     )
     assert code == 1
     reasons = [row["trace"][0]["reason"] for row in written[1:]]
-    assert reasons[0] == "3 cells where the header has 7; put texts with commas in quotes"
+    assert (
+        reasons[0] == "3 cells where the header has 7; put texts with commas in quotes"
+    )
     assert reasons[2] == "draw must be a whole number from 0"
     assert reasons[3].endswith(
-        "a file on this machine: https://example.com/a.png; --allow-urls HOST has the images of a host fetched"
+        "a file on this machine: https://example.com/a.png; --allow-urls HOST has the images "
+        "of "
+        "a host fetched"
     )
 
 
@@ -96,15 +139,23 @@ def test_an_answer_that_lmms_eval_wrote_names_no_file_that_it_likes(score, tmp_p
     (run / "link.png").symlink_to(tmp_path / "saved" / "better.png")
     named = [tmp_path / "saved" / "better.png", run / "link.png", run / "source.png"]
     rows = [
-        host_row(number, json.dumps({"images": [str(path)]}), input_media=[str(run / "source.png")])
+        host_row(
+            number,
+            json.dumps({"images": [str(path)]}),
+            input_media=[str(run / "source.png")],
+        )
         for number, path in enumerate(named)
     ]
-    (run / "x_samples_edits.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    (run / "x_samples_edits.jsonl").write_text(
+        "".join(f"{json.dumps(row)}\n" for row in rows)
+    )
     code, found, said, _ = score(run, "--kind", "tie", judge="ssim")
     assert (code, [row["status"] for row in found]) == (1, ["no_image"] * 3)
     assert "generate.trusted" in said
     (tmp_path / "o.yaml").write_text("generate: {trusted: [saved]}\n")
-    code, found, said, _ = score(run, "--kind", "tie", "--config", tmp_path / "o.yaml", judge="ssim")
+    code, found, said, _ = score(
+        run, "--kind", "tie", "--config", tmp_path / "o.yaml", judge="ssim"
+    )
     assert [row["status"] for row in found] == ["ok", "ok", "no_image"]
     assert "names one of its own conditions" in said
 
@@ -113,15 +164,24 @@ def test_an_edit_is_shown_with_the_source_that_lmms_eval_kept(score, tmp_path):
     draw(tmp_path / "source.png")
     draw(tmp_path / "made.png", 2)
     answer = json.dumps({"images": [str(tmp_path / "made.png")]})
-    rows = [host_row(0, answer, input_media=[str(tmp_path / "source.png")]), host_row(1, answer)]
-    (tmp_path / "x_samples_edits.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    code, found, said, _ = score(tmp_path / "x_samples_edits.jsonl", "--kind", "tie", judge="ssim")
+    rows = [
+        host_row(0, answer, input_media=[str(tmp_path / "source.png")]),
+        host_row(1, answer),
+    ]
+    (tmp_path / "x_samples_edits.jsonl").write_text(
+        "".join(f"{json.dumps(row)}\n" for row in rows)
+    )
+    code, found, said, _ = score(
+        tmp_path / "x_samples_edits.jsonl", "--kind", "tie", judge="ssim"
+    )
     assert [row["status"] for row in found] == ["ok", "not_applicable"]
     assert code == 0
     assert "the sample has no image source" in said
 
 
-def test_a_folder_with_a_name_of_broken_characters_gives_verdicts_that_can_be_read(score, tmp_path, vieval):
+def test_a_folder_with_a_name_of_broken_characters_gives_verdicts_that_can_be_read(
+    score, tmp_path, vieval
+):
     folders = [tmp_path / "out" / os.fsdecode(name) for name in (b"mine", b"their\xff")]
     for folder in folders:
         for noise in range(1, 4):
@@ -146,7 +206,11 @@ def test_an_image_is_found_and_shown_by_the_name_of_its_file(score, tmp_path, vi
 
 def test_outputs_that_a_generator_did_not_make_end_no_run(score, tmp_path):
     draw(tmp_path / "a.png")
-    rows = [["image", "prompt"], *([f"{n}.png", "a hill"] for n in range(20)), ["a.png", "a hill"]]
+    rows = [
+        ["image", "prompt"],
+        *([f"{n}.png", "a hill"] for n in range(20)),
+        ["a.png", "a hill"],
+    ]
     _, found, _, _ = score(table(tmp_path / "t.csv", rows), judge="sharpness")
     assert (len(found), found[-1]["status"]) == (21, "ok")
     rows[1:21] = ([f"image {n}", "a hill"] for n in range(20))

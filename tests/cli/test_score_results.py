@@ -1,4 +1,6 @@
-"""What `vieval score` writes is enough: pages show its images without the samples file, and each judge's verdicts are kept."""
+"""What `vieval score` writes is enough: pages show its images without the samples file, and each
+judge's verdicts are kept.
+"""
 
 import csv
 import hashlib
@@ -23,7 +25,10 @@ def picture(path, colour):
 @pytest.fixture
 def folder(store, tmp_path, monkeypatch):
     """Two generators of three prompts, in folders."""
-    for model, colours in {"mine": ("red", "green", "blue"), "theirs": ("pink", "lime", "navy")}.items():
+    for model, colours in {
+        "mine": ("red", "green", "blue"),
+        "theirs": ("pink", "lime", "navy"),
+    }.items():
         for number, colour in enumerate(colours, start=1):
             picture(tmp_path / "images" / model / f"{number}.png", colour)
     (tmp_path / "prompts.txt").write_text("a red thing\na green thing\na blue thing\n")
@@ -43,10 +48,17 @@ def test_verdicts_hold_texts_and_where_images_are(folder, vieval):
     row = lines("out/v.jsonl")[0]
     assert row["texts"] == {"prompt": "a red thing"}
     content = (folder / "images" / "mine" / "1.png").read_bytes()
-    assert row["images"] == {"output": {"file": "../images/mine/1.png", "sha256": hashlib.sha256(content).hexdigest()}}
+    assert row["images"] == {
+        "output": {
+            "file": "../images/mine/1.png",
+            "sha256": hashlib.sha256(content).hexdigest(),
+        }
+    }
 
 
-def test_pages_show_the_images_of_folders_and_say_which_changed(folder, vieval, tmp_path):
+def test_pages_show_the_images_of_folders_and_say_which_changed(
+    folder, vieval, tmp_path
+):
     vieval(*SCORE, "--judge", "sharpness")
     vieval("report", "out/v.jsonl", "--out", "r")
     page = (folder / "r" / "report.html").read_text()
@@ -56,7 +68,11 @@ def test_pages_show_the_images_of_folders_and_say_which_changed(folder, vieval, 
     vieval("report", "out/v.jsonl", "--out", "again")
     changed = (folder / "again" / "report.html").read_text()
     tiles = changed.split("<figure>")[1:]
-    assert {"<b>mine</b>" in tile for tile in tiles if ">changed since it was judged<" in tile} == {True}
+    assert {
+        "<b>mine</b>" in tile
+        for tile in tiles
+        if ">changed since it was judged<" in tile
+    } == {True}
     assert changed.count("An image has changed since it was judged.") == 1
     vieval("label", "out/v.jsonl", "--out", "label.html")
     assert (folder / "label.html").read_text().count("UklGR") == 6
@@ -74,12 +90,21 @@ def test_images_in_cells_of_a_parquet_file_are_shown(folder, vieval):
     from pyarrow import parquet
 
     files = sorted((folder / "images" / "mine").iterdir())
-    rows = [{"output": file.read_bytes(), "prompt": f"a {file.stem}"} for file in files] * 20
-    parquet.write_table(pyarrow.Table.from_pylist(rows), folder / "s.parquet", row_group_size=7)
+    rows = [
+        {"output": file.read_bytes(), "prompt": f"a {file.stem}"} for file in files
+    ] * 20
+    parquet.write_table(
+        pyarrow.Table.from_pylist(rows), folder / "s.parquet", row_group_size=7
+    )
     vieval("score", "s.parquet", "--judge", "sharpness", "--out", "v.jsonl")
     image = lines("v.jsonl")[40]["images"]["output"]
     digest = hashlib.sha256(files[1].read_bytes()).hexdigest()
-    assert image == {"file": "s.parquet", "row": 40, "column": "output", "sha256": digest}
+    assert image == {
+        "file": "s.parquet",
+        "row": 40,
+        "column": "output",
+        "sha256": digest,
+    }
     vieval("report", "v.jsonl", "--out", "r")
     page = (folder / "r" / "report.html").read_text()
     assert page.count("data:image/") >= 3
@@ -88,19 +113,34 @@ def test_images_in_cells_of_a_parquet_file_are_shown(folder, vieval):
     vieval("show", "v.jsonl", f"tig/{uid}", "--html", "one.html")
 
 
-def test_each_judge_that_can_run_is_written_and_the_others_are_said_at_the_end(folder, vieval, server):
-    judges = ["--judge", "viescore", "--judge", "sharpness", "--judge", "clip_score", "--scorer", str(folder / "none")]
+def test_each_judge_that_can_run_is_written_and_the_others_are_said_at_the_end(
+    folder, vieval, server
+):
+    judges = [
+        "--judge",
+        "viescore",
+        "--judge",
+        "sharpness",
+        "--judge",
+        "clip_score",
+        "--scorer",
+        str(folder / "none"),
+    ]
     said = vieval(*SCORE, *judges, *named(server), code=1)
     assert {row["judge"] for row in lines("out/v.jsonl")} == {"viescore", "sharpness"}
     assert said.err.splitlines()[-1].startswith("vieval: clip_score: ")
     assert not Path("out/v.jsonl.partial").exists()
 
 
-def test_what_a_judge_had_judged_before_its_server_went_away_is_kept_for_the_same_command(folder, vieval):
+def test_what_a_judge_had_judged_before_its_server_went_away_is_kept_for_the_same_command(
+    folder, vieval
+):
     (folder / "o.yaml").write_text("store: {use: false}\n")
     flags = ["--config", "o.yaml", "--num-concurrent", "1", "--patience", "1"]
     command = [*SCORE, "--judge", "sharpness", "--judge", "viescore", *flags]
-    with FakeServer(faults=lambda number, _: server.die(3600) if number == 7 else None) as server:
+    with FakeServer(
+        faults=lambda number, _: server.die(3600) if number == 7 else None
+    ) as server:
         said = vieval(*command, *named(server), code=1).err
     assert said.splitlines()[-1].startswith("vieval: viescore: ")
     assert {row["judge"] for row in lines("out/v.jsonl")} == {"sharpness"}
@@ -110,7 +150,9 @@ def test_what_a_judge_had_judged_before_its_server_went_away_is_kept_for_the_sam
         said = vieval(*command, *named(server)).err
         assert server.stats()["requests"] <= 1 + 2 * (6 - kept)
     assert f"{6 + kept} verdicts of an earlier attempt are kept" in said
-    assert [row["judge"] for row in lines("out/v.jsonl")] == ["sharpness"] * 6 + ["viescore"] * 6
+    assert [row["judge"] for row in lines("out/v.jsonl")] == ["sharpness"] * 6 + [
+        "viescore"
+    ] * 6
     assert not Path("out/v.jsonl.partial").exists()
 
 
@@ -118,11 +160,23 @@ def test_what_a_judge_had_judged_before_its_server_went_away_is_kept_for_the_sam
 def test_a_flat_table_has_a_row_a_verdict(folder, vieval, ending):
     pytest.importorskip("pyarrow") if ending == "parquet" else None
     PIL.Image.effect_noise((40, 30), 60).save(folder / "images" / "mine" / "=1+1.png")
-    (folder / "prompts.csv").write_text("uid,prompt\n=1+1,white\n1,red\n2,green\n3,blue\n")
+    (folder / "prompts.csv").write_text(
+        "uid,prompt\n=1+1,white\n1,red\n2,green\n3,blue\n"
+    )
     (folder / "images" / "theirs" / "3.png").write_text("none")
     out = folder / f"v.{ending}"
     vieval(
-        "score", "images", "--prompts", "prompts.csv", "--judge", "sharpness", "--judge", "ssim", "--out", out, code=1
+        "score",
+        "images",
+        "--prompts",
+        "prompts.csv",
+        "--judge",
+        "sharpness",
+        "--judge",
+        "ssim",
+        "--out",
+        out,
+        code=1,
     )
     if ending == "csv":
         rows = list(csv.DictReader(out.read_text().splitlines()))
@@ -138,7 +192,10 @@ def test_a_flat_table_has_a_row_a_verdict(folder, vieval, ending):
     assert {row["status"] for row in rows} == {"ok", "no_image", "not_applicable"}
     assert all(row["reason"] for row in rows if row["status"] != "ok")
     assert {"image_model", "kind", "model", "setting"} <= rows[0].keys()
-    assert sorted(path.name for path in folder.glob("v.*")) == [f"v.{ending}", f"v.{ending}.run.json"]
+    assert sorted(path.name for path in folder.glob("v.*")) == [
+        f"v.{ending}",
+        f"v.{ending}.run.json",
+    ]
 
 
 def test_an_address_keeps_no_key_in_results(folder, vieval, tmp_path):
@@ -160,7 +217,15 @@ def test_an_address_keeps_no_key_in_results(folder, vieval, tmp_path):
 
 
 def test_an_image_prints_at_most_five_lines_a_judge(folder, vieval, server):
-    flags = ["--prompt", "a red cat", "--judge", "t2i_eval", "--judge", "viescore", *named(server)]
+    flags = [
+        "--prompt",
+        "a red cat",
+        "--judge",
+        "t2i_eval",
+        "--judge",
+        "viescore",
+        *named(server),
+    ]
     said = vieval("score", "images/mine/1.png", *flags).out.splitlines()
     starts = [number for number, line in enumerate(said) if not line.startswith(" ")]
     assert len(starts) == 2
@@ -169,25 +234,56 @@ def test_an_image_prints_at_most_five_lines_a_judge(folder, vieval, server):
 
 def test_a_source_makes_an_edit_and_equal_names_get_numbers(folder, vieval):
     same = ["images/mine/1.png", "images/theirs/1.png"]
-    vieval("score", *same, "--source", "images/mine/2.png", "--judge", "ssim", "--out", "v.jsonl")
-    assert [(row["uid"], row["kind"]) for row in lines("v.jsonl")] == [("1_1", "tie"), ("1_2", "tie")]
+    vieval(
+        "score",
+        *same,
+        "--source",
+        "images/mine/2.png",
+        "--judge",
+        "ssim",
+        "--out",
+        "v.jsonl",
+    )
+    assert [(row["uid"], row["kind"]) for row in lines("v.jsonl")] == [
+        ("1_1", "tie"),
+        ("1_2", "tie"),
+    ]
 
 
-def test_a_parquet_table_without_its_package_is_refused_before_anything_is_judged(folder, vieval, monkeypatch):
+def test_a_parquet_table_without_its_package_is_refused_before_anything_is_judged(
+    folder, vieval, monkeypatch
+):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     said = vieval(*SCORE[:-1], "v.parquet", "--judge", "sharpness", code=1).err
-    assert 'a parquet file needs pyarrow; run pip install ".[tables]" in a checkout' in said
+    assert (
+        'a parquet file needs pyarrow; run pip install ".[tables]" in a checkout'
+        in said
+    )
     assert not list(folder.glob("v.parquet*"))
 
 
 def test_half_a_character_of_a_reply_is_no_end_of_a_run(tmp_path, capsys):
-    """A reply may hold `\\ud800`, which no file of texts can: it is a question mark in the verdict."""
+    """A reply may hold `\\ud800`, which no file of texts can: it is a question mark in the
+    verdict.
+    """
     PIL.Image.effect_noise((64, 48), 60).save(tmp_path / "a.png")
-    row = {"uid": "1", "kind": "tig", "images": {"output": "a.png"}, "texts": {"prompt": "noise \U0001f600"}}
+    row = {
+        "uid": "1",
+        "kind": "tig",
+        "images": {"output": "a.png"},
+        "texts": {"prompt": "noise \U0001f600"},
+    }
     (tmp_path / "s.jsonl").write_text(json.dumps(row) + "\n")
     reply = json.dumps({"score": [7, 7], "reasoning": "half \ud800 of it"})
     with FakeServer(reply=lambda request: reply) as server:
-        flags = ["--model", "fake", "--base-url", server.base_url, "--out", str(tmp_path / "v.jsonl")]
+        flags = [
+            "--model",
+            "fake",
+            "--base-url",
+            server.base_url,
+            "--out",
+            str(tmp_path / "v.jsonl"),
+        ]
         assert main(["score", str(tmp_path / "s.jsonl"), *flags]) in (0, 1)
     assert "unforeseen" not in capsys.readouterr().err
     [line] = map(json.loads, (tmp_path / "v.jsonl").read_text().splitlines())
@@ -195,16 +291,22 @@ def test_half_a_character_of_a_reply_is_no_end_of_a_run(tmp_path, capsys):
     assert "\ud800" not in json.dumps(line, ensure_ascii=False)
 
 
-def test_images_that_name_no_generator_are_yours_in_sentences_and_tables(samples_file, vieval, tmp_path):
+def test_images_that_name_no_generator_are_yours_in_sentences_and_tables(
+    samples_file, vieval, tmp_path
+):
     rows = [json.loads(line) for line in samples_file.read_text().splitlines()]
     samples_file.write_text(
-        "".join(json.dumps({**row, "uid": str(n), "image_model": ""}) + "\n" for n, row in enumerate(rows))
+        "".join(
+            json.dumps({**row, "uid": str(n), "image_model": ""}) + "\n"
+            for n, row in enumerate(rows)
+        )
     )
     out = tmp_path / "v.jsonl"
     vieval("score", samples_file, "--judge", "sharpness", "--out", out)
     ranked = vieval("rank", out).out
     answer = (
-        r"Only your images were judged, so there is nothing to compare them with\.\nMean PQ 0\.\d\d \(95% interval "
+        r"Only your images were judged, so there is nothing to compare them with\.\nMean PQ "
+        r"0\.\d\d \(95% interval "
     )
     assert re.match(answer, ranked)
     assert "\n      your images  " in ranked

@@ -19,7 +19,9 @@ def demo_file(folder, kind, count=6):
             paths[role] = f"{number}_{role}.png"
             (folder / paths[role]).write_bytes(read_bytes(image))
         named = {"kind": kind, "uid": str(number), "image_model": sample.id.image_model}
-        lines.append(json.dumps({**named, "images": paths, "texts": dict(sample.texts)}))
+        lines.append(
+            json.dumps({**named, "images": paths, "texts": dict(sample.texts)})
+        )
     (folder / "samples.jsonl").write_text("\n".join(lines))
     return folder / "samples.jsonl"
 
@@ -36,13 +38,18 @@ def test_own_images_are_scored_with_named_weights(score, scorer_weights):
     assert code == 0
     assert [verdict["status"] for verdict in verdicts] == ["ok"] * 6
     assert {verdict["model"] for verdict in verdicts} == {"clip"}
-    assert all(verdict["trace"][0]["reason"].startswith(f"{weights}@sha256:") for verdict in verdicts)
+    assert all(
+        verdict["trace"][0]["reason"].startswith(f"{weights}@sha256:")
+        for verdict in verdicts
+    )
     code, again, _, said = score("tig", "--judge", "clip_score", "--scorer", weights)
     assert (code, again) == (0, verdicts)
     assert "answered from the store: 6" in said
 
 
-def test_a_verdict_is_shown_with_its_images_and_weights(score, scorer_weights, tmp_path):
+def test_a_verdict_is_shown_with_its_images_and_weights(
+    score, scorer_weights, tmp_path
+):
     assert score("tie", "--judge", "lpips", "--scorer", scorer_weights["lpips"])[0] == 0
     verdicts, page = tmp_path / "verdicts.jsonl", tmp_path / "page.html"
     shown = ["show", str(verdicts), "demo_a/0", "--html", str(page)]
@@ -52,7 +59,9 @@ def test_a_verdict_is_shown_with_its_images_and_weights(score, scorer_weights, t
 
 
 def test_weights_that_are_not_there_end_with_one_line(score, tmp_path):
-    code, verdicts, _, said = score("tig", "--judge", "clip_score", "--scorer", tmp_path / "nothing")
+    code, verdicts, _, said = score(
+        "tig", "--judge", "clip_score", "--scorer", tmp_path / "nothing"
+    )
     assert (code, verdicts) == (1, [])
     assert f"vieval: {tmp_path}/nothing: no such folder of weights" in said
 
@@ -72,7 +81,9 @@ def described(folder, weights):
     return folder / "mine.yaml"
 
 
-def test_a_described_scorer_scores_as_its_description_says(score, scorer_weights, tmp_path):
+def test_a_described_scorer_scores_as_its_description_says(
+    score, scorer_weights, tmp_path
+):
     path = described(tmp_path, scorer_weights["clip_score"])
     code, verdicts, *_ = score("tig", "--judge", path)
     assert code == 0
@@ -86,7 +97,9 @@ def test_a_described_scorer_scores_as_its_description_says(score, scorer_weights
     assert main(shown) == 0
 
 
-def test_kinds_that_a_description_does_not_name_are_not_applicable(score, scorer_weights, tmp_path):
+def test_kinds_that_a_description_does_not_name_are_not_applicable(
+    score, scorer_weights, tmp_path
+):
     path = described(tmp_path, scorer_weights["clip_score"])
     code, verdicts, *_ = score("tie", "--judge", path)
     assert code == 1

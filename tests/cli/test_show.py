@@ -16,14 +16,23 @@ run = t2i_eval_run.run  # a fixture
 
 def test_show_prints_a_verdict_as_a_tree(run, vieval):
     lines = vieval("show", run / "verdicts.jsonl", "s0").out.splitlines()
-    assert lines[0] == "own/tig/m/s0 (0.png): appearance 0.700, intrinsic 0.700, relationship 0.700, O 0.700 [ok]"
+    assert lines[0] == (
+        "own/tig/m/s0 (0.png): appearance 0.700, intrinsic 0.700, relationship 0.700, O 0.700 "
+        "[ok]"
+    )
     assert "    t2i_eval individual by scripted" in lines
     at = lines.index("    3 What is the color of the cat?")
-    assert [line.strip().split(" ")[0] for line in lines[at + 1 : at + 7 : 2]] == ["answer", "explanation", "score"]
+    assert [line.strip().split(" ")[0] for line in lines[at + 1 : at + 7 : 2]] == [
+        "answer",
+        "explanation",
+        "score",
+    ]
     assert lines[at + 5] == "      score [ok] -> 7"
 
 
-def test_show_writes_a_page_with_questions_and_pictures_in_which_no_word_is_markup(run, tmp_path):
+def test_show_writes_a_page_with_questions_and_pictures_in_which_no_word_is_markup(
+    run, tmp_path
+):
     page = tmp_path / "page.html"
     assert main(["show", str(run / "verdicts.jsonl"), "m/s0", "--html", str(page)]) == 0
     written = page.read_text()
@@ -35,24 +44,37 @@ def test_show_writes_a_page_with_questions_and_pictures_in_which_no_word_is_mark
 
 def test_of_two_judges_verdicts_on_a_sample_one_is_named(run, tmp_path, vieval):
     def doubled(rows):
-        return rows + rows.replace('"run": "', '"run": "x').replace('"judge": "t2i_eval"', '"judge": "cigeval"')
+        return rows + rows.replace('"run": "', '"run": "x').replace(
+            '"judge": "t2i_eval"', '"judge": "cigeval"'
+        )
 
     both = copied(run / "verdicts.jsonl", tmp_path / "both.jsonl", doubled)
     document = json.loads(run_file(both).read_text())
     [(name, of_run)] = document["runs"].items()
-    document["runs"][f"x{name}"] = {"provenance": {**of_run["provenance"], "judge": "cigeval"}}
+    document["runs"][f"x{name}"] = {
+        "provenance": {**of_run["provenance"], "judge": "cigeval"}
+    }
     run_file(both).write_text(json.dumps(document))
     printed = vieval("show", tmp_path / "both.jsonl", "s0", code=1).err
-    assert "2 verdicts on this sample (t2i_eval, cigeval); say which with --judge" in printed
-    assert main(["show", str(tmp_path / "both.jsonl"), "s0", "--judge", "t2i_eval"]) == 0
+    assert (
+        "2 verdicts on this sample (t2i_eval, cigeval); say which with --judge"
+        in printed
+    )
+    assert (
+        main(["show", str(tmp_path / "both.jsonl"), "s0", "--judge", "t2i_eval"]) == 0
+    )
 
 
 def test_a_page_of_vqascore_shows_its_question(run, tmp_path):
     samples = [row.sample for row in read_samples(run / "samples.jsonl")]
     with FakeServer() as server:
         backbone = Backbone(model="m", base_url=server.base_url)
-        verdicts = evaluate(samples, judge="vqascore", backbone=backbone, options=UNSTORED)
-    write_verdicts(tmp_path / "v.jsonl", samples, verdicts, provenance("vqascore", backbone))
+        verdicts = evaluate(
+            samples, judge="vqascore", backbone=backbone, options=UNSTORED
+        )
+    write_verdicts(
+        tmp_path / "v.jsonl", samples, verdicts, provenance("vqascore", backbone)
+    )
     page = ["--html", str(tmp_path / "v.html")]
     assert main(["show", str(tmp_path / "v.jsonl"), "s1", *page]) == 0
     assert "a lonely tree" in (tmp_path / "v.html").read_text()

@@ -18,7 +18,11 @@ def images_in(request):
 
 def red(request):
     """A server that drops images, and names a colour all the same."""
-    return "red" if QUESTION in str(request["messages"]) else json.dumps({"score": [7, 7], "reasoning": "fine"})
+    return (
+        "red"
+        if QUESTION in str(request["messages"])
+        else json.dumps({"score": [7, 7], "reasoning": "fine"})
+    )
 
 
 def terse(request):
@@ -26,15 +30,26 @@ def terse(request):
 
 
 def failing_with_images(fewest):
-    return lambda number, request: Fault("500") if images_in(request) >= fewest else None
+    return lambda number, request: (
+        Fault("500") if images_in(request) >= fewest else None
+    )
 
 
-# how a server takes images; the word of a problem that doctor finds, None for none; the exit code of a score
+# how a server takes images; the word of a problem that doctor finds, None for none; the exit code
+# of a score
 SERVERS = {
     "sees": ({}, None, 0),
     "drops images": ({"sees": False, "reply": red}, "does not see images", 1),
-    "answers images with 500": ({"sees": False, "faults": failing_with_images(1)}, "does not see images", 1),
-    "takes one image": ({"faults": failing_with_images(2)}, "refuses two images in one question", 0),
+    "answers images with 500": (
+        {"sees": False, "faults": failing_with_images(1)},
+        "does not see images",
+        1,
+    ),
+    "takes one image": (
+        {"faults": failing_with_images(2)},
+        "refuses two images in one question",
+        0,
+    ),
     "names no colour": ({"sees": False, "reply": terse}, None, 0),
 }
 
@@ -44,7 +59,9 @@ def test_doctor_finds_how_a_server_takes_images(name, vieval, monkeypatch):
     settings, problem, _ = SERVERS[name]
     monkeypatch.setattr("vieval_plugin.cli.doctor._SECONDS", 2.0)
     with FakeServer(**settings) as server:
-        out = vieval("doctor", "--base-url", server.base_url, code=1 if problem else 0).out
+        out = vieval(
+            "doctor", "--base-url", server.base_url, code=1 if problem else 0
+        ).out
     problems = [line for line in out.splitlines() if line.startswith("PROBLEM")]
     assert len(problems) == bool(problem)
     assert problem is None or problem in problems[0]
@@ -57,27 +74,39 @@ def test_a_model_that_does_not_see_gives_no_score(name, vieval, tmp_path, monkey
     picture = tmp_path / "a.png"
     PIL.Image.new("RGB", (32, 32), (1, 2, 3)).save(picture)
     with FakeServer(**settings) as server:
-        printed = vieval("score", picture, "--prompt", "a cat", *named(server), "--json", code=code)
+        printed = vieval(
+            "score", picture, "--prompt", "a cat", *named(server), "--json", code=code
+        )
     assert ('"status": "ok"' in printed.out) == (code == 0)
     assert ("does not see the images" in printed.err) == (code == 1)
 
 
 def test_rank_ends_before_it_judges_with_a_model_that_does_not_see(vieval, tmp_path):
-    folders = [images(tmp_path, name, lambda prompt, draw: 0.5, 2) for name in ("mine", "theirs")]
+    folders = [
+        images(tmp_path, name, lambda prompt, draw: 0.5, 2)
+        for name in ("mine", "theirs")
+    ]
     with FakeServer(sees=False, reply=red) as server:
-        said = vieval("rank", *folders, "--prompts", prompts(tmp_path, 2), *named(server), code=1)
+        said = vieval(
+            "rank", *folders, "--prompts", prompts(tmp_path, 2), *named(server), code=1
+        )
     assert "does not see the images" in said.err
     assert "better than" not in said.out
 
 
 def test_a_reward_server_gives_no_reward_by_a_model_that_does_not_see(samples_file):
-    with FakeServer(sees=False, reply=red) as judge, serving("--reward", "r=viescore", *named(judge)) as running:
+    with (
+        FakeServer(sees=False, reply=red) as judge,
+        serving("--reward", "r=viescore", *named(judge)) as running,
+    ):
         answer = running.post("/v1/judge", {"samples": list(rows_of(samples_file))})[1]
     assert "does not see the images" in str(answer)
     assert '"ok"' not in json.dumps(answer)
 
 
-def test_an_address_from_the_environment_of_other_clients_is_named(vieval, tmp_path, monkeypatch):
+def test_an_address_from_the_environment_of_other_clients_is_named(
+    vieval, tmp_path, monkeypatch
+):
     picture = tmp_path / "a.png"
     PIL.Image.new("RGB", (32, 32), (1, 2, 3)).save(picture)
     for name in ("VIEVAL_MODEL", "VIEVAL_BASE_URL"):
@@ -85,4 +114,7 @@ def test_an_address_from_the_environment_of_other_clients_is_named(vieval, tmp_p
     with FakeServer() as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         printed = vieval("score", picture, "--prompt", "a cat", "--model", "fake")
-    assert printed.err.count(f"the server is {server.base_url} (from OPENAI_BASE_URL)") == 1
+    assert (
+        printed.err.count(f"the server is {server.base_url} (from OPENAI_BASE_URL)")
+        == 1
+    )

@@ -23,15 +23,22 @@ def actions(parser, path=()):
 
 
 def keys(model, prefix=""):
-    """The keys of options as a file has them, those of judges and of values under names of the user's included."""
+    """The keys of options as a file has them, those of judges and of values under names of the
+    user's included.
+    """
     for name, annotation in typing.get_type_hints(model).items():
         below = [
             member
             for member in (annotation, *typing.get_args(annotation))
-            if isinstance(member, type) and (issubclass(member, BaseModel) or dataclasses.is_dataclass(member))
+            if isinstance(member, type)
+            and (issubclass(member, BaseModel) or dataclasses.is_dataclass(member))
         ]
         yield from (key for member in below for key in keys(member, f"{prefix}{name}."))
-        if not (below or name.startswith("model_") or typing.get_origin(annotation) is typing.ClassVar):
+        if not (
+            below
+            or name.startswith("model_")
+            or typing.get_origin(annotation) is typing.ClassVar
+        ):
             yield f"{prefix}{name}"
 
 
@@ -41,19 +48,36 @@ def files(*folders, suffix):
 
 def test_commands_options_and_keys_are_few():
     commands = {path[0] for path, _ in actions(_parser()) if path}
-    found = {command: [action for _, action in actions(_parser(command))] for command in commands}
-    options = {name for of_one in found.values() for a in of_one for name in a.option_strings if name.startswith("--")}
+    found = {
+        command: [action for _, action in actions(_parser(command))]
+        for command in commands
+    }
+    options = {
+        name
+        for of_one in found.values()
+        for a in of_one
+        for name in a.option_strings
+        if name.startswith("--")
+    }
     options_keys = {*keys(Config)}
-    print(f"{len(commands)} commands, {len(options)} options, {len(options_keys)} keys: {sorted(options)}")
+    print(
+        f"{len(commands)} commands, {len(options)} options, {len(options_keys)} keys: "
+        f"{sorted(options)}"
+    )
     assert "--margin" in options
     assert {"judges.cigeval.removed", "scorers.device", "store.path"} <= options_keys
     assert len(commands) <= 25
     assert len(options) <= 165
-    # a gateway needs its headers, the header of the key, an authority and a pace; a model of unknown sight an override
+    # a gateway needs its headers, the header of the key, an authority and a pace; a model of
+    # unknown sight an override
     assert len(options_keys) <= 65
 
 
 def test_the_code_is_small():
     assert 400 < len(files("vieval_plugin", "judges", suffix=".py")) <= 500
-    pages = [file for suffix in (".jinja", ".css", ".js") for file in files("vieval_plugin", suffix=suffix)]
+    pages = [
+        file
+        for suffix in (".jinja", ".css", ".js")
+        for file in files("vieval_plugin", suffix=suffix)
+    ]
     assert 1_000 < sum(len(file.read_text().splitlines()) for file in pages) <= 1_700

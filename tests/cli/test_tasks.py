@@ -18,11 +18,17 @@ def listed(capsys, *given):
     """The rows below the header, in cells."""
     assert main(["tasks", *given]) == 0
     lines = capsys.readouterr().out.splitlines()
-    rows = [[cell.strip() for cell in line.split("  ") if cell.strip()] for line in lines if line]
+    rows = [
+        [cell.strip() for cell in line.split("  ") if cell.strip()]
+        for line in lines
+        if line
+    ]
     return {row[0].split()[0]: row for row in rows}
 
 
-def test_without_a_filter_there_is_a_line_a_benchmark(ratings_folder, monkeypatch, capsys):
+def test_without_a_filter_there_is_a_line_a_benchmark(
+    ratings_folder, monkeypatch, capsys
+):
     monkeypatch.setenv("VIEVAL_DATA", str(ratings_folder))
     rows = listed(capsys)
     names = {task.benchmark for task in tasks.tasks()}
@@ -34,7 +40,9 @@ def test_without_a_filter_there_is_a_line_a_benchmark(ratings_folder, monkeypatc
     assert len(rows) == len(names) + 4
 
 
-def test_a_benchmark_lists_its_tasks_and_what_its_data_lacks(ratings_folder, monkeypatch, capsys):
+def test_a_benchmark_lists_its_tasks_and_what_its_data_lacks(
+    ratings_folder, monkeypatch, capsys
+):
     monkeypatch.setenv("VIEVAL_DATA", str(ratings_folder))
     rows = listed(capsys, "imagenhub")
     assert rows["imagenhub_vqascore"][1:] == [
@@ -43,19 +51,31 @@ def test_a_benchmark_lists_its_tasks_and_what_its_data_lacks(ratings_folder, mon
         "1",
         "1 of 4 ratings only",
     ]
-    assert rows["imagenhub_t2i_eval_tig"][1:] == ["a model that judges", "about 33", "not there"]
+    assert rows["imagenhub_t2i_eval_tig"][1:] == [
+        "a model that judges",
+        "about 33",
+        "not there",
+    ]
     assert rows["imagenhub"][1] == "runs 4 of these together"
     assert not any(name.startswith("generate_") for name in rows)
     assert "Text-To-Image_rater1.tsv: no such file" in " ".join(rows["imagenhub/tig:"])
-    assert "for live judging run `vieval prepare imagenhub --part cig`" in " ".join(rows["imagenhub/cig:"])
+    assert "for live judging run `vieval prepare imagenhub --part cig`" in " ".join(
+        rows["imagenhub/cig:"]
+    )
 
 
 @pytest.mark.parametrize("given", ["demo_viescore_ti", "*demo_viescore_ti*"])
-def test_a_part_of_a_name_or_a_pattern_chooses_tasks_of_judges_and_of_generators(capsys, given):
+def test_a_part_of_a_name_or_a_pattern_chooses_tasks_of_judges_and_of_generators(
+    capsys, given
+):
     rows = listed(capsys, given)
-    assert rows["in"] == ["in all rows: parts = _tig _tie, calls for an image = 2, data = nothing to prepare"]
+    assert rows["in"] == [
+        "in all rows: parts = _tig _tie, calls for an image = 2, data = nothing to prepare"
+    ]
     assert rows["vieval_demo_viescore"][1:] == ["a model that judges"]
-    assert rows["generate_vieval_demo_viescore"][1:] == ["a model that makes images and a model that judges"]
+    assert rows["generate_vieval_demo_viescore"][1:] == [
+        "a model that makes images and a model that judges"
+    ]
 
 
 def test_every_task_is_in_the_list_of_its_benchmark(capsys):

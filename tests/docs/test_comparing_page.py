@@ -11,7 +11,9 @@ from tests.fake_server import FakeServer
 from vieval_plugin.cli import main
 from vieval_plugin.text.errors import ExitCode
 
-PAGE = (Path(__file__).parents[2] / "docs" / "guides" / "comparing.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "guides" / "comparing.md").read_text(
+    encoding="utf-8"
+)
 
 
 def section(title):
@@ -19,7 +21,9 @@ def section(title):
 
 
 def commands(text):
-    """The lines of code blocks that begin with `vieval rank`, and those in sentences that read verdicts."""
+    """The lines of code blocks that begin with `vieval rank`, and those in sentences that read
+    verdicts.
+    """
     return [
         *re.findall(r"^vieval rank .*$", text.replace("\\\n ", " "), re.MULTILINE),
         *re.findall(r"`(vieval rank [^`]*verdicts[^`]*)`", text),
@@ -27,9 +31,15 @@ def commands(text):
 
 
 @pytest.mark.parametrize(
-    ("title", "folders"), [("A gate for builds", ("quantised", "full")), ("Rank generators", ("mine", "theirs"))]
+    ("title", "folders"),
+    [
+        ("A gate for builds", ("quantised", "full")),
+        ("Rank generators", ("mine", "theirs")),
+    ],
 )
-def test_the_commands_of_a_section_do_what_it_says(tmp_path, monkeypatch, capsys, title, folders):
+def test_the_commands_of_a_section_do_what_it_says(
+    tmp_path, monkeypatch, capsys, title, folders
+):
     monkeypatch.chdir(tmp_path)
     prompts(tmp_path)
     first, second = folders
@@ -39,22 +49,33 @@ def test_the_commands_of_a_section_do_what_it_says(tmp_path, monkeypatch, capsys
     assert len(shown) >= 2
     with FakeServer(reply=by_brightness()) as server:
         for command in shown:
-            arguments = shlex.split(command.replace("http://127.0.0.1:8000/v1", server.base_url))[1:]
+            arguments = shlex.split(
+                command.replace("http://127.0.0.1:8000/v1", server.base_url)
+            )[1:]
             assert main(arguments) == 0, command
             lines = capsys.readouterr().out.splitlines()
             if "--margin" in arguments:
                 assert f" finds {first} not worse than {second}" in lines[0]
                 assert " Allowed: 0.02 lower." in lines[1]
                 controls = ("Positive control", "Not checked whether")
-                lines = [lines[0], *(line for line in lines[2:] if not line.startswith(controls))]
+                lines = [
+                    lines[0],
+                    *(line for line in lines[2:] if not line.startswith(controls)),
+                ]
             else:
                 assert f"{first}'s images" in lines[0]
-            assert re.match(rf"((Mean score|Win rate) of )?{first} .* {second}\b", lines[1])
+            assert re.match(
+                rf"((Mean score|Win rate) of )?{first} .* {second}\b", lines[1]
+            )
             if "--html" in arguments:
                 assert (tmp_path / arguments[arguments.index("--html") + 1]).is_file()
 
 
 def test_the_page_of_exit_codes_has_those_of_the_code():
     page = Path(__file__).parents[2] / "docs" / "reference" / "results.md"
-    table = page.read_text(encoding="utf-8").split("\n## Exit codes\n")[1].split("\n## ")[0]
-    assert re.findall(r"^\| (\d) \|", table, re.MULTILINE) == [str(int(code)) for code in ExitCode]
+    table = (
+        page.read_text(encoding="utf-8").split("\n## Exit codes\n")[1].split("\n## ")[0]
+    )
+    assert re.findall(r"^\| (\d) \|", table, re.MULTILINE) == [
+        str(int(code)) for code in ExitCode
+    ]

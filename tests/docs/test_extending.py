@@ -1,7 +1,8 @@
 """The code in docs/guides/extending.md runs as it stands there.
 
-A fenced block with a file name after its language is written to that file, in a folder that is searched for modules; the
-entry points of a `pyproject.toml` hold as if it were installed. Blocks with `>>>` are run in order, in one process.
+A fenced block with a file name after its language is written to that file, in a folder that is
+searched for modules; the entry points of a `pyproject.toml` hold as if it were installed. Blocks
+with `>>>` are run in order, in one process.
 """
 
 import importlib.util
@@ -16,9 +17,13 @@ import pytest
 
 PAGE = Path(__file__).parents[2] / "docs" / "guides" / "extending.md"
 BLOCK = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-BLOCKS = [(m[1], m[2] or "", m[3]) for m in BLOCK.finditer(PAGE.read_text(encoding="utf-8"))]
+BLOCKS = [
+    (m[1], m[2] or "", m[3]) for m in BLOCK.finditer(PAGE.read_text(encoding="utf-8"))
+]
 FILES = {file: text for _, file, text in BLOCKS if file}
-EXAMPLES = [text for language, file, text in BLOCKS if language == "python" and not file]
+EXAMPLES = [
+    text for language, file, text in BLOCKS if language == "python" and not file
+]
 
 # run in a process of its own: what a package brings is looked for once, when VIEval is imported
 RUN = """
@@ -33,8 +38,12 @@ sys.exit(doctest.DocTestRunner(optionflags=doctest.REPORT_NDIFF).run(test).faile
 
 def entry_points(toml):
     """The entry point groups of a pyproject.toml in the form of an installed package's file."""
-    groups = re.findall(r'^\[project\.entry-points\."(.+)"\]\n((?:.+\n?)*)', toml, re.MULTILINE)
-    return "\n".join(f"[{group}]\n{rows.replace(chr(34), '')}" for group, rows in groups)
+    groups = re.findall(
+        r'^\[project\.entry-points\."(.+)"\]\n((?:.+\n?)*)', toml, re.MULTILINE
+    )
+    return "\n".join(
+        f"[{group}]\n{rows.replace(chr(34), '')}" for group, rows in groups
+    )
 
 
 def write(folder, file, text):
@@ -64,29 +73,66 @@ def test_each_block_of_python_is_a_file_or_examples():
 def test_the_code_of_the_page_runs(tmp_path):
     for file, text in FILES.items():
         write(tmp_path, file, text)
-    write(tmp_path, "page-0.dist-info/METADATA", "Metadata-Version: 2.1\nName: page\nVersion: 0\n")
-    write(tmp_path, "page-0.dist-info/entry_points.txt", entry_points(FILES["pyproject.toml"]))
+    write(
+        tmp_path,
+        "page-0.dist-info/METADATA",
+        "Metadata-Version: 2.1\nName: page\nVersion: 0\n",
+    )
+    write(
+        tmp_path,
+        "page-0.dist-info/entry_points.txt",
+        entry_points(FILES["pyproject.toml"]),
+    )
     run_examples(sys.executable, tmp_path, PYTHONPATH=str(tmp_path))
 
 
 @pytest.mark.slow
 def test_the_package_of_the_page_works_once_it_is_installed(tmp_path):
-    """Built and installed as the page shows it, in an environment of its own that sees this one's libraries."""
-    source, here, environment = tmp_path / "source", tmp_path / "here", tmp_path / "environment"
+    """Built and installed as the page shows it, in an environment of its own that sees this
+    one's libraries.
+    """
+    source, here, environment = (
+        tmp_path / "source",
+        tmp_path / "here",
+        tmp_path / "environment",
+    )
     here.mkdir()
     venv.create(environment, symlinks=True)
     python = environment / "bin" / "python"
     ask = "import sysconfig; print(sysconfig.get_path('purelib'))"
-    site = Path(subprocess.run([python, "-c", ask], capture_output=True, text=True, check=True).stdout.strip())
+    site = Path(
+        subprocess.run(
+            [python, "-c", ask], capture_output=True, text=True, check=True
+        ).stdout.strip()
+    )
     libraries = [path for path in sys.path if path.endswith("site-packages")]
-    (site / "libraries.pth").write_text("".join(f"import site; site.addsitedir({path!r})\n" for path in libraries))
+    (site / "libraries.pth").write_text(
+        "".join(f"import site; site.addsitedir({path!r})\n" for path in libraries)
+    )
     for file, text in FILES.items():
         write(source, file, text)
-    pip = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-deps"]
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        python,
+        "install",
+        "--quiet",
+        "--no-deps",
+    ]
     offline = ["--no-build-isolation"] if importlib.util.find_spec("setuptools") else []
     subprocess.run([*pip, *offline, source], check=True, cwd=here)
-    packaged = json.dumps([*site.glob("*.py"), *(site / "lettering").rglob("*")], default=str)
-    for name in ("lettering/judge.py", "PQ.jinja", "street_signs.py", "street_signs_tasks.py", "concordance.py"):
+    packaged = json.dumps(
+        [*site.glob("*.py"), *(site / "lettering").rglob("*")], default=str
+    )
+    for name in (
+        "lettering/judge.py",
+        "PQ.jinja",
+        "street_signs.py",
+        "street_signs_tasks.py",
+        "concordance.py",
+    ):
         assert name in packaged
     for file, text in FILES.items():
         if not (site / file).exists():

@@ -1,4 +1,6 @@
-"""docs/guides/gate.md: its commands, its code, and the steps of the action, run as they stand there."""
+"""docs/guides/gate.md: its commands, its code, and the steps of the action, run as they stand
+there.
+"""
 
 import json
 import os
@@ -23,7 +25,9 @@ from vieval_plugin.testing import _storable, assert_not_worse
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "guides" / "gate.md").read_text(encoding="utf-8")
 ACTION = ROOT / ".github" / "actions" / "gate" / "action.yml"
-INSPECT, PROMPTFOO = (os.environ.get(f"VIEVAL_{name}", "") for name in ("INSPECT_PYTHON", "PROMPTFOO"))
+INSPECT, PROMPTFOO = (
+    os.environ.get(f"VIEVAL_{name}", "") for name in ("INSPECT_PYTHON", "PROMPTFOO")
+)
 N = 80
 
 
@@ -47,7 +51,9 @@ def test_values_whose_range_is_not_known_are_refused(mode):
 
 def block(name):
     """The Python of the page after a heading, or under the name of a file."""
-    return re.search(rf"(?:## {name}\n\n```python|```python {name})\n(.*?)```", PAGE, re.DOTALL)[1]
+    return re.search(
+        rf"(?:## {name}\n\n```python|```python {name})\n(.*?)```", PAGE, re.DOTALL
+    )[1]
 
 
 def level(shift):
@@ -74,9 +80,13 @@ def test_the_commands_of_the_page_run_in_their_order(served, tmp_path, capsys):
     images(tmp_path, "new", level(0.02), N)
     with FakeImageServer() as generator:
         codes = []
-        for command in re.findall(r"^vieval .*$", PAGE.replace("\\\n ", " "), re.MULTILINE):
+        for command in re.findall(
+            r"^vieval .*$", PAGE.replace("\\\n ", " "), re.MULTILINE
+        ):
             text = command.replace("http://127.0.0.1:8000/v1", served.base_url)
-            arguments = shlex.split(text.replace("http://127.0.0.1:9000/v1", generator.base_url))[1:]
+            arguments = shlex.split(
+                text.replace("http://127.0.0.1:9000/v1", generator.base_url)
+            )[1:]
             codes.append(main(arguments))
     assert codes[:4] == [0, 0, 0, 0]
     assert codes[4] in (0, 3, 4)  # of noise that a fake server calls images
@@ -92,15 +102,35 @@ def test_the_commands_of_the_page_run_in_their_order(served, tmp_path, capsys):
 
 @pytest.fixture
 def builds(served, tmp_path):
-    """Builds that are fine, the same, bad and doubtful, the verdicts of the good one, and an anchor whose judge has drifted."""
+    """Builds that are fine, the same, bad and doubtful, the verdicts of the good one, and an
+    anchor whose judge has drifted.
+    """
     images(tmp_path, "fine", level(0.02), N)
     shutil.copytree("good", "same")
     images(tmp_path, "bad", level(-0.3), N)
-    images(tmp_path, "doubtful", lambda prompt, draw: level(0)(prompt, draw) - (0.4 if prompt % 5 == 0 else 0), N)
-    (tmp_path / "others.csv").write_text((tmp_path / "prompts.csv").read_text().replace("grey", "red"))
-    assert main(["score", "good", "--prompts", "prompts.csv", "--out", "good.jsonl"]) == 0
+    images(
+        tmp_path,
+        "doubtful",
+        lambda prompt, draw: level(0)(prompt, draw) - (0.4 if prompt % 5 == 0 else 0),
+        N,
+    )
+    (tmp_path / "others.csv").write_text(
+        (tmp_path / "prompts.csv").read_text().replace("grey", "red")
+    )
+    assert (
+        main(["score", "good", "--prompts", "prompts.csv", "--out", "good.jsonl"]) == 0
+    )
     with FakeServer(reply=noisy(1)) as server:
-        anchor = ["anchor", "make", "good.jsonl", "--n", "60", "--out", "anchor.jsonl", "--copy-images"]
+        anchor = [
+            "anchor",
+            "make",
+            "good.jsonl",
+            "--n",
+            "60",
+            "--out",
+            "anchor.jsonl",
+            "--copy-images",
+        ]
         assert main([*anchor, *named(server)]) == 0
     with FakeServer(reply=noisy(2, shift=2)) as drifted:
         yield drifted.base_url
@@ -121,7 +151,10 @@ def test_the_assertion_fails_with_title_and_evidence(builds):
     arguments = {"prompts": "prompts.csv", "baseline": "good.jsonl", "margin": 0.1}
     changed = {
         "": {},
-        "drifted judge": {"baseline": "anchor.jsonl", "flags": ["--model", "fake", "--base-url", builds]},
+        "drifted judge": {
+            "baseline": "anchor.jsonl",
+            "flags": ["--model", "fake", "--base-url", builds],
+        },
         "other prompts": {"prompts": "others.csv"},
     }
     for (name, change), (code, title) in TITLES.items():
@@ -132,8 +165,14 @@ def test_the_assertion_fails_with_title_and_evidence(builds):
             assert_not_worse(name, **arguments | changed[change])
         first, evidence, *_ = str(error.value).splitlines()
         assert title in first
-        assert evidence.startswith({1: "--against good.jsonl: other prompts", 5: "Drift: "}.get(code, "The mean O of "))
-    with pytest.raises(AssertionError, match=r"^viescore with fake finds bad worse than good"):
+        assert evidence.startswith(
+            {1: "--against good.jsonl: other prompts", 5: "Drift: "}.get(
+                code, "The mean O of "
+            )
+        )
+    with pytest.raises(
+        AssertionError, match=r"^viescore with fake finds bad worse than good"
+    ):
         assert_not_worse("bad", **{**arguments, "baseline": "good"})
     calls = []
 
@@ -149,28 +188,54 @@ def test_the_assertion_fails_with_title_and_evidence(builds):
 def test_pytest_runs_the_test_of_the_page(builds, tmp_path):
     (tmp_path / "test_images.py").write_text(block("In pytest"))
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_images.py"]
-    for name, code, line in (("fine", 0, "1 passed"), ("bad", 1, "finds new worse than good")):
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "test_images.py",
+    ]
+    for name, code, line in (
+        ("fine", 0, "1 passed"),
+        ("bad", 1, "finds new worse than good"),
+    ):
         shutil.copytree(name, "new", dirs_exist_ok=True)
-        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+        done = subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True
+        )
         assert (done.returncode, line in done.stdout) == (code, True), done.stdout
 
 
 def steps(inputs, outputs, folder, environment):
-    """The exit code of the steps of the action that are commands, in bash, with what they wrote as outputs."""
+    """The exit code of the steps of the action that are commands, in bash, with what they wrote
+    as outputs.
+    """
     action = yaml.safe_load(ACTION.read_text())
-    values = {f"inputs.{name}": str(spec.get("default", "")) for name, spec in action["inputs"].items()}
+    values = {
+        f"inputs.{name}": str(spec.get("default", ""))
+        for name, spec in action["inputs"].items()
+    }
     values |= {f"inputs.{name}": value for name, value in inputs.items()}
     code = 0
     for step in action["runs"]["steps"]:
         if "run" not in step or step["name"] == "Install VIEval":
             continue
         outputs.write_text("")
-        filled = {name: values[value.strip("${ }")] for name, value in step.get("env", {}).items()}
+        filled = {
+            name: values[value.strip("${ }")]
+            for name, value in step.get("env", {}).items()
+        }
         command = ["bash", "-eo", "pipefail", "-c", step["run"]]
-        code = subprocess.run(command, cwd=folder, env={**environment, **filled}, capture_output=True).returncode
+        code = subprocess.run(
+            command, cwd=folder, env={**environment, **filled}, capture_output=True
+        ).returncode
         of_step = (line.partition("=") for line in outputs.read_text().splitlines())
-        values |= {f"steps.{step.get('id')}.outputs.{name}": value for name, _, value in of_step}
+        values |= {
+            f"steps.{step.get('id')}.outputs.{name}": value
+            for name, _, value in of_step
+        }
     return code, values
 
 
@@ -178,7 +243,9 @@ def steps(inputs, outputs, folder, environment):
 def test_the_steps_of_the_action_pass_and_fail_a_build(builds, tmp_path):
     (tmp_path / "bin").mkdir()
     for name, module in (("vieval", "-m vieval_plugin"), ("python", "")):
-        (tmp_path / "bin" / name).write_text(f'#!/bin/sh\nexec {sys.executable} {module} "$@"\n')
+        (tmp_path / "bin" / name).write_text(
+            f'#!/bin/sh\nexec {sys.executable} {module} "$@"\n'
+        )
         (tmp_path / "bin" / name).chmod(0o755)
     summary, files = tmp_path / "summary.md", tmp_path / "vieval-gate"
     environment = {
@@ -188,24 +255,47 @@ def test_the_steps_of_the_action_pass_and_fail_a_build(builds, tmp_path):
         "GITHUB_OUTPUT": str(tmp_path / "outputs"),
         "GITHUB_STEP_SUMMARY": str(summary),
     }
-    inputs = {"prompts": "prompts.csv", "against": "good.jsonl", "margin": "0.1", "columns": "prompt=prompt"}
+    inputs = {
+        "prompts": "prompts.csv",
+        "against": "good.jsonl",
+        "margin": "0.1",
+        "columns": "prompt=prompt",
+    }
     changed = {
         "": {},
-        "drifted judge": {"against": "anchor.jsonl", "model": "fake", "base-url": builds},
+        "drifted judge": {
+            "against": "anchor.jsonl",
+            "model": "fake",
+            "base-url": builds,
+        },
         "other prompts": {"prompts": "others.csv"},
     }
     for (name, change), (expected, title) in TITLES.items():
         summary.unlink(missing_ok=True)
-        code, values = steps({**inputs, "images": name, **changed[change]}, tmp_path / "outputs", tmp_path, environment)
-        assert (code, values["steps.gate.outputs.exit-code"]) == (expected, str(expected)), name
+        code, values = steps(
+            {**inputs, "images": name, **changed[change]},
+            tmp_path / "outputs",
+            tmp_path,
+            environment,
+        )
+        assert (code, values["steps.gate.outputs.exit-code"]) == (
+            expected,
+            str(expected),
+        ), name
         assert values["steps.store.outputs.path"].endswith("replies.sqlite")
         assert json.loads((files / "result.json").read_text())["exit_code"] == code
         assert title in summary.read_text().splitlines()[0]
         cases = ElementTree.parse(files / "junit.xml").getroot()
-        assert (cases.get("failures"), cases.get("errors")) == (str(int(code in (3, 4))), str(int(code in (1, 5))))
+        assert (cases.get("failures"), cases.get("errors")) == (
+            str(int(code in (3, 4))),
+            str(int(code in (1, 5))),
+        )
         # where nothing was decided there is no page, not that of the build before either
         assert (files / "page.html").exists() == (code not in (1, 5))
-        assert not (files / "page.html").exists() or title in (files / "page.html").read_text()
+        assert (
+            not (files / "page.html").exists()
+            or title in (files / "page.html").read_text()
+        )
 
 
 def test_the_assertion_for_promptfoo_scores_an_image(served):
@@ -228,14 +318,32 @@ run(%d).then(async (seen) => console.log("\\n" + JSON.stringify([seen, await run
 """
 
 
-@pytest.mark.skipif(not PROMPTFOO, reason="VIEVAL_PROMPTFOO names no folder of promptfoo (make test-recipes)")
+@pytest.mark.skipif(
+    not PROMPTFOO,
+    reason="VIEVAL_PROMPTFOO names no folder of promptfoo (make test-recipes)",
+)
 def test_promptfoo_asks_the_assertion_of_the_page(served, tmp_path):
     (tmp_path / "judged.py").write_text(block("judged.py"))
-    settings = {"PROMPTFOO_PYTHON": sys.executable, "PROMPTFOO_CONFIG_DIR": str(tmp_path / "settings")}
+    settings = {
+        "PROMPTFOO_PYTHON": sys.executable,
+        "PROMPTFOO_CONFIG_DIR": str(tmp_path / "settings"),
+    }
     quiet = {"PROMPTFOO_DISABLE_TELEMETRY": "1", "PROMPTFOO_DISABLE_UPDATE": "1"}
-    environment = {**os.environ, "NODE_PATH": f"{PROMPTFOO}/node_modules", **settings, **quiet}
+    environment = {
+        **os.environ,
+        "NODE_PATH": f"{PROMPTFOO}/node_modules",
+        **settings,
+        **quiet,
+    }
     command = ["node", "-e", ASSERTIONS % (3, N)]  # of which the last has no image
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600)
+    done = subprocess.run(
+        command,
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
     assert done.returncode == 0, done.stderr
     seen, absent = json.loads(done.stdout.splitlines()[-1])
     assert (seen["pass"], absent["pass"]) == (True, False)
@@ -263,13 +371,24 @@ print(json.dumps([log.status, {sample.id: [s.value for s in sample.scores.values
 """
 
 
-@pytest.mark.skipif(not INSPECT, reason="VIEVAL_INSPECT_PYTHON names no Python with Inspect (make test-recipes)")
+@pytest.mark.skipif(
+    not INSPECT,
+    reason="VIEVAL_INSPECT_PYTHON names no Python with Inspect (make test-recipes)",
+)
 def test_inspect_scores_images_by_the_scorer_of_the_page(served, tmp_path):
     (tmp_path / "inspect_judged.py").write_text(block("inspect_judged.py"))
     (tmp_path / "task.py").write_text(TASK % N)
     (tmp_path / "good" / f"p{N}.png").write_text("no image")
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}
-    done = subprocess.run([INSPECT, "task.py"], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    environment = {
+        name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"
+    }
+    done = subprocess.run(
+        [INSPECT, "task.py"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr
     status, scores = json.loads(done.stdout.splitlines()[-1])
     assert status == "success"

@@ -1,4 +1,6 @@
-"""Pages that commands make link to what is in them, beside them or in the documentation, and say one version."""
+"""Pages that commands make link to what is in them, beside them or in the documentation, and say
+one version.
+"""
 
 import asyncio
 import configparser
@@ -38,7 +40,15 @@ def made(tmp_path_factory):
             pixels = rng.integers(0, 256, (32, 32, 3), dtype=np.uint8)
             PIL.Image.fromarray(pixels).save(side / f"p{number}.png")
     verdicts = folder / "verdicts.jsonl"
-    given = [*sides, "--prompts", prompts(folder, 8), "--judge", "sharpness", "--out", verdicts]
+    given = [
+        *sides,
+        "--prompts",
+        prompts(folder, 8),
+        "--judge",
+        "sharpness",
+        "--out",
+        verdicts,
+    ]
     assert main(["rank", *map(str, given), "--html", str(folder / "rank.html")]) == 0
     assert main(["report", str(verdicts), "--out", str(folder)]) == 0
     assert main(["label", str(verdicts), "--out", str(folder / "label.html")]) == 0
@@ -54,7 +64,10 @@ def test_pages_of_a_run(made, name):
 
 
 def test_the_page_of_a_card(tmp_path):
-    of_model = judge(others=[published("judge", 0.1, 0.01, {"tie": (0.1, 0.01)})], parts={"tie": 0.4, "tig": 0.4})
+    of_model = judge(
+        others=[published("judge", 0.1, 0.01, {"tie": (0.1, 0.01)})],
+        parts={"tie": 0.4, "tig": 0.4},
+    )
     text = card_page(card(of_model), [of_model])
     assert dead_links(text, tmp_path) == []
     assert VERSION.findall(text) == [vieval_plugin.__version__]
@@ -63,8 +76,12 @@ def test_the_page_of_a_card(tmp_path):
 def test_the_page_of_the_leaderboard_wherever_it_lies(tmp_path):
     board = judge(others=[published("judge", 0.1, 0.01)]).board
     view = View({"aspect": "O"}, board, (), ("A finding.",), {}, True)
-    erratum = PrintedNumber("judge", "T1", "all", "", "O", 0.4, computed=0.5, reason="Another row.")
-    made = BenchmarkBoard("b", "Mine", (view,), {}, frozenset(), (), (erratum,), "a paper")
+    erratum = PrintedNumber(
+        "judge", "T1", "all", "", "O", 0.4, computed=0.5, reason="Another row."
+    )
+    made = BenchmarkBoard(
+        "b", "Mine", (view,), {}, frozenset(), (), (erratum,), "a paper"
+    )
     for name in ("leaderboard.csv", "leaderboard.json"):
         (tmp_path / name).touch()
     text = leaderboard_page([made], StatisticsOptions())
@@ -77,7 +94,9 @@ def test_the_page_of_the_server(tmp_path):
     assert dead_links(response.body.decode(), tmp_path) == []
 
 
-@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.html")), ids=lambda page: str(page.relative_to(DOCS)))
+@pytest.mark.parametrize(
+    "page", sorted(DOCS.rglob("*.html")), ids=lambda page: str(page.relative_to(DOCS))
+)
 def test_pages_of_the_documentation(page):
     text = page.read_text(encoding="utf-8")
     assert dead_links(text, page.parent) == []
@@ -86,17 +105,38 @@ def test_pages_of_the_documentation(page):
 
 @pytest.mark.parametrize(
     "link",
-    ["#nowhere", "nowhere.md", "https://x.example/", f"{vieval_plugin.text.errors.PROJECT}/blob/main/docs/index.md#no"],
+    [
+        "#nowhere",
+        "nowhere.md",
+        "https://x.example/",
+        f"{vieval_plugin.text.errors.PROJECT}/blob/main/docs/index.md#no",
+    ],
 )
 def test_a_dead_link_is_found(link, tmp_path):
-    assert dead_links(f'<p id="here"><a href="{link}">x</a><a href="#here">y</a>', tmp_path) == [link]
+    assert dead_links(
+        f'<p id="here"><a href="{link}">x</a><a href="#here">y</a>', tmp_path
+    ) == [link]
 
 
 def test_the_version_stands_in_one_place():
-    """Every other one is read from it; a checkout that is not installed, or an older install of it, says the same."""
+    """Every other one is read from it; a checkout that is not installed, or an older install of
+    it, says the same.
+    """
     settings = configparser.ConfigParser()
     settings.read(ROOT / "setup.cfg")
     assert settings["metadata"]["version"] == "attr: vieval_plugin.__version__"
     other = r"version(_of)?\(.vieval.\)|_PACKAGES = .*.vieval."
-    command = ["git", "grep", "-nE", other, "--", "vieval_plugin", "judges", "docs", "bench"]
-    assert subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout == ""
+    command = [
+        "git",
+        "grep",
+        "-nE",
+        other,
+        "--",
+        "vieval_plugin",
+        "judges",
+        "docs",
+        "bench",
+    ]
+    assert (
+        subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout == ""
+    )

@@ -1,4 +1,6 @@
-"""The hand-written pages name commands, options, files and links that are there, and keep to their budget."""
+"""The hand-written pages name commands, options, files and links that are there, and keep to
+their budget.
+"""
 
 import re
 import runpy
@@ -7,14 +9,19 @@ import pytest
 
 from tests.docs import pages
 
-WRITTEN = [pytest.param(page, id=str(page.relative_to(pages.ROOT))) for page in pages.written()]
+WRITTEN = [
+    pytest.param(page, id=str(page.relative_to(pages.ROOT))) for page in pages.written()
+]
 MOST_PAGES, MOST_LINES = 21, 4650
 README_LINES = 155
 
 
 @pytest.mark.parametrize("page", WRITTEN)
 def test_commands_and_options_are_there(page):
-    faults = [(" ".join(words), pages.fault(words)) for words in pages.commands(page.read_text(encoding="utf-8"))]
+    faults = [
+        (" ".join(words), pages.fault(words))
+        for words in pages.commands(page.read_text(encoding="utf-8"))
+    ]
     assert [fault for fault in faults if fault[1]] == []
 
 
@@ -26,19 +33,29 @@ def test_files_are_there(page):
 
 @pytest.mark.parametrize("page", WRITTEN)
 def test_links_lead_to_pages_and_headings(page):
-    """Sphinx finds those of the site once more; these hold on GitHub too, and README is none of the site's pages."""
+    """Sphinx finds those of the site once more; these hold on GitHub too, and README is none of
+    the site's pages.
+    """
     lost = []
-    for link in pages.LINK.findall(pages.FENCE.sub("", page.read_text(encoding="utf-8"))):
+    for link in pages.LINK.findall(
+        pages.FENCE.sub("", page.read_text(encoding="utf-8"))
+    ):
         address = link.removeprefix("https://github.com/vieval/vieval/blob/main/")
         home = page.parent if address == link else pages.ROOT
         if re.match(r"[a-z]+:", address):
             continue
         path, _, anchor = address.partition("#")
         target = (home / path).resolve() if path else page
-        within = target.relative_to(pages.DOCS).as_posix() if target.is_relative_to(pages.DOCS) else ""
+        within = (
+            target.relative_to(pages.DOCS).as_posix()
+            if target.is_relative_to(pages.DOCS)
+            else ""
+        )
         if within.startswith(pages.GENERATED) or within == "demo.html":
             continue
-        known = target.exists() and (not anchor or anchor in pages.anchors(target.read_text(encoding="utf-8")))
+        known = target.exists() and (
+            not anchor or anchor in pages.anchors(target.read_text(encoding="utf-8"))
+        )
         lost += [] if known else [link]
     assert lost == []
 
@@ -46,8 +63,14 @@ def test_links_lead_to_pages_and_headings(page):
 def test_the_pages_keep_to_their_budget():
     own = [page for page in pages.written() if page.is_relative_to(pages.DOCS)]
     assert len(own) <= MOST_PAGES
-    assert sum(len(page.read_text(encoding="utf-8").splitlines()) for page in own) <= MOST_LINES
-    assert len((pages.ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= README_LINES
+    assert (
+        sum(len(page.read_text(encoding="utf-8").splitlines()) for page in own)
+        <= MOST_LINES
+    )
+    assert (
+        len((pages.ROOT / "README.md").read_text(encoding="utf-8").splitlines())
+        <= README_LINES
+    )
 
 
 @pytest.mark.parametrize(
@@ -55,7 +78,10 @@ def test_the_pages_keep_to_their_budget():
     [
         ("vieval score a.png --promt x", "vieval score has no option --promt"),
         ("OPENAI_API_KEY=x vieval skore a.png", "vieval has no command skore"),
-        ("vieval prompts shwo viescore/v1 | head", "vieval prompts has no command shwo"),
+        (
+            "vieval prompts shwo viescore/v1 | head",
+            "vieval prompts has no command shwo",
+        ),
         ("make dem", "make has no target dem"),
         ("vieval prompts show viescore/v1 > a.txt && make demo", ""),
         ("vieval COMMAND --help", ""),
@@ -63,12 +89,17 @@ def test_the_pages_keep_to_their_budget():
     ],
 )
 def test_a_wrong_command_is_found(command, fault):
-    found = list(filter(None, map(pages.fault, pages.commands(f"```bash\n{command}\n```\n"))))
+    found = list(
+        filter(None, map(pages.fault, pages.commands(f"```bash\n{command}\n```\n")))
+    )
     assert found == ([fault] if fault else [])
 
 
 def test_a_file_is_looked_for_unless_the_page_writes_it():
-    page = "`judges/mine.py`, `docs/lost.md` and `viescore/v1`\n\n```python judges/mine.py\nSPEC = None\n```\n"
+    page = (
+        "`judges/mine.py`, `docs/lost.md` and `viescore/v1`\n\n```python judges/mine.py\nSPEC "
+        "= None\n```\n"
+    )
     assert list(pages.files(page)) == ["docs/lost.md"]
 
 
@@ -76,5 +107,8 @@ def test_the_prose_check_finds_turns_and_leaves_code_alone():
     pytest.importorskip("proselint")
     check = runpy.run_path(str(pages.DOCS / "check_prose.py"))
     check["CheckRegistry"]().register_many(check["__register__"])
-    page = 'It is very slow.\n\nThe run is\nput right.\n\n```\nvery\n```\n\nSee `very`, and `pip install "vieval[http]"`.\n'
+    page = (
+        "It is very slow.\n\nThe run is\nput right.\n\n```\nvery\n```\n\nSee `very`, and `pip "
+        'install "vieval[http]"`.\n'
+    )
     assert [line for line, _ in sorted(check["findings"](page))] == [1, 4, 10]

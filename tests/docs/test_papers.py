@@ -1,4 +1,6 @@
-"""docs/reference/papers.md: each command exists, with its model and its tasks, and the judge in its file runs."""
+"""docs/reference/papers.md: each command exists, with its model and its tasks, and the judge in
+its file runs.
+"""
 
 import re
 import shlex
@@ -15,13 +17,21 @@ from vieval_plugin.judges import registry
 
 PAGE = pages.DOCS / "reference" / "papers.md"
 TEXT = PAGE.read_text(encoding="utf-8")
-[FILE] = re.findall(r"^```yaml gpt4v_eval\.yaml\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
-BLOCKS = "\n".join(m[3].replace("\\\n", " ") for m in pages.FENCE.finditer(TEXT) if m[2] == "bash").splitlines()
+[FILE] = re.findall(
+    r"^```yaml gpt4v_eval\.yaml\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL
+)
+BLOCKS = "\n".join(
+    m[3].replace("\\\n", " ") for m in pages.FENCE.finditer(TEXT) if m[2] == "bash"
+).splitlines()
 INLINE = pages.INLINE.findall(pages.FENCE.sub("", TEXT))
 COMMANDS = [
     words
     for command in (*BLOCKS, *INLINE)
-    if (words := [word for word in shlex.split(command) if not re.match(r"[A-Z_]+=", word)])
+    if (
+        words := [
+            word for word in shlex.split(command) if not re.match(r"[A-Z_]+=", word)
+        ]
+    )
     and words[0] in ("lmms-eval", "vieval")
     and len(words) > 1
 ]
@@ -39,21 +49,33 @@ def judge_file(tmp_path):
 
 
 def test_each_table_has_a_command_or_says_why_there_is_none():
-    rows = [line.split(" | ") for line in TEXT.splitlines() if line.startswith("| ") and len(line.split(" | ")) == 4]
+    rows = [
+        line.split(" | ")
+        for line in TEXT.splitlines()
+        if line.startswith("| ") and len(line.split(" | ")) == 4
+    ]
     rows = [row for row in rows if row[2] not in ("command", "---|---|---|---|")]
     assert len(rows) > 40
     for row in rows:
         assert re.match("comes? out|runs|cannot (come out|be run)", row[3]), row
-        assert "`" in row[2] or re.match(r"the (same|replay|task|command)", row[2]) or re.search("cannot", row[3]), row
+        assert (
+            "`" in row[2]
+            or re.match(r"the (same|replay|task|command)", row[2])
+            or re.search("cannot", row[3])
+        ), row
 
 
-@pytest.mark.parametrize("command", [c for c in COMMANDS if c[0] == "vieval"], ids=" ".join)
+@pytest.mark.parametrize(
+    "command", [c for c in COMMANDS if c[0] == "vieval"], ids=" ".join
+)
 def test_commands_of_vieval_exist(command):
     assert pages.fault(command) == ""
 
 
 def test_models_and_tasks_of_lmms_eval_exist(judge_file):
-    host = pytest.importorskip("vieval_plugin.hosts.lmms_eval.answerable", reason="lmms-eval is not installed")
+    host = pytest.importorskip(
+        "vieval_plugin.hosts.lmms_eval.answerable", reason="lmms-eval is not installed"
+    )
     assert len(OF_HOST) > 25
     for command in OF_HOST:
         options = dict(zip(command[1::2], command[2::2], strict=False))
@@ -63,10 +85,23 @@ def test_models_and_tasks_of_lmms_eval_exist(judge_file):
 
 def test_tasks_and_benchmarks_outside_commands_exist_too(judge_file):
     beginnings = ("variant_", *benchmark_registry.benchmarks())
-    names = {name for name in INLINE if re.fullmatch(r"\w+", name) and name.startswith(beginnings)}
+    names = {
+        name
+        for name in INLINE
+        if re.fullmatch(r"\w+", name) and name.startswith(beginnings)
+    }
     assert names <= {*tasks.entries(), *benchmark_registry.benchmarks()}
-    with_variants = {task.benchmark for task in tasks.tasks() if task.setting in ("tifa", "vq2a")}
-    assert {"winoground", "eqben_mini", "tifa160", "seetrue", "pickapic", "genai_bench_t2i"} <= with_variants
+    with_variants = {
+        task.benchmark for task in tasks.tasks() if task.setting in ("tifa", "vq2a")
+    }
+    assert {
+        "winoground",
+        "eqben_mini",
+        "tifa160",
+        "seetrue",
+        "pickapic",
+        "genai_bench_t2i",
+    } <= with_variants
 
 
 def test_gpt4v_eval_scores_an_image_from_0_to_100(judge_file):
@@ -75,6 +110,10 @@ def test_gpt4v_eval_scores_an_image_from_0_to_100(judge_file):
     options = {"store": {"use": False}}
     with (
         FakeServer(reply=lambda request: reply) as server,
-        Judge(str(judge_file), model="fake", base_url=server.base_url, options=options) as judge,
+        Judge(
+            str(judge_file), model="fake", base_url=server.base_url, options=options
+        ) as judge,
     ):
-        assert judge.score(plain("red", (32, 32)), "a red picture with a hat") == pytest.approx(0.85)
+        assert judge.score(
+            plain("red", (32, 32)), "a red picture with a hat"
+        ) == pytest.approx(0.85)

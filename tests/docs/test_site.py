@@ -14,7 +14,9 @@ from tests.html_links import dead_links
 pytest.importorskip("pydata_sphinx_theme", reason="the site needs the extra docs")
 pytest.importorskip("sphinx_copybutton")
 pytest.importorskip("myst_parser")
-LOADED = re.compile(r"""<(?:script|img|iframe|link)\b[^>]*?\b(?:src|href)=["']((?:https?:)?//[^"']+)""")
+LOADED = re.compile(
+    r"""<(?:script|img|iframe|link)\b[^>]*?\b(?:src|href)=["']((?:https?:)?//[^"']+)"""
+)
 
 
 @pytest.fixture(scope="module")
@@ -46,20 +48,37 @@ def test_nothing_is_loaded_from_another_host_and_no_path_of_this_machine_is_show
 
 def test_every_public_name_is_documented(site):
     shown = (site / "reference" / "api" / "index.html").read_text(encoding="utf-8")
-    assert [name for name in vieval_plugin.__all__ if f'id="vieval_plugin.{name}"' not in shown] == []
-    assert [name for name in vieval_plugin.__all__ if not inspect.getdoc(getattr(vieval_plugin, name))] == []
+    assert [
+        name
+        for name in vieval_plugin.__all__
+        if f'id="vieval_plugin.{name}"' not in shown
+    ] == []
+    assert [
+        name
+        for name in vieval_plugin.__all__
+        if not inspect.getdoc(getattr(vieval_plugin, name))
+    ] == []
 
 
 def test_every_option_of_a_command_is_on_the_page(site):
     shown = (site / "reference" / "commands.html").read_text(encoding="utf-8")
-    names = re.findall(r"`(--[\w-]+)", "\n".join(f"`{option}`" for option in every_option(pages.parser())))
+    names = re.findall(
+        r"`(--[\w-]+)",
+        "\n".join(f"`{option}`" for option in every_option(pages.parser())),
+    )
     assert [name for name in names if f">{name}" not in shown] == []
 
 
 def every_option(parser):
     for action in parser._actions:
-        yield from (option for option in action.option_strings if option not in ("--help", "--version"))
-        for command in (action.choices or {}).values() if action.nargs == "A..." else ():
+        yield from (
+            option
+            for option in action.option_strings
+            if option not in ("--help", "--version")
+        )
+        for command in (
+            (action.choices or {}).values() if action.nargs == "A..." else ()
+        ):
             yield from every_option(command)
 
 
@@ -70,7 +89,11 @@ def test_environment_variables_of_the_code_are_on_the_page(site):
         for file in (pages.ROOT / room).rglob("*.py")
     )
     shown = (site / "reference" / "options.html").read_text(encoding="utf-8")
-    assert [name for name in sorted(set(re.findall(r'"(VIEVAL_[A-Z_]+)"', code))) if name not in shown] == []
+    assert [
+        name
+        for name in sorted(set(re.findall(r'"(VIEVAL_[A-Z_]+)"', code)))
+        if name not in shown
+    ] == []
 
 
 def test_links_out_of_the_documentation_lead_to_the_repository(tmp_path):
@@ -79,9 +102,15 @@ def test_links_out_of_the_documentation_lead_to_the_repository(tmp_path):
     sys.path.insert(0, str(pages.DOCS))
     from _ext.links import _to_repository
 
-    text = ["See [how](../../CONTRIBUTING.md#prose), [a page](../index.md) and [nothing](../../nothing.md)."]
+    text = [
+        (
+            "See [how](../../CONTRIBUTING.md#prose), [a page](../index.md) and "
+            "[nothing](../../nothing.md)."
+        )
+    ]
     _to_repository(SimpleNamespace(confdir=pages.DOCS), "guides/mine", text)
     assert text == [
-        "See [how](https://github.com/vieval/vieval/blob/main/CONTRIBUTING.md#prose), [a page](../index.md) "
+        "See [how](https://github.com/vieval/vieval/blob/main/CONTRIBUTING.md#prose), [a "
+        "page](../index.md) "
         "and [nothing](../../nothing.md)."
     ]

@@ -30,7 +30,8 @@ NEEDS = {
     "millions": ("pyarrow", "duckdb"),
     "lmms_eval": ("lmms_eval",),
 }  # what their first lines install
-# why a block is not run: it changes the environment, or runs what is not ours and has a test of its own
+# why a block is not run: it changes the environment, or runs what is not ours and has a test of its
+# own
 LEFT_OUT = {
     "it installs",
     "it downloads",
@@ -44,9 +45,17 @@ LEFT_OUT = {
 
 def exchanged(page_blocks, server, port):
     """The blocks with the tests' own server and port in place of those of the page."""
-    for old, new in ((r"http://127\.0\.0\.1:8000/v1", server.base_url), (r"\bNAME\b", "fake"), ("8200", port)):
+    for old, new in (
+        (r"http://127\.0\.0\.1:8000/v1", server.base_url),
+        (r"\bNAME\b", "fake"),
+        ("8200", port),
+    ):
         page_blocks = [
-            replace(block, code=re.sub(old, new, block.code), printed=block.printed and re.sub(old, new, block.printed))
+            replace(
+                block,
+                code=re.sub(old, new, block.code),
+                printed=block.printed and re.sub(old, new, block.printed),
+            )
             for block in page_blocks
         ]
     return page_blocks
@@ -58,9 +67,15 @@ SHORT = ("README", "compare", "lmms_eval")
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "page", [pytest.param(p, marks=() if p.stem in SHORT else pytest.mark.extras, id=p.stem) for p in PAGES]
+    "page",
+    [
+        pytest.param(p, marks=() if p.stem in SHORT else pytest.mark.extras, id=p.stem)
+        for p in PAGES
+    ],
 )
-def test_the_blocks_of_a_page_run_in_order_and_print_what_it_shows(page, tmp_path, monkeypatch):
+def test_the_blocks_of_a_page_run_in_order_and_print_what_it_shows(
+    page, tmp_path, monkeypatch
+):
     for module in ("skimage", "rapidocr", *NEEDS.get(page.stem, ())):
         pytest.importorskip(module)
     if not all(map(shutil.which, ("bash", "curl"))):
@@ -75,32 +90,52 @@ def test_the_blocks_of_a_page_run_in_order_and_print_what_it_shows(page, tmp_pat
         status, printed, errors = run(chosen, tmp_path, {"CUDA_VISIBLE_DEVICES": ""})
     for block, text in zip(chosen, printed, strict=False):
         if block.printed is not None and not matches(block.printed, text):
-            pytest.fail(f"{block.code}\nshows\n{block.printed}\nand prints\n{text}\n{errors}")
+            pytest.fail(
+                f"{block.code}\nshows\n{block.printed}\nand prints\n{text}\n{errors}"
+            )
     if status or len(printed) < len(chosen):
-        pytest.fail(f"{chosen[len(printed) - 1].code}\nends with {status}\n{printed[-1]}\n{errors}")
+        pytest.fail(
+            f"{chosen[len(printed) - 1].code}\nends with {status}\n{printed[-1]}\n{errors}"
+        )
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_what_is_not_run_is_named_and_is_well_formed(page):
     """A block that is not run is still read, as commands are by tests/docs/test_pages.py."""
     for block in blocks(page):
-        assert not block.note.startswith("not run: ") or block.note.removeprefix("not run: ") in LEFT_OUT
+        assert (
+            not block.note.startswith("not run: ")
+            or block.note.removeprefix("not run: ") in LEFT_OUT
+        )
         assert block.note in ("", "needs: a server") or not block.runs
         if block.language == "python":
             ast.parse(block.code)
         elif block.language == "yaml":
             assert isinstance(yaml.safe_load(block.code), dict)
         else:
-            assert block.language in ("bash", "text"), f"nothing reads a block of {block.language}"
+            assert block.language in ("bash", "text"), (
+                f"nothing reads a block of {block.language}"
+            )
 
 
 def test_links_and_pictures_of_readme_lead_to_files_of_this_repository():
-    links = re.findall(r"(?:\]\(|src=\"|srcset=\"|href=\")([^)\s\"]+)", README.read_text(encoding="utf-8"))
-    assert sum(link.endswith(".webp") for link in links) == 4  # two pictures, in light and in dark
+    links = re.findall(
+        r"(?:\]\(|src=\"|srcset=\"|href=\")([^)\s\"]+)",
+        README.read_text(encoding="utf-8"),
+    )
+    assert (
+        sum(link.endswith(".webp") for link in links) == 4
+    )  # two pictures, in light and in dark
     for link in links:
-        assert link.startswith("https://"), f"{link}: a package index shows README too, and knows no relative link"
+        assert link.startswith("https://"), (
+            f"{link}: a package index shows README too, and knows no relative link"
+        )
         if link.startswith("https://github.com/vieval/vieval/"):
-            path = re.sub(r"^(blob|raw)/main/|#.*", "", link.removeprefix("https://github.com/vieval/vieval/"))
+            path = re.sub(
+                r"^(blob|raw)/main/|#.*",
+                "",
+                link.removeprefix("https://github.com/vieval/vieval/"),
+            )
             assert (ROOT / path).exists(), link
 
 
@@ -109,7 +144,11 @@ REWARD = (TUTORIALS / "reward.md").read_text(encoding="utf-8")
 
 def test_every_reward_of_the_table_is_one():
     terms = re.findall(r"^\| `r=([^`]+)` \|", REWARD, re.MULTILINE)
-    flags = [word for number, term in enumerate(terms) for word in ("--reward", f"r{number}={term}")]
+    flags = [
+        word
+        for number, term in enumerate(terms)
+        for word in ("--reward", f"r{number}={term}")
+    ]
     options = _parser("serve").parse_args(
         ["serve", *flags, "--model", "NAME", "--base-url", "http://127.0.0.1:8000/v1"]
     )
@@ -117,13 +156,18 @@ def test_every_reward_of_the_table_is_one():
 
 
 def test_configurations_are_read_by_their_adapters():
-    page_blocks = [block for block in blocks(TUTORIALS / "reward.md") if block.language == "yaml"]
+    page_blocks = [
+        block for block in blocks(TUTORIALS / "reward.md") if block.language == "yaml"
+    ]
     verl, *flow_factory, unirl = (yaml.safe_load(block.code) for block in page_blocks)
     entry = verl["reward"]["reward_functions"]["judge"]
     parameters = inspect.signature(verl_omni.compute_score).parameters
     assert entry["required"] is True
     assert set(entry) - {"path", "name", "weight", "required"} <= set(parameters)
-    assert [settings["rewards"][0]["name"] for settings in flow_factory] == ["judge", "judge"]
+    assert [settings["rewards"][0]["name"] for settings in flow_factory] == [
+        "judge",
+        "judge",
+    ]
     assert unirl["required_rewards"] == ["r"]
 
 

@@ -17,12 +17,17 @@ from vieval_plugin.judges.protocol import Image, Sample, SampleId
 from vieval_plugin.text.errors import VievalError
 
 
-@pytest.fixture(scope="module", params=[False, True], ids=["from text", "from image and text"])
+@pytest.fixture(
+    scope="module", params=[False, True], ids=["from text", "from image and text"]
+)
 def painter(request, tmp_path_factory):
     folder = build_pipeline(tmp_path_factory.mktemp("weights"), request.param)
     loaded = load(str(folder), "", "cpu", "float32", {})
     roles = {"source": Image(picture(b"source"))} if request.param else {}
-    call = {"num_inference_steps": 2, **({"strength": 0.9} if request.param else {"height": 32, "width": 32})}
+    call = {
+        "num_inference_steps": 2,
+        **({"strength": 0.9} if request.param else {"height": 32, "width": 32}),
+    }
 
     def painting(out, batch=1, **further):
         return Diffusion(loaded, "tiny", out, {**call, **further}, batch)
@@ -31,7 +36,11 @@ def painter(request, tmp_path_factory):
 
 
 def wanted(roles, uid, images=1):
-    return ImageRequest(Sample(SampleId("b", "tie", "", uid), roles, {}), f"photo of a red toy {uid}", images)
+    return ImageRequest(
+        Sample(SampleId("b", "tie", "", uid), roles, {}),
+        f"photo of a red toy {uid}",
+        images,
+    )
 
 
 def made(diffusion, *asked):
@@ -39,7 +48,11 @@ def made(diffusion, *asked):
 
 
 def pixels(answers):
-    return [np.asarray(PIL.Image.open(path)).astype(int) for one in answers for path in one["images"]]
+    return [
+        np.asarray(PIL.Image.open(path)).astype(int)
+        for one in answers
+        for path in one["images"]
+    ]
 
 
 def watched(monkeypatch, diffusion, error=None, at=None):
@@ -62,7 +75,9 @@ def contents(answers):
     return [open(path, "rb").read() for one in answers for path in one["images"]]
 
 
-def test_the_batch_and_the_order_change_no_image_and_what_is_made_is_not_made_again(painter, tmp_path, monkeypatch):
+def test_the_batch_and_the_order_change_no_image_and_what_is_made_is_not_made_again(
+    painter, tmp_path, monkeypatch
+):
     painting, roles = painter
     asked = [wanted(roles, uid, 2) for uid in "123"]
     alone = made(painting(tmp_path / "one"), *asked)
@@ -102,12 +117,16 @@ def test_what_a_pipeline_cannot_be_given_is_said(painter, tmp_path):
     other = {} if roles else {"source": Image(picture(b"source"))}
     [told] = made(painting(tmp_path), wanted(other, "1"))
     assert told["images"] == []
-    assert ("needs an image for image" if roles else "takes no image source") in told["text"]
+    assert ("needs an image for image" if roles else "takes no image source") in told[
+        "text"
+    ]
     with pytest.raises(VievalError, match="has no argument 'colour'"):
         make(painting(tmp_path, colour="red"), [wanted(roles, "1")], bar=False)
 
 
-def test_a_pipeline_that_breaks_on_a_prompt_is_that_prompts_failure(painter, tmp_path, monkeypatch):
+def test_a_pipeline_that_breaks_on_a_prompt_is_that_prompts_failure(
+    painter, tmp_path, monkeypatch
+):
     painting, roles = painter
     watched(monkeypatch, painting(tmp_path), RuntimeError("out of memory"), at=2)
     first, second = made(painting(tmp_path), wanted(roles, "1"), wanted(roles, "2"))
@@ -116,9 +135,13 @@ def test_a_pipeline_that_breaks_on_a_prompt_is_that_prompts_failure(painter, tmp
     assert "out of memory" in second["text"]
 
 
-def test_of_two_images_of_a_prompt_the_one_that_was_made_is_kept(painter, tmp_path, monkeypatch):
+def test_of_two_images_of_a_prompt_the_one_that_was_made_is_kept(
+    painter, tmp_path, monkeypatch
+):
     painting, roles = painter
-    calls = watched(monkeypatch, painting(tmp_path), RuntimeError("out of memory"), at=2)
+    calls = watched(
+        monkeypatch, painting(tmp_path), RuntimeError("out of memory"), at=2
+    )
     [one] = made(painting(tmp_path), wanted(roles, "1", images=2))
     assert (len(one["images"]), one["status"]) == (1, "tool_error")
     assert "out of memory" in one["text"]

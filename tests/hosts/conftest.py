@@ -8,7 +8,9 @@ import pytest
 
 @pytest.fixture
 def cig_logs(tmp_path):
-    """Authors' logs for the two instructions of `ratings_folder`, with texts that hosts are known to mangle."""
+    """Authors' logs for the two instructions of `ratings_folder`, with texts that hosts are
+    known to mangle.
+    """
     reasons = {
         "ControlNet": "thought\n</think>\n\nsaid after a blank line\n\nand another",
         "UniControl": "if a < b then <c> holds",
@@ -17,18 +19,25 @@ def cig_logs(tmp_path):
         folder = tmp_path / "logs" / "ImagenHub_Control-Guided_IG" / model
         folder.mkdir(parents=True)
         for aspect in ("SC", "PQ"):
-            rows = {f"sample_{uid}.jpg": {"score": [uid, 9], "reasoning": reason} for uid in (2, 10)}
+            rows = {
+                f"sample_{uid}.jpg": {"score": [uid, 9], "reasoning": reason}
+                for uid in (2, 10)
+            }
             (folder / f"{aspect}.json").write_text(json.dumps(rows))
     return tmp_path / "logs"
 
 
 @pytest.fixture
 def fake_generator():
-    """A generator of the host's own kind, as another package's entry point would register it: how it is named."""
+    """A generator of the host's own kind, as another package's entry point would register it:
+    how it is named.
+    """
     from lmms_eval.models import MODEL_REGISTRY_V2
     from lmms_eval.models.registry_v2 import ModelManifest
 
-    manifest = ModelManifest("fake_generator", simple_class_path="tests.fake_generator.FakeGenerator")
+    manifest = ModelManifest(
+        "fake_generator", simple_class_path="tests.fake_generator.FakeGenerator"
+    )
     MODEL_REGISTRY_V2.register_manifest(manifest, overwrite=True)
     return ("--model", "fake_generator")
 

@@ -1,4 +1,6 @@
-"""ADIEE through lmms-eval's command line, on drawn edits whose truth is known and on a tiny model."""
+"""ADIEE through lmms-eval's command line, on drawn edits whose truth is known and on a tiny
+model.
+"""
 
 import math
 
@@ -32,21 +34,35 @@ def tiny(tmp_path_factory):
     return tiny_model.build(tmp_path_factory.mktemp("tiny"))
 
 
-def test_a_model_that_knows_the_truth_agrees_with_it_and_replays_alike(evaluate, tmp_path):
+def test_a_model_that_knows_the_truth_agrees_with_it_and_replays_alike(
+    evaluate, tmp_path
+):
     with FakeServer(reply=truthful) as server:
         run = evaluate(*served("vieval_openai", server), tasks=TIE, limit=48)
-    assert set(run.statuses) <= {"ok", "repaired"}  # for some the judge drew other words to answer with
+    assert set(run.statuses) <= {
+        "ok",
+        "repaired",
+    }  # for some the judge drew other words to answer with
     assert sum(run.statuses.values()) == 48
     assert run.metrics["O_fisher,none"] > 0.98
-    again = evaluate(*in_process.replay(tmp_path / "run0", "", "")[:4], tasks=TIE, limit=48)
+    again = evaluate(
+        *in_process.replay(tmp_path / "run0", "", "")[:4], tasks=TIE, limit=48
+    )
     assert again.metrics == run.metrics
     page = tmp_path / "page.html"
-    assert main(["show", str(tmp_path / "run0"), "demo_a/demo_00.png", "--html", str(page)]) == 0
+    assert (
+        main(
+            ["show", str(tmp_path / "run0"), "demo_a/demo_00.png", "--html", str(page)]
+        )
+        == 0
+    )
     assert page.read_text().count("<img") == 2
 
 
 def expected_of(folder, sample):
-    """The expected score of a sample from the model's logits, one answer at a time, without anything of VIEval's."""
+    """The expected score of a sample from the model's logits, one answer at a time, without
+    anything of VIEval's.
+    """
     import torch
     from transformers import AutoModelForImageTextToText, AutoProcessor
 
@@ -59,12 +75,18 @@ def expected_of(folder, sample):
 
     def chance(answer):
         target = processor.tokenizer(answer, add_special_tokens=False).input_ids
-        inputs = processor(images=[decode(image) for image in images], text=before + answer, return_tensors="pt")
+        inputs = processor(
+            images=[decode(image) for image in images],
+            text=before + answer,
+            return_tensors="pt",
+        )
         assert inputs.input_ids[0, -len(target) :].tolist() == target
         with torch.no_grad():
             logits = model(**inputs).logits[0, -len(target) - 1 : -1]
         logged = torch.log_softmax(logits, -1)
-        return len(target), math.exp(sum(logged[place, token].item() for place, token in enumerate(target)))
+        return len(target), math.exp(
+            sum(logged[place, token].item() for place, token in enumerate(target))
+        )
 
     weights = [0.0] * 11
     for space in ("", " "):
@@ -72,11 +94,24 @@ def expected_of(folder, sample):
         assert found[10][0] == found[1][0] + 1  # a ten has a token more than a one
         for number, (_, value) in enumerate(found):
             weights[number] += value - (found[10][1] if number == 1 else 0.0)
-    return sum(number * weight for number, weight in enumerate(weights)) / sum(weights) / 10
+    return (
+        sum(number * weight for number, weight in enumerate(weights))
+        / sum(weights)
+        / 10
+    )
 
 
-def test_expected_is_the_mean_over_the_models_own_logits_and_replays_alike(evaluate, tiny, tmp_path):
-    arguments = ("--model", "vieval_transformers", "--model_args", f"model={tiny}", "--batch_size", "4")
+def test_expected_is_the_mean_over_the_models_own_logits_and_replays_alike(
+    evaluate, tiny, tmp_path
+):
+    arguments = (
+        "--model",
+        "vieval_transformers",
+        "--model_args",
+        f"model={tiny}",
+        "--batch_size",
+        "4",
+    )
     run = evaluate(*arguments, tasks=TIE, judges={"adiee": {"mode": "expected"}})
     assert run.statuses == {"ok": 6}
     scores = {name: several[0]["scores"]["O"] for name, several in run.verdicts.items()}
@@ -85,14 +120,30 @@ def test_expected_is_the_mean_over_the_models_own_logits_and_replays_alike(evalu
         assert scores[name] == pytest.approx(expected_of(tiny, demo()[name]), abs=1e-5)
     again = evaluate(*in_process.replay(tmp_path / "run0", "", "")[:4], tasks=TIE)
     assert again.metrics == run.metrics
-    assert main(["show", str(tmp_path / "run0"), "demo_a/demo_00.png", "--html", str(tmp_path / "page.html")]) == 0
+    assert (
+        main(
+            [
+                "show",
+                str(tmp_path / "run0"),
+                "demo_a/demo_00.png",
+                "--html",
+                str(tmp_path / "page.html"),
+            ]
+        )
+        == 0
+    )
 
 
 @pytest.fixture(scope="module")
 def served_tiny():
     """The arguments of a real vLLM, and the folder of its weights."""
     model = served_by_vllm()
-    return ("--model", "vieval_openai", "--model_args", f"model={model['id']},base_url={VLLM_URL}"), model["root"]
+    return (
+        "--model",
+        "vieval_openai",
+        "--model_args",
+        f"model={model['id']},base_url={VLLM_URL}",
+    ), model["root"]
 
 
 @pytest.mark.vllm
@@ -100,7 +151,14 @@ def test_a_real_vllm_tells_what_transformers_does(evaluate, served_tiny):
     (arguments, folder), expected = served_tiny, {"adiee": {"mode": "expected"}}
     run = evaluate(*arguments, tasks=TIE, judges=expected)
     assert run.statuses == {"ok": 6}
-    here = evaluate("--model", "vieval_transformers", "--model_args", f"model={folder}", tasks=TIE, judges=expected)
+    here = evaluate(
+        "--model",
+        "vieval_transformers",
+        "--model_args",
+        f"model={folder}",
+        tasks=TIE,
+        judges=expected,
+    )
     for name, [verdict] in run.verdicts.items():
         [same] = here.verdicts[name]
         low, high = verdict["bounds"]["O"]
@@ -113,5 +171,8 @@ def test_a_real_vllm_tells_what_transformers_does(evaluate, served_tiny):
 def test_a_real_vllm_is_asked_in_words(evaluate, served_tiny):
     run = evaluate(*served_tiny[0], "--gen_kwargs", "max_new_tokens=16", tasks=TIE)
     assert set(run.statuses) <= {"ok", "repaired", "parse_failure"}
-    assert all(("O" in one["scores"]) == (one["status"] != "parse_failure") for [one] in run.verdicts.values())
+    assert all(
+        ("O" in one["scores"]) == (one["status"] != "parse_failure")
+        for [one] in run.verdicts.values()
+    )
     assert len(set(run.answers("O").values())) > 3

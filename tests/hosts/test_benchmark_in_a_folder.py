@@ -1,4 +1,6 @@
-"""A benchmark in a folder and a judge in a file as tasks of lmms-eval, which are replayed, and as datasets of VLMEvalKit."""
+"""A benchmark in a folder and a judge in a file as tasks of lmms-eval, which are replayed, and
+as datasets of VLMEvalKit.
+"""
 
 import pytest
 
@@ -54,8 +56,14 @@ def test_a_judge_has_tasks_on_each_benchmark_that_its_kinds_fit(folders):
         "vieval_demo_contests_legibility_tie",
     }
     assert ours <= set(entries)
-    assert not [name for name in entries if "legibility" in name and ("_cig" in name or "video" in name)]
-    assert {"signs_viescore", "sign_pairs_legibility", "ImagenHub_legibility"} <= set(names.datasets())
+    assert not [
+        name
+        for name in entries
+        if "legibility" in name and ("_cig" in name or "video" in name)
+    ]
+    assert {"signs_viescore", "sign_pairs_legibility", "ImagenHub_legibility"} <= set(
+        names.datasets()
+    )
     # the title of a user's benchmark may be no name of a file
     assert not [name for name in names.datasets() if name.startswith("Street signs")]
 
@@ -66,14 +74,37 @@ def test_its_tasks_run_and_are_replayed_and_reported(folders, tmp_path, results_
     with FakeServer() as server:
         model = in_process.served("vieval_openai", server)
         out = ("--output_path", tmp_path / "out", "--log_samples")
-        in_process.run(*model, "--tasks", ",".join(judged), *out, data=data, options=options)
+        in_process.run(
+            *model, "--tasks", ",".join(judged), *out, data=data, options=options
+        )
     results, samples = results_of(tmp_path / "out")
     assert [len(samples[task]) for task in judged] == [50, 50, 20]
     assert results["results"]["signs_viescore"]["SC_count,none"] == 50
-    logs = ("--model_args", f"name=again,logs={tmp_path / 'out'}", "--tasks", "signs_legibility")
+    logs = (
+        "--model_args",
+        f"name=again,logs={tmp_path / 'out'}",
+        "--tasks",
+        "signs_legibility",
+    )
     out = ("--output_path", tmp_path / "again", "--log_samples")
     in_process.run("--model", "vieval_replay", *logs, *out, data=data, options=options)
-    assert results_of(tmp_path / "again")[0]["results"]["signs_legibility"]["status_ok_share,none"] == 1
-    assert main(["report", str(tmp_path / "out"), str(tmp_path / "again"), "--out", str(tmp_path / "report")]) == 0
+    assert (
+        results_of(tmp_path / "again")[0]["results"]["signs_legibility"][
+            "status_ok_share,none"
+        ]
+        == 1
+    )
+    assert (
+        main(
+            [
+                "report",
+                str(tmp_path / "out"),
+                str(tmp_path / "again"),
+                "--out",
+                str(tmp_path / "report"),
+            ]
+        )
+        == 0
+    )
     report = (tmp_path / "report" / "report.md").read_text()
     assert all(name in report for name in ("legibility", "fake", "again"))

@@ -14,7 +14,10 @@ from tests.in_process import demo, pixels, rated, served, shown
 from vieval_plugin.benchmarks.vieval_demo.contests import contests
 from vieval_plugin.cli import main
 
-PAIRWISE, VIESCORE = "vieval_demo_contests_pairwise_tie", "vieval_demo_contests_viescore_tie"
+PAIRWISE, VIESCORE = (
+    "vieval_demo_contests_pairwise_tie",
+    "vieval_demo_contests_viescore_tie",
+)
 
 
 def truthful(request):
@@ -22,7 +25,13 @@ def truthful(request):
     if len(images := shown(request)) < 2:
         return "yes"  # whether schemas are enforced is asked without any
     first, second = (rated()[image]["O"][0] for image in images[-2:])
-    better = ("A" if first > second else "B") if first != second else "both good" if first >= 0.5 else "both bad"
+    better = (
+        ("A" if first > second else "B")
+        if first != second
+        else "both good"
+        if first >= 0.5
+        else "both bad"
+    )
     return json.dumps({"reasoning": "fine", "better": better})
 
 
@@ -36,11 +45,17 @@ def scoring(request):
 
 
 @pytest.mark.parametrize("model", ["vieval_openai", "openai"])
-def test_a_judge_that_knows_the_truth_is_right_in_every_contest_in_both_orders(evaluate, model):
+def test_a_judge_that_knows_the_truth_is_right_in_every_contest_in_both_orders(
+    evaluate, model
+):
     with FakeServer(reply=truthful) as server:
         run = evaluate(*served(model, server), tasks=PAIRWISE, limit=48)
     assert run.statuses == {"ok": 48}
-    right = {name: value for name, value in run.metrics.items() if re.search("accuracy.*_value,none$", name)}
+    right = {
+        name: value
+        for name, value in run.metrics.items()
+        if re.search("accuracy.*_value,none$", name)
+    }
     assert len(right) >= 6
     assert set(right.values()) == {1.0}, right
     assert run.metrics["votes_inconsistent_share_value,none"] == 0.0
@@ -48,10 +63,18 @@ def test_a_judge_that_knows_the_truth_is_right_in_every_contest_in_both_orders(e
 
 def test_a_judge_that_always_names_the_first_is_flagged(evaluate, tmp_path):
     answer = json.dumps({"reasoning": "fine", "better": "A"})
-    with FakeServer(reply=lambda request: answer if shown(request) else "yes") as server:
+    with FakeServer(
+        reply=lambda request: answer if shown(request) else "yes"
+    ) as server:
         run = evaluate(*served("vieval_openai", server), tasks=PAIRWISE, limit=48)
-        pairs = {tuple(pixels(one.images["output"]) for one in contest.candidates) for contest in contests("tie")}
-        assert server.stats()["requests"] == len(pairs | {pair[::-1] for pair in pairs}) + 1
+        pairs = {
+            tuple(pixels(one.images["output"]) for one in contest.candidates)
+            for contest in contests("tie")
+        }
+        assert (
+            server.stats()["requests"]
+            == len(pairs | {pair[::-1] for pair in pairs}) + 1
+        )
     assert run.metrics["votes_inconsistent_share_value,none"] == 1.0
     assert all(
         step["path"][0] in ("forward", "reverse")
@@ -59,24 +82,42 @@ def test_a_judge_that_always_names_the_first_is_flagged(evaluate, tmp_path):
         for verdict in verdicts
         for step in verdict["trace"]
     )
-    assert main(["report", str(tmp_path / "run0"), "--out", str(tmp_path / "report")]) == 0
+    assert (
+        main(["report", str(tmp_path / "run0"), "--out", str(tmp_path / "report")]) == 0
+    )
     table = (tmp_path / "report" / "report.md").read_text()
-    [row] = [line for line in table.splitlines() if line.startswith("| tie | fake | votes | 48 of 48")]
-    # the last three cells say how far it is above the best constant, four-way, three-way and decisive
-    assert all(cell.strip().startswith("-") for cell in row.rstrip(" |").split("|")[-5::2])
-    constants = [line for line in table.splitlines() if "| always" in line and "48 of 48" in line]
+    [row] = [
+        line
+        for line in table.splitlines()
+        if line.startswith("| tie | fake | votes | 48 of 48")
+    ]
+    # the last three cells say how far it is above the best constant, four-way, three-way and
+    # decisive
+    assert all(
+        cell.strip().startswith("-") for cell in row.rstrip(" |").split("|")[-5::2]
+    )
+    constants = [
+        line for line in table.splitlines() if "| always" in line and "48 of 48" in line
+    ]
     assert len(constants) == 4
 
 
-def test_a_judge_of_samples_judges_each_candidate_once_and_its_runs_replay_on_contests(evaluate, tmp_path):
+def test_a_judge_of_samples_judges_each_candidate_once_and_its_runs_replay_on_contests(
+    evaluate, tmp_path
+):
     with FakeServer(reply=scoring) as server:
         run = evaluate(*served("vieval_openai", server), tasks=VIESCORE, limit=48)
         # each edit is in two contests, and a few are the same picture under one instruction
-        different = {(sample.id.uid, pixels(sample.images["output"])) for sample in demo().values()}
+        different = {
+            (sample.id.uid, pixels(sample.images["output"]))
+            for sample in demo().values()
+        }
         assert server.stats()["requests"] == 2 * len(different) + 1
         evaluate(*served("vieval_openai", server), limit=48)
     assert run.metrics["O_accuracy_decisive_value,none"] == 1.0
-    replayed = evaluate(*in_process.replay(tmp_path / "run1", "", "")[:4], tasks=VIESCORE, limit=48)
+    replayed = evaluate(
+        *in_process.replay(tmp_path / "run1", "", "")[:4], tasks=VIESCORE, limit=48
+    )
     assert replayed.metrics == run.metrics
 
 
@@ -87,5 +128,18 @@ def test_contests_are_shown_with_their_votes(evaluate, tmp_path, vieval):
     assert "people: " in said
     assert re.search("vote, forward: (first|second|both_good|both_bad)", said)
     page = tmp_path / "page.html"
-    assert main(["show", str(tmp_path / "run0"), "demo_00.png#demo_a-demo_b", "--html", str(page)]) == 0
-    assert page.read_text().count("<img") == 6  # the source and both candidates, in both orders
+    assert (
+        main(
+            [
+                "show",
+                str(tmp_path / "run0"),
+                "demo_00.png#demo_a-demo_b",
+                "--html",
+                str(page),
+            ]
+        )
+        == 0
+    )
+    assert (
+        page.read_text().count("<img") == 6
+    )  # the source and both candidates, in both orders

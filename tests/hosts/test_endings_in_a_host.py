@@ -1,4 +1,6 @@
-"""How a run inside lmms-eval ends before its time: in one line, with its summary, and with what was answered kept."""
+"""How a run inside lmms-eval ends before its time: in one line, with its summary, and with what
+was answered kept.
+"""
 
 import json
 import os
@@ -28,10 +30,15 @@ GOOD = '{"score": [3, 4], "reasoning": "fine"}'
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
 @pytest.mark.parametrize("model", ["vieval_openai", "openai"])
-def test_a_signal_ends_a_run_in_order_and_what_was_answered_is_kept(evaluate, tmp_path, capsys, model, name):
+def test_a_signal_ends_a_run_in_order_and_what_was_answered_is_kept(
+    evaluate, tmp_path, capsys, model, name
+):
     number, store = getattr(signal, name), tmp_path / "replies.sqlite"
-    # a library that another test imported may have left a handler of its own, which VIEval leaves in place
-    signal.signal(number, signal.default_int_handler if name == "SIGINT" else signal.SIG_DFL)
+    # a library that another test imported may have left a handler of its own, which VIEval leaves
+    # in place
+    signal.signal(
+        number, signal.default_int_handler if name == "SIGINT" else signal.SIG_DFL
+    )
 
     def stopping(count, _):
         if count == 8:
@@ -54,12 +61,20 @@ def test_a_signal_ends_a_run_in_order_and_what_was_answered_is_kept(evaluate, tm
         assert run.statuses == {"ok": 12}
 
 
-def test_an_unforeseen_error_ends_a_run_with_one_line_and_a_failing_exit_code(evaluate, monkeypatch, tmp_path):
+def test_an_unforeseen_error_ends_a_run_with_one_line_and_a_failing_exit_code(
+    evaluate, monkeypatch, tmp_path
+):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr("vieval_plugin.hosts.lmms_eval.answering.jobs", lambda *_: 1 / 0)
-    line = refusal(evaluate, "--model", "vieval_scorer", tasks="vieval_demo_ssim_tie", limit=1)
+    monkeypatch.setattr(
+        "vieval_plugin.hosts.lmms_eval.answering.jobs", lambda *_: 1 / 0
+    )
+    line = refusal(
+        evaluate, "--model", "vieval_scorer", tasks="vieval_demo_ssim_tie", limit=1
+    )
     [file] = (tmp_path / "cache").rglob("*.txt")
-    assert line.startswith("vieval: an unforeseen error (ZeroDivisionError: division by zero); ")
+    assert line.startswith(
+        "vieval: an unforeseen error (ZeroDivisionError: division by zero); "
+    )
     assert str(file) in line
     assert "ZeroDivisionError" in file.read_text()
 
@@ -67,27 +82,45 @@ def test_an_unforeseen_error_ends_a_run_with_one_line_and_a_failing_exit_code(ev
 def runs(tmp_path, *models, more=()):
     """A file for the host's `--config`: a run a model, each with results in a folder of its own."""
     shared = {"tasks": "vieval_demo_ssim_tie", "limit": 2, "log_samples": True}
-    listed = [{"model": model, "output_path": str(tmp_path / str(n)), **shared} for n, model in enumerate(models)]
+    listed = [
+        {"model": model, "output_path": str(tmp_path / str(n)), **shared}
+        for n, model in enumerate(models)
+    ]
     (tmp_path / "runs.yaml").write_text(json.dumps([*listed, *more]))
     return tmp_path / "runs.yaml"
 
 
-def test_a_list_of_runs_goes_on_after_one_that_fails_and_exits_with_1(lmms_eval, results_of, tmp_path):
+def test_a_list_of_runs_goes_on_after_one_that_fails_and_exits_with_1(
+    lmms_eval, results_of, tmp_path
+):
     models = ("vieval_scorer", "vieval_replay", "vieval_scorer")
-    mistake = {"model": "vieval_scorer", "tasks": "vieval_demo_ssim_ti", "output_path": str(tmp_path / "mistake")}
+    mistake = {
+        "model": "vieval_scorer",
+        "tasks": "vieval_demo_ssim_ti",
+        "output_path": str(tmp_path / "mistake"),
+    }
     done = lmms_eval("--config", runs(tmp_path, *models, more=[mistake]))
     assert done.returncode == 1
-    assert [line for line in done.stderr.splitlines() if "vieval_replay needs" in line] == [
-        "vieval: vieval_replay needs --model_args name=<the judge in tables>,logs=<folder of verdicts>"
+    assert [
+        line for line in done.stderr.splitlines() if "vieval_replay needs" in line
+    ] == [
+        (
+            "vieval: vieval_replay needs --model_args name=<the judge in tables>,logs=<folder of "
+            "verdicts>"
+        )
     ]
     [line] = [line for line in done.stderr.splitlines() if "no task" in line]
-    assert line.startswith("vieval: no task 'vieval_demo_ssim_ti'; did you mean vieval_demo_ssim_ti")
+    assert line.startswith(
+        "vieval: no task 'vieval_demo_ssim_ti'; did you mean vieval_demo_ssim_ti"
+    )
     assert not list(tmp_path.glob("mistake/**/*.json*"))
     assert "Traceback" not in done.stderr
     for folder in ("0", "2"):
         document, _ = results_of(tmp_path / folder)
         assert document["results"]["vieval_demo_ssim_tie"]["status_ok_share,none"] == 1
-    assert done.stdout.count("vieval_scorer (") == 2  # the tables of those that ended well
+    assert (
+        done.stdout.count("vieval_scorer (") == 2
+    )  # the tables of those that ended well
 
 
 def test_of_several_processes_one_that_fails_waits_for_no_other(tmp_path, monkeypatch):
@@ -98,13 +131,24 @@ def test_of_several_processes_one_that_fails_waits_for_no_other(tmp_path, monkey
     assert not (tmp_path / "1").exists()
 
 
-def test_in_python_an_unforeseen_error_is_an_exception_with_its_cause(monkeypatch, tmp_path):
+def test_in_python_an_unforeseen_error_is_an_exception_with_its_cause(
+    monkeypatch, tmp_path
+):
     from lmms_eval.evaluator import simple_evaluate
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr("vieval_plugin.hosts.lmms_eval.answering.jobs", lambda *_: 1 / 0)
-    with pytest.raises(VievalError, match="an unforeseen error .ZeroDivisionError") as raised:
-        simple_evaluate("vieval_scorer", tasks=["vieval_demo_ssim_tie"], limit=1, task_manager=in_process.tasks())
+    monkeypatch.setattr(
+        "vieval_plugin.hosts.lmms_eval.answering.jobs", lambda *_: 1 / 0
+    )
+    with pytest.raises(
+        VievalError, match="an unforeseen error .ZeroDivisionError"
+    ) as raised:
+        simple_evaluate(
+            "vieval_scorer",
+            tasks=["vieval_demo_ssim_tie"],
+            limit=1,
+            task_manager=in_process.tasks(),
+        )
     assert isinstance(raised.value.__cause__, ZeroDivisionError)
 
 
@@ -118,13 +162,21 @@ def test_errors_steer_no_terminal():
 
 
 @pytest.mark.parametrize("model", ["vieval_openai", "openai"])
-def test_half_an_image_is_no_image_although_the_host_tells_pillow_to_overlook_it(evaluate, monkeypatch, model):
+def test_half_an_image_is_no_image_although_the_host_tells_pillow_to_overlook_it(
+    evaluate, monkeypatch, model
+):
     load, known = vieval_demo.BENCHMARK.load, benchmark_registry.benchmark
 
     def cut(root, part):
         first, *others = load(root, part)
         whole = first.images["output"].source
-        return [replace(first, images={**first.images, "output": Image(whole[: len(whole) // 2])}), *others]
+        return [
+            replace(
+                first,
+                images={**first.images, "output": Image(whole[: len(whole) // 2])},
+            ),
+            *others,
+        ]
 
     def benchmark(name):
         found = known(name)

@@ -35,13 +35,22 @@ def test_published_outputs_are_ranked_beside_a_generators_own(prepared_data, tmp
     for uid in REDUCED["tie"][1]:
         (made / uid).write_bytes((museum / "input" / uid).read_bytes())
     with FakeServer(reply=reply) as server:
-        backbones = {"judge": {"model": "fake", "base_url": server.base_url, "patience": 5}}
+        backbones = {
+            "judge": {"model": "fake", "base_url": server.base_url, "patience": 5}
+        }
         file = in_process.options_file(tmp_path / "options.yaml", backbones=backbones)
 
         def run(name, folder):
-            images = ("--model", "vieval_images", "--model_args", f"folder={folder},name={name}")
+            images = (
+                "--model",
+                "vieval_images",
+                "--model_args",
+                f"folder={folder},name={name}",
+            )
             arguments = in_process.command(images, GENERATED, 10)[1:]
-            in_process.run(*arguments, "--output_path", tmp_path / name, data=data, options=file)
+            in_process.run(
+                *arguments, "--output_path", tmp_path / name, data=data, options=file
+            )
             return in_process.read(tmp_path / name)[0]["results"][GENERATED]
 
         assert run("mine", made)["SC_mean_value,none"] == pytest.approx(OWN_SCORE / 10)
@@ -50,6 +59,10 @@ def test_published_outputs_are_ranked_beside_a_generators_own(prepared_data, tmp
     results = [str(tmp_path / name) for name in ("mine", *SCORES)]
     assert main(["rank", *results, "--tables", str(tmp_path / "ranks")]) == 0
     rows = json.loads((tmp_path / "ranks" / "findings.json").read_text())["numbers"]
-    means = {r["system"]: r["value"] for r in rows if r["aspect"] == "O" and not r["breakdown"]}
+    means = {
+        r["system"]: r["value"]
+        for r in rows
+        if r["aspect"] == "O" and not r["breakdown"]
+    }
     assert means == pytest.approx({"MagicBrush": 0.8, "mine": 0.6, "SDEdit": 0.4})
     assert list(means) == ["MagicBrush", "mine", "SDEdit"]

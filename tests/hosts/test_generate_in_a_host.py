@@ -35,13 +35,19 @@ def folder(tmp_path):
     made.mkdir()
     for number, one in enumerate(conditions()[:6]):
         picture = np.asarray(decode(one.images["source"])).astype(int)
-        noise = np.random.default_rng(number).integers(-4 * number - 1, 4 * number + 2, picture.shape)
-        PIL.Image.fromarray((picture + noise).clip(0, 255).astype(np.uint8)).save(made / f"{one.id.uid}.png")
+        noise = np.random.default_rng(number).integers(
+            -4 * number - 1, 4 * number + 2, picture.shape
+        )
+        PIL.Image.fromarray((picture + noise).clip(0, 255).astype(np.uint8)).save(
+            made / f"{one.id.uid}.png"
+        )
     return made
 
 
 def images(folder, **further):
-    given = ",".join(f"{k}={v}" for k, v in {"folder": folder, "name": "mine", **further}.items())
+    given = ",".join(
+        f"{k}={v}" for k, v in {"folder": folder, "name": "mine", **further}.items()
+    )
     return ("--model", "vieval_images", "--model_args", given)
 
 
@@ -49,7 +55,13 @@ def run(tmp_path, arguments, task=SSIM, limit=6, more=(), **options):
     out = tmp_path / f"out{len(list(tmp_path.glob('out*')))}"
     options = {"data": str(tmp_path / "kept"), **options}
     file = in_process.options_file(out.with_suffix(".yaml"), **options)
-    in_process.run(*in_process.command(arguments, task, limit)[1:], "--output_path", out, *more, options=file)
+    in_process.run(
+        *in_process.command(arguments, task, limit)[1:],
+        "--output_path",
+        out,
+        *more,
+        options=file,
+    )
     return out
 
 
@@ -65,7 +77,11 @@ def by_vieval_score(found, judge, tmp_path):
             "uid": one.id.uid,
             "kind": one.sample.kind,
             "images": {
-                **{role: str(image.source) for role, image in one.sample.images.items() if role != "output"},
+                **{
+                    role: str(image.source)
+                    for role, image in one.sample.images.items()
+                    if role != "output"
+                },
                 "output": one.generation.image,
             },
             "texts": dict(one.sample.texts),
@@ -74,11 +90,28 @@ def by_vieval_score(found, judge, tmp_path):
     ]
     (tmp_path / "s.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     verdicts = tmp_path / "v.jsonl"
-    assert main(["score", str(tmp_path / "s.jsonl"), "--judge", judge, "--out", str(verdicts)]) == 0
-    return {record.id.uid: dict(record.verdict.scores) for record in own.records_of(verdicts)}
+    assert (
+        main(
+            [
+                "score",
+                str(tmp_path / "s.jsonl"),
+                "--judge",
+                judge,
+                "--out",
+                str(verdicts),
+            ]
+        )
+        == 0
+    )
+    return {
+        record.id.uid: dict(record.verdict.scores)
+        for record in own.records_of(verdicts)
+    }
 
 
-def test_images_made_elsewhere_are_judged_and_equal_vieval_score_digit_for_digit(folder, tmp_path):
+def test_images_made_elsewhere_are_judged_and_equal_vieval_score_digit_for_digit(
+    folder, tmp_path
+):
     out = run(tmp_path, images(folder))
     document, _ = in_process.read(out)
     found = {record.id.uid: record for record in records(out)}
@@ -93,19 +126,36 @@ def test_images_made_elsewhere_are_judged_and_equal_vieval_score_digit_for_digit
 
 
 @pytest.mark.parametrize("judge", ["ssim", "viescore"])
-def test_generated_now_and_judged_later_has_the_same_digits(folder, tmp_path, capsys, server, judge):
+def test_generated_now_and_judged_later_has_the_same_digits(
+    folder, tmp_path, capsys, server, judge
+):
     task, asks = f"generate_vieval_demo_{judge}_tie", judge == "viescore"
     backbones = {"judge": {"model": "fake", "base_url": server.base_url}}
     found = records(run(tmp_path, images(folder), task, backbones=backbones))
     at_once = {r.id.uid: dict(r.verdict.scores) for r in found}
     assert {len(scores) for scores in at_once.values()} == {3 if asks else 1}
     asked = server.stats()["requests"]
-    later = run(tmp_path, images(folder), task, more=("--predict_only",), backbones=backbones)
+    later = run(
+        tmp_path, images(folder), task, more=("--predict_only",), backbones=backbones
+    )
     assert server.stats()["requests"] == asked
     document, _ = in_process.read(later)
     assert document["results"][task]["made_count,none"] == 6
-    assert main(["score", str(later), *(named(server) if asks else ()), "--out", str(tmp_path / "v.jsonl")]) == 0
-    assert {r.id.uid: dict(r.verdict.scores) for r in own.records_of(tmp_path / "v.jsonl")} == at_once
+    assert (
+        main(
+            [
+                "score",
+                str(later),
+                *(named(server) if asks else ()),
+                "--out",
+                str(tmp_path / "v.jsonl"),
+            ]
+        )
+        == 0
+    )
+    assert {
+        r.id.uid: dict(r.verdict.scores) for r in own.records_of(tmp_path / "v.jsonl")
+    } == at_once
     assert "mine" in capsys.readouterr().out
 
 
@@ -126,25 +176,35 @@ def test_a_prompt_without_an_image_is_no_zero_and_is_told(folder, tmp_path, caps
     assert "has no image of uid" in said
     worst = run(tmp_path, images(folder), statistics={"failures": "worst"})
     [scored] = [in_process.read(worst)[0]["results"][SSIM]]
-    assert scored["SC_mean_value,none"] == pytest.approx(metrics["SC_mean_value,none"] * 4 / 6)
+    assert scored["SC_mean_value,none"] == pytest.approx(
+        metrics["SC_mean_value,none"] * 4 / 6
+    )
 
 
-def test_the_hosts_baseline_is_tested_on_scores_and_has_no_answer_where_one_is_missing(folder, tmp_path, capsys):
+def test_the_hosts_baseline_is_tested_on_scores_and_has_no_answer_where_one_is_missing(
+    folder, tmp_path, capsys
+):
     first = run(tmp_path, images(folder))
     before = [record.verdict.scores["SC"] for record in records(first)]
     for number, path in enumerate(sorted(folder.iterdir())):
         noise = np.random.default_rng(number).integers(-40, 41, (256, 256, 3))
-        PIL.Image.fromarray((np.asarray(PIL.Image.open(path)) + noise).clip(0, 255).astype(np.uint8)).save(path)
+        PIL.Image.fromarray(
+            (np.asarray(PIL.Image.open(path)) + noise).clip(0, 255).astype(np.uint8)
+        ).save(path)
     [baseline] = first.rglob("*_samples_*.jsonl")
     second = run(tmp_path, images(folder), more=("--baseline", baseline))
     after = [record.verdict.scores["SC"] for record in records(second)]
     tested = in_process.read(second)[0]["results"][SSIM]
     assert tested["paired_baseline_score"] == pytest.approx(100 * np.mean(before))
-    assert tested["paired_pvalue"] == pytest.approx(scipy.stats.ttest_rel(after, before).pvalue)
+    assert tested["paired_pvalue"] == pytest.approx(
+        scipy.stats.ttest_rel(after, before).pvalue
+    )
     assert "P_Value" in capsys.readouterr().out
     next(folder.iterdir()).unlink()
     [broken] = run(tmp_path, images(folder)).rglob("*_samples_*.jsonl")
-    untested = in_process.read(run(tmp_path, images(folder), more=("--baseline", broken)))[0]["results"][SSIM]
+    untested = in_process.read(
+        run(tmp_path, images(folder), more=("--baseline", broken))
+    )[0]["results"][SSIM]
     assert np.isnan(untested["paired_pvalue"])
 
 
@@ -160,25 +220,45 @@ def test_several_images_of_a_prompt_have_a_mean_and_a_best(folder, tmp_path):
     by_uid = {}
     for record in found:
         by_uid.setdefault(record.id.uid, []).append(record.verdict.scores["SC"])
-    assert metrics["SC_best_value,none"] == pytest.approx(np.mean([max(both) for both in by_uid.values()]))
-    assert metrics["SC_mean_value,none"] == pytest.approx(np.mean([np.mean(both) for both in by_uid.values()]))
+    assert metrics["SC_best_value,none"] == pytest.approx(
+        np.mean([max(both) for both in by_uid.values()])
+    )
+    assert metrics["SC_mean_value,none"] == pytest.approx(
+        np.mean([np.mean(both) for both in by_uid.values()])
+    )
     both = run(tmp_path, images(folder), generate={"images": 2})
     again = in_process.read(both)[0]["results"][SSIM]
-    assert {n: v for n, v in again.items() if "_mean_" in n} == {n: v for n, v in metrics.items() if "_mean_" in n}
+    assert {n: v for n, v in again.items() if "_mean_" in n} == {
+        n: v for n, v in metrics.items() if "_mean_" in n
+    }
 
 
 def test_a_users_prompts_are_a_task(tmp_path):
     (tmp_path / "made").mkdir()
     rows = []
     for number, category in enumerate(("animals", "animals", "places")):
-        noise = np.random.default_rng(number).integers(0, 256, (32, 32, 3), dtype=np.uint8)
+        noise = np.random.default_rng(number).integers(
+            0, 256, (32, 32, 3), dtype=np.uint8
+        )
         PIL.Image.fromarray(noise).save(tmp_path / "made" / f"p{number}.png")
         rows.append(
-            {"uid": f"p{number}", "kind": "tig", "texts": {"prompt": "x"}, "tags": ["one"], "category": category}
+            {
+                "uid": f"p{number}",
+                "kind": "tig",
+                "texts": {"prompt": "x"},
+                "tags": ["one"],
+                "category": category,
+            }
         )
     prompts = tmp_path / "prompts.jsonl"
     prompts.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    out = run(tmp_path, images(tmp_path / "made"), "generate_prompts_sharpness", 3, generate={"prompts": str(prompts)})
+    out = run(
+        tmp_path,
+        images(tmp_path / "made"),
+        "generate_prompts_sharpness",
+        3,
+        generate={"prompts": str(prompts)},
+    )
     assert main(["report", str(out), "--out", str(tmp_path / "report")]) == 0
     report = (tmp_path / "report" / "report.md").read_text()
     assert "By category" in report
@@ -192,8 +272,14 @@ def test_a_users_prompts_are_a_task(tmp_path):
     [
         ({"texts": {}}, "line 1: it has no kind"),
         ({"kind": "tig", "images": {"output": "a.png"}}, "line 1: it names an output"),
-        ({"kind": "tie", "images": {"source": "nowhere.png"}}, "line 1: the image source is not there"),
-        ({"kind": "tig", "texts": {"prompt": "x"}, "promt": "x"}, "line 1: unknown key 'promt'"),
+        (
+            {"kind": "tie", "images": {"source": "nowhere.png"}},
+            "line 1: the image source is not there",
+        ),
+        (
+            {"kind": "tig", "texts": {"prompt": "x"}, "promt": "x"},
+            "line 1: unknown key 'promt'",
+        ),
     ],
 )
 def test_a_bad_prompt_is_one_line_before_anything_is_made(tmp_path, row, line):
@@ -201,24 +287,41 @@ def test_a_bad_prompt_is_one_line_before_anything_is_made(tmp_path, row, line):
     prompts.write_text(json.dumps(row) + "\n")
     (tmp_path / "a.png").write_bytes(b"")
     assert line in refusal(
-        run, tmp_path, images(tmp_path), "generate_prompts_sharpness", generate={"prompts": str(prompts)}
+        run,
+        tmp_path,
+        images(tmp_path),
+        "generate_prompts_sharpness",
+        generate={"prompts": str(prompts)},
     )
 
 
 @pytest.fixture
 def host_generator(fake_generator, tmp_path):
-    return lambda form: (*fake_generator, "--model_args", f"form={form},out={tmp_path / 'saved'}")
+    return lambda form: (
+        *fake_generator,
+        "--model_args",
+        f"form={form},out={tmp_path / 'saved'}",
+    )
 
 
 @pytest.mark.parametrize("form", ["json", "folder", "path"])
-def test_a_generator_of_the_hosts_own_is_judged_whatever_form_it_answers_in(host_generator, tmp_path, form):
+def test_a_generator_of_the_hosts_own_is_judged_whatever_form_it_answers_in(
+    host_generator, tmp_path, form
+):
     found = records(run(tmp_path, host_generator(form)))
     assert {str(record.verdict.status) for record in found} == {"ok"}
     assert {record.id.image_model for record in found} == {"fake_generator"}
     for record in found:
         shown = np.asarray(decode(record.sample.images["source"])).astype(int)
         assert (
-            np.asarray(decode(Image(tmp_path / "saved" / record.generation.image.rsplit("/", 1)[1]))) >= shown
+            np.asarray(
+                decode(
+                    Image(
+                        tmp_path / "saved" / record.generation.image.rsplit("/", 1)[1]
+                    )
+                )
+            )
+            >= shown
         ).all()
 
 
@@ -226,11 +329,17 @@ def test_a_generator_of_the_hosts_own_is_judged_whatever_form_it_answers_in(host
     ("form", "status", "reason"),
     [
         ("two", "ok", ""),
-        ("text", "no_image", "the generator answered with text only: 'I cannot draw that.'"),
+        (
+            "text",
+            "no_image",
+            "the generator answered with text only: 'I cannot draw that.'",
+        ),
         ("absent", "no_image", "the image that the generator names is not there"),
     ],
 )
-def test_an_answer_that_is_not_one_image_is_told(host_generator, tmp_path, capsys, form, status, reason):
+def test_an_answer_that_is_not_one_image_is_told(
+    host_generator, tmp_path, capsys, form, status, reason
+):
     found = records(run(tmp_path, host_generator(form)))
     assert {str(record.verdict.status) for record in found} == {status}
     assert all(reason in record.verdict.reason for record in found)
@@ -239,10 +348,19 @@ def test_an_answer_that_is_not_one_image_is_told(host_generator, tmp_path, capsy
     assert reason in said
 
 
-def test_without_another_backbone_a_generator_judges_its_own_images(host_generator, tmp_path):
-    out = run(tmp_path, host_generator("json"), "generate_vieval_demo_viescore_tie", store={"use": False})
+def test_without_another_backbone_a_generator_judges_its_own_images(
+    host_generator, tmp_path
+):
+    out = run(
+        tmp_path,
+        host_generator("json"),
+        "generate_vieval_demo_viescore_tie",
+        store={"use": False},
+    )
     found = records(out)
-    assert {(record.verdict.scores["SC"], record.verdict.scores["PQ"]) for record in found} == {(0.4, 0.4)}
+    assert {
+        (record.verdict.scores["SC"], record.verdict.scores["PQ"]) for record in found
+    } == {(0.4, 0.4)}
     assert {record.provenance.backbone for record in found} == {"fake_generator"}
     assert "2 images" in found[0].verdict.rationale
 
@@ -253,12 +371,22 @@ def judged_rows(host_generator, tmp_path, benchmark, rows, column, reply):
     with FakeServer(reply=reply) as server:
         backbones = {"judge": {"model": "fake", "base_url": server.base_url}}
         file = in_process.options_file(tmp_path / "o.yaml", backbones=backbones)
-        command = in_process.command(host_generator("json"), f"generate_{benchmark}_viescore", 8)[1:]
-        in_process.run(*command, "--output_path", tmp_path / "out", data=tmp_path / "data", options=file)
+        command = in_process.command(
+            host_generator("json"), f"generate_{benchmark}_viescore", 8
+        )[1:]
+        in_process.run(
+            *command,
+            "--output_path",
+            tmp_path / "out",
+            data=tmp_path / "data",
+            options=file,
+        )
     return records(tmp_path / "out")
 
 
-def test_a_benchmark_of_the_hosts_own_is_judged_by_ours_and_prose_is_no_random_number(host_generator, tmp_path):
+def test_a_benchmark_of_the_hosts_own_is_judged_by_ours_and_prose_is_no_random_number(
+    host_generator, tmp_path
+):
     rows = [
         {
             "key": f"k{n // 2}",
@@ -270,32 +398,60 @@ def test_a_benchmark_of_the_hosts_own_is_judged_by_ours_and_prose_is_no_random_n
         }
         for n in range(8)
     ]
-    prose = lambda body: "What a lovely edit, I like it."  # noqa: E731
-    found = judged_rows(host_generator, tmp_path, "gedit_bench", rows, "input_image", prose)
+    prose = lambda body: "What a lovely edit, I like it."
+    found = judged_rows(
+        host_generator, tmp_path, "gedit_bench", rows, "input_image", prose
+    )
     assert len({record.id for record in found}) == 8
-    assert {record.id.uid for record in found} == {f"k{n}{more}" for n in range(4) for more in ("", "-2")}
-    assert Counter(record.category for record in found) == {"color_alter": 4, "subject-add": 4}
-    assert {record.sample.texts["instruction"] for record in found} == {f"make it {n}" for n in range(8)}
-    metrics = in_process.read(tmp_path / "out")[0]["results"]["generate_gedit_bench_viescore"]
+    assert {record.id.uid for record in found} == {
+        f"k{n}{more}" for n in range(4) for more in ("", "-2")
+    }
+    assert Counter(record.category for record in found) == {
+        "color_alter": 4,
+        "subject-add": 4,
+    }
+    assert {record.sample.texts["instruction"] for record in found} == {
+        f"make it {n}" for n in range(8)
+    }
+    metrics = in_process.read(tmp_path / "out")[0]["results"][
+        "generate_gedit_bench_viescore"
+    ]
     assert metrics["status_parse_failure_share,none"] == 1
     assert metrics["SC_mean_value,none"] is None
 
 
 def test_edits_of_imgedit_keep_their_type_as_category(host_generator, tmp_path):
     kinds, picture = ["add", "remove", "style"], PIL.Image.new("RGB", (64, 48))
-    rows = [{"key": f"k{n}", "edit_type": kinds[n], "prompt": f"do it {n}", "image": picture} for n in range(3)]
+    rows = [
+        {
+            "key": f"k{n}",
+            "edit_type": kinds[n],
+            "prompt": f"do it {n}",
+            "image": picture,
+        }
+        for n in range(3)
+    ]
     found = judged_rows(host_generator, tmp_path, "imgedit", rows, "image", None)
-    assert sorted((r.category, str(r.verdict.status)) for r in found) == [(kind, "ok") for kind in kinds]
+    assert sorted((r.category, str(r.verdict.status)) for r in found) == [
+        (kind, "ok") for kind in kinds
+    ]
 
 
-def test_a_benchmark_of_the_host_that_cannot_be_had_ends_in_one_line(host_generator, tmp_path, no_downloads):
+def test_a_benchmark_of_the_host_that_cannot_be_had_ends_in_one_line(
+    host_generator, tmp_path, no_downloads
+):
     assert "stepfun-ai/GEdit-Bench cannot be had" in refusal(
         run, tmp_path, host_generator("json"), "generate_gedit_bench_viescore"
     )
 
 
-def test_a_model_that_only_judges_or_only_makes_images_is_refused_where_it_will_not_do(folder, tmp_path):
-    for arguments, task in ((("--model", "vieval_scorer"), SSIM), (images(folder), "vieval_demo_ssim_tie")):
+def test_a_model_that_only_judges_or_only_makes_images_is_refused_where_it_will_not_do(
+    folder, tmp_path
+):
+    for arguments, task in (
+        (("--model", "vieval_scorer"), SSIM),
+        (images(folder), "vieval_demo_ssim_tie"),
+    ):
         line = refusal(run, tmp_path, arguments, task)
         assert "judges only" in line or "makes images, and judges none" in line
 
@@ -304,13 +460,20 @@ def test_an_image_api_is_a_generator_and_its_failed_call_is_no_missing_image(tmp
     from tests.fake_image_server import FakeImageServer
 
     def broken(path, body):
-        return (400, {"error": {"message": "no"}}) if len(server.requests) == 2 else None
+        return (
+            (400, {"error": {"message": "no"}}) if len(server.requests) == 2 else None
+        )
 
     with FakeImageServer(broken) as server:
-        arguments = f"model=painter,base_url={server.base_url},retries=0,num_concurrent=1"
+        arguments = (
+            f"model=painter,base_url={server.base_url},retries=0,num_concurrent=1"
+        )
         api = ("--model", "vieval_image_api", "--model_args", arguments)
         found = records(run(tmp_path, api, "generate_vieval_demo_sharpness_tig", 4))
-        assert Counter(str(record.verdict.status) for record in found) == {"ok": 3, "api_error": 1}
+        assert Counter(str(record.verdict.status) for record in found) == {
+            "ok": 3,
+            "api_error": 1,
+        }
         asked = len(server.requests)
         again = records(run(tmp_path, api, "generate_vieval_demo_sharpness_tig", 4))
         assert len(server.requests) == asked + 1  # what is there is not asked for again
@@ -327,10 +490,23 @@ def test_of_two_images_of_an_answer_the_good_one_is_judged(tmp_path):
         return (404, b"") if path == next(iter(server.files)) else None
 
     with FakeImageServer(urls=True, file=lost) as server:
-        arguments = f"model=painter,base_url={server.base_url},retries=0,num_concurrent=1"
+        arguments = (
+            f"model=painter,base_url={server.base_url},retries=0,num_concurrent=1"
+        )
         api = ("--model", "vieval_image_api", "--model_args", arguments)
-        found = records(run(tmp_path, api, "generate_vieval_demo_sharpness_tig", 2, generate={"images": 2}))
-    assert Counter(str(record.verdict.status) for record in found) == {"ok": 3, "api_error": 1}
+        found = records(
+            run(
+                tmp_path,
+                api,
+                "generate_vieval_demo_sharpness_tig",
+                2,
+                generate={"images": 2},
+            )
+        )
+    assert Counter(str(record.verdict.status) for record in found) == {
+        "ok": 3,
+        "api_error": 1,
+    }
     [reason] = [record.verdict.reason for record in found if record.verdict.reason]
     assert reason.startswith("a file cannot be had: HTTP 404")
 
@@ -341,8 +517,17 @@ def test_a_diffusers_pipeline_is_a_generator(tmp_path, editing):
     from tests.tiny_pipeline import build_pipeline
 
     weights = build_pipeline(tmp_path / "tiny", editing)
-    call = "num_inference_steps=2" + (",strength=0.9" if editing else ",height=32,width=32")
-    given = ("--model", "vieval_diffusers", "--model_args", f"model={weights},{call}", "--batch_size", 2)
+    call = "num_inference_steps=2" + (
+        ",strength=0.9" if editing else ",height=32,width=32"
+    )
+    given = (
+        "--model",
+        "vieval_diffusers",
+        "--model_args",
+        f"model={weights},{call}",
+        "--batch_size",
+        2,
+    )
     task = SSIM if editing else "generate_vieval_demo_sharpness_tig"
     out = run(tmp_path, (*given, "--device", "cpu"), task, 2)
     found = records(out)

@@ -1,4 +1,6 @@
-"""kill -9 while images are made and while they are judged: run again, nothing is made or asked twice, the digits are the same."""
+"""kill -9 while images are made and while they are judged: run again, nothing is made or asked
+twice, the digits are the same.
+"""
 
 import os
 import signal
@@ -22,11 +24,17 @@ TASK, PROMPTS = "generate_vieval_demo_viescore_tig", 8
 
 def scores(out):
     [path] = out.rglob("*_samples_*.jsonl")
-    return {r.id.uid: dict(r.verdict.scores) for together in records_of(path) for r in together}
+    return {
+        r.id.uid: dict(r.verdict.scores)
+        for together in records_of(path)
+        for r in together
+    }
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("killed_while", ["generating", pytest.param("judging", marks=pytest.mark.extras)])
+@pytest.mark.parametrize(
+    "killed_while", ["generating", pytest.param("judging", marks=pytest.mark.extras)]
+)
 def test_a_killed_run_goes_on_where_it_was(tmp_path, killed_while):
     killed = threading.Event()
     killed.set()
@@ -45,7 +53,13 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path, killed_while):
         file = in_process.options_file(
             tmp_path / f"{where}.yaml",
             tmp_path / f"{where}.sqlite",
-            backbones={"judge": {"model": "fake", "base_url": judge.base_url, "num_concurrent": 1}},
+            backbones={
+                "judge": {
+                    "model": "fake",
+                    "base_url": judge.base_url,
+                    "num_concurrent": 1,
+                }
+            },
             data=str(tmp_path / where),
         )
         return file, [
@@ -62,10 +76,20 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path, killed_while):
         judge.reset_stats()
         killed.clear()
         file, given = arguments("killed")
-        seen = (lambda: len(painter.requests)) if killed_while == "generating" else (lambda: judge.stats()["requests"])
-        environment = {**os.environ, "VIEVAL_CONFIG": str(file), "CUDA_VISIBLE_DEVICES": ""}
+        seen = (
+            (lambda: len(painter.requests))
+            if killed_while == "generating"
+            else (lambda: judge.stats()["requests"])
+        )
+        environment = {
+            **os.environ,
+            "VIEVAL_CONFIG": str(file),
+            "CUDA_VISIBLE_DEVICES": "",
+        }
         process = subprocess.Popen(
-            [sys.executable, "-m", "lmms_eval", "eval", *given], env=environment, cwd=Path(__file__).parents[2]
+            [sys.executable, "-m", "lmms_eval", "eval", *given],
+            env=environment,
+            cwd=Path(__file__).parents[2],
         )
         until(lambda: seen() >= 4 or process.poll() is not None)
         process.send_signal(signal.SIGKILL)
@@ -75,5 +99,8 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path, killed_while):
         # what was under way when it was killed is made or asked again: one of each at most
         assert made <= len(painter.requests) <= made + 1
         assert asked <= judge.stats()["requests"] <= asked + 2
-        assert len(list((tmp_path / "killed" / "generated" / "images").glob("*.png"))) == PROMPTS
+        assert (
+            len(list((tmp_path / "killed" / "generated" / "images").glob("*.png")))
+            == PROMPTS
+        )
     assert scores(tmp_path / "killed-out") == scores(tmp_path / "whole-out")

@@ -20,15 +20,22 @@ GOOD = '{"score": [3, 4], "reasoning": "fine"}'
 
 @pytest.fixture
 def python(tmp_path, monkeypatch):
-    """Judges two demo samples by the host's `simple_evaluate`; returns the backbones that the verdicts name."""
+    """Judges two demo samples by the host's `simple_evaluate`; returns the backbones that the
+    verdicts name.
+    """
     file = options_file(tmp_path / "options.yaml", tmp_path / "replies.sqlite")
     monkeypatch.setenv("VIEVAL_CONFIG", str(file))
 
     def judged(model, arguments=""):
         from lmms_eval.evaluator import simple_evaluate
 
-        done = simple_evaluate(model, arguments, tasks=[TIE], limit=2, task_manager=in_process.tasks())
-        return {read_response(row["filtered_resps"][0])[2].backbone for row in done["samples"][TIE]}
+        done = simple_evaluate(
+            model, arguments, tasks=[TIE], limit=2, task_manager=in_process.tasks()
+        )
+        return {
+            read_response(row["filtered_resps"][0])[2].backbone
+            for row in done["samples"][TIE]
+        }
 
     return judged
 
@@ -37,14 +44,20 @@ def arguments_of(server, **further):
     return served("openai", server, **further)[3]
 
 
-def test_the_command_line_and_python_know_the_same_model_and_keep_its_answers(python, evaluate, tmp_path):
+def test_the_command_line_and_python_know_the_same_model_and_keep_its_answers(
+    python, evaluate, tmp_path
+):
     with FakeServer(reply=lambda _: GOOD) as server:
         evaluate(*served("openai", server), limit=2, store=tmp_path / "replies.sqlite")
         asked = server.stats()["requests"]
         assert python("openai", arguments_of(server)) == {"fake"}
-        assert python("openai", arguments_of(server, api_key="another-key-of-the-same-model")) == {"fake"}
+        assert python(
+            "openai", arguments_of(server, api_key="another-key-of-the-same-model")
+        ) == {"fake"}
         assert server.stats()["requests"] == asked
-        assert python("openai", arguments_of(server, model_version="lab/other")) == {"other"}
+        assert python("openai", arguments_of(server, model_version="lab/other")) == {
+            "other"
+        }
         assert server.stats()["requests"] > asked
 
 
@@ -78,9 +91,18 @@ def test_a_key_is_no_part_of_a_model():
         return model_identity(model)
 
     plain = identity({"model_version": "m", "base_url": "http://h/v1"})
-    assert identity({"model_version": "m", "base_url": "http://h/v1", "api_key": "sk-1"}) == plain
-    assert identity({"model_version": "m", "base_url": "http://h/v1", "hf_token": "hf_1"}) == plain
-    assert identity({"model_version": "m", "base_url": "http://other/v1"}).hash != plain.hash
+    assert (
+        identity({"model_version": "m", "base_url": "http://h/v1", "api_key": "sk-1"})
+        == plain
+    )
+    assert (
+        identity({"model_version": "m", "base_url": "http://h/v1", "hf_token": "hf_1"})
+        == plain
+    )
+    assert (
+        identity({"model_version": "m", "base_url": "http://other/v1"}).hash
+        != plain.hash
+    )
     assert identity({"model_version": "n", "base_url": "http://h/v1"}).name == "n"
 
 
@@ -88,14 +110,30 @@ def test_weights_and_biases_gets_a_table_of_samples(evaluate, monkeypatch):
     from lmms_eval.loggers import WandbLogger
 
     run = MagicMock()
-    monkeypatch.setattr(WandbLogger, "__init__", lambda self, **_: setattr(self, "run", run))
-    for name in ("_log_results_as_table", "_log_results_as_artifact", "_log_samples_as_artifact"):
+    monkeypatch.setattr(
+        WandbLogger, "__init__", lambda self, **_: setattr(self, "run", run)
+    )
+    for name in (
+        "_log_results_as_table",
+        "_log_results_as_artifact",
+        "_log_samples_as_artifact",
+    ):
         monkeypatch.setattr(WandbLogger, name, lambda *_: None)
-    task, flags = "vieval_demo_ssim_tie", ("--wandb_args", "project=p", "--wandb_log_samples")
+    task, flags = (
+        "vieval_demo_ssim_tie",
+        ("--wandb_args", "project=p", "--wandb_log_samples"),
+    )
     done = evaluate("--model", "vieval_scorer", *flags, tasks=task, limit=3)
-    logged = {name: value for call in run.log.call_args_list for name, value in call.args[0].items()}
+    logged = {
+        name: value
+        for call in run.log.call_args_list
+        for name, value in call.args[0].items()
+    }
     table = logged[f"{task}_eval_results"].to_dict("records")
-    assert {row["image_model"] + row["uid"]: [row["status"], row["SC"]] for row in table} == {
-        name: [verdict["status"], verdict["scores"]["SC"]] for name, [verdict] in done.verdicts.items()
+    assert {
+        row["image_model"] + row["uid"]: [row["status"], row["SC"]] for row in table
+    } == {
+        name: [verdict["status"], verdict["scores"]["SC"]]
+        for name, [verdict] in done.verdicts.items()
     }
     assert all(0 <= row["SC_rating"] <= 1 for row in table)

@@ -38,28 +38,46 @@ GOOD = json.dumps({"score": [3, 4], "reasoning": "seen"})
 # ---------------------------------------------------------------- running the host
 
 
-SERVED = [("openai",), ("openai", "--force_simple"), ("async_openai",), ("vieval_openai",)]
+SERVED = [
+    ("openai",),
+    ("openai", "--force_simple"),
+    ("async_openai",),
+    ("vieval_openai",),
+]
 
 
 @pytest.mark.parametrize("model", SERVED, ids=" ".join)
-def test_every_sample_is_judged_by_its_own_images_and_tokens_are_counted(evaluate, model):
+def test_every_sample_is_judged_by_its_own_images_and_tokens_are_counted(
+    evaluate, model
+):
     name, *flags = model
     with FakeServer(reply=naming_images, latency=0.02) as server:
         run = evaluate(*served(name, server), *flags)
     assert run.statuses == {"ok": 6}
     for sample, [verdict] in run.verdicts.items():
-        assert {label_of(step): step["reason"] for step in verdict["trace"]} == own_images(sample)
+        assert {
+            label_of(step): step["reason"] for step in verdict["trace"]
+        } == own_images(sample)
         assert verdict["scores"]["SC"] == 0.3
     counted = [row["token_counts"][0] for row in run.rows]
-    assert all(tokens["input_tokens"] > 700 and tokens["output_tokens"] > 20 for tokens in counted)
+    assert all(
+        tokens["input_tokens"] > 700 and tokens["output_tokens"] > 20
+        for tokens in counted
+    )
     total = run.document["efficiency"]["overall"]
-    assert total["total_input_tokens"] == sum(tokens["input_tokens"] for tokens in counted)
-    assert total["total_output_tokens"] == sum(tokens["output_tokens"] for tokens in counted)
+    assert total["total_input_tokens"] == sum(
+        tokens["input_tokens"] for tokens in counted
+    )
+    assert total["total_output_tokens"] == sum(
+        tokens["output_tokens"] for tokens in counted
+    )
 
 
 def test_a_limit_takes_samples_by_uid_across_image_models(evaluate):
     run = evaluate("--model", "dummy")
-    assert list(run.verdicts) == [f"demo_{m}demo_{i:02}.png" for i in range(2) for m in "abc"]
+    assert list(run.verdicts) == [
+        f"demo_{m}demo_{i:02}.png" for i in range(2) for m in "abc"
+    ]
     assert run.statuses == {"parse_failure": 6}
     assert run.metrics["SC_count,none"] == 0
 
@@ -75,45 +93,75 @@ def test_generation_arguments_reach_the_model(evaluate, model):
     with FakeServer(reply=reply) as server:
         evaluate(*served(model, server), limit=2)
         plain, asked[:] = set(asked[-4:]), []
-        evaluate(*served(model, server), "--gen_kwargs", "max_new_tokens=77,temperature=0.5", limit=2)
+        evaluate(
+            *served(model, server),
+            "--gen_kwargs",
+            "max_new_tokens=77,temperature=0.5",
+            limit=2,
+        )
     assert plain == {(1024, 0)}
     assert set(asked[-4:]) == {(77, 0.5)}
 
 
 @pytest.mark.parametrize("model", ["openai", "vieval_openai"])
-def test_repeats_are_verdicts_of_their_own_with_their_consistency(evaluate, model, tmp_path):
+def test_repeats_are_verdicts_of_their_own_with_their_consistency(
+    evaluate, model, tmp_path
+):
     turns = Counter()
 
     def reply(request):
         question = json.dumps(request["messages"])
         turns[question] += 1
-        return json.dumps({"score": [turns[question], 9], "reasoning": str(turns[question])})
+        return json.dumps(
+            {"score": [turns[question], 9], "reasoning": str(turns[question])}
+        )
 
     arguments = ("--repeats", 3, "--gen_kwargs", "temperature=1")
     with FakeServer(reply=reply) as server:
-        run = evaluate(*served(model, server), *arguments, store=tmp_path / "replies.sqlite")
-        again = evaluate(*served(model, server), *arguments, store=tmp_path / "replies.sqlite")
+        run = evaluate(
+            *served(model, server), *arguments, store=tmp_path / "replies.sqlite"
+        )
+        again = evaluate(
+            *served(model, server), *arguments, store=tmp_path / "replies.sqlite"
+        )
     for verdicts in run.verdicts.values():
-        assert sorted(verdict["scores"]["SC"] for verdict in verdicts) == [0.1, 0.2, 0.3]
-    assert -1 <= run.metrics["SC_consistency,none"] < 0.5  # they differ within samples and not between them
+        assert sorted(verdict["scores"]["SC"] for verdict in verdicts) == [
+            0.1,
+            0.2,
+            0.3,
+        ]
+    assert (
+        -1 <= run.metrics["SC_consistency,none"] < 0.5
+    )  # they differ within samples and not between them
     assert again.verdicts == run.verdicts
     assert "SC_consistency,none" not in evaluate("--model", "dummy").metrics
 
 
 @pytest.mark.parametrize("model", ["openai", "vieval_openai"])
-def test_the_hosts_response_cache_keeps_no_failures_and_the_store_answers_later(evaluate, model, tmp_path):
+def test_the_hosts_response_cache_keeps_no_failures_and_the_store_answers_later(
+    evaluate, model, tmp_path
+):
     cached = ("--use_cache", tmp_path / "cache")
     tries = {"retries": 0} if model == "vieval_openai" else {"max_retries": 1}
-    fails = lambda number, request: Fault("content_filter") if number != 1 else None  # noqa: E731  (1 may be a probe)
+    fails = lambda number, request: Fault("content_filter") if number != 1 else None
     with FakeServer(faults=fails) as server:
         port = server.port
-        failed = evaluate(*served(model, server, **tries), *cached, store=tmp_path / "replies.sqlite")
+        failed = evaluate(
+            *served(model, server, **tries), *cached, store=tmp_path / "replies.sqlite"
+        )
     assert failed.metrics["status_ok_share,none"] == 0
-    assert all("SC" not in v["scores"] or "PQ" not in v["scores"] for [v] in failed.verdicts.values())
+    assert all(
+        "SC" not in v["scores"] or "PQ" not in v["scores"]
+        for [v] in failed.verdicts.values()
+    )
     with FakeServer(port, reply=naming_images) as server:
-        fresh = evaluate(*served(model, server, **tries), *cached, store=tmp_path / "replies.sqlite")
+        fresh = evaluate(
+            *served(model, server, **tries), *cached, store=tmp_path / "replies.sqlite"
+        )
         calls = server.stats()["requests"]
-        third = evaluate(*served(model, server, **tries), *cached, store=tmp_path / "replies.sqlite")
+        third = evaluate(
+            *served(model, server, **tries), *cached, store=tmp_path / "replies.sqlite"
+        )
         assert server.stats()["requests"] == calls
     assert fresh.statuses == {"ok": 6}
     assert third.verdicts == fresh.verdicts
@@ -127,12 +175,24 @@ def test_a_failing_server_and_a_spent_budget_are_api_errors_without_scores(evalu
         failed = evaluate(*served("openai", server, max_retries=1), limit=2)
     assert failed.statuses == {"api_error": 2}
     assert all(not verdict["scores"] for [verdict] in failed.verdicts.values())
-    assert "LMMS_EVAL_REQUEST_FAILED" in next(iter(failed.verdicts.values()))[0]["trace"][0]["reason"]
+    assert (
+        "LMMS_EVAL_REQUEST_FAILED"
+        in next(iter(failed.verdicts.values()))[0]["trace"][0]["reason"]
+    )
     with FakeServer(reply=lambda _: GOOD) as server:
-        spent = evaluate(*served("openai", server, num_concurrent=1), "--max_tokens", 10, limit=2)
+        spent = evaluate(
+            *served("openai", server, num_concurrent=1), "--max_tokens", 10, limit=2
+        )
         assert server.stats()["requests"] == 1
     assert spent.statuses == {"api_error": 2}
-    assert sum("LMMS_EVAL_BUDGET_EXCEEDED" in s["reason"] for [v] in spent.verdicts.values() for s in v["trace"]) == 3
+    assert (
+        sum(
+            "LMMS_EVAL_BUDGET_EXCEEDED" in s["reason"]
+            for [v] in spent.verdicts.values()
+            for s in v["trace"]
+        )
+        == 3
+    )
 
 
 @pytest.mark.parametrize("model", ["openai", "async_openai"])
@@ -143,11 +203,17 @@ def test_a_message_without_content_is_no_answer(evaluate, model):
 
 
 @pytest.mark.parametrize("model", ["dummy", "vieval_openai"])
-def test_missing_images_end_the_run_in_one_line_that_names_the_first(evaluate, ratings_folder, model):
+def test_missing_images_end_the_run_in_one_line_that_names_the_first(
+    evaluate, ratings_folder, model
+):
     with FakeServer() as server:
-        arguments = served(model, server) if model == "vieval_openai" else ("--model", model)
+        arguments = (
+            served(model, server) if model == "vieval_openai" else ("--model", model)
+        )
         with pytest.raises(SystemExit) as end:
-            evaluate(*arguments, tasks="imagenhub_viescore_cig", limit=4, data=ratings_folder)
+            evaluate(
+                *arguments, tasks="imagenhub_viescore_cig", limit=4, data=ratings_folder
+            )
         assert server.stats()["requests"] == 0
     message = str(end.value)
     assert message.startswith("vieval: ")
@@ -158,13 +224,17 @@ def test_missing_images_end_the_run_in_one_line_that_names_the_first(evaluate, r
 def test_vllm_that_is_not_installed_is_one_line(evaluate):
     if importlib.util.find_spec("vllm"):
         pytest.skip("vllm is installed here")
-    with pytest.raises(SystemExit, match="vieval: vllm is not installed .* pip install .vllm>="):
+    with pytest.raises(
+        SystemExit, match="vieval: vllm is not installed .* pip install .vllm>="
+    ):
         evaluate("--model", "vieval_vllm", "--model_args", "model=anything")
 
 
 @pytest.fixture
 def stub_vllm(monkeypatch):
-    """In place of vLLM (tests/test_vllm.py has the real one): notes what the engine is given, answers at once."""
+    """In place of vLLM (tests/test_vllm.py has the real one): notes what the engine is given,
+    answers at once.
+    """
     engine = SimpleNamespace(arguments={}, parameters=[])
 
     class LLM:
@@ -175,10 +245,18 @@ def stub_vllm(monkeypatch):
 
         def chat(self, conversations, parameters, **_):
             engine.parameters += parameters
-            completion = SimpleNamespace(text=GOOD, token_ids=[1] * 5, finish_reason="stop")
-            return [SimpleNamespace(prompt_token_ids=[1] * 7, outputs=[completion]) for _ in conversations]
+            completion = SimpleNamespace(
+                text=GOOD, token_ids=[1] * 5, finish_reason="stop"
+            )
+            return [
+                SimpleNamespace(prompt_token_ids=[1] * 7, outputs=[completion])
+                for _ in conversations
+            ]
 
-    parts = {"vllm": {"LLM": LLM, "SamplingParams": dict}, "vllm.sampling_params": {"StructuredOutputsParams": dict}}
+    parts = {
+        "vllm": {"LLM": LLM, "SamplingParams": dict},
+        "vllm.sampling_params": {"StructuredOutputsParams": dict},
+    }
     for name, contents in parts.items():
         module = types.ModuleType(name)
         vars(module).update(contents)
@@ -186,15 +264,26 @@ def stub_vllm(monkeypatch):
     return engine
 
 
-def test_vllm_in_process_gets_arguments_schemas_and_sampling_and_answers_are_kept(evaluate, stub_vllm, tmp_path):
+def test_vllm_in_process_gets_arguments_schemas_and_sampling_and_answers_are_kept(
+    evaluate, stub_vllm, tmp_path
+):
     def run(generation, model="model=some/name,dtype=float32,max_pixels=4096"):
         stub_vllm.parameters.clear()
-        arguments = ("--model", "vieval_vllm", "--model_args", model, "--gen_kwargs", generation)
+        arguments = (
+            "--model",
+            "vieval_vllm",
+            "--model_args",
+            model,
+            "--gen_kwargs",
+            generation,
+        )
         return evaluate(*arguments, limit=2, store=tmp_path / "replies.sqlite")
 
     first = run("temperature=0.5,top_p=0.9,max_new_tokens=99")
     assert first.statuses == {"ok": 2}
-    assert [row["token_counts"] for row in first.rows] == [[{"input_tokens": 14, "output_tokens": 10}]] * 2
+    assert [row["token_counts"] for row in first.rows] == [
+        [{"input_tokens": 14, "output_tokens": 10}]
+    ] * 2
     assert {k: v for k, v in stub_vllm.arguments.items() if k != "max_logprobs"} == {
         "model": "some/name",
         "dtype": "float32",
@@ -208,7 +297,10 @@ def test_vllm_in_process_gets_arguments_schemas_and_sampling_and_answers_are_kep
     assert again.verdicts == first.verdicts
     run("temperature=0.5,top_p=0.8,max_new_tokens=99")
     assert len(stub_vllm.parameters) == 4  # other sampling, other answers
-    run("temperature=0.5,top_p=0.8,max_new_tokens=99", "model=some/name,dtype=float32,max_pixels=4096,revision=v2")
+    run(
+        "temperature=0.5,top_p=0.8,max_new_tokens=99",
+        "model=some/name,dtype=float32,max_pixels=4096,revision=v2",
+    )
     assert len(stub_vllm.parameters) == 4
 
 
@@ -222,20 +314,38 @@ def tiny(tmp_path_factory):
 
 
 @pytest.mark.parametrize("flags", [(), ("--force_simple",)], ids=["chat", "simple"])
-def test_a_model_in_process_answers_alike_alone_and_in_batches(evaluate, tiny, monkeypatch, flags):
-    """At batch size 4 each sample is shown its own images: random weights answer each image differently."""
+def test_a_model_in_process_answers_alike_alone_and_in_batches(
+    evaluate, tiny, monkeypatch, flags
+):
+    """At batch size 4 each sample is shown its own images: random weights answer each image
+    differently.
+    """
     import transformers
 
     if not importlib.util.find_spec("decord"):  # imported by the host, used for videos
         monkeypatch.setitem(sys.modules, "decord", types.ModuleType("decord"))
     load = transformers.Qwen2_5_VLForConditionalGeneration.from_pretrained
-    # in the host's bfloat16 rounding differs with the size of a batch, and with it now and then a token
-    exact = lambda folder, **options: load(folder, **{**options, "torch_dtype": "float32"})  # noqa: E731
-    monkeypatch.setattr(transformers.Qwen2_5_VLForConditionalGeneration, "from_pretrained", exact)
+    # in the host's bfloat16 rounding differs with the size of a batch, and with it now and then a
+    # token
+    exact = lambda folder, **options: load(
+        folder, **{**options, "torch_dtype": "float32"}
+    )
+    monkeypatch.setattr(
+        transformers.Qwen2_5_VLForConditionalGeneration, "from_pretrained", exact
+    )
     model = f"pretrained={tiny},device_map=cpu,min_pixels=3136,max_pixels=12544"
 
     def run(size):
-        arguments = ("--model", "qwen2_5_vl", "--model_args", model, "--device", "cpu", "--batch_size", size)
+        arguments = (
+            "--model",
+            "qwen2_5_vl",
+            "--model_args",
+            model,
+            "--device",
+            "cpu",
+            "--batch_size",
+            size,
+        )
         arguments += ("--gen_kwargs", "max_new_tokens=12", *flags)
         return evaluate(*arguments, limit=4, judges={"reminders": 0})
 
@@ -243,14 +353,19 @@ def test_a_model_in_process_answers_alike_alone_and_in_batches(evaluate, tiny, m
     assert batched.verdicts == alone.verdicts
     assert len(set(batched.answers("PQ").values())) > 2  # one question, four images
     counted = [row["token_counts"][0] for row in batched.rows]
-    assert counted == [{} if flags else {"output_tokens": 2 * 12}] * 4  # simple models tell none
+    assert (
+        counted == [{} if flags else {"output_tokens": 2 * 12}] * 4
+    )  # simple models tell none
 
 
-# ---------------------------------------------------------------- the host's interface, driven directly
+# ---------------------------------------------------------------- the host's interface, driven
+# directly
 
 
 class Recording(lmms):
-    """A model like about half of the host's: a whole batch goes by its first request's functions."""
+    """A model like about half of the host's: a whole batch goes by its first request's
+    functions.
+    """
 
     def __init__(self, simple, answer=lambda images, text: GOOD, size=4):
         super().__init__()
@@ -267,9 +382,14 @@ class Recording(lmms):
                 seen = look(self.task_dict[task][split][doc_id])
                 if not self.is_simple:
                     parts = [part for message in seen for part in message["content"]]
-                    text = " ".join(part["text"] for part in parts if part["type"] == "text")
+                    text = " ".join(
+                        part["text"] for part in parts if part["type"] == "text"
+                    )
                     seen = [part["url"] for part in parts if part["type"] == "image"]
-                images = [hashlib.sha256(repr(p.size).encode() + p.tobytes()).hexdigest()[:12] for p in seen]
+                images = [
+                    hashlib.sha256(repr(p.size).encode() + p.tobytes()).hexdigest()[:12]
+                    for p in seen
+                ]
                 self.asked.append((images, text))
                 answers.append(self.answer(images, text))
             self.batches += 1
@@ -282,7 +402,14 @@ def instances(samples, judge="viescore"):
     return [
         Instance(
             REQUEST_TYPE,
-            ("", {}, JudgeRequest(sample, judge, "0shot", {"until": [], "temperature": 0}), place, "t", "s"),
+            (
+                "",
+                {},
+                JudgeRequest(sample, judge, "0shot", {"until": [], "temperature": 0}),
+                place,
+                "t",
+                "s",
+            ),
             0,
             {"task": "t", "doc_id": place, "repeats": 1},
         )
@@ -300,8 +427,15 @@ def few():
 
 
 @pytest.mark.parametrize("simple", [False, True], ids=["chat", "simple"])
-def test_a_batch_by_the_first_requests_functions_still_sees_each_samples_images(few, simple):
-    model = Recording(simple, answer=lambda images, _: json.dumps({"score": [1, 2], "reasoning": " ".join(images)}))
+def test_a_batch_by_the_first_requests_functions_still_sees_each_samples_images(
+    few, simple
+):
+    model = Recording(
+        simple,
+        answer=lambda images, _: json.dumps(
+            {"score": [1, 2], "reasoning": " ".join(images)}
+        ),
+    )
     for sample, verdict in zip(few, judged(model, instances(few)), strict=True):
         expected = own_images(sample.id.image_model + sample.id.uid)
         assert {step.label: step.reason for step in verdict.trace} == expected
@@ -325,14 +459,23 @@ def test_what_a_host_writes_in_place_of_an_answer_is_an_api_error(few, text):
     [verdict] = judged(model, instances(few[:1]))
     assert verdict.status == "api_error"
     assert not verdict.scores
-    assert len(model.asked) == 2  # and nobody reminds a server that is down of the format
+    assert (
+        len(model.asked) == 2
+    )  # and nobody reminds a server that is down of the format
 
 
 def test_failures_with_a_number_in_each_are_counted_in_a_few_lines(few, capsys):
     numbers = itertools.count()
-    model = Recording(True, answer=lambda *_: f"[LMMS_EVAL_REQUEST_FAILED after 1 retries] request {next(numbers)}")
+    model = Recording(
+        True,
+        answer=lambda *_: (
+            f"[LMMS_EVAL_REQUEST_FAILED after 1 retries] request {next(numbers)}"
+        ),
+    )
     judged(model, instances(few))
-    [line] = [line for line in capsys.readouterr().err.splitlines() if "FAILED CALLS" in line]
+    [line] = [
+        line for line in capsys.readouterr().err.splitlines() if "FAILED CALLS" in line
+    ]
     assert line.count("request ") == 5
     assert "other reasons 7" in line
 
@@ -366,13 +509,18 @@ def test_a_host_that_raises_ends_the_run_with_one_line(few, capsys):
     def answer(*_):
         raise MemoryError("out of\nmemory")
 
-    with pytest.raises(VievalError, match="Recording failed .MemoryError: out of memory.; what was answered"):
+    with pytest.raises(
+        VievalError,
+        match="Recording failed .MemoryError: out of memory.; what was answered",
+    ):
         judged(Recording(True, answer), instances(few))
     assert "Traceback" in capsys.readouterr().err
 
 
 class Llava(Recording):
-    """A host's model by the name of one whose loglikelihood is known: it answers with mean cross-entropies."""
+    """A host's model by the name of one whose loglikelihood is known: it answers with mean
+    cross-entropies.
+    """
 
     conv_template = "vicuna_v1"
 
@@ -383,8 +531,13 @@ class Llava(Recording):
     def loglikelihood(self, requests):
         for request in requests:
             text, continuation, visuals, row, task, split = request.args
-            self.told.append((text, continuation, visuals(self.task_dict[task][split][row])[0].size))
-        return [(self.losses[continuation], False) for _, continuation, _ in self.told[-len(requests) :]]
+            self.told.append(
+                (text, continuation, visuals(self.task_dict[task][split][row])[0].size)
+            )
+        return [
+            (self.losses[continuation], False)
+            for _, continuation, _ in self.told[-len(requests) :]
+        ]
 
 
 def asks_a_likelihood(monkeypatch, definition):
@@ -392,7 +545,14 @@ def asks_a_likelihood(monkeypatch, definition):
 
     def asking(sample):
         image = sample.images["output"]
-        replies = yield [Likelihood((Message("user", (image, "Is it?")),), ("Yes", "No"), ("yes",), definition)]
+        replies = yield [
+            Likelihood(
+                (Message("user", (image, "Is it?")),),
+                ("Yes", "No"),
+                ("yes",),
+                definition,
+            )
+        ]
         heard.extend(replies)
         return Verdict({}, "ok", "", ())
 
@@ -406,12 +566,20 @@ def test_the_known_loglikelihood_is_a_loss_and_becomes_a_probability(few, monkey
     judged(model, instances(few[:2]))
     assert [reply.low for reply in heard] == [reply.high for reply in heard]
     assert heard[0].low == pytest.approx((math.exp(-0.5), math.exp(-2.0)))
-    assert [told[:2] for told in model.told] == [("Is it?", "Yes"), ("Is it?", "No")] * 2
+    assert [told[:2] for told in model.told] == [
+        ("Is it?", "Yes"),
+        ("Is it?", "No"),
+    ] * 2
 
 
-def test_probabilities_of_any_other_model_of_the_host_are_refused_in_one_line(few, monkeypatch):
+def test_probabilities_of_any_other_model_of_the_host_are_refused_in_one_line(
+    few, monkeypatch
+):
     asks_a_likelihood(monkeypatch, "first_token")
-    with pytest.raises(VievalError, match="Recording cannot be asked for probabilities here; .* vieval_openai"):
+    with pytest.raises(
+        VievalError,
+        match="Recording cannot be asked for probabilities here; .* vieval_openai",
+    ):
         judged(Recording(True), instances(few))
 
 
@@ -419,10 +587,16 @@ def test_probabilities_of_any_other_model_of_the_host_are_refused_in_one_line(fe
     ("definition", "template", "said"),
     [
         ("first_token", "vicuna_v1", "tells sequence_mean only"),
-        ("sequence_mean", "llava_llama_3", "scores other tokens too with conv_template=llava_llama_3; use vicuna_v1"),
+        (
+            "sequence_mean",
+            "llava_llama_3",
+            "scores other tokens too with conv_template=llava_llama_3; use vicuna_v1",
+        ),
     ],
 )
-def test_what_a_known_loglikelihood_does_not_tell_is_refused(few, monkeypatch, definition, template, said):
+def test_what_a_known_loglikelihood_does_not_tell_is_refused(
+    few, monkeypatch, definition, template, said
+):
     asks_a_likelihood(monkeypatch, definition)
     model = Llava({"Yes": 0.5, "No": 2.0})
     model.conv_template = template
@@ -443,6 +617,12 @@ def test_padding_is_answered_without_a_call(few):
 
 def test_ranks_that_generate_in_lockstep_are_refused(few):
     model = Recording(True)
-    model._world_size, model.accelerator = 2, SimpleNamespace(distributed_type="DistributedType.FSDP")
-    with pytest.raises(VievalError, match="judging with a model sharded over processes .* not supported"):
+    model._world_size, model.accelerator = (
+        2,
+        SimpleNamespace(distributed_type="DistributedType.FSDP"),
+    )
+    with pytest.raises(
+        VievalError,
+        match="judging with a model sharded over processes .* not supported",
+    ):
         judged(model, instances(few))

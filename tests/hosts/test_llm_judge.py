@@ -1,4 +1,6 @@
-"""Judges in lmms-eval's own registry, from a task as its authors write one: a YAML and a `utils.py` that calls `get_server`."""
+"""Judges in lmms-eval's own registry, from a task as its authors write one: a YAML and a
+`utils.py` that calls `get_server`.
+"""
 
 import asyncio
 import base64
@@ -67,24 +69,43 @@ def colour(number):
 
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory):
-    """40 images with their prompts, of which two are edits, and one is no image; the folder of the task."""
+    """40 images with their prompts, of which two are edits, and one is no image; the folder of
+    the task.
+    """
     folder = tmp_path_factory.mktemp("task")
     rows, samples = [], []
     for number in range(40):
-        uid, prompt, image, source = f"u{number}", f"a thing {number}", folder / f"{number}.png", str(folder / "0.png")
+        uid, prompt, image, source = (
+            f"u{number}",
+            f"a thing {number}",
+            folder / f"{number}.png",
+            str(folder / "0.png"),
+        )
         image.write_bytes(b"no image" if number == 7 else colour(number))
         images = [source, str(image)] if number in (13, 15) else [str(image)]
-        rows.append({"uid": uid, "prompt": prompt, "image": str(image), "images": images})
-        kind, roles, text = ("tie", {"source": source}, "instruction") if images[1:] else ("tig", {}, "prompt")
+        rows.append(
+            {"uid": uid, "prompt": prompt, "image": str(image), "images": images}
+        )
+        kind, roles, text = (
+            ("tie", {"source": source}, "instruction")
+            if images[1:]
+            else ("tig", {}, "prompt")
+        )
         roles["output"] = str(image)
-        samples.append({"uid": uid, "kind": kind, "images": roles, "texts": {text: prompt}})
+        samples.append(
+            {"uid": uid, "kind": kind, "images": roles, "texts": {text: prompt}}
+        )
     for name, lines in (("rows", rows), ("samples", samples)):
-        (folder / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        (folder / f"{name}.jsonl").write_text(
+            "".join(json.dumps(line) + "\n" for line in lines)
+        )
     (folder / "task.yaml").write_text(TASK.replace("ROWS", str(folder / "rows.jsonl")))
     (folder / "utils.py").write_text(UTILS)
     (folder / "documented").mkdir()
     for name, text in DOCUMENTED.items():
-        text = text.replace("rows.jsonl", str(folder / "rows.jsonl")).replace('"NAME"', '"fake"')
+        text = text.replace("rows.jsonl", str(folder / "rows.jsonl")).replace(
+            '"NAME"', '"fake"'
+        )
         (folder / "documented" / name).write_text(text)
     return folder
 
@@ -95,7 +116,14 @@ def options(folder, server, name):
         json.dumps(
             {
                 "store": {"path": str(folder / f"{name}.sqlite")},
-                "backbones": {"judge": {"model": "other", "base_url": server.base_url, "retries": 0, "patience": 20}},
+                "backbones": {
+                    "judge": {
+                        "model": "other",
+                        "base_url": server.base_url,
+                        "retries": 0,
+                        "patience": 20,
+                    }
+                },
             }
         )
     )
@@ -104,37 +132,86 @@ def options(folder, server, name):
 
 def faults(number, body):
     """The image with the prompt 11 is never answered."""
-    return Fault("content_filter") if "a thing 11\n" in json.dumps(body).replace("\\n", "\n") else None
+    return (
+        Fault("content_filter")
+        if "a thing 11\n" in json.dumps(body).replace("\\n", "\n")
+        else None
+    )
 
 
 @pytest.mark.slow
-def test_a_task_of_an_author_has_the_scores_of_vieval_score(lmms_eval, rows, tmp_path, monkeypatch):
+def test_a_task_of_an_author_has_the_scores_of_vieval_score(
+    lmms_eval, rows, tmp_path, monkeypatch
+):
     with FakeServer(faults=faults, latency=0.02) as server:
         written = options(tmp_path, server, "task")
-        run = ("--model", "dummy", "--include_path", rows, "--log_samples", "--process_docs_parallel", "32")
-        done = lmms_eval(*run, "--tasks", "judged_by_vieval", "--output_path", tmp_path / "out", options=written)
+        run = (
+            "--model",
+            "dummy",
+            "--include_path",
+            rows,
+            "--log_samples",
+            "--process_docs_parallel",
+            "32",
+        )
+        done = lmms_eval(
+            *run,
+            "--tasks",
+            "judged_by_vieval",
+            "--output_path",
+            tmp_path / "out",
+            options=written,
+        )
         assert done.returncode == 0, done.stderr[-3000:]
         assert "Traceback" not in done.stderr
         first, at_once = server.stats()["requests"], server.stats()["max_in_flight"]
-        again = ("--tasks", "judged_by_vieval,my_task", "--limit", "11", "--output_path", tmp_path / "again")
+        again = (
+            "--tasks",
+            "judged_by_vieval,my_task",
+            "--limit",
+            "11",
+            "--output_path",
+            tmp_path / "again",
+        )
         done = lmms_eval(*run, *again, options=written)
         assert done.returncode == 0, done.stderr[-3000:]
-        assert server.stats()["requests"] == first  # the refused one, which is not stored, is beyond the limit
+        assert (
+            server.stats()["requests"] == first
+        )  # the refused one, which is not stored, is beyond the limit
         monkeypatch.setenv("VIEVAL_CONFIG", str(options(tmp_path, server, "score")))
         from vieval_plugin.cli import main
 
-        main(["score", str(rows / "samples.jsonl"), *named(server), "--out", str(tmp_path / "verdicts.jsonl")])
-    scored = {row["uid"]: row for row in map(json.loads, (tmp_path / "verdicts.jsonl").read_text().splitlines())}
+        main(
+            [
+                "score",
+                str(rows / "samples.jsonl"),
+                *named(server),
+                "--out",
+                str(tmp_path / "verdicts.jsonl"),
+            ]
+        )
+    scored = {
+        row["uid"]: row
+        for row in map(
+            json.loads, (tmp_path / "verdicts.jsonl").read_text().splitlines()
+        )
+    }
     found = logged(tmp_path / "out")
-    print(f"{len(found)} responses, {at_once} requests at once, {first} calls, none in a second run")
+    print(
+        f"{len(found)} responses, {at_once} requests at once, {first} calls, none in a second run"
+    )
     assert at_once > 8
-    assert logged(tmp_path / "again") == {f"u{number}": found[f"u{number}"] for number in range(11)}
+    assert logged(tmp_path / "again") == {
+        f"u{number}": found[f"u{number}"] for number in range(11)
+    }
     assert len(found) == len(scored) == 40
     for uid, response in found.items():
         content = json.loads(response["content"])
         assert content["status"] == scored[uid]["status"]
         assert response["success"] == (uid not in ("u7", "u11"))
-        assert response["parsed"] == (scored[uid]["scores"] if response["success"] else None)
+        assert response["parsed"] == (
+            scored[uid]["scores"] if response["success"] else None
+        )
         assert response["model"] == "fake"
         assert content["rationale"] == scored[uid].get("rationale", "")
     assert found["u7"]["error"].startswith("no_image: ")
@@ -150,7 +227,10 @@ def test_a_task_of_an_author_has_the_scores_of_vieval_score(lmms_eval, rows, tmp
 
 def logged(folder):
     [path] = folder.rglob("*_samples_judged_by_vieval.jsonl")
-    return {row["overall"]["uid"]: row["overall"] for row in map(json.loads, path.read_text().splitlines())}
+    return {
+        row["overall"]["uid"]: row["overall"]
+        for row in map(json.loads, path.read_text().splitlines())
+    }
 
 
 @pytest.fixture
@@ -169,25 +249,41 @@ def server(tmp_path, monkeypatch):
 def judge(name, model="fake"):
     from lmms_eval.llm_judge import ServerConfig, get_server
 
-    return get_server(f"vieval_{name}", ServerConfig(model_name=model) if model else None)
+    return get_server(
+        f"vieval_{name}", ServerConfig(model_name=model) if model else None
+    )
 
 
 def request(*images, question="a cat", **prompt_kwargs):
     from lmms_eval.llm_judge import Request
 
-    return Request(messages=[], images=list(images), question=question, prompt_kwargs=prompt_kwargs)
+    return Request(
+        messages=[], images=list(images), question=question, prompt_kwargs=prompt_kwargs
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "first", ["lmms_eval.llm_judge", "lmms_eval.models", "vieval_plugin.hosts.lmms_eval.llm_judge"]
+    "first",
+    [
+        "lmms_eval.llm_judge",
+        "lmms_eval.models",
+        "vieval_plugin.hosts.lmms_eval.llm_judge",
+    ],
 )
 def test_they_are_there_whichever_module_is_imported_first(first):
     code = (
         f"import {first}, lmms_eval.models\nfrom lmms_eval.llm_judge import get_server\n"
-        "print(get_server('vieval_sharpness').judge, 'vieval_replay' in lmms_eval.models.MODEL_REGISTRY_V2.list_model_names())"
+        "print(get_server('vieval_sharpness').judge, 'vieval_replay' in "
+        "lmms_eval.models.MODEL_REGISTRY_V2.list_model_names())"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
     assert done.stdout.splitlines()[-1:] == ["sharpness True"], done.stderr[-2000:]
 
 
@@ -197,7 +293,9 @@ def test_every_judge_is_there_and_the_hosts_own_stay(server):
 
     from vieval_plugin.judges import registry
 
-    ours = {name for name in ProviderFactory._provider_classes if name.startswith("vieval_")}
+    ours = {
+        name for name in ProviderFactory._provider_classes if name.startswith("vieval_")
+    }
     assert {f"vieval_{name}" for name in registry.judges()} <= ours
     assert ProviderFactory._provider_classes["openai"] is OpenAIProvider
     assert len(ProviderFactory._provider_classes) - len(ours) == 7
@@ -206,10 +304,17 @@ def test_every_judge_is_there_and_the_hosts_own_stay(server):
 def test_a_judge_in_a_setting_has_the_name_of_both(server):
     asked = judge("viescore_pq_inputs")
     assert (asked.judge, asked.setting) == ("viescore", "pq_inputs")
-    shown = [asked.evaluate(request(colour(n), colour(1))).parsed_result for n in range(2, 8)]
-    plainly = [judge("viescore").evaluate(request(colour(n), colour(1))).parsed_result for n in range(2, 8)]
+    shown = [
+        asked.evaluate(request(colour(n), colour(1))).parsed_result for n in range(2, 8)
+    ]
+    plainly = [
+        judge("viescore").evaluate(request(colour(n), colour(1))).parsed_result
+        for n in range(2, 8)
+    ]
     assert [scores["SC"] for scores in shown] == [scores["SC"] for scores in plainly]
-    assert len({scores["PQ"] for scores in plainly}) == 1  # which looks at the output alone
+    assert (
+        len({scores["PQ"] for scores in plainly}) == 1
+    )  # which looks at the output alone
     assert len({scores["PQ"] for scores in shown}) > 1
 
 
@@ -221,10 +326,15 @@ def test_judges_in_files_are_there_too(server, tmp_path, monkeypatch):
 
     folder = tmp_path / "judges"
     folder.mkdir()
-    text = 'name: clear\nkinds: [tig]\nquestions: {PQ: {text: "{\\"score\\": [n], \\"reasoning\\": 0}", scores: [clear]}}\n'
+    text = (
+        'name: clear\nkinds: [tig]\nquestions: {PQ: {text: "{\\"score\\": [n], '
+        '\\"reasoning\\": 0}", scores: [clear]}}\n'
+    )
     (folder / "clear.yaml").write_text(text)
     monkeypatch.setenv("VIEVAL_JUDGES", str(folder))
-    monkeypatch.setattr(ProviderFactory, "_provider_classes", dict(ProviderFactory._provider_classes))
+    monkeypatch.setattr(
+        ProviderFactory, "_provider_classes", dict(ProviderFactory._provider_classes)
+    )
     registry.judges.cache_clear()
     llm_judge.install(None)
     response = judge("clear").evaluate(request(colour(1)))
@@ -232,7 +342,9 @@ def test_judges_in_files_are_there_too(server, tmp_path, monkeypatch):
     assert set(response.parsed_result) == {"PQ"}
 
 
-def test_a_mistake_in_the_options_is_said_when_the_judge_is_asked_for(server, tmp_path, monkeypatch):
+def test_a_mistake_in_the_options_is_said_when_the_judge_is_asked_for(
+    server, tmp_path, monkeypatch
+):
     (tmp_path / "wrong.yaml").write_text("judges: {viescore: {pq_input: true}}")
     monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "wrong.yaml"))
     with pytest.raises(VievalError, match="pq_input"):
@@ -251,7 +363,14 @@ def test_an_image_is_a_path_base64_bytes_or_a_picture(server, tmp_path):
     picture = PIL.Image.open(io.BytesIO(colour(1)))
     encoded = base64.b64encode(colour(1))
     address = f"data:image/png;base64,{encoded.decode()}"
-    images = (str(tmp_path / "x.png"), colour(1), encoded, encoded.decode(), address, picture)
+    images = (
+        str(tmp_path / "x.png"),
+        colour(1),
+        encoded,
+        encoded.decode(),
+        address,
+        picture,
+    )
     responses = [judge("viescore").evaluate(request(image)) for image in images]
     assert all(response.success for response in responses)
     assert len({json.dumps(response.parsed_result) for response in responses[:5]}) == 1
@@ -266,10 +385,14 @@ def test_the_backbone_is_one_of_the_options_or_behind_its_server(server):
 
 
 def test_roles_and_kinds_are_said_in_prompt_kwargs(server):
-    subject = judge("viescore").evaluate(request(colour(1), colour(2), roles=["subject", "output"], kind="sdig"))
+    subject = judge("viescore").evaluate(
+        request(colour(1), colour(2), roles=["subject", "output"], kind="sdig")
+    )
     with Judge("viescore", model="fake", base_url=server.base_url) as plainly:
         images = {"subject": colour(1), "output": colour(2)}
-        [verdict] = plainly([{"kind": "sdig", "images": images, "texts": {"prompt": "a cat"}}])
+        [verdict] = plainly(
+            [{"kind": "sdig", "images": images, "texts": {"prompt": "a cat"}}]
+        )
     assert subject.parsed_result == dict(verdict.scores)
 
 
@@ -284,19 +407,29 @@ def test_no_prompt_kwargs_are_as_empty_ones():
 @pytest.mark.parametrize(
     ("images", "given", "reason"),
     [
-        ((), {}, "not_applicable: images: 0, roles: none; say in prompt_kwargs what each image is"),
+        (
+            (),
+            {},
+            "not_applicable: images: 0, roles: none; say in prompt_kwargs what each image is",
+        ),
         ((1, 2, 3), {}, "not_applicable: images: 3, roles: none"),
         ((1,), {"roles": ["source"]}, "not_applicable: images: 1, roles: source"),
         ((1, 2), {"roles": "output"}, "not_applicable: images: 2, roles: output; say"),
         ((1,), {"roles": 5}, "not_applicable: `roles` must be a list of names, got 5"),
         ((1,), {"roles": [5]}, "not_applicable: `roles` must be a list of names"),
-        ((1,), {"kind": "picture"}, "not_applicable: there is no kind 'picture'; there are tig, mie, tie"),
+        (
+            (1,),
+            {"kind": "picture"},
+            "not_applicable: there is no kind 'picture'; there are tig, mie, tie",
+        ),
         ((1,), {"question": " "}, "not_applicable: the sample has no text prompt"),
         (("/nowhere.png",), {}, "no_image: "),
         ((7.5,), {}, "not_applicable: a number"),
     ],
 )
-def test_what_cannot_be_judged_is_a_failure_with_its_reason_and_no_number(server, images, given, reason):
+def test_what_cannot_be_judged_is_a_failure_with_its_reason_and_no_number(
+    server, images, given, reason
+):
     pictures = [colour(image) if isinstance(image, int) else image for image in images]
     response = judge("viescore").evaluate(request(*pictures, **given))
     assert (response.success, response.parsed_result) == (False, None)
@@ -306,7 +439,17 @@ def test_what_cannot_be_judged_is_a_failure_with_its_reason_and_no_number(server
 
 
 def test_a_server_that_is_away_is_a_failure_too(tmp_path, monkeypatch, server):
-    text = json.dumps({"backbones": {"judge": {"model": "m", "base_url": "http://127.0.0.1:9/v1", "patience": 0.2}}})
+    text = json.dumps(
+        {
+            "backbones": {
+                "judge": {
+                    "model": "m",
+                    "base_url": "http://127.0.0.1:9/v1",
+                    "patience": 0.2,
+                }
+            }
+        }
+    )
     (tmp_path / "away.yaml").write_text(text)
     monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "away.yaml"))
     response = judge("viescore", "away").evaluate(request(colour(1)))
@@ -337,21 +480,32 @@ def test_32_threads_and_the_asynchronous_interface_share_one_judge(server, monke
     asked = server.stats()["requests"]
 
     async def asynchronous():
-        return await judge("viescore", "fresh").evaluate_batch([request(colour(number)) for number in range(64)])
+        return await judge("viescore", "fresh").evaluate_batch(
+            [request(colour(number)) for number in range(64)]
+        )
 
-    assert [r.parsed_result for r in asyncio.run(asynchronous())] == [r.parsed_result for r in responses]
-    assert server.stats()["requests"] == asked  # the same judge, whose store has the answers
+    assert [r.parsed_result for r in asyncio.run(asynchronous())] == [
+        r.parsed_result for r in responses
+    ]
+    assert (
+        server.stats()["requests"] == asked
+    )  # the same judge, whose store has the answers
 
 
 def test_judges_of_one_model_share_its_pace(tmp_path, monkeypatch, server):
     with FakeServer(latency=0.02) as slow:
         backbone = {"model": "m", "base_url": slow.base_url, "num_concurrent": 2}
-        (tmp_path / "slow.yaml").write_text(json.dumps({"store": {"use": False}, "backbones": {"judge": backbone}}))
+        (tmp_path / "slow.yaml").write_text(
+            json.dumps({"store": {"use": False}, "backbones": {"judge": backbone}})
+        )
         monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "slow.yaml"))
         names = ("viescore", "viescore_pq_inputs", "adiee")
         with ThreadPoolExecutor(12) as pool:
             responses = pool.map(
-                lambda n: judge(names[n % 3], "slow").evaluate(request(colour(n), colour(0))), range(24)
+                lambda n: judge(names[n % 3], "slow").evaluate(
+                    request(colour(n), colour(0))
+                ),
+                range(24),
             )
             assert {response.model_used for response in responses} == {"slow"}
         assert slow.stats()["max_in_flight"] == 2
@@ -359,16 +513,24 @@ def test_judges_of_one_model_share_its_pace(tmp_path, monkeypatch, server):
 
 @pytest.mark.parametrize("name", ["pairwise", "viescore"])
 def test_two_images_of_a_comparison_are_a_contest(server, name):
-    compared = judge(name).evaluate_comparative("a cat", "", "", images=[colour(1), colour(2)])
+    compared = judge(name).evaluate_comparative(
+        "a cat", "", "", images=[colour(1), colour(2)]
+    )
     assert compared["success"], compared
     with Judge(name, model="fake", base_url=server.base_url) as plainly:
         preferred = plainly.compare([colour(1)], [colour(2)], "a cat")[0]
-        scores = plainly.score([colour(1), colour(2)], "a cat").tolist() if name == "viescore" else None
+        scores = (
+            plainly.score([colour(1), colour(2)], "a cat").tolist()
+            if name == "viescore"
+            else None
+        )
     assert compared["scores"][0] - compared["scores"][1] == pytest.approx(preferred)
     assert scores is None or list(compared["scores"]) == pytest.approx(scores)
     # which the host hands on by position
     pairs = [[colour(1), colour(2)], [colour(1)]]
-    batch = judge(name).evaluate_comparative_batch_async(["a cat"] * 2, [""] * 2, [""] * 2, images_list=pairs)
+    batch = judge(name).evaluate_comparative_batch_async(
+        ["a cat"] * 2, [""] * 2, [""] * 2, images_list=pairs
+    )
     same, failed = asyncio.run(batch)
     assert same == compared
     assert (failed["success"], failed["scores"]) == (False, None)

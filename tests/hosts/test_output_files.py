@@ -1,4 +1,6 @@
-"""Which files the answers of a host's generator may name: a run through lmms-eval's own evaluation."""
+"""Which files the answers of a host's generator may name: a run through lmms-eval's own
+evaluation.
+"""
 
 import json
 import os
@@ -18,16 +20,31 @@ TASK = "generate_prompts_sharpness"
 
 @pytest.fixture
 def run(fake_generator, tmp_path, monkeypatch):
-    """Runs the fake generator on edits of `source.png`, with the working folder in `tmp_path`; the records."""
+    """Runs the fake generator on edits of `source.png`, with the working folder in `tmp_path`;
+    the records.
+    """
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")
 
-    def runs(*more, limit=2, task=TASK, trusted=(), output_path=tmp_path / "results", backbones=None, **arguments):
+    def runs(
+        *more,
+        limit=2,
+        task=TASK,
+        trusted=(),
+        output_path=tmp_path / "results",
+        backbones=None,
+        **arguments,
+    ):
         source = tmp_path / "saved" / "source.png"
         if not source.exists():
             picture(source)
         rows = [
-            {"uid": f"p{n}", "kind": "tie", "images": {"source": str(source)}, "texts": {"instruction": "add a hat"}}
+            {
+                "uid": f"p{n}",
+                "kind": "tie",
+                "images": {"source": str(source)},
+                "texts": {"instruction": "add a hat"},
+            }
             for n in range(limit)
         ]
         prompts = tmp_path / "prompts.jsonl"
@@ -36,11 +53,22 @@ def run(fake_generator, tmp_path, monkeypatch):
         generate |= {"trusted": [str(one) for one in trusted]} if trusted else {}
         file = tmp_path / f"o{len(list(tmp_path.glob('o*.yaml')))}.yaml"
         options = in_process.options_file(
-            file, data=str(tmp_path / "kept"), generate=generate, backbones=backbones or {}
+            file,
+            data=str(tmp_path / "kept"),
+            generate=generate,
+            backbones=backbones or {},
         )
-        model = (*fake_generator, "--model_args", ",".join(f"{k}={v}" for k, v in arguments.items()))
+        model = (
+            *fake_generator,
+            "--model_args",
+            ",".join(f"{k}={v}" for k, v in arguments.items()),
+        )
         in_process.run(
-            *in_process.command(model, task, limit)[1:], "--output_path", output_path, *more, options=options
+            *in_process.command(model, task, limit)[1:],
+            "--output_path",
+            output_path,
+            *more,
+            options=options,
         )
         [path] = output_path.rglob("*_samples_*.jsonl")
         found = [record for together in records_of(path) for record in together]
@@ -61,7 +89,13 @@ def statuses(found):
 
 
 @pytest.mark.parametrize(
-    "says", ["output_dir", "output_image_dir", "response_persistent_folder", "generated_image_dir"]
+    "says",
+    [
+        "output_dir",
+        "output_image_dir",
+        "response_persistent_folder",
+        "generated_image_dir",
+    ],
 )
 def test_a_generator_that_says_where_it_saves_is_judged(run, tmp_path, says):
     found = run(out=tmp_path / "anywhere", says=says)
@@ -72,17 +106,27 @@ def test_a_generator_that_says_where_it_saves_is_judged(run, tmp_path, says):
 
 
 @pytest.mark.parametrize("form", ["json", "folder", "path"])
-def test_the_hosts_own_folder_and_that_of_the_results_need_not_be_named(run, tmp_path, form):
+def test_the_hosts_own_folder_and_that_of_the_results_need_not_be_named(
+    run, tmp_path, form
+):
     assert statuses(run(form=form, out="./logs/bagel_images", says="")) == {"ok": 2}
-    assert statuses(run(form=form, out=tmp_path / "results" / "images", says="")) == {"ok": 2}
+    assert statuses(run(form=form, out=tmp_path / "results" / "images", says="")) == {
+        "ok": 2
+    }
 
 
-def test_any_other_folder_has_to_be_trusted_and_the_reason_names_the_option(run, tmp_path, capsys):
+def test_any_other_folder_has_to_be_trusted_and_the_reason_names_the_option(
+    run, tmp_path, capsys
+):
     elsewhere = tmp_path / "elsewhere"
     found = run(out=elsewhere, says="")
     assert statuses(found) == {"no_image": 2}
     assert "generate.trusted" in found[0].verdict.reason
-    [said] = [line for line in capsys.readouterr().err.splitlines() if "no_image 2, the first" in line]
+    [said] = [
+        line
+        for line in capsys.readouterr().err.splitlines()
+        if "no_image 2, the first" in line
+    ]
     assert "generate.trusted" in said
     assert statuses(run(out=elsewhere, says="", trusted=[elsewhere])) == {"ok": 2}
     # the folder of the options file is where a relative one begins, as for all paths in it
@@ -96,7 +140,9 @@ def test_an_output_folder_that_is_a_link_is_the_folder_that_it_leads_to(run, tmp
 
 
 def attacks(tmp_path):
-    """Answers that name what their generator has not made, by what they try, and with a word of the reason."""
+    """Answers that name what their generator has not made, by what they try, and with a word of
+    the reason.
+    """
     secret = picture(tmp_path / "secret" / "0000_s0.png")
     saved = tmp_path / "saved"
     source = picture(saved / "source.png")
@@ -109,10 +155,16 @@ def attacks(tmp_path):
     outside, condition, absent = "generate.trusted", "own conditions", "not there"
     named = {
         "an image outside": (secret, outside),
-        "the reference output of a benchmark": (picture(tmp_path / "data" / "reference.png"), outside),
+        "the reference output of a benchmark": (
+            picture(tmp_path / "data" / "reference.png"),
+            outside,
+        ),
         "a file of the system": ("/etc/passwd", outside),
         "a way up": (saved / ".." / "secret" / "0000_s0.png", outside),
-        "a way up from the logs": (f"logs/../../{secret.parent.name}/{secret.name}", outside),
+        "a way up from the logs": (
+            f"logs/../../{secret.parent.name}/{secret.name}",
+            outside,
+        ),
         "a link out of the folder": (saved / "link.png", outside),
         "a folder that is a link": (saved / "linked" / secret.name, outside),
         "its own source": (source, condition),
@@ -128,17 +180,27 @@ def attacks(tmp_path):
         "a path of 5,000 characters": ("x" * 5000 + ".png", ""),
         "a path of a million parts": ("/" + "a/" * 1_000_000 + "x.png", ""),
     }
-    answers = {what: (json.dumps({"text": "", "images": [str(path)]}), word) for what, (path, word) in named.items()}
+    answers = {
+        what: (json.dumps({"text": "", "images": [str(path)]}), word)
+        for what, (path, word) in named.items()
+    }
     plain = {
-        "a folder outside, in words": (str(secret.parent), outside),  # first, as `0000_s0.png` is of the first document
+        "a folder outside, in words": (
+            str(secret.parent),
+            outside,
+        ),  # first, as `0000_s0.png` is of the first document
         "an image outside, in words": (str(secret), outside),
         "prose of 5,000 characters": ("I cannot draw that. " * 250, "text only"),
     }
     return plain | answers
 
 
-@pytest.mark.parametrize("elsewhere", [False, True], ids=["judged by another", "judged by itself"])
-def test_an_answer_names_no_file_that_its_generator_has_not_made(run, tmp_path, elsewhere):
+@pytest.mark.parametrize(
+    "elsewhere", [False, True], ids=["judged by another", "judged by itself"]
+)
+def test_an_answer_names_no_file_that_its_generator_has_not_made(
+    run, tmp_path, elsewhere
+):
     (tmp_path / "work" / "logs").mkdir()
     tried = attacks(tmp_path)
     texts = tmp_path / "texts.json"
@@ -154,8 +216,14 @@ def test_an_answer_names_no_file_that_its_generator_has_not_made(run, tmp_path, 
         )
         assert server.stats()["requests"] == 0
     reasons = dict(zip(tried, found, strict=True))
-    assert {what: str(record.verdict.status) for what, record in reasons.items()} == dict.fromkeys(tried, "no_image")
-    assert [what for what, (_, word) in tried.items() if word not in reasons[what].verdict.reason] == []
+    assert {
+        what: str(record.verdict.status) for what, record in reasons.items()
+    } == dict.fromkeys(tried, "no_image")
+    assert [
+        what
+        for what, (_, word) in tried.items()
+        if word not in reasons[what].verdict.reason
+    ] == []
     assert {record.generation.image for record in found} == {""}
     assert max(len(record.verdict.reason) for record in found) < 500
 

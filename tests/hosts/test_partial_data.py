@@ -20,7 +20,10 @@ def data(prepared_data):
     folder = prepared_data(*PREPARED)
     for path in folder.rglob("*_rater*.tsv"):  # whose ratings are all the same
         header, *lines = path.read_text().splitlines()
-        rated = [line.replace("[0.5, 1]", f"[{number % 2}, 0.5]") for number, line in enumerate(lines)]
+        rated = [
+            line.replace("[0.5, 1]", f"[{number % 2}, 0.5]")
+            for number, line in enumerate(lines)
+        ]
         path.write_text("\n".join([header, *rated]))
     return folder
 
@@ -38,14 +41,25 @@ def test_a_wildcard_runs_what_is_prepared_and_a_group_of_some_parts_has_no_avera
     with FakeServer() as server:
         model = in_process.served("vieval_openai", server)
         out = ("--output_path", tmp_path / "out", "--log_samples")
-        in_process.run(*model, "--tasks", "imagenhub_vie*", *out, data=data, options=options)
+        in_process.run(
+            *model, "--tasks", "imagenhub_vie*", *out, data=data, options=options
+        )
     document, samples = results_of(tmp_path / "out")
-    assert set(samples) == set(document["results"]) == {f"imagenhub_viescore_{part}" for part in PREPARED}
+    assert (
+        set(samples)
+        == set(document["results"])
+        == {f"imagenhub_viescore_{part}" for part in PREPARED}
+    )
 
     lines = capsys.readouterr().err.splitlines()
     [left_out] = [line for line in lines if line.startswith("vieval: left out: ")]
-    unprepared = ", ".join(f"imagenhub_viescore_{part}" for part in ("mie", "sdig", "sdie", "mcic"))
-    assert left_out == f"vieval: left out: {unprepared} (their data is not there: `vieval tasks imagenhub`)"
+    unprepared = ", ".join(
+        f"imagenhub_viescore_{part}" for part in ("mie", "sdig", "sdie", "mcic")
+    )
+    assert (
+        left_out
+        == f"vieval: left out: {unprepared} (their data is not there: `vieval tasks imagenhub`)"
+    )
     count = sum(map(len, samples.values()))
     line = f"vieval: to judge: {count} by viescore, {2 * count} calls"
     assert lines.index(left_out) < lines.index(line)
@@ -58,17 +72,41 @@ def test_calls_are_announced_and_a_table_has_the_primary_metric_of_a_task_and_th
         run = evaluate(*in_process.served("vieval_openai", server))
     captured = capsys.readouterr()
     assert "vieval: to judge: 6 by viescore, 12 calls\n" in captured.err
-    assert re.search("vieval: calls: 1[23],", captured.err)  # one more asks what the server can do
-    table = [line for line in captured.out.splitlines() if line.startswith("|vieval_demo")]
+    assert re.search(
+        "vieval: calls: 1[23],", captured.err
+    )  # one more asks what the server can do
+    table = [
+        line for line in captured.out.splitlines() if line.startswith("|vieval_demo")
+    ]
     assert [line.split("|")[4].strip() for line in table] == ["O_fisher"]
-    value, low, high = (run.metrics[f"O_{end},none"] for end in ("fisher", "ci_low", "ci_high"))
-    interval = f" [{low:.3f}, {high:.3f}]" if low < high else ""  # one without width says nothing
-    assert f"|{value:.3f}{interval}, n {run.metrics['O_count,none']:.0f}, failed 0|" in table[0]
-    assert {"SC_paper,none", "SC_count,none", "remarks,none", "status_refusal_share,none"} <= set(run.metrics)
+    value, low, high = (
+        run.metrics[f"O_{end},none"] for end in ("fisher", "ci_low", "ci_high")
+    )
+    interval = (
+        f" [{low:.3f}, {high:.3f}]" if low < high else ""
+    )  # one without width says nothing
+    assert (
+        f"|{value:.3f}{interval}, n {run.metrics['O_count,none']:.0f}, failed 0|"
+        in table[0]
+    )
+    assert {
+        "SC_paper,none",
+        "SC_count,none",
+        "remarks,none",
+        "status_refusal_share,none",
+    } <= set(run.metrics)
 
 
 def test_a_group_that_is_named_is_not_averaged_over_a_part(data):
-    line = refused("--model", "vieval_openai", "--model_args", ANYWHERE, "--tasks", "imagenhub_viescore", data=data)
+    line = refused(
+        "--model",
+        "vieval_openai",
+        "--model_args",
+        ANYWHERE,
+        "--tasks",
+        "imagenhub_viescore",
+        data=data,
+    )
     assert line.startswith("vieval: ")
     assert "_rater1.tsv: no such file" in line
 
@@ -78,7 +116,15 @@ ANYWHERE = "model=any,base_url=http://127.0.0.1:9/v1"
 
 @pytest.mark.parametrize("named", ["imagenhub_*", "imagenhub", "mmrb2*,imagenhub_vie*"])
 def test_nothing_prepared_is_an_error_before_the_model_is_made(tmp_path, named):
-    line = refused("--model", "qwen2_5_vl", "--model_args", "pretrained=/none", "--tasks", named, data=tmp_path)
+    line = refused(
+        "--model",
+        "qwen2_5_vl",
+        "--model_args",
+        "pretrained=/none",
+        "--tasks",
+        named,
+        data=tmp_path,
+    )
     assert line.startswith("vieval: none of these tasks can be run: ")
     assert "their data is not there: `vieval tasks imagenhub`" in line
     assert f"{tmp_path}/" in line
@@ -87,13 +133,24 @@ def test_nothing_prepared_is_an_error_before_the_model_is_made(tmp_path, named):
 def test_images_and_conditions_that_are_not_there_leave_a_task_out_and_a_replay_needs_none(
     ratings_folder, cig_logs, tmp_path, results_of
 ):
-    given = ("--model", "vieval_openai", "--model_args", ANYWHERE, "--tasks", "imagenhub_*_cig")
-    assert "sample_2.jpg: no such image (and 5 more images)" in refused(*given, data=ratings_folder)
+    given = (
+        "--model",
+        "vieval_openai",
+        "--model_args",
+        ANYWHERE,
+        "--tasks",
+        "imagenhub_*_cig",
+    )
+    assert "sample_2.jpg: no such image (and 5 more images)" in refused(
+        *given, data=ratings_folder
+    )
     museum = ratings_folder / "imagenhub" / "museum" / "ImagenHub_Control-Guided_IG"
     for folder in ("input", "ControlNet", "UniControl"):
         (museum / folder).mkdir(parents=True)
         for uid in (2, 10):
             (museum / folder / f"sample_{uid}.jpg").write_bytes(b"")
     assert "the sample has no text prompt" in refused(*given, data=ratings_folder)
-    in_process.run(*replay(cig_logs, tmp_path / "out", "imagenhub_vie*"), data=ratings_folder)
+    in_process.run(
+        *replay(cig_logs, tmp_path / "out", "imagenhub_vie*"), data=ratings_folder
+    )
     assert set(results_of(tmp_path / "out")[0]["results"]) == {"imagenhub_viescore_cig"}

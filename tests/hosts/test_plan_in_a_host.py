@@ -9,33 +9,61 @@ from tests.in_process import command, options_file, run, served
 def planned(monkeypatch, tmp_path, capfd):
     monkeypatch.setenv("VIEVAL_PLAN", "1")
 
-    def said(*arguments, tasks="vieval_demo_viescore_tie,vieval_demo_vqascore_tig", limit=12):
+    def said(
+        *arguments, tasks="vieval_demo_viescore_tie,vieval_demo_vqascore_tig", limit=12
+    ):
         options = options_file(tmp_path / "options.yaml", tmp_path / "replies.sqlite")
         with pytest.raises(SystemExit) as ended:
-            run(*command(arguments, tasks, limit)[1:], "--output_path", tmp_path / "out", options=options)
+            run(
+                *command(arguments, tasks, limit)[1:],
+                "--output_path",
+                tmp_path / "out",
+                options=options,
+            )
         told = capfd.readouterr()
-        return ended.value.code, [line for line in told.err.splitlines() if line.startswith("vieval: ")]
+        return ended.value.code, [
+            line for line in told.err.splitlines() if line.startswith("vieval: ")
+        ]
 
     return said
 
 
-def test_a_run_by_a_server_is_planned_by_judge_and_nothing_is_left(planned, server, tmp_path):
-    code, lines = planned(*served("vieval_openai", server, price_input=1, price_output=2))
+def test_a_run_by_a_server_is_planned_by_judge_and_nothing_is_left(
+    planned, server, tmp_path
+):
+    code, lines = planned(
+        *served("vieval_openai", server, price_input=1, price_output=2)
+    )
     assert code == 0
     assert {line.rpartition(": about ")[0] for line in lines if "plan:" in line} == {
         "vieval: plan: viescore by fake, 12 samples",
         "vieval: plan: vqascore by fake, 12 samples",
     }
-    assert {line for line in lines if "calls:" in line} == {"vieval: calls: 25", "vieval: calls: 12"}
-    assert sum("price: " in line and "at 1 in and 2 out per million tokens" in line for line in lines) == 2
-    assert server.stats()["requests"] == 8 * 2 + 1 + 7  # two of the eight are one question of vqascore
+    assert {line for line in lines if "calls:" in line} == {
+        "vieval: calls: 25",
+        "vieval: calls: 12",
+    }
+    assert (
+        sum(
+            "price: " in line and "at 1 in and 2 out per million tokens" in line
+            for line in lines
+        )
+        == 2
+    )
+    assert (
+        server.stats()["requests"] == 8 * 2 + 1 + 7
+    )  # two of the eight are one question of vqascore
     assert not list((tmp_path / "out").rglob("*_results.json"))
 
 
 def test_a_model_of_the_host_and_one_of_this_process_are_planned_too(planned, server):
-    code, lines = planned(*served("async_openai", server), tasks="vieval_demo_viescore_tie")
+    code, lines = planned(
+        *served("async_openai", server), tasks="vieval_demo_viescore_tie"
+    )
     assert code == 0
-    assert any(line.startswith("vieval: plan: viescore, 12 samples: about ") for line in lines)
+    assert any(
+        line.startswith("vieval: plan: viescore, 12 samples: about ") for line in lines
+    )
     assert "vieval: calls: 24" in "\n".join(lines)
     code, lines = planned("--model", "vieval_scorer", tasks="vieval_demo_sharpness_tig")
     assert code == 0

@@ -1,4 +1,6 @@
-"""lmms-eval in processes of its own, where these are the point: exit codes, last lines, several ranks, kill -9."""
+"""lmms-eval in processes of its own, where these are the point: exit codes, last lines, several
+ranks, kill -9.
+"""
 
 import contextlib
 import json
@@ -17,7 +19,16 @@ pytest.importorskip("aiohttp", reason="the fake server needs aiohttp")
 
 from tests import in_process
 from tests.fake_server import FakeServer, Fault
-from tests.in_process import TIE, Run, command, options_file, own_images, replay, served, shown
+from tests.in_process import (
+    TIE,
+    Run,
+    command,
+    options_file,
+    own_images,
+    replay,
+    served,
+    shown,
+)
 from tests.work import until
 
 pytestmark = pytest.mark.slow
@@ -27,7 +38,10 @@ def test_a_run_as_users_run_it_leaves_what_one_in_the_tests_process_leaves_and_i
     results_of, lmms_eval, ratings_folder, cig_logs, tmp_path
 ):
     """A replay, and then judging by a server that fails, in one process."""
-    options, replayed = options_file(tmp_path / "options.yaml"), f"name=test,logs={cig_logs}"
+    options, replayed = (
+        options_file(tmp_path / "options.yaml"),
+        f"name=test,logs={cig_logs}",
+    )
     with FakeServer(faults=lambda *_: Fault("500")) as server:
         failing = {
             "tasks": TIE,
@@ -35,26 +49,47 @@ def test_a_run_as_users_run_it_leaves_what_one_in_the_tests_process_leaves_and_i
             "model": "openai",
             "model_args": served("openai", server, max_retries=1)[-1],
         }
-        well = {"tasks": "imagenhub_viescore_cig", "model": "vieval_replay", "model_args": replayed}
+        well = {
+            "tasks": "imagenhub_viescore_cig",
+            "model": "vieval_replay",
+            "model_args": replayed,
+        }
         runs = [
             {**each, "log_samples": True, "output_path": str(tmp_path / out)}
             for out, each in (("out", well), ("failed", failing))
         ]
         (tmp_path / "runs.yaml").write_text(json.dumps(runs))
-        run = lmms_eval("--config", tmp_path / "runs.yaml", data=ratings_folder, options=options)
+        run = lmms_eval(
+            "--config", tmp_path / "runs.yaml", data=ratings_folder, options=options
+        )
     assert run.returncode == 0, run.stderr[-2000:]
     lines = run.stderr.splitlines()
-    assert lines[-1] == "vieval: 2 of 2 verdicts lack a score because calls FAILED (see above)"
+    assert (
+        lines[-1]
+        == "vieval: 2 of 2 verdicts lack a score because calls FAILED (see above)"
+    )
     assert "vieval: verdicts: api_error 2" in lines
-    assert any(line.startswith("vieval: FAILED CALLS: [LMMS_EVAL_REQUEST_FAILED") for line in lines)
-    in_process.run(*replay(cig_logs, tmp_path / "here", "imagenhub_viescore_cig"), data=ratings_folder)
-    (document, samples), (ours, same) = results_of(tmp_path / "out"), results_of(tmp_path / "here")
+    assert any(
+        line.startswith("vieval: FAILED CALLS: [LMMS_EVAL_REQUEST_FAILED")
+        for line in lines
+    )
+    in_process.run(
+        *replay(cig_logs, tmp_path / "here", "imagenhub_viescore_cig"),
+        data=ratings_folder,
+    )
+    (document, samples), (ours, same) = (
+        results_of(tmp_path / "out"),
+        results_of(tmp_path / "here"),
+    )
     assert document["results"] == ours["results"]
     [rows], [others] = samples.values(), same.values()
-    assert [row["filtered_resps"] for row in rows] == [row["filtered_resps"] for row in others]
+    assert [row["filtered_resps"] for row in rows] == [
+        row["filtered_resps"] for row in others
+    ]
 
 
-# ---------------------------------------------------------------- several at once, and one that is killed
+# ---------------------------------------------------------------- several at once, and one that is
+# killed
 
 RANKED = '''
 """A model of the host's that runs anywhere: what `openai` does, without its refusal of CPU processes."""
@@ -89,7 +124,8 @@ AVAILABLE_MODELS = {"ranked": "Ranked"}
 '''
 
 
-# the host leaves this to the end of the process, where gloo's threads now and then abort it (torch 2.15)
+# the host leaves this to the end of the process, where gloo's threads now and then abort it (torch
+# 2.15)
 ENDING = """
 import atexit
 import torch.distributed as processes
@@ -104,14 +140,23 @@ def ranked(tmp_path):
         (tmp_path / "ranking" / name).mkdir(parents=True, exist_ok=True)
         (tmp_path / "ranking" / name / "__init__.py").touch()
     (tmp_path / "ranking" / "__init__.py").write_text(ENDING)
-    (tmp_path / "ranking" / "models" / "__init__.py").write_text('AVAILABLE_MODELS = {"ranked": "Ranked"}')
+    (tmp_path / "ranking" / "models" / "__init__.py").write_text(
+        'AVAILABLE_MODELS = {"ranked": "Ranked"}'
+    )
     (tmp_path / "ranking" / "models" / "ranked.py").write_text(RANKED)
-    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    path = os.pathsep.join(
+        [str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])]
+    )
     return {"LMMS_EVAL_PLUGINS": "ranking", "PYTHONPATH": path}
 
 
 def _environment(options, **further):
-    fixed = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}
+    fixed = {
+        "HF_HUB_OFFLINE": "1",
+        "HF_DATASETS_OFFLINE": "1",
+        "CUDA_VISIBLE_DEVICES": "",
+        "OMP_NUM_THREADS": "1",
+    }
     return {**os.environ, **fixed, "VIEVAL_CONFIG": str(options), **further}
 
 
@@ -120,28 +165,52 @@ def _free_port():
         return listening.getsockname()[1]
 
 
-def test_two_processes_give_the_numbers_of_one_and_padding_costs_no_calls(evaluate, results_of, ranked, tmp_path):
+def test_two_processes_give_the_numbers_of_one_and_padding_costs_no_calls(
+    evaluate, results_of, ranked, tmp_path
+):
     """Our own model and one of the host's, both in one launch.
 
-    Rank 1 has 2 of 5 samples; only rank 0 meets an answer it cannot read, so the ranks differ in their waves.
+    Rank 1 has 2 of 5 samples; only rank 0 meets an answer it cannot read, so the ranks differ in
+    their waves.
     """
     first = own_images("demo_ademo_00.png")["SC"].split()
 
     def reply(request):
-        images = shown(request) or ["0"]  # whether schemas are enforced is asked without any
+        images = shown(request) or [
+            "0"
+        ]  # whether schemas are enforced is asked without any
         if images == first and "Quite good." not in json.dumps(request["messages"]):
             return "Quite good."
-        return json.dumps({"score": [int(images[-1], 16) % 11, int(images[0], 16) % 11], "reasoning": "fine"})
+        return json.dumps(
+            {
+                "score": [int(images[-1], 16) % 11, int(images[0], 16) % 11],
+                "reasoning": "fine",
+            }
+        )
 
     with FakeServer(reply=reply) as ours, FakeServer(reply=reply) as theirs:
         arguments = served("vieval_openai", ours)
-        models = {"vieval_openai": arguments[-1], "ranked": f"url={theirs.base_url}/chat/completions"}
+        models = {
+            "vieval_openai": arguments[-1],
+            "ranked": f"url={theirs.base_url}/chat/completions",
+        }
         common = {"tasks": TIE, "limit": 5, "log_samples": True}
-        runs = [{"model": m, "model_args": a, "output_path": str(tmp_path / m), **common} for m, a in models.items()]
+        runs = [
+            {"model": m, "model_args": a, "output_path": str(tmp_path / m), **common}
+            for m, a in models.items()
+        ]
         (tmp_path / "runs.yaml").write_text(json.dumps(runs))
-        launch = "accelerate.commands.launch --multi_gpu --num_processes 2 --num_machines 1 --mixed_precision no"
-        launch += f" --dynamo_backend no --main_process_port {_free_port()} -m lmms_eval --config {tmp_path}/runs.yaml"
-        environment = _environment(options_file(tmp_path / "two.yaml"), ACCELERATE_USE_CPU="true", **ranked)
+        launch = (
+            "accelerate.commands.launch --multi_gpu --num_processes 2 --num_machines 1 "
+            "--mixed_precision no"
+        )
+        launch += (
+            f" --dynamo_backend no --main_process_port {_free_port()} -m lmms_eval "
+            f"--config {tmp_path}/runs.yaml"
+        )
+        environment = _environment(
+            options_file(tmp_path / "two.yaml"), ACCELERATE_USE_CPU="true", **ranked
+        )
         done = subprocess.run(
             [sys.executable, "-m", *launch.split()],
             env=environment,
@@ -153,7 +222,10 @@ def test_two_processes_give_the_numbers_of_one_and_padding_costs_no_calls(evalua
         assert done.returncode == 0, done.stderr[-6000:]
         calls = [server.stats()["requests"] for server in (ours, theirs)]
         one = evaluate(*arguments, limit=5)
-    assert calls == [5 * 2 + 1 + 2, 5 * 2 + 1]  # ours asks once a process whether schemas are enforced
+    assert calls == [
+        5 * 2 + 1 + 2,
+        5 * 2 + 1,
+    ]  # ours asks once a process whether schemas are enforced
     assert one.statuses == {"ok": 4, "repaired": 1}
     for model in models:
         document, samples = results_of(tmp_path / model)
@@ -164,25 +236,49 @@ def test_two_processes_give_the_numbers_of_one_and_padding_costs_no_calls(evalua
 
 
 def _without_cut(verdicts):
-    assert {step.pop("cut", None) for several in verdicts.values() for v in several for step in v["trace"]} <= {
+    assert {
+        step.pop("cut", None)
+        for several in verdicts.values()
+        for v in several
+        for step in v["trace"]
+    } <= {
         None,
         False,
     }
     return verdicts
 
 
-def test_a_killed_run_asks_nothing_again_that_was_answered(evaluate, tmp_path, results_of):
+def test_a_killed_run_asks_nothing_again_that_was_answered(
+    evaluate, tmp_path, results_of
+):
     store, resumed = tmp_path / "replies.sqlite", threading.Event()
     # from the sixtieth on they hang, so that the run is not over before it is killed
-    faults = lambda number, _: Fault("hang") if number > 60 and not resumed.is_set() else None  # noqa: E731
+    faults = lambda number, _: (
+        Fault("hang") if number > 60 and not resumed.is_set() else None
+    )
     with FakeServer(latency=0.1, capacity=4, faults=faults) as server:
         named = served("vieval_openai", server, num_concurrent=4)
-        line = [sys.executable, "-m", "lmms_eval", *command(named, limit=48)[1:], "--output_path", tmp_path / "out"]
+        line = [
+            sys.executable,
+            "-m",
+            "lmms_eval",
+            *command(named, limit=48)[1:],
+            "--output_path",
+            tmp_path / "out",
+        ]
         environment = _environment(options_file(tmp_path / "options.yaml", store))
         killed = subprocess.Popen(
-            [str(part) for part in line], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            [str(part) for part in line],
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         )
-        until(lambda: server.stats()["statuses"].get("200", 0) > 30 or killed.poll() is not None)
+        until(
+            lambda: (
+                server.stats()["statuses"].get("200", 0) > 30
+                or killed.poll() is not None
+            )
+        )
         assert killed.poll() is None, "the run ended before it was killed"
         killed.send_signal(signal.SIGKILL)
         killed.wait()

@@ -1,4 +1,6 @@
-"""Judges that measure with a network, inside lmms-eval, on the drawn benchmark with tiny networks."""
+"""Judges that measure with a network, inside lmms-eval, on the drawn benchmark with tiny
+networks.
+"""
 
 import json
 
@@ -17,39 +19,58 @@ TASKS = {"clip_score": "tig", "clip_i": "sdig", "dino": "mcic", "lpips": "tie"}
 def scorer(model=None, **further):
     named = {**({"name": model} if model else {}), **further}
     arguments = ",".join(f"{key}={value}" for key, value in named.items())
-    return ("--model", "vieval_scorer", *(("--model_args", arguments) if arguments else ()))
+    return (
+        "--model",
+        "vieval_scorer",
+        *(("--model_args", arguments) if arguments else ()),
+    )
 
 
 @pytest.mark.parametrize("judge", TASKS)
-def test_each_metric_judges_the_demo_and_its_replay_has_the_same_digits(evaluate, scorer_weights, judge, tmp_path):
+def test_each_metric_judges_the_demo_and_its_replay_has_the_same_digits(
+    evaluate, scorer_weights, judge, tmp_path
+):
     weights, task = scorer_weights[judge], f"vieval_demo_{judge}_{TASKS[judge]}"
     live = evaluate(*scorer(weights), tasks=task)
     assert set(live.statuses) == {"ok"}
-    assert {aspect for [verdict] in live.verdicts.values() for aspect in verdict["scores"]} == {"SC"}
+    assert {
+        aspect for [verdict] in live.verdicts.values() for aspect in verdict["scores"]
+    } == {"SC"}
     # one value, against all that people rated
     assert {f"{aspect}_count,none" for aspect in ("SC", "PQ", "O")} <= set(live.metrics)
     for [verdict] in live.verdicts.values():
         [step] = verdict["trace"]
         assert step["reason"].startswith(f"{weights}@sha256:")
     logs = tmp_path / "logs"
-    in_process.run(*in_process.command(scorer(weights), task, 6)[1:], "--output_path", logs)
+    in_process.run(
+        *in_process.command(scorer(weights), task, 6)[1:], "--output_path", logs
+    )
     again = evaluate(*replay(logs, tmp_path / "again", task)[:4], tasks=task)
     numbers = [name for name in live.metrics if isinstance(live.metrics[name], float)]
-    assert {name: again.metrics[name] for name in numbers} == {name: live.metrics[name] for name in numbers}
+    assert {name: again.metrics[name] for name in numbers} == {
+        name: live.metrics[name] for name in numbers
+    }
     assert {n: [v["scores"] for v in vs] for n, vs in again.verdicts.items()} == {
         n: [v["scores"] for v in vs] for n, vs in live.verdicts.items()
     }
 
 
 def test_the_weights_of_several_metrics_come_from_the_options(evaluate, scorer_weights):
-    options = {name: {"model": str(path), "batch_size": 4} for name, path in scorer_weights.items()}
+    options = {
+        name: {"model": str(path), "batch_size": 4}
+        for name, path in scorer_weights.items()
+    }
     task = "vieval_demo_clip_score_tig"
     found = evaluate(*scorer(), tasks=task, scorers=options)
     [row, *_] = found.rows
     source = json.loads(row["filtered_resps"])["provenance"]
     assert source["backbone"] == "clip_score"
-    assert source["options"]["scorers"]["clip_score"]["model"] == str(scorer_weights["clip_score"])
-    named = evaluate(*scorer("clip_i"), tasks=task, scorers=options)  # one of the options' by its name
+    assert source["options"]["scorers"]["clip_score"]["model"] == str(
+        scorer_weights["clip_score"]
+    )
+    named = evaluate(
+        *scorer("clip_i"), tasks=task, scorers=options
+    )  # one of the options' by its name
     assert named.verdicts == found.verdicts
 
 
@@ -68,11 +89,19 @@ def test_the_weights_of_several_metrics_come_from_the_options(evaluate, scorer_w
 def test_what_will_not_do_ends_with_one_line(arguments, line):
     model, *further = arguments
     assert line in refused(
-        *scorer(model, **(further or [{}])[0]), "--tasks", "vieval_demo_clip_score_tig", "--limit", 1
+        *scorer(model, **(further or [{}])[0]),
+        "--tasks",
+        "vieval_demo_clip_score_tig",
+        "--limit",
+        1,
     )
 
 
 def test_another_architecture_is_refused_in_one_line(scorer_weights):
     assert "is of the architecture vit, and clip is needed" in refused(
-        *scorer(scorer_weights["dino"]), "--tasks", "vieval_demo_clip_score_tig", "--limit", 1
+        *scorer(scorer_weights["dino"]),
+        "--tasks",
+        "vieval_demo_clip_score_tig",
+        "--limit",
+        1,
     )

@@ -30,8 +30,15 @@ def test_the_files_are_those_that_the_table_writes():
 
 def test_files_are_few_and_of_plain_tasks_on_real_ratings():
     names = {entry.name for entry in task_files.plain_tasks()}
-    assert {"imagenhub", "imagenhub_viescore", "imagenhub_viescore_tie", "mmrb2_pairwise_t2i"} <= names
-    assert not [name for name in names if name.startswith(("variant_", "vieval_", "generate_"))]
+    assert {
+        "imagenhub",
+        "imagenhub_viescore",
+        "imagenhub_viescore_tie",
+        "mmrb2_pairwise_t2i",
+    } <= names
+    assert not [
+        name for name in names if name.startswith(("variant_", "vieval_", "generate_"))
+    ]
     assert len(names) < 130
 
 
@@ -40,7 +47,9 @@ def test_a_file_and_the_index_give_the_same_configuration(tmp_path):
     task_files.write(tmp_path, task_files.files(entries))
     for entry in entries:
         path = tmp_path / entry.benchmark / f"{entry.name}.yaml"
-        assert load_yaml_config(str(path), mode="full") == task_index.configuration(entry.name), entry.name
+        assert load_yaml_config(str(path), mode="full") == task_index.configuration(
+            entry.name
+        ), entry.name
 
 
 def test_the_host_indexes_tasks_that_have_no_file(tmp_path):
@@ -50,7 +59,9 @@ def test_the_host_indexes_tasks_that_have_no_file(tmp_path):
 
 
 def test_a_copy_below_include_path_takes_the_place_of_ours(tmp_path):
-    chosen = [entry for entry in tasks.tasks() if entry.name == "imagenhub_viescore_tie"]
+    chosen = [
+        entry for entry in tasks.tasks() if entry.name == "imagenhub_viescore_tie"
+    ]
     task_files.write(tmp_path, task_files.files(chosen))
     path = tmp_path / "imagenhub" / "imagenhub_viescore_tie.yaml"
     path.write_text(path.read_text() + "task_alias: mine\n")
@@ -68,15 +79,26 @@ def test_names_are_unique_and_members_are_there():
 
 def test_every_task_asks_of_a_judge_what_it_knows():
     for task in tasks.tasks():
-        judge, benchmark = judge_registry.judge(task.judge), benchmark_registry.benchmark(task.benchmark)
+        judge, benchmark = (
+            judge_registry.judge(task.judge),
+            benchmark_registry.benchmark(task.benchmark),
+        )
         assert task.part in benchmark.parts
         assert task.setting in judge.settings or task.setting == judge.plain
 
 
 def test_plain_judges_on_real_ratings_are_what_a_wildcard_finds():
     plain = [task.name for task in tasks.tasks() if task.name.startswith("imagenhub_")]
-    assert all(task.setting == judge_registry.judge(task.judge).plain for task in tasks.tasks() if task.name in plain)
-    assert all(t.name.startswith("variant_") for t in tasks.tasks() if t.setting != judge_registry.judge(t.judge).plain)
+    assert all(
+        task.setting == judge_registry.judge(task.judge).plain
+        for task in tasks.tasks()
+        if task.name in plain
+    )
+    assert all(
+        t.name.startswith("variant_")
+        for t in tasks.tasks()
+        if t.setting != judge_registry.judge(t.judge).plain
+    )
 
 
 def test_stale_files_are_removed_from_our_folder_alone(tmp_path):
@@ -91,6 +113,8 @@ def test_stale_files_are_removed_from_our_folder_alone(tmp_path):
 
 
 def test_the_command_writes_the_members_of_a_group(tmp_path, vieval):
-    printed = vieval("tasks", "variant_imagenhub_cigeval_react", "--write", tmp_path / "mine").out
+    printed = vieval(
+        "tasks", "variant_imagenhub_cigeval_react", "--write", tmp_path / "mine"
+    ).out
     assert "wrote 8 tasks and groups" in printed
     assert len(list((tmp_path / "mine" / "imagenhub").glob("*.yaml"))) == 8

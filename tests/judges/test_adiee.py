@@ -1,4 +1,6 @@
-"""ADIEE driven by a for loop and canned replies: what it asks, what it reads, what it refuses to make up."""
+"""ADIEE driven by a for loop and canned replies: what it asks, what it reads, what it refuses to
+make up.
+"""
 
 import itertools
 from collections import Counter
@@ -34,7 +36,9 @@ from vieval_plugin.prompts import packs
 from vieval_plugin.run.router import recorded_reply
 
 PACK = packs.load("adiee/v1")
-ANSWERS = [answer_text(key, "...", PACK) for key in PACK.questions if key.startswith("answer")]
+ANSWERS = [
+    answer_text(key, "...", PACK) for key in PACK.questions if key.startswith("answer")
+]
 
 
 def png(colour, size=(8, 6)):
@@ -53,7 +57,10 @@ def sample(uid="1", kind="tie", image_model="mine", without=()):
 
 def told(numbers, total=1.0):
     """Probabilities of numbers, spelt without a space."""
-    low = tuple(numbers.get(int(text), 0.0) * total if not text.startswith(" ") else 0.0 for text in SPELLINGS)
+    low = tuple(
+        numbers.get(int(text), 0.0) * total if not text.startswith(" ") else 0.0
+        for text in SPELLINGS
+    )
     return Probabilities(low, low)
 
 
@@ -61,10 +68,15 @@ def told(numbers, total=1.0):
 def test_a_number_in_the_words_asked_for_is_the_score(kind):
     judge = prepared("adiee")
     sentence = answer_text(form_of("1", PACK).answer, "...", PACK)
-    played = play(judge.program(sample(kind=kind)), [Text(sentence.replace("...", "7"))])
+    played = play(
+        judge.program(sample(kind=kind)), [Text(sentence.replace("...", "7"))]
+    )
     assert (played.verdict.scores, played.verdict.status) == ({"O": 0.7}, Status.OK)
     [chat] = played.asks
-    assert [pixels(image)[0, 0].tolist() for image in images_of(chat)] == [[255, 0, 0], [0, 0, 255]]
+    assert [pixels(image)[0, 0].tolist() for image in images_of(chat)] == [
+        [255, 0, 0],
+        [0, 0, 255],
+    ]
     assert "make it blue" in text_of(chat)
     assert sentence in text_of(chat)
 
@@ -78,9 +90,14 @@ def test_what_is_read_of_a_reply(reply, status, scores):
 def test_what_cannot_be_read_is_asked_again_once_and_never_made_up():
     judge = prepared("adiee")
     played = play(judge.program(sample()), [Text("quite good")], [Text("8")])
-    assert (played.verdict.scores, played.verdict.status) == ({"O": 0.8}, Status.REPAIRED)
+    assert (played.verdict.scores, played.verdict.status) == (
+        {"O": 0.8},
+        Status.REPAIRED,
+    )
     assert "could not be used" in text_of(played.rounds[1][0])
-    unread = play(judge.program(sample()), [Text("quite good")], [Text("very good")]).verdict
+    unread = play(
+        judge.program(sample()), [Text("quite good")], [Text("very good")]
+    ).verdict
     assert (unread.scores, unread.status) == ({}, Status.PARSE_FAILURE)
     gone = play(judge.program(sample()), [Failure(Status.API_ERROR, "gone")]).verdict
     assert (gone.scores, gone.status, gone.reason) == ({}, Status.API_ERROR, "gone")
@@ -89,10 +106,17 @@ def test_what_cannot_be_read_is_asked_again_once_and_never_made_up():
 def test_an_edit_without_its_source_is_not_applicable_and_not_asked_about():
     for mode in ("prompt", "expected"):
         judge = prepared("adiee", mode=mode)
-        for lacking in (sample(without=["source"]), sample(without=["output"]), sample(kind="tig")):
+        for lacking in (
+            sample(without=["source"]),
+            sample(without=["output"]),
+            sample(kind="tig"),
+        ):
             verdict = play(judge.program(lacking)).verdict
             assert (verdict.scores, verdict.status) == ({}, Status.NOT_APPLICABLE)
-    assert "no image source" in play(judge.program(sample(without=["source"]))).verdict.reason
+    assert (
+        "no image source"
+        in play(judge.program(sample(without=["source"]))).verdict.reason
+    )
 
 
 def test_the_expected_number_is_the_mean_of_the_numbers():
@@ -101,7 +125,9 @@ def test_the_expected_number_is_the_mean_of_the_numbers():
     [ask] = played.asks
     assert isinstance(ask, Likelihood)
     assert (ask.definition, ask.continuations) == ("beginning", SPELLINGS)
-    assert set(ask.continuations) == {f"{space}{number}" for space in ("", " ") for number in range(11)}
+    assert set(ask.continuations) == {
+        f"{space}{number}" for space in ("", " ") for number in range(11)
+    }
     value = (0.2 * 1 + 0.5 * 10) / 0.8 / 10
     assert played.verdict.scores["O"] == pytest.approx(value)
     assert played.verdict.bounds["O"] == pytest.approx((value, value))
@@ -129,7 +155,9 @@ def test_bounds_of_a_mean_hold_every_mean_and_are_reached(seed):
         if (weights := low + wide * corner).sum() > 0
     ]
     # the mean of a weight is between those of its ends, so all extremes are at corners
-    assert mean_bounds(list(low), list(low + wide), [0, 1 / 3, 2 / 3, 1]) == pytest.approx((min(means), max(means)))
+    assert mean_bounds(
+        list(low), list(low + wide), [0, 1 / 3, 2 / 3, 1]
+    ) == pytest.approx((min(means), max(means)))
 
 
 def test_an_interval_has_its_middle_as_score():
@@ -137,7 +165,8 @@ def test_an_interval_has_its_middle_as_score():
     for text, ends in {"1": (0.0, 0.5), "10": (0.0, 0.5), "5": (0.5, 0.5)}.items():
         low[SPELLINGS.index(text)], high[SPELLINGS.index(text)] = ends
     verdict = play(
-        prepared("adiee", mode="expected").program(sample()), [Probabilities(tuple(low), tuple(high))]
+        prepared("adiee", mode="expected").program(sample()),
+        [Probabilities(tuple(low), tuple(high))],
     ).verdict
     assert verdict.bounds["O"] == pytest.approx((0.3, 0.75))
     assert verdict.scores["O"] == pytest.approx((0.3 + 0.75) / 2)
@@ -148,7 +177,12 @@ def test_the_words_are_drawn_for_an_instruction_and_all_are_drawn():
     drawn = Counter(forms.values())
     assert len(drawn) == 20
     assert min(drawn.values()) > 5
-    texts = {text_of(first_asks(prepared("adiee").program(sample("7", image_model=model)))[0]) for model in "abc"}
+    texts = {
+        text_of(
+            first_asks(prepared("adiee").program(sample("7", image_model=model)))[0]
+        )
+        for model in "abc"
+    }
     assert texts == {question_text("make it blue", forms["7"], PACK, "two", "sentence")}
     assert len(set(ANSWERS)) == 5
     assert all(answer.endswith("...") for answer in ANSWERS)
@@ -156,7 +190,11 @@ def test_the_words_are_drawn_for_an_instruction_and_all_are_drawn():
 
 @pytest.mark.parametrize("kind", ["question", "answer"])
 def test_a_pack_without_questions_or_answers_is_one_line(kind):
-    fewer = {key: question for key, question in PACK.questions.items() if not key.startswith(kind)}
+    fewer = {
+        key: question
+        for key, question in PACK.questions.items()
+        if not key.startswith(kind)
+    }
     assert f"has no {kind}_1" in refusal(form_of, "7", replace(PACK, questions=fewer))
 
 
@@ -164,27 +202,41 @@ def test_a_pack_without_questions_or_answers_is_one_line(kind):
 def test_joined_images_are_one_with_the_source_on_the_left(mode):
     judge = prepared("adiee", images="joined", mode=mode)
     reply = Text("Score: 5") if mode == "prompt" else told({5: 1.0})
-    played = play(judge.program(sample()), answer=lambda ask: run(ask) if isinstance(ask, UseTool) else reply)
+    played = play(
+        judge.program(sample()),
+        answer=lambda ask: run(ask) if isinstance(ask, UseTool) else reply,
+    )
     [image] = images_of(played.asks[1])
     shown = pixels(image)
     assert shown.shape == (6, 16, 3)
     assert (shown[0, 0].tolist(), shown[0, -1].tolist()) == ([255, 0, 0], [0, 0, 255])
     assert "side by side" in text_of(played.asks[1])
-    assert "side by side" not in text_of(first_asks(prepared("adiee", mode=mode).program(sample()))[0])
+    assert "side by side" not in text_of(
+        first_asks(prepared("adiee", mode=mode).program(sample()))[0]
+    )
 
 
 def test_an_image_that_cannot_be_joined_is_a_tool_error_and_nothing_is_asked(tmp_path):
     judge = prepared("adiee", images="joined")
     broken = Sample(
-        SampleId("b", "tie", "m", "1"), {"source": png("red"), "output": Image(b"no image")}, {"instruction": "a"}
+        SampleId("b", "tie", "m", "1"),
+        {"source": png("red"), "output": Image(b"no image")},
+        {"instruction": "a"},
     )
     played = play(judge.program(broken), answer=run)
-    assert (played.verdict.status, played.verdict.scores, played.calls) == (Status.TOOL_ERROR, {}, 1)
+    assert (played.verdict.status, played.verdict.scores, played.calls) == (
+        Status.TOOL_ERROR,
+        {},
+        1,
+    )
 
 
 def test_the_lower_image_takes_the_height_of_the_higher_and_keeps_its_proportions():
     high, low = np.zeros((10, 20, 3), np.uint8), np.full((5, 30, 3), 255, np.uint8)
-    for both, first in ((side_by_side(high, low), 20), (side_by_side(low, high)[:, ::-1], 20)):
+    for both, first in (
+        (side_by_side(high, low), 20),
+        (side_by_side(low, high)[:, ::-1], 20),
+    ):
         assert both.shape == (10, 20 + 60, 3)
         assert both[:, :first].max() == 0
         assert both[:, first:].min() == 255
@@ -199,7 +251,10 @@ def test_what_is_recorded_of_probabilities_gives_the_same_score_again():
     played = play(judge.program(sample()), [reply])
     [step] = played.verdict.trace
     assert recorded_reply(played.asks[0], step) == reply
-    assert play(judge.program(sample()), [recorded_reply(played.asks[0], step)]).verdict == played.verdict
+    assert (
+        play(judge.program(sample()), [recorded_reply(played.asks[0], step)]).verdict
+        == played.verdict
+    )
 
 
 def test_the_drawn_edits_are_asked_about():

@@ -18,7 +18,16 @@ from vieval_plugin.backends.metrics.batcher import Batcher
 from vieval_plugin.backends.metrics.pixel_metrics import WORKING_SIDE, measure
 from vieval_plugin.judges import auto_metrics
 from vieval_plugin.judges.auto_metrics import AutoMetric, judge
-from vieval_plugin.judges.protocol import Failure, Image, Measure, Measurement, Sample, SampleId, Status, Text
+from vieval_plugin.judges.protocol import (
+    Failure,
+    Image,
+    Measure,
+    Measurement,
+    Sample,
+    SampleId,
+    Status,
+    Text,
+)
 from vieval_plugin.text.errors import VievalError
 
 METRICS = {metric.name: metric for metric in auto_metrics.METRICS}
@@ -47,18 +56,27 @@ def test_a_metric_asks_once_and_rates_its_aspect(metric):
     assert verdict.status is Status.OK
     assert verdict.trace[0].scores == (0.5,)
     failed = drive(metric, sample(*ROLES), Failure(Status.API_ERROR, "no machine"))[1]
-    assert (failed.scores, failed.status, failed.trace[0].reason) == ({}, Status.API_ERROR, "no machine")
+    assert (failed.scores, failed.status, failed.trace[0].reason) == (
+        {},
+        Status.API_ERROR,
+        "no machine",
+    )
 
 
 @pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
 def test_scores_lie_in_0_to_1_and_keep_the_order_of_values(metric):
     values = [-1.0, 0.0, 0.3, 0.9, 1.0, 12.0, 30.0, 49.0, 100.0]
-    scores = [drive(metric, sample(*ROLES), Measurement(value))[1].scores[metric.aspect] for value in values]
+    scores = [
+        drive(metric, sample(*ROLES), Measurement(value))[1].scores[metric.aspect]
+        for value in values
+    ]
     assert scores == sorted(scores)
     assert (scores[0], scores[-1]) == (0.0, 1.0)
 
 
-@pytest.mark.parametrize("reply", [Measurement(float("nan")), Measurement(float("inf")), Text("0.7")])
+@pytest.mark.parametrize(
+    "reply", [Measurement(float("nan")), Measurement(float("inf")), Text("0.7")]
+)
 def test_what_is_no_finite_measurement_leaves_no_score(reply):
     _, verdict = drive(METRICS["ssim"], sample(*ROLES), reply)
     assert (verdict.scores, verdict.status) == ({}, Status.TOOL_ERROR)
@@ -81,7 +99,9 @@ def test_without_an_image_nothing_is_asked_and_the_role_is_named(name, roles, mi
 
 
 def test_the_histogram_takes_the_concepts_where_there_is_no_subject():
-    [[ask]], _ = drive(METRICS["histogram"], sample("output", "concepts"), Measurement(1))
+    [[ask]], _ = drive(
+        METRICS["histogram"], sample("output", "concepts"), Measurement(1)
+    )
     assert isinstance(ask, Measure)
     assert ask.images["reference"] == Image(b"concepts")
 
@@ -91,7 +111,9 @@ def test_every_judge_has_its_measurement():
 
 
 def png(pixels):
-    picture = pixels if isinstance(pixels, PIL.Image.Image) else PIL.Image.fromarray(pixels)
+    picture = (
+        pixels if isinstance(pixels, PIL.Image.Image) else PIL.Image.fromarray(pixels)
+    )
     return Image(encoded(picture))
 
 
@@ -106,7 +128,9 @@ def scene(side=128):
 
 def noisy(deviation):
     noise = np.random.RandomState(0).standard_normal((128, 128, 3)) * deviation
-    return PIL.Image.fromarray(np.clip(np.asarray(scene()) + noise, 0, 255).astype(np.uint8))
+    return PIL.Image.fromarray(
+        np.clip(np.asarray(scene()) + noise, 0, 255).astype(np.uint8)
+    )
 
 
 def blurred(radius):
@@ -118,13 +142,17 @@ def shifted(pixels):
 
 
 def value(metric, image, reference=None):
-    images = {"image": png(image)} | ({} if reference is None else {"reference": png(reference)})
+    images = {"image": png(image)} | (
+        {} if reference is None else {"reference": png(reference)}
+    )
     reply = measure(Measure(metric, images, (metric,)))
     assert isinstance(reply, Measurement), reply
     return reply.value
 
 
-@pytest.mark.parametrize(("metric", "best"), [("ssim", 1), ("psnr", 100), ("edge_f1", 1), ("histogram", 1)])
+@pytest.mark.parametrize(
+    ("metric", "best"), [("ssim", 1), ("psnr", 100), ("edge_f1", 1), ("histogram", 1)]
+)
 def test_equal_images_are_as_alike_as_can_be(metric, best):
     assert value(metric, scene(), scene()) == pytest.approx(best)
 
@@ -141,21 +169,29 @@ def test_equal_images_are_as_alike_as_can_be(metric, best):
     ],
 )
 def test_the_worse_an_image_the_lower_its_value(metric, degraded):
-    values = [value(metric, image, None if metric == "sharpness" else scene()) for image in degraded]
+    values = [
+        value(metric, image, None if metric == "sharpness" else scene())
+        for image in degraded
+    ]
     assert values == sorted(values, reverse=True)
     assert values[0] > values[-1] + 0.1
 
 
 def test_psnr_is_the_formula():
     """Off by 10 grey levels everywhere: 10 log10(255^2 / 100)."""
-    grey, brighter = (PIL.Image.new("RGB", (16, 16), (level,) * 3) for level in (100, 110))
+    grey, brighter = (
+        PIL.Image.new("RGB", (16, 16), (level,) * 3) for level in (100, 110)
+    )
     assert value("psnr", grey, brighter) == pytest.approx(28.1308, abs=1e-4)
 
 
 @pytest.mark.parametrize("side", [96, 256, 512])
 def test_a_line_drawing_agrees_with_the_shapes_it_outlines(side):
     corners = (side // 5, side // 4, side * 3 // 5, side * 4 // 5)
-    shape, lines = PIL.Image.new("RGB", (side, side), "khaki"), PIL.Image.new("L", (side, side))
+    shape, lines = (
+        PIL.Image.new("RGB", (side, side), "khaki"),
+        PIL.Image.new("L", (side, side)),
+    )
     PIL.ImageDraw.Draw(shape).ellipse(corners, fill="navy")
     PIL.ImageDraw.Draw(lines).ellipse(corners, outline=255, width=max(1, side // 100))
     assert value("edge_f1", shape, lines) > 0.95
@@ -164,7 +200,9 @@ def test_a_line_drawing_agrees_with_the_shapes_it_outlines(side):
 
 
 def test_images_without_edges_agree_only_with_each_other():
-    blank, grey = (PIL.Image.new("RGB", (64, 64), colour) for colour in ("white", "grey"))
+    blank, grey = (
+        PIL.Image.new("RGB", (64, 64), colour) for colour in ("white", "grey")
+    )
     assert value("edge_f1", blank, grey) == 1
     assert value("edge_f1", blank, scene()) == 0
 
@@ -177,27 +215,47 @@ def test_histograms_know_colours_and_not_places():
 
 @pytest.mark.parametrize("metric", ["ssim", "psnr", "edge_f1", "histogram"])
 def test_a_reference_of_another_size_is_resized(metric):
-    small, large = value(metric, scene(128), scene(256)), value(metric, scene(256), scene(128))
+    small, large = (
+        value(metric, scene(128), scene(256)),
+        value(metric, scene(256), scene(128)),
+    )
     worst = value(metric, scene(128), PIL.Image.new("RGB", (128, 128)))
     assert min(small, large) > worst
 
 
 def test_huge_images_are_measured_at_a_working_size(monkeypatch):
     shapes = []
-    monkeypatch.setitem(backend.METRICS, "shape", lambda images: shapes.append(images["image"].shape) or 0.0)
+    monkeypatch.setitem(
+        backend.METRICS,
+        "shape",
+        lambda images: shapes.append(images["image"].shape) or 0.0,
+    )
     value("shape", PIL.Image.new("RGB", (3 * WORKING_SIDE, WORKING_SIDE)))
     assert shapes == [(683, WORKING_SIDE, 3)]
 
 
 def test_another_metric_joins_by_an_entry(monkeypatch):
-    monkeypatch.setitem(backend.METRICS, "brightness", lambda images: images["image"].mean() / 255)
-    bright = AutoMetric("brightness", "Brightness", "PQ", {"image": ("output",)}, ("tig",), lambda value: value)
-    reply = measure(Measure("brightness", {"image": png(PIL.Image.new("RGB", (4, 4), "white"))}, ()))
+    monkeypatch.setitem(
+        backend.METRICS, "brightness", lambda images: images["image"].mean() / 255
+    )
+    bright = AutoMetric(
+        "brightness",
+        "Brightness",
+        "PQ",
+        {"image": ("output",)},
+        ("tig",),
+        lambda value: value,
+    )
+    reply = measure(
+        Measure("brightness", {"image": png(PIL.Image.new("RGB", (4, 4), "white"))}, ())
+    )
     assert drive(bright, sample("output"), reply)[1].scores == {"PQ": 1.0}
 
 
 def test_an_unknown_metric_names_those_there_are():
-    with pytest.raises(VievalError, match=r"'sism'.*edge_f1, histogram, psnr, sharpness, ssim"):
+    with pytest.raises(
+        VievalError, match=r"'sism'.*edge_f1, histogram, psnr, sharpness, ssim"
+    ):
         measure(Measure("sism", {}, ()))
 
 
@@ -217,7 +275,9 @@ def test_an_image_that_cannot_be_read_is_a_tool_error():
     ],
 )
 def test_where_a_metric_is_not_defined_it_is_a_tool_error(metric, picture):
-    reply = measure(Measure(metric, {"image": png(picture), "reference": png(picture)}, ()))
+    reply = measure(
+        Measure(metric, {"image": png(picture), "reference": png(picture)}, ())
+    )
     assert isinstance(reply, Failure)
     assert reply.status is Status.TOOL_ERROR
 
@@ -237,7 +297,9 @@ def test_a_role_the_metric_needs_is_named():
 def _flat(width, height, orientation=1, form="PNG"):
     exif = PIL.Image.Exif()
     exif[PIL.ExifTags.Base.Orientation] = orientation
-    return Image(encoded(PIL.Image.new("RGB", (width, height), "teal"), form, exif=exif))
+    return Image(
+        encoded(PIL.Image.new("RGB", (width, height), "teal"), form, exif=exif)
+    )
 
 
 @pytest.mark.parametrize(
@@ -256,7 +318,9 @@ def _flat(width, height, orientation=1, form="PNG"):
 )
 def test_a_reference_of_another_size_is_a_finding(metric, image, reference, finding):
     batcher = Batcher(Usage())
-    [reply] = batcher.measure([Measure(metric, {"image": image, "reference": reference}, (metric,))])
+    [reply] = batcher.measure(
+        [Measure(metric, {"image": image, "reference": reference}, (metric,))]
+    )
     batcher.close()
     assert isinstance(reply, Measurement)
     assert reply.notes == finding

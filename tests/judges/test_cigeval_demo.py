@@ -1,4 +1,6 @@
-"""CIGEval on the drawn benchmark, its tools run for real and a backbone that knows what is wrong with each sample."""
+"""CIGEval on the drawn benchmark, its tools run for real and a backbone that knows what is wrong
+with each sample.
+"""
 
 import json
 from pathlib import Path
@@ -20,7 +22,8 @@ from vieval_plugin.run.scheduler import run_in_batches
 
 pytestmark = needs("cv2")
 
-# which sub-question a defect is a matter of, by task; of `tig` and others all else is a matter of the prompt
+# which sub-question a defect is a matter of, by task; of `tig` and others all else is a matter of
+# the prompt
 ASKED_ABOUT = {
     "edit_not_done": ("edit",),
     "over_edited": ("restraint", "background"),
@@ -30,7 +33,12 @@ ASKED_ABOUT = {
     "missing_object": ("concept_2", "prompt"),
     "wrong_count": ("prompt",),
 }
-WANTED = {"edit": "difference", "restraint": "difference", "subject": "grounding", "background": "grounding"}
+WANTED = {
+    "edit": "difference",
+    "restraint": "difference",
+    "subject": "grounding",
+    "background": "grounding",
+}
 
 
 @pytest.fixture(autouse=True)
@@ -45,7 +53,9 @@ def detector(monkeypatch):
 
 
 def answering(samples):
-    """Answers for the samples by number; ratings follow from the truth about each, given to the sub-question it concerns."""
+    """Answers for the samples by number; ratings follow from the truth about each, given to the
+    sub-question it concerns.
+    """
 
     def answer(number, ask):
         if not isinstance(ask, Chat):
@@ -54,15 +64,43 @@ def answering(samples):
         name = label_of(ask).split("/")[0]
         if label_of(ask) == "plan":
             count = ask.schema["properties"]["plan"]["minItems"]
-            names = {key.partition("/")[2] for key in PACK.questions if key.startswith(f"{samples[number].id.part}/")}
+            names = {
+                key.partition("/")[2]
+                for key in PACK.questions
+                if key.startswith(f"{samples[number].id.part}/")
+            }
             tool = next((WANTED[one] for one in sorted(names) if one in WANTED), "none")
-            entries = [{"task_id": n + 1, "used": True, "tool": tool, "reasoning": ""} for n in range(count)]
+            entries = [
+                {"task_id": n + 1, "used": True, "tool": tool, "reasoning": ""}
+                for n in range(count)
+            ]
             return Text(json.dumps({"plan": entries}))
-        if label_of(ask).endswith("/turn 1") and "grounding" in ask.schema["properties"]["tool"]["enum"]:
-            return Text(json.dumps({"thought": "", "tool": "grounding", "phrases": [], "score": [], "reasoning": ""}))
+        if (
+            label_of(ask).endswith("/turn 1")
+            and "grounding" in ask.schema["properties"]["tool"]["enum"]
+        ):
+            return Text(
+                json.dumps(
+                    {
+                        "thought": "",
+                        "tool": "grounding",
+                        "phrases": [],
+                        "score": [],
+                        "reasoning": "",
+                    }
+                )
+            )
         fault = truth.content_strength if name in ASKED_ABOUT[truth.content] else 0
-        turn = {"thought": "", "tool": "none", "phrases": []} if "turn" in label_of(ask) else {}
-        return Text(json.dumps({**turn, "score": [round(10 * (1 - fault), 2)], "reasoning": "known"}))
+        turn = (
+            {"thought": "", "tool": "none", "phrases": []}
+            if "turn" in label_of(ask)
+            else {}
+        )
+        return Text(
+            json.dumps(
+                {**turn, "score": [round(10 * (1 - fault), 2)], "reasoning": "known"}
+            )
+        )
 
     return lambda asked: [answer(number, ask) for number, ask in asked]
 
@@ -71,19 +109,36 @@ def answering(samples):
 @pytest.mark.parametrize("task", TASKS)
 def test_with_a_backbone_that_is_right_what_is_worse_ranks_lower(task, form):
     samples = vieval_demo.load(Path(), task)[::2]
-    judge = built(*(["mask"] if task == "mie" else []), form=form, only=("difference", "grounding"))
+    judge = built(
+        *(["mask"] if task == "mie" else []),
+        form=form,
+        only=("difference", "grounding"),
+    )
     outcomes = run_in_batches([judge(sample) for sample in samples], answering(samples))
     verdicts = [outcome.verdict for outcome in outcomes]
     assert {verdict.status for verdict in verdicts} == {Status.OK}
-    assert not [finding for verdict in verdicts for finding in verdict.findings if "failed" in finding]
+    assert not [
+        finding
+        for verdict in verdicts
+        for finding in verdict.findings
+        if "failed" in finding
+    ]
     truths = [vieval_demo.defects(sample.id) for sample in samples]
-    good = [v.scores["SC"] for v, t in zip(verdicts, truths, strict=True) if t.content_strength == 0]
+    good = [
+        v.scores["SC"]
+        for v, t in zip(verdicts, truths, strict=True)
+        if t.content_strength == 0
+    ]
     assert good
     for kind in {truth.content for truth in truths}:
         bad = [
-            v.scores["SC"] for v, t in zip(verdicts, truths, strict=True) if t.content == kind and t.content_strength
+            v.scores["SC"]
+            for v, t in zip(verdicts, truths, strict=True)
+            if t.content == kind and t.content_strength
         ]
         assert max(bad, default=0) < min(good)
-    order = sorted(zip(truths, verdicts, strict=True), key=lambda pair: pair[0].content_strength)
+    order = sorted(
+        zip(truths, verdicts, strict=True), key=lambda pair: pair[0].content_strength
+    )
     scores = [verdict.scores["SC"] for _, verdict in order]
     assert scores == sorted(scores, reverse=True)

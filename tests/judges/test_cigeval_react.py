@@ -1,4 +1,6 @@
-"""CIGEval's second form, played through with scripted replies: the model calls tools itself, in turns, then rates."""
+"""CIGEval's second form, played through with scripted replies: the model calls tools itself, in
+turns, then rates.
+"""
 
 import json
 
@@ -11,19 +13,39 @@ from vieval_plugin.judges.protocol import Failure, Status, Text, ToolResult
 
 
 def use(tool, *phrases):
-    return json.dumps({"thought": "hm", "tool": tool, "phrases": phrases, "score": [], "reasoning": ""})
+    return json.dumps(
+        {
+            "thought": "hm",
+            "tool": tool,
+            "phrases": phrases,
+            "score": [],
+            "reasoning": "",
+        }
+    )
 
 
 def rate(value):
-    return json.dumps({"thought": "clear", "tool": "none", "phrases": [], "score": [value], "reasoning": "because"})
+    return json.dumps(
+        {
+            "thought": "clear",
+            "tool": "none",
+            "phrases": [],
+            "score": [value],
+            "reasoning": "because",
+        }
+    )
 
 
 def played(task, *, reminders=1, **of_names):
-    """Each sub-question's replies in turn, by its name; the others are rated 5 at once. `also` has replies by label."""
+    """Each sub-question's replies in turn, by its name; the others are rated 5 at once. `also`
+    has replies by label.
+    """
     also = of_names.pop("also", {})
     replies = {f"{name}/turn 1": rate(5) for name in ASKED[task][0]}
     for name, said in of_names.items():
-        replies |= {f"{name}/turn {number}": text for number, text in enumerate(said, start=1)}
+        replies |= {
+            f"{name}/turn {number}": text for number, text in enumerate(said, start=1)
+        }
     judge = built(form=react, reminders=reminders)
     return play(judge(sample(task)), {**replies, **also})
 
@@ -52,7 +74,13 @@ def test_a_tool_is_called_and_what_it_found_is_shown_in_the_next_turn():
     assert shown(game, "edit/turn 2") == ["source", "output", *highlighted]
     assert shown(game, "edit/turn 3") == ["source", "output", *highlighted]
     last = game.asked("edit/turn 3").messages
-    assert [message.role for message in last] == ["user", "assistant", "user", "assistant", "user"]
+    assert [message.role for message in last] == [
+        "user",
+        "assistant",
+        "user",
+        "assistant",
+        "user",
+    ]
     assert last[1].parts == (use("grounding", "hat"),)
     assert GRAPH in last[4].parts[0]
     assert game.verdict.scores == {"SC": 0.5}
@@ -62,7 +90,9 @@ def test_a_tool_is_called_and_what_it_found_is_shown_in_the_next_turn():
 
 def test_without_phrases_of_its_own_the_text_of_the_question_is_looked_for():
     game = played("tie", edit=[use("grounding"), rate(8)])
-    assert game.asked("edit/turn 1/grounding source").arguments["phrases"] == ("make the hat red",)
+    assert game.asked("edit/turn 1/grounding source").arguments["phrases"] == (
+        "make the hat red",
+    )
 
 
 def test_after_the_last_tool_call_only_a_score_is_taken():
@@ -83,8 +113,18 @@ def test_a_model_that_goes_on_calling_tools_is_not_rated():
 @pytest.mark.parametrize(
     ("task", "tool", "finding", "told"),
     [
-        ("tie", "magnifier", "action: unknown tool", "there is no tool 'magnifier' here"),
-        ("tie", "difference", "action: forbidden tool", "difference is not for this task"),
+        (
+            "tie",
+            "magnifier",
+            "action: unknown tool",
+            "there is no tool 'magnifier' here",
+        ),
+        (
+            "tie",
+            "difference",
+            "action: forbidden tool",
+            "difference is not for this task",
+        ),
     ],
 )
 def test_a_bad_call_is_counted_and_told_to_the_model(task, tool, finding, told):
@@ -121,7 +161,12 @@ def test_a_call_that_fails_leaves_the_sample_unrated():
 
 def test_an_unreadable_turn_is_asked_for_again_and_the_conversation_goes_on_without_the_slip():
     program = built(form=react)(sample("tig"))
-    said = [Text("let me see")], [Text(use("ocr"))], [ToolResult((BOX,), "EXIT")], [Text(rate(5))]
+    said = (
+        [Text("let me see")],
+        [Text(use("ocr"))],
+        [ToolResult((BOX,), "EXIT")],
+        [Text(rate(5))],
+    )
     _, [again], [tool], [after] = playing.play(program, *said).rounds
     assert "could not be used" in again.messages[-1].parts[0]
     assert tool.arguments == {"image": picture("output")}
@@ -134,7 +179,11 @@ def test_conversations_of_different_sub_questions_go_on_at_once():
     game = played("sdig", subject=[use("ocr"), rate(8)], prompt=[use("ocr"), rate(8)])
     assert game.labels == [
         ["subject/turn 1", "prompt/turn 1"],
-        ["subject/turn 1/ocr subject", "subject/turn 1/ocr output", "prompt/turn 1/ocr output"],
+        [
+            "subject/turn 1/ocr subject",
+            "subject/turn 1/ocr output",
+            "prompt/turn 1/ocr output",
+        ],
         ["subject/turn 2", "prompt/turn 2"],
     ]
 

@@ -18,7 +18,17 @@ from vieval_plugin.judges.contests import (
     fault,
     ranks,
 )
-from vieval_plugin.judges.protocol import Chat, Image, Message, Sample, SampleId, Status, Step, Text, Verdict
+from vieval_plugin.judges.protocol import (
+    Chat,
+    Image,
+    Message,
+    Sample,
+    SampleId,
+    Status,
+    Step,
+    Text,
+    Verdict,
+)
 from vieval_plugin.judges.spec import missing_inputs_reason
 from vieval_plugin.judges.viescore import SPEC
 
@@ -27,20 +37,35 @@ SOURCE = Image(b"source")
 
 def candidate(model, **images):
     shown = {"source": SOURCE, "output": Image(model.encode()), **images}
-    return Sample(SampleId("b", "tie", model, "1"), shown, {"instruction": "make it blue"}, kind="tie")
+    return Sample(
+        SampleId("b", "tie", model, "1"),
+        shown,
+        {"instruction": "make it blue"},
+        kind="tie",
+    )
 
 
 def contest(number=2, **about):
-    return Contest(SampleId("b", "edit", "", "1"), tuple(candidate(f"m{n}") for n in range(number)), **about)
+    return Contest(
+        SampleId("b", "edit", "", "1"),
+        tuple(candidate(f"m{n}") for n in range(number)),
+        **about,
+    )
 
 
 def test_a_contest_has_the_kind_of_its_candidates_and_is_its_own_group():
-    assert (contest().kind, contest().group, contest(group="g").group) == ("tie", "1", "g")
+    assert (contest().kind, contest().group, contest(group="g").group) == (
+        "tie",
+        "1",
+        "g",
+    )
     assert candidates_of(contest(3)) == contest(3).candidates
     assert candidates_of(candidate("m")) == (candidate("m"),)
 
 
-@pytest.mark.parametrize(("scheme", "vote"), [(s, v) for s, votes in SCHEMES.items() for v in (*votes, "")])
+@pytest.mark.parametrize(
+    ("scheme", "vote"), [(s, v) for s, votes in SCHEMES.items() for v in (*votes, "")]
+)
 def test_every_vote_of_a_scheme_is_one(scheme, vote):
     assert fault(contest(votes=Votes(scheme, vote))) == ""
     assert fault(contest(votes=Votes(scheme, annotators=(vote, "first", "")))) == ""
@@ -53,10 +78,22 @@ def test_every_vote_of_a_scheme_is_one(scheme, vote):
         (0, Votes("two_way"), "0 candidates, "),
         (2, Votes("seven_way"), "no scheme of votes 'seven_way'"),
         (3, Votes("four_way"), "between two candidates, and it has 3"),
-        (2, Votes("two_way", "tie"), "'tie' is no two_way vote; those are first, second"),
-        (2, Votes("two_way", "first", ("first", "both_bad")), "'both_bad' is no two_way vote"),
+        (
+            2,
+            Votes("two_way", "tie"),
+            "'tie' is no two_way vote; those are first, second",
+        ),
+        (
+            2,
+            Votes("two_way", "first", ("first", "both_bad")),
+            "'both_bad' is no two_way vote",
+        ),
         (3, Votes(RANKING, "1>2"), "'1>2' is no ranking of 3 candidates"),
-        (3, Votes(RANKING, "1>2=3", ("first",)), "'first' is no ranking of 3 candidates"),
+        (
+            3,
+            Votes(RANKING, "1>2=3", ("first",)),
+            "'first' is no ranking of 3 candidates",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_contest_is_said(number, votes, said):
@@ -67,7 +104,10 @@ def test_what_is_wrong_with_a_contest_is_said(number, votes, said):
 def test_a_ranking_is_read_as_it_was_written(levels):
     """Written from any levels, equal for ties, best first."""
     numbers = sorted(range(len(levels)), key=lambda number: levels[number])
-    groups = [list(group) for _, group in itertools.groupby(numbers, key=lambda number: levels[number])]
+    groups = [
+        list(group)
+        for _, group in itertools.groupby(numbers, key=lambda number: levels[number])
+    ]
     text = ">".join("=".join(str(number + 1) for number in group) for group in groups)
     expected = tuple(1 + sum(other < level for other in levels) for level in levels)
     assert ranks(text, len(levels)) == expected
@@ -75,7 +115,21 @@ def test_a_ranking_is_read_as_it_was_written(levels):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "1", "1>", ">1", "1>1", "1>2>2", "1>2>3", "0>1", "a>b", "1 > 2", "1>2\n", "1" * 5000]
+    "text",
+    [
+        "",
+        "1",
+        "1>",
+        ">1",
+        "1>1",
+        "1>2>2",
+        "1>2>3",
+        "0>1",
+        "a>b",
+        "1 > 2",
+        "1>2\n",
+        "1" * 5000,
+    ],
 )
 def test_what_is_no_ranking_of_two_is_none(text):
     assert ranks(text, 2) == ()
@@ -95,7 +149,13 @@ def asking(sample):
         *(Step(("PQ",), Status.REPAIRED, (), r.text) for r in seconds),
     )
     score = {"SC": float(first.text)}
-    return Verdict(score, Status.REPAIRED if seconds else Status.OK, rationale=first.text, trace=steps, findings=("f",))
+    return Verdict(
+        score,
+        Status.REPAIRED if seconds else Status.OK,
+        rationale=first.text,
+        trace=steps,
+        findings=("f",),
+    )
 
 
 def chat(sample, name):
@@ -104,13 +164,23 @@ def chat(sample, name):
 
 def test_candidates_are_asked_about_side_by_side_below_their_numbers():
     scores = {"m0": "0.25", "m1": "0.75"}
-    played = play(candidate_program(asking, contest()), answer=lambda ask: Text(scores[ask.messages[0].parts[0][:2]]))
-    assert [[ask.path for ask in asks] for asks in played.rounds] == [[("1", "SC"), ("2", "SC")], [("1", "PQ")]]
+    played = play(
+        candidate_program(asking, contest()),
+        answer=lambda ask: Text(scores[ask.messages[0].parts[0][:2]]),
+    )
+    assert [[ask.path for ask in asks] for asks in played.rounds] == [
+        [("1", "SC"), ("2", "SC")],
+        [("1", "PQ")],
+    ]
     verdict = played.verdict
     assert verdict.choice.scores == ({"SC": 0.25}, {"SC": 0.75})
     assert (verdict.choice.votes, verdict.scores) == ({}, {})
     assert verdict.status is Status.REPAIRED
-    assert [step.path for step in verdict.trace] == [("1", "SC"), ("1", "PQ"), ("2", "SC")]
+    assert [step.path for step in verdict.trace] == [
+        ("1", "SC"),
+        ("1", "PQ"),
+        ("2", "SC"),
+    ]
     assert verdict.rationale == "1: 0.25\n2: 0.75"
     assert verdict.findings == ("f", "f")
 
@@ -121,13 +191,19 @@ def test_a_candidate_without_a_verdict_leaves_the_contest_with_its_status():
     assert contest_verdict([good, bad]).choice.scores == ({"SC": 1.0}, {})
     assert contest_verdict([good, bad]).choice.recorded == ()
     guessed = Verdict({}, Status.GUESSED, recorded={"SC": 0.5})
-    assert contest_verdict([good, guessed]).choice.recorded == ({"SC": 1.0}, {"SC": 0.5})
+    assert contest_verdict([good, guessed]).choice.recorded == (
+        {"SC": 1.0},
+        {"SC": 0.5},
+    )
 
 
 def test_what_a_candidate_lacks_is_said_with_its_number():
     whole, half = candidate("m0"), candidate("m1")
     half = Sample(half.id, {"source": SOURCE}, half.texts, kind="tie")
     judged = Contest(SampleId("b", "edit", "", "1"), (whole, half))
-    assert missing_inputs_reason(SPEC, judged) == "candidate 2: the sample has no image output"
+    assert (
+        missing_inputs_reason(SPEC, judged)
+        == "candidate 2: the sample has no image output"
+    )
     assert missing_inputs_reason(SPEC, contest()) == ""
     assert missing_inputs_reason(SPEC, contest(1)).startswith("it has 1 candidate")

@@ -1,4 +1,6 @@
-"""Findings are words of ours: what a server or a model says is detail, and never counted as a finding."""
+"""Findings are words of ours: what a server or a model says is detail, and never counted as a
+finding.
+"""
 
 import json
 
@@ -16,25 +18,62 @@ from vieval_plugin.run.prepare import prepare
 
 SAID = "Spoken by a server: \x1b[31m# it"
 RULES = (
-    *("entity without existence", "entity without quantity", "position as an attribute"),
-    *("attributes and questions differ in number", "entity without an appearance question"),
+    *(
+        "entity without existence",
+        "entity without quantity",
+        "position as an attribute",
+    ),
+    *(
+        "attributes and questions differ in number",
+        "entity without an appearance question",
+    ),
     *("relation with an unknown entity", "relations and questions differ in number"),
 )
-T2I_EVAL = {UNANSWERED, UNREADABLE, REFUSED, MISSING, REPEATED, *(f"structure: {rule}" for rule in RULES)}
+T2I_EVAL = {
+    UNANSWERED,
+    UNREADABLE,
+    REFUSED,
+    MISSING,
+    REPEATED,
+    *(f"structure: {rule}" for rule in RULES),
+}
 CIGEVAL = {
-    *("plan: unreadable", "plan: no entry", "plan: no tool", "plan: tool not offered", "plan: unknown tool"),
+    *(
+        "plan: unreadable",
+        "plan: no entry",
+        "plan: no tool",
+        "plan: tool not offered",
+        "plan: unknown tool",
+    ),
     *("plan: forbidden tool", "action: forbidden tool", "action: unknown tool"),
-    *(f"{what}: {tool}" for what in ("plan", "action", "tool failed") for tool in tools.registry()),
+    *(
+        f"{what}: {tool}"
+        for what in ("plan", "action", "tool failed")
+        for tool in tools.registry()
+    ),
 }
 
 REPLIES = {
     "refused by the server": lambda ask: Failure(Status.REFUSAL, SAID),
     "a failed call": lambda ask: Failure(Status.API_ERROR, SAID),
     "prose": lambda ask: Text(SAID),
-    "refused in words": lambda ask: Text(f"I'm sorry, I can't assist with that. {SAID}"),
-    "an unknown tool": lambda ask: Text(json.dumps({"tool": SAID, "plan": [{"task_id": 1, "tool": SAID}], "score": 7})),
+    "refused in words": lambda ask: Text(
+        f"I'm sorry, I can't assist with that. {SAID}"
+    ),
+    "an unknown tool": lambda ask: Text(
+        json.dumps({"tool": SAID, "plan": [{"task_id": 1, "tool": SAID}], "score": 7})
+    ),
     "a structure of its own": lambda ask: Text(
-        json.dumps({"entities": [{"name": SAID, "attributes": [{"name": SAID, "value": SAID, "question": SAID}]}]})
+        json.dumps(
+            {
+                "entities": [
+                    {
+                        "name": SAID,
+                        "attributes": [{"name": SAID, "value": SAID, "question": SAID}],
+                    }
+                ]
+            }
+        )
     ),
 }
 
@@ -42,7 +81,11 @@ REPLIES = {
 @pytest.mark.parametrize("reply", REPLIES.values(), ids=REPLIES.keys())
 @pytest.mark.parametrize(
     ("judge", "setting", "words"),
-    [("t2i_eval", "full", T2I_EVAL), ("cigeval", "paper", CIGEVAL), ("cigeval", "react", CIGEVAL)],
+    [
+        ("t2i_eval", "full", T2I_EVAL),
+        ("cigeval", "paper", CIGEVAL),
+        ("cigeval", "react", CIGEVAL),
+    ],
 )
 def test_findings_are_of_a_fixed_list(judge, setting, words, reply):
     made = prepare(judge, setting, Config(store=StoreOptions(use=False))).judge
@@ -53,4 +96,8 @@ def test_findings_are_of_a_fixed_list(judge, setting, words, reply):
 
 def test_the_rules_of_a_structure_are_all_listed():
     found = {*structure.violations.__code__.co_consts} - {structure.violations.__doc__}
-    assert {one for one in found if isinstance(one, str) and " " in one and not one.startswith("Which")} <= set(RULES)
+    assert {
+        one
+        for one in found
+        if isinstance(one, str) and " " in one and not one.startswith("Which")
+    } <= set(RULES)

@@ -1,4 +1,6 @@
-"""Habits of chatty servers without schemas, end to end: each has its words around every answer of a run."""
+"""Habits of chatty servers without schemas, end to end: each has its words around every answer
+of a run.
+"""
 
 import json
 from pathlib import Path
@@ -16,10 +18,15 @@ SCORES = {"SC": [8.0], "PQ": [7.0, 6.0]}
 
 
 def dressed(text, scores):
-    answer = {"score": scores, "reasoning": "The square is even and its edges are clean."}
+    answer = {
+        "score": scores,
+        "reasoning": "The square is even and its edges are clean.",
+    }
     forms = {
         "answer": json.dumps(answer),
-        "capitals": json.dumps({key.capitalize(): value for key, value in answer.items()}),
+        "capitals": json.dumps(
+            {key.capitalize(): value for key, value in answer.items()}
+        ),
         "confident": json.dumps({**answer, "confidence": "high"}),
         "python": str(answer),
         "comma": json.dumps(answer)[:-1] + ",}",
@@ -31,14 +38,18 @@ def dressed(text, scores):
 
 
 def test_a_chatty_server_loses_hardly_an_image(store, tmp_path):
-    """Each of 40 habits for one image of its own, the same words again when the question is asked once more."""
+    """Each of 40 habits for one image of its own, the same words again when the question is
+    asked once more.
+    """
     habit = {}
 
     def reply(body):
         words = words_of(body)
         if "prompt" not in words.casefold() and "score" not in words.casefold():
             return "Hello."
-        return dressed(habit["text"], SCORES["SC" if "a grey square" in words else "PQ"])
+        return dressed(
+            habit["text"], SCORES["SC" if "a grey square" in words else "PQ"]
+        )
 
     lost = []
     with FakeServer(reply=reply, schema_support="ignored") as server:
@@ -48,6 +59,8 @@ def test_a_chatty_server_loses_hardly_an_image(store, tmp_path):
             with Judge("viescore", model="fake", base_url=server.base_url) as judge:
                 [score] = judge.score([picture], ["a grey square"])
             if score != (0.8 * 0.6) ** 0.5:
-                lost.append((row["habit"], score, [step.reason for step in judge.last[0].trace]))
+                lost.append(
+                    (row["habit"], score, [step.reason for step in judge.last[0].trace])
+                )
     assert len(ROWS) == 40
     assert len(lost) <= 0.03 * len(ROWS), lost

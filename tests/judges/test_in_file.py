@@ -72,19 +72,33 @@ def test_the_legibility_judge_is_a_judge_in_few_lines(file):
     assert text.startswith("Rate from 0 to 10 how legible")
     assert ask.schema["properties"]["score"]["maxItems"] == 1
     assert (played.verdict.scores, played.verdict.status) == ({"PQ": 0.7}, Status.OK)
-    assert (judge.spec.title, judge.spec.aspects, judge.asks_a_model) == ("Legibility of text", ("PQ",), True)
-    assert (judge.provenance.judge, judge.provenance.pack) == ("legibility", "legibility")
+    assert (judge.spec.title, judge.spec.aspects, judge.asks_a_model) == (
+        "Legibility of text",
+        ("PQ",),
+        True,
+    )
+    assert (judge.provenance.judge, judge.provenance.pack) == (
+        "legibility",
+        "legibility",
+    )
     assert play(judge.program(sample("cig"))).verdict.status is Status.NOT_APPLICABLE
 
 
 @pytest.mark.parametrize("kind", ORDER)
 def test_viescore_as_a_file_asks_what_viescore_asks(kind, tmp_path):
-    for template in Path(vieval_plugin.prompt_templates.__path__[0], "viescore", "v1").glob("*.jinja"):
+    for template in Path(
+        vieval_plugin.prompt_templates.__path__[0], "viescore", "v1"
+    ).glob("*.jinja"):
         shutil.copy(template, tmp_path)
     shutil.copy(Path(__file__).parent / "viescore.yaml", tmp_path)
     built_in, in_file = prepared("viescore"), prepared(str(tmp_path / "viescore.yaml"))
-    replies = [Text("I cannot tell."), answer(6, 8)], [answer(*[9.0, 4.0, 7.0][: SUB_SCORES[kind]])]
-    first, second = (play(judge.program(sample(kind)), *replies) for judge in (built_in, in_file))
+    replies = (
+        [Text("I cannot tell."), answer(6, 8)],
+        [answer(*[9.0, 4.0, 7.0][: SUB_SCORES[kind]])],
+    )
+    first, second = (
+        play(judge.program(sample(kind)), *replies) for judge in (built_in, in_file)
+    )
     assert repr(first.rounds) == repr(second.rounds)
     assert first.verdict == second.verdict
     assert built_in.spec.needs == in_file.spec.needs
@@ -92,33 +106,55 @@ def test_viescore_as_a_file_asks_what_viescore_asks(kind, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("combination", "score"), [("min", 0.4), ("mean", 0.65), ("product", 0.36), ("geometric_mean", 0.6)]
+    ("combination", "score"),
+    [("min", 0.4), ("mean", 0.65), ("product", 0.36), ("geometric_mean", 0.6)],
 )
 def test_sub_scores_combine_within_an_aspect_and_across(file, combination, score):
     questions = {"SC": question(scores=("a", "b")), "PQ": question()}
-    judge = prepared(file(questions=questions, combine={"SC": combination, "O": "mean"}))
+    judge = prepared(
+        file(questions=questions, combine={"SC": combination, "O": "mean"})
+    )
     verdict = play(judge.program(sample("tig")), [answer(9, 4), answer(10)]).verdict
-    assert verdict.scores == {"SC": pytest.approx(score), "PQ": 1.0, "O": pytest.approx((score + 1) / 2)}
-    half = play(judge.program(sample("tig")), [answer(9, 4), Text("no idea")], [Text("none")]).verdict
+    assert verdict.scores == {
+        "SC": pytest.approx(score),
+        "PQ": 1.0,
+        "O": pytest.approx((score + 1) / 2),
+    }
+    half = play(
+        judge.program(sample("tig")), [answer(9, 4), Text("no idea")], [Text("none")]
+    ).verdict
     assert set(half.scores) == {"SC"}
 
 
 def test_a_scale_has_ends_and_a_direction(file):
     judge = prepared(file(scale=[1, 5], better="lower"))
     played = play(judge.program(sample("tig")), [answer(2)])
-    assert played.asks[0].schema["properties"]["score"]["items"] == {"type": "number", "minimum": 1, "maximum": 5}
+    assert played.asks[0].schema["properties"]["score"]["items"] == {
+        "type": "number",
+        "minimum": 1,
+        "maximum": 5,
+    }
     assert played.verdict.scores == {"PQ": 0.75}
     again = play(judge.program(sample("tig")), [answer(0)], [answer(1)])
     assert "from 1 to 5" in again.asks[1].messages[-1].parts[0]
     above = play(judge.program(sample("tig")), [answer(6)], [answer(1)])
     assert "from 1 to 5" in above.asks[1].messages[-1].parts[0]
-    assert (again.verdict.scores, again.verdict.status) == ({"PQ": 1.0}, Status.REPAIRED)
+    assert (again.verdict.scores, again.verdict.status) == (
+        {"PQ": 1.0},
+        Status.REPAIRED,
+    )
 
 
-@pytest.mark.parametrize(("reply", "status"), [(" 7.5\n", "ok"), ("Score: 7.5/10", "repaired"), ("about 7", None)])
+@pytest.mark.parametrize(
+    ("reply", "status"),
+    [(" 7.5\n", "ok"), ("Score: 7.5/10", "repaired"), ("about 7", None)],
+)
 def test_a_reply_may_be_one_number(file, reply, status):
     judge = prepared(file(replies="number"))
-    played = play(judge.program(sample("tig")), *[[Text(reply)], [Text("none")]][: 1 if status else 2])
+    played = play(
+        judge.program(sample("tig")),
+        *[[Text(reply)], [Text("none")]][: 1 if status else 2],
+    )
     assert played.asks[0].schema is None
     if status:
         assert (played.verdict.scores, played.verdict.status) == ({"PQ": 0.75}, status)
@@ -135,16 +171,25 @@ def test_a_reply_may_be_one_number(file, reply, status):
         ('{"score": [5], "text": "STOP", "reasoning": "x"}', True),
     ],
 )
-def test_an_answer_has_the_keys_that_the_words_show_and_those_marked_as_optional(file, reply, read):
+def test_an_answer_has_the_keys_that_the_words_show_and_those_marked_as_optional(
+    file, reply, read
+):
     shown = question('Rate it as {"score": [n], "text": "..."}', ("a",))
-    judge = prepared(file(replies="free_json", optional=["confidence"], questions={"PQ": shown}))
-    game = play(judge.program(sample("tig")), *[[Text(reply)], [Text("none")]][: 1 if read else 2])
+    judge = prepared(
+        file(replies="free_json", optional=["confidence"], questions={"PQ": shown})
+    )
+    game = play(
+        judge.program(sample("tig")),
+        *[[Text(reply)], [Text("none")]][: 1 if read else 2],
+    )
     assert game.asks[0].schema is None
     assert game.verdict.scores == ({"PQ": 0.5} if read else {})
 
 
 def test_an_expected_value_over_answers_and_its_interval(file):
-    judge = prepared(file(replies="expected", scale=[0, 1], answers={"Yes": 1, "No": 0}))
+    judge = prepared(
+        file(replies="expected", scale=[0, 1], answers={"Yes": 1, "No": 0})
+    )
     known = Probabilities((0.1, 0.1, 0.5, 0.1), (0.1, 0.1, 0.5, 0.1))
     played = play(judge.program(sample("tig")), [known])
     [ask] = played.asks
@@ -176,7 +221,10 @@ def test_a_choice_among_candidates_is_asked_in_both_orders(file):
     judge = prepared(file(CHOOSE))
     candidates = tuple(sample("tie") for _ in "ab")
     contest = Contest(SampleId("own", "tie", "", "1"), candidates)
-    better = [Text('{"reasoning": "x", "better": "A"}'), Text('{"reasoning": "x", "better": "B"}')]
+    better = [
+        Text('{"reasoning": "x", "better": "A"}'),
+        Text('{"reasoning": "x", "better": "B"}'),
+    ]
     played = play(judge.program(contest), better)
     assert [ask.path for ask in played.asks] == [("forward",), ("reverse",)]
     assert played.verdict.choice.votes == {"forward": "first", "reverse": "first"}
@@ -184,27 +232,57 @@ def test_a_choice_among_candidates_is_asked_in_both_orders(file):
 
 
 def test_a_network_answers_in_place_of_a_model(file):
-    questions = {"SC": {"text": "{{ kind }}: {{ prompt | default('') }}{{ instruction | default('') }}"}}
+    questions = {
+        "SC": {
+            "text": "{{ kind }}: {{ prompt | default('') }}{{ instruction | default('') }}"
+        }
+    }
     network = {"form": "dual_encoder", "base": "base"}
-    judge = prepared(file(questions=questions, kinds=None, scale=[-1, 1], combine=None, network=network))
+    judge = prepared(
+        file(
+            questions=questions,
+            kinds=None,
+            scale=[-1, 1],
+            combine=None,
+            network=network,
+        )
+    )
     played = play(judge.program(sample("tie")), [Measurement(0.5, "net")])
     [ask] = played.asks
     assert isinstance(ask, Measure)
-    assert (ask.metric, ask.backbone, list(ask.images)) == ("dual_encoder", "legibility", ["image_0"])
+    assert (ask.metric, ask.backbone, list(ask.images)) == (
+        "dual_encoder",
+        "legibility",
+        ["image_0"],
+    )
     assert ask.texts["text"].startswith("tie: ")
     assert played.verdict.scores == {"SC": 0.75}
-    assert (judge.spec.scored, judge.spec.against_all, judge.asks_a_model) == (True, True, False)
+    assert (judge.spec.scored, judge.spec.against_all, judge.asks_a_model) == (
+        True,
+        True,
+        False,
+    )
     assert set(judge.spec.needs) == set(INPUTS)
 
 
 def test_kinds_are_those_that_have_what_is_shown_and_named(file):
     judge = prepared(
         file(
-            kinds=None, combine=None, questions={"SC": question("About {{ instruction }}", images=["source", "output"])}
+            kinds=None,
+            combine=None,
+            questions={
+                "SC": question("About {{ instruction }}", images=["source", "output"])
+            },
         )
     )
     assert set(judge.spec.needs) == {"mie", "tie"}
-    own = prepared(file(texts=["caption"], combine=None, questions={"SC": question("About {{ caption }} {{ names }}")}))
+    own = prepared(
+        file(
+            texts=["caption"],
+            combine=None,
+            questions={"SC": question("About {{ caption }} {{ names }}")},
+        )
+    )
     assert own.spec.needs["tig"].texts == ("caption",)
 
 
@@ -216,42 +294,99 @@ def test_kinds_are_those_that_have_what_is_shown_and_named(file):
             {"questions": {"PQ": {**question(), "imags": ["output"]}}},
             "unknown key questions.PQ.imags; did you mean images?",
         ),
-        ({"scale": [10, 0]}, "scale: the first number must be less than the second (better: lower turns it round)"),
+        (
+            {"scale": [10, 0]},
+            "scale: the first number must be less than the second (better: lower turns it round)",
+        ),
         ({"scale": [-1, 1]}, "scale: must not go below 0"),
         ({"scale": [0, float("inf")]}, "scale: both numbers must be finite"),
-        ({"name": "viescore"}, "name: viescore is the name of the judge VIEScore; give this one a name of its own"),
-        ({"name": "My judge"}, "name: 'My judge' is no name of small letters, digits and _"),
-        ({"judge": "viescore"}, "judge: words of viescore, and no judge: set judges.viescore.pack to them"),
+        (
+            {"name": "viescore"},
+            "name: viescore is the name of the judge VIEScore; give this one a name of its own",
+        ),
+        (
+            {"name": "My judge"},
+            "name: 'My judge' is no name of small letters, digits and _",
+        ),
+        (
+            {"judge": "viescore"},
+            "judge: words of viescore, and no judge: set judges.viescore.pack to them",
+        ),
         ({"kinds": ["tgi"]}, "kinds: no 'tgi'; did you mean tig?; known: tig, mie,"),
-        ({"questions": {"QP": question()}}, "questions: no 'QP'; did you mean PQ?; known: SC, PQ, O"),
+        (
+            {"questions": {"QP": question()}},
+            "questions: no 'QP'; did you mean PQ?; known: SC, PQ, O",
+        ),
         ({"questions": {"PQ_xyz": question()}}, "questions.PQ_xyz: no 'xyz'"),
         ({"questions": {"PQ_tig": question()}}, "questions: no 'PQ' for the kind tie"),
-        ({"questions": {"PQ": question(images=["sorce"])}}, "questions.PQ.images: no 'sorce' in the kind tig"),
+        (
+            {"questions": {"PQ": question(images=["sorce"])}},
+            "questions.PQ.images: no 'sorce' in the kind tig",
+        ),
         (
             {"questions": {"PQ": question("{{ instruction }}")}},
             "questions.PQ: PQ: no 'instruction' in the kind tig; known: prompt",
         ),
-        ({"kinds": ["tie"], "questions": {"PQ": question("{{ instructon }}")}}, "did you mean instruction?"),
-        ({"questions": {"PQ": question(scores=())}}, "questions.PQ.scores: name what is scored"),
-        ({"questions": {"PQ": {"scores": ["a"]}}}, "questions.PQ: one of text and template is needed"),
+        (
+            {"kinds": ["tie"], "questions": {"PQ": question("{{ instructon }}")}},
+            "did you mean instruction?",
+        ),
+        (
+            {"questions": {"PQ": question(scores=())}},
+            "questions.PQ.scores: name what is scored",
+        ),
+        (
+            {"questions": {"PQ": {"scores": ["a"]}}},
+            "questions.PQ: one of text and template is needed",
+        ),
         (
             {"questions": {"PQ": {"template": "x.jinja", "scores": ["a"]}}},
             "names the template x.jinja, which is not in",
         ),
-        ({"questions": {"PQ": question("{% for %}")}}, "PQ, line 1: Expected an expression"),
-        ({"questions": {"PQ": question("{{ prompt | pprint }}")}}, "no filter named 'pprint' in prompts"),
+        (
+            {"questions": {"PQ": question("{% for %}")}},
+            "PQ, line 1: Expected an expression",
+        ),
+        (
+            {"questions": {"PQ": question("{{ prompt | pprint }}")}},
+            "no filter named 'pprint' in prompts",
+        ),
         ({"questions": {}}, "questions: Dictionary should have at least 1 item"),
         ({"combine": {"SC": "min"}}, "combine: no 'SC'"),
-        ({"combine": {"O": "min"}}, "combine.O: is combined of SC and PQ, and the questions are about PQ alone"),
-        ({"combine": {"PQ": "median"}}, "combine.PQ: Input should be 'min', 'mean', 'product' or 'geometric_mean'"),
+        (
+            {"combine": {"O": "min"}},
+            "combine.O: is combined of SC and PQ, and the questions are about PQ alone",
+        ),
+        (
+            {"combine": {"PQ": "median"}},
+            "combine.PQ: Input should be 'min', 'mean', 'product' or 'geometric_mean'",
+        ),
         ({"replies": "markdown"}, "replies: no 'markdown'"),
-        ({"replies": "number", "questions": {"PQ": question(scores=("a", "b"))}}, "one name, where replies are number"),
+        (
+            {"replies": "number", "questions": {"PQ": question(scores=("a", "b"))}},
+            "one name, where replies are number",
+        ),
         ({"answers": {"Yes": 1}}, "answers: not for replies: json"),
-        ({"answers": {True: 1}, "replies": "expected"}, "answers: write words such as Yes and No in quotation marks"),
-        ({"replies": "expected", "scale": [0, 1000]}, "answers: name them, where the scale has more than 100 steps"),
-        ({"network": {"base": "x"}, "combine": None}, "network.form: name what sort of network it is"),
-        ({"network": {"form": "x"}, "combine": None, "scale": None}, "scale: one of scale and sigmoid is needed"),
-        ({"network": {"form": "x"}, "replies": "number"}, "combine: means nothing where a network answers"),
+        (
+            {"answers": {True: 1}, "replies": "expected"},
+            "answers: write words such as Yes and No in quotation marks",
+        ),
+        (
+            {"replies": "expected", "scale": [0, 1000]},
+            "answers: name them, where the scale has more than 100 steps",
+        ),
+        (
+            {"network": {"base": "x"}, "combine": None},
+            "network.form: name what sort of network it is",
+        ),
+        (
+            {"network": {"form": "x"}, "combine": None, "scale": None},
+            "scale: one of scale and sigmoid is needed",
+        ),
+        (
+            {"network": {"form": "x"}, "replies": "number"},
+            "combine: means nothing where a network answers",
+        ),
     ],
 )
 def test_what_is_wrong_is_one_line_with_its_file_and_key(file, changes, line):
@@ -264,12 +399,17 @@ def test_what_is_wrong_is_one_line_with_its_file_and_key(file, changes, line):
 def test_two_judges_of_one_name_and_a_file_that_is_not_there(file, tmp_path):
     registry.judge(file())
     (tmp_path / "other.yaml").write_text(LEGIBILITY)
-    assert "legibility is the name of the judge in" in refusal(registry.judge, str(tmp_path / "other.yaml"))
+    assert "legibility is the name of the judge in" in refusal(
+        registry.judge, str(tmp_path / "other.yaml")
+    )
     assert registry.judge(file(title="Changed")).title == "Changed"
     assert "nowhere.yaml: no such file" in refusal(registry.judge, "nowhere.yaml")
 
 
-@pytest.mark.parametrize("template", [BOMBS["doubling by ~"], BOMBS["a number and a text"], REFUSED["a macro"]])
+@pytest.mark.parametrize(
+    "template",
+    [BOMBS["doubling by ~"], BOMBS["a number and a text"], REFUSED["a macro"]],
+)
 def test_a_hostile_template_is_refused_or_its_samples_failure(file, template):
     path = file(questions={"PQ": question(template)}, kinds=["tig"])
     assert len(refusal(lambda: play(prepared(path).program(sample("tig"))))) < 700
@@ -280,7 +420,9 @@ def test_a_name_that_is_a_task_of_another_judge_takes_none_of_its_tasks(file):
     assert tasks.entries()["imagenhub_viescore_tie"].judge == "viescore"
 
 
-def test_a_folder_of_judges_brings_those_that_are_whole(file, tmp_path, monkeypatch, capsys):
+def test_a_folder_of_judges_brings_those_that_are_whole(
+    file, tmp_path, monkeypatch, capsys
+):
     file()
     (tmp_path / "broken.yaml").write_text("name: broken\nquestion: {}\n")
     monkeypatch.setenv(registry.FOLDER_VARIABLE, str(tmp_path))
@@ -304,7 +446,9 @@ FORMS = {"value_head": ValueHead, "dual_encoder": DualEncoder, "served": ServedS
 SHOWN = [
     block
     for page in ("guides/judges.md", "guides/extending.md")
-    for block in re.findall(r"```yaml(?: \S+)?\n(.*?)```", (DOCS / page).read_text(), re.DOTALL)
+    for block in re.findall(
+        r"```yaml(?: \S+)?\n(.*?)```", (DOCS / page).read_text(), re.DOTALL
+    )
     if "questions:" in block
 ]
 
@@ -317,12 +461,20 @@ def test_those_that_the_docs_show_are_judges(tmp_path, block):
     (tmp_path / "hpsv3.jinja").write_text("{{ prompt }} <|Reward|>")
     found = registry.judge(str(tmp_path / "mine.yaml"))
     if found.scored:
-        assert packs.network_settings(found.file, FORMS[found.file.manifest.network["form"]])
+        assert packs.network_settings(
+            found.file, FORMS[found.file.manifest.network["form"]]
+        )
 
 
 def test_the_docs_name_every_key():
-    told = (DOCS / "guides" / "extending.md").read_text() + (DOCS / "guides" / "judges.md").read_text()
-    keys = [key for model in (Manifest, QuestionSection, *FORMS.values()) for key in model.model_fields]
+    told = (DOCS / "guides" / "extending.md").read_text() + (
+        DOCS / "guides" / "judges.md"
+    ).read_text()
+    keys = [
+        key
+        for model in (Manifest, QuestionSection, *FORMS.values())
+        for key in model.model_fields
+    ]
     assert [key for key in keys if f"`{key}`" not in told] == []
 
 
@@ -341,7 +493,10 @@ def test_a_score_is_better_the_higher_it_is(kind):
 
 POSTER = {
     "kinds": ["tig"],
-    "questions": {"SC": question(scores=["subject", "style"]), "PQ": question(scores=["clean"])},
+    "questions": {
+        "SC": question(scores=["subject", "style"]),
+        "PQ": question(scores=["clean"]),
+    },
     "combine": {"O": "geometric_mean"},
     "measure": {"text": "text_rendering:words"},
     "require": {"text": 0.9, "style": 0.5},
@@ -367,19 +522,25 @@ def read_as(text):
         ([9, 4], Failure(Status.TOOL_ERROR, "broken"), 0, "O: 0, as style is 0.40"),
     ],
 )
-def test_where_a_required_sub_score_is_less_the_overall_score_is_0(file, subject_and_style, reading, overall, reason):
+def test_where_a_required_sub_score_is_less_the_overall_score_is_0(
+    file, subject_and_style, reading, overall, reason
+):
     judge = prepared(file(**POSTER)).judge
     one = poster_of('a sign that says "OPEN"')
     scores = {"SC": subject_and_style, "PQ": [10]}
 
     def reply(ask):
         return (
-            reading if isinstance(ask, UseTool) else Text(json.dumps({"score": scores[ask.path[0]], "reasoning": "r"}))
+            reading
+            if isinstance(ask, UseTool)
+            else Text(json.dumps({"score": scores[ask.path[0]], "reasoning": "r"}))
         )
 
     played = play(judge(one), answer=reply)
     verdict = played.verdict
-    assert verdict.scores.get("O") == (None if overall is None else pytest.approx(overall))
+    assert verdict.scores.get("O") == (
+        None if overall is None else pytest.approx(overall)
+    )
     assert verdict.rationale.startswith(reason)
     assert missed_requirements(verdict) == [
         line for line in verdict.rationale.splitlines() if reason and reason in line
@@ -393,19 +554,37 @@ def test_where_a_required_sub_score_is_less_the_overall_score_is_0(file, subject
 @needs("rapidocr")
 def test_a_prompt_that_asks_for_no_text_needs_none(file):
     judge = prepared(file(**POSTER))
-    assert (judge.by("m").backbone, judge.by("m").reader.split()[0]) == ("m", "RapidOCR")
+    assert (judge.by("m").backbone, judge.by("m").reader.split()[0]) == (
+        "m",
+        "RapidOCR",
+    )
     verdict = play(judge.judge(poster_of("a cat")), [answer(9, 9), answer(9)]).verdict
-    assert (verdict.status, verdict.scores) == (Status.OK, pytest.approx({"SC": 0.9, "PQ": 0.9, "O": 0.9}))
+    assert (verdict.status, verdict.scores) == (
+        Status.OK,
+        pytest.approx({"SC": 0.9, "PQ": 0.9, "O": 0.9}),
+    )
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"require": {"styl": 0.5}}, "require: no 'styl'; did you mean style"),
-        ({"require": {"style": 5}}, "require.style: Input should be less than or equal to 1"),
-        ({"measure": {"text": "text_rendering:word"}}, "measure.text: no 'text_rendering:word'; did you mean"),
-        ({"measure": {"clean": "text_rendering:SC"}}, "measure.clean: is the name of another score"),
-        ({"combine": {"SC": "min"}}, "require: makes O 0, and there is none: add combine: {O: geometric_mean}"),
+        (
+            {"require": {"style": 5}},
+            "require.style: Input should be less than or equal to 1",
+        ),
+        (
+            {"measure": {"text": "text_rendering:word"}},
+            "measure.text: no 'text_rendering:word'; did you mean",
+        ),
+        (
+            {"measure": {"clean": "text_rendering:SC"}},
+            "measure.clean: is the name of another score",
+        ),
+        (
+            {"combine": {"SC": "min"}},
+            "require: makes O 0, and there is none: add combine: {O: geometric_mean}",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_requirement_is_one_line(file, changes, message):

@@ -1,8 +1,10 @@
-"""Replies that people labelled: what a careful reader takes for scores is read or left unread, and nothing else is ever read.
+"""Replies that people labelled: what a careful reader takes for scores is read or left unread, and
+nothing else is ever read.
 
-`labelled_replies.jsonl` holds replies of our own, most of them hostile. `labelled_log_rows.jsonl` names rows of the public
-logs, whose texts are read from ../shared/data: `guessed` is a reply that the log's authors could not read, `reasoning` a
-text about scores that is given to the reader as if it were a reply, `reply` the answer as it was.
+`labelled_replies.jsonl` holds replies of our own, most of them hostile. `labelled_log_rows.jsonl`
+names rows of the public logs, whose texts are read from ../shared/data: `guessed` is a reply that
+the log's authors could not read, `reasoning` a text about scores that is given to the reader as if
+it were a reply, `reply` the answer as it was.
 """
 
 import json
@@ -20,12 +22,17 @@ PARTS = {folder: part for folder, (_, part) in benchmark_registry.folders().item
 
 
 def rows(name):
-    return [json.loads(line) for line in (HERE / name).read_text(encoding="utf-8").splitlines()]
+    return [
+        json.loads(line)
+        for line in (HERE / name).read_text(encoding="utf-8").splitlines()
+    ]
 
 
 @cache
 def read(question, text):
-    return parse_scores(text, reply_schema(len(packs.load("viescore/v1").questions[question].scores)))
+    return parse_scores(
+        text, reply_schema(len(packs.load("viescore/v1").questions[question].scores))
+    )
 
 
 @cache
@@ -35,11 +42,15 @@ def log(path):
 
 def text_of(row, shared_data):
     """The text of a row of the public logs, and the question it answers."""
-    folder = shared_data / "viescore_logs" / row["log"] / row["folder"] / row["image_model"]
+    folder = (
+        shared_data / "viescore_logs" / row["log"] / row["folder"] / row["image_model"]
+    )
     held = log(folder / f"{row['aspect']}.json")[row["uid"]]
     question = "PQ" if row["aspect"] == "PQ" else f"SC_{PARTS[row['folder']]}"
     if row["form"] == "reply":
-        return question, json.dumps({"score": held["score"], "reasoning": held["reasoning"]})
+        return question, json.dumps(
+            {"score": held["score"], "reasoning": held["reasoning"]}
+        )
     return question, held["reasoning"].removeprefix(GUESSED)
 
 
@@ -55,7 +66,15 @@ def misread(labelled):
 def test_no_score_is_read_that_a_careful_reader_would_not_read():
     found = rows("labelled_replies.jsonl")
     assert len(found) >= 100
-    assert misread([(row["label"], read(row["question"], row["text"]), row["text"]) for row in found]) == []
+    assert (
+        misread(
+            [
+                (row["label"], read(row["question"], row["text"]), row["text"])
+                for row in found
+            ]
+        )
+        == []
+    )
 
 
 def test_only_strict_json_is_ok():
@@ -69,4 +88,9 @@ def test_no_score_is_read_from_the_public_logs_that_is_not_one(shared_data):
     found = rows("labelled_log_rows.jsonl")
     assert len(found) >= 100
     texts = [(row["label"], *text_of(row, shared_data)) for row in found]
-    assert misread([(label, read(question, text), text) for label, question, text in texts]) == []
+    assert (
+        misread(
+            [(label, read(question, text), text) for label, question, text in texts]
+        )
+        == []
+    )

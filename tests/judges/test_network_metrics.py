@@ -5,15 +5,29 @@ import pytest
 from tests.playing import play, prepared
 from vieval_plugin.judges.auto_metrics import verdict_of
 from vieval_plugin.judges.network_metrics import METRICS, SPECS
-from vieval_plugin.judges.protocol import Image, Measure, Measurement, Sample, SampleId, Status
+from vieval_plugin.judges.protocol import (
+    Image,
+    Measure,
+    Measurement,
+    Sample,
+    SampleId,
+    Status,
+)
 from vieval_plugin.judges.spec import missing_inputs_reason
 
 METRIC = {metric.name: metric for metric in METRICS}
-IMAGES = {role: Image(role.encode()) for role in ("output", "source", "mask", "subject", "control", "concepts")}
+IMAGES = {
+    role: Image(role.encode())
+    for role in ("output", "source", "mask", "subject", "control", "concepts")
+}
 
 
 def sample(kind):
-    return Sample(SampleId("b", kind, "m", "u"), IMAGES, {"prompt": "a red toy", "instruction": "make it blue"})
+    return Sample(
+        SampleId("b", kind, "m", "u"),
+        IMAGES,
+        {"prompt": "a red toy", "instruction": "make it blue"},
+    )
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
@@ -22,7 +36,8 @@ def test_each_asks_the_scorer_of_its_name_and_is_reported_against_all(spec):
     assert spec.against_all
     for kind in spec.needs:
         played = play(
-            prepared(spec.name).program(sample(kind)), [Measurement(0.5, "weights@1", ("the text was truncated",))]
+            prepared(spec.name).program(sample(kind)),
+            [Measurement(0.5, "weights@1", ("the text was truncated",))],
         )
         [ask] = played.asks
         assert isinstance(ask, Measure)
@@ -51,13 +66,22 @@ def test_each_is_asked_on_the_kinds_of_the_paper(judge, kinds, reference):
 
 def test_a_sample_without_a_prompt_is_not_applicable():
     bare = Sample(SampleId("b", "tig", "m", "u"), IMAGES, {"prompt": " "})
-    assert missing_inputs_reason(prepared("clip_score").spec, bare) == "the sample has no text prompt"
-    assert play(prepared("clip_score").program(bare)).verdict.status is Status.NOT_APPLICABLE
+    assert (
+        missing_inputs_reason(prepared("clip_score").spec, bare)
+        == "the sample has no text prompt"
+    )
+    assert (
+        play(prepared("clip_score").program(bare)).verdict.status
+        is Status.NOT_APPLICABLE
+    )
 
 
 def test_a_distance_is_turned_round_and_two_that_differ_stay_apart():
     distances = [0.0, 0.021079, 0.02108, 0.999999, 1.0, 1.176306]
-    scores = [verdict_of(METRIC["lpips"], Measurement(distance)).scores["SC"] for distance in distances]
+    scores = [
+        verdict_of(METRIC["lpips"], Measurement(distance)).scores["SC"]
+        for distance in distances
+    ]
     assert scores == sorted(scores, reverse=True)
     assert len(set(scores)) == len(scores)
     assert scores[-1] < 0 < scores[2]
@@ -66,7 +90,10 @@ def test_a_distance_is_turned_round_and_two_that_differ_stay_apart():
 
 @pytest.mark.parametrize("name", ["clip_score", "clip_i", "dino"])
 def test_a_similarity_keeps_its_value(name):
-    assert [verdict_of(METRIC[name], Measurement(value)).scores["SC"] for value in (-0.1, 0.25, 1.0, 1.0001)] == [
+    assert [
+        verdict_of(METRIC[name], Measurement(value)).scores["SC"]
+        for value in (-0.1, 0.25, 1.0, 1.0001)
+    ] == [
         -0.1,
         0.25,
         1.0,

@@ -1,4 +1,6 @@
-"""How replies of a judge of contests are read: letters, rankings, and the labels of GenAI-Bench's authors."""
+"""How replies of a judge of contests are read: letters, rankings, and the labels of
+GenAI-Bench's authors.
+"""
 
 import json
 
@@ -20,9 +22,21 @@ from vieval_plugin.text.errors import VievalError
     ("text", "status"),
     [
         pytest.param('{"reasoning": "x", "better": "B"}', Status.OK, id="as asked"),
-        pytest.param('Here is my answer: {"better": "B", "reasoning": "x"}', Status.OK, id="lead-in, another order"),
-        pytest.param('{"reasoning": "x", "better": "b"}', Status.REPAIRED, id="case of the letter"),
-        pytest.param('{"reasoning": "the "left" one", "better": "B"}', Status.REPAIRED, id="quotes in the reasoning"),
+        pytest.param(
+            'Here is my answer: {"better": "B", "reasoning": "x"}',
+            Status.OK,
+            id="lead-in, another order",
+        ),
+        pytest.param(
+            '{"reasoning": "x", "better": "b"}',
+            Status.REPAIRED,
+            id="case of the letter",
+        ),
+        pytest.param(
+            '{"reasoning": "the "left" one", "better": "B"}',
+            Status.REPAIRED,
+            id="quotes in the reasoning",
+        ),
     ],
 )
 def test_what_is_read(text, status):
@@ -35,7 +49,9 @@ def test_what_is_read(text, status):
     "text",
     [
         pytest.param('{"better": "B"}', id="no reasoning"),
-        pytest.param('{"reasoning": "x", "better": "A", "winner": "B"}', id="a further key"),
+        pytest.param(
+            '{"reasoning": "x", "better": "A", "winner": "B"}', id="a further key"
+        ),
         pytest.param('{"reasoning": "x", "better": ["B"]}', id="a list of one"),
         pytest.param('{"reasoning": "x", "better": null}', id="nothing"),
         pytest.param('{"reasoning": "x", "better": "A or B"}', id="two letters"),
@@ -51,7 +67,9 @@ def test_what_is_not_read(text):
 
 
 def test_a_refusal_in_the_reasoning_is_counted():
-    chosen = reader("two_way", (1, 2))('{"reasoning": "I have not seen an image.", "better": "A"}')
+    chosen = reader("two_way", (1, 2))(
+        '{"reasoning": "I have not seen an image.", "better": "A"}'
+    )
     assert (chosen.status, chosen.finding) == (Status.OK, REFUSAL_INSIDE)
 
 
@@ -69,12 +87,19 @@ def test_a_refusal_in_the_reasoning_is_counted():
     ],
 )
 def test_what_is_no_ranking(places):
-    read = reader("ranking", (1, 2, 3))(json.dumps({"reasoning": "x", "places": places}))
+    read = reader("ranking", (1, 2, 3))(
+        json.dumps({"reasoning": "x", "places": places})
+    )
     assert (read.value, read.status) == (None, Status.PARSE_FAILURE)
 
 
 def test_a_candidate_with_two_places_has_none():
-    assert reader("ranking", (1, 2))('{"reasoning": "x", "places": {"A": 1, "B": 2, "A": 2}}').value is None
+    assert (
+        reader("ranking", (1, 2))(
+            '{"reasoning": "x", "places": {"A": 1, "B": 2, "A": 2}}'
+        ).value
+        is None
+    )
 
 
 @pytest.mark.parametrize("length", [10**3, 10**6])
@@ -86,7 +111,11 @@ def test_a_reason_is_kept_short(length):
 
 @given(st.text(alphabet='{}[]":, \n\\AB<>=betr', max_size=80))
 def test_no_text_breaks_the_reader(text):
-    for form, order in (("four_way", (2, 1)), ("ranking", (3, 2, 1)), ("labels", (1, 2))):
+    for form, order in (
+        ("four_way", (2, 1)),
+        ("ranking", (3, 2, 1)),
+        ("labels", (1, 2)),
+    ):
         read = reader(form, order)(text)
         assert (read.value is not None) is read.status.usable
 
@@ -124,7 +153,10 @@ def test_a_label_in_thinking_is_no_second_one():
 
 
 def test_labels_are_turned_round_and_a_bare_tie_is_no_vote_of_four():
-    votes = {label: reader("labels", (2, 1))(f"Well.\n[[{label}]]").value for label in ("A>B", "B>A", "A=B=Bad", "A=B")}
+    votes = {
+        label: reader("labels", (2, 1))(f"Well.\n[[{label}]]").value
+        for label in ("A>B", "B>A", "A=B=Bad", "A=B")
+    }
     assert votes == {"A>B": SECOND, "B>A": FIRST, "A=B=Bad": BOTH_BAD, "A=B": None}
     assert reader("labels", (1, 2))("Sharper.\n[[A>B]]").reason == "Sharper."
 
@@ -137,4 +169,7 @@ def test_options_that_labels_cannot_answer_are_refused(tmp_path):
     for options in ({"answers": "two_way"}, {"mode": "expected"}):
         with pytest.raises(VievalError, match="mine is answered with four labels"):
             prepared("pairwise", pack=pack, **options)
-    assert not_applicable(contest(3), pack=pack) == "the prompt pack mine is for two candidates, and the contest has 3"
+    assert (
+        not_applicable(contest(3), pack=pack)
+        == "the prompt pack mine is for two candidates, and the contest has 3"
+    )

@@ -1,4 +1,5 @@
-"""Tables of replies: what is read at once, and what when the same reply comes to the one further question.
+"""Tables of replies: what is read at once, and what when the same reply comes to the one further
+question.
 
 Half of each table and more was written by people who had not seen the reader or its words.
 """
@@ -22,7 +23,10 @@ VOTES = {"A": "first", "B": "second", "both bad": "both_bad"}
 
 
 def rows(name):
-    return [json.loads(line) for line in (FOLDER / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()]
+    return [
+        json.loads(line)
+        for line in (FOLDER / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
 
 
 def asked(question):
@@ -30,7 +34,9 @@ def asked(question):
     message = Message("user", (*[Image(Path("a.png"))] * images, "Rate it."))
     if count:
         return score_request(Chat((message,), ("SC",), reply_schema(count)))
-    chat = Chat((message,), ("forward",), None if question == "labels" else schema(question, 2))
+    chat = Chat(
+        (message,), ("forward",), None if question == "labels" else schema(question, 2)
+    )
     return ChatRequest(chat, reader(question, (1, 2)))
 
 
@@ -48,7 +54,11 @@ def outcome(row):
 
 
 def expected(row):
-    return VOTES[row["expected"]] if isinstance(row["expected"], str) else tuple(row["expected"])
+    return (
+        VOTES[row["expected"]]
+        if isinstance(row["expected"], str)
+        else tuple(row["expected"])
+    )
 
 
 def shares(read):
@@ -67,8 +77,12 @@ def test_a_table_is_large_and_blind_in_many_languages(name):
 def test_good_replies_are_read():
     table = rows("good")
     results = [(row, *outcome(row)) for row in table]
-    at_once, read = shares([(row, calls) for row, value, calls in results if value == expected(row)])
-    assert [row for row, value, _ in results if value not in (None, expected(row))] == []
+    at_once, read = shares(
+        [(row, calls) for row, value, calls in results if value == expected(row)]
+    )
+    assert [
+        row for row, value, _ in results if value not in (None, expected(row))
+    ] == []
     assert len(at_once) >= 0.85 * len(table)
     assert len(read) >= 0.97 * len(table)
 
@@ -76,6 +90,8 @@ def test_good_replies_are_read():
 def test_bad_replies_are_not_read():
     table = rows("bad")
     results = [(row, *outcome(row)) for row in table]
-    at_once, read = shares([(row, calls) for row, value, calls in results if value is not None])
+    at_once, read = shares(
+        [(row, calls) for row, value, calls in results if value is not None]
+    )
     assert len(at_once) <= 0.01 * len(table), at_once
     assert len(read) <= 0.06 * len(table), read

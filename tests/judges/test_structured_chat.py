@@ -1,4 +1,6 @@
-"""Asking for scores: a reply that cannot be read is asked again with the error told, and nothing else is."""
+"""Asking for scores: a reply that cannot be read is asked again with the error told, and nothing
+else is.
+"""
 
 from pathlib import Path
 
@@ -17,7 +19,13 @@ from vieval_plugin.judges.protocol import (
     Text,
     Verdict,
 )
-from vieval_plugin.judges.structured_chat import CONFIRMED, REMINDER, ChatRequest, ask_all, score_request
+from vieval_plugin.judges.structured_chat import (
+    CONFIRMED,
+    REMINDER,
+    ChatRequest,
+    ask_all,
+    score_request,
+)
 from vieval_plugin.prompts import packs
 
 PICTURE = Image(Path("a.png"))
@@ -40,7 +48,11 @@ class Pack:
 
 def asks(*labels, count=2):
     return [
-        score_request(Chat((Message("user", (PICTURE, "Rate it.")),), (label,), reply_schema(count)))
+        score_request(
+            Chat(
+                (Message("user", (PICTURE, "Rate it.")),), (label,), reply_schema(count)
+            )
+        )
         for label in labels
     ]
 
@@ -73,14 +85,23 @@ def test_an_unreadable_reply_is_asked_again_and_then_repaired():
 def test_the_reminder_shows_the_whole_conversation_the_answer_and_the_reason():
     [[first], [again]], _ = played(asks("SC"), [BAD], [GOOD])
     assert again.messages[:-2] == first.messages
-    assert again.messages[-2:] == (Message("assistant", (BAD.text,)), Message("user", ("Wrong: no JSON object found",)))
-    assert (again.schema, again.max_tokens, again.backbone) == (first.schema, first.max_tokens, first.backbone)
+    assert again.messages[-2:] == (
+        Message("assistant", (BAD.text,)),
+        Message("user", ("Wrong: no JSON object found",)),
+    )
+    assert (again.schema, again.max_tokens, again.backbone) == (
+        first.schema,
+        first.max_tokens,
+        first.backbone,
+    )
 
 
 @pytest.mark.parametrize("text", ["", "  \n"])
 def test_an_empty_answer_is_not_put_into_the_models_mouth(text):
     [_, [again]], [scored] = played(asks("SC"), [Text(text)], [GOOD])
-    [message] = again.messages  # servers refuse an empty turn of the assistant, and two turns of the user in a row
+    [message] = (
+        again.messages
+    )  # servers refuse an empty turn of the assistant, and two turns of the user in a row
     assert message == Message("user", (PICTURE, "Rate it.", "Wrong: empty reply"))
     assert scored.final.status is Status.REPAIRED
 
@@ -107,7 +128,11 @@ def test_a_long_answer_is_quoted_in_part():
 def test_unreadable_twice_is_a_parse_failure_after_exactly_two_calls():
     chats, [scored] = played(asks("SC"), [BAD], [Text("Still lovely.")])
     assert [len(round_) for round_ in chats] == [1, 1]
-    assert (scored.final.label, scored.final.status, scored.final.scores) == ("SC", Status.PARSE_FAILURE, ())
+    assert (scored.final.label, scored.final.status, scored.final.scores) == (
+        "SC",
+        Status.PARSE_FAILURE,
+        (),
+    )
     assert [step.answer for step in scored.steps] == [BAD.text, "Still lovely."]
 
 
@@ -118,11 +143,17 @@ def test_without_reminders_there_is_one_call():
 
 
 def test_more_reminders_each_answer_the_last_reply():
-    [_, [second], [third]], [scored] = played(asks("SC"), [BAD], [Text("{}")], [GOOD], reminders=3)
+    [_, [second], [third]], [scored] = played(
+        asks("SC"), [BAD], [Text("{}")], [GOOD], reminders=3
+    )
     assert second.messages[-2].parts == (BAD.text,)
     assert third.messages[-2].parts == ("{}",)
     assert len(third.messages) == 3
-    assert [step.label for step in scored.steps] == ["SC", "SC (reminder 1)", "SC (reminder 2)"]
+    assert [step.label for step in scored.steps] == [
+        "SC",
+        "SC (reminder 1)",
+        "SC (reminder 2)",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -144,13 +175,24 @@ def test_only_what_could_not_be_read_is_asked_again(reply, status):
 
 
 def test_only_the_unreadable_of_several_are_asked_again():
-    chats, scored = played(asks("a", "b", "c", "d"), [GOOD, BAD, Failure(Status.API_ERROR, "x"), BAD], [BAD, GOOD])
+    chats, scored = played(
+        asks("a", "b", "c", "d"),
+        [GOOD, BAD, Failure(Status.API_ERROR, "x"), BAD],
+        [BAD, GOOD],
+    )
     assert [label_of(chat) for chat in chats[1]] == ["b", "d"]
-    assert [one.final.status for one in scored] == [Status.OK, Status.PARSE_FAILURE, Status.API_ERROR, Status.REPAIRED]
+    assert [one.final.status for one in scored] == [
+        Status.OK,
+        Status.PARSE_FAILURE,
+        Status.API_ERROR,
+        Status.REPAIRED,
+    ]
 
 
 def test_a_reminder_whose_call_fails_is_a_failed_call():
-    _, [scored] = played(asks("SC"), [BAD], [Failure(Status.API_ERROR, "HTTP 500, 6 times")])
+    _, [scored] = played(
+        asks("SC"), [BAD], [Failure(Status.API_ERROR, "HTTP 500, 6 times")]
+    )
     assert (scored.final.label, scored.final.status, scored.final.reason) == (
         "SC (reminder 1)",
         Status.API_ERROR,
@@ -160,13 +202,17 @@ def test_a_reminder_whose_call_fails_is_a_failed_call():
 
 
 def test_a_mended_reply_to_a_reminder_is_repaired_too():
-    _, [scored] = played(asks("SC"), [BAD], [Text("Sure! {'score': [7, 8], 'reasoning': 'clean'}")])
+    _, [scored] = played(
+        asks("SC"), [BAD], [Text("Sure! {'score': [7, 8], 'reasoning': 'clean'}")]
+    )
     assert scored.final.status is Status.REPAIRED
 
 
 @pytest.mark.parametrize("pack", packs.built_in("viescore"))
 def test_the_reminder_of_a_pack_names_the_reason(pack):
-    assert "no JSON object found" in packs.load(pack).render(REMINDER, {"reason": "no JSON object found"})
+    assert "no JSON object found" in packs.load(pack).render(
+        REMINDER, {"reason": "no JSON object found"}
+    )
 
 
 def test_a_refusal_in_words_is_asked_again_and_its_beginning_is_listed():
@@ -181,9 +227,15 @@ def test_a_refusal_in_words_is_asked_again_and_its_beginning_is_listed():
     ("text", "scores"),
     [
         pytest.param(GOOD.text, (7, 8), id="right behind the answer"),
-        pytest.param(f"Here is my rating:\n```json\n{GOOD.text}\n```", (7, 8), id="right behind a fence"),
+        pytest.param(
+            f"Here is my rating:\n```json\n{GOOD.text}\n```",
+            (7, 8),
+            id="right behind a fence",
+        ),
         pytest.param(f"<think>hm</think>{GOOD.text}", (7, 8), id="after thinking"),
-        pytest.param('{"score": [7, 8], "reasoning": "it is', (), id="in the reasoning"),
+        pytest.param(
+            '{"score": [7, 8], "reasoning": "it is', (), id="in the reasoning"
+        ),
         pytest.param(f"{GOOD.text} And now", (), id="behind the answer"),
         pytest.param('{"score": [7, 1', (), id="within a score"),
     ],
@@ -208,30 +260,73 @@ ANALYSIS = "The light is fine, the left hand is warped."
 @pytest.mark.parametrize(
     ("first", "second", "scores"),
     [
-        pytest.param(f"{ANALYSIS}\n{GOOD.text}", f"{ANALYSIS}\n{GOOD.text}", (7, 8), id="the-same"),
-        pytest.param(f"{GOOD.text}\n{ANALYSIS}", f"{ANALYSIS}\n{GOOD.text}", (7, 8), id="elsewhere"),
+        pytest.param(
+            f"{ANALYSIS}\n{GOOD.text}",
+            f"{ANALYSIS}\n{GOOD.text}",
+            (7, 8),
+            id="the-same",
+        ),
+        pytest.param(
+            f"{GOOD.text}\n{ANALYSIS}",
+            f"{ANALYSIS}\n{GOOD.text}",
+            (7, 8),
+            id="elsewhere",
+        ),
         pytest.param(GOOD.text, "unasked", (7, 8), id="at-once"),
         pytest.param(
-            f"{ANALYSIS}\n{GOOD.text}", f'{ANALYSIS}\n{{"score": [7, 9], "reasoning": "x"}}', (), id="other-scores"
+            f"{ANALYSIS}\n{GOOD.text}",
+            f'{ANALYSIS}\n{{"score": [7, 9], "reasoning": "x"}}',
+            (),
+            id="other-scores",
         ),
-        pytest.param(BAD.text, f"{ANALYSIS}\n{GOOD.text}", (), id="first-without-scores"),
+        pytest.param(
+            BAD.text, f"{ANALYSIS}\n{GOOD.text}", (), id="first-without-scores"
+        ),
         pytest.param("", f"{ANALYSIS}\n{GOOD.text}", (), id="first-empty"),
-        pytest.param(f"{ANALYSIS} 7/10\n{GOOD.text}", f"{ANALYSIS} 7/10\n{GOOD.text}", (), id="digit-beside-a-slash"),
-        pytest.param(f"{ANALYSIS} [7, 3]\n{GOOD.text}", f"{ANALYSIS} [7, 3]\n{GOOD.text}", (), id="list-of-numbers"),
-        pytest.param(f"{GOOD.text} or {GOOD.text}", f"{GOOD.text} or {GOOD.text}", (), id="two-objects"),
-        pytest.param(f"The sign reads '{GOOD.text}'", f"The sign reads '{GOOD.text}'", (), id="quoted"),
+        pytest.param(
+            f"{ANALYSIS} 7/10\n{GOOD.text}",
+            f"{ANALYSIS} 7/10\n{GOOD.text}",
+            (),
+            id="digit-beside-a-slash",
+        ),
+        pytest.param(
+            f"{ANALYSIS} [7, 3]\n{GOOD.text}",
+            f"{ANALYSIS} [7, 3]\n{GOOD.text}",
+            (),
+            id="list-of-numbers",
+        ),
+        pytest.param(
+            f"{GOOD.text} or {GOOD.text}",
+            f"{GOOD.text} or {GOOD.text}",
+            (),
+            id="two-objects",
+        ),
+        pytest.param(
+            f"The sign reads '{GOOD.text}'",
+            f"The sign reads '{GOOD.text}'",
+            (),
+            id="quoted",
+        ),
     ],
 )
-def test_an_answer_with_text_around_it_counts_if_two_replies_agree(first, second, scores):
-    _, [scored] = played(asks("SC"), [Text(first)], *([] if second == "unasked" else [[Text(second)]]))
+def test_an_answer_with_text_around_it_counts_if_two_replies_agree(
+    first, second, scores
+):
+    _, [scored] = played(
+        asks("SC"), [Text(first)], *([] if second == "unasked" else [[Text(second)]])
+    )
     assert scored.final.scores == scores
     assert (CONFIRMED in scored.findings) is (bool(scores) and second != "unasked")
 
 
 def test_a_cut_reply_confirms_nothing():
     text = f"{ANALYSIS}\n{GOOD.text}\n{ANALYSIS}"
-    assert not played(asks("SC"), [Text(text, cut=True)], [Text(text)])[1][0].final.scores
-    assert not played(asks("SC"), [Text(text)], [Text(text, cut=True)])[1][0].final.scores
+    assert not played(asks("SC"), [Text(text, cut=True)], [Text(text)])[1][
+        0
+    ].final.scores
+    assert not played(asks("SC"), [Text(text)], [Text(text, cut=True)])[1][
+        0
+    ].final.scores
 
 
 @pytest.mark.parametrize(
@@ -248,10 +343,19 @@ def test_a_number_with_text_around_it_counts_if_two_replies_agree(first, second,
 
 
 def test_the_number_of_an_image_that_is_not_judged_is_not_read():
-    chat = Chat((Message("user", (PICTURE, PICTURE, "Rate the edit.")),), ("SC",), reply_schema(2))
+    chat = Chat(
+        (Message("user", (PICTURE, PICTURE, "Rate the edit.")),),
+        ("SC",),
+        reply_schema(2),
+    )
     for name, scores in [("Image 1", ()), ("画像1", ()), ("**Image 2**", (7, 8))]:
         reply = Text(f"{name}:\n{GOOD.text}")
-        assert played([score_request(chat)], [reply], *([] if scores else [[reply]]))[1][0].final.scores == scores
+        assert (
+            played([score_request(chat)], [reply], *([] if scores else [[reply]]))[1][
+                0
+            ].final.scores
+            == scores
+        )
 
 
 LONG = "on and on " * 3_000_000
@@ -272,7 +376,10 @@ def test_of_a_reply_that_ran_on_all_is_read_and_its_ends_are_kept(text, scores):
     assert scored.final.scores == scores
     assert len(scored.final.answer) + len(scored.final.reason) < 2 * 66_000
     assert "characters left out" in scored.final.answer
-    assert (scored.final.answer[:1000], scored.final.answer[-1000:]) == (text[:1000], text[-1000:])
+    assert (scored.final.answer[:1000], scored.final.answer[-1000:]) == (
+        text[:1000],
+        text[-1000:],
+    )
     # what is kept reads as the whole did
     _, [again] = played(asks("SC"), [Text(scored.final.answer)], reminders=0)
     assert again.final.scores == scores

@@ -1,4 +1,6 @@
-"""T2I-Eval driven by canned replies: what is asked at each step, of whom, and what the verdict says."""
+"""T2I-Eval driven by canned replies: what is asked at each step, of whom, and what the verdict
+says.
+"""
 
 import json
 from dataclasses import replace
@@ -52,7 +54,11 @@ def played(sample, model, options=PLAIN, ablation="full", pack=PACK):
 def run(scene, options=PLAIN, ablation="full", pack=PACK, **faults):
     """T2I-Eval of a scene by a model that knows it; `faults` are replies by label, `__` for `/`."""
     return played(
-        scene.sample, Script((scene,), {k.replace("__", "/"): v for k, v in faults.items()}), options, ablation, pack
+        scene.sample,
+        Script((scene,), {k.replace("__", "/"): v for k, v in faults.items()}),
+        options,
+        ablation,
+        pack,
     )
 
 
@@ -66,10 +72,17 @@ def implied(scene):
     return 1 + 2 * looks + 3 * (attributes + relations) + 2 * (2 + bool(relations)) + 2
 
 
-@pytest.mark.parametrize("scene", SCENES, ids=["three entities", "no relations", "a number"])
-def test_individual_mode_costs_the_calls_that_the_structure_implies_and_eight_waves(scene):
+@pytest.mark.parametrize(
+    "scene", SCENES, ids=["three entities", "no relations", "a number"]
+)
+def test_individual_mode_costs_the_calls_that_the_structure_implies_and_eight_waves(
+    scene,
+):
     verdict, waves = outcome(run(scene))
-    print(f"{scene.prompt}: questions {scene.counts}, calls {sum(map(len, waves))}, depth {len(waves)}")
+    print(
+        f"{scene.prompt}: questions {scene.counts}, calls {sum(map(len, waves))}, depth "
+        f"{len(waves)}"
+    )
     assert sum(map(len, waves)) == implied(scene)
     assert len(waves) == 8
     assert verdict.status is Status.OK
@@ -77,10 +90,22 @@ def test_individual_mode_costs_the_calls_that_the_structure_implies_and_eight_wa
 
 
 def test_nine_questions_of_which_three_are_on_looks_cost_33_calls():
-    nine = Scene("a cat with a dog and a hat", (entity("cat"), entity("dog"), entity("hat")), ())
-    # two attributes each would make nine without relations: drop one quantity for a relation, so that all dimensions ask
-    trimmed = tuple(replace(e, attributes=e.attributes[: 1 if e.name == "hat" else 2]) for e in nine.entities)
-    verdict, waves = outcome(run(replace(nine, entities=trimmed, relations=(Relation(("cat", "dog"), "with"),))))
+    nine = Scene(
+        "a cat with a dog and a hat", (entity("cat"), entity("dog"), entity("hat")), ()
+    )
+    # two attributes each would make nine without relations: drop one quantity for a relation, so
+    # that all dimensions ask
+    trimmed = tuple(
+        replace(e, attributes=e.attributes[: 1 if e.name == "hat" else 2])
+        for e in nine.entities
+    )
+    verdict, waves = outcome(
+        run(
+            replace(
+                nine, entities=trimmed, relations=(Relation(("cat", "dog"), "with"),)
+            )
+        )
+    )
     assert [len(wave) for wave in waves] == [1, 9, 9, 6, 3, 3, 1, 1]
     assert sum(map(len, waves)) == 33
     assert verdict.findings == ("structure: entity without quantity",)
@@ -89,13 +114,26 @@ def test_nine_questions_of_which_three_are_on_looks_cost_33_calls():
 @pytest.mark.parametrize("scene", SCENES)
 def test_framework_mode_costs_three_calls(scene):
     verdict, waves = outcome(run(scene, Options(mode="framework")))
-    assert [[label_of(chat) for chat in wave] for wave in waves] == [["extraction"], ["answers"], ["evaluation"]]
-    assert verdict.scores["O"] == verdict.scores["appearance"] == pytest.approx(scene.quality / 10)
+    assert [[label_of(chat) for chat in wave] for wave in waves] == [
+        ["extraction"],
+        ["answers"],
+        ["evaluation"],
+    ]
+    assert (
+        verdict.scores["O"]
+        == verdict.scores["appearance"]
+        == pytest.approx(scene.quality / 10)
+    )
 
 
 def test_the_scores_are_the_models_own_numbers():
     verdict = run(APPLES, overall__score='{"score": 2}').verdict
-    assert verdict.scores == {"appearance": 0.3, "intrinsic": 0.4, "relationship": 0.4, "O": 0.2}
+    assert verdict.scores == {
+        "appearance": 0.3,
+        "intrinsic": 0.4,
+        "relationship": 0.4,
+        "O": 0.2,
+    }
     assert verdict.rationale == "overall/explanation is worth 4"
 
 
@@ -105,11 +143,18 @@ def test_an_answer_is_given_without_the_prompt_and_what_was_extracted_from_it():
         answers = [chat for chat in waves[1] if "appearance" not in label_of(chat)]
         assert answers
         for chat in answers:
-            words = "\n".join(part for message in chat.messages for part in message.parts if isinstance(part, str))
+            words = "\n".join(
+                part
+                for message in chat.messages
+                for part in message.parts
+                if isinstance(part, str)
+            )
             assert APPLES.prompt not in words
             assert "three" not in words.replace("one to three", "")
             assert "- color" not in words
-            assert [p for p in chat.messages[0].parts if isinstance(p, Image)] == [APPLES.picture]
+            assert [p for p in chat.messages[0].parts if isinstance(p, Image)] == [
+                APPLES.picture
+            ]
 
 
 def test_the_first_call_of_individual_mode_shows_the_picture_and_that_of_framework_mode_does_not():
@@ -119,25 +164,39 @@ def test_the_first_call_of_individual_mode_shows_the_picture_and_that_of_framewo
         ("individual", "no_captioning", []),
     ):
         waves = run(CAT, Options(mode=mode), ablation).rounds
-        assert [part for part in waves[0][0].messages[0].parts if isinstance(part, Image)] == shown
+        assert [
+            part for part in waves[0][0].messages[0].parts if isinstance(part, Image)
+        ] == shown
 
 
 def test_an_explanation_and_a_score_are_the_next_turns_of_the_answers_conversation():
     waves = run(CAT).rounds
-    answer = next(chat for chat in waves[1] if label_of(chat) == "relationship/1/answer")
-    explanation = next(chat for chat in waves[2] if label_of(chat) == "relationship/1/explanation")
+    answer = next(
+        chat for chat in waves[1] if label_of(chat) == "relationship/1/answer"
+    )
+    explanation = next(
+        chat for chat in waves[2] if label_of(chat) == "relationship/1/explanation"
+    )
     score = next(chat for chat in waves[3] if label_of(chat) == "relationship/1/score")
     assert explanation.messages[:1] == answer.messages
     assert [m.role for m in explanation.messages] == ["user", "assistant", "user"]
-    assert explanation.messages[1].parts == ('{"answer": "relationship/1/answer is worth 7"}',)
-    assert "- entities involved: cat, mat\n- value: on" in str(explanation.messages[2].parts[0])
+    assert explanation.messages[1].parts == (
+        '{"answer": "relationship/1/answer is worth 7"}',
+    )
+    assert "- entities involved: cat, mat\n- value: on" in str(
+        explanation.messages[2].parts[0]
+    )
     assert score.messages[:3] == explanation.messages
     assert len(score.messages) == 5
 
 
 def test_a_summary_reads_its_own_dimension_and_the_overall_one_reads_all_three():
     waves = run(CAT).rounds
-    by_label = {label_of(chat): str(chat.messages[0].parts[-1]) for wave in waves[4:] for chat in wave}
+    by_label = {
+        label_of(chat): str(chat.messages[0].parts[-1])
+        for wave in waves[4:]
+        for chat in wave
+    }
     assert "How do cat and mat relate?" in by_label["relationship/explanation"]
     assert "look real" not in by_label["relationship/explanation"]
     assert "relationship/explanation is worth 7" in by_label["overall/explanation"]
@@ -147,15 +206,33 @@ def test_a_summary_reads_its_own_dimension_and_the_overall_one_reads_all_three()
 @pytest.mark.parametrize(
     ("reply", "reason", "finding"),
     [
-        ("I'm sorry, but I can't assist with extracting that.", "no JSON object found", "unreadable answer"),
-        ('{"entities": [{"name": "cat", "attributes": [{"na', "not one JSON object, or cut off", "unreadable answer"),
-        ('{"entities": [], "relations": []}', "entities: values given: 0, asked: 1", "unreadable answer"),
-        ("The cat is on the mat. " + "And the cat is red. " * 60, "endless repetition", "endless repetition"),
+        (
+            "I'm sorry, but I can't assist with extracting that.",
+            "no JSON object found",
+            "unreadable answer",
+        ),
+        (
+            '{"entities": [{"name": "cat", "attributes": [{"na',
+            "not one JSON object, or cut off",
+            "unreadable answer",
+        ),
+        (
+            '{"entities": [], "relations": []}',
+            "entities: values given: 0, asked: 1",
+            "unreadable answer",
+        ),
+        (
+            "The cat is on the mat. " + "And the cat is red. " * 60,
+            "endless repetition",
+            "endless repetition",
+        ),
     ],
     ids=["refused", "cut off", "empty", "repeating"],
 )
 @pytest.mark.parametrize("mode", ["individual", "framework"])
-def test_a_sample_without_an_extraction_is_a_parse_failure_with_its_reason(mode, reply, reason, finding):
+def test_a_sample_without_an_extraction_is_a_parse_failure_with_its_reason(
+    mode, reply, reason, finding
+):
     verdict, waves = outcome(run(CAT, Options(mode=mode), extraction=reply))
     assert verdict.status is Status.PARSE_FAILURE
     assert verdict.scores == {}
@@ -165,7 +242,9 @@ def test_a_sample_without_an_extraction_is_a_parse_failure_with_its_reason(mode,
 
 
 def test_a_failed_call_is_not_taken_for_a_parse_failure():
-    verdict = played(CAT.sample, lambda _: Failure(Status.API_ERROR, "HTTP 500")).verdict
+    verdict = played(
+        CAT.sample, lambda _: Failure(Status.API_ERROR, "HTTP 500")
+    ).verdict
     assert verdict.status is Status.API_ERROR
 
 
@@ -190,8 +269,12 @@ def test_one_unanswered_question_is_not_the_end_of_a_sample():
     assert verdict.status is Status.REPAIRED
     assert verdict.scores["O"] == 0.7
     assert verdict.findings == ("endless repetition",)
-    assert sum(map(len, waves)) == implied(CAT) - 2, "it is neither explained nor scored"
-    summary = next(chat for chat in waves[4] if label_of(chat) == "intrinsic/explanation")
+    assert sum(map(len, waves)) == implied(CAT) - 2, (
+        "it is neither explained nor scored"
+    )
+    summary = next(
+        chat for chat in waves[4] if label_of(chat) == "intrinsic/explanation"
+    )
     assert "- not answered" in str(summary.messages[0].parts[-1])
 
 
@@ -199,7 +282,11 @@ def test_one_unanswered_question_is_not_the_end_of_a_sample():
     ("step", "change", "reason"),
     [
         ("answers", {"question_4": None}, "the answer lacks question_4"),
-        ("evaluation", {"overall": {"explanation": "fine", "score": "high"}}, "score: not a number from 0 to 10"),
+        (
+            "evaluation",
+            {"overall": {"explanation": "fine", "score": "high"}},
+            "score: not a number from 0 to 10",
+        ),
     ],
 )
 def test_what_a_call_of_framework_mode_lacks_is_asked_for_again(step, change, reason):
@@ -210,14 +297,25 @@ def test_what_a_call_of_framework_mode_lacks_is_asked_for_again(step, change, re
         if label_of(ask) != step or len(ask.messages) > 1:
             return reply
         document = json.loads(reply.text) | change
-        return replace(reply, text=json.dumps({key: value for key, value in document.items() if value is not None}))
+        return replace(
+            reply,
+            text=json.dumps(
+                {key: value for key, value in document.items() if value is not None}
+            ),
+        )
 
     played_ = played(CAT.sample, answer, Options(mode="framework"))
     assert [len(wave) for wave in played_.rounds] == [1, 1, 1, 1]
-    [again] = [ask for ask in played_.asks if label_of(ask) == step and len(ask.messages) > 1]
+    [again] = [
+        ask for ask in played_.asks if label_of(ask) == step and len(ask.messages) > 1
+    ]
     assert reason in str(again.messages[-1].parts[-1])
     verdict = played_.verdict
-    assert (verdict.status, verdict.scores["O"], verdict.findings) == (Status.REPAIRED, 0.7, ())
+    assert (verdict.status, verdict.scores["O"], verdict.findings) == (
+        Status.REPAIRED,
+        0.7,
+        (),
+    )
 
 
 def test_without_an_overall_score_the_sample_failed_and_keeps_its_dimensions():
@@ -243,7 +341,8 @@ def test_an_ablation_asks_less(ablation, calls, depth):
 
 
 @pytest.mark.parametrize(
-    ("ablation", "calls"), [("no_extraction", 2), ("no_captioning", 3), ("no_answering", 2), ("merged", 2)]
+    ("ablation", "calls"),
+    [("no_extraction", 2), ("no_captioning", 3), ("no_answering", 2), ("merged", 2)],
 )
 def test_an_ablation_of_framework_mode_asks_less(ablation, calls):
     verdict, waves = outcome(run(CAT, Options(mode="framework"), ablation=ablation))
@@ -264,12 +363,17 @@ def test_without_captioning_no_caption_is_shown():
     )
     waves = run(CAT).rounds
     assert "- caption: a cat seen" in str(
-        next(c for c in waves[2] if label_of(c) == "intrinsic/1/explanation").messages[2].parts[0]
+        next(c for c in waves[2] if label_of(c) == "intrinsic/1/explanation")
+        .messages[2]
+        .parts[0]
     )
 
 
 def test_a_given_extraction_is_taken_as_it_is():
-    info = "## Intrinsic Attributes\n### cat\n- existence: yes\n- color: red\n## Relationship Attributes\n### Relation 1\n- entities involved: cat, mat\n- value: on"
+    info = (
+        "## Intrinsic Attributes\n### cat\n- existence: yes\n- color: red\n## Relationship "
+        "Attributes\n### Relation 1\n- entities involved: cat, mat\n- value: on"
+    )
     given = {
         "structured_info": info,
         "appearance_questions": [{"question": "Pretty?", "entity": "cat"}],
@@ -277,7 +381,9 @@ def test_a_given_extraction_is_taken_as_it_is():
         "relationship_questions": [{"question": "On the mat?", "entity": "cat, mat"}],
     }
     sample = replace(CAT.sample, annotations={"extraction": given})
-    verdict, waves = outcome(played(sample, Script((CAT,)), Options(extraction="given")))
+    verdict, waves = outcome(
+        played(sample, Script((CAT,)), Options(extraction="given"))
+    )
     assert [label_of(chat) for chat in waves[0]] == [
         "appearance/1/explanation",
         "intrinsic/1/answer",
@@ -286,7 +392,9 @@ def test_a_given_extraction_is_taken_as_it_is():
     assert "- color: red" in str(waves[1][1].messages[-1].parts[0])
     assert verdict.status is Status.OK
     assert sum(map(len, waves)) == 2 + 3 * 2 + 6 + 2
-    verdict, waves = outcome(played(CAT.sample, Script((CAT,)), Options(extraction="given")))
+    verdict, waves = outcome(
+        played(CAT.sample, Script((CAT,)), Options(extraction="given"))
+    )
     assert verdict.status is Status.NOT_APPLICABLE
     assert waves == []
 
@@ -302,7 +410,9 @@ def test_the_reference_image_stands_beside_questions_of_looks_only_where_asked()
             for chat in wave
             if reference in [p for m in chat.messages for p in m.parts]
         }
-        assert {label.split("/")[0] for label in shown} == ({"appearance"} if wanted else set())
+        assert {label.split("/")[0] for label in shown} == (
+            {"appearance"} if wanted else set()
+        )
         words = str(waves[1][0].messages[0].parts[-1])
         assert ("second picture" in words) is wanted
 
@@ -310,12 +420,24 @@ def test_the_reference_image_stands_beside_questions_of_looks_only_where_asked()
 def test_each_step_goes_to_its_own_backbone():
     options = Options(backbones={"extraction": "strong", "score": "small"})
     waves = run(TREE, options).rounds
-    used = {(label_of(chat).rsplit("/")[-1], chat.backbone) for wave in waves[:4] for chat in wave}
-    assert used == {("extraction", "strong"), ("explanation", "judge"), ("answer", "judge"), ("score", "small")}
+    used = {
+        (label_of(chat).rsplit("/")[-1], chat.backbone)
+        for wave in waves[:4]
+        for chat in wave
+    }
+    assert used == {
+        ("extraction", "strong"),
+        ("explanation", "judge"),
+        ("answer", "judge"),
+        ("score", "small"),
+    }
 
 
 def test_explanations_are_graded_against_the_annotators():
-    references = {"overall": "A fine tree.", "questions": {"Does the tree look real?": "It does.", "never asked?": "x"}}
+    references = {
+        "overall": "A fine tree.",
+        "questions": {"Does the tree look real?": "It does.", "never asked?": "x"},
+    }
     sample = replace(TREE.sample, annotations={"reference_explanations": references})
     options = Options(backbones={"quality": "grader"})
     verdict, waves = outcome(played(sample, Script((TREE,)), options))
@@ -323,7 +445,11 @@ def test_explanations_are_graded_against_the_annotators():
         ("appearance/1/quality", "grader"),
         ("overall/quality", "grader"),
     ]
-    assert verdict.scores["explanation_quality_overall"] == verdict.scores["explanation_quality_questions"] == 0.8
+    assert (
+        verdict.scores["explanation_quality_overall"]
+        == verdict.scores["explanation_quality_questions"]
+        == 0.8
+    )
     assert "A fine tree." in str(waves[8][1].messages[0].parts[-1])
     verdict, waves = outcome(played(TREE.sample, Script((TREE,)), options))
     assert len(waves) == 8
@@ -335,12 +461,19 @@ def test_a_score_in_markdown_stands_last_and_among_the_layouts_own_items(text, s
     read = read_fields(text, EXPLANATION_AND_SCORE, markdown=True)
     assert read.scores == (() if score is None else (score,))
     whole_object = text == '{"explanation": "x", "score": 7}'
-    assert bool(read_fields(text, EXPLANATION_AND_SCORE, markdown=False).scores) is whole_object
+    assert (
+        bool(read_fields(text, EXPLANATION_AND_SCORE, markdown=False).scores)
+        is whole_object
+    )
 
 
 def test_a_pack_with_markdown_replies_asks_for_no_schema():
-    waves = played(TREE.sample, Script((TREE,)), pack=replace(PACK, replies="markdown")).rounds
-    assert all(chat.schema is None and chat.stop_repeating for wave in waves for chat in wave)
+    waves = played(
+        TREE.sample, Script((TREE,)), pack=replace(PACK, replies="markdown")
+    ).rounds
+    assert all(
+        chat.schema is None and chat.stop_repeating for wave in waves for chat in wave
+    )
     waves = run(TREE).rounds
     assert all(chat.schema is not None for wave in waves for chat in wave)
 
@@ -361,7 +494,10 @@ def test_a_server_that_shows_no_sign_of_bounding_lengths_is_asked_without_them()
         script_scene = replace(TREE, drawn=PICTURE)
         model = over_http(Script((script_scene,)))
         [verdict] = evaluate(
-            [sample], judge="t2i_eval", backbone=backbone, options=Config(store=StoreOptions(use=False))
+            [sample],
+            judge="t2i_eval",
+            backbone=backbone,
+            options=Config(store=StoreOptions(use=False)),
         )
     assert verdict.status is Status.OK
     assert not any(bounded)

@@ -1,4 +1,6 @@
-"""text_rendering: what is asked for, what was read, and how the two are compared; then read for real."""
+"""text_rendering: what is asked for, what was read, and how the two are compared; then read for
+real.
+"""
 
 import csv
 import json
@@ -17,7 +19,16 @@ from tests.playing import play
 from tests.tables import table
 from vieval_plugin.backends.cache.store import Store, parse_stored, to_stored
 from vieval_plugin.backends.http.server import Usage
-from vieval_plugin.judges.protocol import Box, Failure, Image, Sample, SampleId, Status, ToolResult, UseTool
+from vieval_plugin.judges.protocol import (
+    Box,
+    Failure,
+    Image,
+    Sample,
+    SampleId,
+    Status,
+    ToolResult,
+    UseTool,
+)
 from vieval_plugin.judges.text_rendering import (
     MOST_LETTERS,
     SPEC,
@@ -37,7 +48,11 @@ OPEN = "OPEN DAILY"
 
 
 def sample(prompt, output=b"x", **texts):
-    return Sample(SampleId("own", "tig", "m", "1"), {"output": Image(output)}, {"prompt": prompt, **texts})
+    return Sample(
+        SampleId("own", "tig", "m", "1"),
+        {"output": Image(output)},
+        {"prompt": prompt, **texts},
+    )
 
 
 def poster(*lines):
@@ -54,7 +69,10 @@ def test_what_the_words_around_ask_for_is_wanted(prompt, expected):
 
 
 def test_the_column_of_its_own_goes_before_the_prompt_a_line_a_text():
-    assert wanted_texts(sample('says "OPEN"', wanted_text="one\ntwo words")) == ["one", "two words"]
+    assert wanted_texts(sample('says "OPEN"', wanted_text="one\ntwo words")) == [
+        "one",
+        "two words",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -77,7 +95,11 @@ def test_the_column_of_its_own_goes_before_the_prompt_a_line_a_text():
         (["9:30"], ["930"], (3 / 4, 0, 1)),
         (["SALE", "SALE ENDS SUNDAY"], ["SALE ENDS SUNDAY", "SALE"], (1, 1, 1)),
         (["SALE ENDS SUNDAY", "SALE"], ["SALE ENDS SUNDAY", "SALE"], (1, 1, 1)),
-        (["SALE", "SALE ENDS SUNDAY"], ["SALE ENDS SUNDY", "SALE"], (17 / 18, 3 / 4, 1)),
+        (
+            ["SALE", "SALE ENDS SUNDAY"],
+            ["SALE ENDS SUNDY", "SALE"],
+            (17 / 18, 3 / 4, 1),
+        ),
         (["GARDEN PARTY", "GARDEN GATE"], ["GARDEN GATE"], (10 / 21, 2 / 4, 1)),
         (["SALE"], ["KING"], (0, 0, 0)),
         (["SALE"], ["PALACE"], (2 / 6, 0, 1)),
@@ -92,11 +114,17 @@ def test_scores_are_those_of_the_best_alignment(texts, lines, scores):
 
 
 def test_the_reason_says_what_was_read_and_what_was_asked_for():
-    assert compare(["GRAND OPENING"], ["GRND OPENING"])[1] == 'reads "GRND OPENING", asked for "GRAND OPENING"'
+    assert (
+        compare(["GRAND OPENING"], ["GRND OPENING"])[1]
+        == 'reads "GRND OPENING", asked for "GRAND OPENING"'
+    )
     assert compare(["OPEN", "9 to 5"], ["OPEN"])[1] == '"9 to 5" is not there'
     assert compare(["OPEN"], ["open", "since 1950"])[1] == 'reads "since 1950" unasked'
     assert compare(["OPEN"], ["open"])[1] == 'reads "OPEN"'
-    assert compare(["TO THE STARS"], ["1"])[1] == '"TO THE STARS" is not there; reads "1" unasked'
+    assert (
+        compare(["TO THE STARS"], ["1"])[1]
+        == '"TO THE STARS" is not there; reads "1" unasked'
+    )
 
 
 def test_many_texts_and_a_long_reading_end_soon():
@@ -109,7 +137,10 @@ def test_many_texts_and_a_long_reading_end_soon():
     ("prompt", "reason"),
     [
         ("a cat", "got no text in quotation marks"),
-        ('a café called "Luna"', 'got "Luna"; or pass its column: --columns texts.wanted_text=COLUMN'),
+        (
+            'a café called "Luna"',
+            'got "Luna"; or pass its column: --columns texts.wanted_text=COLUMN',
+        ),
         (f'says "{"a" * (MOST_LETTERS + 1)}"', "more than 2,000 letters"),
         ('says "שלום"', "the OCR reads Latin"),
         ('says "مرحبا"', "not"),
@@ -134,44 +165,69 @@ def test_letters_of_the_alphabet_are_readable_and_no_others():
     [file] = (Path(rapidocr.__file__).parent / "models").glob("*_rec_*.onnx")
     session = onnxruntime.InferenceSession(file)
     alphabet = set(session.get_modelmeta().custom_metadata_map["character"].split("\n"))
-    codes = [*range(0x21, 0x2E80), *range(0x3041, 0x3130), *range(0xA000, 0xD800), *range(0xFB00, 0x20000)]
+    codes = [
+        *range(0x21, 0x2E80),
+        *range(0x3041, 0x3130),
+        *range(0xA000, 0xD800),
+        *range(0xFB00, 0x20000),
+    ]
     letters = {
-        letter for code in codes for letter in letters_of(chr(code)).folded if unicodedata.category(letter)[0] == "L"
+        letter
+        for code in codes
+        for letter in letters_of(chr(code)).folded
+        if unicodedata.category(letter)[0] == "L"
     }
     assert {letter for letter in letters if is_readable(letter)} - alphabet == set()
 
 
 @needs("rapidocr")
 def test_a_strip_that_ocr_cannot_read_is_not_applicable():
-    [verdict] = evaluate([sample(f'says "{OPEN}"', encoded(PIL.Image.new("RGB", (5000, 1))))], judge="text_rendering")
+    [verdict] = evaluate(
+        [sample(f'says "{OPEN}"', encoded(PIL.Image.new("RGB", (5000, 1))))],
+        judge="text_rendering",
+    )
     assert (verdict.status, verdict.scores) == (Status.NOT_APPLICABLE, {})
     assert "5000x1 pixels" in verdict.reason
 
 
 def test_a_reading_that_failed_gives_no_score():
-    played = play(judge(sample('says "OPEN"')), [Failure(Status.TOOL_ERROR, "no image")])
+    played = play(
+        judge(sample('says "OPEN"')), [Failure(Status.TOOL_ERROR, "no image")]
+    )
     [[ask]] = played.rounds
     assert isinstance(ask, UseTool)
-    assert (played.verdict.scores, played.verdict.status, played.verdict.reason) == ({}, Status.TOOL_ERROR, "no image")
+    assert (played.verdict.scores, played.verdict.status, played.verdict.reason) == (
+        {},
+        Status.TOOL_ERROR,
+        "no image",
+    )
 
 
 def test_a_reading_is_stored_and_a_damaged_one_is_none():
     reading = ToolResult((Box(1, 2, 3, 4),), "GRAND\nOPENING")
     assert parse_stored(to_stored(reading)) == reading
-    for text in ('{"kind": "ToolResult", "text": 3}', '{"kind": "ToolResult", "text": "a", "boxes": [{"left": "b"}]}'):
+    for text in (
+        '{"kind": "ToolResult", "text": 3}',
+        '{"kind": "ToolResult", "text": "a", "boxes": [{"left": "b"}]}',
+    ):
         with pytest.raises(ValueError, match="no reply|no text"):
             parse_stored(text)
 
 
-@pytest.mark.parametrize("text", ["0.5*text_rendering:words+sharpness", "text_rendering"])
+@pytest.mark.parametrize(
+    "text", ["0.5*text_rendering:words+sharpness", "text_rendering"]
+)
 @needs("rapidocr")
 def test_as_a_reward_it_is_refused_unless_failures_are_neutral(text, vieval):
     with pytest.raises(
-        VievalError, match="only for prompts that ask for a text in quotation marks.*--on-failure neutral"
+        VievalError,
+        match="only for prompts that ask for a text in quotation marks.*--on-failure neutral",
     ):
         open_reward(text)
     assert open_reward(text, on_failure="neutral").definition == text
-    assert "--on-failure neutral" in vieval("serve", "--reward", f"r={text}", code=1).err
+    assert (
+        "--on-failure neutral" in vieval("serve", "--reward", f"r={text}", code=1).err
+    )
 
 
 # Read for real.
@@ -187,7 +243,11 @@ def test_a_poster_is_read_and_its_reading_is_kept_with_its_version(tmp_path):
     ]
     right, wrong, broken = evaluate(samples, judge="text_rendering", options=options)
     assert right.scores == {"SC": 1, "words": 1, "no_extra_text": 1}
-    assert wrong.scores == {"SC": pytest.approx(8 / 9), "words": 0.5, "no_extra_text": 1}
+    assert wrong.scores == {
+        "SC": pytest.approx(8 / 9),
+        "words": 0.5,
+        "no_extra_text": 1,
+    }
     assert wrong.rationale == 'reads "OPEN DALY", asked for "OPEN DAILY"'
     assert broken.status is Status.NO_IMAGE
     [(model, count, *_)] = Store(tmp_path / "replies.sqlite").info()
@@ -204,7 +264,10 @@ def test_what_is_stored_is_not_read_again(tmp_path, monkeypatch):
     store = Store(tmp_path / "replies.sqlite")
     with Router(Usage(), store) as router:
         [first] = router.answer_batch([(0, ask)], refuse_questions)
-    monkeypatch.setattr("vieval_plugin.backends.image_tools.text_reader._engine", lambda: pytest.fail("read again"))
+    monkeypatch.setattr(
+        "vieval_plugin.backends.image_tools.text_reader._engine",
+        lambda: pytest.fail("read again"),
+    )
     with Router(usage := Usage(), store) as router:
         assert router.answer_batch([(0, ask)], refuse_questions) == [first]
     assert (usage.cached, usage.measured) == (1, 0)
@@ -212,36 +275,67 @@ def test_what_is_stored_is_not_read_again(tmp_path, monkeypatch):
 
 @needs("rapidocr")
 def test_several_images_at_a_time_are_read_as_one_by_one():
-    lines = ["GRAND OPENING", "Fresh Bread", "SUMMER SALE", "Jazz Night", "Open House", "Book Fair"]
+    lines = [
+        "GRAND OPENING",
+        "Fresh Bread",
+        "SUMMER SALE",
+        "Jazz Night",
+        "Open House",
+        "Book Fair",
+    ]
     samples = [sample(f'says "{line}"', poster(line)) for line in lines]
-    verdicts = evaluate(samples, judge="text_rendering", options={"store": {"use": False}})
-    assert [verdict.rationale for verdict in verdicts] == [f'reads "{line}"' for line in lines]
+    verdicts = evaluate(
+        samples, judge="text_rendering", options={"store": {"use": False}}
+    )
+    assert [verdict.rationale for verdict in verdicts] == [
+        f'reads "{line}"' for line in lines
+    ]
 
 
 @pytest.fixture
 def posters(tmp_path, monkeypatch):
-    """The folder with a right and a wrong poster of two texts, which are columns `words` of tables with and without prompts."""
+    """The folder with a right and a wrong poster of two texts, which are columns `words` of
+    tables with and without prompts.
+    """
     monkeypatch.chdir(tmp_path)
     texts = {"p0": OPEN, "p1": "BOOK FAIR"}
     for generator in ("new", "old"):
         (tmp_path / generator).mkdir()
         for uid, text in texts.items():
-            (tmp_path / generator / f"{uid}.png").write_bytes(poster(text if generator == "new" else text[:-2]))
+            (tmp_path / generator / f"{uid}.png").write_bytes(
+                poster(text if generator == "new" else text[:-2])
+            )
     for name, prompt in (("words", {}), ("prompts", {"prompt": "a poster"})):
         with (tmp_path / f"{name}.csv").open("w", newline="") as file:
             writer = csv.DictWriter(file, ["uid", *prompt, "words"])
             writer.writeheader()
-            writer.writerows({"uid": uid, **prompt, "words": text} for uid, text in texts.items())
+            writer.writerows(
+                {"uid": uid, **prompt, "words": text} for uid, text in texts.items()
+            )
     return tmp_path
 
 
 @pytest.mark.parametrize("table", ["words", "prompts"])
 @needs("rapidocr")
 def test_a_column_has_what_is_asked_for(table, posters, vieval):
-    flags = ("new", "old", "--prompts", f"{table}.csv", "--columns", "texts.wanted_text=words", "--judge", SPEC.name)
+    flags = (
+        "new",
+        "old",
+        "--prompts",
+        f"{table}.csv",
+        "--columns",
+        "texts.wanted_text=words",
+        "--judge",
+        SPEC.name,
+    )
     vieval("score", *flags, "--out", "verdicts.jsonl")
-    verdicts = [json.loads(line) for line in (posters / "verdicts.jsonl").read_text().splitlines()]
-    assert [verdict["scores"]["SC"] for verdict in verdicts] == pytest.approx([1, 7 / 9, 1, 6 / 8])
+    verdicts = [
+        json.loads(line)
+        for line in (posters / "verdicts.jsonl").read_text().splitlines()
+    ]
+    assert [verdict["scores"]["SC"] for verdict in verdicts] == pytest.approx(
+        [1, 7 / 9, 1, 6 / 8]
+    )
     assert "Mean SC of new 1.00, 0.24 more than old" in vieval("rank", *flags).out
 
 
@@ -250,16 +344,31 @@ def test_a_data_set_is_read_in_shards(posters, vieval):
     from pyarrow import Table, parquet
 
     rows = [
-        {"image": (posters / "old" / f"p{n}.png").read_bytes(), "words": text} for n, text in enumerate((OPEN, "x"))
+        {"image": (posters / "old" / f"p{n}.png").read_bytes(), "words": text}
+        for n, text in enumerate((OPEN, "x"))
     ]
     parquet.write_table(Table.from_pylist(rows), posters / "data.parquet")
-    vieval("score", "data.parquet", "--columns", "texts.wanted_text=words", "--judge", SPEC.name, "--out", "verdicts")
+    vieval(
+        "score",
+        "data.parquet",
+        "--columns",
+        "texts.wanted_text=words",
+        "--judge",
+        SPEC.name,
+        "--out",
+        "verdicts",
+    )
     [file] = (posters / "verdicts" / "verdicts").glob("*.parquet")
     scores = [row["scores"]["SC"] for row in parquet.read_table(file).to_pylist()]
     assert scores == pytest.approx([7 / 9, 0])
 
 
 def test_without_its_packages_it_says_what_to_install(monkeypatch):
-    monkeypatch.setattr("vieval_plugin.judges.tools.importlib.util.find_spec", lambda name: None)
-    with pytest.raises(VievalError, match=r"needs rapidocr and onnxruntime; run pip install \"\.\[text\]\""):
+    monkeypatch.setattr(
+        "vieval_plugin.judges.tools.importlib.util.find_spec", lambda name: None
+    )
+    with pytest.raises(
+        VievalError,
+        match=r"needs rapidocr and onnxruntime; run pip install \"\.\[text\]\"",
+    ):
         SPEC.build(SPEC.options(), None, "")

@@ -14,8 +14,23 @@ from tests.tool_pictures import edited, file, photograph
 from vieval_plugin.backends.image_tools import tools as backend
 from vieval_plugin.images import decode
 from vieval_plugin.judges import tools
-from vieval_plugin.judges.protocol import Box, Failure, Image, Status, ToolResult, UseTool
-from vieval_plugin.judges.tools import Tool, ToolMissing, from_json, planned, registry, require, to_json
+from vieval_plugin.judges.protocol import (
+    Box,
+    Failure,
+    Image,
+    Status,
+    ToolResult,
+    UseTool,
+)
+from vieval_plugin.judges.tools import (
+    Tool,
+    ToolMissing,
+    from_json,
+    planned,
+    registry,
+    require,
+    to_json,
+)
 from vieval_plugin.judges.tools import difference as difference_module
 from vieval_plugin.judges.tools._pixels import encode_png
 from vieval_plugin.judges.tools.difference import area_that_counts, difference, merged
@@ -40,7 +55,11 @@ def near(box, left, top, right, bottom, reach=3):
     """Whether a box is these edges, give or take what the blur (2) and the dilation (1) add."""
     return all(
         abs(a - b) <= reach
-        for a, b in zip((box.left, box.top, box.right, box.bottom), (left, top, right, bottom), strict=True)
+        for a, b in zip(
+            (box.left, box.top, box.right, box.bottom),
+            (left, top, right, bottom),
+            strict=True,
+        )
     )
 
 
@@ -48,7 +67,12 @@ def near(box, left, top, right, bottom, reach=3):
 
 
 def test_the_tools_of_a_plan_are_known_with_what_a_planner_and_a_rater_need():
-    assert [tool.name for tool in planned()] == ["difference", "grounding", "ocr", "scene_graph"]
+    assert [tool.name for tool in planned()] == [
+        "difference",
+        "grounding",
+        "ocr",
+        "scene_graph",
+    ]
     assert all(tool.description and tool.cost and tool.note for tool in planned())
     assert registry()["highlight"].use is None
 
@@ -56,12 +80,19 @@ def test_the_tools_of_a_plan_are_known_with_what_a_planner_and_a_rater_need():
 def test_a_new_tool_is_one_new_file(tmp_path, monkeypatch):
     (tmp_path / "saw.py").write_text(
         "from vieval_plugin.judges.tools import Tool\n"
-        "TOOL = Tool('saw', 'cuts', 'a second', 'It was cut.', use=lambda request: iter(()), run=dict)\n"
+        "TOOL = Tool('saw', 'cuts', 'a second', 'It was cut.', use=lambda request: iter(()), "
+        "run=dict)\n"
     )
     monkeypatch.setattr(tools, "__path__", [*tools.__path__, str(tmp_path)])
     registry.cache_clear()
     try:
-        assert [tool.name for tool in planned()] == ["difference", "grounding", "ocr", "saw", "scene_graph"]
+        assert [tool.name for tool in planned()] == [
+            "difference",
+            "grounding",
+            "ocr",
+            "saw",
+            "scene_graph",
+        ]
         assert registry()["saw"].run is dict
     finally:
         registry.cache_clear()
@@ -69,13 +100,17 @@ def test_a_new_tool_is_one_new_file(tmp_path, monkeypatch):
 
 
 def test_a_package_that_is_missing_is_named_with_the_command_to_install_it():
-    with pytest.raises(ToolMissing, match=r'saw needs no_such_package; run pip install "\.\[tools\]"'):
+    with pytest.raises(
+        ToolMissing, match=r'saw needs no_such_package; run pip install "\.\[tools\]"'
+    ):
         require([Tool("saw", needs=("no_such_package",))], install_advice("tools"))
     require([Tool("saw", needs=("numpy",))], "")
 
 
 def test_a_result_survives_json_without_its_image():
-    result = ToolResult((Box(1, 2, 3, 4), Box(5, 6, 7, 8)), "a line\nßthe next", Image(b"x"))
+    result = ToolResult(
+        (Box(1, 2, 3, 4), Box(5, 6, 7, 8)), "a line\nßthe next", Image(b"x")
+    )
     assert from_json(to_json(result)) == ToolResult(result.boxes, result.text)
 
 
@@ -87,14 +122,18 @@ def test_outside_the_boxes_every_value_is_a_quarter_and_inside_it_is_untouched()
     found = highlight(image, [Box(5, 10, 20, 30), Box(15, 25, 45, 40)])
     for row in range(40):
         for column in range(60):
-            inside = (5 <= column < 20 and 10 <= row < 30) or (15 <= column < 45 and 25 <= row < 40)
+            inside = (5 <= column < 20 and 10 <= row < 30) or (
+                15 <= column < 45 and 25 <= row < 40
+            )
             wanted = image[row, column] if inside else image[row, column] // 4
             assert (found[row, column] == wanted).all()
 
 
 def test_boxes_that_reach_beyond_the_image_are_cut():
     image = np.full((10, 10, 3), 200, np.uint8)
-    found = highlight(image, [Box(-5, -5, 3, 2), Box(8, 8, 99, 99), Box(-9, -9, -1, -1)])
+    found = highlight(
+        image, [Box(-5, -5, 3, 2), Box(8, 8, 99, 99), Box(-9, -9, -1, -1)]
+    )
     bright = np.zeros((10, 10), bool)
     bright[:2, :3] = bright[8:, 8:] = True
     assert (found[:, :, 0] == np.where(bright, 200, 50)).all()
@@ -104,7 +143,11 @@ def test_boxes_that_reach_beyond_the_image_are_cut():
 def test_a_highlighted_image_is_resized_to_the_one_its_boxes_are_for():
     white = np.full((20, 40, 3), 255, np.uint8)
     reply = result_of(
-        "highlight", image=file(white), boxes=(Box(0, 0, 5, 10),), like=file(photograph(10)), form="source"
+        "highlight",
+        image=file(white),
+        boxes=(Box(0, 0, 5, 10),),
+        like=file(photograph(10)),
+        form="source",
     )
     found = shown(reply.image)
     assert found.shape == (10, 10, 3)
@@ -118,7 +161,11 @@ def test_the_file_of_a_tools_image_holds_its_pixels(size):
     written = encode_png(image)
     assert (shown(written) == image).all()
     with PIL.Image.open(io.BytesIO(written.source)) as picture:
-        assert (picture.format, picture.mode, picture.size) == ("PNG", "RGB", size[::-1])
+        assert (picture.format, picture.mode, picture.size) == (
+            "PNG",
+            "RGB",
+            size[::-1],
+        )
         picture.verify()
 
 
@@ -135,7 +182,9 @@ def test_halves_of_an_odd_width_share_no_column():
 
 
 @needs("cv2")
-@pytest.mark.parametrize(("share", "seen"), [(0.003, False), (0.006, True), (0.05, True)])
+@pytest.mark.parametrize(
+    ("share", "seen"), [(0.003, False), (0.006, True), (0.05, True)]
+)
 def test_a_patch_is_found_if_its_box_is_above_half_a_percent_of_the_image(share, seen):
     side = round(SIDE * share**0.5)
     boxes = difference(photograph(), edited(photograph(), 300, 400, side, side))
@@ -177,24 +226,42 @@ def test_boxes_come_largest_first():
 
 def test_overlapping_boxes_are_merged_until_none_overlap():
     # the third overlaps the first only once that has grown around the second
-    chain = [Box(0, 0, 10, 10), Box(9, 0, 30, 4), Box(25, 3, 28, 20), Box(50, 50, 60, 60), Box(60, 50, 70, 60)]
-    assert sorted(merged(chain), key=lambda b: b.left) == [Box(0, 0, 30, 20), Box(50, 50, 60, 60), Box(60, 50, 70, 60)]
+    chain = [
+        Box(0, 0, 10, 10),
+        Box(9, 0, 30, 4),
+        Box(25, 3, 28, 20),
+        Box(50, 50, 60, 60),
+        Box(60, 50, 70, 60),
+    ]
+    assert sorted(merged(chain), key=lambda b: b.left) == [
+        Box(0, 0, 30, 20),
+        Box(50, 50, 60, 60),
+        Box(60, 50, 70, 60),
+    ]
     frame_and_content = [Box(0, 0, 100, 100), Box(40, 40, 50, 50)]
     assert merged(frame_and_content) == [Box(0, 0, 100, 100)]
 
 
 @needs("cv2")
 def test_a_smaller_second_image_is_resized_and_boxes_are_in_pixels_of_the_first():
-    other = PIL.Image.fromarray(edited(photograph(), 256, 512, 256, 128)).resize((512, 512))
+    other = PIL.Image.fromarray(edited(photograph(), 256, 512, 256, 128)).resize(
+        (512, 512)
+    )
     [box] = difference(photograph(), np.asarray(other))
     assert near(box, 256, 512, 512, 640, reach=5)
 
 
 def as_mode(mode):
     """The edited photograph saved in a mode, and the original as that mode shows it."""
-    before, after = (PIL.Image.fromarray(p) for p in (photograph(256), edited(photograph(256), 64, 96, 64, 32)))
+    before, after = (
+        PIL.Image.fromarray(p)
+        for p in (photograph(256), edited(photograph(256), 64, 96, 64, 32))
+    )
     if mode == "16 bit":
-        return [PIL.Image.fromarray(np.asarray(p.convert("L")).astype(np.uint16) * 257) for p in (before, after)]
+        return [
+            PIL.Image.fromarray(np.asarray(p.convert("L")).astype(np.uint16) * 257)
+            for p in (before, after)
+        ]
     if mode == "P":
         return [p.quantize(256) for p in (before, after)]
     return [p.convert(mode) for p in (before, after)]
@@ -214,7 +281,12 @@ def test_images_are_turned_upright_before_they_are_compared():
     turned = upright.transpose(PIL.Image.Transpose.ROTATE_90)
     exif = PIL.Image.Exif()
     exif[0x0112] = 6  # to be shown turned by 90 degrees clockwise
-    assert result_of("difference", first=file(upright), second=file(turned, exif=exif)).boxes == ()
+    assert (
+        result_of(
+            "difference", first=file(upright), second=file(turned, exif=exif)
+        ).boxes
+        == ()
+    )
     assert result_of("difference", first=file(upright), second=file(turned)).boxes != ()
 
 
@@ -222,7 +294,13 @@ def test_images_are_turned_upright_before_they_are_compared():
 
 
 def masked_difference(side, other, mask):
-    reply = result_of("difference", first=file(photograph(256)), second=file(other), mask=file(mask), side=side)
+    reply = result_of(
+        "difference",
+        first=file(photograph(256)),
+        second=file(other),
+        mask=file(mask),
+        side=side,
+    )
     return reply.boxes
 
 
@@ -231,7 +309,10 @@ def test_inside_and_outside_the_mask_each_finds_its_own_change():
     other = edited(edited(photograph(256), 40, 40, 60, 60), 160, 160, 50, 40)
     mask = np.zeros((256, 256), np.uint8)
     mask[30:110, 30:110] = 255
-    [inside], [outside] = masked_difference("inside", other, mask), masked_difference("outside", other, mask)
+    [inside], [outside] = (
+        masked_difference("inside", other, mask),
+        masked_difference("outside", other, mask),
+    )
     assert near(inside, 40, 40, 100, 100)
     assert near(outside, 160, 160, 210, 200)
 
@@ -249,7 +330,9 @@ def test_the_rim_of_a_change_that_fills_the_mask_is_no_change_outside():
 def test_a_source_with_its_area_painted_white_or_cut_out_is_a_mask_too(kind):
     other = edited(photograph(256), 40, 40, 60, 60)
     mask = PIL.Image.fromarray(photograph(256)).convert("RGBA")
-    mask.paste((255, 255, 255, 255 if kind == "painted white" else 0), (30, 30, 110, 110))
+    mask.paste(
+        (255, 255, 255, 255 if kind == "painted white" else 0), (30, 30, 110, 110)
+    )
     [box] = masked_difference("inside", other, mask)
     assert near(box, 40, 40, 100, 100)
 

@@ -1,4 +1,6 @@
-"""VQAScore driven by a for loop and canned replies, and through a server that lists or hides its log-probabilities."""
+"""VQAScore driven by a for loop and canned replies, and through a server that lists or hides its
+log-probabilities.
+"""
 
 import json
 from pathlib import Path
@@ -11,7 +13,13 @@ from vieval_plugin import Backbone, Status, evaluate, score_matrix
 from vieval_plugin.benchmarks import vieval_demo
 from vieval_plugin.config import Config, Judges, StoreOptions
 from vieval_plugin.judges import vqascore
-from vieval_plugin.judges.protocol import Failure, Image, Probabilities, Sample, SampleId
+from vieval_plugin.judges.protocol import (
+    Failure,
+    Image,
+    Probabilities,
+    Sample,
+    SampleId,
+)
 from vieval_plugin.prompts import packs
 from vieval_plugin.readers.samples import read_samples
 
@@ -22,7 +30,9 @@ UNSTORED = Config(store=StoreOptions(use=False))
 
 def sample(text="two cats", roles=("output",)):
     return Sample(
-        SampleId("b", "all", "m", "1"), {role: Image(Path(f"{role}.png")) for role in roles}, {"prompt": text}
+        SampleId("b", "all", "m", "1"),
+        {role: Image(Path(f"{role}.png")) for role in roles},
+        {"prompt": text},
     )
 
 
@@ -53,22 +63,32 @@ def test_frames_are_asked_in_order_and_averaged():
     shown = sample(roles=("output", "frame_10", "frame_2", "frame_0"))
     played = play(judge(shown), [Probabilities((p,), (p,)) for p in (0.2, 0.4, 0.9)])
     assert played.labels == [["frame_0", "frame_2", "frame_10"]]
-    assert all(ask.continuations == ("Yes",) and ask.definition == "sequence_mean" for ask in played.asks)
+    assert all(
+        ask.continuations == ("Yes",) and ask.definition == "sequence_mean"
+        for ask in played.asks
+    )
     assert played.verdict.scores["SC"] == pytest.approx(0.5)
 
 
 def test_one_failed_frame_leaves_no_score():
     p = Probabilities((0.1,) * 6, (0.1,) * 6)
-    verdict = play(JUDGE(sample(roles=("view_0", "view_1"))), [p, Failure(Status.API_ERROR, "gone")]).verdict
+    verdict = play(
+        JUDGE(sample(roles=("view_0", "view_1"))),
+        [p, Failure(Status.API_ERROR, "gone")],
+    ).verdict
     assert (verdict.scores, verdict.status) == ({}, Status.API_ERROR)
 
 
 def test_the_answer_comes_from_the_pack():
-    [ask] = first_asks(vqascore.build(SEQUENCE_MEAN, packs.load("vqascore/lower_v1"))(sample()))
+    [ask] = first_asks(
+        vqascore.build(SEQUENCE_MEAN, packs.load("vqascore/lower_v1"))(sample())
+    )
     assert ask.continuations == ("yes",)
 
 
-@pytest.mark.parametrize("text", ['a "quoted" {{ cat }} {% if %}', "50% <b>off</b> {x}", "très\nlong"])
+@pytest.mark.parametrize(
+    "text", ['a "quoted" {{ cat }} {% if %}', "50% <b>off</b> {x}", "très\nlong"]
+)
 def test_a_text_with_quotes_and_braces_is_asked_as_it_is(text):
     [ask] = first_asks(JUDGE(sample(text)))
     assert text in ask.messages[0].parts[1]
@@ -78,7 +98,12 @@ def test_a_matrix_of_images_and_texts():
     images = [sample.images["output"] for sample in vieval_demo.load(Path(), "tig")[:3]]
     texts = ["a cat", 'a "dog"', "a cat"]
     with FakeServer() as server:
-        found = score_matrix(images, texts, backbone=Backbone(model="fake", base_url=server.base_url), options=UNSTORED)
+        found = score_matrix(
+            images,
+            texts,
+            backbone=Backbone(model="fake", base_url=server.base_url),
+            options=UNSTORED,
+        )
         seen = server.stats()["distinct_prompts"]
     assert found.shape == (3, 3)
     assert (found[:, 0] == found[:, 2]).all()
@@ -86,10 +111,18 @@ def test_a_matrix_of_images_and_texts():
 
 
 def test_a_list_of_prompts_is_as_many_samples(tmp_path):
-    row = {"uid": "a", "task": "tig", "images": {"output": "x.png"}, "texts": {"prompt": ["one", "two"]}}
+    row = {
+        "uid": "a",
+        "task": "tig",
+        "images": {"output": "x.png"},
+        "texts": {"prompt": ["one", "two"]},
+    }
     (tmp_path / "s.jsonl").write_text(json.dumps(row))
     found = [row.sample for row in read_samples(tmp_path / "s.jsonl")]
-    assert [(s.id.uid, s.texts["prompt"]) for s in found] == [("a#0", "one"), ("a#1", "two")]
+    assert [(s.id.uid, s.texts["prompt"]) for s in found] == [
+        ("a#0", "one"),
+        ("a#1", "two"),
+    ]
 
 
 def test_sequence_mean_through_a_server_says_what_to_use():

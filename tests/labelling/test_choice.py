@@ -1,4 +1,6 @@
-"""What is chosen to be labelled: even, in proportion, the same for the same seed, and fair to every output."""
+"""What is chosen to be labelled: even, in proportion, the same for the same seed, and fair to
+every output.
+"""
 
 from collections import Counter
 
@@ -16,10 +18,18 @@ def sample(model, kind, uid, draw=0):
 
 def contest(models, uid):
     name = f"{uid}#{'-'.join(models)}"
-    return Contest(SampleId("own", "tie", "", name), tuple(sample(model, "tie", uid) for model in models))
+    return Contest(
+        SampleId("own", "tie", "", name),
+        tuple(sample(model, "tie", uid) for model in models),
+    )
 
 
-SAMPLES = [sample(m, k, uid) for m in "abc" for k, count in (("tig", 60), ("tie", 30)) for uid in range(count)]
+SAMPLES = [
+    sample(m, k, uid)
+    for m in "abc"
+    for k, count in (("tig", 60), ("tie", 30))
+    for uid in range(count)
+]
 
 
 def drawn(judged, count, seed=0):
@@ -28,8 +38,12 @@ def drawn(judged, count, seed=0):
 
 def test_image_models_get_as_many_labels_each_and_kinds_in_proportion():
     counts = strata(drawn(SAMPLES, 90))
-    assert counts == {(kind, (model,)): n for model in "abc" for kind, n in (("tig", 20), ("tie", 10))}
-    assert sorted(Counter(one.id.image_model for one in drawn(SAMPLES, 100)).values()) == [33, 33, 34]
+    assert counts == {
+        (kind, (model,)): n for model in "abc" for kind, n in (("tig", 20), ("tie", 10))
+    }
+    assert sorted(
+        Counter(one.id.image_model for one in drawn(SAMPLES, 100)).values()
+    ) == [33, 33, 34]
     with_few = [*SAMPLES, *(sample("few", "tie", uid) for uid in range(4))]
     counted = Counter(one.id.image_model for one in drawn(with_few, 100))
     assert counted == {"few": 4, "a": 32, "b": 32, "c": 32}
@@ -37,7 +51,10 @@ def test_image_models_get_as_many_labels_each_and_kinds_in_proportion():
 
 def test_image_models_are_labelled_under_the_same_conditions():
     chosen = drawn(SAMPLES, 90)
-    by_model = [{(one.kind, one.id.uid) for one in chosen if one.id.image_model == model} for model in "abc"]
+    by_model = [
+        {(one.kind, one.id.uid) for one in chosen if one.id.image_model == model}
+        for model in "abc"
+    ]
     assert by_model[0] == by_model[1] == by_model[2]
 
 
@@ -50,7 +67,13 @@ def test_a_seed_gives_one_choice_in_one_order_whatever_the_order_of_the_file():
 
 
 def test_every_output_is_as_likely_to_be_chosen_as_any_other():
-    few = [sample(m, k, uid, draw) for m in "ab" for k in ("tig", "tie") for uid in range(5) for draw in range(2)]
+    few = [
+        sample(m, k, uid, draw)
+        for m in "ab"
+        for k in ("tig", "tie")
+        for uid in range(5)
+        for draw in range(2)
+    ]
     seeds = 600
     times = Counter(one.id for seed in range(seeds) for one in drawn(few, 10, seed))
     # a quarter of 600: some 150, with a standard deviation of 11
@@ -59,9 +82,15 @@ def test_every_output_is_as_likely_to_be_chosen_as_any_other():
 
 
 def test_contests_are_even_over_pairs_and_sides():
-    contests = [contest(pair, uid) for pair in ("ab", "ba", "bc", "ac") for uid in range(20)]
+    contests = [
+        contest(pair, uid) for pair in ("ab", "ba", "bc", "ac") for uid in range(20)
+    ]
     chosen = drawn(contests, 30)
-    assert strata(chosen) == {("tie", ("a", "b")): 10, ("tie", ("b", "c")): 10, ("tie", ("a", "c")): 10}
+    assert strata(chosen) == {
+        ("tie", ("a", "b")): 10,
+        ("tie", ("b", "c")): 10,
+        ("tie", ("a", "c")): 10,
+    }
     sides = swapped(chosen, seed=0)
     assert sum(sides) == 15
     assert sides == swapped(chosen, seed=0)

@@ -1,4 +1,6 @@
-"""Cards with their verdict files as `vieval card` leaves them, of a judge whose replies a test writes."""
+"""Cards with their verdict files as `vieval card` leaves them, of a judge whose replies a test
+writes.
+"""
 
 from __future__ import annotations
 
@@ -30,14 +32,20 @@ def ratings(data, instructions=20):
     for rater in (1, 2, 3):
         rows = ["uid\tControlNet\tUniControl"]
         for number in range(instructions):
-            cells = [json.dumps([draw.choice((0, 0.5, 1)), draw.choice((0, 0.5, 1))]) for _ in range(2)]
+            cells = [
+                json.dumps([draw.choice((0, 0.5, 1)), draw.choice((0, 0.5, 1))])
+                for _ in range(2)
+            ]
             rows.append("\t".join([f"sample_{number}.jpg", *cells]))
         (folder / f"Control-Guided_IG_rater{rater}.tsv").write_text("\n".join(rows))
     return data
 
 
 def samples(data, part="cig"):
-    return [replace(s, texts={"prompt": "a red cube"}) for s in benchmark("imagenhub").load(data, part)]
+    return [
+        replace(s, texts={"prompt": "a red cube"})
+        for s in benchmark("imagenhub").load(data, part)
+    ]
 
 
 def contests(data, count=40):
@@ -50,19 +58,29 @@ def contests(data, count=40):
             "id": str(number),
             "texts": {"instruction": "make it red"},
             "images": {"source": f"{number}.png"},
-            "candidates": [{"image_model": of, "images": {"output": f"{number}{of}.png"}} for of in ("a", "b")],
+            "candidates": [
+                {"image_model": of, "images": {"output": f"{number}{of}.png"}}
+                for of in ("a", "b")
+            ],
             "vote": draw.choice(("first", "second", "both_good", "both_bad")),
         }
         for number in range(count)
     ]
-    (folder / "contests.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (folder / "contests.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in rows)
+    )
     return benchmark("genai_bench_tiger").load(data, "edit")
 
 
 def card(folder, judged, judge="viescore"):
-    """Write the card of a judge whose answer hangs on the sample, and who says nothing of one in ten."""
+    """Write the card of a judge whose answer hangs on the sample, and who says nothing of one in
+    ten.
+    """
     asked = prepared(judge)
-    verdicts = [play(asked.program(sample), answer=reply_on(number)).verdict for number, sample in enumerate(judged)]
+    verdicts = [
+        play(asked.program(sample), answer=reply_on(number)).verdict
+        for number, sample in enumerate(judged)
+    ]
     write_verdicts(folder / FILE, judged, verdicts, asked.by(MODEL))
     return rewritten(folder)
 
@@ -71,8 +89,16 @@ def reply_on(number):
     def reply(ask):
         draw = random.Random(f"{number} {ask.path}")
         scores, better = [draw.randint(0, 10)] * 2, draw.choice(("A", "B"))
-        answer = {"score": scores} if "score" in ask.schema["properties"] else {"better": better}
-        return Text("I cannot say." if number % 10 == 9 else json.dumps({**answer, "reasoning": "as seen"}))
+        answer = (
+            {"score": scores}
+            if "score" in ask.schema["properties"]
+            else {"better": better}
+        )
+        return Text(
+            "I cannot say."
+            if number % 10 == 9
+            else json.dumps({**answer, "reasoning": "as seen"})
+        )
 
     return reply
 
@@ -83,7 +109,9 @@ def rewritten(folder):
     [run] = load_results([file]).runs
     judge = place_judge(replace(run, label=MODEL), folder, OPTIONS)
     entry = entry_of(judge, (file, run_file(file)), folder)
-    write_card(card_of("vieval card", [judge], [entry], [], [], [], OPTIONS), [judge], folder)
+    write_card(
+        card_of("vieval card", [judge], [entry], [], [], [], OPTIONS), [judge], folder
+    )
     return folder
 
 
@@ -92,7 +120,10 @@ def edit(folder, change):
     file = folder / FILE
     lines = change([json.loads(line) for line in file.read_text().splitlines()])
     file.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    on_card(folder, lambda document: document["entries"][0]["files"].update({FILE: _sha256(file)}))
+    on_card(
+        folder,
+        lambda document: document["entries"][0]["files"].update({FILE: _sha256(file)}),
+    )
 
 
 def on_card(folder, change):

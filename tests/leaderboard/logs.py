@@ -6,7 +6,10 @@ FEW = (
         for name in ("gpt4o_0shot", "gpt4v_0shot", "gpt4v_1shot")
     ),
     "viescore_logs/results_autometrics/ImagenHub_Control-Guided_IG",
-    *(f"genai_bench_tiger/video_generation/{name}" for name in ("gpt4o", "llava", "random")),
+    *(
+        f"genai_bench_tiger/video_generation/{name}"
+        for name in ("gpt4o", "llava", "random")
+    ),
     "genai_bench_tiger/image_generation/llava",
 )
 
@@ -19,5 +22,7 @@ def few_logs(shared_data, folder):
     # contests are read from a log of each part
     for part in ("image_edition", "image_generation"):
         (folder / "genai_bench_tiger" / part).mkdir(exist_ok=True)
-        (folder / "genai_bench_tiger" / part / "votes").symlink_to(shared_data / "genai_bench_tiger" / part / "gpt4o")
+        (folder / "genai_bench_tiger" / part / "votes").symlink_to(
+            shared_data / "genai_bench_tiger" / part / "gpt4o"
+        )
     return folder

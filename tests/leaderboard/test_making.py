@@ -1,4 +1,6 @@
-"""The leaderboard from a few of the published logs: its numbers are the report's, and what is printed is checked."""
+"""The leaderboard from a few of the published logs: its numbers are the report's, and what is
+printed is checked.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,10 @@ def boards(sources, steps):
 @pytest.fixture(scope="module")
 def runs(sources):
     judged = benchmark("imagenhub").load(sources.data, "cig")
-    return [run_of(judge, sources.published, judged) for judge in present("imagenhub", sources.published)]
+    return [
+        run_of(judge, sources.published, judged)
+        for judge in present("imagenhub", sources.published)
+    ]
 
 
 def view_of(board, **choice):
@@ -59,25 +64,45 @@ def test_numbers_and_ranks_are_those_of_the_report(boards, runs):
     known = benchmark("imagenhub")
     for policy in ("drop", "worst", "as_recorded"):
         options = replace(OPTIONS, policy=policy)
-        for board in headlines_of(known.report, "imagenhub", tuple(known.parts), runs, options):
-            view = view_of(boards[0], aspect=board.aspect, failures=policy, setting="all")
-            of_view, of_report = ([(n.system, n.ranks, n.estimate) for n in of.numbers] for of in (view.board, board))
+        for board in headlines_of(
+            known.report, "imagenhub", tuple(known.parts), runs, options
+        ):
+            view = view_of(
+                boards[0], aspect=board.aspect, failures=policy, setting="all"
+            )
+            of_view, of_report = (
+                [(n.system, n.ranks, n.estimate) for n in of.numbers]
+                for of in (view.board, board)
+            )
             assert of_view == of_report
 
 
-def test_baselines_constants_and_the_ceiling_stand_beside_the_judges_without_a_rank(boards):
+def test_baselines_constants_and_the_ceiling_stand_beside_the_judges_without_a_rank(
+    boards,
+):
     beside = [number for number in boards[0].views[0].numbers if number.role != "judge"]
-    assert {number.system.split(":")[0] for number in beside} == {"human ceiling", "best constant", "LPIPS"}
+    assert {number.system.split(":")[0] for number in beside} == {
+        "human ceiling",
+        "best constant",
+        "LPIPS",
+    }
     assert {number.ranks for number in beside} == {None}
-    assert "random answers" in [number.system for number in boards[1].views[0].baselines]
+    assert "random answers" in [
+        number.system for number in boards[1].views[0].baselines
+    ]
 
 
 def test_every_choice_has_a_table_and_a_setting_ranks_among_itself(boards):
     assert len(boards[0].views) == 3 * 3 * 2  # one judge alone has one-shot answers
     zero = view_of(boards[0], aspect="O", failures="drop", setting="0shot")
-    assert [number.system for number in zero.board.numbers] == ["GPT-4o zero-shot", "GPT-4v zero-shot"]
+    assert [number.system for number in zero.board.numbers] == [
+        "GPT-4o zero-shot",
+        "GPT-4v zero-shot",
+    ]
     assert {(view.choice["part"], view.choice["ties"]) for view in boards[1].views} == {
-        (part, ties) for part in ("all", "generation", "video") for ties in ("four_way", "three_way", "decisive")
+        (part, ties)
+        for part in ("all", "generation", "video")
+        for ties in ("four_way", "three_way", "decisive")
     }
 
 
@@ -85,9 +110,13 @@ def test_steps_count_tables_of_how_many(boards, steps):
     for board in boards:
         total = len(board.views)
         counted = [
-            line.partition(": ")[2] for line in steps if line.startswith(f"{benchmark(board.benchmark).title}: table ")
+            line.partition(": ")[2]
+            for line in steps
+            if line.startswith(f"{benchmark(board.benchmark).title}: table ")
         ]
-        assert counted == [f"table {number} of {total}" for number in range(1, total + 1)]
+        assert counted == [
+            f"table {number} of {total}" for number in range(1, total + 1)
+        ]
 
 
 def votes_of(boards, part, ties, label):
@@ -98,9 +127,13 @@ def votes_of(boards, part, ties, label):
 
 def test_notes_of_a_part_are_of_its_contests(boards):
     parts = ("all", "generation", "video")
-    alike = {part: notes_of(*votes_of(boards, part, "four_way", "LLaVA"))[-1] for part in parts}
+    alike = {
+        part: notes_of(*votes_of(boards, part, "four_way", "LLaVA"))[-1]
+        for part in parts
+    }
     answers = {
-        part: int(re.search(r"of (\d+) answers are the first image shown", note)[1]) for part, note in alike.items()
+        part: int(re.search(r"of (\d+) answers are the first image shown", note)[1])
+        for part, note in alike.items()
     }
     assert answers["generation"] <= 1735
     assert answers["video"] <= 1069
@@ -117,7 +150,9 @@ def test_the_best_constant_says_a_tie_where_ties_count_alike(boards):
 def test_printed_votes_stand_in_four_way_tables_alone_as_they_were_printed(boards):
     for part in ("all", "video"):
         view, _ = votes_of(boards, part, "four_way", "GPT-4o")
-        printed = {number.task: number for number in boards[1].printed_of(view, "GPT-4o")}
+        printed = {
+            number.task: number for number in boards[1].printed_of(view, "GPT-4o")
+        }
         assert printed["video"].digits(printed["video"].printed) == "48.46"
         for ties in ("three_way", "decisive"):
             view, _ = votes_of(boards, part, ties, "GPT-4o")
@@ -126,12 +161,21 @@ def test_printed_votes_stand_in_four_way_tables_alone_as_they_were_printed(board
     # 0.81 percent on a scale from 0 to 1
     assert '<b>0.01</b><span class="mark">printed, not recomputed</span>' in html
     # in the one table of all parts; of generation alone GPT-4o has no row
-    assert html.count('generation 45.59 <span class="mark">not recomputed: logs are missing</span>') == 1
+    assert (
+        html.count(
+            'generation 45.59 <span class="mark">not recomputed: logs are missing</span>'
+        )
+        == 1
+    )
     rows = [
-        row for row in csv.DictReader(csv_text(rows_of(boards)).splitlines()) if row["benchmark"] == "genai_bench_tiger"
+        row
+        for row in csv.DictReader(csv_text(rows_of(boards)).splitlines())
+        if row["benchmark"] == "genai_bench_tiger"
     ]
     assert {row["ties"] for row in rows if row["printed"]} == {"four_way"}
-    assert all(re.fullmatch(r"\d+\.\d\d", row["printed"]) for row in rows if row["printed"])
+    assert all(
+        re.fullmatch(r"\d+\.\d\d", row["printed"]) for row in rows if row["printed"]
+    )
 
 
 def test_ties_are_counted_as_chosen(boards, sources):
@@ -147,43 +191,65 @@ def test_ties_are_counted_as_chosen(boards, sources):
 
 
 def test_absent_judges_are_named_and_present_ones_dated(boards):
-    assert [judge.name for judge in boards[0].judges.values()] == ["gpt4o_0shot", "gpt4v_0shot", "gpt4v_1shot"]
+    assert [judge.name for judge in boards[0].judges.values()] == [
+        "gpt4o_0shot",
+        "gpt4v_0shot",
+        "gpt4v_1shot",
+    ]
     assert "Gemini 1.5 Pro zero-shot" in [judge.title for judge in boards[0].absent]
     html = page(boards, OPTIONS)
     # named under the chart, and a grey row of the table
-    assert html.count("Gemini 1.5 Pro zero-shot") == 2 * len([view for view in boards[0].views if view.is_default])
+    assert html.count("Gemini 1.5 Pro zero-shot") == 2 * len(
+        [view for view in boards[0].views if view.is_default]
+    )
     assert '<th scope="row">Gemini 1.5 Pro</th><td>printed, not recomputed</td>' in html
-    assert "All published judges date from 2023 and 2024; a newer model is here only where" in html
+    assert (
+        "All published judges date from 2023 and 2024; a newer model is here only where"
+        in html
+    )
     assert "gpt-4o-2024-05-13, 2024-05" in html
     assert "logs of tig, mie, tie, sdig, sdie, mcic were here" in html
 
 
 def test_a_printed_row_of_other_answers_is_an_erratum_and_says_so(boards):
-    errata = {(number.image_model, number.aspect): number for number in boards[0].errata}
+    errata = {
+        (number.image_model, number.aspect): number for number in boards[0].errata
+    }
     assert {model for model, _ in errata} == {"ControlNet", "UniControl"}
     assert all(number.label == "GPT-4v zero-shot" for number in errata.values())
     of_row = errata["ControlNet", "SC"]
     assert (of_row.printed, round(of_row.computed, 4)) == (0.4270, 0.3902)
-    assert of_row.reason.startswith("The published answers give the paper's own average of the task, 0.4360")
+    assert of_row.reason.startswith(
+        "The published answers give the paper's own average of the task, 0.4360"
+    )
     assert boards[1].errata == []
 
 
 def test_the_title_is_the_answer_and_the_page_loads_nothing(boards):
-    assert title(boards) == " ".join(answer(board.views[0].board).title for board in boards)
+    assert title(boards) == " ".join(
+        answer(board.views[0].board).title for board in boards
+    )
     first = boards[0].views[0]
-    below = replace(first.board, ceiling=lambda label: SimpleNamespace(position="below"))
+    below = replace(
+        first.board, ceiling=lambda label: SimpleNamespace(position="below")
+    )
     assert title([replace(boards[0], views=(replace(first, board=below),))]) == (
-        "None of the three judges recomputed here agrees with people on ImagenHub as well as people do; "
+        "None of the three judges recomputed here agrees with people on ImagenHub as well as "
+        "people do; "
         "GPT-4o zero-shot comes closest."
     )
     html = page(boards, OPTIONS)
     # numbers that are printed elsewhere are in no data and no title
     assert "Gemini 3 Pro" in html
-    assert "Gemini 3" not in title(boards) + csv_text(rows_of(boards)) + json_text(boards, OPTIONS)
+    assert "Gemini 3" not in title(boards) + csv_text(rows_of(boards)) + json_text(
+        boards, OPTIONS
+    )
     assert '<a href="https://arxiv.org/abs/2512.16899">' in html
     assert f"<title>{title(boards)}</title>" in html.replace("&#39;", "'")
     assert "http" not in re.sub(r"<a href=\"[^\"]*\"|http-equiv", "", html)
-    assert html.count('<details class="view"') == sum(len(board.views) for board in boards)
+    assert html.count('<details class="view"') == sum(
+        len(board.views) for board in boards
+    )
     # without scripts the first table of each is open, and all others can be opened
     assert len(re.findall(r'<details class="view"[^>]* open>', html)) == 2
     assert '<form class="filters" hidden' in html
@@ -191,34 +257,58 @@ def test_the_title_is_the_answer_and_the_page_loads_nothing(boards):
 
 def test_data_beside_the_page_has_every_row(boards):
     rows = list(csv.DictReader(csv_text(rows_of(boards)).splitlines()))
-    assert len(rows) == sum(len(view.numbers) for board in boards for view in board.views)
-    [first] = [row for row in rows if row["system"] == "GPT-4v zero-shot" and row["part"] == "all"][:1]
-    assert (first["version"], first["date"], first["role"]) == ("gpt-4-vision-preview", "2023-12", "judge")
+    assert len(rows) == sum(
+        len(view.numbers) for board in boards for view in board.views
+    )
+    [first] = [
+        row
+        for row in rows
+        if row["system"] == "GPT-4v zero-shot" and row["part"] == "all"
+    ][:1]
+    assert (first["version"], first["date"], first["role"]) == (
+        "gpt-4-vision-preview",
+        "2023-12",
+        "judge",
+    )
     document = json.loads(json_text(boards, OPTIONS))
-    assert [row["system"] for row in document["numbers"]] == [row["system"] for row in rows]
+    assert [row["system"] for row in document["numbers"]] == [
+        row["system"] for row in rows
+    ]
     assert {pair["part"] for pair in document["pairs"]} == {"all"}
 
 
 def test_rows_of_the_first_tables_open_to_parts_and_pairs_of_generators(boards):
     first, number = boards[0].views[0], boards[0].views[0].board.numbers[0]
-    assert first.board.breakdowns["kind"]["cig"][number.system].value == pytest.approx(number.estimate.value)
+    assert first.board.breakdowns["kind"]["cig"][number.system].value == pytest.approx(
+        number.estimate.value
+    )
     assert first.generators.keys() >= {number.system for number in first.board.numbers}
     opened = page([replace(boards[0], views=(first,))], OPTIONS)
-    assert opened.count("<dt>control-guided generation</dt>") == opened.count("<dt>failed</dt>") == 3
+    assert (
+        opened.count("<dt>control-guided generation</dt>")
+        == opened.count("<dt>failed</dt>")
+        == 3
+    )
     of_worst = view_of(boards[0], aspect="O", failures="worst", setting="all")
-    assert "<dt>failed</dt>" not in page([replace(boards[0], views=(of_worst,))], OPTIONS)
+    assert "<dt>failed</dt>" not in page(
+        [replace(boards[0], views=(of_worst,))], OPTIONS
+    )
 
 
 @pytest.mark.slow
 def test_a_submission_stands_among_the_published(sources, runs):
     of = {str(record.id): record for [record] in runs[0].records["cig"]}
     source = replace(next(iter(of.values())).provenance, options={}, label="")
-    run = SubmittedRun("imagenhub", source, {}, {name: record.verdict for name, record in of.items()})
+    run = SubmittedRun(
+        "imagenhub", source, {}, {name: record.verdict for name, record in of.items()}
+    )
     submission = Submission(1, cards.MODEL, "2026-11-23", (run,))
     [board, _] = make_boards(sources, [submission, submission], OPTIONS)
     numbers = {number.system: number for number in board.views[0].numbers}
     assert numbers["maker/mine-7b"].estimate == numbers["GPT-4o zero-shot"].estimate
-    assert numbers["maker/mine-7b viescore"].ranks  # the second of one name has more of it
+    assert numbers[
+        "maker/mine-7b viescore"
+    ].ranks  # the second of one name has more of it
     assert "2026-11-23, submitted" in page([board], OPTIONS)
 
 
@@ -226,21 +316,43 @@ def test_a_folder_without_logs_is_one_line(vieval, tmp_path, monkeypatch, source
     monkeypatch.setenv("VIEVAL_DATA", str(sources.data))
     given = ("leaderboard", "make", "--published", tmp_path, "--out", tmp_path / "out")
     assert vieval(*given, code=1).err.splitlines() == [
-        f"vieval: {tmp_path}: no published logs of ImagenHub; run `vieval prepare published_verdicts`"
+        (
+            f"vieval: {tmp_path}: no published logs of ImagenHub; run `vieval prepare "
+            "published_verdicts`"
+        )
     ]
     assert not (tmp_path / "out" / "index.html").exists()
 
 
 @pytest.mark.extras
 def test_errata_are_the_cells_that_are_known_to_be_wrong(shared_data):
-    expected = list(csv.DictReader((shared_data / "expected" / "viescore_paper_tables.csv").open()))
+    expected = list(
+        csv.DictReader((shared_data / "expected" / "viescore_paper_tables.csv").open())
+    )
     titles = {judge.name: judge.title for judge in published_judges("imagenhub")}
     known = benchmark("imagenhub")
-    judged = [sample for part in known.parts for sample in known.load(shared_data, part)]
-    published = [judge for judge in present("imagenhub", shared_data) if "blip2" not in judge.name]
-    numbers = compare_printed(known, [run_of(judge, shared_data, judged) for judge in published], titles, OPTIONS)
+    judged = [
+        sample for part in known.parts for sample in known.load(shared_data, part)
+    ]
+    published = [
+        judge
+        for judge in present("imagenhub", shared_data)
+        if "blip2" not in judge.name
+    ]
+    numbers = compare_printed(
+        known,
+        [run_of(judge, shared_data, judged) for judge in published],
+        titles,
+        OPTIONS,
+    )
     assert {
-        (titles[row["judge"]], row["table"], row["task"], row["image_model"], row["aspect"])
+        (
+            titles[row["judge"]],
+            row["table"],
+            row["task"],
+            row["image_model"],
+            row["aspect"],
+        )
         for row in expected
         if row["reproducible"] == "no"
     } == {
@@ -248,7 +360,11 @@ def test_errata_are_the_cells_that_are_known_to_be_wrong(shared_data):
         for number in numbers
         if number.reason
     }
-    reasons = {number.reason.partition(",")[0].partition(":")[0] for number in numbers if number.reason}
+    reasons = {
+        number.reason.partition(",")[0].partition(":")[0]
+        for number in numbers
+        if number.reason
+    }
     assert reasons == {
         "It is the number of Prompt2prompt",
         "It is the number of MagicBrush",

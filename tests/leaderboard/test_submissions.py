@@ -52,12 +52,18 @@ def refused(submission, vieval):
 
 def test_a_right_one_is_taken_and_says_what_cannot_be_shown(submission, vieval):
     assert vieval("leaderboard", "check", submission).out.splitlines() == [
-        "ImagenHub: 40 verdicts of maker/mine-7b come out of their replies, and its agreement of them",
+        (
+            "ImagenHub: 40 verdicts of maker/mine-7b come out of their replies, and its "
+            "agreement of "
+            "them"
+        ),
         "no check can show which model wrote the replies, nor that it was asked once",
     ]
 
 
-def test_it_is_kept_small_and_gives_the_same_numbers(submission, vieval, tmp_path, right):
+def test_it_is_kept_small_and_gives_the_same_numbers(
+    submission, vieval, tmp_path, right
+):
     vieval("leaderboard", "add", submission, "--out", tmp_path / "board")
     [kept] = read_submissions(tmp_path / "board" / "submissions")
     [file] = (tmp_path / "board" / "submissions").iterdir()
@@ -67,9 +73,16 @@ def test_it_is_kept_small_and_gives_the_same_numbers(submission, vieval, tmp_pat
     again = run_of_submission(run, "mine", cards.samples(right[1]))
     [before] = load_results([submission / cards.FILE]).runs
     family = benchmark("imagenhub").report
-    cells = [family.findings("imagenhub", ("cig",), [of], cards.OPTIONS).cells for of in (before, again)]
+    cells = [
+        family.findings("imagenhub", ("cig",), [of], cards.OPTIONS).cells
+        for of in (before, again)
+    ]
     assert [*cells[0].values()] == pytest.approx([*cells[1].values()], nan_ok=True)
-    assert (again.setting, again.aspects, len(again.records["cig"])) == ("0shot", before.aspects, 40)
+    assert (again.setting, again.aspects, len(again.records["cig"])) == (
+        "0shot",
+        before.aspects,
+        40,
+    )
 
 
 def score(lines):
@@ -92,7 +105,11 @@ def targets(lines, count, change):
 
 
 def other_uids(lines):
-    targets(lines, 3, lambda target: target["id"].update({"uid": f"other_{target['id']['uid']}"}))
+    targets(
+        lines,
+        3,
+        lambda target: target["id"].update({"uid": f"other_{target['id']['uid']}"}),
+    )
 
 
 def other_benchmark(lines):
@@ -115,8 +132,16 @@ def twice(lines):
 @pytest.mark.parametrize(
     ("change", "remade", "message"),
     [
-        (score, True, "imagenhub/cig/ControlNet/sample_0.jpg: .*is not what its replies give"),
-        (hidden_failure, True, "ok is not what its replies give, which is parse_failure"),
+        (
+            score,
+            True,
+            "imagenhub/cig/ControlNet/sample_0.jpg: .*is not what its replies give",
+        ),
+        (
+            hidden_failure,
+            True,
+            "ok is not what its replies give, which is parse_failure",
+        ),
         (broken_step, False, "has scores, and its trace says that the judge gave none"),
         (
             other_uids,
@@ -124,9 +149,21 @@ def twice(lines):
             "ImagenHub: 3 of 40 verdicts are on samples that it does not have, first "
             "imagenhub/cig/ControlNet/other_sample_0.jpg$",
         ),
-        (other_benchmark, False, "verdicts of vieval_demo among its files; a card has files of each benchmark alone$"),
-        (other_ratings, True, "sample_0.jpg: what people said of it is not what the benchmark has$"),
-        (twice, False, "lines 1 and 41 are both verdicts of viescore on imagenhub/cig/ControlNet/sample_0.jpg"),
+        (
+            other_benchmark,
+            False,
+            "verdicts of vieval_demo among its files; a card has files of each benchmark alone$",
+        ),
+        (
+            other_ratings,
+            True,
+            "sample_0.jpg: what people said of it is not what the benchmark has$",
+        ),
+        (
+            twice,
+            False,
+            "lines 1 and 41 are both verdicts of viescore on imagenhub/cig/ControlNet/sample_0.jpg",
+        ),
         (empty_reason, False, "failed \\(parse_failure\\) and has no reason"),
     ],
 )
@@ -139,7 +176,9 @@ def test_changed_verdicts(submission, refused, change, remade, message):
 
 def test_no_card_is_made_of_changed_verdicts(submission):
     cards.edit(submission, lambda lines: score(lines) or lines)
-    with pytest.raises(VievalError, match="sample_0.jpg: its O is .*, but its replies give"):
+    with pytest.raises(
+        VievalError, match="sample_0.jpg: its O is .*, but its replies give"
+    ):
         results_of_model([submission / cards.FILE], None)
 
 
@@ -149,18 +188,41 @@ ENTRY, STATISTICS = ("entries", 0), ("statistics",)
 @pytest.mark.parametrize(
     ("where", "fields", "message"),
     [
-        ((*ENTRY, "files"), {"../data/x": "0"}, "names a file outside of its folder (../data/x)"),
-        (ENTRY, {"options": {"judges": {}}}, "ImagenHub: the options on the card are not those in its verdicts"),
+        (
+            (*ENTRY, "files"),
+            {"../data/x": "0"},
+            "names a file outside of its folder (../data/x)",
+        ),
+        (
+            ENTRY,
+            {"options": {"judges": {}}},
+            "ImagenHub: the options on the card are not those in its verdicts",
+        ),
         (ENTRY, {"judge": "pairwise"}, "is 'pairwise' on the card and"),
         (ENTRY, {"setting": "1shot"}, "is '1shot' on the card and"),
         (ENTRY, {"pack_hash": "0"}, "is '0' on the card and"),
-        ((*ENTRY, "numbers", -1), {"system": "maker/mine-7b"}, "ImagenHub: spearman O all is value "),
-        (STATISTICS, {"draws": 10**9}, "the card's statistics are none that vieval card has (10,000 draws at most)"),
-        ((), {"entries": []}, "a card of none of the leaderboard's benchmarks (imagenhub, genai_bench_tiger)"),
+        (
+            (*ENTRY, "numbers", -1),
+            {"system": "maker/mine-7b"},
+            "ImagenHub: spearman O all is value ",
+        ),
+        (
+            STATISTICS,
+            {"draws": 10**9},
+            "the card's statistics are none that vieval card has (10,000 draws at most)",
+        ),
+        (
+            (),
+            {"entries": []},
+            "a card of none of the leaderboard's benchmarks (imagenhub, genai_bench_tiger)",
+        ),
     ],
 )
 def test_a_changed_card(submission, refused, where, fields, message):
-    cards.on_card(submission, lambda card: functools.reduce(operator.getitem, where, card).update(fields))
+    cards.on_card(
+        submission,
+        lambda card: functools.reduce(operator.getitem, where, card).update(fields),
+    )
     assert message in refused()
 
 
@@ -182,7 +244,9 @@ def test_an_image_and_a_text_that_are_not_the_benchmarks(tmp_path, monkeypatch, 
     for folder in ("ControlNet", "UniControl", "input"):
         (museum / folder).mkdir(parents=True)
         for number in range(20):
-            (museum / folder / f"sample_{number}.jpg").write_bytes(f"{folder} {number}".encode())
+            (museum / folder / f"sample_{number}.jpg").write_bytes(
+                f"{folder} {number}".encode()
+            )
     folder = cards.card(tmp_path / "card", cards.samples(data))
     vieval("leaderboard", "check", folder)
     (museum / "UniControl" / "sample_3.jpg").write_bytes(b"the benchmark's own")
@@ -190,7 +254,9 @@ def test_an_image_and_a_text_that_are_not_the_benchmarks(tmp_path, monkeypatch, 
     (museum / "dataset_lookup.json").write_text(json.dumps(lookup))
     image, *texts = vieval("leaderboard", "check", folder, code=1).err.splitlines()
     assert "UniControl/sample_3.jpg: judged with other content of " in image
-    assert [line.partition(": judged")[2] for line in texts] == [" with other texts than the benchmark's"] * 2
+    assert [line.partition(": judged")[2] for line in texts] == [
+        " with other texts than the benchmark's"
+    ] * 2
 
 
 def test_fewer_verdicts_than_the_card_says(submission, vieval):
@@ -206,7 +272,9 @@ def test_votes_are_checked_and_kept_too(tmp_path, monkeypatch, vieval):
     contests = cards.contests(tmp_path / "data")
     folder = cards.card(tmp_path / "card", contests, "pairwise")
     vieval("leaderboard", "add", folder, "--out", tmp_path)
-    [[kept]] = [submission.runs for submission in read_submissions(tmp_path / "submissions")]
+    [[kept]] = [
+        submission.runs for submission in read_submissions(tmp_path / "submissions")
+    ]
     [before] = load_results([folder / cards.FILE]).runs
     again = run_of_submission(kept, "mine", contests)
     assert [record.verdict.choice for [record] in again.records["edit"]] == [
@@ -230,7 +298,9 @@ def test_a_damaged_submission_of_the_page_is_one_line(submission, vieval, tmp_pa
     document = json.loads(file.read_text())
     for broken in ("{", '{"submission": 9}', json.dumps({**document, "runs": [{}]})):
         file.write_text(broken)
-        [line] = vieval("leaderboard", "make", "--out", tmp_path, code=1).err.splitlines()
+        [line] = vieval(
+            "leaderboard", "make", "--out", tmp_path, code=1
+        ).err.splitlines()
         assert str(file) in line
 
 

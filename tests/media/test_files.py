@@ -10,8 +10,12 @@ from vieval_plugin.media.files import remove_unfinished, write_whole
 from vieval_plugin.text.errors import VievalError
 
 
-@pytest.mark.parametrize("content", [b"a\xff\n", ["a", "\u00e9", "\n"]], ids=["bytes", "pieces of text"])
-def test_a_file_and_the_folders_above_it_are_made_and_what_was_there_is_replaced(tmp_path, content):
+@pytest.mark.parametrize(
+    "content", [b"a\xff\n", ["a", "\u00e9", "\n"]], ids=["bytes", "pieces of text"]
+)
+def test_a_file_and_the_folders_above_it_are_made_and_what_was_there_is_replaced(
+    tmp_path, content
+):
     path = tmp_path / "a" / "b" / "out.txt"
     written = content if isinstance(content, bytes) else "".join(content).encode()
     for _ in range(2):
@@ -29,7 +33,10 @@ def test_its_mode_is_what_the_users_umask_leaves(tmp_path, mask):
         (tmp_path / "plain.txt").write_text("x")
     finally:
         os.umask(before)
-    modes = {stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("out.txt", "plain.txt")}
+    modes = {
+        stat.S_IMODE((tmp_path / name).stat().st_mode)
+        for name in ("out.txt", "plain.txt")
+    }
     assert modes == {0o666 & ~mask}
 
 
@@ -51,7 +58,9 @@ def test_pieces_that_break_off_leave_what_was_there_and_nothing_else(tmp_path, e
     assert os.listdir(tmp_path) == ["out.txt"]
 
 
-@pytest.mark.parametrize("stop", [KeyboardInterrupt, OSError(28, "No space left on device")])
+@pytest.mark.parametrize(
+    "stop", [KeyboardInterrupt, OSError(28, "No space left on device")]
+)
 def test_a_write_that_fails_leaves_nothing(tmp_path, monkeypatch, stop):
     def fail(*_):
         raise stop
@@ -62,13 +71,17 @@ def test_a_write_that_fails_leaves_nothing(tmp_path, monkeypatch, stop):
     assert os.listdir(tmp_path) == []
     if caught.type is VievalError:
         assert str(caught.value).endswith(
-            "out.txt: cannot be written (No space left on device); make room or choose another --html"
+            "out.txt: cannot be written (No space left on device); make room or choose another "
+            "--html"
         )
 
 
 def test_where_it_cannot_be_written_is_one_line(tmp_path):
     (tmp_path / "file").write_text("x")
-    with pytest.raises(VievalError, match=r"out.txt: cannot be written \(.+\); make room or choose another --out"):
+    with pytest.raises(
+        VievalError,
+        match=r"out.txt: cannot be written \(.+\); make room or choose another --out",
+    ):
         write_whole(tmp_path / "file" / "out.txt", ["x"])
     with pytest.raises(VievalError, match="choose another folder"):
         write_whole(tmp_path, ["x"], "folder")

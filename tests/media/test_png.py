@@ -24,5 +24,9 @@ def test_pillow_reads_the_same_pixels(pixels):
 @pytest.mark.parametrize("shape", [(300, 1, 3), (1, 3000, 3), (640, 480, 3)])
 def test_any_shape(shape):
     pixels = np.random.RandomState(0).randint(0, 256, shape).astype(np.uint8)
-    assert np.array_equal(np.asarray(PIL.Image.open(io.BytesIO(encode(pixels)))), pixels)
-    assert np.array_equal(np.asarray(PIL.Image.open(io.BytesIO(encode(pixels[:, ::-1])))), pixels[:, ::-1])
+    assert np.array_equal(
+        np.asarray(PIL.Image.open(io.BytesIO(encode(pixels)))), pixels
+    )
+    assert np.array_equal(
+        np.asarray(PIL.Image.open(io.BytesIO(encode(pixels[:, ::-1])))), pixels[:, ::-1]
+    )

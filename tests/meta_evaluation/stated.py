@@ -12,11 +12,17 @@ LABELS = np.arange(60) % 2
 
 
 def _right(rows):
-    return [float((score > 0.5) == (label > 0.5)) for score, label in zip(rows.scores, rows.ratings, strict=True)]
+    return [
+        float((score > 0.5) == (label > 0.5))
+        for score, label in zip(rows.scores, rows.ratings, strict=True)
+    ]
 
 
 def _items(rows):
-    return {o.uid: JudgedItem(o.group, right) for o, right in zip(rows.scored, _right(rows), strict=True)}
+    return {
+        o.uid: JudgedItem(o.group, right)
+        for o, right in zip(rows.scored, _right(rows), strict=True)
+    }
 
 
 SIDE = Statistic(
@@ -31,7 +37,9 @@ REPORT = WithLabels((SIDE,))
 
 
 def run(label, flipped, failed=()):
-    """A judge that is right but on the samples that are flipped, and has no score on those that failed."""
+    """A judge that is right but on the samples that are flipped, and has no score on those that
+    failed.
+    """
     rows = []
     for n, truth in enumerate(map(float, LABELS)):
         right = abs(truth - 0.1)

@@ -1,4 +1,6 @@
-"""Agreement with each annotator and with their mean, as metrics, as tables, and through lmms-eval."""
+"""Agreement with each annotator and with their mean, as metrics, as tables, and through
+lmms-eval.
+"""
 
 import hashlib
 import json
@@ -16,7 +18,11 @@ from vieval_plugin import config
 from vieval_plugin.cli import main
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation import metrics, statistics
-from vieval_plugin.meta_evaluation.annotator_agreement import AnnotatedRows, annotator_correlation, correlations
+from vieval_plugin.meta_evaluation.annotator_agreement import (
+    AnnotatedRows,
+    annotator_correlation,
+    correlations,
+)
 from vieval_plugin.meta_evaluation.annotators import WithAnnotators
 from vieval_plugin.meta_evaluation.estimates import Bootstrap
 from vieval_plugin.meta_evaluation.observations import Observation
@@ -40,8 +46,13 @@ def observation(uid, ratings, scores, status=Status.OK):
 
 def compare(rows, aspects, wanted, options=OPTIONS):
     dimensions = tuple(dict.fromkeys(statistic.aspect for statistic in wanted))
-    of_judge = AnnotatedRows.from_observations(rows, Rating(aspects, dimensions), REPORT, options)
-    return {statistic.name: estimate_of(statistic, of_judge, BOOTSTRAP) for statistic in wanted}
+    of_judge = AnnotatedRows.from_observations(
+        rows, Rating(aspects, dimensions), REPORT, options
+    )
+    return {
+        statistic.name: estimate_of(statistic, of_judge, BOOTSTRAP)
+        for statistic in wanted
+    }
 
 
 def direct(x, y, kind="spearman"):
@@ -52,8 +63,14 @@ def direct(x, y, kind="spearman"):
 def thirty():
     """Thirty pairs with ratings (3, 30) by aspect and noisy scores by aspect, O among them."""
     rng = np.random.default_rng(1)
-    rated = {("O" if aspect == "overall" else aspect): values for aspect, values in pairs.ratings().items()}
-    judged = {aspect: np.clip(v.mean(axis=0) / 10 + rng.normal(0, 0.1, 30), 0, 1) for aspect, v in rated.items()}
+    rated = {
+        ("O" if aspect == "overall" else aspect): values
+        for aspect, values in pairs.ratings().items()
+    }
+    judged = {
+        aspect: np.clip(v.mean(axis=0) / 10 + rng.normal(0, 0.1, 30), 0, 1)
+        for aspect, v in rated.items()
+    }
     rows = tuple(
         observation(
             str(i),
@@ -74,9 +91,13 @@ def test_correlations_are_scipys_with_each_annotator_and_with_their_mean(thirty,
         aspect = "O" if dimension == "overall" else dimension
         for number in (1, 2, 3):
             expected = direct(judged[aspect], rated[aspect][number - 1], kind)
-            assert found[f"{dimension}_manual_{number}_{kind}"].value == pytest.approx(expected, abs=1e-12)
+            assert found[f"{dimension}_manual_{number}_{kind}"].value == pytest.approx(
+                expected, abs=1e-12
+            )
         mean = found[f"{dimension}_manual_avg_{kind}"]
-        assert mean.value == pytest.approx(direct(judged[aspect], rated[aspect].mean(axis=0).round(9), kind), abs=1e-12)
+        assert mean.value == pytest.approx(
+            direct(judged[aspect], rated[aspect].mean(axis=0).round(9), kind), abs=1e-12
+        )
         assert mean.low < mean.value < mean.high
 
 
@@ -85,16 +106,32 @@ def test_intervals_follow_from_the_seed(thirty):
 
     def low(seed):
         options = StatisticsOptions("drop", 50, seed)
-        return statistics.summary_of(REPORT, rows, Rating(("O",)), "b", "t", options).estimates[OVERALL_MEAN].low
+        return (
+            statistics.summary_of(REPORT, rows, Rating(("O",)), "b", "t", options)
+            .estimates[OVERALL_MEAN]
+            .low
+        )
 
     assert low(0) == low(0) != low(1)
 
 
 def test_a_judge_without_o_is_compared_by_sc_and_one_with_o_by_nothing_else():
-    rows = tuple(observation(str(i), {"O": (i, i, i)}, {"SC": (3 - i) / 10, "O": i / 10}) for i in range(4))
-    partial = (*rows, observation("4", {"O": (9, 9, 9)}, {"SC": 0.0}, Status.PARSE_FAILURE))
-    by_o = statistics.summary_of(REPORT, partial, Rating(("SC", "PQ", "O")), "b", "t", OPTIONS)
-    assert (by_o.estimates["overall_manual_1_spearman_value"].value, by_o.scored, by_o.total) == (1.0, 4, 5)
+    rows = tuple(
+        observation(str(i), {"O": (i, i, i)}, {"SC": (3 - i) / 10, "O": i / 10})
+        for i in range(4)
+    )
+    partial = (
+        *rows,
+        observation("4", {"O": (9, 9, 9)}, {"SC": 0.0}, Status.PARSE_FAILURE),
+    )
+    by_o = statistics.summary_of(
+        REPORT, partial, Rating(("SC", "PQ", "O")), "b", "t", OPTIONS
+    )
+    assert (
+        by_o.estimates["overall_manual_1_spearman_value"].value,
+        by_o.scored,
+        by_o.total,
+    ) == (1.0, 4, 5)
     by_sc = compare(rows, ("SC",), correlations(["overall"], ["1"]))
     assert by_sc["overall_manual_1_spearman"].value == -1.0
 
@@ -106,7 +143,10 @@ MISSING = [  # three annotators' ratings of five pairs, the judge's score
     ((8.0, 8.0, 9.0), 0.8),
     ((NAN, NAN, NAN), 0.9),
 ]
-GAPPED = tuple(observation(str(i), {"O": given}, {"O": score}) for i, (given, score) in enumerate(MISSING))
+GAPPED = tuple(
+    observation(str(i), {"O": given}, {"O": score})
+    for i, (given, score) in enumerate(MISSING)
+)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +161,9 @@ GAPPED = tuple(observation(str(i), {"O": given}, {"O": score}) for i, (given, sc
     ],
 )
 @pytest.mark.parametrize("kind", ["spearman", "kendall"])
-def test_a_missing_rating_is_left_out_or_filled_by_the_other_raters(options, annotator, rated, judged, kind):
+def test_a_missing_rating_is_left_out_or_filled_by_the_other_raters(
+    options, annotator, rated, judged, kind
+):
     found = compare(GAPPED, ("O",), correlations(["overall"], [annotator]), options)[
         f"overall_manual_{annotator}_{kind}"
     ]
@@ -130,7 +172,10 @@ def test_a_missing_rating_is_left_out_or_filled_by_the_other_raters(options, ann
 
 def test_a_dimension_without_scores_or_ratings_is_undefined_with_a_reason():
     wanted = correlations(["relationship"], ["avg"])
-    for ratings, scores in (({}, {"relationship": 0.5}), ({"relationship": (1.0, 2.0, 3.0)}, {})):
+    for ratings, scores in (
+        ({}, {"relationship": 0.5}),
+        ({"relationship": (1.0, 2.0, 3.0)}, {}),
+    ):
         rows = tuple(observation(str(i), ratings, scores) for i in range(3))
         found = compare(rows, ("O",), wanted)
         for estimate in found.values():
@@ -144,13 +189,19 @@ def test_annotators_agree_with_the_mean_of_all_and_with_that_of_the_others(thirt
         own, others = rated["O"][number - 1], np.delete(rated["O"], number - 1, axis=0)
         for kind in ("spearman", "kendall"):
             with_all, with_others = (
-                compare(rows, ("O",), annotator_correlation(["overall"], [str(number)], leave_one_out))[
-                    f"overall_manual_{number}_{kind}"
-                ]
+                compare(
+                    rows,
+                    ("O",),
+                    annotator_correlation(["overall"], [str(number)], leave_one_out),
+                )[f"overall_manual_{number}_{kind}"]
                 for leave_one_out in (False, True)
             )
-            assert with_all.value == pytest.approx(direct(own, rated["O"].mean(axis=0).round(9), kind), abs=1e-12)
-            assert with_others.value == pytest.approx(direct(own, others.mean(axis=0).round(9), kind), abs=1e-12)
+            assert with_all.value == pytest.approx(
+                direct(own, rated["O"].mean(axis=0).round(9), kind), abs=1e-12
+            )
+            assert with_others.value == pytest.approx(
+                direct(own, others.mean(axis=0).round(9), kind), abs=1e-12
+            )
             assert with_others.value < with_all.value
 
 
@@ -175,21 +226,31 @@ def test_a_policy_for_missing_ratings_other_than_the_default_is_told(tmp_path):
     assert "missing ratings: impute_mean" in metrics.value(summary, "remarks")
     options = tmp_path / "v.yaml"
     options.write_text("statistics: {missing_ratings: impute_mean}\n")
-    assert config.read(str(options)).statistics.options() == StatisticsOptions(missing_ratings="impute_mean")
+    assert config.read(str(options)).statistics.options() == StatisticsOptions(
+        missing_ratings="impute_mean"
+    )
 
 
 class Noisy:
-    """A model by script that knows how good each picture is, but for noise and one of which it will not speak."""
+    """A model by script that knows how good each picture is, but for noise and one of which it
+    will not speak.
+    """
 
     def __init__(self):
-        self.worth = {aspect: values.mean(axis=0) for aspect, values in pairs.ratings().items()}
+        self.worth = {
+            aspect: values.mean(axis=0) for aspect, values in pairs.ratings().items()
+        }
 
     def __call__(self, request):
         if "response_format" not in request:
             return "Yes"
         schema = request["response_format"]["json_schema"]["schema"]
         words = json.dumps(request["messages"])
-        number = int(found[1]) if (found := re.search(r"picture number (\d+):", words)) else None
+        number = (
+            int(found[1])
+            if (found := re.search(r"picture number (\d+):", words))
+            else None
+        )
         if "entities" in schema["properties"]:
             return json.dumps(EXTRACTION)
         if number == 7:
@@ -198,7 +259,9 @@ class Noisy:
         for aspect in self.worth if number is not None else ():
             noise = hashlib.sha256(f"{number} {aspect}".encode()).digest()[0] / 64 - 2
             if aspect in reply:
-                reply[aspect]["score"] = float(np.clip(self.worth[aspect][number] + noise, 0, 10))
+                reply[aspect]["score"] = float(
+                    np.clip(self.worth[aspect][number] + noise, 0, 10)
+                )
         return json.dumps(reply)
 
 
@@ -209,7 +272,11 @@ EXTRACTION = {
             "appearance_question": "Does the cup look real?",
             "attributes": [
                 {"name": "existence", "value": "yes", "question": "Is there a cup?"},
-                {"name": "quantity", "value": "unspecified", "question": "How many cups are there?"},
+                {
+                    "name": "quantity",
+                    "value": "unspecified",
+                    "question": "How many cups are there?",
+                },
             ],
         },
         {
@@ -217,13 +284,23 @@ EXTRACTION = {
             "appearance_question": "Does the table look real?",
             "attributes": [
                 {"name": "existence", "value": "yes", "question": "Is there a table?"},
-                {"name": "quantity", "value": "unspecified", "question": "How many tables are there?"},
+                {
+                    "name": "quantity",
+                    "value": "unspecified",
+                    "question": "How many tables are there?",
+                },
             ],
         },
     ],
-    "relations": [{"entities": ["cup", "table"], "value": "on", "question": "Where is the cup?"}],
+    "relations": [
+        {"entities": ["cup", "table"], "value": "on", "question": "Where is the cup?"}
+    ],
 }
-HEADLINES = {"t2i_eval_bench_t2i_eval": "O", "t2i_eval_bench_viescore": "O", "t2i_eval_bench_vqascore": "SC"}
+HEADLINES = {
+    "t2i_eval_bench_t2i_eval": "O",
+    "t2i_eval_bench_viescore": "O",
+    "t2i_eval_bench_vqascore": "SC",
+}
 
 
 @pytest.fixture(scope="module")
@@ -237,12 +314,24 @@ def run(tmp_path_factory):
     assert main(["prepare", "t2i_eval_bench", "--root", str(root)]) == 0
     options = root / "v.yaml"
     options.write_text(
-        "store: {use: false}\nstatistics: {draws: 50}\njudges: {reminders: 0, t2i_eval: {mode: framework}}\n"
+        "store: {use: false}\nstatistics: {draws: 50}\njudges: {reminders: 0, t2i_eval: {mode: "
+        "framework}}\n"
     )
     with FakeServer(reply=Noisy()) as server:
         in_process.run(
-            *("--model", "vieval_openai", "--model_args", f"model=fake,base_url={server.base_url}"),
-            *("--tasks", "t2i_eval_bench", "--output_path", root / "out", "--log_samples"),
+            *(
+                "--model",
+                "vieval_openai",
+                "--model_args",
+                f"model=fake,base_url={server.base_url}",
+            ),
+            *(
+                "--tasks",
+                "t2i_eval_bench",
+                "--output_path",
+                root / "out",
+                "--log_samples",
+            ),
             data=root,
             options=options,
         )
@@ -264,32 +353,55 @@ def test_through_lmms_eval_the_metrics_match_a_direct_computation(run, results_o
         scores = scores_of(samples[task])
         usable = sorted(n for n in scores if aspect in scores[n])
         assert len(scores) == 30
-        assert found["scored_count,none"] == len(usable) == (29 if aspect == "O" else 30)
+        assert (
+            found["scored_count,none"] == len(usable) == (29 if aspect == "O" else 30)
+        )
         for kind in ("spearman", "kendall"):
             for number in (1, 2, 3):
                 kept = [n for n in usable if (n, number) != (3, 1)]
-                expected = direct([scores[n][aspect] for n in kept], rated["overall"][number - 1, kept], kind)
-                assert found[f"overall_manual_{number}_{kind}_value,none"] == pytest.approx(expected, abs=1e-9)
+                expected = direct(
+                    [scores[n][aspect] for n in kept],
+                    rated["overall"][number - 1, kept],
+                    kind,
+                )
+                assert found[
+                    f"overall_manual_{number}_{kind}_value,none"
+                ] == pytest.approx(expected, abs=1e-9)
             mean = rated["overall"].mean(axis=0)
             mean[3] = rated["overall"][1:, 3].mean()
-            expected = direct([scores[n][aspect] for n in usable], mean[usable].round(9), kind)
-            assert found[f"overall_manual_avg_{kind}_value,none"] == pytest.approx(expected, abs=1e-9)
+            expected = direct(
+                [scores[n][aspect] for n in usable], mean[usable].round(9), kind
+            )
+            assert found[f"overall_manual_avg_{kind}_value,none"] == pytest.approx(
+                expected, abs=1e-9
+            )
         by_dimension = [name for name in found if name.startswith(DIMENSIONS)]
         assert bool(by_dimension) == (task == "t2i_eval_bench_t2i_eval")
         for dimension in DIMENSIONS if by_dimension else ():
             expected = direct(
-                [scores[n][dimension] for n in usable], rated[dimension].mean(axis=0)[usable].round(9), "kendall"
+                [scores[n][dimension] for n in usable],
+                rated[dimension].mean(axis=0)[usable].round(9),
+                "kendall",
             )
-            assert found[f"{dimension}_manual_avg_kendall_value,none"] == pytest.approx(expected, abs=1e-9)
+            assert found[f"{dimension}_manual_avg_kendall_value,none"] == pytest.approx(
+                expected, abs=1e-9
+            )
 
 
 def table(path):
-    header, *rows = [line.split(",") for line in path.read_text().replace('"annotators, ', '"annotators ').splitlines()]
+    header, *rows = [
+        line.split(",")
+        for line in path.read_text()
+        .replace('"annotators, ', '"annotators ')
+        .splitlines()
+    ]
     return {row[0].strip('"'): dict(zip(header, row, strict=True)) for row in rows}
 
 
 @unpacking
-def test_the_report_has_table_1_with_the_annotators_among_themselves(run, tmp_path, monkeypatch, capsys):
+def test_the_report_has_table_1_with_the_annotators_among_themselves(
+    run, tmp_path, monkeypatch, capsys
+):
     out, options = run
     monkeypatch.setenv("VIEVAL_CONFIG", str(options))
     assert main(["report", str(out), "--out", str(tmp_path)]) == 0
@@ -307,16 +419,28 @@ def test_the_report_has_table_1_with_the_annotators_among_themselves(run, tmp_pa
     ]
     rated = pairs.ratings()["overall"]
     with_all, with_others = list(whole.values())[:2]
-    assert float(with_all["manual 2 rho"]) == pytest.approx(direct(rated[1], given_mean(rated)), abs=6e-5)
+    assert float(with_all["manual 2 rho"]) == pytest.approx(
+        direct(rated[1], given_mean(rated)), abs=6e-5
+    )
     assert float(with_others["manual 1 tau"]) == pytest.approx(
-        direct(np.delete(rated[0], 3), np.delete(rated[1:].mean(axis=0).round(9), 3), "kendall"), abs=6e-5
+        direct(
+            np.delete(rated[0], 3),
+            np.delete(rated[1:].mean(axis=0).round(9), 3),
+            "kendall",
+        ),
+        abs=6e-5,
     )
     assert with_all["manual avg rho"] == ""
     looks = table(tmp_path / "t2i_eval_bench_appearance.csv")
     assert list(looks)[2:] == ["fake (T2I-Eval)"]
-    assert all(float(value) > 0.5 for name, value in looks["fake (T2I-Eval)"].items() if "manual" in name)
+    assert all(
+        float(value) > 0.5
+        for name, value in looks["fake (T2I-Eval)"].items()
+        if "manual" in name
+    )
     cells = {
-        (c["judge"], c["statistic"]): c["value"] for c in json.loads((tmp_path / "cells.json").read_text())[0]["cells"]
+        (c["judge"], c["statistic"]): c["value"]
+        for c in json.loads((tmp_path / "cells.json").read_text())[0]["cells"]
     }
     shown = whole["fake (T2I-Eval)"]["manual avg rho"]
     assert f"{cells['fake (T2I-Eval)', 'overall_manual_avg_spearman']:.4f}" == shown

@@ -1,4 +1,6 @@
-"""Judges two by two, each pair on what both scored: against every swap enumerated, and never changed by a third judge."""
+"""Judges two by two, each pair on what both scored: against every swap enumerated, and never
+changed by a third judge.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,11 @@ from tests.work import calls_at_most
 from vieval_plugin.judges.protocol import Status, Verdict
 from vieval_plugin.meta_evaluation.annotators import WithAnnotators
 from vieval_plugin.meta_evaluation.common_items import JudgedItem, compared_means
-from vieval_plugin.meta_evaluation.comparison import Comparison, average_benchmarks, compare_systems
+from vieval_plugin.meta_evaluation.comparison import (
+    Comparison,
+    average_benchmarks,
+    compare_systems,
+)
 from vieval_plugin.meta_evaluation.image_models import ByImageModel
 from vieval_plugin.meta_evaluation.labels import WithLabels
 from vieval_plugin.meta_evaluation.observations import observe
@@ -43,7 +49,9 @@ def noisy(noise: float, seed: int) -> Score:
     """A judge that gives what people said, and noise of its own."""
 
     def score(part: str, model: str, uid: str) -> float:
-        own = np.random.default_rng([seed, ord(part[-1]), ord(model), int(uid[1:])]).normal()
+        own = np.random.default_rng(
+            [seed, ord(part[-1]), ord(model), int(uid[1:])]
+        ).normal()
         return float(np.clip(np.mean(people(part, model, uid)) + noise * own, 0, 1))
 
     return score
@@ -64,19 +72,30 @@ def run(
     rows = []
     for part in parts:
         for model, number in itertools.product(PARTS[part], range(uids)):
-            value, rated = score(part, model, f"u{number}"), people(part, model, f"u{number}")
+            value, rated = (
+                score(part, model, f"u{number}"),
+                people(part, model, f"u{number}"),
+            )
             scores = {} if value is None else dict.fromkeys(aspects, value)
-            rows.append((part, model, f"u{number}", scores, dict.fromkeys(ASPECTS, rated)))
+            rows.append(
+                (part, model, f"u{number}", scores, dict.fromkeys(ASPECTS, rated))
+            )
     return run_of(label, rows, aspects, **described)
 
 
-def compared(*runs: Run, report: Report | None = None, options: StatisticsOptions = OPTIONS) -> dict[str, Comparison]:
+def compared(
+    *runs: Run, report: Report | None = None, options: StatisticsOptions = OPTIONS
+) -> dict[str, Comparison]:
     found = compared_of(report or ByImageModel(), "b", tuple(PARTS), runs, options)
     return {one.aspect: compare_systems(one, "b", options) for one in found}
 
 
-def naive(first: Score, second: Score, uids: Sequence[str]) -> tuple[list[list[list[NDArray[np.float64]]]], float]:
-    """Ranks by part and image model of the first, the second and people; and the difference of averages by their definition."""
+def naive(
+    first: Score, second: Score, uids: Sequence[str]
+) -> tuple[list[list[list[NDArray[np.float64]]]], float]:
+    """Ranks by part and image model of the first, the second and people; and the difference of
+    averages by their definition.
+    """
     ranks = [
         [
             [
@@ -97,7 +116,12 @@ def naive(first: Score, second: Score, uids: Sequence[str]) -> tuple[list[list[l
 def difference(ranks: list[list[list[NDArray[np.float64]]]]) -> float:
     def average(judge: int) -> float:
         z = [
-            np.mean([np.arctanh(stats.pearsonr(of_model[judge], of_model[2]).statistic) for of_model in of_part])
+            np.mean(
+                [
+                    np.arctanh(stats.pearsonr(of_model[judge], of_model[2]).statistic)
+                    for of_model in of_part
+                ]
+            )
             for of_part in ranks
         ]
         return float(np.tanh(np.mean(z)))
@@ -126,21 +150,31 @@ def test_difference_and_p_are_those_of_their_definitions_on_a_small_example() ->
     hits, swaps = 0, list(itertools.product([False, True], repeat=len(uids)))
     for swap in swaps:
         side = np.array(swap)
-        swapped = [[[np.where(side, b, a), np.where(side, a, b), h] for a, b, h in ranks[0]]]
+        swapped = [
+            [[np.where(side, b, a), np.where(side, a, b), h] for a, b, h in ranks[0]]
+        ]
         hits += abs(difference(swapped)) >= abs(observed) - 1e-9
     assert 0.001 < hits / len(swaps) < 0.99
     assert pair.result.p == pytest.approx(hits / len(swaps), rel=0.5)
 
 
 def test_no_number_of_two_judges_depends_on_a_third() -> None:
-    one, other = run("one", lacking(noisy(0.3, 1), "u1", "u2")), run("other", lacking(noisy(0.6, 2), "u7"))
-    few = run("few", lacking(noisy(0.3, 3), *(f"u{n}" for n in range(2, 30))), parts=("tie",))
+    one, other = (
+        run("one", lacking(noisy(0.3, 1), "u1", "u2")),
+        run("other", lacking(noisy(0.6, 2), "u7")),
+    )
+    few = run(
+        "few", lacking(noisy(0.3, 3), *(f"u{n}" for n in range(2, 30))), parts=("tie",)
+    )
     elsewhere = run("elsewhere", noisy(0.1, 4), uids=40)
     alone = compared(one, other)["O"]
     for third in (few, elsewhere):
         for order in itertools.permutations([one, other, third]):
             found = compared(*order)["O"]
-            assert found.pair_of("one", "other").result == alone.pair_of("one", "other").result
+            assert (
+                found.pair_of("one", "other").result
+                == alone.pair_of("one", "other").result
+            )
             assert found.pair_of("one", "other").n == alone.pair_of("one", "other").n
             own = {system.label: system.value for system in found.systems}
             assert {label: own[label] for label in ("one", "other")} == {
@@ -153,18 +187,29 @@ def test_a_judges_value_is_that_of_its_report() -> None:
     found = compared(judged, run("other", noisy(0.4, 2)))
     report = ByImageModel()
     parts = [
-        summary_of(report, tuple(map(observe, judged.records[part])), Rating(ASPECTS), "b", part, OPTIONS)
+        summary_of(
+            report,
+            tuple(map(observe, judged.records[part])),
+            Rating(ASPECTS),
+            "b",
+            part,
+            OPTIONS,
+        )
         for part in PARTS
     ]
     for aspect in ASPECTS:
         [own] = [one for one in found[aspect].systems if one.label == "one"]
-        assert own.value == pytest.approx(combine(tuple(parts)).estimates[f"{aspect}_fisher"].value)
+        assert own.value == pytest.approx(
+            combine(tuple(parts)).estimates[f"{aspect}_fisher"].value
+        )
         assert found[aspect].compared.part == "all"
         assert not found[aspect].warnings()
 
 
 def test_a_judge_compared_with_itself_is_no_better() -> None:
-    for found in compared(run("one", noisy(0.3, 1)), run("the same", noisy(0.3, 1))).values():
+    for found in compared(
+        run("one", noisy(0.3, 1)), run("the same", noisy(0.3, 1))
+    ).values():
         [pair] = found.pairs
         assert pair.result.numbers[2:] == (0, 0, 0, 1)
         assert pair.adjusted == 1
@@ -174,23 +219,36 @@ def test_a_judge_compared_with_itself_is_no_better() -> None:
 
 def test_ranks_are_ranges_and_a_line_stands_where_all_above_beat_all_below() -> None:
     noises = {"poor": 3.0, "good": 0.2, "as good": 0.2}
-    found = compared(*(run(name, noisy(noise, n)) for n, (name, noise) in enumerate(noises.items())))["SC"]
+    found = compared(
+        *(run(name, noisy(noise, n)) for n, (name, noise) in enumerate(noises.items()))
+    )["SC"]
     assert sorted(labels(found)) == ["1-2 as good", "1-2 good", "3 poor"]
     assert found.separated == (2,)
     assert found.family == "Holm over 3 pairs"
-    np.testing.assert_allclose([pair.adjusted for pair in found.pairs], holm([pair.result.p for pair in found.pairs]))
+    np.testing.assert_allclose(
+        [pair.adjusted for pair in found.pairs],
+        holm([pair.result.p for pair in found.pairs]),
+    )
     assert found.beats("good", "poor")
     assert not found.beats("poor", "good")
     for pair in found.pairs:
-        assert pair.result.difference.low <= pair.result.difference.value <= pair.result.difference.high
+        assert (
+            pair.result.difference.low
+            <= pair.result.difference.value
+            <= pair.result.difference.high
+        )
         assert pair.better_first().result.difference.value >= 0
 
 
 def test_the_order_of_results_changes_nothing_and_a_seed_gives_the_same_again() -> None:
     runs = run("one", noisy(0.3, 1)), run("other", noisy(0.5, 2))
-    [pair], [turned], [again] = (compared(*given)["PQ"].pairs for given in (runs, runs[::-1], runs))
+    [pair], [turned], [again] = (
+        compared(*given)["PQ"].pairs for given in (runs, runs[::-1], runs)
+    )
     assert pair == again == turned
-    assert pair.better_first().result.difference.value == abs(pair.result.difference.value)
+    assert pair.better_first().result.difference.value == abs(
+        pair.result.difference.value
+    )
     [other] = compared(*runs, options=StatisticsOptions(draws=200, seed=1))["PQ"].pairs
     assert other.result.difference.low != pair.result.difference.low
     assert other.result.difference.value == pair.result.difference.value
@@ -204,9 +262,15 @@ def test_judges_that_do_not_cover_the_benchmark_are_not_ranked_but_compared() ->
         run("few", lacking(noisy(0.01, 4), *(f"u{n}" for n in range(16)))),
     ]
     found = compared(*runs)["SC"]
-    assert labels(found)[2:] == [" one part", " few"] or labels(found)[2:] == [" few", " one part"]
+    assert labels(found)[2:] == [" one part", " few"] or labels(found)[2:] == [
+        " few",
+        " one part",
+    ]
     unranked = {one.label: one.unranked for one in found.systems if not one.ranks}
-    assert unranked == {"one part": "no value for tig", "few": "a score for 70 of 150 samples"}
+    assert unranked == {
+        "one part": "no value for tig",
+        "few": "a score for 70 of 150 samples",
+    }
     assert len(found.pairs) == 1
     assert len(found.other_pairs) == 5
     assert found.pair_of("one part", "few").n == 28
@@ -214,7 +278,9 @@ def test_judges_that_do_not_cover_the_benchmark_are_not_ranked_but_compared() ->
 
 
 def test_a_judge_that_alone_covers_the_benchmark_has_no_rank() -> None:
-    found = compared(run("all", noisy(0.3, 1)), run("one part", noisy(0.01, 3), parts=("tie",)))["SC"]
+    found = compared(
+        run("all", noisy(0.3, 1)), run("one part", noisy(0.01, 3), parts=("tie",))
+    )["SC"]
     assert len(found.all_pairs) == 1
     assert not found.ranked
 
@@ -222,7 +288,10 @@ def test_a_judge_that_alone_covers_the_benchmark_has_no_rank() -> None:
 def test_failures_count_as_the_policy_has_it() -> None:
     runs = run("one", lacking(noisy(0.3, 1), "u3")), run("other", noisy(0.5, 2))
     assert compared(*runs)["O"].pairs[0].n == 145
-    assert compared(*runs, options=StatisticsOptions("worst", draws=20))["O"].pairs[0].n == 150
+    assert (
+        compared(*runs, options=StatisticsOptions("worst", draws=20))["O"].pairs[0].n
+        == 150
+    )
 
 
 def test_a_judge_of_one_aspect_is_compared_on_that() -> None:
@@ -234,7 +303,10 @@ def test_a_judge_of_one_aspect_is_compared_on_that() -> None:
 
 
 def test_a_metric_whose_one_score_stands_for_all_is_compared_on_all() -> None:
-    found = compared(run("three", noisy(0.3, 1)), run("metric", noisy(0.3, 2), aspects=("SC",), against_all=True))
+    found = compared(
+        run("three", noisy(0.3, 1)),
+        run("metric", noisy(0.3, 2), aspects=("SC",), against_all=True),
+    )
     assert all(found[aspect].pairs for aspect in ASPECTS)
 
 
@@ -243,7 +315,10 @@ def constant(score: Score, *models: str) -> Score:
 
 
 def test_an_image_model_on_which_a_judge_is_constant_counts_as_0_for_it() -> None:
-    runs = [run("one", noisy(0.3, 1)), run("flat on two", constant(noisy(0.3, 1), "A", "C"))]
+    runs = [
+        run("one", noisy(0.3, 1)),
+        run("flat on two", constant(noisy(0.3, 1), "A", "C")),
+    ]
     found = compared(*runs)["SC"]
     assert found.pairs[0].n == 150
     values = {one.label: one.value for one in found.systems}
@@ -252,9 +327,15 @@ def test_an_image_model_on_which_a_judge_is_constant_counts_as_0_for_it() -> Non
         z = []
         for model in models:
             uids = [f"u{n}" for n in range(30)]
-            scores = [constant(noisy(0.3, 1), "A", "C")(part, model, uid) for uid in uids]
+            scores = [
+                constant(noisy(0.3, 1), "A", "C")(part, model, uid) for uid in uids
+            ]
             human = [np.mean(people(part, model, uid)) for uid in uids]
-            z.append(0.0 if model in "AC" else np.arctanh(stats.spearmanr(scores, np.round(human, 9)).statistic))
+            z.append(
+                0.0
+                if model in "AC"
+                else np.arctanh(stats.spearmanr(scores, np.round(human, 9)).statistic)
+            )
         of_parts.append(np.mean(z))
     assert values["flat on two"] == pytest.approx(np.tanh(np.mean(of_parts)), abs=1e-6)
     assert found.pair_of("one", "flat on two").result.difference.value == pytest.approx(
@@ -263,24 +344,37 @@ def test_an_image_model_on_which_a_judge_is_constant_counts_as_0_for_it() -> Non
 
 
 def test_a_judge_that_always_says_the_same_stands_below_with_0() -> None:
-    found = compared(run("one", noisy(0.2, 1)), run("flat", constant(noisy(0.3, 2), *"ABCDE")))["SC"]
+    found = compared(
+        run("one", noisy(0.2, 1)), run("flat", constant(noisy(0.3, 2), *"ABCDE"))
+    )["SC"]
     assert labels(found) == ["1 one", "2 flat"]
     assert found.systems[1].value == 0
 
 
 def test_image_models_with_few_common_samples_are_left_out_and_said() -> None:
     def but_few_of_c(part: str, model: str, uid: str) -> float | None:
-        return None if model == "C" and uid not in ("u1", "u2", "u3") else noisy(0.3, 2)(part, model, uid)
+        return (
+            None
+            if model == "C" and uid not in ("u1", "u2", "u3")
+            else noisy(0.3, 2)(part, model, uid)
+        )
 
     found = compared(run("one", noisy(0.3, 1)), run("other", but_few_of_c))["SC"]
     assert found.pairs[0].n == 120
-    assert found.pairs[0].notes == ("left out for one and other: 3 samples, 10 are needed: tig/C",)
+    assert found.pairs[0].notes == (
+        "left out for one and other: 3 samples, 10 are needed: tig/C",
+    )
 
 
 def test_judges_without_anything_in_common_are_told_in_one_line() -> None:
     halves = [{f"u{n}" for n in range(30) if n % 2 == odd} for odd in (0, 1)]
-    found = compared(*(run(f"{n}", lacking(noisy(0.3, 1), *half)) for n, half in enumerate(halves)))["SC"]
-    assert found.reason == "no two of these judges have samples in common that a test can use"
+    found = compared(
+        *(run(f"{n}", lacking(noisy(0.3, 1), *half)) for n, half in enumerate(halves))
+    )["SC"]
+    assert (
+        found.reason
+        == "no two of these judges have samples in common that a test can use"
+    )
     nothing = run("nothing", lambda part, model, uid: None)
     found = compared(nothing, run("a", noisy(0.3, 1)), run("b", noisy(0.3, 2)))["SC"]
     assert found.pairs[0].n == 150
@@ -289,14 +383,33 @@ def test_judges_without_anything_in_common_are_told_in_one_line() -> None:
 
 def test_over_benchmarks_each_counts_alike_and_a_judge_of_one_is_not_compared() -> None:
     first = compared_of(
-        ByImageModel(), "b", ("tie",), [run(n, noisy(0.3, i), parts=("tie",)) for i, n in enumerate("xyz")], OPTIONS
+        ByImageModel(),
+        "b",
+        ("tie",),
+        [run(n, noisy(0.3, i), parts=("tie",)) for i, n in enumerate("xyz")],
+        OPTIONS,
     )
     second = compared_of(
-        ByImageModel(), "c", ("tig",), [run(n, noisy(0.3, i), parts=("tig",)) for i, n in enumerate("xy")], OPTIONS
+        ByImageModel(),
+        "c",
+        ("tig",),
+        [run(n, noisy(0.3, i), parts=("tig",)) for i, n in enumerate("xy")],
+        OPTIONS,
     )
-    both = [next(one for one in several if one.aspect == "SC") for several in (first, second)]
-    found = compare_systems(average_benchmarks({"b": both[:1], "c": both[1:]}), "all", OPTIONS, intervals=False)
-    own = [{one.label: one.value for one in compare_systems(each, "b", OPTIONS).systems} for each in both]
+    both = [
+        next(one for one in several if one.aspect == "SC")
+        for several in (first, second)
+    ]
+    found = compare_systems(
+        average_benchmarks({"b": both[:1], "c": both[1:]}),
+        "all",
+        OPTIONS,
+        intervals=False,
+    )
+    own = [
+        {one.label: one.value for one in compare_systems(each, "b", OPTIONS).systems}
+        for each in both
+    ]
     values = {one.label: one.value for one in found.systems}
     assert values["x"] == pytest.approx((own[0]["x"] + own[1]["x"]) / 2)
     assert found.systems[-1].undefined == "not compared on c"
@@ -314,15 +427,20 @@ def single(
     rows = []
     for number, (score, rating) in enumerate(zip(scores, rated, strict=True)):
         example, place = divmod(number, len(places))
-        given = {aspects[0]: tuple(np.atleast_1d(np.array(rating, dtype=float)).tolist())}
+        given = {
+            aspects[0]: tuple(np.atleast_1d(np.array(rating, dtype=float)).tolist())
+        }
         more = {"group": f"g{example}", "place": places[place]}
-        rows.append(("t", "m", f"u{number}", dict.fromkeys(aspects, score), given, more))
+        rows.append(
+            ("t", "m", f"u{number}", dict.fromkeys(aspects, score), given, more)
+        )
     return run_of(label, rows, aspects)
 
 
 def of_labels(statistics: tuple[str, ...], *runs: Run) -> list[Comparison]:
     return [
-        compare_systems(one, "b", OPTIONS) for one in compared_of(WithLabels(statistics), "b", ("t",), runs, OPTIONS)
+        compare_systems(one, "b", OPTIONS)
+        for one in compared_of(WithLabels(statistics), "b", ("t",), runs, OPTIONS)
     ]
 
 
@@ -335,64 +453,105 @@ def of_labels(statistics: tuple[str, ...], *runs: Run) -> list[Comparison]:
         ("group_score", ((0, 0), (0, 1), (1, 0), (1, 1))),
     ],
 )
-def test_values_on_labels_are_those_of_the_report(statistic: str, places: Sequence[tuple[int, ...]]) -> None:
+def test_values_on_labels_are_those_of_the_report(
+    statistic: str, places: Sequence[tuple[int, ...]]
+) -> None:
     rng = np.random.default_rng(5)
     rated = rng.choice([0.0, 0.5, 1.0], 80)
-    runs = [single(name, rng.random(80).tolist(), rated.tolist(), places=places) for name in ("one", "other")]
+    runs = [
+        single(name, rng.random(80).tolist(), rated.tolist(), places=places)
+        for name in ("one", "other")
+    ]
     [found] = of_labels((statistic, "kendall"), *runs)
     assert found.all_pairs[0].n == 80 // len(places)
     systems = {one.label: one for one in found.systems}
     for judged in runs:
         observed = tuple(map(observe, judged.records["t"]))
-        summary = summary_of(WithLabels((statistic,)), observed, Rating(("SC",)), "b", "t", OPTIONS)
-        assert systems[judged.label].value == pytest.approx(summary.estimates[f"{statistic}_value"].value)
+        summary = summary_of(
+            WithLabels((statistic,)), observed, Rating(("SC",)), "b", "t", OPTIONS
+        )
+        assert systems[judged.label].value == pytest.approx(
+            summary.estimates[f"{statistic}_value"].value
+        )
     [pair] = found.pairs
-    assert pair.result.difference.low < pair.result.difference.value < pair.result.difference.high
+    assert (
+        pair.result.difference.low
+        < pair.result.difference.value
+        < pair.result.difference.high
+    )
     assert 0 < pair.result.p <= 1
 
 
-def test_a_judge_that_answered_under_half_of_what_any_was_asked_is_not_ranked_and_under_worst_it_is() -> None:
+def test_a_judge_that_answered_under_half_of_what_any_was_asked_is_not_ranked_and_under_worst_it_is() -> (
+    None
+):
     rng = np.random.default_rng(3)
     rated = [float(n % 2) for n in range(60)]
     runs = [single(name, rng.random(60).tolist(), rated) for name in ("few", "fewer")]
     for judged, answers in zip(runs, (29, 20), strict=True):
         for number, (record,) in enumerate(judged.records["t"]):
             if number >= answers:
-                judged.records["t"][number] = (replace(record, verdict=Verdict({}, Status.REFUSAL)),)
+                judged.records["t"][number] = (
+                    replace(record, verdict=Verdict({}, Status.REFUSAL)),
+                )
     for statistic in ("pearson", "auroc"):
         [found] = of_labels((statistic,), *runs)
         unranked = {one.label: one.unranked for one in found.systems}
-        assert unranked == {"few": "a score for 29 of 60 samples", "fewer": "a score for 20 of 60 samples"}
+        assert unranked == {
+            "few": "a score for 29 of 60 samples",
+            "fewer": "a score for 20 of 60 samples",
+        }
         worst = StatisticsOptions("worst", draws=10)
         [of_worst] = compared_of(WithLabels((statistic,)), "b", ("t",), runs, worst)
         assert not any(system.unranked for system in of_worst.systems)
 
 
 @pytest.mark.parametrize(("right", "above"), [(0.9, True), (0.5, False), (0.2, False)])
-def test_an_accuracy_is_above_its_constant_where_the_paired_difference_is(right: float, above: bool) -> None:
-    """The constant that is best on a judge's own items counts, and wrong answers are no argument for a judge."""
+def test_an_accuracy_is_above_its_constant_where_the_paired_difference_is(
+    right: float, above: bool
+) -> None:
+    """The constant that is best on a judge's own items counts, and wrong answers are no argument
+    for a judge.
+    """
     rng = np.random.default_rng(4)
-    items = {f"i{n}": JudgedItem(f"g{n // 2}", float(rng.random() < right)) for n in range(120)}
-    constants = [{name: float(n % 2 == side) for n, name in enumerate(items)} for side in (0, 1)]
-    compared = compared_means("all", "votes", "accuracy", {"judge": items}, constants=constants)
-    assert (compare_systems(compared, "b", OPTIONS).not_above_constant == frozenset()) is above
+    items = {
+        f"i{n}": JudgedItem(f"g{n // 2}", float(rng.random() < right))
+        for n in range(120)
+    }
+    constants = [
+        {name: float(n % 2 == side) for n, name in enumerate(items)} for side in (0, 1)
+    ]
+    compared = compared_means(
+        "all", "votes", "accuracy", {"judge": items}, constants=constants
+    )
+    assert (
+        compare_systems(compared, "b", OPTIONS).not_above_constant == frozenset()
+    ) is above
     without = compared_means("all", "votes", "accuracy", {"judge": items})
     assert compare_systems(without, "b", OPTIONS).not_above_constant == frozenset()
 
 
 def test_a_correlation_is_above_0_by_a_permutation_within_image_models() -> None:
     blind = noisy(1e6, 7)
-    for judged, expected in ((run("one", noisy(0.3, 1)), frozenset()), (run("blind", blind), frozenset({"blind"}))):
+    for judged, expected in (
+        (run("one", noisy(0.3, 1)), frozenset()),
+        (run("blind", blind), frozenset({"blind"})),
+    ):
         for comparison in compared(judged, run("other", noisy(0.2, 2))).values():
             assert comparison.not_above_constant == expected
     turned = run("turned", lambda part, model, uid: 1 - noisy(0.3, 1)(part, model, uid))
-    assert compared(turned, run("other", noisy(0.2, 2)))["SC"].not_above_constant == {"turned"}
+    assert compared(turned, run("other", noisy(0.2, 2)))["SC"].not_above_constant == {
+        "turned"
+    }
 
 
 def test_a_statistic_without_a_paired_test_says_so() -> None:
     runs = [single(name, [0.1, 0.9, 0.4], [0, 1, 1]) for name in ("one", "other")]
     [found] = of_labels(("auroc",), *runs)
-    assert found.reason == "judges cannot be compared yet by auroc, which has no paired test here"
+    assert (
+        found.reason
+        == "judges cannot be compared yet by auroc, which has no paired test here"
+    )
     assert not found.pairs
 
 
@@ -401,7 +560,10 @@ def test_annotators_mean_is_what_judges_are_compared_with() -> None:
     rated = rng.integers(0, 11, (40, 3)).astype(float)
     rated[3] = math.nan
     rated[4, 0] = math.nan
-    runs = [single(name, rng.random(40).tolist(), rated.tolist(), ("O",)) for name in ("one", "other")]
+    runs = [
+        single(name, rng.random(40).tolist(), rated.tolist(), ("O",))
+        for name in ("one", "other")
+    ]
     [one] = compared_of(WithAnnotators((), "O", 3), "b", ("t",), runs, OPTIONS)
     found = compare_systems(one, "b", OPTIONS)
     assert found.pairs[0].n == 39
@@ -413,7 +575,9 @@ def test_annotators_mean_is_what_judges_are_compared_with() -> None:
         assert systems[judged.label].value == pytest.approx(expected)
 
 
-def test_no_loop_goes_through_the_samples_for_each_resampling_of_five_judges(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_loop_goes_through_the_samples_for_each_resampling_of_five_judges(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(PARTS, "many", tuple("ABCDEFGH"))
     runs = [run(f"{n}", noisy(0.3, n), 179, parts=("many",)) for n in range(5)]
     with calls_at_most(5_000_000):  # for each sample it would be 700,000,000

@@ -1,24 +1,44 @@
-"""Scores that were filled in without judging: what repeats the request, and zeros with a reasoning that recurs."""
+"""Scores that were filled in without judging: what repeats the request, and zeros with a
+reasoning that recurs.
+"""
 
 import pytest
 
 from tests.playing import play
 from vieval_plugin.judges.parsing import reply_schema
-from vieval_plugin.judges.protocol import Chat, Message, SampleId, Status, Step, Text, Verdict
+from vieval_plugin.judges.protocol import (
+    Chat,
+    Message,
+    SampleId,
+    Status,
+    Step,
+    Text,
+    Verdict,
+)
 from vieval_plugin.judges.refusals import ECHO
 from vieval_plugin.judges.structured_chat import ask_all, score_request
 from vieval_plugin.meta_evaluation.gate import fillers
 from vieval_plugin.prompts import packs
 from vieval_plugin.records import Provenance, Record
 
-REQUEST = 'A red cat on a mat.\nReply: {"score": [prompt], "reasoning": "one or two short sentences"}'
+REQUEST = (
+    'A red cat on a mat.\nReply: {"score": [prompt], "reasoning": "one or two short '
+    'sentences"}'
+)
 REFUSAL = "Bu görseli değerlendiremem."
 
 
 def record(uid, scores, reasoning, findings=()):
     step = Step(("SC",), Status.OK, scores, reason=reasoning)
-    verdict = Verdict({"SC": min(scores) / 10}, Status.OK, trace=(step,), findings=findings)
-    return Record(SampleId("mine", "all", "a", uid), verdict, Provenance("viescore", (), ("SC",)), {})
+    verdict = Verdict(
+        {"SC": min(scores) / 10}, Status.OK, trace=(step,), findings=findings
+    )
+    return Record(
+        SampleId("mine", "all", "a", uid),
+        verdict,
+        Provenance("viescore", (), ("SC",)),
+        {},
+    )
 
 
 @pytest.mark.parametrize(
@@ -32,7 +52,9 @@ def record(uid, scores, reasoning, findings=()):
     ],
 )
 def test_a_reasoning_that_repeats_the_request_is_a_finding(reasoning, echo):
-    asked = score_request(Chat((Message("user", (REQUEST,)),), ("SC",), reply_schema(1)))
+    asked = score_request(
+        Chat((Message("user", (REQUEST,)),), ("SC",), reply_schema(1))
+    )
     reply = Text(f'{{"score": [7], "reasoning": "{reasoning}"}}')
     [outcome] = play(ask_all([asked], packs.load("viescore/v1")), [reply]).result
     assert (ECHO in outcome.findings) is echo
@@ -42,8 +64,16 @@ def test_a_reasoning_that_repeats_the_request_is_a_finding(reasoning, echo):
 @pytest.mark.parametrize(
     ("rows", "found"),
     [
-        pytest.param([((0, 0), REFUSAL), ((0, 0), REFUSAL.upper()), ((3, 0), REFUSAL)], [0, 1], id="zeros-recur"),
-        pytest.param([((0, 0), REFUSAL), ((0, 0), "A black picture.")], [], id="zeros-that-differ"),
+        pytest.param(
+            [((0, 0), REFUSAL), ((0, 0), REFUSAL.upper()), ((3, 0), REFUSAL)],
+            [0, 1],
+            id="zeros-recur",
+        ),
+        pytest.param(
+            [((0, 0), REFUSAL), ((0, 0), "A black picture.")],
+            [],
+            id="zeros-that-differ",
+        ),
         pytest.param([((7, 8), "Clean."), ((7, 8), "Clean.")], [], id="scores-recur"),
         pytest.param([((7, 8), "Clean.", (ECHO,)), ((7, 8), "Good.")], [0], id="echo"),
         pytest.param([((0, 0), ""), ((0, 0), "")], [], id="no-words"),

@@ -1,4 +1,6 @@
-"""What each report object puts first: the number that its tables have, beside people and answers that never look."""
+"""What each report object puts first: the number that its tables have, beside people and answers
+that never look.
+"""
 
 import math
 from dataclasses import replace
@@ -25,11 +27,28 @@ def contests(label, answers, votes, part="p"):
     """A run on contests with a vote of people and a judge's vote each."""
     records = []
     for number, (said, vote) in enumerate(zip(answers, votes, strict=True)):
-        verdict = Verdict({}, Status.OK if said else Status.REFUSAL, choice=Choice({"forward": said} if said else {}))
+        verdict = Verdict(
+            {},
+            Status.OK if said else Status.REFUSAL,
+            choice=Choice({"forward": said} if said else {}),
+        )
         both = tuple(SampleId("b", part, model, str(number)) for model in "xy")
-        identity, source = SampleId("b", part, "", str(number)), Provenance("mine", (), (), label)
+        identity, source = (
+            SampleId("b", part, "", str(number)),
+            Provenance("mine", (), (), label),
+        )
         records.append(
-            (Record(identity, verdict, source, {}, group=str(number), votes=Votes("four_way", vote), candidates=both),)
+            (
+                Record(
+                    identity,
+                    verdict,
+                    source,
+                    {},
+                    group=str(number),
+                    votes=Votes("four_way", vote),
+                    candidates=both,
+                ),
+            )
         )
     return Run(label, "b", "mine", (), {part: records})
 
@@ -42,10 +61,17 @@ def test_of_rated_images_it_is_what_the_tables_have_by_the_overall_score_if_half
     people = {str(n): (n % 4 / 4, n % 3 / 4, n % 5 / 4) for n in range(20)}
     both = run_of(
         "both",
-        [("tie", "m", u, {"SC": sum(p) / 3, "O": 1 - sum(p) / 3}, {"SC": p, "O": p}) for u, p in people.items()],
+        [
+            ("tie", "m", u, {"SC": sum(p) / 3, "O": 1 - sum(p) / 3}, {"SC": p, "O": p})
+            for u, p in people.items()
+        ],
         ("SC", "O"),
     )
-    one = run_of("one", [("tie", "m", u, {"SC": p[0]}, {"SC": p, "O": p}) for u, p in people.items()], ("SC",))
+    one = run_of(
+        "one",
+        [("tie", "m", u, {"SC": p[0]}, {"SC": p, "O": p}) for u, p in people.items()],
+        ("SC",),
+    )
     overall, first = headlines_of(ByImageModel(), "b", ("tie",), [both, one], OPTIONS)
     assert (overall.aspect, first.aspect) == ("O", "SC")
     assert list(estimates_of(overall)) == ["both"]
@@ -55,7 +81,12 @@ def test_of_rated_images_it_is_what_the_tables_have_by_the_overall_score_if_half
     assert of(first, "one").n == 20
     assert [reference.role for reference in first.references] == ["ceiling", "baseline"]
     third = replace(one, label="third")
-    assert headlines_of(ByImageModel(), "b", ("tie",), [both, one, third], OPTIONS)[0].aspect == "SC"
+    assert (
+        headlines_of(ByImageModel(), "b", ("tie",), [both, one, third], OPTIONS)[
+            0
+        ].aspect
+        == "SC"
+    )
     ceiling, constant = (reference.estimate for reference in first.references)
     assert ceiling.value < 0.9
     assert constant.value == 0
@@ -67,7 +98,9 @@ def test_of_rated_images_it_is_what_the_tables_have_by_the_overall_score_if_half
 
 def test_of_votes_it_is_the_accuracy_over_all_parts_beside_the_best_constant():
     votes = ["first", "first", "first", "second", "both_bad", "both_good"]
-    judge = contests("judge", ["first", "first", "second", "second", "both_bad", ""], votes)
+    judge = contests(
+        "judge", ["first", "first", "second", "second", "both_bad", ""], votes
+    )
     other = contests("judge", ["first", "second"], ["first", "first"], "q")
     whole = Run("judge", "b", "mine", (), {**judge.records, **other.records})
     [headline] = headlines_of(ByVotes("four_way"), "b", ("p", "q"), [whole], OPTIONS)
@@ -77,24 +110,34 @@ def test_of_votes_it_is_the_accuracy_over_all_parts_beside_the_best_constant():
     [constant] = headline.references
     assert constant.system == "best constant: always first"
     assert constant.estimate.value == pytest.approx(5 / 8)
-    assert {word: several["judge"].value for word, several in headline.breakdowns["part"].items()} == pytest.approx(
-        {"p": 4 / 6, "q": 1 / 2}
-    )
+    assert {
+        word: several["judge"].value
+        for word, several in headline.breakdowns["part"].items()
+    } == pytest.approx({"p": 4 / 6, "q": 1 / 2})
 
 
 def test_of_labels_it_is_the_first_statistic_and_one_without_a_test_says_so():
-    rows = [("p", "m", str(n), {"SC": n / 10}, {"SC": (float(n > 4),)}) for n in range(10)]
+    rows = [
+        ("p", "m", str(n), {"SC": n / 10}, {"SC": (float(n > 4),)}) for n in range(10)
+    ]
     labels, judged = WithLabels(("auroc", "pearson")), [run_of("judge", rows, ("SC",))]
     made = labels.findings("b", ("p",), judged, OPTIONS)
     [headline] = headlines_of(labels, "b", ("p",), judged, OPTIONS)
-    assert of(headline, "judge").value == made.cells[Key("statistics", "p", "", "judge", "auroc", "SC")] == 1
+    assert (
+        of(headline, "judge").value
+        == made.cells[Key("statistics", "p", "", "judge", "auroc", "SC")]
+        == 1
+    )
     assert [reference.estimate.value for reference in headline.references] == [0.5]
     assert "no paired test" in headline.comparison.compared.untestable_reason
 
 
 def test_of_annotators_it_is_the_correlation_with_their_mean_beside_what_they_reach_themselves():
     people = {str(n): (n % 4 / 4, n % 3 / 4, n % 5 / 4) for n in range(20)}
-    rows = [("p", "m", uid, {"O": sum(given)}, {"O": given}) for uid, given in people.items()]
+    rows = [
+        ("p", "m", uid, {"O": sum(given)}, {"O": given})
+        for uid, given in people.items()
+    ]
     annotators, judged = WithAnnotators((), "O", 3), [run_of("judge", rows)]
     made = annotators.findings("b", ("p",), judged, OPTIONS)
     [headline] = headlines_of(annotators, "b", ("p",), judged, OPTIONS)
@@ -123,12 +166,20 @@ def test_of_generators_it_is_the_mean_over_prompts_of_what_each_judge_says():
         for model, value in (("good", 0.8), ("bad", 0.2))
         for n in range(8)
     ]
-    [headline] = headlines_of(OfGenerators(), "b", ("tig",), [run_of("judge", rows, ("SC", "O"))], OPTIONS)
-    assert (headline.aspect, headline.entrants, headline.judge.model) == ("O", "generators", "judge")
-    assert {label: estimate.value for label, estimate in estimates_of(headline).items()} == pytest.approx(
-        {"good": 0.85, "bad": 0.25}
+    [headline] = headlines_of(
+        OfGenerators(), "b", ("tig",), [run_of("judge", rows, ("SC", "O"))], OPTIONS
     )
+    assert (headline.aspect, headline.entrants, headline.judge.model) == (
+        "O",
+        "generators",
+        "judge",
+    )
+    assert {
+        label: estimate.value for label, estimate in estimates_of(headline).items()
+    } == pytest.approx({"good": 0.85, "bad": 0.25})
     pair = headline.comparison.compared.pair(0, 1)
     assert pair.statistic.estimates() == pytest.approx((0.85, 0.25))
     assert not headline.references
-    assert not any(math.isnan(estimate.low) for estimate in estimates_of(headline).values())
+    assert not any(
+        math.isnan(estimate.low) for estimate in estimates_of(headline).values()
+    )

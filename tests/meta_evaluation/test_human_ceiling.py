@@ -24,14 +24,18 @@ def run(scores):
     for model, of_model in enumerate(scores):
         for number, score in enumerate(of_model):
             ratings = {"SC": tuple(map(float, RATERS[model, :, number]))}
-            rows.append(("tie", f"m{model}", f"u{number:02}", {"SC": float(score)}, ratings))
+            rows.append(
+                ("tie", f"m{model}", f"u{number:02}", {"SC": float(score)}, ratings)
+            )
     return run_of("judge", rows, ("SC",))
 
 
 def by_definition(values):
     """What agrees with the other two annotators, of each image model and annotator in turn."""
     z = [
-        np.arctanh(stats.spearmanr(values[model, rater], others(model, rater)).statistic)
+        np.arctanh(
+            stats.spearmanr(values[model, rater], others(model, rater)).statistic
+        )
         for model in range(2)
         for rater in range(3)
     ]
@@ -52,27 +56,42 @@ def test_the_difference_is_its_definition():
 
 
 @pytest.mark.parametrize(
-    ("noise", "position"), [(0.01, "above"), (0.7, "not shown to be above or below"), (5, "below")]
+    ("noise", "position"),
+    [(0.01, "above"), (0.7, "not shown to be above or below"), (5, "below")],
 )
 def test_a_judge_as_noisy_as_an_annotator_is_neither_above_nor_below(noise, position):
     scores = TRUTH + noise * np.random.default_rng(1).normal(size=TRUTH.shape)
-    assert compared_with_annotators(run(scores), "SC", ("SC",), OPTIONS).position == position
+    assert (
+        compared_with_annotators(run(scores), "SC", ("SC",), OPTIONS).position
+        == position
+    )
 
 
 def test_one_annotator_is_no_ceiling():
-    alone = run_of("judge", [("tie", "m", f"u{n}", {"SC": n / 20}, {"SC": (0.5,)}) for n in range(20)], ("SC",))
+    alone = run_of(
+        "judge",
+        [("tie", "m", f"u{n}", {"SC": n / 20}, {"SC": (0.5,)}) for n in range(20)],
+        ("SC",),
+    )
     assert compared_with_annotators(alone, "SC", ("SC",), OPTIONS) is None
 
 
 def test_the_interval_of_agreement_among_annotators_allows_for_resamples_that_lie_above_it():
-    """With few instructions most resamples lie above the number, and the plain percentiles with them."""
+    """With few instructions most resamples lie above the number, and the plain percentiles with
+    them.
+    """
     rng = np.random.default_rng(2)
     rows = []
     for number in range(25):
         liked = rng.normal()
         for model in "abc":
-            ratings = tuple(float(r) for r in np.digitize(liked + 0.6 * rng.normal(size=3), [0.3, 1.5]) / 2)
-            rows.append(Observation(model, f"u{number:02}", {"SC": ratings}, {}, Status.OK))
+            ratings = tuple(
+                float(r)
+                for r in np.digitize(liked + 0.6 * rng.normal(size=3), [0.3, 1.5]) / 2
+            )
+            rows.append(
+                Observation(model, f"u{number:02}", {"SC": ratings}, {}, Status.OK)
+            )
     found = human_agreement(rows, ("SC",), "b/tie", OPTIONS)["SC"][0]
     low, high = interval(found.resamples)
     assert np.median(found.resamples) > found.value

@@ -10,7 +10,10 @@ from scipy import stats
 from tests.runs import run_of
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation import metrics, statistics
-from vieval_plugin.meta_evaluation.image_model_agreement import filled_observations, human_agreement
+from vieval_plugin.meta_evaluation.image_model_agreement import (
+    filled_observations,
+    human_agreement,
+)
 from vieval_plugin.meta_evaluation.image_models import ByImageModel
 from vieval_plugin.meta_evaluation.observations import Observation, apply_failure_policy
 from vieval_plugin.meta_evaluation.statistics import Rating
@@ -43,7 +46,9 @@ def observations(n=40, models=("A", "B"), seed=0, noise=0.3):
 def constant(rows, *models):
     """The same rows, on some image models of a judge that always says the same."""
     flat = dict.fromkeys(ASPECTS, 0.5)
-    return tuple(replace(o, scores=flat) if o.image_model in models else o for o in rows)
+    return tuple(
+        replace(o, scores=flat) if o.image_model in models else o for o in rows
+    )
 
 
 def run(rows, **described):
@@ -58,7 +63,9 @@ def tables(*runs):
 
 
 def summarise(rows, part="t"):
-    return statistics.summary_of(ByImageModel(), rows, Rating(ASPECTS), "b", part, OPTIONS)
+    return statistics.summary_of(
+        ByImageModel(), rows, Rating(ASPECTS), "b", part, OPTIONS
+    )
 
 
 def test_a_task_averages_the_correlations_of_its_image_models():
@@ -85,10 +92,15 @@ def test_row_order_does_not_change_a_digit():
 
 def test_a_sample_without_every_aspect_is_in_no_correlation():
     rows = observations()
-    broken = Observation("A", "extra", rows[0].ratings, {"SC": 0.0}, Status.PARSE_FAILURE)
+    broken = Observation(
+        "A", "extra", rows[0].ratings, {"SC": 0.0}, Status.PARSE_FAILURE
+    )
     with_broken = summarise((*rows, broken))
     assert with_broken.estimates["SC_count"].value == 80
-    assert with_broken.estimates["SC_paper"].value == summarise(rows).estimates["SC_paper"].value
+    assert (
+        with_broken.estimates["SC_paper"].value
+        == summarise(rows).estimates["SC_paper"].value
+    )
     assert with_broken.statuses == {Status.OK: 80, Status.PARSE_FAILURE: 1}
 
 
@@ -96,17 +108,22 @@ def test_policies_fill_what_failed_and_say_nothing_of_what_is_missing():
     ratings = observations(1)[0].ratings
     failed = Observation("A", "f", ratings, {"SC": 0.9}, Status.REFUSAL)
     missing = Observation("A", "m", ratings, {}, Status.MISSING)
-    assert apply_failure_policy([failed, missing], ASPECTS, StatisticsOptions("drop")) == [failed, missing]
+    assert apply_failure_policy(
+        [failed, missing], ASPECTS, StatisticsOptions("drop")
+    ) == [failed, missing]
     worst = apply_failure_policy([failed, missing], ASPECTS, StatisticsOptions("worst"))
     assert worst[0].scores == {"SC": 0.9, "PQ": 0.0, "O": 0.0}
     assert worst[1] == missing
     drawn = [
-        apply_failure_policy([failed], ASPECTS, StatisticsOptions("random", seed=s))[0].scores["PQ"] for s in range(300)
+        apply_failure_policy([failed], ASPECTS, StatisticsOptions("random", seed=s))[
+            0
+        ].scores["PQ"]
+        for s in range(300)
     ]
     assert set(np.round(np.array(drawn) * 10)) == set(range(11))
-    assert apply_failure_policy([failed], ASPECTS, StatisticsOptions("random", seed=5)) == apply_failure_policy(
+    assert apply_failure_policy(
         [failed], ASPECTS, StatisticsOptions("random", seed=5)
-    )
+    ) == apply_failure_policy([failed], ASPECTS, StatisticsOptions("random", seed=5))
 
 
 def test_an_image_model_of_which_all_scores_are_the_same_counts_as_0_but_in_the_papers_average():
@@ -124,9 +141,16 @@ def test_an_image_model_of_which_all_scores_are_the_same_counts_as_0_but_in_the_
 
 def test_an_image_model_with_few_samples_or_constant_people_has_no_value_and_is_listed():
     rows = observations()
-    flat = tuple(replace(o, ratings={"SC": (0.5,) * len(o.ratings["SC"])}) if o.image_model == "A" else o for o in rows)
+    flat = tuple(
+        replace(o, ratings={"SC": (0.5,) * len(o.ratings["SC"])})
+        if o.image_model == "A"
+        else o
+        for o in rows
+    )
     found = summarise(flat).estimates["SC_fisher"]
-    alone = summarise(tuple(o for o in rows if o.image_model == "B")).estimates["SC_fisher"]
+    alone = summarise(tuple(o for o in rows if o.image_model == "B")).estimates[
+        "SC_fisher"
+    ]
     assert found.value == pytest.approx(alone.value)
     assert found.reasons == ("A: the human mean is constant",)
     assert str(found.coverage) == "1 of 2 image models"
@@ -134,16 +158,24 @@ def test_an_image_model_with_few_samples_or_constant_people_has_no_value_and_is_
     found = summarise(few).estimates["SC_fisher"]
     assert found.value == pytest.approx(alone.value)
     assert found.reasons == ("A: 9 samples, 10 are needed",)
-    papers = [summarise(some).estimates["SC_paper"].value for some in (few, [o for o in rows if o.image_model == "B"])]
+    papers = [
+        summarise(some).estimates["SC_paper"].value
+        for some in (few, [o for o in rows if o.image_model == "B"])
+    ]
     assert abs(papers[0] - papers[1]) > 1e-6
 
 
 def test_groups_average_over_tasks_with_an_interval_of_their_own():
-    a, b = summarise(observations(seed=1), "a"), summarise(observations(seed=2, noise=0.8), "b")
+    a, b = (
+        summarise(observations(seed=1), "a"),
+        summarise(observations(seed=2, noise=0.8), "b"),
+    )
     group = statistics.combine((a, b))
     found = group.estimates["SC_fisher"]
     parts = [a.estimates["SC_fisher"], b.estimates["SC_fisher"]]
-    assert found.value == pytest.approx(math.tanh(np.mean(np.arctanh([p.value for p in parts]))))
+    assert found.value == pytest.approx(
+        math.tanh(np.mean(np.arctanh([p.value for p in parts])))
+    )
     assert found.high - found.low < max(p.high - p.low for p in parts)
     assert group.total == 160
 
@@ -151,32 +183,48 @@ def test_groups_average_over_tasks_with_an_interval_of_their_own():
 def test_tasks_are_resampled_independently():
     rows = observations()
     assert not np.array_equal(
-        summarise(rows, "a").estimates["SC_fisher"].resamples, summarise(rows, "b").estimates["SC_fisher"].resamples
+        summarise(rows, "a").estimates["SC_fisher"].resamples,
+        summarise(rows, "b").estimates["SC_fisher"].resamples,
     )
 
 
 def test_samples_of_a_group_are_drawn_together():
     alone = observations()
     paired = tuple(replace(o, group=f"g{int(o.uid[1:]) // 2}") for o in alone)
-    apart, together = (summarise(rows).estimates["SC_fisher"] for rows in (alone, paired))
+    apart, together = (
+        summarise(rows).estimates["SC_fisher"] for rows in (alone, paired)
+    )
     assert apart.value == together.value
     assert not np.array_equal(apart.resamples, together.resamples)
 
 
 def test_a_judge_of_what_people_did_not_rate_agrees_with_nobody():
     rows = tuple(replace(o, scores={**o.scores, "style": 0.5}) for o in observations())
-    found = statistics.summary_of(ByImageModel(), rows, Rating(("SC", "style")), "b", "t", OPTIONS)
+    found = statistics.summary_of(
+        ByImageModel(), rows, Rating(("SC", "style")), "b", "t", OPTIONS
+    )
     assert found.estimates["SC_count"].value == 80
     assert found.estimates["style_count"].value == 0
-    assert found.estimates["style_fisher"].reasons[0] == "A: no sample has both ratings and a score"
+    assert (
+        found.estimates["style_fisher"].reasons[0]
+        == "A: no sample has both ratings and a score"
+    )
 
 
 def test_human_agreement_of_identical_raters_is_nearly_one():
     rows = tuple(
-        Observation(o.image_model, o.uid, {a: (v[0],) * 3 for a, v in o.ratings.items()}, o.scores, o.status)
+        Observation(
+            o.image_model,
+            o.uid,
+            {a: (v[0],) * 3 for a, v in o.ratings.items()},
+            o.scores,
+            o.status,
+        )
         for o in observations()
     )
-    assert human_agreement(rows, ("SC",), "b/t", OPTIONS)["SC"][0].value == pytest.approx(0.9999)
+    assert human_agreement(rows, ("SC",), "b/t", OPTIONS)["SC"][
+        0
+    ].value == pytest.approx(0.9999)
 
 
 def test_an_undefined_cell_says_why_beside_it():
@@ -185,15 +233,30 @@ def test_an_undefined_cell_says_why_beside_it():
     for name in ("corrected_all", "corrected_tasks", "table_1", "table_2_3"):
         [row] = [row for row in named[name].rows if row[1] == "mine"]
         assert row[-3:] == (shown[name.partition("_")[0]],) * 3, name
-    assert [row[3:] for row in named["table_6"].rows] == [("undefined (the judge is constant)",) * 3]
-    assert named["table_5_distance"].rows[0][-1] == "undefined (1 pairs, two or more are needed)"
-    assert made.reasons[Key("T6", "t", "A", "mine", "spearman", "SC")] == "the judge is constant"
-    assert not any(cell == "undefined" for table in made.tables for row in table.rows for cell in row)
+    assert [row[3:] for row in named["table_6"].rows] == [
+        ("undefined (the judge is constant)",) * 3
+    ]
+    assert (
+        named["table_5_distance"].rows[0][-1]
+        == "undefined (1 pairs, two or more are needed)"
+    )
+    assert (
+        made.reasons[Key("T6", "t", "A", "mine", "spearman", "SC")]
+        == "the judge is constant"
+    )
+    assert not any(
+        cell == "undefined"
+        for table in made.tables
+        for row in table.rows
+        for cell in row
+    )
 
 
 def test_what_averages_leave_out_is_listed_with_the_reason():
     _, named = tables(run(constant(observations(models=("A", "B", "C")), "B")))
-    assert named["left_out"].rows == (("t", "mine", "SC, PQ, O", "B", "the judge is constant, which counts as 0"),)
+    assert named["left_out"].rows == (
+        ("t", "mine", "SC, PQ, O", "B", "the judge is constant, which counts as 0"),
+    )
     assert "undefined" not in str(named["table_1"].rows)
     _, complete = tables(run(observations()))
     assert "left_out" not in complete
@@ -204,41 +267,73 @@ def test_one_score_is_compared_with_all_that_people_rated():
     rating = Rating(("SC",), against_all=True)
     names = [metrics.names(ByImageModel(), each) for each in (rating, Rating(ASPECTS))]
     assert names[0] == names[1]
-    found = statistics.summary_of(ByImageModel(), rows, rating, "b", "t", OPTIONS).estimates
+    found = statistics.summary_of(
+        ByImageModel(), rows, rating, "b", "t", OPTIONS
+    ).estimates
     for aspect in ASPECTS:
-        human = [np.round(np.mean(o.ratings[aspect]), 9) for o in rows if o.image_model == "A"]
+        human = [
+            np.round(np.mean(o.ratings[aspect]), 9)
+            for o in rows
+            if o.image_model == "A"
+        ]
         judged = [o.scores["SC"] for o in rows if o.image_model == "A"]
         expected = stats.spearmanr(human, judged).statistic
         made, named = tables(run(rows, against_all=True, table="T8"))
-        assert made.cells[Key("T8", "t", "A", "mine", "spearman", aspect)] == pytest.approx(expected)
+        assert made.cells[
+            Key("T8", "t", "A", "mine", "spearman", aspect)
+        ] == pytest.approx(expected)
         assert found[f"{aspect}_count"].value == 80
     assert "table_6" not in named
     assert named["table_8"].title == "Table 8. Spearman by image model"
 
 
-def test_tables_that_the_paper_prints_apart_are_one_and_each_is_known_by_its_own_name(tmp_path):
-    rows = tuple(replace(o, scores={"SC": o.scores["SC"] - 0.5}) for o in observations())
+def test_tables_that_the_paper_prints_apart_are_one_and_each_is_known_by_its_own_name(
+    tmp_path,
+):
+    rows = tuple(
+        replace(o, scores={"SC": o.scores["SC"] - 0.5}) for o in observations()
+    )
     made, named = tables(run(rows, against_all=True, table="T10/11"))
     assert named["table_10_11"].title == "Tables 10 and 11. Spearman by image model"
     value = made.cells[Key("T10/11", "t", "A", "mine", "spearman", "SC")]
     lines = [f"T{number},t,A,mine,spearman,SC,{value:.4f},yes," for number in (10, 11)]
-    header = "table,task,image_model,judge,statistic,aspect,printed,reproducible,why_not"
+    header = (
+        "table,task,image_model,judge,statistic,aspect,printed,reproducible,why_not"
+    )
     (tmp_path / "printed.csv").write_text("\n".join([header, *lines]) + "\n")
-    comparison = printed_cells.compare_with_printed(tmp_path / "printed.csv", made.cells)
+    comparison = printed_cells.compare_with_printed(
+        tmp_path / "printed.csv", made.cells
+    )
     assert (len(comparison.exact), comparison.missing) == (2, [])
 
 
 def test_image_models_are_ranked_by_a_metric_of_one_score_too():
-    worse = [replace(o, scores={"SC": o.scores["SC"] / 4}) for o in observations(models=("B",))]
-    rows = (*(replace(o, scores={"SC": o.scores["SC"]}) for o in observations(models=("A",))), *worse)
+    worse = [
+        replace(o, scores={"SC": o.scores["SC"] / 4})
+        for o in observations(models=("B",))
+    ]
+    rows = (
+        *(
+            replace(o, scores={"SC": o.scores["SC"]})
+            for o in observations(models=("A",))
+        ),
+        *worse,
+    )
     made, named = tables(run(rows, against_all=True, table="T8"))
-    assert [row[1:] for row in named["table_5"].rows] == [("A", "mine", "1.5", "1.0"), ("B", "mine", "1.5", "2.0")]
+    assert [row[1:] for row in named["table_5"].rows] == [
+        ("A", "mine", "1.5", "1.0"),
+        ("B", "mine", "1.5", "2.0"),
+    ]
     assert Key("T5", "t", "", "mine", "footrule", "O") in made.cells
 
 
 @pytest.mark.parametrize("policy", ["random", "worst"])
 def test_a_failure_of_such_a_judge_is_one_number(policy):
-    rows = [replace(o, scores={}, status=Status.TOOL_ERROR) for o in observations(3, ("A",))]
-    filled, aspects = filled_observations(rows, ("SC",), ASPECTS, StatisticsOptions(policy))
+    rows = [
+        replace(o, scores={}, status=Status.TOOL_ERROR) for o in observations(3, ("A",))
+    ]
+    filled, aspects = filled_observations(
+        rows, ("SC",), ASPECTS, StatisticsOptions(policy)
+    )
     assert aspects == ASPECTS
     assert all(len({o.scores[aspect] for aspect in ASPECTS}) == 1 for o in filled)

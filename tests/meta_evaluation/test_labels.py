@@ -27,14 +27,23 @@ def observation(uid, score, rating, tags=(), exact=True, group="", place=()):
 def example(name, table, tags=()):
     """A Winoground example from its four scores [[i0t0, i0t1], [i1t0, i1t1]]."""
     return [
-        observation(f"{name}#i{i}t{t}", table[i][t], float(i == t), tags, group=name, place=(i, t))
+        observation(
+            f"{name}#i{i}t{t}",
+            table[i][t],
+            float(i == t),
+            tags,
+            group=name,
+            place=(i, t),
+        )
         for i in (0, 1)
         for t in (0, 1)
     ]
 
 
 def summarise(observations, named, part="t"):
-    return statistics.summary_of(WithLabels(named), tuple(observations), Rating(("SC",)), "b", part, OPTIONS)
+    return statistics.summary_of(
+        WithLabels(named), tuple(observations), Rating(("SC",)), "b", part, OPTIONS
+    )
 
 
 def values(observations, named):
@@ -48,7 +57,9 @@ def test_winoground_by_hand():
     equal = example("c", [[0.5, 0.5], [0.5, 0.5]], ("Relation",))
     names = ("text_score", "image_score", "group_score")
     found = values([*both, *text_only, *equal], names)
-    assert found == pytest.approx({"text_score": 2 / 3, "image_score": 1 / 3, "group_score": 1 / 3})
+    assert found == pytest.approx(
+        {"text_score": 2 / 3, "image_score": 1 / 3, "group_score": 1 / 3}
+    )
     rows = LabelRows.from_observations([*both, *text_only, *equal], "SC", "SC", OPTIONS)
     assert STATISTICS["group_score"].compute(rows.having_tag("Object")).value == 1
     assert STATISTICS["text_score"].compute(rows.having_tag("Relation")).value == 0.5
@@ -61,13 +72,26 @@ def test_an_example_with_a_failed_pair_is_left_out():
 
 
 def test_auroc_and_preference_by_hand():
-    labelled = [observation(str(i), s, y) for i, (s, y) in enumerate([(0.1, 0), (0.4, 0), (0.35, 1), (0.8, 1)])]
+    labelled = [
+        observation(str(i), s, y)
+        for i, (s, y) in enumerate([(0.1, 0), (0.4, 0), (0.35, 1), (0.8, 1)])
+    ]
     assert values(labelled, ("auroc",)) == {"auroc": 0.75}
     pairs = []
-    for name, (first, second, preferred) in {"a": (0.9, 0.1, 1), "b": (0.2, 0.5, 0), "c": (0.3, 0.3, 1)}.items():
-        pairs.append(observation(f"{name}#0", first, float(preferred), group=name, place=(0,)))
-        pairs.append(observation(f"{name}#1", second, 1.0 - preferred, group=name, place=(1,)))
-    assert values(pairs, ("preference_accuracy",)) == {"preference_accuracy": pytest.approx(2.5 / 3)}
+    for name, (first, second, preferred) in {
+        "a": (0.9, 0.1, 1),
+        "b": (0.2, 0.5, 0),
+        "c": (0.3, 0.3, 1),
+    }.items():
+        pairs.append(
+            observation(f"{name}#0", first, float(preferred), group=name, place=(0,))
+        )
+        pairs.append(
+            observation(f"{name}#1", second, 1.0 - preferred, group=name, place=(1,))
+        )
+    assert values(pairs, ("preference_accuracy",)) == {
+        "preference_accuracy": pytest.approx(2.5 / 3)
+    }
 
 
 def test_correlations_with_mean_human_scores_and_an_interval():
@@ -76,16 +100,24 @@ def test_correlations_with_mean_human_scores_and_an_interval():
     judged = raters.mean(axis=1) / 5 + 0.2 * rng.normal(size=60)
     rows = tuple(observation(f"p{i}", float(judged[i]), raters[i]) for i in range(60))
     found = summarise(rows, ("pearson", "kendall", "pairwise_accuracy")).estimates
-    assert found["pearson_value"].value == pytest.approx(stats.pearsonr(judged, raters.mean(axis=1)).statistic)
+    assert found["pearson_value"].value == pytest.approx(
+        stats.pearsonr(judged, raters.mean(axis=1)).statistic
+    )
     assert found["kendall_value"].value == pytest.approx(
         stats.kendalltau(judged, np.round(raters.mean(axis=1), 9)).statistic
     )
-    for estimate in (found[f"{name}_value"] for name in ("pearson", "kendall", "pairwise_accuracy")):
+    for estimate in (
+        found[f"{name}_value"] for name in ("pearson", "kendall", "pairwise_accuracy")
+    ):
         assert estimate.low < estimate.value < estimate.high
 
 
 def test_exact_scores_are_counted_and_failed_ones_are_not_scored():
-    rows = [observation("a", 0.1, 0), observation("b", 0.2, 1, exact=False), observation("c", None, 1)]
+    rows = [
+        observation("a", 0.1, 0),
+        observation("b", 0.2, 1, exact=False),
+        observation("c", None, 1),
+    ]
     summary = summarise(rows, ("auroc",))
     assert (summary.scored, summary.exact, summary.total) == (2, 1, 3)
     assert metrics.value(summary, "exact_share") == 0.5
@@ -98,7 +130,10 @@ def test_a_statistic_that_nobody_knows_is_refused():
 
 def run(label, scores):
     tags = [{"tags": ("odd",) * (i % 2)} for i in range(len(scores))]
-    rows = [("all", "m", str(i), {"SC": s}, {"SC": (float(i),)}, tags[i]) for i, s in enumerate(scores)]
+    rows = [
+        ("all", "m", str(i), {"SC": s}, {"SC": (float(i),)}, tags[i])
+        for i, s in enumerate(scores)
+    ]
     return run_of(label, rows, ("SC",))
 
 
@@ -112,5 +147,10 @@ def test_tables_have_a_row_a_judge_and_one_a_skill_and_their_numbers_as_cells():
         ("all", "x", "4", "4", "1.0000"),
         ("all", "y", "4", "4", "undefined (the first variable is constant)"),
     )
-    assert [row[:5] for row in skills.rows] == [("all", "x", "odd", "2", "2"), ("all", "y", "odd", "2", "2")]
-    assert made.cells[Key("statistics", "all", "", "x", "pearson", "SC")] == pytest.approx(1)
+    assert [row[:5] for row in skills.rows] == [
+        ("all", "x", "odd", "2", "2"),
+        ("all", "y", "odd", "2", "2"),
+    ]
+    assert made.cells[
+        Key("statistics", "all", "", "x", "pearson", "SC")
+    ] == pytest.approx(1)

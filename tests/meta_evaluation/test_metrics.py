@@ -19,7 +19,13 @@ from vieval_plugin.meta_evaluation.image_models import ByImageModel
 from vieval_plugin.meta_evaluation.label_statistics import STATISTICS
 from vieval_plugin.meta_evaluation.labels import WithLabels
 from vieval_plugin.meta_evaluation.observations import Observation
-from vieval_plugin.meta_evaluation.statistics import Rating, Statistic, Summary, combine, summary_of
+from vieval_plugin.meta_evaluation.statistics import (
+    Rating,
+    Statistic,
+    Summary,
+    combine,
+    summary_of,
+)
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 
@@ -28,13 +34,23 @@ REPORTS = {
     "image_models": ByImageModel(),
     "labels": WithLabels(tuple(STATISTICS)),
     "annotators": WithAnnotators(DIMENSIONS, "O", 3),
-    **{name: benchmark.report for name, benchmark in benchmark_registry.benchmarks().items()},
+    **{
+        name: benchmark.report
+        for name, benchmark in benchmark_registry.benchmarks().items()
+    },
 }
 RATINGS = [
     Rating(("SC", "PQ", "O"), repeats=3),
     Rating(("SC",), intervals=True),
-    Rating(("O",), DIMENSIONS, ("explanation_quality_overall", "explanation_quality_questions")),
-    *(Rating(spec.aspects, spec.dimensions, intervals=spec.intervals) for spec in judge_registry.judges().values()),
+    Rating(
+        ("O",),
+        DIMENSIONS,
+        ("explanation_quality_overall", "explanation_quality_questions"),
+    ),
+    *(
+        Rating(spec.aspects, spec.dimensions, intervals=spec.intervals)
+        for spec in judge_registry.judges().values()
+    ),
 ]
 
 
@@ -42,7 +58,9 @@ RATINGS = [
 def test_no_metric_name_is_part_of_another(report: str) -> None:
     for rating in RATINGS:
         names = metrics.names(REPORTS[report], rating)
-        assert not [(one, other) for one, other in permutations(names, 2) if one in other]
+        assert not [
+            (one, other) for one, other in permutations(names, 2) if one in other
+        ]
 
 
 def test_every_task_has_the_shares_of_statuses_and_remarks() -> None:
@@ -72,23 +90,51 @@ def observations(aspects: tuple[str, ...]) -> tuple[Observation, ...]:
 def test_every_name_has_a_value_of_a_summary_and_of_the_whole(report: str) -> None:
     for rating in RATINGS:
         rows = observations((*rating.aspects, "SC"))
-        found = summary_of(REPORTS[report], rows, rating, "b", "t", StatisticsOptions(draws=10))
+        found = summary_of(
+            REPORTS[report], rows, rating, "b", "t", StatisticsOptions(draws=10)
+        )
         for summary in (found, combine((found, found))):
             for name in metrics.names(REPORTS[report], rating):
                 value = metrics.value(summary, name)
-                assert isinstance(value, str) if name == "remarks" else value is None or isinstance(value, float)
+                assert (
+                    isinstance(value, str)
+                    if name == "remarks"
+                    else value is None or isinstance(value, float)
+                )
 
 
 def test_an_undefined_number_is_none_and_its_reason_a_remark() -> None:
-    rows = tuple(Observation("m", str(i), {"SC": (float(i),)}, {"SC": 0.5}, Status.OK) for i in range(12))
-    found = summary_of(ByImageModel(), rows, Rating(("SC",)), "b", "t", StatisticsOptions("worst", draws=10, seed=2))
+    rows = tuple(
+        Observation("m", str(i), {"SC": (float(i),)}, {"SC": 0.5}, Status.OK)
+        for i in range(12)
+    )
+    found = summary_of(
+        ByImageModel(),
+        rows,
+        Rating(("SC",)),
+        "b",
+        "t",
+        StatisticsOptions("worst", draws=10, seed=2),
+    )
     assert metrics.value(found, "SC_paper") is None
     assert metrics.value(found, "SC_fisher") == 0
     remarks = metrics.value(found, "remarks")
-    assert remarks == "failures: worst; 10 draws; seed 2; counted as 0: SC m: the judge is constant"
-    few = summary_of(ByImageModel(), rows[:4], Rating(("SC",)), "b", "t", StatisticsOptions(draws=10, seed=2))
+    assert (
+        remarks
+        == "failures: worst; 10 draws; seed 2; counted as 0: SC m: the judge is constant"
+    )
+    few = summary_of(
+        ByImageModel(),
+        rows[:4],
+        Rating(("SC",)),
+        "b",
+        "t",
+        StatisticsOptions(draws=10, seed=2),
+    )
     assert metrics.value(few, "SC_fisher") is None
-    assert metrics.value(few, "remarks").endswith("undefined: SC m: 4 samples, 10 are needed")
+    assert metrics.value(few, "remarks").endswith(
+        "undefined: SC m: 4 samples, 10 are needed"
+    )
     with pytest.raises(KeyError):
         metrics.value(found, "PQ_fisher")
 
@@ -98,28 +144,57 @@ def test_more_is_better_less_is_or_neither(name: str, better: bool | None) -> No
     assert metrics.higher_is_better(name) is better
 
 
-@pytest.mark.parametrize("row", tasks.table(), ids=lambda row: f"{row.benchmark} {row.judge} {row.setting}")
-def test_a_hosts_table_shows_one_number_of_each_task_by_o_or_else_sc(row: tasks.TaskRow) -> None:
+@pytest.mark.parametrize(
+    "row", tasks.table(), ids=lambda row: f"{row.benchmark} {row.judge} {row.setting}"
+)
+def test_a_hosts_table_shows_one_number_of_each_task_by_o_or_else_sc(
+    row: tasks.TaskRow,
+) -> None:
     spec = judge_registry.judge(row.judge)
-    rating = Rating(spec.aspects, spec.dimensions, (), spec.intervals, against_all=spec.against_all)
+    rating = Rating(
+        spec.aspects, spec.dimensions, (), spec.intervals, against_all=spec.against_all
+    )
     statistics = benchmark_registry.benchmark(row.benchmark).report.statistics(rating)
     primary = metrics.primary_statistic(statistics)
     assert primary.interval
-    aspects = [aspect for aspect in ("O", "SC") if any(s.primary and s.aspect == aspect for s in statistics)]
+    aspects = [
+        aspect
+        for aspect in ("O", "SC")
+        if any(s.primary and s.aspect == aspect for s in statistics)
+    ]
     assert not aspects or primary.aspect == aspects[0]
 
 
 @pytest.mark.parametrize(
-    ("statuses", "failed"), [({Status.OK: 3}, 0), ({Status.OK: 1, Status.MISSING: 2, Status.NOT_APPLICABLE: 4}, 2)]
+    ("statuses", "failed"),
+    [
+        ({Status.OK: 3}, 0),
+        ({Status.OK: 1, Status.MISSING: 2, Status.NOT_APPLICABLE: 4}, 2),
+    ],
 )
-def test_a_hosts_cell_has_the_interval_the_number_of_samples_and_failures(statuses, failed) -> None:
+def test_a_hosts_cell_has_the_interval_the_number_of_samples_and_failures(
+    statuses, failed
+) -> None:
     statistic = Statistic("SC", lambda rows: Estimate(0.5), primary=True, aspect="SC")
-    summary = Summary((statistic,), {"SC_value": Estimate(0.51234, 0.25, 0.75, n=3)}, statuses, StatisticsOptions())
-    assert metrics.host_table_cell(summary) == f"0.512 [0.250, 0.750], n 3, failed {failed}"
+    summary = Summary(
+        (statistic,),
+        {"SC_value": Estimate(0.51234, 0.25, 0.75, n=3)},
+        statuses,
+        StatisticsOptions(),
+    )
+    assert (
+        metrics.host_table_cell(summary)
+        == f"0.512 [0.250, 0.750], n 3, failed {failed}"
+    )
 
 
 def test_a_hosts_cell_says_why_there_is_no_number() -> None:
     statistic = Statistic("SC", lambda rows: Estimate(0.5), primary=True, aspect="SC")
     undefined = Estimate(math.nan, reasons=("no sample",))
-    summary = Summary((statistic,), {"SC_value": undefined}, {Status.API_ERROR: 2}, StatisticsOptions())
+    summary = Summary(
+        (statistic,),
+        {"SC_value": undefined},
+        {Status.API_ERROR: 2},
+        StatisticsOptions(),
+    )
     assert metrics.host_table_cell(summary) == "undefined (no sample), n 0, failed 2"

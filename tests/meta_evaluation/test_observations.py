@@ -13,18 +13,33 @@ from vieval_plugin.meta_evaluation.annotators import WithAnnotators
 from vieval_plugin.meta_evaluation.image_models import ByImageModel
 from vieval_plugin.meta_evaluation.labels import WithLabels
 from vieval_plugin.meta_evaluation.metrics import value
-from vieval_plugin.meta_evaluation.observations import Observation, StatisticsOptions, apply_failure_policy, observe
+from vieval_plugin.meta_evaluation.observations import (
+    Observation,
+    StatisticsOptions,
+    apply_failure_policy,
+    observe,
+)
 from vieval_plugin.meta_evaluation.statistics import Rating, combine, summary_of
 from vieval_plugin.records import Provenance, Record
 
 ASPECTS = ("SC", "PQ", "O")
 RATING = Rating(ASPECTS)
-REPORTS = [ByImageModel(), WithLabels(("pearson", "auroc")), WithAnnotators(("look",), "O", 3)]
+REPORTS = [
+    ByImageModel(),
+    WithLabels(("pearson", "auroc")),
+    WithAnnotators(("look",), "O", 3),
+]
 JUDGED = Provenance("mine", (), ASPECTS)
 
 
 def record(verdict: Verdict, **more: object) -> Record:
-    given = Record(SampleId("b", "tie", "model", "u1"), verdict, JUDGED, {"SC": (0.0, 0.5)}, ("color",))
+    given = Record(
+        SampleId("b", "tie", "model", "u1"),
+        verdict,
+        JUDGED,
+        {"SC": (0.0, 0.5)},
+        ("color",),
+    )
     return replace(given, **more)  # type: ignore[arg-type]
 
 
@@ -37,7 +52,11 @@ def test_group_and_place_are_the_records_and_nothing_is_read_from_a_uid() -> Non
 
 
 def test_of_several_verdicts_the_mean_counts_and_each_is_kept() -> None:
-    verdicts = [Verdict({"SC": 0.25}, Status.OK), Verdict({"SC": 0.75}, Status.REPAIRED), Verdict({}, Status.REFUSAL)]
+    verdicts = [
+        Verdict({"SC": 0.25}, Status.OK),
+        Verdict({"SC": 0.75}, Status.REPAIRED),
+        Verdict({}, Status.REFUSAL),
+    ]
     found = observe([record(verdict) for verdict in verdicts])
     assert found.scores == {"SC": 0.5}
     assert found.status is Status.REFUSAL
@@ -45,19 +64,29 @@ def test_of_several_verdicts_the_mean_counts_and_each_is_kept() -> None:
 
 
 @pytest.mark.parametrize(("width", "exact"), [(0.0, True), (5e-5, True), (0.02, False)])
-def test_a_score_is_exact_where_its_interval_is_no_wider_than_the_fourth_decimal(width: float, exact: bool) -> None:
-    verdict = Verdict({"SC": 0.5}, Status.OK, bounds={"SC": (0.5 - width / 2, 0.5 + width / 2)})
+def test_a_score_is_exact_where_its_interval_is_no_wider_than_the_fourth_decimal(
+    width: float, exact: bool
+) -> None:
+    verdict = Verdict(
+        {"SC": 0.5}, Status.OK, bounds={"SC": (0.5 - width / 2, 0.5 + width / 2)}
+    )
     assert observe([record(verdict)]).exact is exact
 
 
-def test_worst_is_the_lowest_of_the_scale_which_for_a_cosine_is_below_any_that_was_measured() -> None:
+def test_worst_is_the_lowest_of_the_scale_which_for_a_cosine_is_below_any_that_was_measured() -> (
+    None
+):
     failed = Observation("model", "1", {}, {}, Status.TOOL_ERROR)
     options = StatisticsOptions("worst")
     for score, lowest in ((0.1, 0.0), (-0.1, -1.0)):
         measured = Observation("model", "2", {}, {"SC": score}, Status.OK)
-        assert apply_failure_policy([failed, measured], ("SC",), options)[0].scores == {"SC": lowest}
+        assert apply_failure_policy([failed, measured], ("SC",), options)[0].scores == {
+            "SC": lowest
+        }
     below = Observation("model", "3", {}, dict.fromkeys(ASPECTS, -0.1), Status.OK)
-    assert apply_failure_policy([failed, below], ASPECTS, options)[0].scores == dict.fromkeys(ASPECTS, 0.0)
+    assert apply_failure_policy([failed, below], ASPECTS, options)[
+        0
+    ].scores == dict.fromkeys(ASPECTS, 0.0)
 
 
 def rated(number: int, status: Status, scores: dict[str, float]) -> Observation:
@@ -67,33 +96,72 @@ def rated(number: int, status: Status, scores: dict[str, float]) -> Observation:
 
 @pytest.mark.parametrize("policy", ["drop", "random", "worst", "as_recorded"])
 @pytest.mark.parametrize("report", REPORTS, ids=lambda report: type(report).__name__)
-def test_what_is_not_applicable_enters_no_statistic_under_any_policy(report, policy) -> None:  # type: ignore[no-untyped-def]
+def test_what_is_not_applicable_enters_no_statistic_under_any_policy(
+    report, policy
+) -> None:  # type: ignore[no-untyped-def]
     options = StatisticsOptions(policy, draws=20)
     rng = np.random.default_rng(0)
-    rows = tuple(rated(n, Status.OK, dict.fromkeys(ASPECTS, float(rng.random()))) for n in range(20))
+    rows = tuple(
+        rated(n, Status.OK, dict.fromkeys(ASPECTS, float(rng.random())))
+        for n in range(20)
+    )
     # even one that came with scores, or that was judged again with another outcome
     other = (
         rated(20, Status.NOT_APPLICABLE, {}),
         rated(21, Status.NOT_APPLICABLE, dict.fromkeys(ASPECTS, 1.0)),
-        observe([record(Verdict({"SC": 1.0}, s)) for s in (Status.OK, Status.NOT_APPLICABLE)]),
+        observe(
+            [
+                record(Verdict({"SC": 1.0}, s))
+                for s in (Status.OK, Status.NOT_APPLICABLE)
+            ]
+        ),
     )
-    assert all((o.scores, o.repeats) == ({}, ()) for o in apply_failure_policy(other, ASPECTS, options))
-    without, with_them = (summary_of(report, some, RATING, "b", "t", options) for some in (rows, (*rows, *other)))
+    assert all(
+        (o.scores, o.repeats) == ({}, ())
+        for o in apply_failure_policy(other, ASPECTS, options)
+    )
+    without, with_them = (
+        summary_of(report, some, RATING, "b", "t", options)
+        for some in (rows, (*rows, *other))
+    )
     for metric, estimate in without.estimates.items():
-        # the resamples are of other instructions where there are more of them, the value and its n are not
-        assert (with_them.estimates[metric].value, with_them.estimates[metric].n) == (estimate.value, estimate.n)
-    assert (with_them.scored, with_them.exact) == (without.scored, without.exact) == (20, 20)
+        # the resamples are of other instructions where there are more of them, the value and its n
+        # are not
+        assert (with_them.estimates[metric].value, with_them.estimates[metric].n) == (
+            estimate.value,
+            estimate.n,
+        )
+    assert (
+        (with_them.scored, with_them.exact)
+        == (without.scored, without.exact)
+        == (20, 20)
+    )
     assert with_them.statuses == {Status.OK: 20, Status.NOT_APPLICABLE: 3}
     assert value(with_them, "status_not_applicable_share") == pytest.approx(3 / 23)
-    assert value(combine((with_them, without)), "status_not_applicable_share") == pytest.approx(3 / 43)
+    assert value(
+        combine((with_them, without)), "status_not_applicable_share"
+    ) == pytest.approx(3 / 43)
 
 
 @pytest.mark.parametrize("policy", ["random", "worst"])
 def test_what_is_filled_is_what_failed_and_nothing_else(policy) -> None:  # type: ignore[no-untyped-def]
-    given = [rated(n, status, {"SC": 0.5} if status.usable else {}) for n, status in enumerate(Status)]
+    given = [
+        rated(n, status, {"SC": 0.5} if status.usable else {})
+        for n, status in enumerate(Status)
+    ]
     filled = apply_failure_policy(given, ("SC",), StatisticsOptions(policy))
-    changed = {before.status for before, after in zip(given, filled, strict=True) if before != after}
-    failed = {Status.PARSE_FAILURE, Status.REFUSAL, Status.API_ERROR, Status.TOOL_ERROR, Status.GUESSED}
+    changed = {
+        before.status
+        for before, after in zip(given, filled, strict=True)
+        if before != after
+    }
+    failed = {
+        Status.PARSE_FAILURE,
+        Status.REFUSAL,
+        Status.API_ERROR,
+        Status.TOOL_ERROR,
+        Status.GUESSED,
+    }
     assert changed == failed | ({Status.NO_IMAGE} if policy == "worst" else set())
 
 
@@ -108,7 +176,9 @@ def test_a_random_draw_is_a_samples_own() -> None:
 
 @pytest.mark.parametrize("policy", ["drop", "random", "worst"])
 def test_a_number_kept_apart_enters_no_statistic_but_as_recorded(policy) -> None:  # type: ignore[no-untyped-def]
-    guessed = Verdict({"PQ": 0.5}, Status.GUESSED, recorded={"SC": 0.9, "PQ": 0.5, "O": 0.67})
+    guessed = Verdict(
+        {"PQ": 0.5}, Status.GUESSED, recorded={"SC": 0.9, "PQ": 0.5, "O": 0.67}
+    )
     plain = Verdict({"PQ": 0.5}, Status.GUESSED)
     apart, none = observe([record(guessed)]), observe([record(plain)])
     assert apart.scores == none.scores == {"PQ": 0.5}
@@ -120,13 +190,21 @@ def test_a_number_kept_apart_enters_no_statistic_but_as_recorded(policy) -> None
     assert told.scores == {"SC": 0.9, "PQ": 0.5, "O": 0.67}
 
 
-def test_as_recorded_takes_the_number_of_a_log_whatever_a_reader_made_of_the_reply() -> None:
+def test_as_recorded_takes_the_number_of_a_log_whatever_a_reader_made_of_the_reply() -> (
+    None
+):
     read = Verdict({"SC": 0.8}, Status.REPAIRED, recorded={"SC": 0.2})
     live = Verdict({"SC": 0.4}, Status.OK)
     failed = Verdict({}, Status.API_ERROR)
     filled = apply_failure_policy(
-        [observe([record(v)]) for v in (read, live, failed)], ("SC",), StatisticsOptions("as_recorded")
+        [observe([record(v)]) for v in (read, live, failed)],
+        ("SC",),
+        StatisticsOptions("as_recorded"),
     )
     assert [o.scores for o in filled] == [{"SC": 0.2}, {"SC": 0.4}, {}]
-    [both] = apply_failure_policy([observe([record(read), record(live)])], ("SC",), StatisticsOptions("as_recorded"))
+    [both] = apply_failure_policy(
+        [observe([record(read), record(live)])],
+        ("SC",),
+        StatisticsOptions("as_recorded"),
+    )
     assert both.scores == {"SC": pytest.approx(0.3)}

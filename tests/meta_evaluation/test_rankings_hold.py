@@ -1,4 +1,6 @@
-"""Leaderboards of generators of known truth: who is better is told to be, and who is as good is not told apart."""
+"""Leaderboards of generators of known truth: who is better is told to be, and who is as good is
+not told apart.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,10 @@ def generators(means: dict[str, float], rng: np.random.Generator) -> Run:
     prompt, rows = rng.normal(0, 0.15, PROMPTS), []
     for name, mean in means.items():
         scores = np.clip(mean + prompt + rng.normal(0, 0.15, PROMPTS), 0, 1)
-        rows += [("tig", name, str(number), {"O": float(score)}, {}) for number, score in enumerate(scores)]
+        rows += [
+            ("tig", name, str(number), {"O": float(score)}, {})
+            for number, score in enumerate(scores)
+        ]
     return run_of("m", rows, benchmark="own")
 
 
@@ -34,7 +39,10 @@ def told(found: Comparison) -> tuple[bool, bool]:
 def shares(runs: int) -> tuple[int, int]:
     found = []
     for number in range(runs):
-        run = generators({"one": 0.45, "best": 0.6, "other": 0.45}, np.random.default_rng([18, number]))
+        run = generators(
+            {"one": 0.45, "best": 0.6, "other": 0.45},
+            np.random.default_rng([18, number]),
+        )
         [board] = headlines_of(OfGenerators(), "own", (), [run], OPTIONS)
         found.append(told(board.comparison))
     ordered, equal = np.sum(found, axis=0)
@@ -50,7 +58,11 @@ def test_the_best_of_three_is_found() -> None:
 @pytest.mark.extras
 def test_two_of_equal_quality_are_called_equal() -> None:
     ordered, equal = shares(300)
-    print(f"the best told from both others in {ordered} of 300, the two equal ones not told apart in {equal}")
+    print(
+        f"the best told from both others in {ordered} of 300, the two equal ones not told "
+        "apart "
+        f"in {equal}"
+    )
     assert ordered >= 285
     assert equal >= 279
 

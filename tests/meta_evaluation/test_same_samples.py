@@ -20,8 +20,20 @@ HUMAN = RNG.choice([0.0, 0.5, 1.0], size=(3, 40))
 def run(label: str, aspects: tuple[str, ...], scores: list[float | None]) -> Run:
     rows = []
     for number, score in enumerate(scores):
-        rated = {"SC": tuple(HUMAN[:, number]), "PQ": (1.0, 0.5, 0.0), "O": (0.0, 0.5, 1.0)}
-        rows.append(("tie", "editor", f"u{number}", {} if score is None else dict.fromkeys(aspects, score), rated))
+        rated = {
+            "SC": tuple(HUMAN[:, number]),
+            "PQ": (1.0, 0.5, 0.0),
+            "O": (0.0, 0.5, 1.0),
+        }
+        rows.append(
+            (
+                "tie",
+                "editor",
+                f"u{number}",
+                {} if score is None else dict.fromkeys(aspects, score),
+                rated,
+            )
+        )
     return run_of(label, rows, aspects, benchmark="imagenhub", judge=label)
 
 
@@ -33,7 +45,9 @@ def table(*runs: Run) -> list[Table]:
 def test_only_samples_that_all_judges_scored_count() -> None:
     first = [None if n < 5 else float(v) for n, v in enumerate(RNG.random(40))]
     second = [None if n > 35 else float(v) for n, v in enumerate(RNG.random(40))]
-    [made] = table(run("cigeval", ("SC",), first), run("viescore", ("SC", "PQ", "O"), second))
+    [made] = table(
+        run("cigeval", ("SC",), first), run("viescore", ("SC", "PQ", "O"), second)
+    )
     assert made.header == ("judge", "n", "tie", "all")
     rows = {row[0]: row[1:] for row in made.rows}
     common = slice(5, 36)
@@ -41,11 +55,18 @@ def test_only_samples_that_all_judges_scored_count() -> None:
     for label, scores in (("cigeval", first), ("viescore", second)):
         expected = spearmanr(scores[common], HUMAN[:, common].mean(axis=0)).statistic
         # one image model: the published averaging is the tanh of its correlation
-        assert float(rows[label][1]) == pytest.approx(np.tanh(round(expected, 4)), abs=6e-5)
+        assert float(rows[label][1]) == pytest.approx(
+            np.tanh(round(expected, 4)), abs=6e-5
+        )
     of_raters = [
-        spearmanr(HUMAN[i, common], np.delete(HUMAN, i, 0)[:, common].mean(axis=0).round(9)).statistic for i in range(3)
+        spearmanr(
+            HUMAN[i, common], np.delete(HUMAN, i, 0)[:, common].mean(axis=0).round(9)
+        ).statistic
+        for i in range(3)
     ]
-    assert float(rows["human"][1]) == pytest.approx(np.tanh(round(np.tanh(np.mean(of_raters)), 4)), abs=6e-5)
+    assert float(rows["human"][1]) == pytest.approx(
+        np.tanh(round(np.tanh(np.mean(of_raters)), 4)), abs=6e-5
+    )
 
 
 def test_judges_of_three_aspects_alone_need_no_such_table() -> None:

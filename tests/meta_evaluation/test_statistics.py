@@ -1,4 +1,6 @@
-"""A statistic of your own, declared once: the engine gives it a name, an interval, a CSV row, a headline and a test."""
+"""A statistic of your own, declared once: the engine gives it a name, an interval, a CSV row, a
+headline and a test.
+"""
 
 import pytest
 
@@ -7,7 +9,12 @@ from tests.meta_evaluation.stated import REPORT, SIDE, run
 from vieval_plugin.meta_evaluation import metrics
 from vieval_plugin.meta_evaluation.labels import WithLabels
 from vieval_plugin.meta_evaluation.observations import observe
-from vieval_plugin.meta_evaluation.statistics import Rating, Statistic, combine, summary_of
+from vieval_plugin.meta_evaluation.statistics import (
+    Rating,
+    Statistic,
+    combine,
+    summary_of,
+)
 from vieval_plugin.meta_evaluation.tables import Key
 from vieval_plugin.report.rendering import csv_text
 from vieval_plugin.stats.options import StatisticsOptions
@@ -20,18 +27,35 @@ GOOD, BAD = run("good", range(6)), run("bad", range(36), failed=(59,))
 
 def summary(judge, report=REPORT):
     return summary_of(
-        report, [observe(records) for records in judge.records["all"]], Rating(("SC",)), "toy", "all", OPTIONS
+        report,
+        [observe(records) for records in judge.records["all"]],
+        Rating(("SC",)),
+        "toy",
+        "all",
+        OPTIONS,
     )
 
 
 def test_it_has_names_and_a_value_with_an_interval_over_clusters():
     names = metrics.names(REPORT, Rating(("SC",)))
-    assert names[:4] == ("right_side_value", "right_side_ci_low", "right_side_ci_high", "scored_count")
-    assert metrics.primary_statistic(REPORT.statistics(Rating(("SC",)))).metric == "right_side_value"
-    low, value, high = (metrics.value(summary(GOOD), f"right_side_{what}") for what in ("ci_low", "value", "ci_high"))
+    assert names[:4] == (
+        "right_side_value",
+        "right_side_ci_low",
+        "right_side_ci_high",
+        "scored_count",
+    )
+    assert (
+        metrics.primary_statistic(REPORT.statistics(Rating(("SC",)))).metric
+        == "right_side_value"
+    )
+    low, value, high = (
+        metrics.value(summary(GOOD), f"right_side_{what}")
+        for what in ("ci_low", "value", "ci_high")
+    )
     assert value == pytest.approx(54 / 60)
     assert low < value < high
-    # samples of a cluster are right or wrong together, so the interval is that of 30 clusters and not of 60 samples
+    # samples of a cluster are right or wrong together, so the interval is that of 30 clusters and
+    # not of 60 samples
     width = 2 * 1.96 * (0.9 * 0.1 / 30) ** 0.5
     assert high - low == pytest.approx(width, rel=0.15)
     assert metrics.value(summary(BAD), "scored_count") == 59
@@ -40,10 +64,14 @@ def test_it_has_names_and_a_value_with_an_interval_over_clusters():
 
 def test_parts_are_averaged_and_what_is_undefined_says_why():
     both = combine((summary(GOOD), summary(BAD)))
-    assert both.estimates["right_side_value"].value == pytest.approx((54 / 60 + 23 / 59) / 2)
+    assert both.estimates["right_side_value"].value == pytest.approx(
+        (54 / 60 + 23 / 59) / 2
+    )
     nothing = summary(run("none", (), failed=range(60)))
     assert metrics.value(nothing, "right_side_value") is None
-    assert "undefined: right_side no sample has a score" in metrics.value(nothing, "remarks")
+    assert "undefined: right_side no sample has a score" in metrics.value(
+        nothing, "remarks"
+    )
 
 
 def test_it_has_a_row_in_csv_a_cell_and_one_by_tag():
@@ -53,8 +81,13 @@ def test_it_has_a_row_in_csv_a_cell_and_one_by_tag():
     assert header == "task,judge,scored,exact,right side"
     assert bad.startswith('all,bad,59,59,"0.3898 [')
     assert good.startswith('all,good,60,60,"0.9000 [')
-    assert tables.cells[Key("statistics", "all", "", "good", "right_side", "SC")] == pytest.approx(0.9)
-    assert [row[:4] for row in skills.rows] == [("all", "bad", "even", "30"), ("all", "good", "even", "30")]
+    assert tables.cells[
+        Key("statistics", "all", "", "good", "right_side", "SC")
+    ] == pytest.approx(0.9)
+    assert [row[:4] for row in skills.rows] == [
+        ("all", "bad", "even", "30"),
+        ("all", "good", "even", "30"),
+    ]
 
 
 def test_it_is_a_headline_beside_its_constant_with_ranks_from_a_paired_test():
@@ -62,7 +95,10 @@ def test_it_is_a_headline_beside_its_constant_with_ranks_from_a_paired_test():
     assert (board.title, board.ends) == ("right side", (0.0, 1.0))
     assert [reference.estimate.value for reference in board.references] == [0.5]
     assert board.number_of("good").estimate.n == 60
-    assert [(number.ranks, number.system) for number in board.numbers] == [((1, 1), "good"), ((2, 2), "bad")]
+    assert [(number.ranks, number.system) for number in board.numbers] == [
+        ((1, 1), "good"),
+        ((2, 2), "bad"),
+    ]
     [pair] = board.comparison.pairs
     assert pair.n == 59
     assert pair.better_first().result.difference.value == pytest.approx(30 / 59)
@@ -77,5 +113,7 @@ def test_by_several_aspects_it_carries_their_names_and_without_a_test_it_says_so
         "PQ_pearson",
         "scored",
     ]
-    [compared] = compared_of(WithLabels((untested,)), "toy", ("all",), [BAD, GOOD], OPTIONS)
+    [compared] = compared_of(
+        WithLabels((untested,)), "toy", ("all",), [BAD, GOOD], OPTIONS
+    )
     assert "no paired test" in compared.untestable_reason

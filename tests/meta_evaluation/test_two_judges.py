@@ -1,4 +1,6 @@
-"""Agreement of two judges on recorded votes: where they agree, the first is right more often than elsewhere."""
+"""Agreement of two judges on recorded votes: where they agree, the first is right more often
+than elsewhere.
+"""
 
 import re
 from dataclasses import replace
@@ -40,7 +42,10 @@ def answers(shared_data, name, part):
 @pytest.mark.parametrize("part", ["edit", "generation"])
 def test_gpt_4o_is_right_more_often_where_llava_agrees(shared_data, part):
     first, second = (answers(shared_data, name, part) for name in ("gpt4o", "llava"))
-    votes = [np.where(codes == NONE, np.nan, codes) for codes in (first.codes["decisive"], second.codes["decisive"])]
+    votes = [
+        np.where(codes == NONE, np.nan, codes)
+        for codes in (first.codes["decisive"], second.codes["decisive"])
+    ]
     answered = ~np.isnan(votes[0]) & ~np.isnan(votes[1])
     votes = [codes[answered] for codes in votes]
     right = first.points("decisive")[answered]
@@ -54,8 +59,12 @@ def test_gpt_4o_is_right_more_often_where_llava_agrees(shared_data, part):
     pooled = sum(share.value * share.n for share in halves[1:3]) / known.sum()
     assert pooled == pytest.approx(right[known].mean())
     assert halves.right_where_alike.low > halves.first_elsewhere.high
-    of_runs = agreement_of_two(runs_of(shared_data, NAME, ("gpt4o", "llava"), part), StatisticsOptions())
-    assert [(share.value, share.n) for share in of_runs[:4]] == [(share.value, share.n) for share in halves[:4]]
+    of_runs = agreement_of_two(
+        runs_of(shared_data, NAME, ("gpt4o", "llava"), part), StatisticsOptions()
+    )
+    assert [(share.value, share.n) for share in of_runs[:4]] == [
+        (share.value, share.n) for share in halves[:4]
+    ]
 
 
 def test_scores_agree_where_they_order_two_outputs_for_one_prompt_alike(shared_data):
@@ -64,40 +73,68 @@ def test_scores_agree_where_they_order_two_outputs_for_one_prompt_alike(shared_d
     halves = agreement_of_two(runs, StatisticsOptions())
     tables = []
     for run in runs:
-        judged = [o for o in map(observe, run.records["tie"]) if o.status is not Status.MISSING]
-        rows = [(o.uid, o.image_model, o.scores.get("O"), np.mean(o.ratings["O"])) for o in judged]
+        judged = [
+            o
+            for o in map(observe, run.records["tie"])
+            if o.status is not Status.MISSING
+        ]
+        rows = [
+            (o.uid, o.image_model, o.scores.get("O"), np.mean(o.ratings["O"]))
+            for o in judged
+        ]
         table = pandas.DataFrame(rows, columns=["uid", "model", "score", "rating"])
         pairs = table.merge(table, on="uid")
         tables.append(pairs[pairs.model_x < pairs.model_y])
-    pairs = tables[0].merge(tables[1], on=["uid", "model_x", "model_y"], suffixes=("", "_other"))
-    pairs = pairs.dropna(subset=["score_x", "score_y", "score_x_other", "score_y_other"])
+    pairs = tables[0].merge(
+        tables[1], on=["uid", "model_x", "model_y"], suffixes=("", "_other")
+    )
+    pairs = pairs.dropna(
+        subset=["score_x", "score_y", "score_x_other", "score_y_other"]
+    )
     first, second, people = (
         np.sign(pairs[left] - pairs[right]).to_numpy()
-        for left, right in (("score_x", "score_y"), ("score_x_other", "score_y_other"), ("rating_x", "rating_y"))
+        for left, right in (
+            ("score_x", "score_y"),
+            ("score_x_other", "score_y_other"),
+            ("rating_x", "rating_y"),
+        )
     )
     alike, rated, right = first == second, people != 0, first == people
     assert halves.alike.value == pytest.approx(alike.mean())
-    assert (halves.alike.n, halves.right_where_alike.n) == (len(first), (alike & rated).sum())
+    assert (halves.alike.n, halves.right_where_alike.n) == (
+        len(first),
+        (alike & rated).sum(),
+    )
     assert halves.right_where_alike.value == pytest.approx(right[alike & rated].mean())
     assert halves.first_elsewhere.value == pytest.approx(right[~alike & rated].mean())
-    assert halves.second_elsewhere.value == pytest.approx((second == people)[~alike & rated].mean())
+    assert halves.second_elsewhere.value == pytest.approx(
+        (second == people)[~alike & rated].mean()
+    )
     [sentence] = agreement_notes(runs, StatisticsOptions())
     assert re.fullmatch(
-        r"(.+) and (.+) agree on 2,582 of 4,638 pairs of images\. Of the 1,231 of these on which people prefer one, both are "
-        r"right in 84% \(95% interval 81 to 88%\)\. Of the 835 others on which people prefer one, \1 is right in 71% "
-        r"\(95% interval 65 to 76%\), and \2 in 18% \(.+\)\. The 2,572 pairs that people rate equal are in neither\.",
+        r"(.+) and (.+) agree on 2,582 of 4,638 pairs of images\. Of the 1,231 of these on which "
+        r"people prefer one, both are "
+        r"right in 84% \(95% interval 81 to 88%\)\. Of the 835 others on which people prefer "
+        r"one, \1 is right in 71% "
+        r"\(95% interval 65 to 76%\), and \2 in 18% \(.+\)\. The 2,572 pairs that people rate "
+        r"equal are in neither\.",
         sentence,
     )
     assert agreement_notes(runs[:1], StatisticsOptions()) == []
     # one that scores PQ alone is compared by PQ, and one that scores another aspect not at all
     of_pq, of_other = (
-        agreement_of_two([runs[0], replace(runs[1], aspects=(a,))], StatisticsOptions()) for a in ("PQ", "X")
+        agreement_of_two([runs[0], replace(runs[1], aspects=(a,))], StatisticsOptions())
+        for a in ("PQ", "X")
     )
-    assert of_pq == agreement_of_two([replace(run, aspects=("PQ",)) for run in runs], StatisticsOptions())
+    assert of_pq == agreement_of_two(
+        [replace(run, aspects=("PQ",)) for run in runs], StatisticsOptions()
+    )
     assert of_other is None
 
 
 def test_no_answer_is_like_no_other():
-    halves = two_judges([np.nan, np.nan, FIRST], [np.nan, SECOND, FIRST], [FIRST] * 3, ["a", "b", "c"])
+    halves = two_judges(
+        [np.nan, np.nan, FIRST], [np.nan, SECOND, FIRST], [FIRST] * 3, ["a", "b", "c"]
+    )
     assert halves.alike.value == pytest.approx(1 / 3)
     assert (halves.right_where_alike.value, halves.first_elsewhere.value) == (1.0, 0.0)

@@ -20,12 +20,18 @@ REPORT = ByVotes("two_way", rated=True)
 def record(uid, vote, ratings, choice, status=Status.OK):
     """What is read again of a contest; `ratings` has O of each rater for either candidate."""
     candidates = tuple(
-        Sample(SampleId("rated", "tie", model, uid), {}, ratings={"O": given} if given else {})
+        Sample(
+            SampleId("rated", "tie", model, uid),
+            {},
+            ratings={"O": given} if given else {},
+        )
         for model, given in zip("xy", ratings, strict=True)
     )
     contest = Contest(SampleId("b", "tie", "", uid), candidates, Votes("two_way", vote))
     verdict = Verdict({}, status, choice=choice)
-    by = Provenance("mine", (), ("O",) if choice.scores or not choice.votes else (), "mine")
+    by = Provenance(
+        "mine", (), ("O",) if choice.scores or not choice.votes else (), "mine"
+    )
     return (read_record(response_json(contest.id, verdict, by), target_json(contest)),)
 
 
@@ -34,13 +40,19 @@ def scores(first, second):
 
 
 def tables(records, aspects=("O",), report=REPORT):
-    made = report.findings("b", ("tie",), [Run("mine", "b", "mine", aspects, {"tie": records})], OPTIONS)
+    made = report.findings(
+        "b", ("tie",), [Run("mine", "b", "mine", aspects, {"tie": records})], OPTIONS
+    )
     return {one.name: one.rows for one in made.tables}
 
 
 def found(rows):
-    """Who, on which pairs: how many were scored, the share that was right, how many untied, the share of these."""
-    return {row[1:4]: (row[4], row[5].split()[0], row[6], row[7].split()[0]) for row in rows}
+    """Who, on which pairs: how many were scored, the share that was right, how many untied, the
+    share of these.
+    """
+    return {
+        row[1:4]: (row[4], row[5].split()[0], row[6], row[7].split()[0]) for row in rows
+    }
 
 
 CONTESTS = [
@@ -63,13 +75,28 @@ def test_ratings_and_judge_are_counted_on_all_pairs_and_on_the_same():
 
 def test_a_judge_that_votes_stands_beside_the_rating_of_the_whole_image():
     voting = [
-        record("1", "first", ((1.0,), (0.0,)), Choice({"forward": "first", "reverse": "first"})),
-        record("2", "second", ((1.0,), (0.0,)), Choice({"forward": "first", "reverse": "second"})),
+        record(
+            "1",
+            "first",
+            ((1.0,), (0.0,)),
+            Choice({"forward": "first", "reverse": "first"}),
+        ),
+        record(
+            "2",
+            "second",
+            ((1.0,), (0.0,)),
+            Choice({"forward": "first", "reverse": "second"}),
+        ),
     ]
     assert found(tables(voting, ())["ratings"]) == {
         ("people's ratings", "O", "all pairs"): ("2", "50.00", "2", "50.00"),
         ("mine", "votes", "its own pairs"): ("2", "50.00", "1", "100.00"),
-        ("people's ratings", "O", "pairs of mine (votes)"): ("2", "50.00", "2", "50.00"),
+        ("people's ratings", "O", "pairs of mine (votes)"): (
+            "2",
+            "50.00",
+            "2",
+            "50.00",
+        ),
     }
 
 
@@ -80,10 +107,18 @@ def test_an_aspect_that_some_candidate_has_no_rating_of_is_left_out():
 
 
 def test_strengths_are_those_of_the_model_by_hand():
-    """Of two image models that won 3 and 1 of 4, the logarithms of strengths are half of log 3 and its negative."""
-    made = [record(str(n), "first" if n else "second", ((1.0,), (0.5,)), scores(0.4, 0.4)) for n in range(4)]
+    """Of two image models that won 3 and 1 of 4, the logarithms of strengths are half of log 3
+    and its negative.
+    """
+    made = [
+        record(str(n), "first" if n else "second", ((1.0,), (0.5,)), scores(0.4, 0.4))
+        for n in range(4)
+    ]
     rows = {row[1]: row[2:] for row in tables(made)["strengths"]}
-    assert [rows[model][1].split()[:2] for model in "xy"] == [["1:", "0.55"], ["2:", "-0.55"]]
+    assert [rows[model][1].split()[:2] for model in "xy"] == [
+        ["1:", "0.55"],
+        ["2:", "-0.55"],
+    ]
     # people's ratings always prefer the first: no finite strength has the greatest likelihood
     assert rows["x"][3].startswith("undefined (the contests fall into two sets")
     # the judge ties them all
@@ -91,14 +126,18 @@ def test_strengths_are_those_of_the_model_by_hand():
 
 
 def test_nothing_is_said_of_ratings_where_the_benchmark_does_not_ask_for_it():
-    assert not {"ratings", "strengths"} & set(tables(CONTESTS, report=ByVotes("two_way")))
+    assert not {"ratings", "strengths"} & set(
+        tables(CONTESTS, report=ByVotes("two_way"))
+    )
 
 
 def test_ratings_of_a_file_take_the_place_of_those_of_candidates():
     [(first,)] = CONTESTS[:1]
     scores_given = {SampleId("rated", "tie", "y", "1"): {"O": {"ann": 1.0}}}
     given = HumanRatings(scores_given, {}, dict.fromkeys(scores_given, "line 2"))
-    [run], unknown = rated([Run("mine", "b", "mine", ("O",), {"tie": [(first,)]})], given)
+    [run], unknown = rated(
+        [Run("mine", "b", "mine", ("O",), {"tie": [(first,)]})], given
+    )
     assert (run.records["tie"][0][0].rated, unknown) == (({}, {"O": (1.0,)}), [])
 
 

@@ -1,4 +1,6 @@
-"""The wheel of this tree, built once, from a copy of it: a build leaves files beside what it reads."""
+"""The wheel of this tree, built once, from a copy of it: a build leaves files beside what it
+reads.
+"""
 
 import importlib.util
 import shutil
@@ -18,7 +20,11 @@ def source(tmp_path_factory):
     if (ROOT / ".git").exists():
         subprocess.run(["git", "clone", "--quiet", str(ROOT), str(folder)], check=True)
     else:
-        shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(".*", "build", "out", "__pycache__"))
+        shutil.copytree(
+            ROOT,
+            folder,
+            ignore=shutil.ignore_patterns(".*", "build", "out", "__pycache__"),
+        )
     return folder
 
 
@@ -26,7 +32,17 @@ def source(tmp_path_factory):
 def wheel(source, tmp_path_factory):
     folder = tmp_path_factory.mktemp("wheel")
     offline = ["--no-build-isolation"] if importlib.util.find_spec("setuptools") else []
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", *offline, "--wheel-dir", str(folder)]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "--quiet",
+        "--no-deps",
+        *offline,
+        "--wheel-dir",
+        str(folder),
+    ]
     subprocess.run([*command, str(source)], check=True, timeout=300)
     [built] = folder.glob("*.whl")
     return built

@@ -1,4 +1,6 @@
-"""Nothing of the GPL and nothing non-commercial is shipped or installed, and data under such terms trains nothing."""
+"""Nothing of the GPL and nothing non-commercial is shipped or installed, and data under such
+terms trains nothing.
+"""
 
 import re
 import runpy
@@ -26,7 +28,10 @@ def test_only_listed_licences_are_allowed(stated, allowed, licences):
 
 
 def test_a_package_is_brought_by_the_extras_that_lead_to_it(licences):
-    needs = {"a": ["b", "c[x]", "d; extra == 'all'"], "c": ["e; extra == 'x'", "f; extra == 'y'"]}
+    needs = {
+        "a": ["b", "c[x]", "d; extra == 'all'"],
+        "c": ["e; extra == 'x'", "f; extra == 'y'"],
+    }
     requirements = [licences["Requirement"]("a>=1")]
     assert set(licences["brought"](requirements, needs)) == {"a", "b", "c", "e"}
 
@@ -37,7 +42,9 @@ def test_the_extras_of_the_first_command_bring_no_pytorch(licences):
         extra: set(licences["brought"]([*extras[""], *extras[extra]], needs))
         for extra in ("http", "metrics", "text", "tables", "filter", "scorers")
     }
-    assert [extra for extra, packages in brought.items() if "torch" in packages] == ["scorers"]
+    assert [extra for extra, packages in brought.items() if "torch" in packages] == [
+        "scorers"
+    ]
 
 
 @pytest.mark.slow
@@ -49,7 +56,13 @@ def test_nothing_that_is_installed_is_under_other_terms():
 
 
 def test_data_for_research_or_evaluation_alone_trains_no_model():
-    restricted = re.compile(r"\bNC\b|non-?commercial|research|evaluation only|unknown", re.IGNORECASE)
-    bound = [each for each in registry.benchmarks().values() if restricted.search(each.licence)]
+    restricted = re.compile(
+        r"\bNC\b|non-?commercial|research|evaluation only|unknown", re.IGNORECASE
+    )
+    bound = [
+        each
+        for each in registry.benchmarks().values()
+        if restricted.search(each.licence)
+    ]
     assert {"mmrb2", "winoground", "seetrue"} <= {each.name for each in bound}
     assert [each.name for each in bound if each.trainable] == []

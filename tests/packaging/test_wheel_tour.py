@@ -1,4 +1,6 @@
-"""A newcomer's first hour with the wheel and the extra `http` alone: no checkout, no compiler, and no network once installed."""
+"""A newcomer's first hour with the wheel and the extra `http` alone: no checkout, no compiler,
+and no network once installed.
+"""
 
 import json
 import os
@@ -35,17 +37,36 @@ class Tour:
         self.folder.mkdir()
         venv.create(environment, with_pip=False)
         self.programs = environment / "bin"
-        pip = [sys.executable, "-m", "pip", "--python", self.programs / "python", "install", "--quiet"]
-        subprocess.run([*pip, "--only-binary", ":all:", f"{wheel}[{extras}]"], check=True, timeout=600)
+        pip = [
+            sys.executable,
+            "-m",
+            "pip",
+            "--python",
+            self.programs / "python",
+            "install",
+            "--quiet",
+        ]
+        subprocess.run(
+            [*pip, "--only-binary", ":all:", f"{wheel}[{extras}]"],
+            check=True,
+            timeout=600,
+        )
         [self.site] = environment.glob("lib/python*/site-packages")
         (self.site / "sitecustomize.py").write_text(OFFLINE)
 
     def run(self, program, *arguments):
-        """What a program of the environment prints, which ends with 0; no other program can be found from there."""
+        """What a program of the environment prints, which ends with 0; no other program can be
+        found from there.
+        """
         done = subprocess.run(
             [self.programs / program, *map(str, arguments)],
             cwd=self.folder,
-            env={"PATH": str(self.programs), "HOME": str(self.folder), "COLUMNS": "100", "LANG": "C.UTF-8"},
+            env={
+                "PATH": str(self.programs),
+                "HOME": str(self.folder),
+                "COLUMNS": "100",
+                "LANG": "C.UTF-8",
+            },
             capture_output=True,
             text=True,
             timeout=300,
@@ -70,9 +91,27 @@ def judged(tour):
     images(tour.folder, "theirs", rough(0.4, 2))
     with FakeServer(reply=by_brightness()) as server:
         named = ("--model", "any", "--base-url", server.base_url)
-        folders = ("mine", "theirs", "--prompts", "prompts.csv", "--judge", "viescore", *named)
-        ranked = tour.vieval("rank", *folders, "--out", "ranked.jsonl", "--html", "rank.html")
-        scored = tour.vieval("score", "mine/p1.png", "--prompt", "a grey square", "--out", "scored.jsonl", *named)
+        folders = (
+            "mine",
+            "theirs",
+            "--prompts",
+            "prompts.csv",
+            "--judge",
+            "viescore",
+            *named,
+        )
+        ranked = tour.vieval(
+            "rank", *folders, "--out", "ranked.jsonl", "--html", "rank.html"
+        )
+        scored = tour.vieval(
+            "score",
+            "mine/p1.png",
+            "--prompt",
+            "a grey square",
+            "--out",
+            "scored.jsonl",
+            *named,
+        )
     return ranked, scored
 
 
@@ -81,7 +120,8 @@ def test_the_package_is_the_wheels_and_nothing_else_is_reached(tour):
         "python",
         "-c",
         "import socket, vieval_plugin\nprint(vieval_plugin.__file__)\n"
-        "try: socket.create_connection(('192.0.2.1', 80), 1)\nexcept OSError as error: print(error)",
+        "try: socket.create_connection(('192.0.2.1', 80), 1)\nexcept OSError as error: "
+        "print(error)",
     ).splitlines()
     assert Path(place).is_relative_to(tour.site)
     assert "no network" in connected
@@ -109,7 +149,9 @@ def test_images_are_scored(tour, judged):
 
 def test_generators_are_ranked(tour, judged):
     ranked, _ = judged
-    assert ranked.startswith("viescore with any rates mine's images better than theirs'.\n")
+    assert ranked.startswith(
+        "viescore with any rates mine's images better than theirs'.\n"
+    )
     assert "<html" in (tour.folder / "rank.html").read_text()
 
 
@@ -120,7 +162,9 @@ def test_a_report_is_made(tour, judged):
 
 def test_the_demo_reads_its_posters_with_the_extras_that_it_names(tmp_path, wheel):
     tour = Tour(tmp_path, wheel, "metrics,text")
-    assert "\ntext_rendering rates new's images better than old's.\n" in tour.vieval("demo")
+    assert "\ntext_rendering rates new's images better than old's.\n" in tour.vieval(
+        "demo"
+    )
     assert (tour.folder / "demo" / "rank.html").is_file()
 
 
@@ -139,13 +183,28 @@ def test_each_template_is_read_and_hashed_as_here(tour, vieval):
 
 def test_judges_ask_by_their_schemas_and_read_the_answers(tour, judged):
     edit = ("--source", "theirs/p1.png", "--instruction", "make it brighter")
-    number = {"reply": lambda body: "7"}  # else the server answers as the schema of a question says
-    judges = {"t2i_eval": (("--prompt", "a square"), {}), "adiee": (edit, number), "viescore": (edit, {})}
+    number = {
+        "reply": lambda body: "7"
+    }  # else the server answers as the schema of a question says
+    judges = {
+        "t2i_eval": (("--prompt", "a square"), {}),
+        "adiee": (edit, number),
+        "viescore": (edit, {}),
+    }
     for judge, (conditions, answers) in judges.items():
         with FakeServer(**answers) as server:
-            named = ("--model", "any", "--base-url", server.base_url, "--out", f"{judge}.jsonl")
+            named = (
+                "--model",
+                "any",
+                "--base-url",
+                server.base_url,
+                "--out",
+                f"{judge}.jsonl",
+            )
             tour.vieval("score", "mine/p1.png", *conditions, "--judge", judge, *named)
-        [verdict] = map(json.loads, (tour.folder / f"{judge}.jsonl").read_text().splitlines())
+        [verdict] = map(
+            json.loads, (tour.folder / f"{judge}.jsonl").read_text().splitlines()
+        )
         assert verdict["status"] in ("ok", "repaired"), judge
         assert verdict["scores"]
 
@@ -153,7 +212,17 @@ def test_judges_ask_by_their_schemas_and_read_the_answers(tour, judged):
 def test_lmms_eval_lists_the_tasks_of_the_wheel(wheel, tmp_path):
     pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
     target = tmp_path / "installed"
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", target, wheel]
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--target",
+        target,
+        wheel,
+    ]
     subprocess.run(pip, check=True, timeout=300)
     environment = {**os.environ, "PYTHONPATH": str(target), "HF_HUB_OFFLINE": "1"}
     command = [
@@ -165,5 +234,12 @@ def test_lmms_eval_lists_the_tasks_of_the_wheel(wheel, tmp_path):
         "--include-path",
         str(target / "vieval_plugin" / "task_configs"),
     ]
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600)
+    done = subprocess.run(
+        command,
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
     assert "imagenhub_viescore" in done.stdout, done.stdout + done.stderr

@@ -1,4 +1,6 @@
-"""Workflows run targets that the Makefile has, on actions pinned by a commit, and may do no more than they say."""
+"""Workflows run targets that the Makefile has, on actions pinned by a commit, and may do no more
+than they say.
+"""
 
 import re
 from pathlib import Path
@@ -14,9 +16,18 @@ WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 @pytest.mark.skipif(not WORKFLOWS, reason="an sdist has no workflows")
 def test_each_target_is_in_the_makefile():
     texts = [path.read_text() for path in WORKFLOWS]
-    listed = re.search(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)[1].split()
-    run = {target for text in texts for target in re.findall(r"run: make ([a-z-]+)", text)}
-    run |= {target for text in texts for names in re.findall(r"target: \[(.*)\]", text) for target in names.split(", ")}
+    listed = re.search(
+        r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE
+    )[1].split()
+    run = {
+        target for text in texts for target in re.findall(r"run: make ([a-z-]+)", text)
+    }
+    run |= {
+        target
+        for text in texts
+        for names in re.findall(r"target: \[(.*)\]", text)
+        for target in names.split(", ")
+    }
     assert {
         "lint",
         "test",
@@ -35,33 +46,52 @@ def test_each_target_is_in_the_makefile():
 def test_actions_are_pinned_and_rights_are_given_by_job(path):
     workflow = yaml.safe_load(path.read_text())
     assert workflow["permissions"] == {}
-    assert all("timeout-minutes" in job and "permissions" in job for job in workflow["jobs"].values())
+    assert all(
+        "timeout-minutes" in job and "permissions" in job
+        for job in workflow["jobs"].values()
+    )
     for action in re.findall(r"uses: (\S+.*)", path.read_text()):
         assert re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40} # v[0-9.]+", action), action
 
 
 @pytest.mark.skipif(not WORKFLOWS, reason="an sdist has no workflows")
 def test_nothing_is_published_before_all_tests_ran():
-    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "release.yml").read_text())["jobs"]
-    runs = [step.get("run", "") for needed in jobs["publish"]["needs"] for step in jobs[needed]["steps"]]
-    assert {"make test PYTHON=python", "make test-wheel PYTHON=python", "python -m build"} <= set(runs)
+    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "release.yml").read_text())[
+        "jobs"
+    ]
+    runs = [
+        step.get("run", "")
+        for needed in jobs["publish"]["needs"]
+        for step in jobs[needed]["steps"]
+    ]
+    assert {
+        "make test PYTHON=python",
+        "make test-wheel PYTHON=python",
+        "python -m build",
+    } <= set(runs)
 
 
 @pytest.mark.skipif(not WORKFLOWS, reason="an sdist has no workflows")
 def test_each_python_of_the_classifiers_is_tested():
     versions = re.findall(r"Python :: (3\.\d+)$", SETUP, re.MULTILINE)
-    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "tests.yml").read_text())["jobs"].values()
+    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "tests.yml").read_text())[
+        "jobs"
+    ].values()
     matrices = [job["strategy"]["matrix"] for job in jobs if "strategy" in job]
     assert [matrix["python"] for matrix in matrices if "python" in matrix] == [versions]
 
 
-@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs/tutorials/reward.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "CONTRIBUTING.md", "docs/tutorials/reward.md"]
+)
 def test_a_page_names_the_least_python_that_pip_accepts(page):
     [least] = re.findall(r"^python_requires = >=(\S+)$", SETUP, re.MULTILINE)
     assert f"Python {least} or newer" in (ROOT / page).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("advice", ["docs/reference/results.md", "vieval_plugin/backends/local/vllm.py"])
+@pytest.mark.parametrize(
+    "advice", ["docs/reference/results.md", "vieval_plugin/backends/local/vllm.py"]
+)
 def test_the_vllm_that_is_advised_is_the_one_that_was_tried(advice):
     [tried] = re.findall(r"^    (vllm>=\S+)$", SETUP, re.MULTILINE)
     assert f"pip install '{tried}'" in (ROOT / advice).read_text(encoding="utf-8")

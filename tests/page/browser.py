@@ -1,4 +1,6 @@
-"""A real browser for tests of pages: Debian's chromium, driven by Playwright in a node process (see README.md here)."""
+"""A real browser for tests of pages: Debian's chromium, driven by Playwright in a node process
+(see README.md here).
+"""
 
 import json
 import shutil
@@ -18,8 +20,16 @@ def absent():
         return "node is not installed; `make test-page` installs it on Debian"
     if not _chromium():
         return "chromium is not installed; `make test-page` installs it on Debian"
-    lacking = [name for name in ("playwright-core", "axe-core") if not (TOOLS / "node_modules" / name).is_dir()]
-    return f"{' and '.join(lacking)} not in {TOOLS}; `make test-page` installs them" if lacking else ""
+    lacking = [
+        name
+        for name in ("playwright-core", "axe-core")
+        if not (TOOLS / "node_modules" / name).is_dir()
+    ]
+    return (
+        f"{' and '.join(lacking)} not in {TOOLS}; `make test-page` installs them"
+        if lacking
+        else ""
+    )
 
 
 def _chromium():
@@ -35,15 +45,19 @@ class Download:
 
 
 class Browser:
-    """One browser with one page open at a time. `open` begins anew, with nothing kept; `reopen` keeps what was kept.
+    """One browser with one page open at a time. `open` begins anew, with nothing kept; `reopen`
+    keeps what was kept.
 
-    Every method returns when the browser has done it, and raises `AssertionError` with the browser's words where it cannot.
-    Selectors are CSS or Playwright's (`text=Next`), and the first element that fits is meant.
+    Every method returns when the browser has done it, and raises `AssertionError` with the
+    browser's words where it cannot. Selectors are CSS or Playwright's (`text=Next`), and the first
+    element that fits is meant.
     """
 
     def __init__(self):
         command = ["node", str(DRIVER), str(TOOLS), _chromium()]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         self._address = ""
 
     def close(self):
@@ -63,7 +77,8 @@ class Browser:
         return answer["found"]
 
     def open(self, file, width=1280, height=800, scheme="light", touch=False):
-        """Open a local HTML file in a window of that many CSS pixels, `light` or `dark`, without a network.
+        """Open a local HTML file in a window of that many CSS pixels, `light` or `dark`, without a
+        network.
 
         A page of a server on this machine is opened by its address, `http://127.0.0.1:...`.
         """
@@ -77,7 +92,9 @@ class Browser:
         self.open(file, 390, 844, scheme, touch=True)
 
     def reopen(self):
-        """Close the page and open it again, as its reader does the next day: what it kept in the browser is there."""
+        """Close the page and open it again, as its reader does the next day: what it kept in the
+        browser is there.
+        """
         self._do("reopen", address=self._address)
 
     def press(self, *keys):
@@ -119,7 +136,9 @@ class Browser:
         self._do("print", file=str(file))
 
     def require_quiet_and_readable(self, file, width, scheme="light"):
-        """Open a file in a window: nothing is asked for, complained about or hard to read, and nothing sticks out."""
+        """Open a file in a window: nothing is asked for, complained about or hard to read, and
+        nothing sticks out.
+        """
         self.open(file, width=width, height=900, scheme=scheme)
         assert (self.requested(), self.complaints(), self.violations()) == ([], [], [])
         assert self.evaluate("document.documentElement.scrollWidth <= innerWidth")
@@ -129,7 +148,9 @@ class Browser:
         return self._do("cpu")
 
     def violations(self, *impacts):
-        """What axe-core has against the page as it is now: a line each, of these impacts (default: serious and critical)."""
+        """What axe-core has against the page as it is now: a line each, of these impacts
+        (default: serious and critical).
+        """
         wanted = impacts or ("serious", "critical")
         return [
             f"{one['impact']} {one['id']}: {one['help']} ({', '.join(one['where'][:5])})"
@@ -138,9 +159,15 @@ class Browser:
         ]
 
     def requested(self):
-        """Addresses asked for since `open`, other than the file itself and what lies in it (data:, blob:)."""
-        return [address for address in self._do("requested") if address != self._address]
+        """Addresses asked for since `open`, other than the file itself and what lies in it
+        (data:, blob:).
+        """
+        return [
+            address for address in self._do("requested") if address != self._address
+        ]
 
     def complaints(self):
-        """Errors and warnings since `open`, on the console and of scripts: also what the page's security policy stopped."""
+        """Errors and warnings since `open`, on the console and of scripts: also what the page's
+        security policy stopped.
+        """
         return self._do("complaints")

@@ -1,4 +1,6 @@
-"""The page of a card in a browser: quiet, readable, the answer on the first screen, whatever a model is called."""
+"""The page of a card in a browser: quiet, readable, the answer on the first screen, whatever a
+model is called.
+"""
 
 import pytest
 
@@ -12,9 +14,20 @@ EVIL = '<img src=x onerror="document.title=1"><script>document.title=1</script>'
 def page(tmp_path_factory):
     others = [
         published(name, ahead, 0.01, dict.fromkeys(TYPES, (ahead, 0.01)))
-        for name, ahead in (("GPT-4o zero-shot", -0.1), (EVIL, 0.2), ("GPT-4v one-shot", 0.3))
+        for name, ahead in (
+            ("GPT-4o zero-shot", -0.1),
+            (EVIL, 0.2),
+            ("GPT-4v one-shot", 0.3),
+        )
     ]
-    judges = [judge(others=others, parts=dict.fromkeys(TYPES, 0.4), useless=TYPES[:1], model=f"mine {EVIL}")]
+    judges = [
+        judge(
+            others=others,
+            parts=dict.fromkeys(TYPES, 0.4),
+            useless=TYPES[:1],
+            model=f"mine {EVIL}",
+        )
+    ]
     folder = tmp_path_factory.mktemp("card")
     write_card(card(*judges, left_out=(EVIL,)), judges, folder)
     return folder / "card.html"
@@ -29,7 +42,15 @@ def test_it_is_quiet_and_readable(browser, page, scheme, width):
 
 def test_the_first_screen_says_who_is_better_and_where(browser, page):
     browser.open(page, width=1440, height=900)
-    low = "[...document.querySelectorAll('header .of')].map(one => one.getBoundingClientRect().bottom)"
+    low = (
+        "[...document.querySelectorAll('header .of')].map(one => "
+        "one.getBoundingClientRect().bottom)"
+    )
     assert max(browser.evaluate(low)) < 900
-    assert "GPT-4o zero-shot" in browser.evaluate("document.querySelector('h1').innerText")
-    assert browser.evaluate("document.querySelector('header').innerText").count("Beside ") == 2
+    assert "GPT-4o zero-shot" in browser.evaluate(
+        "document.querySelector('h1').innerText"
+    )
+    assert (
+        browser.evaluate("document.querySelector('header').innerText").count("Beside ")
+        == 2
+    )

@@ -1,4 +1,6 @@
-"""The labelling page in a browser: filled in by keyboard, closed in between, and what comes out is what was pressed."""
+"""The labelling page in a browser: filled in by keyboard, closed in between, and what comes out
+is what was pressed.
+"""
 
 import base64
 import csv
@@ -16,14 +18,19 @@ from vieval_plugin.labelling.page import label_page
 from vieval_plugin.labelling.sources import ToLabel
 
 COLUMNS = ["benchmark", "part", "uid", "generator", "draw", "rater", "aspect", "value"]
-HOSTILE = "</script><script>document.title = 'taken'</script><img src=x onerror=\"document.title = 'taken'\">,\"\n=1+1"
+HOSTILE = (
+    "</script><script>document.title = 'taken'</script><img src=x onerror=\"document.title "
+    "= 'taken'\">,\"\n=1+1"
+)
 
 
 @pytest.fixture(scope="module")
 def page_of(tmp_path_factory):
     def write(judged):
         file = tmp_path_factory.mktemp("page") / "label.html"
-        file.write_bytes(label_page([ToLabel(one, str(one.id)) for one in judged], seed=3))
+        file.write_bytes(
+            label_page([ToLabel(one, str(one.id)) for one in judged], seed=3)
+        )
         return file
 
     return write
@@ -53,7 +60,16 @@ def rows_of(download):
 
 def rated(sample, aspect, value, rater="Ann"):
     one = sample.id
-    return [one.benchmark, one.part, one.uid, one.image_model, "0", rater, aspect, value]
+    return [
+        one.benchmark,
+        one.part,
+        one.uid,
+        one.image_model,
+        "0",
+        rater,
+        aspect,
+        value,
+    ]
 
 
 def test_ratings_by_keyboard_with_the_page_closed_in_between(browser, page, samples):
@@ -87,15 +103,22 @@ def test_ratings_by_keyboard_with_the_page_closed_in_between(browser, page, samp
     assert (browser.requested(), browser.complaints()) == ([], [])
 
 
-def test_votes_are_on_the_candidates_whichever_side_they_were_shown_on(browser, page_of):
+def test_votes_are_on_the_candidates_whichever_side_they_were_shown_on(
+    browser, page_of
+):
     pairs = contests("tie")[:6]
     page = page_of(pairs)
-    hidden = json.loads(re.search(r'id="data">(.*?)</script>', page.read_text(), re.DOTALL)[1])["keys"]
+    hidden = json.loads(
+        re.search(r'id="data">(.*?)</script>', page.read_text(), re.DOTALL)[1]
+    )["keys"]
     swapped = [key[5] for key in json.loads(base64.b64decode(hidden))]
     assert {True, False} == set(swapped[:4])
     begin(browser, page)
     browser.press("1", "2", "1", "2", "0", "5", "3", "4")  # 0 and 5 are no answers
-    sides = ["second" if (key == "2") != swap else "first" for key, swap in zip("1212", swapped, strict=False)]
+    sides = [
+        "second" if (key == "2") != swap else "first"
+        for key, swap in zip("1212", swapped, strict=False)
+    ]
     said = [*sides, "both good", "both bad"]
     assert rows_of(browser.download(keys=["d"])) == [
         [pair.id.benchmark, "tie", pair.id.uid, "", "", "Ann", "vote", value]
@@ -117,14 +140,19 @@ def test_two_people_at_one_browser_keep_their_own_answers(browser, page):
     browser.click("#other")
     browser.type("Ann")
     browser.press("Enter")
-    assert [row[6:] for row in rows_of(browser.download(keys=["d"]))] == [["SC", "1"], ["PQ", "1"]]
+    assert [row[6:] for row in rows_of(browser.download(keys=["d"]))] == [
+        ["SC", "1"],
+        ["PQ", "1"],
+    ]
 
 
 def test_nobody_who_made_an_image_is_named_in_what_can_be_read(browser, page, samples):
     begin(browser, page)
     seen = ""
     for _ in samples:
-        seen += browser.text() + browser.evaluate("document.body.innerHTML.replace(/<script.*/s, '')")
+        seen += browser.text() + browser.evaluate(
+            "document.body.innerHTML.replace(/<script.*/s, '')"
+        )
         browser.press("ArrowRight")
     assert samples[-1].texts["instruction"] in seen
     assert not re.search(r"demo_[abc]|vieval_demo|\.png", seen)
@@ -140,17 +168,36 @@ def test_a_hostile_sample_is_only_text(browser, page_of, samples):
     browser.press("1", "2")
     assert "<img src=x onerror=" in browser.text("article")
     assert "Labelling page" in browser.evaluate("document.title")
-    assert browser.evaluate("document.querySelectorAll('article b, article script, img:not([data-image])').length") == 0
-    assert rows_of(browser.download(keys=["d"]))[0] == ["own", "tig", HOSTILE, HOSTILE, "0", "<b>Ann</b>", "SC", "0.25"]
+    assert (
+        browser.evaluate(
+            "document.querySelectorAll('article b, article script, img:not([data-image])').length"
+        )
+        == 0
+    )
+    assert rows_of(browser.download(keys=["d"]))[0] == [
+        "own",
+        "tig",
+        HOSTILE,
+        HOSTILE,
+        "0",
+        "<b>Ann</b>",
+        "SC",
+        "0.25",
+    ]
     assert (browser.requested(), browser.complaints()) == ([], [])
 
 
 def test_what_was_kept_may_be_anything(browser, page):
     begin(browser, page)
     browser.press("4")
-    for kept in ("{", "null", '{"at": 99, "pressed": {"0": {"SC": "9", "__proto__": "1", "PQ": []}}}'):
+    for kept in (
+        "{",
+        "null",
+        '{"at": 99, "pressed": {"0": {"SC": "9", "__proto__": "1", "PQ": []}}}',
+    ):
         browser.evaluate(
-            f"Object.keys(localStorage).filter(k => k.endsWith('Ann')).forEach(k => localStorage[k] = {json.dumps(kept)})"
+            "Object.keys(localStorage).filter(k => k.endsWith('Ann')).forEach(k => "
+            f"localStorage[k] = {json.dumps(kept)})"
         )
         browser.reopen()
         browser.press("Enter")
@@ -160,11 +207,16 @@ def test_what_was_kept_may_be_anything(browser, page):
 
 def test_a_browser_that_keeps_nothing_is_told_of(browser, page):
     browser.open(page)
-    browser.evaluate("Storage.prototype.setItem = () => { throw new DOMException('full', 'QuotaExceededError') }")
+    browser.evaluate(
+        "Storage.prototype.setItem = () => { throw new DOMException('full', 'QuotaExceededError') }"
+    )
     browser.type("Ann")
     browser.press("Enter", "4", "3")
     assert "1 answered, none kept" in browser.text("header")
-    assert [row[6:] for row in rows_of(browser.download(keys=["d"]))] == [["SC", "1"], ["PQ", "0.75"]]
+    assert [row[6:] for row in rows_of(browser.download(keys=["d"]))] == [
+        ["SC", "1"],
+        ["PQ", "0.75"],
+    ]
 
 
 @pytest.mark.parametrize("look", ["light", "dark", "phone"])
@@ -177,16 +229,27 @@ def test_it_can_be_read_by_everyone(browser, page, tmp_path, look):
     assert browser.violations() == []
     assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert browser.evaluate(
-        "[...document.querySelectorAll('article:not([hidden]) img')].every(i => i.complete && i.naturalWidth)"
+        "[...document.querySelectorAll('article:not([hidden]) img')].every(i => i.complete && "
+        "i.naturalWidth)"
     )
     browser.press("Tab")
-    assert browser.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+    assert (
+        browser.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+        == "solid"
+    )
 
 
 def test_all_of_it_can_be_reached_without_a_mouse(browser, page_of, samples):
     begin(
         browser,
-        page_of([Sample(SampleId("own", "tig", "m", "1"), {"output": Image(samples[0].images["output"].source)})]),
+        page_of(
+            [
+                Sample(
+                    SampleId("own", "tig", "m", "1"),
+                    {"output": Image(samples[0].images["output"].source)},
+                )
+            ]
+        ),
     )
     reached = []
     for _ in range(20):

@@ -34,18 +34,32 @@ def test_a_table_is_chosen_and_alone_is_seen(browser, page):
     assert not browser.visible("#b1 .view summary")
     browser.evaluate("document.querySelector('#b1 input[value=SC]').focus()")
     browser.press(" ")
-    assert browser.evaluate(f"{views}.filter(view => !view.hidden).map(view => view.dataset.choice)") == ["SC drop all"]
-    assert browser.evaluate("[...document.querySelectorAll('#b2 .view')].filter(view => !view.hidden).length") == 1
+    assert browser.evaluate(
+        f"{views}.filter(view => !view.hidden).map(view => view.dataset.choice)"
+    ) == ["SC drop all"]
+    assert (
+        browser.evaluate(
+            "[...document.querySelectorAll('#b2 .view')].filter(view => !view.hidden).length"
+        )
+        == 1
+    )
 
 
 def test_a_column_is_sorted_and_a_row_opens(browser, page):
     browser.open(page)
     browser.click("#b1 .view:not([hidden]) .rows > summary")
     table = "document.querySelector('#b1 .view:not([hidden]) table')"
-    values = f"[...{table}.tBodies[0].rows].map(row => parseFloat(row.cells[2].innerText))"
+    values = (
+        f"[...{table}.tBodies[0].rows].map(row => parseFloat(row.cells[2].innerText))"
+    )
     for direction in ("descending", "ascending"):
         browser.evaluate(f"{table}.tHead.querySelectorAll('button')[2].click()")
-        assert browser.evaluate(f"{table}.tHead.rows[0].cells[2].getAttribute('aria-sort')") == direction
+        assert (
+            browser.evaluate(
+                f"{table}.tHead.rows[0].cells[2].getAttribute('aria-sort')"
+            )
+            == direction
+        )
         numbers = [number for number in browser.evaluate(values) if number is not None]
         assert numbers
         assert numbers == sorted(numbers, reverse=direction == "descending")

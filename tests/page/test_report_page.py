@@ -1,4 +1,6 @@
-"""The page of a report in a browser: quiet, readable, filtered by keyboard, whatever others wrote."""
+"""The page of a report in a browser: quiet, readable, filtered by keyboard, whatever others
+wrote.
+"""
 
 import re
 
@@ -28,21 +30,46 @@ def page(tmp_path_factory):
         rows.append(row(sample.id.uid, {"O": people[0]}, people, judge="good", **known))
         refused = {"status": Status.REFUSAL} if number % 3 == 0 else {}
         scores = {} if refused else {"O": number % 7 / 7}
-        rows.append(row(sample.id.uid, scores, people, judge=f"bad {EVIL}", **known, **refused))
-    write_report(load_results([write_results(folder / "run", rows)]), folder, StatisticsOptions(draws=100))
+        rows.append(
+            row(sample.id.uid, scores, people, judge=f"bad {EVIL}", **known, **refused)
+        )
+    write_report(
+        load_results([write_results(folder / "run", rows)]),
+        folder,
+        StatisticsOptions(draws=100),
+    )
     return folder / "report.html"
 
 
-def test_the_first_screen_has_the_answer_pictures_and_links_to_their_cards(browser, page):
+def test_the_first_screen_has_the_answer_pictures_and_links_to_their_cards(
+    browser, page
+):
     browser.open(page, width=1440, height=900)
-    low = "Math.max(...[...document.querySelectorAll('{}')].map(one => one.getBoundingClientRect().bottom))"
-    assert browser.evaluate(low.format("h1")) < browser.evaluate(low.format(".strip")) < 900
+    low = (
+        "Math.max(...[...document.querySelectorAll('{}')].map(one => "
+        "one.getBoundingClientRect().bottom))"
+    )
+    assert (
+        browser.evaluate(low.format("h1"))
+        < browser.evaluate(low.format(".strip"))
+        < 900
+    )
     assert browser.evaluate("document.querySelectorAll('.strip use').length") == 6
-    assert browser.evaluate("document.querySelector('.forest').getBoundingClientRect().width") > 1200
+    assert (
+        browser.evaluate(
+            "document.querySelector('.forest').getBoundingClientRect().width"
+        )
+        > 1200
+    )
     browser.click(".strip a")
     assert browser.evaluate("document.querySelector('.card:target') !== null")
     browser.open(page, width=360, height=780)
-    assert browser.evaluate("document.querySelector('.strip svg').getBoundingClientRect().top") < 780
+    assert (
+        browser.evaluate(
+            "document.querySelector('.strip svg').getBoundingClientRect().top"
+        )
+        < 780
+    )
     assert browser.evaluate("document.documentElement.scrollWidth") == 360
 
 
@@ -50,7 +77,8 @@ def test_the_first_screen_has_the_answer_pictures_and_links_to_their_cards(brows
 def test_cards_of_a_row_have_one_height(browser, page, width):
     browser.open(page, width=width, height=900)
     rows = browser.evaluate(
-        "Object.values(Object.groupBy([...document.querySelectorAll('.card')].slice(0, 12), one => one.offsetTop))"
+        "Object.values(Object.groupBy([...document.querySelectorAll('.card')].slice(0, 12), one "
+        "=> one.offsetTop))"
         ".map(row => new Set(row.map(one => one.offsetHeight)).size)"
     )
     assert {*rows} == {1}
@@ -60,23 +88,41 @@ def test_cards_of_a_row_have_one_height(browser, page, width):
 def test_the_page_is_quiet_and_readable(browser, page, scheme):
     browser.require_quiet_and_readable(page, 1280, scheme)
     assert browser.evaluate("document.title") != "1"
-    assert browser.evaluate("[document.scripts.length, document.images.length]") == [1, 0]
+    assert browser.evaluate("[document.scripts.length, document.images.length]") == [
+        1,
+        0,
+    ]
 
 
-def test_print_has_answer_chart_table_and_cards_and_nothing_folded(browser, page, tmp_path):
+def test_print_has_answer_chart_table_and_cards_and_nothing_folded(
+    browser, page, tmp_path
+):
     browser.open(page, width=688, height=972)
-    folded = "[...document.querySelectorAll('details:not(.clamped)')].filter(one => one.getClientRects().length)"
-    closed = f"{folded}.filter(one => one.offsetHeight === one.firstElementChild.offsetHeight).length"
+    folded = (
+        "[...document.querySelectorAll('details:not(.clamped)')].filter(one => "
+        "one.getClientRects().length)"
+    )
+    closed = (
+        f"{folded}.filter(one => one.offsetHeight === "
+        "one.firstElementChild.offsetHeight).length"
+    )
     assert browser.evaluate(closed) > 0
     browser.media("print")
     assert browser.evaluate(closed) == 0
     assert browser.evaluate("document.documentElement.scrollWidth") <= 688
     for left_out in ("#filters", "#glossary", "#appendix", ".verdict details"):
         assert not browser.visible(left_out)
-    tables = "[...document.querySelectorAll('table')].map(one => Math.round(one.getBoundingClientRect().right))"
+    tables = (
+        "[...document.querySelectorAll('table')].map(one => "
+        "Math.round(one.getBoundingClientRect().right))"
+    )
     assert max(browser.evaluate(tables)) <= 688
     browser.print(tmp_path / "page.pdf")
-    assert 2 <= len(re.findall(rb"/Type\s*/Page\b", (tmp_path / "page.pdf").read_bytes())) <= 3
+    assert (
+        2
+        <= len(re.findall(rb"/Type\s*/Page\b", (tmp_path / "page.pdf").read_bytes()))
+        <= 3
+    )
     browser.media("screen")
 
 
@@ -89,7 +135,9 @@ def test_cards_show_pictures_and_are_filtered_by_keyboard(browser, page):
     browser.press("r")  # the option that begins so
     assert browser.text("#count") == "16 of 48 cards"
     shown = "[...document.querySelectorAll('.card')].filter(one => !one.hidden)"
-    assert browser.evaluate(f"{shown}.every(one => one.textContent.includes('refusal'))")
+    assert browser.evaluate(
+        f"{shown}.every(one => one.textContent.includes('refusal'))"
+    )
     browser.evaluate("document.querySelector('#filters button').focus()")
     browser.press("Enter")
     browser.evaluate("new Promise(done => setTimeout(done, 50))")
@@ -100,8 +148,12 @@ def test_outputs_of_one_prompt_stand_side_by_side(browser, page):
     browser.open(page)
     browser.evaluate("document.querySelector('select[data-order]').focus()")
     browser.press("ArrowDown")
-    prompts = browser.evaluate("[...document.querySelectorAll('.card')].map(one => one.dataset.prompt)")
-    assert [prompts[n] == prompts[n + 1] == prompts[n + 2] for n in range(0, 48, 3)] == [True] * 16
+    prompts = browser.evaluate(
+        "[...document.querySelectorAll('.card')].map(one => one.dataset.prompt)"
+    )
+    assert [
+        prompts[n] == prompts[n + 1] == prompts[n + 2] for n in range(0, 48, 3)
+    ] == [True] * 16
 
 
 def test_one_judge_alone_is_shown_and_decides_the_order(browser, page):
@@ -109,23 +161,33 @@ def test_one_judge_alone_is_shown_and_decides_the_order(browser, page):
     browser.evaluate("document.querySelector('select[data-filter=judge]').focus()")
     browser.press("g")
     assert browser.text("#count") == "48 of 48 cards"
-    seen = browser.evaluate("[...document.querySelectorAll('.card .verdict')].filter(one => !one.hidden).length")
+    seen = browser.evaluate(
+        "[...document.querySelectorAll('.card .verdict')].filter(one => !one.hidden).length"
+    )
     assert seen == 48
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_page_of_a_ranking_is_quiet_and_readable(browser, tmp_path, scheme):
-    results = generators(tmp_path, {f"mine {EVIL}": [0.9] * 9, "theirs": [0.1] * 8 + [None]})
+    results = generators(
+        tmp_path, {f"mine {EVIL}": [0.9] * 9, "theirs": [0.1] * 8 + [None]}
+    )
     options = StatisticsOptions(draws=100)
-    write_page(sections_of(results, "generators", options), tmp_path / "rank.html", options)
+    write_page(
+        sections_of(results, "generators", options), tmp_path / "rank.html", options
+    )
     for width in (360, 1440):
         browser.require_quiet_and_readable(tmp_path / "rank.html", width, scheme)
     assert browser.evaluate("document.title.includes('mine <img')")
 
 
-def test_pictures_open_as_large_as_the_window_and_cards_come_a_few_at_a_time(browser, page):
+def test_pictures_open_as_large_as_the_window_and_cards_come_a_few_at_a_time(
+    browser, page
+):
     browser.open(page, width=1440, height=900)
-    visible = "[...document.querySelectorAll('.card')].filter(card => !card.hidden).length"
+    visible = (
+        "[...document.querySelectorAll('.card')].filter(card => !card.hidden).length"
+    )
     assert browser.evaluate(visible) == 6
     browser.click("button.more")
     assert browser.evaluate(visible) == 12
@@ -133,8 +195,15 @@ def test_pictures_open_as_large_as_the_window_and_cards_come_a_few_at_a_time(bro
     browser.press("Enter")
     shown = "document.querySelector('#viewer .large use').getAttribute('href')"
     first = browser.evaluate(shown)
-    assert browser.evaluate("document.querySelector('#viewer .large svg').getBoundingClientRect().height") > 600
-    assert browser.evaluate("document.querySelector('#viewer .words').innerText").strip()
+    assert (
+        browser.evaluate(
+            "document.querySelector('#viewer .large svg').getBoundingClientRect().height"
+        )
+        > 600
+    )
+    assert browser.evaluate(
+        "document.querySelector('#viewer .words').innerText"
+    ).strip()
     assert browser.violations() == []
     browser.press("ArrowRight")
     assert browser.evaluate(shown) != first
@@ -148,15 +217,19 @@ def test_pictures_open_as_large_as_the_window_and_cards_come_a_few_at_a_time(bro
 def test_prompts_are_searched_and_ordered_by_score(browser, page):
     browser.open(page, width=1440, height=900)
     scores = (
-        "[...document.querySelectorAll('.card')].filter(card => !card.hidden).map(card => Number(card.dataset.score))"
+        "[...document.querySelectorAll('.card')].filter(card => !card.hidden).map(card => "
+        "Number(card.dataset.score))"
     )
     for order, reverse in (("best", True), ("worst", False)):
         browser.evaluate(
-            f"(() => {{ const one = document.querySelector('select[data-order]'); one.value = '{order}';"
+            f"(() => {{ const one = document.querySelector('select[data-order]'); one.value = "
+            f"'{order}';"
             "one.dispatchEvent(new Event('change', {bubbles: true})); })()"
         )
         values = browser.evaluate(scores)
         assert values == sorted(values, reverse=reverse)
     browser.evaluate("document.querySelector('input[data-search]').focus()")
     browser.type("no prompt has these words")
-    assert browser.evaluate("document.querySelector('#count').textContent").startswith("0 of ")
+    assert browser.evaluate("document.querySelector('#count').textContent").startswith(
+        "0 of "
+    )

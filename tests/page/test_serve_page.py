@@ -1,4 +1,6 @@
-"""The reward server's page in a browser: an image is dropped, a verdict comes with its reasons, nothing else is asked for."""
+"""The reward server's page in a browser: an image is dropped, a verdict comes with its reasons,
+nothing else is asked for.
+"""
 
 import base64
 import time
@@ -21,12 +23,19 @@ def give(browser, role, image, way="choose"):
     """An image chosen as a file, or dropped."""
     content = base64.b64encode(image).decode()
     act = {
-        "choose": f"at('{role}').files = moved.files; at('{role}').dispatchEvent(new Event('change'));",
-        "drop": f"at('drop-{role}').dispatchEvent(new DragEvent('drop', {{dataTransfer: moved, bubbles: true, cancelable: true}}));",
+        "choose": (
+            f"at('{role}').files = moved.files; at('{role}').dispatchEvent(new "
+            "Event('change'));"
+        ),
+        "drop": (
+            f"at('drop-{role}').dispatchEvent(new DragEvent('drop', {{dataTransfer: moved, "
+            f"bubbles: true, cancelable: true}}));"
+        ),
     }[way]
     browser.evaluate(
         f"(() => {{ const bytes = Uint8Array.from(atob('{content}'), (sign) => sign.charCodeAt(0));"
-        f"const moved = new DataTransfer(); moved.items.add(new File([bytes], 'x.png', {{type: 'image/png'}})); {act} }})()"
+        f"const moved = new DataTransfer(); moved.items.add(new File([bytes], 'x.png', {{type: "
+        f"'image/png'}})); {act} }})()"
     )
     wait(lambda: browser.visible(f"#shown-{role}"))
 
@@ -40,7 +49,11 @@ def wait(condition):
 
 def judged(browser):
     browser.click("#judge")
-    wait(lambda: browser.visible("#verdict") and browser.evaluate("!at('judge').disabled"))
+    wait(
+        lambda: (
+            browser.visible("#verdict") and browser.evaluate("!at('judge').disabled")
+        )
+    )
     return browser.text("#verdict")
 
 

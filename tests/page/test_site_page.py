@@ -1,4 +1,6 @@
-"""The documentation's site in a browser, opened from its files: quiet, readable, and its search finds."""
+"""The documentation's site in a browser, opened from its files: quiet, readable, and its search
+finds.
+"""
 
 import pytest
 
@@ -26,8 +28,14 @@ def site(tmp_path_factory):
 @pytest.mark.parametrize("page", PAGES)
 def test_it_is_quiet_and_readable(browser, site, page, width, scheme):
     browser.open(site / f"{page}.html", width=width, height=900, scheme=scheme)
-    assert [address for address in browser.requested() if not address.startswith(site.as_uri())] == []
-    assert browser.complaints() == []  # before axe, which asks for style sheets that a file may not have
+    assert [
+        address
+        for address in browser.requested()
+        if not address.startswith(site.as_uri())
+    ] == []
+    assert (
+        browser.complaints() == []
+    )  # before axe, which asks for style sheets that a file may not have
     assert browser.evaluate("document.documentElement.dataset.theme") == scheme
     assert browser.violations() == []
     assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth")

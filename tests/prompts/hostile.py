@@ -19,7 +19,8 @@ BOMBS = {
     "nesting, joined": grown(LISTS, times=40, end="{{ x | join }}"),
     "nesting, hashed": grown("{% set x = (x, x) %}", times=40, end="{{ {x: 1} }}"),
     "nesting, sorted": grown("{% set x = {1: x, 2: x} %}", times=40, end="{{ x | dictsort(by='value') }}"),
-    "nesting by inclusion": "{% set x = [x | default(1), x | default(1)] %}{% include 'PQ.jinja' %}",
+    "nesting by inclusion": ("{% set x = [x | default(1), x | default(1)] %}{% include 'PQ.jinja' "
+                            "%}"),
     "wide nesting": grown(f"{{% set x = [{'x, ' * 1000}] %}}", times=3),
     # texts that double
     "doubling by ~": grown("{% set x = x ~ x %}"),
@@ -28,20 +29,25 @@ BOMBS = {
     "doubling by join": grown("{% set x = [x, x] | join('-') %}"),
     "doubling by quotes": grown("{% set x = x | tojson %}"),
     "doubling by replacing": grown("{% set x = x | replace('', 'aaaaaaaaaaaa') %}"),
-    "doubling by inclusion": "{% set x = x | default('abc') ~ x | default('abc') %}{% include 'PQ.jinja' %}",
+    "doubling by inclusion": ("{% set x = x | default('abc') ~ x | default('abc') %}{% include "
+                             "'PQ.jinja' %}"),
     "doubling lists": grown("{% set x = x + x %}", "{% set x = prompt | list %}"),
     "a long text": "{% set x = prompt ~ prompt %}" + "{{ x }}" * 60,
     # loops, blocks and templates
-    "loops over a text": "{% for a in prompt %}{% for b in prompt %}{% for c in prompt %}{% endfor %}{% endfor %}{% endfor %}",
+    "loops over a text": ("{% for a in prompt %}{% for b in prompt %}{% for c in prompt %}{% "
+                         "endfor %}{% endfor %}{% endfor %}"),
     "loops in loops": DEEP * 18 + LISTS * 20 + "{% endfor %}" * 18,
     "loops deeper than Python": DEEP * 25 + "{% endfor %}" * 25,
     "ifs deeper than Python": "{% if names %}" * 120 + "{% endif %}" * 120,
     "a long text in a loop": "{% set x %}{% for i in prompt %}" + "word " * 20_000 + "{% endfor %}{% endset %}",
-    "a comparison in a loop": "{% set x = prompt ~ '' %}{% for i in prompt %}{% if x == prompt %}{% endif %}{% endfor %}",
-    "a search in a loop": "{% for i in prompt %}{% if 'cat ' * 8 ~ 'dog' in prompt %}{% endif %}{% endfor %}",
+    "a comparison in a loop": ("{% set x = prompt ~ '' %}{% for i in prompt %}{% if x == prompt "
+                              "%}{% endif %}{% endfor %}"),
+    "a search in a loop": ("{% for i in prompt %}{% if 'cat ' * 8 ~ 'dog' in prompt %}{% endif "
+                          "%}{% endfor %}"),
     "a template that includes itself twice": "{% include 'PQ.jinja' %}{% include 'PQ.jinja' %}",
     "a template that extends itself": "{% extends 'PQ.jinja' %}",
-    "an inclusion for every letter": "{% for i in prompt %}{% include 'nothing.jinja' ignore missing %}{% endfor %}",
+    "an inclusion for every letter": ("{% for i in prompt %}{% include 'nothing.jinja' ignore "
+                                     "missing %}{% endfor %}"),
     "a block that calls itself": "{% block a %}{{ self.a() }}{{ self.a() }}{% endblock %}",
     "blocks that call the next twice": "".join(
         f"{{% block b{n} %}}{{{{ self.b{n + 1}() }}}}{{{{ self.b{n + 1}() }}}}{{% endblock %}}" for n in range(60)
@@ -78,7 +84,10 @@ REFUSED = {
     "a division by zero": "{{ 1 / 0 }}",
     "a long range": "{{ range(1000000000) | list | length }}",
     "words": "{{ lipsum(n=1000000000) }}",
-    "a namespace": "{% set n = namespace(x=1) %}{% for i in prompt %}{% set n.x = [n.x, n.x] %}{% endfor %}",
+    "a namespace": (
+        "{% set n = namespace(x=1) %}{% for i in prompt %}{% set n.x = [n.x, n.x] "
+        "%}{% endfor %}"
+    ),
     "a mapping": "{{ dict(a=1) }}",
     "a cycler": "{{ cycler(1, 2).next() }}",
     "a width": "{{ 'a'.ljust(1000000000) }}",

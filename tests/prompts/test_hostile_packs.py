@@ -1,4 +1,6 @@
-"""Packs of unknown origin: a template that would take all time or memory, or raises, is its sample's failure in one line."""
+"""Packs of unknown origin: a template that would take all time or memory, or raises, is its
+sample's failure in one line.
+"""
 
 import itertools
 import json
@@ -35,8 +37,24 @@ def pack(tmp_path):
     return lambda *texts, **further: packs.load(write(tmp_path, *texts, **further))
 
 
-FILTERS = ("attr('format')", "center(1000000000)", "indent(1000000000)", "batch(1)", "slice(1000000000)", "format(1)")
-FILTERS += ("groupby('a')", "xmlattr", "urlize", "striptags", "wordwrap(1)", "map('upper')", "round(1000000000)", "sum")
+FILTERS = (
+    "attr('format')",
+    "center(1000000000)",
+    "indent(1000000000)",
+    "batch(1)",
+    "slice(1000000000)",
+    "format(1)",
+)
+FILTERS += (
+    "groupby('a')",
+    "xmlattr",
+    "urlize",
+    "striptags",
+    "wordwrap(1)",
+    "map('upper')",
+    "round(1000000000)",
+    "sum",
+)
 REFUSED |= {f"the filter {name}": f"{{{{ prompt | {name} }}}}" for name in FILTERS}
 
 ALIASES = "a: &a [x, x]\n" + "".join(
@@ -74,19 +92,33 @@ for folder in sys.stdin.read().splitlines():
 
 @pytest.fixture(scope="module")
 def messages(tmp_path_factory):
-    """By hostile pack the message of its VievalError; each in a process that gets 30 seconds of a processor and 1 GiB."""
-    root, hostile = tmp_path_factory.mktemp("packs"), [*BOMBS.values(), *REFUSED.values()]
+    """By hostile pack the message of its VievalError; each in a process that gets 30 seconds of
+    a processor and 1 GiB.
+    """
+    root, hostile = (
+        tmp_path_factory.mktemp("packs"),
+        [*BOMBS.values(), *REFUSED.values()],
+    )
     folders = [write(root / f"{n}", template) for n, template in enumerate(hostile)]
-    folders += [write(root / f"{n}", "", text) for n, (text, _) in enumerate(MANIFESTS.values(), len(hostile))]
+    folders += [
+        write(root / f"{n}", "", text)
+        for n, (text, _) in enumerate(MANIFESTS.values(), len(hostile))
+    ]
     process = subprocess.run(
-        [sys.executable, "-c", LIMITED], input="\n".join(folders), capture_output=True, text=True, check=True
+        [sys.executable, "-c", LIMITED],
+        input="\n".join(folders),
+        capture_output=True,
+        text=True,
+        check=True,
     )
     lines = [json.loads(line) for line in process.stdout.splitlines()]
     return dict(zip([*BOMBS, *REFUSED, *MANIFESTS], lines, strict=True))
 
 
 @pytest.mark.parametrize("name", [*BOMBS, *REFUSED])
-def test_a_hostile_template_is_one_line_with_its_file_in_bounded_time_and_memory(messages, name):
+def test_a_hostile_template_is_one_line_with_its_file_in_bounded_time_and_memory(
+    messages, name
+):
     if name == "elifs" and messages[name] == "rendered":
         return  # Python 3.13 compiles so many, in bounded time too
     assert "PQ.jinja" in messages[name]
@@ -95,9 +127,12 @@ def test_a_hostile_template_is_one_line_with_its_file_in_bounded_time_and_memory
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_is_not_offered_is_refused_with_its_line_when_the_pack_is_loaded(pack, name):
+def test_what_is_not_offered_is_refused_with_its_line_when_the_pack_is_loaded(
+    pack, name
+):
     with pytest.raises(
-        VievalError, match=r"/PQ\.jinja, line 3: .*; see https://.*/docs/guides/extending\.md#templates"
+        VievalError,
+        match=r"/PQ\.jinja, line 3: .*; see https://.*/docs/guides/extending\.md#templates",
     ):
         pack("\nRate it.\n" + REFUSED[name])
 
@@ -110,12 +145,17 @@ def test_a_manifest_that_is_a_bomb_is_one_line(messages, name):
 
 def test_the_line_is_that_of_the_template_where_it_went_wrong(pack):
     loaded = pack("Rate it.\n\n{% include 'part.jinja' %}", part="\n\n\n{{ missing }}")
-    with pytest.raises(VievalError, match=r"^prompt pack mine, template part\.jinja, line 4: 'missing' is undefined; "):
+    with pytest.raises(
+        VievalError,
+        match=r"^prompt pack mine, template part\.jinja, line 4: 'missing' is undefined; ",
+    ):
         loaded.render("PQ.jinja", {})
 
 
 def test_parts_of_a_template_that_includes_itself_twice(pack):
-    twice = "{% include 'a.jinja' %}{% include 'b.jinja' %}{% include 'nothing.jinja' %}"
+    twice = (
+        "{% include 'a.jinja' %}{% include 'b.jinja' %}{% include 'nothing.jinja' %}"
+    )
     assert pack(twice, a=twice, b=twice).parts("PQ.jinja") == ("a.jinja", "b.jinja")
 
 
@@ -129,26 +169,43 @@ def test_it_is_the_samples_failure_and_no_others(pack):
     bad, good = run_in_batches([program("bad"), program("good")], lambda asked: [])
     assert bad.verdict.status is Status.TOOL_ERROR
     assert "TypeError" in bad.verdict.trace[0].reason
-    assert "returned no verdict" in good.verdict.trace[0].reason  # which is its own slip
+    assert (
+        "returned no verdict" in good.verdict.trace[0].reason
+    )  # which is its own slip
 
 
 def test_what_packs_use_works_as_in_plain_jinja(pack):
     loaded = pack(
-        "{% extends 'base.jinja' %}{% block body %}{% for n in names if n != 'c' %}{{ loop.index + 1 }} {{ n | upper }}"
-        "{{ '' if loop.last else ', ' }}{% endfor %} {{ names | join('/') }} {{ names | length }} {{ names[0] ~ 1 }}"
+        "{% extends 'base.jinja' %}{% block body %}{% for n in names if n != 'c' %}{{ loop.index "
+        "+ 1 }} {{ n | upper }}"
+        "{{ '' if loop.last else ', ' }}{% endfor %} {{ names | join('/') }} {{ names | length "
+        "}} {{ names[0] ~ 1 }}"
         " {{ {'a': [1, 2]} | tojson }} {{ n | default(names[-1]) }} {{ self.named() }}{{ super() }}"
         "{% set shout | upper %}{% include 'part.jinja' %}{% endset %} {{ shout }}{% endblock %}",
-        base="<{% block body %}!{% endblock %}>{% block named %}{{ 'x-y' | replace('-', '+') }}{% endblock %}",
-        part="{% with end = names[1:] %}{% for n in end %}{{ n if n is string }}{% else %}none{% endfor %}{% endwith %}",
+        base=(
+            "<{% block body %}!{% endblock %}>{% block named %}{{ 'x-y' | replace('-', '+') "
+            "}}{% endblock %}"
+        ),
+        part=(
+            "{% with end = names[1:] %}{% for n in end %}{{ n if n is string }}{% else %}none{% "
+            "endfor %}{% endwith %}"
+        ),
     )
     rendered = loaded.render("PQ.jinja", {"names": ("a", "b", "c")})
     assert rendered == '<2 A, 3 B a/b/c 3 a1 {"a": [1, 2]} c x+y! BC>x+y'
 
 
 def test_a_long_prompt_in_every_place_that_packs_have_for_it_is_no_bomb(pack):
-    loaded = pack("{% for name in names %}{{ name }}: {{ prompt }}{% if 'cat' in prompt %}!{% endif %}\n{% endfor %}")
+    loaded = pack(
+        "{% for name in names %}{{ name }}: {{ prompt }}{% if 'cat' in prompt %}!{% endif "
+        "%}\n{% "
+        "endfor %}"
+    )
     assert (
-        loaded.render("PQ.jinja", {"names": [str(n) for n in range(50)], "prompt": "a" * 15_000}).count("a") == 750_000
+        loaded.render(
+            "PQ.jinja", {"names": [str(n) for n in range(50)], "prompt": "a" * 15_000}
+        ).count("a")
+        == 750_000
     )
 
 
@@ -162,7 +219,9 @@ def test_a_file_that_links_out_is_refused(pack, tmp_path, tmp_path_factory, name
         packs.load(str(tmp_path))
 
 
-def test_a_link_in_a_circle_and_a_folder_in_place_of_a_template_are_one_line(pack, tmp_path):
+def test_a_link_in_a_circle_and_a_folder_in_place_of_a_template_are_one_line(
+    pack, tmp_path
+):
     pack("Rate it.")
     (tmp_path / "x.jinja").symlink_to(tmp_path / "x.jinja")
     with pytest.raises(VievalError, match=r"x\.jinja: the template"):

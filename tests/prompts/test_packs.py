@@ -39,7 +39,11 @@ def test_the_hash_changes_with_a_word_and_with_nothing_else(pack, tmp_path_facto
 def test_a_copy_has_a_name_of_its_own_and_may_be_changed(tmp_path):
     copy = packs.copy("viescore/v1", tmp_path / "strict")
     original = packs.load("viescore/v1")
-    assert (copy.name, copy.judge, copy.questions) == ("strict", "viescore", original.questions)
+    assert (copy.name, copy.judge, copy.questions) == (
+        "strict",
+        "viescore",
+        original.questions,
+    )
     assert copy.environment.texts == original.environment.texts
     (tmp_path / "strict" / "reminder.jinja").write_text("Again, please.")
     assert packs.load(str(tmp_path / "strict")).hash != copy.hash
@@ -47,16 +51,22 @@ def test_a_copy_has_a_name_of_its_own_and_may_be_changed(tmp_path):
         packs.copy("viescore/v1", tmp_path / "strict")
 
 
-@pytest.mark.parametrize("name", ["streng geprüft", "厳しい", "\U0001f600", r"a\1\g<0>", 'a"b'])
+@pytest.mark.parametrize(
+    "name", ["streng geprüft", "厳しい", "\U0001f600", r"a\1\g<0>", 'a"b']
+)
 def test_a_copy_is_called_by_its_folder_whatever_characters_that_has(tmp_path, name):
     assert packs.copy("viescore/v1", tmp_path / name).name == name
 
 
 def test_a_changed_pack_under_a_name_that_is_taken_is_refused(tmp_path):
-    folder = shutil.copytree(vieval_plugin.prompt_templates.__path__[0] + "/viescore/v1", tmp_path / "copy")
+    folder = shutil.copytree(
+        vieval_plugin.prompt_templates.__path__[0] + "/viescore/v1", tmp_path / "copy"
+    )
     assert packs.load(str(folder)).hash == packs.load("viescore/v1").hash
     (folder / "PQ.jinja").write_text("Rate it, please.")
-    with pytest.raises(VievalError, match="viescore/v1 is the name of a built-in pack with other words"):
+    with pytest.raises(
+        VievalError, match="viescore/v1 is the name of a built-in pack with other words"
+    ):
         packs.load(str(folder))
 
 
@@ -69,9 +79,18 @@ def test_a_changed_pack_under_a_name_that_is_taken_is_refused(tmp_path):
             lambda p: (p / "manifest.yaml").write_text(MANIFEST + "colour: red"),
             "unknown key colour; keys are name, judge",
         ),
-        (lambda p: (p / "PQ.jinja").unlink(), "names the template PQ.jinja, which is not in the folder"),
-        (lambda p: (p / "PQ.jinja").write_text("{% if %}"), "PQ.jinja, line 1: Expected an expression"),
-        (lambda p: (p / "PQ.jinja").write_bytes(b"\xff\xfe\xff"), "PQ.jinja: the template cannot be read"),
+        (
+            lambda p: (p / "PQ.jinja").unlink(),
+            "names the template PQ.jinja, which is not in the folder",
+        ),
+        (
+            lambda p: (p / "PQ.jinja").write_text("{% if %}"),
+            "PQ.jinja, line 1: Expected an expression",
+        ),
+        (
+            lambda p: (p / "PQ.jinja").write_bytes(b"\xff\xfe\xff"),
+            "PQ.jinja: the template cannot be read",
+        ),
     ],
 )
 def test_a_broken_pack_is_named_in_one_line(pack, spoil, message):
@@ -94,7 +113,8 @@ def checkout(tmp_path):
         rules.mkdir(parents=True)
         for file in {file for files in _RULES.values() for file in files}:
             (rules / file).write_text(
-                f"{setting} {file} for <prompt><instruction><subject> in {{braces}} {{{{x}}}} {{% y %}}\n"
+                f"{setting} {file} for <prompt><instruction><subject> in {{braces}} {{{{x}}}} "
+                f"{{% y %}}\n"
             )
     (root / "questions" / "context.txt").write_text("Be fair.\n")
     (root / "questions" / "context_no_delimit.txt").write_text("Be fair, no marks.\n")
@@ -108,7 +128,8 @@ def test_import_joins_context_and_rules_and_fills_placeholders(checkout, tmp_pat
     assert packs.load(str(one)).settings == ("1shot",)
     texts = {"prompt": "P", "instruction": "<prompt>", "subject": "{{ S }}"}
     assert pack.render("SC_tie.jinja", texts) == (
-        "Be fair.\n\n0shot two_image_edit_rule.txt for P<prompt>{{ S }} in {braces} {{x}} {% y %}\n\n"
+        "Be fair.\n\n0shot two_image_edit_rule.txt for P<prompt>{{ S }} in {braces} {{x}} {% y "
+        "%}\n\n"
         "0shot tie_rule_SC.txt for P<prompt>{{ S }} in {braces} {{x}} {% y %}"
     )
     assert pack.questions["SC_mcic"].images == ("concepts", "output")
@@ -145,9 +166,14 @@ def test_the_wording_of_logs_comes_back_word_for_word(shared_data, tmp_path):
         for path in (logs / name).glob("*/SC.json"):
             for row in json.loads(path.read_text()).values():
                 value = re.findall(
-                    r"^(?:Text Prompt|Editing instruction|Subject): (.*)$", row["prompt_input"], re.MULTILINE
+                    r"^(?:Text Prompt|Editing instruction|Subject): (.*)$",
+                    row["prompt_input"],
+                    re.MULTILINE,
                 )[-1]
-                rendered = pack.render(f"SC_{task}.jinja", dict.fromkeys(("prompt", "instruction", "subject"), value))
+                rendered = pack.render(
+                    f"SC_{task}.jinja",
+                    dict.fromkeys(("prompt", "instruction", "subject"), value),
+                )
                 different += rendered != row["prompt_input"].strip()
                 total += 1
     assert (different, total) == (1, 4594)

@@ -1,4 +1,6 @@
-"""The wording of CIGEval's authors, read from Python files of their repository's shape (the words are ours)."""
+"""The wording of CIGEval's authors, read from Python files of their repository's shape (the
+words are ours).
+"""
 
 import json
 import shutil
@@ -21,12 +23,23 @@ from vieval_plugin.backends.image_tools.grounding import Detection, Grounder
 from vieval_plugin.cli import main
 from vieval_plugin.config import Config
 from vieval_plugin.importers.importing import raw
-from vieval_plugin.judges.protocol import Chat, Image, Sample, SampleId, Status, Text, ToolResult
+from vieval_plugin.judges.protocol import (
+    Chat,
+    Image,
+    Sample,
+    SampleId,
+    Status,
+    Text,
+    ToolResult,
+)
 from vieval_plugin.prompts import packs
 from vieval_plugin.text.errors import VievalError
 
 # Jinja to whoever takes it for that, and a form of JSON in which no brace is a place
-SPICE = 'Mind {{ this }} {% and %} {# that #}, é and {{.\nSay {\n"score" : "...",\n"reasoning" : "..."\n}\n'
+SPICE = (
+    'Mind {{ this }} {% and %} {# that #}, é and {{.\nSay {\n"score" : "...",\n"reasoning" : '
+    '"..."\n}\n'
+)
 PLACES = {
     "tig": ("Text_Guided_IG", "text"),
     "tie": ("Text_Guided_IE", "instruction"),
@@ -36,7 +49,11 @@ PLACES = {
     "sdie": ("Subject_Driven_IE", "subject"),
     "mcic": ("Multi_Concept_IC", "text"),
 }
-NUMBER = {"prompt": 2, "restraint": 2, "background": 2}  # of the authors' task; the others are task 1
+NUMBER = {
+    "prompt": 2,
+    "restraint": 2,
+    "background": 2,
+}  # of the authors' task; the others are task 1
 NOTE = "Look where it is bright. {{ not ours }}"
 TWO, ONE = "Of both {%\n1: {scene_graph_1}\n2: {scene_graph_2}", "Of it:\n{scene_graph}"
 GRAPH = "Graph it as JSON, {{ please }}.\n"
@@ -45,14 +62,19 @@ DRAWN = {"objects": {"hat": ["red"]}, "relationships": ["hat on {{ cat }}"]}
 
 def wording():
     """Every text of the prompts by its name, each of them different."""
-    texts = {"Tool_Decide": "Which tool, for\n{task}\nHighlight, SceneGraph or MaskFocus? " + SPICE}
+    texts = {
+        "Tool_Decide": "Which tool, for\n{task}\nHighlight, SceneGraph or MaskFocus? "
+        + SPICE
+    }
     for kind, (task, place) in PLACES.items():
         texts[f"{task}_Rule"] = f"{kind} is about {{{place}}}, {{{{ so }}}}.\n"
         for number in (1,) if kind == "tig" else (1, 2):
             name = f"{task}_Task_{number}"
             texts[name] = f"{name} {{% is %}} this.\n"
             named = "of {subject} " if kind == "mcic" and number == 1 else ""
-            texts[f"{name}_evaluation"] = f"\nRate {name} {named}{{{{tool_text}}}} by {{{place}}}.\n{SPICE}"
+            texts[f"{name}_evaluation"] = (
+                f"\nRate {name} {named}{{{{tool_text}}}} by {{{place}}}.\n{SPICE}"
+            )
     texts["Text_Guided_IE_Task_1_llava"] = "for other backbones {whatever}"
     return texts
 
@@ -88,7 +110,9 @@ def checkout(folder):
     for name, text in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"{text}\nraise SystemExit('it was executed')\n", encoding="utf-8")
+        path.write_text(
+            f"{text}\nraise SystemExit('it was executed')\n", encoding="utf-8"
+        )
     return folder
 
 
@@ -113,7 +137,10 @@ def filled(text, /, **given):
 def expected_plan(kind):
     texts, (task, place) = wording(), PLACES[kind]
     rule = texts[f"{task}_Rule"].replace(f"{{{place}}}", said(kind, place))
-    return filled(texts["Tool_Decide"], task=rule + texts[f"{task}_Task_1"] + texts.get(f"{task}_Task_2", ""))
+    return filled(
+        texts["Tool_Decide"],
+        task=rule + texts[f"{task}_Task_1"] + texts.get(f"{task}_Task_2", ""),
+    )
 
 
 def said(kind, place):
@@ -123,7 +150,9 @@ def said(kind, place):
 def expected(kind, question, told=""):
     task, place = PLACES[kind]
     number = 1 if kind == "tig" else NUMBER.get(question, 1)
-    subject = {"subject": TEXTS[kind][question]} if question.startswith("concept") else {}
+    subject = (
+        {"subject": TEXTS[kind][question]} if question.startswith("concept") else {}
+    )
     text = wording()[f"{task}_Task_{number}_evaluation"]
     return filled(text, **{place: said(kind, place)}, **subject, tool_text=told)
 
@@ -151,9 +180,15 @@ PLANS = {
 
 
 def drawn(kind):
-    first = 10 * list(PLANS).index(kind)  # no two pictures are the same, which would be described once
-    pictures = {role: photograph(64, seed) for seed, role in enumerate(ROLES[kind], first)}
-    pictures["output"] = edited(pictures.get("source", pictures["output"]), 10, 10, 30, 30)
+    first = 10 * list(PLANS).index(
+        kind
+    )  # no two pictures are the same, which would be described once
+    pictures = {
+        role: photograph(64, seed) for seed, role in enumerate(ROLES[kind], first)
+    }
+    pictures["output"] = edited(
+        pictures.get("source", pictures["output"]), 10, 10, 30, 30
+    )
     images = {role: file(one) for role, one in pictures.items()}
     return Sample(SampleId("own", kind, "m", "1"), images, TEXTS[kind])
 
@@ -180,23 +215,37 @@ class Answers:
 
 @needs("cv2", "torch", "transformers")
 def test_all_seven_tasks_are_judged_in_the_authors_words(pack, monkeypatch):
-    found = Grounder(lambda rows: [Detection(0.9, grounding.Box(16, 16, 48, 48)) for _ in rows])
+    found = Grounder(
+        lambda rows: [Detection(0.9, grounding.Box(16, 16, 48, 48)) for _ in rows]
+    )
     monkeypatch.setattr(grounding, "grounder", lambda *_: found)
     answers = Answers()
     with FakeServer(reply=answers) as server:
-        options = Config.model_validate({"store": {"use": False}, "judges": {"cigeval": {"pack": pack}}})
+        options = Config.model_validate(
+            {"store": {"use": False}, "judges": {"cigeval": {"pack": pack}}}
+        )
         backbone = Backbone(model="fake", base_url=(server.base_url,))
         samples = [drawn(kind) for kind in PLANS]
-        verdicts = evaluate(samples, judge="cigeval", backbone=backbone, options=options)
-    assert [(verdict.status, verdict.scores) for verdict in verdicts] == [(Status.OK, {"SC": 0.7})] * 7
+        verdicts = evaluate(
+            samples, judge="cigeval", backbone=backbone, options=options
+        )
+    assert [(verdict.status, verdict.scores) for verdict in verdicts] == [
+        (Status.OK, {"SC": 0.7})
+    ] * 7
     drawing = json.dumps(DRAWN)
-    both, one = filled(TWO, scene_graph_1=drawing, scene_graph_2=drawing), filled(ONE, scene_graph=drawing)
+    both, one = (
+        filled(TWO, scene_graph_1=drawing, scene_graph_2=drawing),
+        filled(ONE, scene_graph=drawing),
+    )
     told = {
         ("tig", "prompt"): one, ("tie", "edit"): NOTE, ("tie", "restraint"): both, ("mie", "edit"): NOTE,
         ("cig", "prompt"): NOTE, ("sdig", "subject"): both, ("sdig", "prompt"): NOTE, ("sdie", "subject"): NOTE,
         ("sdie", "background"): NOTE, ("mcic", "concept_1"): NOTE, ("mcic", "concept_2"): NOTE, ("mcic", "prompt"): one,
     }  # fmt: skip
-    plans = [(expected_plan(kind), 2 if kind == "mcic" else len(ASKED[kind][1])) for kind in PLANS]
+    plans = [
+        (expected_plan(kind), 2 if kind == "mcic" else len(ASKED[kind][1]))
+        for kind in PLANS
+    ]
     ratings = [
         (expected(kind, name, told.get((kind, name), "")), len(shown))
         for kind in PLANS
@@ -204,7 +253,9 @@ def test_all_seven_tasks_are_judged_in_the_authors_words(pack, monkeypatch):
     ]
     graphs = [(GRAPH.strip(), 1)] * 6
     assert Counter(answers.asked) == Counter([*plans, *ratings, *graphs])
-    assert set(answers.enforced) == {None}, "the authors' form of answer is not ours, so no schema is enforced"
+    assert set(answers.enforced) == {None}, (
+        "the authors' form of answer is not ours, so no schema is enforced"
+    )
 
 
 # Without one.
@@ -233,10 +284,16 @@ def test_a_tool_is_known_by_the_authors_name_for_it_and_a_wrong_one_counted(pack
 
 def test_a_score_in_quotation_marks_is_as_asked_and_a_bad_one_is_not_read(pack):
     assert played(pack, "tig", entries(None)).verdict.status is Status.OK
-    assert played(pack, "tig", entries(None), rated='{"score": 7, "reasoning": "x"}').verdict.scores == {"SC": 0.7}
-    game = played(pack, "tig", entries(None), rated='{"score": "...", "reasoning": "..."}')
+    assert played(
+        pack, "tig", entries(None), rated='{"score": 7, "reasoning": "x"}'
+    ).verdict.scores == {"SC": 0.7}
+    game = played(
+        pack, "tig", entries(None), rated='{"score": "...", "reasoning": "..."}'
+    )
     assert (game.verdict.status, game.verdict.scores) == (Status.PARSE_FAILURE, {})
-    assert "in the JSON format asked for above" in str(game.rounds[2][0].messages[-1].parts[0])
+    assert "in the JSON format asked for above" in str(
+        game.rounds[2][0].messages[-1].parts[0]
+    )
 
 
 @pytest.mark.parametrize("kind", ["tie", "mcic"])
@@ -251,37 +308,65 @@ def test_concepts_are_planned_on_side_by_side_however_they_come(pack):
         "left": Image(Path("concept_1")),
         "right": Image(Path("concept_2")),
     }
-    assert [str(image.source) for image in apart.shown("plan")] == ["side by side", "output"]
-    together = played(pack, "mcic", entries(None, None), without=("concept_1", "concept_2"))
-    assert [str(image.source) for image in together.shown("plan")] == ["concepts", "output"]
-    assert [str(image.source) for image in together.shown("concept_2/rating")] == ["half concept_2", "output"]
+    assert [str(image.source) for image in apart.shown("plan")] == [
+        "side by side",
+        "output",
+    ]
+    together = played(
+        pack, "mcic", entries(None, None), without=("concept_1", "concept_2")
+    )
+    assert [str(image.source) for image in together.shown("plan")] == [
+        "concepts",
+        "output",
+    ]
+    assert [str(image.source) for image in together.shown("concept_2/rating")] == [
+        "half concept_2",
+        "output",
+    ]
 
 
 def test_what_the_wording_does_not_ask_for_is_refused(pack):
-    with pytest.raises(VievalError, match="cigeval/authors is for cigeval paper, not for react"):
-        playing.prepared("cigeval", "react", pack=pack, removed=("ocr", "grounding", "difference"))
+    with pytest.raises(
+        VievalError, match="cigeval/authors is for cigeval paper, not for react"
+    ):
+        playing.prepared(
+            "cigeval", "react", pack=pack, removed=("ocr", "grounding", "difference")
+        )
     for name in ("named_entity", "plan_each_subject"):
-        with pytest.raises(VievalError, match=f"{name} is a matter of how the plan is asked for"):
-            playing.prepared("cigeval", pack=pack, improvements=(name,), removed=("ocr", "grounding", "difference"))
+        with pytest.raises(
+            VievalError, match=f"{name} is a matter of how the plan is asked for"
+        ):
+            playing.prepared(
+                "cigeval",
+                pack=pack,
+                improvements=(name,),
+                removed=("ocr", "grounding", "difference"),
+            )
 
 
 def test_a_pack_that_names_a_tool_that_there_is_not_is_refused(pack, tmp_path):
     mine = shutil.copytree(pack, tmp_path / "mine")
     put("SceneGraph: scene_graph", "SceneGraph: sketch")(mine / "manifest.yaml")
-    with pytest.raises(VievalError, match="cigeval/authors: tools: no tool 'sketch'; known: difference"):
+    with pytest.raises(
+        VievalError, match="cigeval/authors: tools: no tool 'sketch'; known: difference"
+    ):
         playing.prepared("cigeval", pack=str(mine))
 
 
 def test_what_is_left_out_is_said_and_the_pack_named(tmp_path, capsys):
     assert run(checkout(tmp_path / "repo"), tmp_path / "packs") == 0
     left_out, made = capsys.readouterr().out.strip().splitlines()
-    assert left_out.endswith("backbones that take one image: Text_Guided_IE_Task_1_llava")
+    assert left_out.endswith(
+        "backbones that take one image: Text_Guided_IE_Task_1_llava"
+    )
     assert f"judges.cigeval.pack: {tmp_path / 'packs' / 'authors'}" in made
     assert run(tmp_path / "repo", tmp_path / "packs") == 1
     assert "is there already" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("text", ["{", "{{", "{{{", "a {%", "{{% {#", "}} -%} {", "'{{'"])
+@pytest.mark.parametrize(
+    "text", ["{", "{{", "{{{", "a {%", "{{% {#", "}} -%} {", "'{{'"]
+)
 def test_any_text_stands_before_an_expression_as_it_is(text):
     environment = packs.PackEnvironment({"it": raw(text) + "{{ x }}" + raw(text)})
     assert environment.text("it", {"x": "1"}) == f"{text}1{text}"
@@ -302,11 +387,15 @@ def put(old, new):
 
 
 def add(text):
-    return lambda path: path.write_text(f"{path.read_text(encoding='utf-8')}{text}\n", encoding="utf-8")
+    return lambda path: path.write_text(
+        f"{path.read_text(encoding='utf-8')}{text}\n", encoding="utf-8"
+    )
 
 
 def anew(text):
-    return lambda path: path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return lambda path: path.write_bytes(
+        text if isinstance(text, bytes) else text.encode()
+    )
 
 
 def named(name, code):
@@ -334,26 +423,34 @@ RATING = "Mask_Guided_IE_Task_1_evaluation"
         (SCENES, anew("sgPrompt = " + "(" * 5000), "cannot be read as Python ("),
         (SCENES, anew("sgPrompt = 'x'" + " + 'x'" * 9000), "cannot be read as Python ("),
         (PROMPTS, add("# " + "x" * 140_000), "larger than 131072 bytes"),
-        (PROMPTS, anew("x = 1"), "has no text Tool_Decide, Text_Guided_IG_Rule, Text_Guided_IG_Task_1 (in all 34 are"),
+        (PROMPTS, anew("x = 1"), ("has no text Tool_Decide, Text_Guided_IG_Rule, "
+                                 "Text_Guided_IG_Task_1 (in all 34 are")),
         (PROMPTS, named(RULE, "pass"), f"has no text {RULE}"),
         (PROMPTS, add(f"{RULE} += 'more'"), f"has no text {RULE}"),
         (PROMPTS, named(RULE, f"if True: {RULE} = 'x'"), f"has no text {RULE}"),
         (PROMPTS, named(RULE, f"{RULE} = f'{{1}} x'"), f"has no text {RULE}"),
         (PROMPTS, named(RULE, f"{RULE} = open('/etc/passwd').read()"), f"has no text {RULE}"),
         (PROMPTS, named(RULE, f"{RULE} = '\\ud800'"), f"has no text {RULE}"),
-        (PROMPTS, named(RULE, f"{RULE} = 'of {{text}}'"), f"{RULE}: has a place for text, which is not known here"),
-        (PROMPTS, named(RATING, f"{RATING} = 'rate'"), f"{RATING} has 0 places {{tool_text}} and not one"),
+        (PROMPTS, named(RULE, f"{RULE} = 'of {{text}}'"), (f"{RULE}: has a place for text, which "
+                                                          "is not known here")),
+        (PROMPTS, named(RATING, f"{RATING} = 'rate'"), (f"{RATING} has 0 places {{tool_text}} and "
+                                                       "not one")),
         (PROMPTS, named("Tool_Decide", "Tool_Decide = '{task}{task}'"), "Tool_Decide has 2 places {task} and not one"),
         (NOTES, put("def get_tool_text", "def other"), "get_tool_text has not the three texts"),
         (NOTES, put(repr(TWO), repr(TWO) + ".strip()"), "get_tool_text has not the three texts"),
         (NOTES, put('return ""', "return '{scene_graph_1}'"), "get_tool_text has not the three texts"),
-        (NOTES, put(repr(TWO), repr(ONE + " too")), "get_tool_text has two texts with the places scene_graph"),
-        (NOTES, put(repr(TWO), "'{scene_graph_9}'"), "a text of get_tool_text: has a place for scene_graph_9"),
-        (SCENES, anew("sgPrompt = 'of {mood}'"), "sgPrompt: has a place for mood, which is not known here"),
+        (NOTES, put(repr(TWO), repr(ONE + " too")), ("get_tool_text has two texts with the places "
+                                                    "scene_graph")),
+        (NOTES, put(repr(TWO), "'{scene_graph_9}'"), ("a text of get_tool_text: has a place for "
+                                                     "scene_graph_9")),
+        (SCENES, anew("sgPrompt = 'of {mood}'"), ("sgPrompt: has a place for mood, which is not "
+                                                 "known here")),
         (SCENES, anew("sgPrompt: str"), "has no text sgPrompt"),
     ],
 )  # fmt: skip
-def test_what_is_not_as_it_was_is_one_line_with_its_file_and_leaves_nothing(where, change, line, tmp_path, capsys):
+def test_what_is_not_as_it_was_is_one_line_with_its_file_and_leaves_nothing(
+    where, change, line, tmp_path, capsys
+):
     repo = checkout(tmp_path / "repo")
     change(repo / where)
     assert run(repo, tmp_path / "packs") == 1
@@ -367,6 +464,8 @@ def test_what_is_not_as_it_was_is_one_line_with_its_file_and_leaves_nothing(wher
 def test_a_folder_that_is_no_checkout_and_a_context_are_refused(tmp_path, capsys):
     assert run(tmp_path / "nowhere", tmp_path / "packs") == 1
     assert "nowhere: no such folder; pass a checkout" in capsys.readouterr().err
-    assert run(checkout(tmp_path / "repo"), tmp_path / "packs", "--context", "x.txt") == 1
+    assert (
+        run(checkout(tmp_path / "repo"), tmp_path / "packs", "--context", "x.txt") == 1
+    )
     assert "has no context file" in capsys.readouterr().err
     assert not (tmp_path / "packs").exists()

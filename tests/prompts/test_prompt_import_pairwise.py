@@ -1,4 +1,6 @@
-"""The wording of GenAI-Bench's authors, read from text files of their repository's shape (the words are ours)."""
+"""The wording of GenAI-Bench's authors, read from text files of their repository's shape (the
+words are ours).
+"""
 
 import pytest
 
@@ -10,11 +12,18 @@ from vieval_plugin.prompts import packs
 
 FILES = {
     "image_edition": (
-        "Two edits {of} a picture.\nIt was: <source_prompt>\nIt is to be: <target_prompt>\nDo: <instruct_prompt>\n"
-        "Before: <source_image>\n\nLeft: <left_output_image>\nRight: <right_output_image>\n\nSay [[A>B]] or {{so}} {% on %}.\n"
+        "Two edits {of} a picture.\nIt was: <source_prompt>\nIt is to be: <target_prompt>\nDo: "
+        "<instruct_prompt>\n"
+        "Before: <source_image>\n\nLeft: <left_output_image>\nRight: <right_output_image>\n\nSay "
+        "[[A>B]] or {{so}} {% on %}.\n"
     ),
-    "image_generation": "\nTwo pictures of <prompt>.\nLeft: <left_image>\nRight: <right_image>\nSay which, and boldly.",
-    "video_generation": "Two films of <prompt>.\nLeft: <left_video>\nRight: <right_video>\nSay which.",
+    "image_generation": (
+        "\nTwo pictures of <prompt>.\nLeft: <left_image>\nRight: "
+        "<right_image>\nSay which, and boldly."
+    ),
+    "video_generation": (
+        "Two films of <prompt>.\nLeft: <left_video>\nRight: <right_video>\nSay which."
+    ),
 }
 TEXTS = {
     "prompt": "a <left_image> {{ cat }}",
@@ -42,7 +51,10 @@ def imported(checkout):
 
 def refused(checkout, capsys, *more):
     to = checkout.parent / "packs"
-    assert main(["prompts", "import", "pairwise", str(checkout), "--to", str(to), *more]) == 1
+    assert (
+        main(["prompts", "import", "pairwise", str(checkout), "--to", str(to), *more])
+        == 1
+    )
     assert not to.exists()
     said = capsys.readouterr().err.strip()
     assert "\n" not in said
@@ -51,21 +63,31 @@ def refused(checkout, capsys, *more):
 
 def contest(kind, frames=0):
     def candidate(name):
-        made = {f"frame_{n}": Image(f"{name}{n}".encode()) for n in range(frames)} or {"output": Image(name.encode())}
-        return Sample(SampleId("b", kind, name, "1"), {"source": Image(b"source"), **made}, TEXTS)
+        made = {f"frame_{n}": Image(f"{name}{n}".encode()) for n in range(frames)} or {
+            "output": Image(name.encode())
+        }
+        return Sample(
+            SampleId("b", kind, name, "1"), {"source": Image(b"source"), **made}, TEXTS
+        )
 
     return Contest(SampleId("b", kind, "", "1"), (candidate("one"), candidate("two")))
 
 
 def flat(parts):
-    return [f"({part.source.decode()})" if isinstance(part, Image) else part for part in parts]
+    return [
+        f"({part.source.decode()})" if isinstance(part, Image) else part
+        for part in parts
+    ]
 
 
 def test_every_word_and_picture_stands_where_the_authors_have_it(checkout):
     judge = prepared("pairwise", pack=imported(checkout))
     forward, reverse = first_asks(judge.program(contest("tie")))
     assert flat(forward.messages[0].parts) == [
-        "Two edits {of} a picture.\nIt was: a dog\nIt is to be: a dog in a hat\nDo: add <target_prompt>\nBefore: ",
+        (
+            "Two edits {of} a picture.\nIt was: a dog\nIt is to be: a dog in a hat\nDo: add "
+            "<target_prompt>\nBefore: "
+        ),
         "(source)",
         "\n\nLeft: ",
         "(one)",
@@ -80,34 +102,60 @@ def test_every_word_and_picture_stands_where_the_authors_have_it(checkout):
 
 def test_videos_have_their_own_words(checkout):
     judge = prepared("pairwise", pack=imported(checkout))
-    image, film = (first_asks(judge.program(contest("tig", frames)))[0] for frames in (0, 3))
-    assert flat(image.messages[0].parts)[0] == "Two pictures of a <left_image> {{ cat }}.\nLeft: "
-    assert flat(film.messages[0].parts)[0] == "Two films of a <left_image> {{ cat }}.\nLeft: "
+    image, film = (
+        first_asks(judge.program(contest("tig", frames)))[0] for frames in (0, 3)
+    )
+    assert (
+        flat(image.messages[0].parts)[0]
+        == "Two pictures of a <left_image> {{ cat }}.\nLeft: "
+    )
+    assert (
+        flat(film.messages[0].parts)[0]
+        == "Two films of a <left_image> {{ cat }}.\nLeft: "
+    )
     assert flat(film.messages[0].parts)[1:4] == ["(one0)", "(one1)", "(one2)"]
     assert (text_of(image)[-7:], len(images_of(film))) == ("boldly.", 6)
 
 
 def test_labels_are_read_turned_round_and_asked_for_once(checkout):
     judge = prepared("pairwise", pack=imported(checkout))
-    verdict = play(judge.program(contest("tie")), [Text("It follows the edit.\n[[B>A]]"), Text("[[A>B]]")]).verdict
+    verdict = play(
+        judge.program(contest("tie")),
+        [Text("It follows the edit.\n[[B>A]]"), Text("[[A>B]]")],
+    ).verdict
     assert dict(verdict.choice.votes) == {"forward": SECOND, "reverse": SECOND}
-    verdict = play(judge.program(contest("tie")), [Text("Left wins. [[A=B]]"), Text("[[A=B=Bad]]")]).verdict
+    verdict = play(
+        judge.program(contest("tie")), [Text("Left wins. [[A=B]]"), Text("[[A=B=Bad]]")]
+    ).verdict
     assert dict(verdict.choice.votes) == {"reverse": BOTH_BAD}
     assert verdict.status is Status.PARSE_FAILURE
-    verdict = play(judge.program(contest("tie")), [Text("[[A>B]]"), Text('{"better": "A"}')]).verdict
+    verdict = play(
+        judge.program(contest("tie")), [Text("[[A>B]]"), Text('{"better": "A"}')]
+    ).verdict
     assert dict(verdict.choice.votes) == {"forward": FIRST}
 
 
 def test_the_pack_says_how_it_is_answered_and_for_what(checkout):
     pack = packs.load(imported(checkout))
-    assert (pack.judge, pack.name, pack.replies) == ("pairwise", "pairwise/authors", "labels")
-    assert {kind: question.images for kind, question in pack.questions.items()} == {"tie": ("source",), "tig": ()}
+    assert (pack.judge, pack.name, pack.replies) == (
+        "pairwise",
+        "pairwise/authors",
+        "labels",
+    )
+    assert {kind: question.images for kind, question in pack.questions.items()} == {
+        "tie": ("source",),
+        "tig": (),
+    }
 
 
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("<instruct_prompt>", "<instruct_prompt> <mood>", "has a place for mood, which is not known here"),
+        (
+            "<instruct_prompt>",
+            "<instruct_prompt> <mood>",
+            "has a place for mood, which is not known here",
+        ),
         ("<right_output_image>", "", "each picture must have one"),
         ("<right_output_image>", "<left_output_image>", "each picture must have one"),
         ("<source_image>", "", "each picture must have one"),

@@ -1,4 +1,6 @@
-"""Archives as people have them: no image of a tar is lost in silence, paired with another's text, or called complete."""
+"""Archives as people have them: no image of a tar is lost in silence, paired with another's
+text, or called complete.
+"""
 
 import io
 import random
@@ -34,7 +36,9 @@ def samples(path, **options):
     rows = []
     for _, cells in table.read(table.columns):
         images = sorted(name for name, cell in cells.items() if hasattr(cell, "data"))
-        rows.append((cells["key"], cells.get("text") or cells.get("prompt", ""), images))
+        rows.append(
+            (cells["key"], cells.get("text") or cells.get("prompt", ""), images)
+        )
     return rows
 
 
@@ -60,24 +64,37 @@ def test_late_members_of_a_compressed_tar_are_refused_with_the_remedy(tmp_path):
 
 def test_hidden_images_are_counted_and_never_complete(vieval, tmp_path):
     members = (
-        [("v1.txt", "a")] + [(f"v1.5_{number}.png", number) for number in range(5)] + [("v2.png", 9), ("v2.txt", "b")]
+        [("v1.txt", "a")]
+        + [(f"v1.5_{number}.png", number) for number in range(5)]
+        + [("v2.png", 9), ("v2.txt", "b")]
     )
     write_members(tmp_path / "data" / "a.tar", members)
     out = tmp_path / "out"
     printed = vieval("score", tmp_path / "data", *JUDGE, "--out", out, code=1)
-    assert "a.tar: 5 images of its members are not judged, the first of a column '5_0'" in printed.err
+    assert (
+        "a.tar: 5 images of its members are not judged, the first of a column '5_0'"
+        in printed.err
+    )
     assert "rename the members" in printed.err
     assert "not complete" in printed.err
     assert "wrote" not in printed.out
     verified = vieval("shards", out, "--verify", code=1)
     assert "5 images" in verified.err
     assert "complete:" not in verified.out
-    assert "5 images" in vieval("filter", out, "--where", "PQ >= 0", "--out", tmp_path / "kept").out
+    assert (
+        "5 images"
+        in vieval("filter", out, "--where", "PQ >= 0", "--out", tmp_path / "kept").out
+    )
 
 
 def test_a_column_after_the_first_samples_is_read(vieval, tmp_path):
-    members = [(f"{number:03}.jpg", number) for number in range(110)] + [("109.mask.png", 5), ("109.txt", "x")]
-    members = [(f"{number:03}.json", '{"caption": "a thing"}') for number in range(110)] + members
+    members = [(f"{number:03}.jpg", number) for number in range(110)] + [
+        ("109.mask.png", 5),
+        ("109.txt", "x"),
+    ]
+    members = [
+        (f"{number:03}.json", '{"caption": "a thing"}') for number in range(110)
+    ] + members
     write_members(tmp_path / "data" / "a.tar", members)
     vieval("score", tmp_path / "data", *JUDGE, "--out", tmp_path / "out")
     assert "complete" in vieval("shards", tmp_path / "out", "--verify").out
@@ -94,58 +111,105 @@ def test_the_last_dot_goes_through_run_filter_and_a_second_run(vieval, tmp_path)
     )
     printed = vieval("score", tmp_path / "data", *JUDGE, "--out", tmp_path / "out")
     assert "the last dot of a name ends its key" in printed.err
-    assert [row["uid"] for row in verdicts(tmp_path / "out")] == [f"cfg3.5_{number}" for number in range(6)]
+    assert [row["uid"] for row in verdicts(tmp_path / "out")] == [
+        f"cfg3.5_{number}" for number in range(6)
+    ]
     vieval("filter", tmp_path / "out", "--where", "PQ >= 0", "--out", tmp_path / "kept")
     vieval("score", tmp_path / "kept", *JUDGE, "--out", tmp_path / "again")
-    digests = [{row["digest"] for row in verdicts(tmp_path / name)} for name in ("out", "again")]
+    digests = [
+        {row["digest"] for row in verdicts(tmp_path / name)}
+        for name in ("out", "again")
+    ]
     assert digests[0] == digests[1]
     assert len(digests[0]) == 6
 
 
 def test_filter_copies_late_members(vieval, tmp_path):
-    members = [("0.jpg", 0), ("1.jpg", 1), ("2.jpg", 2), ("0.txt", "a"), ("1.txt", "b"), ("2.txt", "c")]
+    members = [
+        ("0.jpg", 0),
+        ("1.jpg", 1),
+        ("2.jpg", 2),
+        ("0.txt", "a"),
+        ("1.txt", "b"),
+        ("2.txt", "c"),
+    ]
     write_members(tmp_path / "data" / "a.tar", members)
     vieval("score", tmp_path / "data", *JUDGE, "--out", tmp_path / "out")
-    vieval("filter", tmp_path / "out", "--where", "row <> 1", "--out", tmp_path / "kept")
+    vieval(
+        "filter", tmp_path / "out", "--where", "row <> 1", "--out", tmp_path / "kept"
+    )
     with tarfile.open(tmp_path / "kept" / "a.tar") as tar:
-        assert sorted(tar.getnames()) == ["0.jpg", "0.txt", "0.vieval.json", "2.jpg", "2.txt", "2.vieval.json"]
+        assert sorted(tar.getnames()) == [
+            "0.jpg",
+            "0.txt",
+            "0.vieval.json",
+            "2.jpg",
+            "2.txt",
+            "2.vieval.json",
+        ]
 
 
 def test_a_folder_of_img2dataset_is_read_as_its_tars(vieval, tmp_path):
     for shard in ("00000", "00001"):
         members = [
-            (f"{shard}{number:04}.{suffix}", number if suffix == "jpg" else f"text {number}")
+            (
+                f"{shard}{number:04}.{suffix}",
+                number if suffix == "jpg" else f"text {number}",
+            )
             for number in range(3)
             for suffix in ("jpg", "txt")
         ]
         write_members(tmp_path / "data" / f"{shard}.tar", members)
-        urls = pyarrow.table({"url": ["http://host/a.jpg"] * 3, "key": [f"{shard}{number:04}" for number in range(3)]})
+        urls = pyarrow.table(
+            {
+                "url": ["http://host/a.jpg"] * 3,
+                "key": [f"{shard}{number:04}" for number in range(3)],
+            }
+        )
         parquet.write_table(urls, tmp_path / "data" / f"{shard}.parquet")
         (tmp_path / "data" / f"{shard}_stats.json").write_text("{}")
     vieval("score", tmp_path / "data", *JUDGE, "--out", tmp_path / "out")
     found = verdicts(tmp_path / "out")
     assert [row["status"] for row in found] == ["ok"] * 6
     assert {row["file"] for row in found} == {"00000.tar", "00001.tar"}
-    refused = vieval("score", tmp_path / "data", *JUDGE, "--out", tmp_path / "v.jsonl", code=1)
+    refused = vieval(
+        "score", tmp_path / "data", *JUDGE, "--out", tmp_path / "v.jsonl", code=1
+    )
     assert "judged into a folder of shards" in refused.err
 
 
 def members_of(seed):
-    """Members of a tar as chance has them: gaps, dots, repeated keys, late members and foreign files."""
+    """Members of a tar as chance has them: gaps, dots, repeated keys, late members and foreign
+    files.
+    """
     chance = random.Random(seed)
-    stems = [f"{number:0{chance.choice([1, 3])}}" for number in sorted(chance.sample(range(40), 8))]
+    stems = [
+        f"{number:0{chance.choice([1, 3])}}"
+        for number in sorted(chance.sample(range(40), 8))
+    ]
     style = chance.choice(["{}", "v1.5_{}", "x/{}", "a.b.{}"])
     members = []
     for position, stem in enumerate(stems):
         key = style.format(stem)
-        pair = [(f"{key}.png", 100 * seed + position), (f"{key}.txt", f"text {100 * seed + position}")]
+        pair = [
+            (f"{key}.png", 100 * seed + position),
+            (f"{key}.txt", f"text {100 * seed + position}"),
+        ]
         members += pair if chance.random() < 0.9 else pair[:1]
     if chance.random() < 0.5:  # appended once more
         number = 100 * seed + 50
-        members += [(members[0][0], number), (members[0][0].replace(".png", ".txt"), f"text {number}")]
+        members += [
+            (members[0][0], number),
+            (members[0][0].replace(".png", ".txt"), f"text {number}"),
+        ]
     else:
         chance.shuffle(members)
-    foreign = [("._" + stems[0] + ".png", "x"), ("README", "x"), ("notes.md", "x"), (".DS_Store", "x")]
+    foreign = [
+        ("._" + stems[0] + ".png", "x"),
+        ("README", "x"),
+        ("notes.md", "x"),
+        (".DS_Store", "x"),
+    ]
     return members + chance.sample(foreign, chance.randrange(4))
 
 
@@ -154,11 +218,15 @@ def test_no_image_is_lost_or_paired_with_another_text(tmp_path, seed):
     path = write_members(tmp_path / "a.tar", members_of(seed))
     with tarfile.open(path) as tar:  # counted without the reader
         names = [
-            name for name in tar.getnames() if name.endswith(".png") and not name.rpartition("/")[2].startswith("._")
+            name
+            for name in tar.getnames()
+            if name.endswith(".png") and not name.rpartition("/")[2].startswith("._")
         ]
     index = tar_index(path)
     assert sum(index.images.values()) == len(names)
-    numbers = {picture(number): number for number in range(100 * seed, 100 * seed + 100)}
+    numbers = {
+        picture(number): number for number in range(100 * seed, 100 * seed + 100)
+    }
     table = webdataset_table(path, index.members)
     seen = []
     for _, cells in table.read(table.columns):

@@ -42,24 +42,34 @@ class TestFetchAll:
         def make(count):
             for number in range(count):
                 site.files[f"/{number}"] = b"%d" % number * 300
-            return [Download(f"{site.base}/{number}", tmp_path / str(number), anything) for number in range(count)]
+            return [
+                Download(f"{site.base}/{number}", tmp_path / str(number), anything)
+                for number in range(count)
+            ]
 
         return make
 
-    async def test_honours_retry_after_in_seconds_and_as_a_date(self, site, jobs, monkeypatch):
+    async def test_honours_retry_after_in_seconds_and_as_a_date(
+        self, site, jobs, monkeypatch
+    ):
         waits = []
 
         async def noting(seconds):
             waits.append(seconds)
 
         soon = datetime.now(UTC) + timedelta(seconds=download.LONGEST_RETRY_AFTER)
-        site.faults = {"/0": ["status 429 1"], "/1": [f"status 503 {format_datetime(soon, usegmt=True)}"]}
+        site.faults = {
+            "/0": ["status 429 1"],
+            "/1": [f"status 503 {format_datetime(soon, usegmt=True)}"],
+        }
         monkeypatch.setattr(asyncio, "sleep", noting)
         for job in jobs(2):
             assert await fetch_all([job]) == []
         in_seconds, as_a_date = waits
         assert in_seconds == 1
-        assert download.LONGEST_RETRY_AFTER / 2 < as_a_date <= download.LONGEST_RETRY_AFTER
+        assert (
+            download.LONGEST_RETRY_AFTER / 2 < as_a_date <= download.LONGEST_RETRY_AFTER
+        )
 
     async def test_does_not_wait_for_hours(self, site, jobs):
         site.faults = {"/0": ["status 429 3600"]}
@@ -67,7 +77,9 @@ class TestFetchAll:
         assert failed.reason == "429 too many requests, not before 3600 s have passed"
 
     @pytest.mark.parametrize("fault", ["huge", "endless"])
-    async def test_a_body_over_the_limit_is_refused_while_it_streams(self, site, jobs, monkeypatch, fault):
+    async def test_a_body_over_the_limit_is_refused_while_it_streams(
+        self, site, jobs, monkeypatch, fault
+    ):
         monkeypatch.setattr(download, "MAX_BODY", 2**20)
         site.faults = {"/0": [fault]}
         (failed,) = await fetch_all(jobs(1))
@@ -79,24 +91,33 @@ class TestFetchAll:
         with socket.socket() as closed:
             closed.bind(("127.0.0.1", 0))
             host = f"127.0.0.1:{closed.getsockname()[1]}"
-        jobs = [Download(f"http://{host}/{number}", tmp_path / str(number), anything) for number in range(30)]
+        jobs = [
+            Download(f"http://{host}/{number}", tmp_path / str(number), anything)
+            for number in range(30)
+        ]
         failed = await fetch_all(jobs, retries=1, timeout=1, concurrency=2)
         assert [failure.path for failure in failed] == [job.path for job in jobs]
         assert failed[0].reason.startswith("no connection, ")
         assert failed[-1].reason == f"not tried, as {host} does not answer"
 
     async def test_an_address_that_is_none(self, tmp_path):
-        (failed,) = await fetch_all([Download("museum/x.jpg", tmp_path / "x.jpg", anything)])
+        (failed,) = await fetch_all(
+            [Download("museum/x.jpg", tmp_path / "x.jpg", anything)]
+        )
         assert failed.reason.startswith("not a usable address")
 
     async def test_two_jobs_with_one_path(self, tmp_path):
         with pytest.raises(ValueError, match="same path"):
-            await fetch_all([Download(f"http://{host}/", tmp_path / "x", anything) for host in "ab"])
+            await fetch_all(
+                [Download(f"http://{host}/", tmp_path / "x", anything) for host in "ab"]
+            )
 
     async def test_a_folder_that_cannot_be_written(self, jobs, tmp_path):
         (tmp_path / "blocked").write_text("a file where a folder should be")
         (job,) = jobs(1)
-        with pytest.raises(VievalError, match=r"cannot be written .*choose another folder"):
+        with pytest.raises(
+            VievalError, match=r"cannot be written .*choose another folder"
+        ):
             await fetch_all([replace(job, path=tmp_path / "blocked" / "x")])
 
     async def test_without_aiohttp(self, jobs, monkeypatch):
@@ -108,19 +129,31 @@ class TestFetchAll:
         some = jobs(20)
         site.faults = {f"/{number}": ["hang!"] for number in range(5, 20)}
         task = asyncio.create_task(fetch_all(some, concurrency=3))
-        await asyncio.to_thread(until, lambda: sum(job.path.exists() for job in some) == 5)
+        await asyncio.to_thread(
+            until, lambda: sum(job.path.exists() for job in some) == 5
+        )
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert sorted(path.name for path in tmp_path.iterdir()) == ["0", "1", "2", "3", "4"]
+        assert sorted(path.name for path in tmp_path.iterdir()) == [
+            "0",
+            "1",
+            "2",
+            "3",
+            "4",
+        ]
 
         site.faults.clear()
         site.hits.clear()
         assert await fetch_all(some) == []
         assert site.hits == Counter({f"/{number}": 1 for number in range(5, 20)})
-        assert {job.path.read_bytes() for job in some} == {site.files[f"/{number}"] for number in range(20)}
+        assert {job.path.read_bytes() for job in some} == {
+            site.files[f"/{number}"] for number in range(20)
+        }
 
-    async def test_leftovers_of_a_killed_run_are_removed_and_others_kept(self, jobs, tmp_path):
+    async def test_leftovers_of_a_killed_run_are_removed_and_others_kept(
+        self, jobs, tmp_path
+    ):
         (job,) = jobs(1)
         kill = (
             "import os, pathlib, signal, sys\n"
@@ -128,7 +161,9 @@ class TestFetchAll:
             "os.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
             "write_whole(pathlib.Path(sys.argv[1]), b'whole')\n"
         )
-        await asyncio.to_thread(subprocess.run, [sys.executable, "-c", kill, str(job.path)], check=False)
+        await asyncio.to_thread(
+            subprocess.run, [sys.executable, "-c", kill, str(job.path)], check=False
+        )
         (tmp_path / "mine.part").write_bytes(b"not ours")
         (leftover,) = (path for path in tmp_path.iterdir() if path.name != "mine.part")
         assert leftover.suffix == ".part"
@@ -141,7 +176,9 @@ class TestRedirects:
 
     @pytest.fixture
     async def hosts(self):
-        """Two hosts that send a request on as its query says, and the paths that the second was asked for."""
+        """Two hosts that send a request on as its query says, and the paths that the second was
+        asked for.
+        """
         heard = []
         addresses = []
 
@@ -149,9 +186,14 @@ class TestRedirects:
             if request.host == urlsplit(addresses[1]).netloc:
                 heard.append(request.path)
             if to := request.query.get("to"):
-                return web.Response(status=int(request.query.get("status", "302")), headers={"Location": to})
+                return web.Response(
+                    status=int(request.query.get("status", "302")),
+                    headers={"Location": to},
+                )
             if left := int(request.query.get("left", "0")):
-                return web.Response(status=307, headers={"Location": f"?left={left - 1}"})
+                return web.Response(
+                    status=307, headers={"Location": f"?left={left - 1}"}
+                )
             return web.Response(body=b"whole")
 
         app = web.Application()
@@ -169,7 +211,10 @@ class TestRedirects:
         one, other, heard = hosts
         url = f"{one}/a?status={status}&to={other}/stolen%3Fsecret=x"
         (failed,) = await fetch_all([Download(url, tmp_path / "a", anything)])
-        assert failed.reason == f"{status} redirect to another host ({urlsplit(other).netloc}), which is not followed"
+        assert failed.reason == (
+            f"{status} redirect to another host ({urlsplit(other).netloc}), which is not "
+            "followed"
+        )
         assert heard == []
         assert not failed.path.exists()
 
@@ -184,18 +229,28 @@ class TestRedirects:
         assert heard == ["/d"]
 
     async def test_no_more_than_five_are(self, hosts, tmp_path):
-        jobs = [Download(f"{hosts[0]}/?left={left}", tmp_path / str(left), anything) for left in (5, 6)]
+        jobs = [
+            Download(f"{hosts[0]}/?left={left}", tmp_path / str(left), anything)
+            for left in (5, 6)
+        ]
         (failed,) = await fetch_all(jobs)
         assert (failed.path.name, failed.reason) == ("6", "more than 5 redirects")
 
-    @pytest.mark.parametrize("to", ["ftp://127.0.0.1/x", "file:///etc/passwd", "http://[::1"])
+    @pytest.mark.parametrize(
+        "to", ["ftp://127.0.0.1/x", "file:///etc/passwd", "http://[::1"]
+    )
     async def test_one_to_nowhere_is_a_failure(self, hosts, tmp_path, to):
-        (failed,) = await fetch_all([Download(f"{hosts[0]}/a?to={to}", tmp_path / "a", anything)])
+        (failed,) = await fetch_all(
+            [Download(f"{hosts[0]}/a?to={to}", tmp_path / "a", anything)]
+        )
         assert failed.reason.startswith("302 redirect to")
 
     async def test_a_secure_address_is_not_left_for_an_open_one(self):
         run = SimpleNamespace(hosts=frozenset({"a.org"}))
-        assert download._redirected(run, "http://a.org/x", 301, "https://a.org/x") == "https://a.org/x"
+        assert (
+            download._redirected(run, "http://a.org/x", 301, "https://a.org/x")
+            == "https://a.org/x"
+        )
         with pytest.raises(download._Failure, match="no usable address"):
             download._redirected(run, "https://a.org/x", 301, "http://a.org/x")
 
@@ -214,7 +269,9 @@ async def test_a_body_that_trickles_is_given_up(tmp_path, monkeypatch):
     runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
-    job = Download(f"http://127.0.0.1:{runner.addresses[0][1]}/x", tmp_path / "x", anything)
+    job = Download(
+        f"http://127.0.0.1:{runner.addresses[0][1]}/x", tmp_path / "x", anything
+    )
     (failed,) = await asyncio.wait_for(fetch_all([job], retries=1, timeout=0.5), 120)
     await runner.cleanup()
     assert failed.reason == "timed out, not whole within 0.5 s"
@@ -227,20 +284,30 @@ class TestProxies:
             monkeypatch.delenv(name, raising=False)
             monkeypatch.delenv(name.upper(), raising=False)
 
-    async def test_files_come_through_the_proxy_and_those_of_this_machine_do_not(self, site, tmp_path, monkeypatch):
+    async def test_files_come_through_the_proxy_and_those_of_this_machine_do_not(
+        self, site, tmp_path, monkeypatch
+    ):
         site.files["/0"] = b"image"
         async with proxying(urlsplit(site.base).port) as (proxy, heads):
             monkeypatch.setenv("HTTP_PROXY", proxy)
             urls = ["http://images.example/0", f"{site.base}/0"]
-            jobs = [Download(url, tmp_path / str(number), anything) for number, url in enumerate(urls)]
+            jobs = [
+                Download(url, tmp_path / str(number), anything)
+                for number, url in enumerate(urls)
+            ]
             assert await fetch_all(jobs, public=True) == []
         assert [head.split()[1] for head in heads] == ["http://images.example/0"]
 
-    async def test_a_name_that_leads_to_a_private_address_has_no_proxy(self, site, tmp_path, monkeypatch):
+    async def test_a_name_that_leads_to_a_private_address_has_no_proxy(
+        self, site, tmp_path, monkeypatch
+    ):
         async with proxying(urlsplit(site.base).port) as (proxy, heads):
             monkeypatch.setenv("HTTP_PROXY", proxy)
             monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", leading_home)
-            [failed] = await fetch_all([Download("http://inside.example/0", tmp_path / "0", anything)], public=True)
+            [failed] = await fetch_all(
+                [Download("http://inside.example/0", tmp_path / "0", anything)],
+                public=True,
+            )
         assert "private address" in failed.reason
         assert not heads
 

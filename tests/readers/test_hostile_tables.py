@@ -1,4 +1,6 @@
-"""Tables of strangers: names of files elsewhere, bombs, nesting, and damage are refused in one line or are a row's status."""
+"""Tables of strangers: names of files elsewhere, bombs, nesting, and damage are refused in one
+line or are a row's status.
+"""
 
 import os
 import subprocess
@@ -7,7 +9,15 @@ import sys
 import pytest
 
 from tests.refusals import refusal
-from tests.stored_tables import CAPTIONS, IMAGE, as_arrow, columns_of, parquet, picture, pyarrow
+from tests.stored_tables import (
+    CAPTIONS,
+    IMAGE,
+    as_arrow,
+    columns_of,
+    parquet,
+    picture,
+    pyarrow,
+)
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.readers.image_folder import read_named
 from vieval_plugin.readers.sample_rows import encoded_image
@@ -60,9 +70,14 @@ print(*sorted(outcomes))
 
 def test_damage_is_one_line_and_never_the_end_of_the_process(tmp_path):
     done = subprocess.run(
-        [sys.executable, "-c", DAMAGE, str(tmp_path), "0", "400"], capture_output=True, text=True, timeout=600
+        [sys.executable, "-c", DAMAGE, str(tmp_path), "0", "400"],
+        capture_output=True,
+        text=True,
+        timeout=600,
     )
-    assert (done.returncode, done.stdout.split()) == (0, ["read", "refused"]), done.stderr[-2000:]
+    assert (done.returncode, done.stdout.split()) == (0, ["read", "refused"]), (
+        done.stderr[-2000:]
+    )
 
 
 @pytest.fixture
@@ -83,7 +98,9 @@ def test_a_table_of_others_names_no_file_outside_its_folder(tmp_path, path, form
     (folder / "link.png").symlink_to("../secret.png")
     named = [path.format(root=tmp_path), "b.png"]
     if form == "metadata.csv":
-        (folder / "metadata.csv").write_text("file_name,text\n" + "".join(f"{name},x\n" for name in named))
+        (folder / "metadata.csv").write_text(
+            "file_name,text\n" + "".join(f"{name},x\n" for name in named)
+        )
         table = folder
     else:
         images = pyarrow.array([{"bytes": None, "path": name} for name in named], IMAGE)
@@ -94,41 +111,64 @@ def test_a_table_of_others_names_no_file_outside_its_folder(tmp_path, path, form
         else:
             with ipc.new_stream(folder / "data.arrow", stored.schema) as out:
                 out.write_table(stored)
-            (folder / "state.json").write_text('{"_data_files": [{"filename": "data.arrow"}]}')
+            (folder / "state.json").write_text(
+                '{"_data_files": [{"filename": "data.arrow"}]}'
+            )
     outside, inside = read_named([str(table)])
     assert outside.verdict.status is Status.PARSE_FAILURE
     assert "outside the folder of the table" in outside.verdict.reason
-    assert (inside.verdict, inside.sample.images["output"].source.name) == (None, "b.png")
+    assert (inside.verdict, inside.sample.images["output"].source.name) == (
+        None,
+        "b.png",
+    )
 
 
 def test_a_saved_data_set_names_no_file_of_rows_outside_its_folder(folder):
     as_arrow(folder / "t.arrow", "structs", ipc.new_stream)
     (folder / "sent").mkdir()
-    (folder / "sent" / "state.json").write_text('{"_data_files": [{"filename": "../t.arrow"}]}')
-    assert "lies outside its folder and is not read" in refusal(lambda: read_samples(folder / "sent"))
+    (folder / "sent" / "state.json").write_text(
+        '{"_data_files": [{"filename": "../t.arrow"}]}'
+    )
+    assert "lies outside its folder and is not read" in refusal(
+        lambda: read_samples(folder / "sent")
+    )
 
 
 def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path):
     text = pyarrow.array(["x" * (300 << 20)])
-    parquet.write_table(pyarrow.table({"image": text, "text": text}), tmp_path / "t.parquet", compression="zstd")
+    parquet.write_table(
+        pyarrow.table({"image": text, "text": text}),
+        tmp_path / "t.parquet",
+        compression="zstd",
+    )
     del text
     assert os.path.getsize(tmp_path / "t.parquet") < 1 << 20
-    assert "MiB, a bomb by its ratio" in refusal(lambda: read_samples(tmp_path / "t.parquet"))
+    assert "MiB, a bomb by its ratio" in refusal(
+        lambda: read_samples(tmp_path / "t.parquet")
+    )
 
 
 @pytest.mark.parametrize("form", ["parquet", "parquet dictionary", "arrow"])
 def test_one_value_in_many_rows_is_counted_in_each(tmp_path, form):
     repeated = pyarrow.DictionaryArray.from_arrays([0] * 24, ["x" * (100 << 20)])
-    table = pyarrow.table({"output": [f"{n}.png" for n in range(24)], "prompt": repeated})
+    table = pyarrow.table(
+        {"output": [f"{n}.png" for n in range(24)], "prompt": repeated}
+    )
     path = tmp_path / "t.parquet"
     if form == "arrow":
-        with ipc.new_file(path, table.schema, options=ipc.IpcWriteOptions(compression="zstd")) as out:
+        with ipc.new_file(
+            path, table.schema, options=ipc.IpcWriteOptions(compression="zstd")
+        ) as out:
             out.write_table(table)
     else:
-        parquet.write_table(table, path, compression="zstd", store_schema=form != "parquet")
+        parquet.write_table(
+            table, path, compression="zstd", store_schema=form != "parquet"
+        )
     del repeated, table
     assert os.path.getsize(path) < 1 << 20
-    assert "its cells would be more than 2048 MiB, a bomb by its ratio" in refusal(lambda: read_samples(path))
+    assert "its cells would be more than 2048 MiB, a bomb by its ratio" in refusal(
+        lambda: read_samples(path)
+    )
 
 
 def test_columns_of_nested_values_are_never_built(folder):
@@ -140,21 +180,37 @@ def test_columns_of_nested_values_are_never_built(folder):
     source = read_samples(folder / "t.parquet")
     assert [row.sample.id.uid for row in source] == ["a", "b", "c"]
     assert "left out: deep" in source.notes[-1]
-    asked = lambda: read_samples(folder / "t.parquet", columns={"images.source": "deep"})  # noqa: E731
+    asked = lambda: read_samples(
+        folder / "t.parquet", columns={"images.source": "deep"}
+    )
     assert "the column 'deep' is struct<inner" in refusal(asked)
 
 
 def test_offsets_that_lie_are_no_read_of_other_memory(tmp_path):
     path = as_arrow(tmp_path / "t.arrow", "paths", ipc.new_stream)
     data = path.read_bytes()
-    offsets = (0).to_bytes(4, "little") + (5).to_bytes(4, "little") + (10).to_bytes(4, "little")
+    offsets = (
+        (0).to_bytes(4, "little")
+        + (5).to_bytes(4, "little")
+        + (10).to_bytes(4, "little")
+    )
     assert offsets in data
-    path.write_bytes(data.replace(offsets, offsets[:8] + (2**31 - 1).to_bytes(4, "little")))
+    path.write_bytes(
+        data.replace(offsets, offsets[:8] + (2**31 - 1).to_bytes(4, "little"))
+    )
     assert "not readable as parquet or Arrow" in refusal(lambda: read_samples(path))
 
 
 @pytest.mark.parametrize(
-    "text", ["é" * 100, "A" * 70 + "é", "\ud800" * 70, "iVBORw0KGgo" + "A" * 60 + "é", "%" * 70, ""]
+    "text",
+    [
+        "é" * 100,
+        "A" * 70 + "é",
+        "\ud800" * 70,
+        "iVBORw0KGgo" + "A" * 60 + "é",
+        "%" * 70,
+        "",
+    ],
 )
 def test_a_text_that_is_no_base64_is_no_image(text):
     assert encoded_image(text) is None
@@ -162,8 +218,12 @@ def test_a_text_that_is_no_base64_is_no_image(text):
         encoded_image(f"DATA:image/png;base64,{text or '%'}")
 
 
-@pytest.mark.parametrize("text", ["é" * 100, "DATA:image/png;base64,%", "data:image/png;base64,é"])
+@pytest.mark.parametrize(
+    "text", ["é" * 100, "DATA:image/png;base64,%", "data:image/png;base64,é"]
+)
 def test_hostile_texts_in_a_column_of_images_fail_their_own_rows(tmp_path, text):
-    (tmp_path / "t.csv").write_text(f'uid,output,prompt\n1,"{text}",a cat\n2,a.png,a dog\n')
+    (tmp_path / "t.csv").write_text(
+        f'uid,output,prompt\n1,"{text}",a cat\n2,a.png,a dog\n'
+    )
     first, _ = read_samples(tmp_path / "t.csv")
     assert first.verdict.status in (Status.NO_IMAGE, Status.PARSE_FAILURE)

@@ -1,8 +1,10 @@
-"""Inputs as people have them, through every door: each row of `inputs.jsonl` is right pairs, or a line that says why not.
+"""Inputs as people have them, through every door: each row of `inputs.jsonl` is right pairs, or a
+line that says why not.
 
-A row has `files` (by path: a text, `@LABEL` for the picture of a label, columns, or members of a tar), the `door` that reads
-them, and `pairs` of texts and the labels of their pictures, null for a sample that has none; or what is `refused`. In
-`says` are words of the lines for the user, in `quiet` words that no line has.
+A row has `files` (by path: a text, `@LABEL` for the picture of a label, columns, or members of a
+tar), the `door` that reads them, and `pairs` of texts and the labels of their pictures, null for a
+sample that has none; or what is `refused`. In `says` are words of the lines for the user, in
+`quiet` words that no line has.
 """
 
 import base64
@@ -18,7 +20,12 @@ import pytest
 from tests.pictures import encoded
 from tests.refusals import refusal
 from vieval_plugin.images import read_bytes
-from vieval_plugin.readers.columns import fields_of, leftover_notes, parse_columns, rows_of
+from vieval_plugin.readers.columns import (
+    fields_of,
+    leftover_notes,
+    parse_columns,
+    rows_of,
+)
 from vieval_plugin.readers.image_folder import read_folders, read_named
 from vieval_plugin.readers.sample_rows import samples_of_row
 from vieval_plugin.readers.samples import samples_in_rows
@@ -26,20 +33,29 @@ from vieval_plugin.readers.samples import samples_in_rows
 pyarrow = pytest.importorskip("pyarrow", reason='pip install ".[tables]"')
 from pyarrow import ipc, parquet  # noqa: E402
 
-ROWS = [json.loads(line) for line in Path(__file__).with_name("inputs.jsonl").read_text("utf-8").splitlines()]
+ROWS = [
+    json.loads(line)
+    for line in Path(__file__).with_name("inputs.jsonl").read_text("utf-8").splitlines()
+]
 LONG = "x" * 200_000
 
 
 def picture(label: str) -> bytes:
     """The picture of a label, like that of no other."""
-    return encoded(PIL.Image.new("RGB", (8, 6), tuple(zlib.crc32(label.encode()).to_bytes(4, "big")[:3])))
+    return encoded(
+        PIL.Image.new(
+            "RGB", (8, 6), tuple(zlib.crc32(label.encode()).to_bytes(4, "big")[:3])
+        )
+    )
 
 
 def filled(text: str) -> str:
     """A text with its pictures in base64 and its long cell."""
     parts = text.replace("{long}", LONG).split("{base64:")
     heads = (part.partition("}") for part in parts[1:])
-    return parts[0] + "".join(base64.b64encode(picture(label)).decode() + rest for label, _, rest in heads)
+    return parts[0] + "".join(
+        base64.b64encode(picture(label)).decode() + rest for label, _, rest in heads
+    )
 
 
 def write(path: Path, content) -> None:
@@ -48,7 +64,9 @@ def write(path: Path, content) -> None:
     if path.suffix == ".tar":
         with tarfile.open(path, "w") as tar:
             for name, text in content:
-                data = picture(text[1:]) if text.startswith("@") else filled(text).encode()
+                data = (
+                    picture(text[1:]) if text.startswith("@") else filled(text).encode()
+                )
                 member = tarfile.TarInfo(name)
                 member.size = len(data)
                 tar.addfile(member, io.BytesIO(data))
@@ -62,16 +80,26 @@ def write(path: Path, content) -> None:
             with ipc.new_stream(path, table.schema) as out:
                 out.write_table(table)
     else:
-        path.write_bytes(picture(content[1:]) if content.startswith("@") else filled(content).encode())
+        path.write_bytes(
+            picture(content[1:])
+            if content.startswith("@")
+            else filled(content).encode()
+        )
 
 
 def columns_of(content):
-    return {name: [filled(v) if isinstance(v, str) else v for v in values] for name, values in content.items()}
+    return {
+        name: [filled(v) if isinstance(v, str) else v for v in values]
+        for name, values in content.items()
+    }
 
 
 def pair_of(sample, verdict=None):
     """The text of a sample and its picture; none where its verdict is decided."""
-    texts = [f"instruction: {text}" if name == "instruction" else text for name, text in sample.texts.items()]
+    texts = [
+        f"instruction: {text}" if name == "instruction" else text
+        for name, text in sample.texts.items()
+    ]
     output = None if verdict else sample.images.get("output")
     return " | ".join(texts), output and read_bytes(output)
 
@@ -83,17 +111,33 @@ def in_source(source):
 def read_folder(row, folder, columns):
     prompts = row.get("prompts", "p.csv")
     return in_source(
-        read_folders([folder / name for name in row.get("inputs", ["m"])], folder / prompts, None, columns)
+        read_folders(
+            [folder / name for name in row.get("inputs", ["m"])],
+            folder / prompts,
+            None,
+            columns,
+        )
     )
 
 
 def read_table(row, folder, columns):
-    return in_source(read_named([str(folder / name) for name in row.get("inputs", ["t.csv"])], None, None, columns))
+    return in_source(
+        read_named(
+            [str(folder / name) for name in row.get("inputs", ["t.csv"])],
+            None,
+            None,
+            columns,
+        )
+    )
 
 
 def samples_of_table(table, columns):
     fields = fields_of(table, columns)
-    rows = list(samples_in_rows(rows_of(table, fields, prefix="t:"), table.folder, None, table.unit))
+    rows = list(
+        samples_in_rows(
+            rows_of(table, fields, prefix="t:"), table.folder, None, table.unit
+        )
+    )
     notes = (*fields.notes, *leftover_notes(table.name, fields.leftover))
     return [pair_of(row.sample, row.verdict) for row in rows], notes
 
@@ -101,14 +145,18 @@ def samples_of_table(table, columns):
 def read_tar(row, folder, columns):
     from vieval_plugin.readers.webdataset import tar_index, webdataset_table
 
-    return samples_of_table(webdataset_table(folder / "t.tar", tar_index(folder / "t.tar").members), columns)
+    return samples_of_table(
+        webdataset_table(folder / "t.tar", tar_index(folder / "t.tar").members), columns
+    )
 
 
 def read_shards(row, folder, columns):
     from vieval_plugin.readers.arrow_tables import parquet_table
     from vieval_plugin.readers.places import place_of
 
-    return samples_of_table(parquet_table(place_of(folder / "t.parquet"), 0, [range(100)]), columns)
+    return samples_of_table(
+        parquet_table(place_of(folder / "t.parquet"), 0, [range(100)]), columns
+    )
 
 
 def read_hub(row, folder, columns):
@@ -130,7 +178,9 @@ def read_request(row, folder, columns):
     from vieval_plugin.serve.protocols import judge_v1
     from vieval_plugin.serve.protocols.protocol import Body, Conditions, Reading
 
-    entries = judge_v1.read(Body((folder / "request").read_bytes()), Reading(Conditions(), 10, 10_000))
+    entries = judge_v1.read(
+        Body((folder / "request").read_bytes()), Reading(Conditions(), 10, 10_000)
+    )
     return [pair_of(entry.judged) for entry in entries], ()
 
 
@@ -146,7 +196,9 @@ def read_batch(row, folder, columns):
 
 
 def read_host(row, folder, columns):
-    """Images that were made elsewhere, as a host asks for them, for the prompts that it generates from."""
+    """Images that were made elsewhere, as a host asks for them, for the prompts that it
+    generates from.
+    """
     from vieval_plugin.benchmarks.generate_prompts import PART, load
     from vieval_plugin.generation.precomputed_images import PrecomputedImages
     from vieval_plugin.generation.requests import ImageRequest
@@ -181,17 +233,28 @@ def test_an_input_is_paired_rightly_or_refused_in_a_line(tmp_path, row):
         assert row["refused"] in refusal(DOORS[row["door"]], row, tmp_path, columns)
         return
     pairs, notes = DOORS[row["door"]](row, tmp_path, columns)
-    expected = [(text.replace("{long}", LONG), label and picture(label)) for text, label in row["pairs"]]
+    expected = [
+        (text.replace("{long}", LONG), label and picture(label))
+        for text, label in row["pairs"]
+    ]
     assert pairs == expected
     for words in row.get("says", []):
         assert any(words in line for line in notes), notes
     assert "says" in row or not any("matched by" in line for line in notes), notes
-    assert not any(words in line for words in row.get("quiet", []) for line in notes), notes
+    assert not any(words in line for words in row.get("quiet", []) for line in notes), (
+        notes
+    )
 
 
-@pytest.mark.parametrize(("code", "kind"), [("tie", "tie"), ("portrait", "tig"), ("", "tig")])
+@pytest.mark.parametrize(
+    ("code", "kind"), [("tie", "tie"), ("portrait", "tig"), ("", "tig")]
+)
 def test_a_kind_of_all_replaces_foreign_words_in_the_column(code, kind):
     [(sample, _)] = samples_of_row(
-        Path(), 0, {"kind": code, "images": {"output": "a.png"}, "texts": {"prompt": "a"}}, "tig", "own"
+        Path(),
+        0,
+        {"kind": code, "images": {"output": "a.png"}, "texts": {"prompt": "a"}},
+        "tig",
+        "own",
     )
     assert sample.kind == kind

@@ -1,4 +1,6 @@
-"""Folders as benchmarks have them: each image is judged with its own prompt, and each prompt and image is accounted for."""
+"""Folders as benchmarks have them: each image is judged with its own prompt, and each prompt and
+image is accounted for.
+"""
 
 import io
 import json
@@ -11,7 +13,12 @@ import pytest
 from tests.shard_runs import picture
 from vieval_plugin.images import decode, read_bytes
 from vieval_plugin.readers.arrow_tables import reread_cells
-from vieval_plugin.readers.layout import find_layout, layout_names, read_layout, read_layout_file
+from vieval_plugin.readers.layout import (
+    find_layout,
+    layout_names,
+    read_layout,
+    read_layout_file,
+)
 from vieval_plugin.text.errors import VievalError
 
 JUDGE = ("--judge", "sharpness")
@@ -27,10 +34,16 @@ def save(path, content):
 
 def geneval(folder):
     for number, (tag, prompt) in enumerate(zip(TAGS, PROMPTS, strict=True)):
-        save(folder / f"{number:05}/metadata.jsonl", json.dumps({"tag": tag, "prompt": prompt, "include": []}) + "\n")
+        save(
+            folder / f"{number:05}/metadata.jsonl",
+            json.dumps({"tag": tag, "prompt": prompt, "include": []}) + "\n",
+        )
         save(folder / f"{number:05}/grid.png", picture(900 + number))
         for index in range(4):
-            save(folder / f"{number:05}/samples/{index:04}.png", picture(10 * number + index))
+            save(
+                folder / f"{number:05}/samples/{index:04}.png",
+                picture(10 * number + index),
+            )
     return folder
 
 
@@ -38,7 +51,10 @@ def t2i_compbench(folder):
     number = 0
     for position, prompt in enumerate(PROMPTS):
         for index in range(3):
-            save(folder / f"samples/{prompt}_{number:06}.png", picture(10 * position + index))
+            save(
+                folder / f"samples/{prompt}_{number:06}.png",
+                picture(10 * position + index),
+            )
             number += 1
         save(folder / f"{prompt}-grid-{position:05}.png", picture(900))
     return folder
@@ -46,21 +62,35 @@ def t2i_compbench(folder):
 
 def grid(numbers):
     """A file of four pictures."""
-    pictures = [np.asarray(PIL.Image.open(io.BytesIO(picture(number)))) for number in numbers]
+    pictures = [
+        np.asarray(PIL.Image.open(io.BytesIO(picture(number)))) for number in numbers
+    ]
     file = io.BytesIO()
-    PIL.Image.fromarray(np.vstack([np.hstack(pictures[:2]), np.hstack(pictures[2:])])).save(file, "WEBP", lossless=True)
+    PIL.Image.fromarray(
+        np.vstack([np.hstack(pictures[:2]), np.hstack(pictures[2:])])
+    ).save(file, "WEBP", lossless=True)
     return file.getvalue()
 
 
 def oneig(folder):
     rows = ["category,id,prompt_en,type,prompt_length,class"]
-    for position, (place, category) in enumerate((("anime", "Anime_Stylization"), ("text", "Text_Rendering"))):
+    for position, (place, category) in enumerate(
+        (("anime", "Anime_Stylization"), ("text", "Text_Rendering"))
+    ):
         for number, prompt in enumerate(PROMPTS):
             rows.append(f'{category},{number:03},"{prompt} {category}",NP,short,None')
             for model in ("mine", "theirs"):
-                first = 1000 * position + 100 * number + (50 if model == "theirs" else 0)
-                save(folder / f"images/{place}/{model}/{number:03}.webp", grid(range(first, first + 4)))
-    save(folder / "OneIG-Bench.csv", "\n".join([*rows, 'Portrait,000,"nobody made it",NP,short,None']) + "\n")
+                first = (
+                    1000 * position + 100 * number + (50 if model == "theirs" else 0)
+                )
+                save(
+                    folder / f"images/{place}/{model}/{number:03}.webp",
+                    grid(range(first, first + 4)),
+                )
+    save(
+        folder / "OneIG-Bench.csv",
+        "\n".join([*rows, 'Portrait,000,"nobody made it",NP,short,None']) + "\n",
+    )
     return folder / "images"
 
 
@@ -80,7 +110,11 @@ def gedit(folder):
 def imgedit(folder):
     rows = {}
     for number, prompt in enumerate(PROMPTS):
-        rows[str(100 + number)] = {"id": f"animal/{number:09}.jpg", "prompt": prompt, "edit_type": TAGS[number]}
+        rows[str(100 + number)] = {
+            "id": f"animal/{number:09}.jpg",
+            "prompt": prompt,
+            "edit_type": TAGS[number],
+        }
         save(folder / f"original_images/animal/{number:09}.jpg", picture(500 + number))
         save(folder / f"mine/{100 + number}.png", picture(number))
     save(folder / "basic_edit.json", json.dumps(rows, indent=1))
@@ -100,17 +134,28 @@ def imgedit_uge(folder):
 def dpg_bench(folder):
     rows = ["item_id,text,proposition_id,question_natural_language"]
     for number, prompt in enumerate(PROMPTS):
-        rows += [f'coco{number},"{prompt}",{question},Is it there?' for question in (1, 2)]
-        save(folder / f"mine/coco{number}.webp", grid(range(10 * number, 10 * number + 4)))
+        rows += [
+            f'coco{number},"{prompt}",{question},Is it there?' for question in (1, 2)
+        ]
+        save(
+            folder / f"mine/coco{number}.webp",
+            grid(range(10 * number, 10 * number + 4)),
+        )
     save(folder / "dpg_bench.csv", "\n".join(rows) + "\n")
     return folder / "mine"
 
 
 def hpsv2(folder):
     for position, style in enumerate(("anime", "photo")):
-        save(folder / f"benchmark/{style}.json", json.dumps([f"{prompt} {style}" for prompt in PROMPTS]))
+        save(
+            folder / f"benchmark/{style}.json",
+            json.dumps([f"{prompt} {style}" for prompt in PROMPTS]),
+        )
         for number in range(3):
-            save(folder / f"benchmark/benchmark_imgs/mine/{style}/{number:05}.jpg", picture(10 * position + number))
+            save(
+                folder / f"benchmark/benchmark_imgs/mine/{style}/{number:05}.jpg",
+                picture(10 * position + number),
+            )
     return folder / "benchmark/benchmark_imgs/mine"
 
 
@@ -126,7 +171,15 @@ MAKERS = {
 }
 #: Layout, uid, draw, text, category, picture and picture of the source; one of the middle of each.
 PAIRS = [
-    ("gedit", "subject-add/en/k1", 0, "two dogs subject-add en", "subject-add", 11, 511),
+    (
+        "gedit",
+        "subject-add/en/k1",
+        0,
+        "two dogs subject-add en",
+        "subject-add",
+        11,
+        511,
+    ),
     ("gedit", "ps_human/en/k2", 0, "a cat on a mat ps_human en", "ps_human", 2, 502),
     ("imgedit", "101", 0, "two dogs", "counting", 1, 501),
     ("imgedit_uge", "2", 0, "two dogs", "", 2, 502),
@@ -141,22 +194,50 @@ def read(name, folder):
 
 
 def pixels(image):
-    return np.asarray(image if isinstance(image, PIL.Image.Image) else PIL.Image.open(io.BytesIO(image)))
+    return np.asarray(
+        image
+        if isinstance(image, PIL.Image.Image)
+        else PIL.Image.open(io.BytesIO(image))
+    )
 
 
-@pytest.mark.parametrize(("name", "uid", "draw", "text", "category", "output", "source"), PAIRS)
-def test_an_image_has_its_own_conditions(name, uid, draw, text, category, output, source, tmp_path):
+@pytest.mark.parametrize(
+    ("name", "uid", "draw", "text", "category", "output", "source"), PAIRS
+)
+def test_an_image_has_its_own_conditions(
+    name, uid, draw, text, category, output, source, tmp_path
+):
     rows = read(name, MAKERS[name](tmp_path))
-    assert len(rows) == {"gedit": 6, "imgedit": 3, "imgedit_uge": 3, "dpg_bench": 12, "hpsv2": 6}[name]
+    assert (
+        len(rows)
+        == {"gedit": 6, "imgedit": 3, "imgedit_uge": 3, "dpg_bench": 12, "hpsv2": 6}[
+            name
+        ]
+    )
     assert not any(row.verdict for row in rows)
-    (sample,) = [row.sample for row in rows if (row.sample.id.uid, row.sample.id.draw) == (uid, draw)]
+    (sample,) = [
+        row.sample
+        for row in rows
+        if (row.sample.id.uid, row.sample.id.draw) == (uid, draw)
+    ]
     kind = "tig" if source is None else "tie"
-    assert (sample.id.part, sample.id.image_model, sample.category) == (kind, "mine", category)
-    assert dict(sample.texts) == {"tig": {"prompt": text}, "tie": {"instruction": text}}[kind]
-    expected = {"output": output} if source is None else {"output": output, "source": source}
+    assert (sample.id.part, sample.id.image_model, sample.category) == (
+        kind,
+        "mine",
+        category,
+    )
+    assert (
+        dict(sample.texts)
+        == {"tig": {"prompt": text}, "tie": {"instruction": text}}[kind]
+    )
+    expected = (
+        {"output": output} if source is None else {"output": output, "source": source}
+    )
     assert set(sample.images) == set(expected)
     for role, number in expected.items():
-        assert np.array_equal(pixels(decode(sample.images[role])), pixels(picture(number)))
+        assert np.array_equal(
+            pixels(decode(sample.images[role])), pixels(picture(number))
+        )
 
 
 @pytest.mark.parametrize(
@@ -169,14 +250,21 @@ def test_an_image_has_its_own_conditions(name, uid, draw, text, category, output
         ("imgedit_uge", "mine/2.png", "2", "output"),
         ("imgedit_uge", "original_images/000000002.jpg", "2", "source"),
         ("dpg_bench", "mine/coco1.webp", "coco1", "output"),
-        ("hpsv2", "benchmark/benchmark_imgs/mine/photo/00001.jpg", "photo/00001", "output"),
+        (
+            "hpsv2",
+            "benchmark/benchmark_imgs/mine/photo/00001.jpg",
+            "photo/00001",
+            "output",
+        ),
     ],
 )
 def test_an_image_that_is_missing_is_named(name, file, uid, role, tmp_path):
     folder = MAKERS[name](tmp_path)
     (tmp_path / file).unlink()
     failed = [
-        (row.sample.id.uid, str(row.verdict.status), row.verdict.reason) for row in read(name, folder) if row.verdict
+        (row.sample.id.uid, str(row.verdict.status), row.verdict.reason)
+        for row in read(name, folder)
+        if row.verdict
     ]
     status = {"output": "no_image", "source": "tool_error"}[role]
     assert [(found, its) for found, its, _ in failed] == [(uid, status)]
@@ -201,29 +289,67 @@ def test_two_prompts_of_one_uid_are_refused(tmp_path):
 @pytest.mark.parametrize(
     ("name", "removed", "words"),
     [
-        ("oneig", ["images/anime"], "8 prompts without an image: 6 of Anime_Stylization (left out"),
-        ("oneig", [], "2 prompts without an image: 2 of Portrait (left out, as there is no folder)"),
-        ("oneig", ["images/anime/mine"], "5 prompts without an image: 3 of Anime_Stylization (left out"),
-        ("oneig", ["images/text/mine/001.webp"], "3 prompts without an image: 2 of Portrait (left out"),
+        (
+            "oneig",
+            ["images/anime"],
+            "8 prompts without an image: 6 of Anime_Stylization (left out",
+        ),
+        (
+            "oneig",
+            [],
+            "2 prompts without an image: 2 of Portrait (left out, as there is no folder)",
+        ),
+        (
+            "oneig",
+            ["images/anime/mine"],
+            "5 prompts without an image: 3 of Anime_Stylization (left out",
+        ),
+        (
+            "oneig",
+            ["images/text/mine/001.webp"],
+            "3 prompts without an image: 2 of Portrait (left out",
+        ),
         ("oneig", ["images/text/mine/001.webp"], "1 of Text_Rendering (no_image)"),
-        ("hpsv2", ["benchmark/benchmark_imgs/mine/photo"], "3 prompts without an image: 3 of Photo (left out"),
+        (
+            "hpsv2",
+            ["benchmark/benchmark_imgs/mine/photo"],
+            "3 prompts without an image: 3 of Photo (left out",
+        ),
         (
             "hpsv2",
             ["benchmark/benchmark_imgs/mine/photo/00001.jpg"],
             "1 prompt without an image: 1 of Photo (no_image)",
         ),
         ("gedit", [], "6 prompts without an image: 3 of ps_human (left out"),
-        ("geneval", ["00001/samples"], "1 prompt without an image: 1 of counting (no_image)"),
-        ("imgedit", ["mine/101.png", "mine/102.png"], "1 of colors (no_image), 1 of counting (no_image)"),
-        ("dpg_bench", ["mine/coco1.webp"], "1 prompt without an image: 1 of no category (no_image)"),
+        (
+            "geneval",
+            ["00001/samples"],
+            "1 prompt without an image: 1 of counting (no_image)",
+        ),
+        (
+            "imgedit",
+            ["mine/101.png", "mine/102.png"],
+            "1 of colors (no_image), 1 of counting (no_image)",
+        ),
+        (
+            "dpg_bench",
+            ["mine/coco1.webp"],
+            "1 prompt without an image: 1 of no category (no_image)",
+        ),
     ],
 )
-def test_prompts_without_an_image_are_counted_by_category(name, removed, words, tmp_path):
+def test_prompts_without_an_image_are_counted_by_category(
+    name, removed, words, tmp_path
+):
     folder = MAKERS[name](tmp_path)
     for path in removed:
         place = tmp_path / path
         shutil.rmtree(place) if place.is_dir() else place.unlink()
-    [line] = [note for note in read_layout(folder, read_layout_file(name)).notes if "without an image" in note]
+    [line] = [
+        note
+        for note in read_layout(folder, read_layout_file(name)).notes
+        if "without an image" in note
+    ]
     assert words in line
 
 
@@ -269,7 +395,10 @@ def test_geneval_has_a_sample_an_image_and_no_grid(tmp_path):
     found = {(row.sample.id.uid, row.sample.id.draw): row.sample for row in rows}
     assert len(rows) == len(found) == 12
     for (uid, draw), sample in found.items():
-        assert (sample.texts["prompt"], sample.category) == (PROMPTS[int(uid)], TAGS[int(uid)])
+        assert (sample.texts["prompt"], sample.category) == (
+            PROMPTS[int(uid)],
+            TAGS[int(uid)],
+        )
         assert read_bytes(sample.images["output"]) == picture(10 * int(uid) + draw)
         assert sample.id.image_model == "gen"
 
@@ -280,7 +409,9 @@ def test_geneval_names_what_is_missing(tmp_path):
         file.unlink()
     (folder / "00002/metadata.jsonl").unlink()
     source = read_layout(folder, read_layout_file("geneval"))
-    statuses = [(row.sample.id.uid, str(row.verdict.status)) for row in source if row.verdict]
+    statuses = [
+        (row.sample.id.uid, str(row.verdict.status)) for row in source if row.verdict
+    ]
     assert statuses == [("00001", "no_image")]
     assert any("no prompt for the images of 1 uid" in note for note in source.notes)
 
@@ -291,7 +422,9 @@ def test_t2i_compbench_has_its_prompts_in_the_names(tmp_path):
     for row in rows:
         prompt = row.sample.texts["prompt"]
         assert row.sample.id.uid == prompt
-        assert read_bytes(row.sample.images["output"]) == picture(10 * PROMPTS.index(prompt) + row.sample.id.draw)
+        assert read_bytes(row.sample.images["output"]) == picture(
+            10 * PROMPTS.index(prompt) + row.sample.id.draw
+        )
 
 
 def test_oneig_cuts_grids_of_each_generator(tmp_path):
@@ -301,11 +434,19 @@ def test_oneig_cuts_grids_of_each_generator(tmp_path):
     for row in rows:
         sample = row.sample
         place, number = sample.id.uid.split("/")
-        first = 1000 * (place == "text") + 100 * int(number) + 50 * (sample.id.image_model == "theirs")
-        expected = np.asarray(PIL.Image.open(io.BytesIO(picture(first + sample.id.draw))))
+        first = (
+            1000 * (place == "text")
+            + 100 * int(number)
+            + 50 * (sample.id.image_model == "theirs")
+        )
+        expected = np.asarray(
+            PIL.Image.open(io.BytesIO(picture(first + sample.id.draw)))
+        )
         assert np.array_equal(np.asarray(decode(sample.images["output"])), expected)
         assert sample.texts["prompt"] == f"{PROMPTS[int(number)]} {sample.category}"
-        assert read_bytes(reread_cells(sample).images["output"]) == read_bytes(sample.images["output"])
+        assert read_bytes(reread_cells(sample).images["output"]) == read_bytes(
+            sample.images["output"]
+        )
         digests.add(read_bytes(sample.images["output"]))
     assert len(digests) == len(rows)
 
@@ -320,13 +461,19 @@ def test_a_grid_that_cannot_be_cut_is_a_failed_row(tmp_path):
 def test_a_layout_of_ones_own(tmp_path):
     save(
         tmp_path / "mine.yaml",
-        'title: Mine\nimages: ["{category}/{uid}-{index}"]\nprompts: {table: [p.csv], prompt: text, category: kind}\n',
+        (
+            'title: Mine\nimages: ["{category}/{uid}-{index}"]\nprompts: {table: [p.csv], prompt: '
+            "text, category: kind}\n"
+        ),
     )
     save(tmp_path / "images/cats/7-1.png", picture(1))
     save(tmp_path / "images/cats/7-2.png", picture(2))
     save(tmp_path / "p.csv", "uid,kind,text\n7,cats,a cat\n")
     rows = read(str(tmp_path / "mine.yaml"), tmp_path / "images")
-    assert [(row.sample.id.uid, row.sample.id.draw, row.sample.texts["prompt"]) for row in rows] == [
+    assert [
+        (row.sample.id.uid, row.sample.id.draw, row.sample.texts["prompt"])
+        for row in rows
+    ] == [
         ("cats/7", 1, "a cat"),
         ("cats/7", 2, "a cat"),
     ]
@@ -334,7 +481,12 @@ def test_a_layout_of_ones_own(tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "key"),
-    [("title: [", "YAML"), ("title: x", "images"), ("title: x\nimages: [a]\nimagess: [b]", "imagess"), ("3", "layout")],
+    [
+        ("title: [", "YAML"),
+        ("title: x", "images"),
+        ("title: x\nimages: [a]\nimagess: [b]", "imagess"),
+        ("3", "layout"),
+    ],
 )
 def test_a_file_that_is_no_layout_is_refused(tmp_path, text, key):
     save(tmp_path / "mine.yaml", text)
@@ -358,7 +510,9 @@ prompts: {beside: "{uid:5}/metadata.jsonl", prompt: prompt, category: tag}
 
 @pytest.mark.parametrize("generators", [1, 2, 3])
 @pytest.mark.parametrize("command", ["score", "rank", "report"])
-def test_totals_are_as_the_benchmark_has_them(command, generators, vieval, tmp_path, monkeypatch):
+def test_totals_are_as_the_benchmark_has_them(
+    command, generators, vieval, tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     save(tmp_path / "own.yaml", OWN)
     files, printed = [], ""
@@ -369,7 +523,16 @@ def test_totals_are_as_the_benchmark_has_them(command, generators, vieval, tmp_p
             save(folder / "00002/samples/0003.png", b"no image")
         files.append(f"{number}.jsonl")
         code = 1 if number else 0
-        printed += vieval("score", folder, *JUDGE, "--out", files[-1], "--layout", "own.yaml", code=code).out
+        printed += vieval(
+            "score",
+            folder,
+            *JUDGE,
+            "--out",
+            files[-1],
+            "--layout",
+            "own.yaml",
+            code=code,
+        ).out
     if command == "rank":
         vieval("rank", *files, "--tables", "tables", code=None)
         printed = (tmp_path / "tables/rank.md").read_text()
@@ -378,19 +541,34 @@ def test_totals_are_as_the_benchmark_has_them(command, generators, vieval, tmp_p
         printed = (tmp_path / "report/totals_1.csv").read_text().replace(",", " ")
     lines = [" ".join(line.replace("|", "").split()) for line in printed.splitlines()]
     for file in files:
-        records = [json.loads(line) for line in (tmp_path / file).read_text().splitlines()]
+        records = [
+            json.loads(line) for line in (tmp_path / file).read_text().splitlines()
+        ]
         scores = {}
         for record in records:
             scores.setdefault(record["uid"], []).append(record["scores"].get("PQ"))
-        right = {uid: [score >= 0.87 for score in values if score is not None] for uid, values in scores.items()}
+        right = {
+            uid: [score >= 0.87 for score in values if score is not None]
+            for uid, values in scores.items()
+        }
         shares = [sum(values) / len(values) for values in right.values()]
         lacking = [uid for uid in scores if None in scores[uid]]
-        of_all = [all(values) for uid, values in right.items() if uid not in lacking or not all(values)]
-        of_any = [any(values) for uid, values in right.items() if uid not in lacking or any(values)]
+        of_all = [
+            all(values)
+            for uid, values in right.items()
+            if uid not in lacking or not all(values)
+        ]
+        of_any = [
+            any(values)
+            for uid, values in right.items()
+            if uid not in lacking or any(values)
+        ]
         cells = f"{sum(shares) / 3:.3f} {len(records)} {sum(map(len, right.values()))}"
         for decided in (of_all, of_any):
             cells += f" {sum(decided) / len(decided):.3f} {len(decided)}"
-        assert [line for line in lines if line.startswith(f"sharpness gen{file[0]} {cells}")], (cells, lines)
+        assert [
+            line for line in lines if line.startswith(f"sharpness gen{file[0]} {cells}")
+        ], (cells, lines)
     if command != "report":
         assert "Totals of Own: share of right images (score from 0.87 on)" in printed
 
@@ -400,11 +578,23 @@ def test_a_relative_folder_is_read(name, vieval, tmp_path, monkeypatch):
     folder = MAKERS[name](tmp_path / "gen")
     monkeypatch.chdir(tmp_path)
     vieval("score", folder.relative_to(tmp_path), *JUDGE, "--out", "v.jsonl")
-    statuses = {json.loads(line)["status"] for line in (tmp_path / "v.jsonl").read_text().splitlines()}
+    statuses = {
+        json.loads(line)["status"]
+        for line in (tmp_path / "v.jsonl").read_text().splitlines()
+    }
     assert statuses == {"ok"}
 
 
 def test_a_layout_is_for_folders(vieval, tmp_path):
     save(tmp_path / "a.png", picture(1))
-    refused = vieval("score", tmp_path / "a.png", "--prompt", "x", *JUDGE, "--layout", "geneval", code=1)
+    refused = vieval(
+        "score",
+        tmp_path / "a.png",
+        "--prompt",
+        "x",
+        *JUDGE,
+        "--layout",
+        "geneval",
+        code=1,
+    )
     assert "folders of images only" in refused.err

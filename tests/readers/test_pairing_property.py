@@ -1,6 +1,8 @@
-"""Random folders and tables: no image is ever paired with another's prompt, and no image or row is lost without a line.
+"""Random folders and tables: no image is ever paired with another's prompt, and no image or row is
+lost without a line.
 
-The test knows what each image was made of, as it writes that into the file, and counts files and rows itself.
+The test knows what each image was made of, as it writes that into the file, and counts files and
+rows itself.
 """
 
 import csv
@@ -20,7 +22,18 @@ from vieval_plugin.readers.samples import samples_in_rows
 from vieval_plugin.readers.webdataset import tar_index, webdataset_table
 from vieval_plugin.text.errors import VievalError
 
-ID_NAMES = ("index", "idx", "id", "number", "uid", "image_id", "prompt_idx", "case_number", "Index", "")
+ID_NAMES = (
+    "index",
+    "idx",
+    "id",
+    "number",
+    "uid",
+    "image_id",
+    "prompt_idx",
+    "case_number",
+    "Index",
+    "",
+)
 OTHER_NAMES = ("place", "seed", "file")
 NAMES = ("{}", "{:0>5}", "image_{:0>3}", "cfg3.5_{:0>4}")
 
@@ -33,7 +46,8 @@ class Folder:
     ids: list[str]
     #: Name of the column of ids.
     column: str
-    #: Name of each image, with the id of what it was made of; "" for one that no row is the prompt of.
+    #: Name of each image, with the id of what it was made of; "" for one that no row is the prompt
+    #: of.
     images: dict[str, str]
     #: What is odd about it.
     oddities: set[str] = field(default_factory=set)
@@ -47,28 +61,52 @@ def random_folder(seed: int) -> Folder:
     numbers = list(range(first, first + count))
     oddities = {
         name
-        for name in ("gaps in ids", "text ids", "twice", "missing", "foreign", "draws", "dots")
+        for name in (
+            "gaps in ids",
+            "text ids",
+            "twice",
+            "missing",
+            "foreign",
+            "draws",
+            "dots",
+        )
         if noise.random() < 0.2
     }
     if "gaps in ids" in oddities:
         numbers = sorted(noise.sample(range(first, first + 3 * count), count))
     ids = [str(number) for number in numbers]
     if "text ids" in oddities:
-        form, ids = "{}", [f"{noise.choice('abc')}{'.' if 'dots' in oddities else '-'}{number}." for number in ids]
+        form, ids = (
+            "{}",
+            [
+                f"{noise.choice('abc')}{'.' if 'dots' in oddities else '-'}{number}."
+                for number in ids
+            ],
+        )
     if noise.random() < 0.8:
         noise.shuffle(ids)
         oddities.add("shuffled")
     whole = list(ids)
     if "twice" in oddities:
         ids[noise.randrange(count)] = noise.choice(ids)
-    made = [uid for uid in whole if "missing" not in oddities or noise.random() < 0.7] or ids[:1]
+    made = [
+        uid for uid in whole if "missing" not in oddities or noise.random() < 0.7
+    ] or ids[:1]
     images = {f"{form.format(uid)}.png": uid for uid in made}
     if "draws" in oddities:
-        images |= {f"{form.format(uid)}_{draw}.png": uid for uid in made for draw in (1, 2)}
+        images |= {
+            f"{form.format(uid)}_{draw}.png": uid for uid in made for draw in (1, 2)
+        }
     if "foreign" in oddities:
-        images |= {noise.choice(["grid.png", "sheet_99.jpg", f"{form.format(max(numbers) + 1)}.png"]): ""}
+        images |= {
+            noise.choice(
+                ["grid.png", "sheet_99.jpg", f"{form.format(max(numbers) + 1)}.png"]
+            ): ""
+        }
     images = {name: uid if uid in ids else "" for name, uid in images.items()}
-    column = noise.choice(OTHER_NAMES if noise.random() < 0.2 and "twice" not in oddities else ID_NAMES)
+    column = noise.choice(
+        OTHER_NAMES if noise.random() < 0.2 and "twice" not in oddities else ID_NAMES
+    )
     return Folder(ids, column, images, oddities)
 
 
@@ -83,7 +121,9 @@ def written(folder: Folder, path, seed: int):
         return path / "p.jsonl"
     with (path / "p.csv").open("w", newline="") as file:
         sign = random.Random(seed).choice(",;\t|")
-        csv.writer(file, delimiter=sign).writerows([list(rows[0]), *(list(row.values()) for row in rows)])
+        csv.writer(file, delimiter=sign).writerows(
+            [list(rows[0]), *(list(row.values()) for row in rows)]
+        )
     return path / "p.csv"
 
 
@@ -100,38 +140,71 @@ def test_no_pair_is_wrong_and_nothing_is_lost_in_silence(tmp_path, start):
         except VievalError:
             refused.append(folder)
             continue
-        rows = [(row.sample.texts["prompt"], row.verdict, row.sample.images["output"].source) for row in source]
+        rows = [
+            (
+                row.sample.texts["prompt"],
+                row.verdict,
+                row.sample.images["output"].source,
+            )
+            for row in source
+        ]
         pairs = [(text, file) for text, verdict, file in rows if verdict is None]
-        assert all(text == f"made of {file.read_text()}" for text, file in pairs), (seed, folder)
-        assert sorted({text for text, _, _ in rows}) == sorted({f"made of {uid}" for uid in folder.ids}), (seed, folder)
+        assert all(text == f"made of {file.read_text()}" for text, file in pairs), (
+            seed,
+            folder,
+        )
+        assert sorted({text for text, _, _ in rows}) == sorted(
+            {f"made of {uid}" for uid in folder.ids}
+        ), (seed, folder)
         assert len(rows) >= len(folder.ids), (seed, folder)
         paired = {file.name for _, file in pairs}
         assert len(paired) == len(pairs), (seed, folder)
         told = sum(
-            int(number) for note in source.notes for number in re.findall(r"are left out: (\d+), the first", note)
+            int(number)
+            for note in source.notes
+            for number in re.findall(r"are left out: (\d+), the first", note)
         )
         assert len(folder.images) == len(paired) + told, (seed, folder, source.notes)
-    assert len(refused) < 60, f"of 100 folders from {start} these were not paired: {len(refused)}"
+    assert len(refused) < 60, (
+        f"of 100 folders from {start} these were not paired: {len(refused)}"
+    )
     plain = {"shuffled", "gaps in ids", "text ids", "dots", "missing"}
-    assert not [folder for folder in refused if folder.oddities <= plain and folder.column not in OTHER_NAMES]
+    assert not [
+        folder
+        for folder in refused
+        if folder.oddities <= plain and folder.column not in OTHER_NAMES
+    ]
 
 
 def random_tar(seed: int, path) -> dict[str, str]:
     """Write a tar of images and texts in random order; the text of each image by what is in it."""
     noise = random.Random(seed)
     form = noise.choice(["{}", "{:0>6}", "train/{:0>5}", "cfg3.5_{:0>3}", "a.b/{}"])
-    members = [(f"{form.format(n)}.{end}", f"{n}") for n in range(noise.randint(3, 8)) for end in ("png", "txt")]
+    members = [
+        (f"{form.format(n)}.{end}", f"{n}")
+        for n in range(noise.randint(3, 8))
+        for end in ("png", "txt")
+    ]
     if noise.random() < 0.7:
         noise.shuffle(members)  # members of a sample come late
-    foreign = [("__MACOSX/0.png", "x"), ("._0.png", "x"), (".DS_Store", "x"), ("readme.md", "x")]
+    foreign = [
+        ("__MACOSX/0.png", "x"),
+        ("._0.png", "x"),
+        (".DS_Store", "x"),
+        ("readme.md", "x"),
+    ]
     members += [member for member in foreign if noise.random() < 0.3]
     with tarfile.open(path, "w") as tar:
         for name, content in members:
-            data = (f"image {content}" if name.endswith("png") else f"made of {content}").encode()
+            data = (
+                f"image {content}" if name.endswith("png") else f"made of {content}"
+            ).encode()
             member = tarfile.TarInfo(name)
             member.size = len(data)
             tar.addfile(member, io.BytesIO(data))
-    return {f"image {number}": f"made of {number}" for _, number in members if number != "x"}
+    return {
+        f"image {number}": f"made of {number}" for _, number in members if number != "x"
+    }
 
 
 def test_no_image_of_a_tar_is_paired_wrongly_or_lost(tmp_path):
@@ -143,5 +216,7 @@ def test_no_image_of_a_tar_is_paired_wrongly_or_lost(tmp_path):
         pairs = {}
         for row in rows:
             if "output" in row.sample.images:
-                pairs[read_bytes(row.sample.images["output"]).decode()] = row.sample.texts.get("prompt")
+                pairs[read_bytes(row.sample.images["output"]).decode()] = (
+                    row.sample.texts.get("prompt")
+                )
         assert pairs == expected, f"seed {seed}"

@@ -11,10 +11,15 @@ FOLDER = str(Path(readers.__file__).parent)
 
 
 def holds_row(value) -> bool:
-    """Return whether a value is a row: a mapping or a list that has the text, or has one that has it."""
+    """Return whether a value is a row: a mapping or a list that has the text, or has one that
+    has it.
+    """
     if isinstance(value, (list, dict, tuple)):
         parts = value.values() if isinstance(value, dict) else value
-        return any(part == MARK or (isinstance(part, dict) and holds_row(part)) for part in parts)
+        return any(
+            part == MARK or (isinstance(part, dict) and holds_row(part))
+            for part in parts
+        )
     return False
 
 
@@ -26,8 +31,14 @@ def test_a_row_of_a_csv_file_passes_at_most_five_functions(tmp_path):
 
     def look(frame, event, argument):
         code = frame.f_code
-        is_reader = code.co_filename.startswith(FOLDER) and not code.co_name.startswith("<")
-        if event == "return" and is_reader and any(map(holds_row, frame.f_locals.values())):
+        is_reader = code.co_filename.startswith(FOLDER) and not code.co_name.startswith(
+            "<"
+        )
+        if (
+            event == "return"
+            and is_reader
+            and any(map(holds_row, frame.f_locals.values()))
+        ):
             passed.add(code.co_name)
 
     sys.setprofile(look)

@@ -26,15 +26,31 @@ _ROOM = 80  # MiB that may differ between runs: buffers, and what an allocator k
 
 
 def read(path):
-    """How many rows are judged, and the most memory in MiB that a process of its own took for that."""
-    done = subprocess.run([sys.executable, "-c", READ, str(path)], capture_output=True, text=True, check=True)
+    """How many rows are judged, and the most memory in MiB that a process of its own took for
+    that.
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", READ, str(path)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     return tuple(map(int, done.stdout.split()))
 
 
 def as_jsonl(path, rows, noise):
     with path.open("w") as file:
         for number in range(rows):
-            file.write(json.dumps({"uid": number, "image": "a.png", "prompt": noise.randbytes(2_000).hex()}) + "\n")
+            file.write(
+                json.dumps(
+                    {
+                        "uid": number,
+                        "image": "a.png",
+                        "prompt": noise.randbytes(2_000).hex(),
+                    }
+                )
+                + "\n"
+            )
 
 
 def as_parquet(path, rows, noise):
@@ -42,12 +58,21 @@ def as_parquet(path, rows, noise):
     from pyarrow import parquet
 
     image = pyarrow.struct({"bytes": pyarrow.binary(), "path": pyarrow.string()})
-    with parquet.ParquetWriter(path, pyarrow.schema({"image": image, "prompt": pyarrow.string()})) as out:
+    with parquet.ParquetWriter(
+        path, pyarrow.schema({"image": image, "prompt": pyarrow.string()})
+    ) as out:
         for start in range(0, rows, 5_000):  # some 100 MiB a row group
             numbers = range(start, min(start + 5_000, rows))
-            images = [{"bytes": noise.randbytes(20_000), "path": f"{number}.png"} for number in numbers]
+            images = [
+                {"bytes": noise.randbytes(20_000), "path": f"{number}.png"}
+                for number in numbers
+            ]
             prompts = [f"prompt {number}" for number in numbers]
-            out.write_table(pyarrow.table({"image": pyarrow.array(images, image), "prompt": prompts}))
+            out.write_table(
+                pyarrow.table(
+                    {"image": pyarrow.array(images, image), "prompt": prompts}
+                )
+            )
 
 
 @pytest.mark.parametrize("write", [as_jsonl, as_parquet])
@@ -63,5 +88,8 @@ def test_memory_does_not_grow_with_the_rows(tmp_path, write, rows, capsys):
         taken.append(peak)
     size = path.stat().st_size // MiB
     with capsys.disabled():
-        print(f"\n{write.__name__}: {FEW} rows {taken[0]} MiB, {rows} rows {taken[1]} MiB, of a file of {size} MiB")
+        print(
+            f"\n{write.__name__}: {FEW} rows {taken[0]} MiB, {rows} rows {taken[1]} MiB, of a "
+            f"file of {size} MiB"
+        )
     assert taken[1] - taken[0] < _ROOM

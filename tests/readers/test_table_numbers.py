@@ -1,4 +1,6 @@
-"""Numbers and columns of files that people write: plain digits or an error of one line, and never another number."""
+"""Numbers and columns of files that people write: plain digits or an error of one line, and
+never another number.
+"""
 
 import json
 import math
@@ -17,8 +19,32 @@ from vieval_plugin.results.documents import read_record
 from vieval_plugin.text.errors import VievalError
 
 # which Python's own `float` reads, most of them, and a person wrote by mistake
-ODD = ("0_1", "٠.٥", "０.５", "½", "NaN", "-inf", "Infinity", "1e999", "0x1", "1,0", "0.5.", "+-1", "")
-PLAIN = {"0": 0.0, " 1 ": 1.0, "0.25": 0.25, ".5": 0.5, "1.": 1.0, "5e-1": 0.5, "+1": 1.0, "-0": 0.0, "-0.0": 0.0}
+ODD = (
+    "0_1",
+    "٠.٥",
+    "０.５",
+    "½",
+    "NaN",
+    "-inf",
+    "Infinity",
+    "1e999",
+    "0x1",
+    "1,0",
+    "0.5.",
+    "+-1",
+    "",
+)
+PLAIN = {
+    "0": 0.0,
+    " 1 ": 1.0,
+    "0.25": 0.25,
+    ".5": 0.5,
+    "1.": 1.0,
+    "5e-1": 0.5,
+    "+1": 1.0,
+    "-0": 0.0,
+    "-0.0": 0.0,
+}
 
 
 @pytest.mark.parametrize("text", ODD)
@@ -38,7 +64,9 @@ def labels(path, value, header=COLUMNS):
 
 @pytest.mark.parametrize("text", [text for text in ODD if text and "," not in text])
 def test_a_label_that_is_no_plain_number_is_refused_with_its_line(tmp_path, text):
-    with pytest.raises(VievalError, match=r"labels.csv: line 2: value is .* not a rating from 0 to 1") as raised:
+    with pytest.raises(
+        VievalError, match=r"labels.csv: line 2: value is .* not a rating from 0 to 1"
+    ) as raised:
         read_ratings(labels(tmp_path / "labels.csv", text))
     assert json.dumps(text) in str(raised.value)
 
@@ -58,7 +86,9 @@ def test_zero_has_no_sign_in_json_either():
 def test_a_second_column_of_a_name_that_is_needed_is_refused(tmp_path, name):
     path = tmp_path / "labels.csv"
     path.write_text(f"{','.join(COLUMNS)},{name}\nb,p,1,m,0,me,SC,1,0\n")
-    with pytest.raises(VievalError, match=rf"labels.csv: two columns are called '{name}'; remove one"):
+    with pytest.raises(
+        VievalError, match=rf"labels.csv: two columns are called '{name}'; remove one"
+    ):
         read_ratings([path])
 
 
@@ -76,13 +106,17 @@ def test_ratings_of_imagenhub(tmp_path):
     def write(header, cell, uid="1"):
         for name in info.ratings_files:
             row = [uid, *[cell] * (len(header) - 1)]
-            (folder / name).write_text("\t".join(header) + "\n" + "\t".join(row) + "\n", encoding="utf-8")
+            (folder / name).write_text(
+                "\t".join(header) + "\n" + "\t".join(row) + "\n", encoding="utf-8"
+            )
 
     header = ["uid", *info.image_models]
     write(header, "[-0.0, 1]", "²3")  # a digit that is none to `int`
     assert "-0.0" not in str(read_imagenhub(tmp_path, "tig"))
     write([*header, info.image_models[0]], "[1, 1]")
-    with pytest.raises(VievalError, match=f"two columns are called {info.image_models[0]!r}"):
+    with pytest.raises(
+        VievalError, match=f"two columns are called {info.image_models[0]!r}"
+    ):
         read_imagenhub(tmp_path, "tig")
     for cell in ("[1_0, 1]", "[NaN, 1]", "[Infinity, 1]", '["1", 1]', "[٠, 1]"):
         write(header, cell)
@@ -92,10 +126,14 @@ def test_ratings_of_imagenhub(tmp_path):
 
 @pytest.mark.parametrize("text", ["0_1", "nan", "٠.٥", "", "x"])
 def test_a_printed_number_is_a_plain_one(tmp_path, text):
-    header = "table,task,image_model,judge,statistic,aspect,printed,reproducible,why_not"
+    header = (
+        "table,task,image_model,judge,statistic,aspect,printed,reproducible,why_not"
+    )
     path = tmp_path / "expected.csv"
     path.write_text(f"{header}\nt,t,m,j,rho,SC,{text},yes,\n")
-    with pytest.raises(VievalError, match=r"expected.csv: line 2: printed .* is not a number"):
+    with pytest.raises(
+        VievalError, match=r"expected.csv: line 2: printed .* is not a number"
+    ):
         compare_with_printed(path, {})
     path.write_text(f"{header},printed\nt,t,m,j,rho,SC,1,yes,,2\n")
     with pytest.raises(VievalError, match="two columns are called 'printed'"):
@@ -105,24 +143,35 @@ def test_a_printed_number_is_a_plain_one(tmp_path, text):
         compare_with_printed(path, {})
 
 
-@pytest.mark.parametrize("draw", ['"1_0"', '"x"', "1.5", "-1", "true", "[1]", "NaN", '"٣"'])
+@pytest.mark.parametrize(
+    "draw", ['"1_0"', '"x"', "1.5", "-1", "true", "[1]", "NaN", '"٣"']
+)
 def test_a_draw_is_a_whole_number(tmp_path, draw):
     path = tmp_path / "made.jsonl"
     path.write_text(f'{{"image": "a.png", "uid": "u", "draw": {draw}}}\n')
-    with pytest.raises(VievalError, match=r"made.jsonl: line 1: draw must be a whole number from 0"):
+    with pytest.raises(
+        VievalError, match=r"made.jsonl: line 1: draw must be a whole number from 0"
+    ):
         PrecomputedImages(path)
 
 
 @pytest.mark.parametrize("draw", ["1_0", "٣", "²", "-1", "1.0"])
 def test_a_draw_of_a_table_is_a_whole_number(tmp_path, draw):
-    (tmp_path / "s.csv").write_text(f"uid,kind,output,prompt,draw\n1,tig,a.png,x,{draw}\n")
-    (verdict,) = (row.verdict for row in read_samples(tmp_path / "s.csv") if row.verdict)
+    (tmp_path / "s.csv").write_text(
+        f"uid,kind,output,prompt,draw\n1,tig,a.png,x,{draw}\n"
+    )
+    (verdict,) = (
+        row.verdict for row in read_samples(tmp_path / "s.csv") if row.verdict
+    )
     assert "draw must be a whole number from 0" in verdict.reason
 
 
 @pytest.mark.parametrize("value", ['"0_1"', '"0.5"', "true", "[1]", "Infinity"])
 def test_ratings_that_travel_with_results_are_numbers(value):
-    target = {"vieval": 2, "id": {"benchmark": "b", "part": "p", "image_model": "m", "uid": "1"}}
+    target = {
+        "vieval": 2,
+        "id": {"benchmark": "b", "part": "p", "image_model": "m", "uid": "1"},
+    }
     target |= {"kind": "tig", "group": "g", "place": [], "tags": []}
     document = json.dumps(target)[:-1] + f', "ratings": {{"SC": [{value}]}}}}'
     response = json.dumps({"vieval": 2, "id": target["id"], "verdict": {}})

@@ -1,4 +1,6 @@
-"""One table of formats by one set of rows: whatever a table is stored as, the samples are the same."""
+"""One table of formats by one set of rows: whatever a table is stored as, the samples are the
+same.
+"""
 
 import json
 import shutil
@@ -68,18 +70,30 @@ FORMATS = {
     "a samples file": lambda folder: as_samples(folder / "t.jsonl"),
     "a JSON list": lambda folder: as_json(folder / "t.json"),
     "parquet of paths": lambda folder: as_parquet(folder / "t.parquet", "paths"),
-    "parquet of structs": lambda folder: as_parquet(folder / "t.parquet", "structs", row_group_size=2),
+    "parquet of structs": lambda folder: as_parquet(
+        folder / "t.parquet", "structs", row_group_size=2
+    ),
     "parquet of files": lambda folder: as_parquet(folder / "t.parquet", "files"),
-    "parquet of bytes": lambda folder: as_parquet(folder / "t.parquet", "bytes", compression="zstd"),
-    "parquet under another name": lambda folder: as_parquet(folder / "t.jsonl", "structs"),
-    "an Arrow file": lambda folder: as_arrow(folder / "t.arrow", "dictionary", ipc.new_file),
-    "an Arrow stream": lambda folder: as_arrow(folder / "t.arrow", "structs", ipc.new_stream),
+    "parquet of bytes": lambda folder: as_parquet(
+        folder / "t.parquet", "bytes", compression="zstd"
+    ),
+    "parquet under another name": lambda folder: as_parquet(
+        folder / "t.jsonl", "structs"
+    ),
+    "an Arrow file": lambda folder: as_arrow(
+        folder / "t.arrow", "dictionary", ipc.new_file
+    ),
+    "an Arrow stream": lambda folder: as_arrow(
+        folder / "t.arrow", "structs", ipc.new_stream
+    ),
     "a saved data set": lambda folder: as_saved(folder / "saved"),
     "a saved data set of one split": lambda folder: as_splits(folder / "saved"),
     "a folder with metadata.csv": lambda folder: with_metadata(
         folder, lambda to: as_csv(to / "metadata.csv", "file_name")
     ),
-    "a folder with metadata.parquet": lambda folder: with_metadata(folder, metadata_parquet),
+    "a folder with metadata.parquet": lambda folder: with_metadata(
+        folder, metadata_parquet
+    ),
     "a folder with texts": beside,
 }
 
@@ -89,15 +103,21 @@ def test_the_samples_are_the_same_whatever_the_rows_are_stored_as(folder, write)
     source = read_named([str(write(folder))])
     for _ in range(2):  # a source is read as often as it is needed
         rows = list(source)
-        assert [(row.sample.id.uid, row.sample.kind, row.verdict) for row in rows] == [(u, "tig", None) for u in "abc"]
+        assert [(row.sample.id.uid, row.sample.kind, row.verdict) for row in rows] == [
+            (u, "tig", None) for u in "abc"
+        ]
         assert [row.sample.texts["prompt"] for row in rows] == list(CAPTIONS.values())
-        assert [read_bytes(row.sample.images["output"]) for row in rows] == [picture(uid) for uid in CAPTIONS]
+        assert [read_bytes(row.sample.images["output"]) for row in rows] == [
+            picture(uid) for uid in CAPTIONS
+        ]
     assert source.total == 3
 
 
 def test_several_tables_are_one_source_and_a_uid_in_both_is_one_line(folder):
     path = as_parquet(folder / "t.parquet", "structs")
-    (folder / "more.jsonl").write_text('{"uid": "d", "image": "a.png", "prompt": "x"}\n')
+    (folder / "more.jsonl").write_text(
+        '{"uid": "d", "image": "a.png", "prompt": "x"}\n'
+    )
     rows = list(read_named([str(path), str(folder / "more.jsonl"), str(path)]))
     assert [(row.sample.id.uid, row.place) for row in rows] == [
         *((uid, f"{path}: row {number}") for number, uid in enumerate("abc", start=1)),
@@ -108,20 +128,38 @@ def test_several_tables_are_one_source_and_a_uid_in_both_is_one_line(folder):
     )
 
 
-def test_the_columns_of_a_table_are_said_to_every_command_that_reads_samples(folder, vieval):
+def test_the_columns_of_a_table_are_said_to_every_command_that_reads_samples(
+    folder, vieval
+):
     (folder / "t.csv").write_text("photo,words\na.png,x\n")
-    for command in (["score", "--judge", "sharpness", "--out", "v.jsonl"], ["label", "--out", "l.html"]):
-        vieval(command[0], as_parquet(folder / "t.parquet", "structs"), *command[1:-1], folder / command[-1])
+    for command in (
+        ["score", "--judge", "sharpness", "--out", "v.jsonl"],
+        ["label", "--out", "l.html"],
+    ):
+        vieval(
+            command[0],
+            as_parquet(folder / "t.parquet", "structs"),
+            *command[1:-1],
+            folder / command[-1],
+        )
         arguments = [command[0], folder / "t.csv", *command[1:-1], folder / command[-1]]
-        assert "no column of images; the columns are photo, words" in vieval(*arguments, code=1).err
+        assert (
+            "no column of images; the columns are photo, words"
+            in vieval(*arguments, code=1).err
+        )
         vieval(*arguments, "--columns", "output=photo,prompt=words")
 
 
 def test_a_guess_is_said_and_so_is_what_is_left_out(folder):
     path = folder / "t.parquet"
-    parquet.write_table(columns_of("paths").append_column("seed", pyarrow.array([1, 2, 3])), path)
+    parquet.write_table(
+        columns_of("paths").append_column("seed", pyarrow.array([1, 2, 3])), path
+    )
     assert read_samples(path).notes == (
-        f"{path}: guessed by its columns' names: reading image as output, caption as prompt; --columns KEY=COLUMN says otherwise",
+        (
+            f"{path}: guessed by its columns' names: reading image as output, caption as prompt; "
+            "--columns KEY=COLUMN says otherwise"
+        ),
         f"{path}: columns that are left out: seed",
     )
     assert read_samples(as_samples(folder / "t.jsonl")).notes == ()
@@ -137,24 +175,46 @@ def test_bytes_of_a_table_say_where_they_are_from(folder):
 @pytest.mark.parametrize(
     ("header", "read"),
     [
-        ("input_image,edit instruction,edited_image,caption", {"source": 0, "instruction": 1, "output": 2}),
-        ("original_image,edit_prompt,edited_image", {"source": 0, "instruction": 1, "output": 2}),
+        (
+            "input_image,edit instruction,edited_image,caption",
+            {"source": 0, "instruction": 1, "output": 2},
+        ),
+        (
+            "original_image,edit_prompt,edited_image",
+            {"source": 0, "instruction": 1, "output": 2},
+        ),
         ("input_image,text,edited_image", {"source": 0, "instruction": 1, "output": 2}),
-        ("source_file_name,instruction,edited_image_file_name", {"source": 0, "instruction": 1, "output": 2}),
+        (
+            "source_file_name,instruction,edited_image_file_name",
+            {"source": 0, "instruction": 1, "output": 2},
+        ),
         ("File-Name,Caption,text", {"output": 0, "prompt": 1}),
         ("id,image,text,model", {"uid": 0, "output": 1, "prompt": 2, "image_model": 3}),
     ],
 )
 def test_columns_are_known_by_names_that_are_common(tmp_path, header, read):
     names = header.replace("edit instruction", "edit_instruction").split(",")
-    cells = [f"v{n}.png" if n in (read.get("source"), read.get("output")) else f"v{n}" for n in range(len(names))]
+    cells = [
+        f"v{n}.png" if n in (read.get("source"), read.get("output")) else f"v{n}"
+        for n in range(len(names))
+    ]
     (tmp_path / "t.csv").write_text(f"{','.join(names)}\n{','.join(cells)}\n")
     (row,) = read_samples(tmp_path / "t.csv")
     images = {role: image.source.name for role, image in row.sample.images.items()}
-    found = {"uid": row.sample.id.uid, "image_model": row.sample.id.image_model, **images, **row.sample.texts}
-    assert {key: found[key] for key in read} == {key: cells[place] for key, place in read.items()}
+    found = {
+        "uid": row.sample.id.uid,
+        "image_model": row.sample.id.image_model,
+        **images,
+        **row.sample.texts,
+    }
+    assert {key: found[key] for key in read} == {
+        key: cells[place] for key, place in read.items()
+    }
     assert row.sample.kind == ("tie" if "source" in read else "tig")
-    assert images.keys() | row.sample.texts.keys() == read.keys() - {"uid", "image_model"}
+    assert images.keys() | row.sample.texts.keys() == read.keys() - {
+        "uid",
+        "image_model",
+    }
 
 
 ORIGINS = ("laion", "midjourney", "laion")
@@ -162,9 +222,17 @@ ORIGINS = ("laion", "midjourney", "laion")
 
 def with_source(folder, values, column="source", caption="caption"):
     """A table of images with a caption and one more column, in CSV, JSONL and parquet."""
-    rows = [{"image": f"{uid}.png", caption: uid, column: value} for uid, value in zip(CAPTIONS, values, strict=True)]
+    rows = [
+        {"image": f"{uid}.png", caption: uid, column: value}
+        for uid, value in zip(CAPTIONS, values, strict=True)
+    ]
     (folder / "s.csv").write_text(
-        "\n".join([",".join(rows[0]), *(",".join(value or "" for value in row.values()) for row in rows)])
+        "\n".join(
+            [
+                ",".join(rows[0]),
+                *(",".join(value or "" for value in row.values()) for row in rows),
+            ]
+        )
     )
     (folder / "s.jsonl").write_text("\n".join(map(json.dumps, rows)))
     parquet.write_table(pyarrow.Table.from_pylist(rows), folder / "s.parquet")
@@ -173,65 +241,101 @@ def with_source(folder, values, column="source", caption="caption"):
 
 @pytest.mark.parametrize("column", ["source", "Source", "original", "mask", "control"])
 @pytest.mark.parametrize("values", [ORIGINS, ("", "http://example.com/page", "x.pngs")])
-def test_a_column_of_words_is_no_image_and_a_line_says_how_to_take_it(folder, column, values):
+def test_a_column_of_words_is_no_image_and_a_line_says_how_to_take_it(
+    folder, column, values
+):
     key = {"mask": "mask", "control": "control"}.get(column, "source")
     for path in with_source(folder, values, column):
         source = read_samples(path)
-        assert [(row.sample.kind, list(row.sample.images), row.verdict) for row in source] == [
-            ("tig", ["output"], None)
-        ] * 3
-        assert [row.sample.texts for row in source] == [{"prompt": uid} for uid in CAPTIONS]
+        assert [
+            (row.sample.kind, list(row.sample.images), row.verdict) for row in source
+        ] == [("tig", ["output"], None)] * 3
+        assert [row.sample.texts for row in source] == [
+            {"prompt": uid} for uid in CAPTIONS
+        ]
         shown = repr(next(filter(None, values)))
         line = (
-            f"the column {column!r} holds no images (such as {shown}) and is left out; --columns category={column} reads "
+            f"the column {column!r} holds no images (such as {shown}) and is left out; --columns "
+            f"category={column} reads "
             f"it, or image_model={column} if it names the generator"
         )
         assert source.notes[1:] == (f"{path}: {line}",)
-        for advised, label in (("category", "category"), ("image_model", "id.image_model")):
-            labels = map(attrgetter(label), (r.sample for r in read_samples(path, columns={advised: column})))
+        for advised, label in (
+            ("category", "category"),
+            ("image_model", "id.image_model"),
+        ):
+            labels = map(
+                attrgetter(label),
+                (r.sample for r in read_samples(path, columns={advised: column})),
+            )
             assert list(labels) == [value or "" for value in values]
         named = read_samples(path, columns=parse_columns([f"{key}={column}"]))
         assert {role for row in named for role in row.sample.images} == {"output", key}
 
 
-@pytest.mark.parametrize("values", [("a.png", None, "gone.JPG"), ("http://h/a.png?k=1", "data:image/png", "a.png")])
-def test_a_column_of_names_of_images_is_read_whether_they_are_there_or_not(folder, values):
+@pytest.mark.parametrize(
+    "values",
+    [("a.png", None, "gone.JPG"), ("http://h/a.png?k=1", "data:image/png", "a.png")],
+)
+def test_a_column_of_names_of_images_is_read_whether_they_are_there_or_not(
+    folder, values
+):
     for path in with_source(folder, values):
         rows = list(read_samples(path))
         assert [set(row.sample.images) for row in rows] == [
             {"output", "source"} if value else {"output"} for value in values
         ]
         assert rows[2].sample.kind == "tie"
-    assert "is not there" in rows[2].verdict.reason if values[2] != "a.png" else rows[2].verdict is None
+    assert (
+        "is not there" in rows[2].verdict.reason
+        if values[2] != "a.png"
+        else rows[2].verdict is None
+    )
 
 
 @pytest.mark.parametrize("column", ["source", "original"])
 def test_a_column_that_holds_images_in_some_rows_alone_asks_which_it_is(folder, column):
     for path in with_source(folder, ("a.png", "laion", "b.png"), column):
         line = (
-            f"{path}: is the column {column!r} an image? 'a.png' looks like one, and 'laion' does not; say --columns "
+            f"{path}: is the column {column!r} an image? 'a.png' looks like one, and 'laion' "
+            "does not; say --columns "
             f"source={column} to read it, or --columns source= to leave it out"
         )
         assert refusal(read_samples, path) == line
-        assert [row.sample.kind for row in read_samples(path, columns=parse_columns(["source="]))] == ["tig"] * 3
+        assert [
+            row.sample.kind
+            for row in read_samples(path, columns=parse_columns(["source="]))
+        ] == ["tig"] * 3
 
 
 def test_an_address_without_a_suffix_is_an_image_beside_instructions_alone(folder):
     addresses = [f"https://example.com/{uid}" for uid in CAPTIONS]
-    for caption, roles in (("instruction", {"output", "source"}), ("caption", {"output"})):
+    for caption, roles in (
+        ("instruction", {"output", "source"}),
+        ("caption", {"output"}),
+    ):
         for path in with_source(folder, addresses, caption=caption):
-            assert {role for row in read_samples(path) for role in row.sample.images} == roles
+            assert {
+                role for row in read_samples(path) for role in row.sample.images
+            } == roles
 
 
 def test_of_two_columns_the_one_that_holds_images_is_the_source(folder):
-    (folder / "t.csv").write_text("image,source,input_image,text\na.png,laion,b.png,paint it red\n")
+    (folder / "t.csv").write_text(
+        "image,source,input_image,text\na.png,laion,b.png,paint it red\n"
+    )
     (row,) = read_samples(folder / "t.csv")
-    assert (row.sample.images["source"].source.name, row.sample.texts) == ("b.png", {"instruction": "paint it red"})
+    assert (row.sample.images["source"].source.name, row.sample.texts) == (
+        "b.png",
+        {"instruction": "paint it red"},
+    )
 
 
 def test_an_empty_column_of_sources_makes_no_caption_an_instruction(folder):
     for path in with_source(folder, (None, None, None)):
-        assert [row.sample.texts for row in read_samples(path)] == [{"prompt": uid} for uid in CAPTIONS]
+        assert [row.sample.texts for row in read_samples(path)] == [
+            {"prompt": uid} for uid in CAPTIONS
+        ]
 
 
 @pytest.mark.parametrize(("data", "role"), [(picture("b"), True), (b"laion", False)])
@@ -245,8 +349,14 @@ def test_bytes_are_a_source_where_they_begin_as_an_image(folder, data, role):
 def test_columns_are_what_the_user_says(folder):
     path = folder / "t.csv"
     path.write_text("image,photo,caption,text,uid\nno.png,a.png,no,yes,1\n")
-    (row,) = read_samples(path, columns=parse_columns(["output=photo,prompt=text", "uid="]))
-    assert (row.sample.images["output"].source.name, row.sample.texts["prompt"], row.sample.id.uid) == (
+    (row,) = read_samples(
+        path, columns=parse_columns(["output=photo,prompt=text", "uid="])
+    )
+    assert (
+        row.sample.images["output"].source.name,
+        row.sample.texts["prompt"],
+        row.sample.id.uid,
+    ) == (
         "a.png",
         "yes",
         "a",
@@ -256,22 +366,44 @@ def test_columns_are_what_the_user_says(folder):
 @pytest.mark.parametrize(
     ("columns", "line"),
     [
-        ("output=imgae", "t.csv: no column 'imgae'; did you mean image? the columns are image, caption"),
+        (
+            "output=imgae",
+            "t.csv: no column 'imgae'; did you mean image? the columns are image, caption",
+        ),
         ("outptu=image", "'outptu' is nothing that a sample has; did you mean output?"),
         ("output", "'output' names no column; write it as output=image,prompt=caption"),
         ("subject=image", "'subject' is nothing that a sample has; did you mean"),
     ],
 )
-def test_a_column_that_is_not_there_is_one_line_with_the_nearest_name(folder, columns, line):
+def test_a_column_that_is_not_there_is_one_line_with_the_nearest_name(
+    folder, columns, line
+):
     as_csv(folder / "t.csv")
-    assert line in refusal(lambda: read_samples(folder / "t.csv", columns=parse_columns([columns])))
+    assert line in refusal(
+        lambda: read_samples(folder / "t.csv", columns=parse_columns([columns]))
+    )
 
 
 def test_uids_from_file_names_are_unique_for_each_image_model(tmp_path):
-    files = ["x/1.png", "y/1.png", "1_2.png", "https://example.com/d/1.png?key=1", "y/1.png"]
-    rows = [{"image": file, "prompt": "x", **({"image_model": "m"} if n == 4 else {})} for n, file in enumerate(files)]
+    files = [
+        "x/1.png",
+        "y/1.png",
+        "1_2.png",
+        "https://example.com/d/1.png?key=1",
+        "y/1.png",
+    ]
+    rows = [
+        {"image": file, "prompt": "x", **({"image_model": "m"} if n == 4 else {})}
+        for n, file in enumerate(files)
+    ]
     (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    assert [row.sample.id.uid for row in read_samples(tmp_path / "t.jsonl")] == ["1", "1_2", "1_2_2", "1_3", "1"]
+    assert [row.sample.id.uid for row in read_samples(tmp_path / "t.jsonl")] == [
+        "1",
+        "1_2",
+        "1_2_2",
+        "1_3",
+        "1",
+    ]
 
 
 PICKLE = b"\x80\x04\x95\x1e\x00\x00\x00\x00\x00\x00\x00\x8c\x05posix\x94\x8c\x06system\x94\x93\x94\x8c\x04true\x94\x85\x94R\x94."
@@ -281,12 +413,18 @@ OTHERS = {
     "a zip": (b"PK\x03\x04" + bytes(40), "a ZIP archive; unpack it"),
     "a gzip": (b"\x1f\x8b\x08" + bytes(40), "a gzip file; unpack it"),
     "a pickle": (PICKLE, "a pickle, which could run any code and is not read"),
-    "a binary file": (b"\x7fELF" + bytes(100), "a binary file, and no table that can be read here"),
+    "a binary file": (
+        b"\x7fELF" + bytes(100),
+        "a binary file, and no table that can be read here",
+    ),
     "text": (
         b"Dear diary,\ntoday I drew a cat.\n" * 67,
         "no column of images; the columns are Dear diary|none of its 134 rows can be read",
     ),
-    "lines that are no JSON": (b"{nothing\n" * 67, "none of its 67 rows can be read; line 1: not a JSON object"),
+    "lines that are no JSON": (
+        b"{nothing\n" * 67,
+        "none of its 67 rows can be read; line 1: not a JSON object",
+    ),
     "verdicts": (
         b'{"uid": "1", "scores": {}, "status": "ok", "provenance": {}}\n',
         "verdicts, where samples are needed",
@@ -296,9 +434,18 @@ OTHERS = {
     "a list of texts": (b'["a", "b"]', "no column of images"),
     "a list without an end": (b"[{", "not readable as JSON"),
     "parquet that is cut off": (b"PAR1" + bytes(8), "not readable as parquet or Arrow"),
-    "a footer of 2 GiB": (b"PAR1" + bytes(8) + b"\xff\xff\xff\x7fPAR1", "a footer of 2047 MiB"),
-    "Arrow that is cut off": (b"ARROW1\0\0" + bytes(8), "not readable as parquet or Arrow"),
-    "a stream of garbage": (b"\xff\xff\xff\xff\xff\xff\xff\x7f" + bytes(80), "not readable as parquet or Arrow"),
+    "a footer of 2 GiB": (
+        b"PAR1" + bytes(8) + b"\xff\xff\xff\x7fPAR1",
+        "a footer of 2047 MiB",
+    ),
+    "Arrow that is cut off": (
+        b"ARROW1\0\0" + bytes(8),
+        "not readable as parquet or Arrow",
+    ),
+    "a stream of garbage": (
+        b"\xff\xff\xff\xff\xff\xff\xff\x7f" + bytes(80),
+        "not readable as parquet or Arrow",
+    ),
 }
 
 
@@ -312,7 +459,9 @@ def test_what_is_no_table_is_refused_in_one_line(tmp_path, name, data, line):
 
 def test_a_folder_of_nothing_and_a_name_of_nothing_are_one_line(tmp_path):
     assert "no images, no metadata.csv" in refusal(lambda: read_named([str(tmp_path)]))
-    assert "the samples cannot be read (No such file" in refusal(lambda: read_named([str(tmp_path / "t.csv")]))
+    assert "the samples cannot be read (No such file" in refusal(
+        lambda: read_named([str(tmp_path / "t.csv")])
+    )
 
 
 def test_a_folder_of_parquet_files_stands_for_these(score, vieval, tmp_path):
@@ -322,17 +471,27 @@ def test_a_folder_of_parquet_files_stands_for_these(score, vieval, tmp_path):
         (data / "train").mkdir(parents=True, exist_ok=True)
         parquet.write_table(table, data / "train" / f"part-{number}.parquet")
     assert "4 samples" in vieval("score", data, "--plan", "--judge", "sharpness").out
-    uids = [f"train/part-{number}.parquet:{row}" for number in (2, 10) for row in (0, 1)]
+    uids = [
+        f"train/part-{number}.parquet:{row}" for number in (2, 10) for row in (0, 1)
+    ]
     code, rows, _, _ = score(data, "--judge", "sharpness")
     assert (code, [row["uid"] for row in rows]) == (0, uids)
 
 
 def test_an_image_of_a_table_that_is_none_is_its_rows_status(score, tmp_path):
-    stored = [{"bytes": picture("a"), "path": "a.png"}, {"bytes": b"no image", "path": "b.png"}, None]
+    stored = [
+        {"bytes": picture("a"), "path": "a.png"},
+        {"bytes": b"no image", "path": "b.png"},
+        None,
+    ]
     table = pyarrow.table({"image": pyarrow.array(stored, IMAGE), "text": ["x"] * 3})
     parquet.write_table(table, tmp_path / "t.parquet")
     code, rows, _, _ = score(tmp_path / "t.parquet", "--judge", "sharpness")
-    assert [(row["uid"], row["status"]) for row in rows] == [("a", "ok"), ("b", "no_image"), ("3", "no_image")]
+    assert [(row["uid"], row["status"]) for row in rows] == [
+        ("a", "ok"),
+        ("b", "no_image"),
+        ("3", "no_image"),
+    ]
     assert code == 1
 
 
@@ -345,12 +504,18 @@ def test_a_text_beside_an_image_that_is_lacking_or_a_link_is_its_rows_status(fol
     shutil.copy(folder / "a.txt", folder / "sent" / "a.txt")
     (folder / "sent" / "b.txt").symlink_to("../a.txt")
     a, b, c = read_named([str(folder / "sent")])
-    assert (a.verdict, a.sample.texts, a.sample.id.image_model) == (None, {"prompt": "a cat"}, "sent")
+    assert (a.verdict, a.sample.texts, a.sample.id.image_model) == (
+        None,
+        {"prompt": "a cat"},
+        "sent",
+    )
     assert b.verdict.reason == "b.txt is a link out of its folder"
     assert c.verdict.reason == "no c.txt beside c.png"
 
 
-def test_a_data_set_of_the_hub_is_read_by_the_library_itself(folder, monkeypatch, tmp_path_factory):
+def test_a_data_set_of_the_hub_is_read_by_the_library_itself(
+    folder, monkeypatch, tmp_path_factory
+):
     """The hub is a folder here; all else is what `datasets` does, its cache included."""
     datasets = pytest.importorskip("datasets", reason='pip install ".[hub]"')
     from vieval_plugin.readers import hub
@@ -371,23 +536,27 @@ def test_a_data_set_of_the_hub_is_read_by_the_library_itself(folder, monkeypatch
         (home / "data" / split).mkdir(parents=True)
         as_parquet(home / "data" / split / "0.parquet", "structs")
     rows = list(read_named(["me/pictures:test"]))
-    assert [(row.sample.id.uid, read_bytes(row.sample.images["output"])) for row in rows] == [
-        (uid, picture(uid)) for uid in CAPTIONS
-    ]
+    assert [
+        (row.sample.id.uid, read_bytes(row.sample.images["output"])) for row in rows
+    ] == [(uid, picture(uid)) for uid in CAPTIONS]
     assert rows[0].sample.images["output"].origin.row == 0
     assert asked == [("me/pictures", None)]
     line = "me/pictures: name one of its splits: me/pictures:train, me/pictures:test"
     assert line in refusal(lambda: read_named(["me/pictures"]))
 
 
-def test_without_the_hub_a_name_is_one_line_and_a_path_is_never_sent(tmp_path, monkeypatch):
+def test_without_the_hub_a_name_is_one_line_and_a_path_is_never_sent(
+    tmp_path, monkeypatch
+):
     from vieval_plugin.readers import hub
 
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
     monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
     monkeypatch.delenv("HF_DATASETS_OFFLINE", raising=False)
     monkeypatch.chdir(tmp_path)
-    assert "no such file or folder here, and the hub cannot be asked" in refusal(lambda: read_named(["me/pictures"]))
+    assert "no such file or folder here, and the hub cannot be asked" in refusal(
+        lambda: read_named(["me/pictures"])
+    )
     monkeypatch.setattr(hub, "unreachable", lambda: pytest.fail("asked"))
     for path in ("out/verdicts.jsonl", "./pictures", "a/b/c"):
         with pytest.raises(VievalError, match="cannot be read"):
@@ -395,15 +564,24 @@ def test_without_the_hub_a_name_is_one_line_and_a_path_is_never_sent(tmp_path, m
 
 
 @pytest.mark.parametrize("path", [{"path": None}, {}], ids=["null path", "no path"])
-def test_images_without_a_path_are_read_from_a_table_that_was_made_without_a_schema(tmp_path, path):
+def test_images_without_a_path_are_read_from_a_table_that_was_made_without_a_schema(
+    tmp_path, path
+):
     rows = [{"bytes": picture("a"), **path}, {"bytes": picture("b"), **path}]
-    parquet.write_table(pyarrow.table({"picture": rows, "prompt": ["a", "b"]}), tmp_path / "t.parquet")
+    parquet.write_table(
+        pyarrow.table({"picture": rows, "prompt": ["a", "b"]}), tmp_path / "t.parquet"
+    )
     source = read_named([str(tmp_path / "t.parquet")])
-    assert [read_bytes(row.sample.images["output"]) for row in source] == [picture("a"), picture("b")]
+    assert [read_bytes(row.sample.images["output"]) for row in source] == [
+        picture("a"),
+        picture("b"),
+    ]
 
 
 @pytest.mark.parametrize("sign", [";", "\t"])
 def test_a_csv_file_of_a_spreadsheet_in_another_language_is_read(folder, sign):
-    (folder / "table.csv").write_text(sign.join(("output", "prompt")) + "\n" + sign.join(("1.png", "a cat, asleep")))
+    (folder / "table.csv").write_text(
+        sign.join(("output", "prompt")) + "\n" + sign.join(("1.png", "a cat, asleep"))
+    )
     (row,) = read_samples(folder / "table.csv")
     assert row.sample.texts["prompt"] == "a cat, asleep"

@@ -1,4 +1,6 @@
-"""Archives of strangers: what is taken out of them, and what is refused with nothing left behind."""
+"""Archives of strangers: what is taken out of them, and what is refused with nothing left
+behind.
+"""
 
 import gzip
 import io
@@ -19,7 +21,9 @@ MIB = 2**20
 def member(name, content=b"x", kind=tarfile.REGTYPE, link="", size=None, pax=None):
     info = tarfile.TarInfo(name)
     info.type, info.linkname, info.mode = kind, link, 0o4777
-    info.size = (len(content) if size is None else size) if kind == tarfile.REGTYPE else 0
+    info.size = (
+        (len(content) if size is None else size) if kind == tarfile.REGTYPE else 0
+    )
     info.pax_headers = pax or {}
     return info, content
 
@@ -32,7 +36,11 @@ def archive(path, *members):
 
 
 def everything(folder):
-    return {p.relative_to(folder).as_posix(): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+    return {
+        p.relative_to(folder).as_posix(): p.read_bytes()
+        for p in sorted(folder.rglob("*"))
+        if p.is_file()
+    }
 
 
 def test_files_are_unpacked_below_the_target_whose_own_name_may_lead(tmp_path):
@@ -44,7 +52,11 @@ def test_files_are_unpacked_below_the_target_whose_own_name_may_lead(tmp_path):
         member("b/images/3.png", b"three"),
     )
     assert unpack(path, tmp_path / "images") == 3
-    assert everything(tmp_path / "images") == {"a/1.png": b"one", "2.png": b"two", "b/images/3.png": b"three"}
+    assert everything(tmp_path / "images") == {
+        "a/1.png": b"one",
+        "2.png": b"two",
+        "b/images/3.png": b"three",
+    }
     assert sorted(os.listdir(tmp_path)) == ["i.tar.gz", "images"]
     assert not (tmp_path / "images" / "2.png").stat().st_mode & 0o4111
 
@@ -61,18 +73,36 @@ def test_what_is_there_beside_is_kept_and_what_a_killed_run_left_is_removed(tmp_
 HOSTILE = {
     "up": (member("../1.png"), "'../1.png' does not lie below the folder"),
     "up inside": (member("images/../../1.png"), "does not lie below the folder"),
-    "absolute": (member("/elsewhere/1.png"), "'/elsewhere/1.png' does not lie below the folder"),
+    "absolute": (
+        member("/elsewhere/1.png"),
+        "'/elsewhere/1.png' does not lie below the folder",
+    ),
     "drive": (member("C:1.png"), "does not lie below the folder"),
     "backslash": (member("..\\1.png"), "does not lie below the folder"),
-    "folder up": (member("../d", kind=tarfile.DIRTYPE), "does not lie below the folder"),
-    "symlink": (member("1.png", kind=tarfile.SYMTYPE, link="/etc/passwd"), "'1.png' is no plain file"),
-    "hard link": (member("1.png", kind=tarfile.LNKTYPE, link="ok.png"), "'1.png' is no plain file"),
+    "folder up": (
+        member("../d", kind=tarfile.DIRTYPE),
+        "does not lie below the folder",
+    ),
+    "symlink": (
+        member("1.png", kind=tarfile.SYMTYPE, link="/etc/passwd"),
+        "'1.png' is no plain file",
+    ),
+    "hard link": (
+        member("1.png", kind=tarfile.LNKTYPE, link="ok.png"),
+        "'1.png' is no plain file",
+    ),
     "device": (member("1.png", kind=tarfile.CHRTYPE), "'1.png' is no plain file"),
     "pipe": (member("1.png", kind=tarfile.FIFOTYPE), "'1.png' is no plain file"),
     "the folder itself": (member("images"), "'images' has no name of its own"),
-    "file and folder": (member("ok.png/1.png"), "'ok.png/1.png' is both a file and a folder"),
+    "file and folder": (
+        member("ok.png/1.png"),
+        "'ok.png/1.png' is both a file and a folder",
+    ),
     "large file": (member("1.png", bytes(3 * MIB)), "'1.png' is larger than 2 MiB"),
-    "long header": (member("1.png", pax={"comment": "x" * 2 * MIB}), "holds a header of more than 1 MiB"),
+    "long header": (
+        member("1.png", pax={"comment": "x" * 2 * MIB}),
+        "holds a header of more than 1 MiB",
+    ),
     "line break": (member("../\n1.png"), r"'../\n1.png' does not lie below the folder"),
 }
 
@@ -82,7 +112,9 @@ def test_a_hostile_member_refuses_the_whole_archive_in_one_line(tmp_path, name):
     bad, message = HOSTILE[name]
     (tmp_path / "data").mkdir()
     path = archive(tmp_path / "data" / "i.tar.gz", member("ok.png"), bad)
-    assert message in refusal(unpack, path, tmp_path / "data" / "images", Limits(file=2 * MIB))
+    assert message in refusal(
+        unpack, path, tmp_path / "data" / "images", Limits(file=2 * MIB)
+    )
     assert everything(tmp_path) == {"data/i.tar.gz": path.read_bytes()}
     assert os.listdir(tmp_path / "data") == ["i.tar.gz"]
 
@@ -90,9 +122,21 @@ def test_a_hostile_member_refuses_the_whole_archive_in_one_line(tmp_path, name):
 @pytest.mark.parametrize(
     ("members", "limits", "message"),
     [
-        ([member(f"{n}.png", bytes(MIB)) for n in range(4)], Limits(total=3 * MIB), "holds more than 3 MiB"),
-        ([member(f"{n}.png", b"") for n in range(9)], Limits(members=8), "holds more than 8 members"),
-        ([member(f"{n}", kind=tarfile.DIRTYPE) for n in range(9)], Limits(members=8), "holds more than 8 members"),
+        (
+            [member(f"{n}.png", bytes(MIB)) for n in range(4)],
+            Limits(total=3 * MIB),
+            "holds more than 3 MiB",
+        ),
+        (
+            [member(f"{n}.png", b"") for n in range(9)],
+            Limits(members=8),
+            "holds more than 8 members",
+        ),
+        (
+            [member(f"{n}", kind=tarfile.DIRTYPE) for n in range(9)],
+            Limits(members=8),
+            "holds more than 8 members",
+        ),
     ],
     ids=["bytes in all", "files", "folders"],
 )
@@ -117,10 +161,16 @@ def sparse(name, holes_to, content=b"end"):
     head = "".join(f"{number}\n" for number in numbers).encode()
     head += bytes(-len(head) % tarfile.BLOCKSIZE)
     told = {"major": "1", "minor": "0", "name": name, "realsize": str(holes_to)}
-    return member("GNUSparseFile/x", head + content, pax={f"GNU.sparse.{key}": value for key, value in told.items()})
+    return member(
+        "GNUSparseFile/x",
+        head + content,
+        pax={f"GNU.sparse.{key}": value for key, value in told.items()},
+    )
 
 
-def test_a_sparse_member_is_refused_as_it_may_be_larger_on_disk_than_in_the_archive(tmp_path):
+def test_a_sparse_member_is_refused_as_it_may_be_larger_on_disk_than_in_the_archive(
+    tmp_path,
+):
     path = archive(tmp_path / "i.tar.gz", sparse("a/1.png", 2**40))
     with pytest.raises(VievalError, match="'a/1.png' is no plain file"):
         unpack(path, tmp_path / "images")
@@ -132,7 +182,10 @@ def test_a_map_of_holes_that_would_fill_the_memory_is_refused(tmp_path):
     head = f"{count}\n".encode() + b"0\n" * 2 * count
     told = {"major": "1", "minor": "0", "name": "1.png", "realsize": "5"}
     path = archive(
-        tmp_path / "i.tar.gz", member("x", head, pax={f"GNU.sparse.{key}": value for key, value in told.items()})
+        tmp_path / "i.tar.gz",
+        member(
+            "x", head, pax={f"GNU.sparse.{key}": value for key, value in told.items()}
+        ),
     )
     with pytest.raises(VievalError, match="holds a header of more than 1 MiB"):
         unpack(path, tmp_path / "images")
@@ -150,7 +203,9 @@ def test_a_cut_archive_leaves_nothing(tmp_path, size):
 
 def test_what_is_no_archive_is_told(tmp_path):
     (tmp_path / "i.tar.gz").write_text("<html>log in</html>")
-    with pytest.raises(VievalError, match=r"i.tar.gz: is no whole .tar.gz .*; fetch it again"):
+    with pytest.raises(
+        VievalError, match=r"i.tar.gz: is no whole .tar.gz .*; fetch it again"
+    ):
         unpack(tmp_path / "i.tar.gz", tmp_path / "images")
     with pytest.raises(VievalError, match="absent.tar.gz: cannot be read"):
         unpack(tmp_path / "absent.tar.gz", tmp_path / "images")

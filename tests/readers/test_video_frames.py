@@ -50,7 +50,11 @@ def numbers(paths):
     found = []
     for path in paths:
         with Image.open(path) as picture:
-            assert (picture.format, picture.mode, picture.size) == ("JPEG", "RGB", (64, 48))
+            assert (picture.format, picture.mode, picture.size) == (
+                "JPEG",
+                "RGB",
+                (64, 48),
+            )
             assert picture.getpixel((4, 4))[0] > 230
             found.append(round(picture.getpixel((50, 40))[0] / STEP))
     return found
@@ -73,8 +77,12 @@ def test_frames_are_the_middles_of_equal_parts(tmp_path, frames, count, expected
     assert sorted((tmp_path / "to").iterdir()) == sorted(paths)
 
 
-@pytest.mark.parametrize(("name", "codec"), [("v.mkv", "mpeg4"), ("v.avi", "mpeg4"), ("v.h264", "libx264")])
-def test_containers_without_durations_or_timestamps_give_the_same_frames(tmp_path, name, codec):
+@pytest.mark.parametrize(
+    ("name", "codec"), [("v.mkv", "mpeg4"), ("v.avi", "mpeg4"), ("v.h264", "libx264")]
+)
+def test_containers_without_durations_or_timestamps_give_the_same_frames(
+    tmp_path, name, codec
+):
     """Raw H.264 has no timestamps at all; there, all frames last equally long."""
     paths = extract(write_video(tmp_path / name, 8, codec), tmp_path / "to", 4)
     assert numbers(paths) == [1, 3, 5, 7]
@@ -94,13 +102,19 @@ def test_frames_are_upright(tmp_path):
     """A quarter turn in the container's track header, as telephones write it."""
     video = write_video(tmp_path / "v.mp4", 2)
     body = bytearray(video.read_bytes())
-    matrix = body.index(b"tkhd") + 44  # after version, times, id, duration, layer, group and volume
-    body[matrix : matrix + 36] = struct.pack(">9i", 0, 1 << 16, 0, -1 << 16, 0, 0, 0, 0, 1 << 30)
+    matrix = (
+        body.index(b"tkhd") + 44
+    )  # after version, times, id, duration, layer, group and volume
+    body[matrix : matrix + 36] = struct.pack(
+        ">9i", 0, 1 << 16, 0, -1 << 16, 0, 0, 0, 0, 1 << 30
+    )
     video.write_bytes(body)
     (path,) = extract(video, tmp_path / "to", 1)
     with Image.open(path) as picture:
         assert picture.size == (48, 64)
-        assert picture.getpixel((44, 4))[0] > 230  # clockwise: top left is now top right
+        assert (
+            picture.getpixel((44, 4))[0] > 230
+        )  # clockwise: top left is now top right
         assert picture.getpixel((4, 4))[0] < 40
 
 
@@ -112,7 +126,9 @@ def cut(path, share):
 def no_video(path):
     with av.open(str(path), "w", format="wav") as container:
         stream = container.add_stream("pcm_s16le", rate=8000)
-        frame = av.AudioFrame.from_ndarray(np.zeros((1, 800), np.int16), format="s16", layout="mono")
+        frame = av.AudioFrame.from_ndarray(
+            np.zeros((1, 800), np.int16), format="s16", layout="mono"
+        )
         frame.rate = 8000
         for packet in [*stream.encode(frame), *stream.encode()]:
             container.mux(packet)
@@ -125,8 +141,12 @@ def cut_video(path):
 BROKEN = {
     "no such file": lambda path: None,
     "no such file ": lambda path: path.mkdir(),
-    "cannot be decoded (Invalid data found when processing input)": lambda path: path.write_text("not a video"),
-    "cannot be decoded (Invalid data found when processing input) ": lambda path: path.write_bytes(b""),
+    "cannot be decoded (Invalid data found when processing input)": lambda path: (
+        path.write_text("not a video")
+    ),
+    "cannot be decoded (Invalid data found when processing input) ": lambda path: (
+        path.write_bytes(b"")
+    ),
     "cut off or damaged at frame": cut_video,
     "holds no video": no_video,
 }
@@ -147,14 +167,18 @@ def test_many_videos_go_on_past_a_bad_one_and_are_resumed(tmp_path, monkeypatch)
     for video, _ in (pairs[0], pairs[1], pairs[3]):
         write_video(video, 8)
     pairs[2][0].write_text("not a video")
-    assert extract_all(pairs, 2) == {pairs[2][0]: "cannot be decoded (Invalid data found when processing input)"}
+    assert extract_all(pairs, 2) == {
+        pairs[2][0]: "cannot be decoded (Invalid data found when processing input)"
+    }
     assert numbers(pairs[3][1] / f"{k}.jpg" for k in range(2)) == [2, 6]
 
     (pairs[1][1] / "1.jpg").unlink()
     write_video(pairs[2][0], 8)
     asked = []
     whole = video_frames._extract
-    monkeypatch.setattr(video_frames, "_extract", lambda *pair: asked.append(pair[0]) or whole(*pair))
+    monkeypatch.setattr(
+        video_frames, "_extract", lambda *pair: asked.append(pair[0]) or whole(*pair)
+    )
     assert extract_all(pairs, 2) == {}
     assert sorted(asked) == [pairs[1][0], pairs[2][0]]
 
@@ -177,18 +201,40 @@ def test_preparing_t2vscore_makes_the_frames_its_samples_name(tmp_path):
     folder = tmp_path / "t2vscore"
     write_video(folder / "videos" / "gen2" / "0007.mp4", 8)
     write_video(folder / "videos" / "pika" / "7.mp4", 1)
-    prompts = {"7": {"prompt": "two cats", "models": {"gen2": [4.5], "pika": [1.0], "floor33": [2.0]}}}
+    prompts = {
+        "7": {
+            "prompt": "two cats",
+            "models": {"gen2": [4.5], "pika": [1.0], "floor33": [2.0]},
+        }
+    }
     (folder / "t2vscore_alignment_score.json").write_text(json.dumps(prompts))
 
     report = BENCHMARK.prepare(tmp_path, Preparing(count=2))
     assert not report.complete
-    assert re.search(r"1 of 3 videos without frames, first .*floor33/7.mp4 \(no such file\); fetch", report.lines[0])
-    assert re.search(r"frames2/floor33/7: 2 of 2 images missing, first 0.jpg; put", report.lines[1])
+    assert re.search(
+        r"1 of 3 videos without frames, first .*floor33/7.mp4 \(no such file\); fetch",
+        report.lines[0],
+    )
+    assert re.search(
+        r"frames2/floor33/7: 2 of 2 images missing, first 0.jpg; put", report.lines[1]
+    )
 
     write_video(folder / "videos" / "floor33" / "0007.mp4", 4)
-    report = BENCHMARK.prepare(tmp_path, Preparing())  # two frames, as was asked for before
+    report = BENCHMARK.prepare(
+        tmp_path, Preparing()
+    )  # two frames, as was asked for before
     assert report.complete
-    assert report.lines == ("t2vscore/all: ready, 3 samples (the published set has 2543)",)
+    assert report.lines == (
+        "t2vscore/all: ready, 3 samples (the published set has 2543)",
+    )
     by_model = {s.id.image_model: s for s in BENCHMARK.load(tmp_path, "all")}
-    assert numbers(image.source for image in by_model["gen2"].images.values()) == [2, 6, 2]
-    assert numbers(image.source for image in by_model["pika"].images.values()) == [0, 0, 0]
+    assert numbers(image.source for image in by_model["gen2"].images.values()) == [
+        2,
+        6,
+        2,
+    ]
+    assert numbers(image.source for image in by_model["pika"].images.values()) == [
+        0,
+        0,
+        0,
+    ]

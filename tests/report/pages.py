@@ -17,7 +17,17 @@ from vieval_plugin.stats.options import StatisticsOptions
 BENCHMARK = "vieval_demo"
 
 
-def row(uid, scores, ratings=(), *, judge="mine", model="demo_a", part="tie", status=Status.OK, **verdict):
+def row(
+    uid,
+    scores,
+    ratings=(),
+    *,
+    judge="mine",
+    model="demo_a",
+    part="tie",
+    status=Status.OK,
+    **verdict,
+):
     """A row of a samples file: one verdict on one sample, with one rater's O."""
     identity = SampleId(BENCHMARK, part, model, uid)
     sample = Sample(identity, {}, ratings={"O": tuple(ratings)} if ratings else {})
@@ -54,7 +64,11 @@ class Page(HTMLParser):
         return [attributes for name, attributes in self.elements if name == tag]
 
     def attributes(self):
-        return [(tag, name, value or "") for tag, several in self.elements for name, value in several.items()]
+        return [
+            (tag, name, value or "")
+            for tag, several in self.elements
+            for name, value in several.items()
+        ]
 
     @property
     def said(self):
@@ -78,17 +92,41 @@ def report_of(tmp_path, results):
 
 
 def generators(tmp_path, scores, judge="gpt", note="", picture=True):
-    """A run on images of a user's own: the score of each prompt by generator; None for a refusal."""
+    """A run on images of a user's own: the score of each prompt by generator; None for a
+    refusal.
+    """
     records = []
     for model, values in scores.items():
         for number, value in enumerate(values):
             path = tmp_path / f"{len(records)}.png"
             if picture:
-                Pillow.new("RGB", (40, 30), (len(records), 40 * number % 256, 9)).save(path)
-            sample = Sample(SampleId(OWN, "tig", model, f"p{number}"), {"output": Image(path)}, {"prompt": "a cat"})
-            verdict = Verdict({}, Status.REFUSAL) if value is None else Verdict({"SC": value}, Status.OK, note)
+                Pillow.new("RGB", (40, 30), (len(records), 40 * number % 256, 9)).save(
+                    path
+                )
+            sample = Sample(
+                SampleId(OWN, "tig", model, f"p{number}"),
+                {"output": Image(path)},
+                {"prompt": "a cat"},
+            )
+            verdict = (
+                Verdict({}, Status.REFUSAL)
+                if value is None
+                else Verdict({"SC": value}, Status.OK, note)
+            )
             records.append((record_of(sample, verdict, MADE),))
-    return Results((Run(judge, OWN, "viescore", ("SC",), {"tig": records}, setting="0shot", model=judge),))
+    return Results(
+        (
+            Run(
+                judge,
+                OWN,
+                "viescore",
+                ("SC",),
+                {"tig": records},
+                setting="0shot",
+                model=judge,
+            ),
+        )
+    )
 
 
 def page_of(page, tmp_path, results):
@@ -96,5 +134,7 @@ def page_of(page, tmp_path, results):
         return report_of(tmp_path, results)
     folder = tmp_path / "out"
     folder.mkdir(exist_ok=True)
-    write_page(sections_of(results, "generators", OPTIONS), folder / "rank.html", OPTIONS)
+    write_page(
+        sections_of(results, "generators", OPTIONS), folder / "rank.html", OPTIONS
+    )
     return (folder / "rank.html").read_text()

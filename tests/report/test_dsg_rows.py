@@ -1,4 +1,6 @@
-"""The correlations printed in the README of the Davidsonian scene graph, from its published answers through lmms-eval."""
+"""The correlations printed in the README of the Davidsonian scene graph, from its published
+answers through lmms-eval.
+"""
 
 import json
 import shutil
@@ -38,9 +40,28 @@ def cells(shared_data, home, tmp_path_factory):
     plain = out / "plain.yaml"
     plain.write_text("judges: {question_answering: {dependencies: false}}\n")
     for name in NAMES.values():
-        replayed = ("--model", "vieval_replay", "--model_args", f"name={name},logs={shared_data}")
-        in_process.run(*replayed, "--tasks", TASKS, "--output_path", out / name, "--log_samples", data=home)
-        ablation = ("--tasks", "tifa160_question_answering", "--output_path", out / f"{name} plain", "--log_samples")
+        replayed = (
+            "--model",
+            "vieval_replay",
+            "--model_args",
+            f"name={name},logs={shared_data}",
+        )
+        in_process.run(
+            *replayed,
+            "--tasks",
+            TASKS,
+            "--output_path",
+            out / name,
+            "--log_samples",
+            data=home,
+        )
+        ablation = (
+            "--tasks",
+            "tifa160_question_answering",
+            "--output_path",
+            out / f"{name} plain",
+            "--log_samples",
+        )
         in_process.run(*replayed, *ablation, data=home, options=plain)
     found = {}
     for policy in ("as_recorded", "drop"):
@@ -51,17 +72,35 @@ def cells(shared_data, home, tmp_path_factory):
             with pytest.MonkeyPatch.context() as patch:
                 patch.setenv("VIEVAL_DATA", str(home))
                 patch.setenv("VIEVAL_CONFIG", str(options))
-                assert main(["report", str(out / name), str(out / f"{name} plain"), "--out", str(report)]) == 0
+                assert (
+                    main(
+                        [
+                            "report",
+                            str(out / name),
+                            str(out / f"{name} plain"),
+                            "--out",
+                            str(report),
+                        ]
+                    )
+                    == 0
+                )
             [tifa160] = json.loads((report / "cells.json").read_text())
             of_judges = csv_rows(report / "tifa160_statistics.csv")
-            found |= {(policy, row["judge"], "scored"): int(row["scored"]) for row in of_judges}
+            found |= {
+                (policy, row["judge"], "scored"): int(row["scored"])
+                for row in of_judges
+            }
             for cell in tifa160["cells"]:
                 found[policy, cell["judge"], cell["statistic"]] = cell["value"]
     return found
 
 
 def label(name, questions):
-    setting = {"vq2a": "vq2a", "dsg": "dsg", "dsg without dependency": "dsg without dependencies"}[questions]
+    setting = {
+        "vq2a": "vq2a",
+        "dsg": "dsg",
+        "dsg without dependency": "dsg without dependencies",
+    }[questions]
     return f"{name} (setting {setting})"
 
 
@@ -81,27 +120,55 @@ def test_without_images_that_have_no_question_the_numbers_stand_beside(cells):
     for name, count in WITHOUT_SCORE.items():
         judge = label(name, "dsg")
         assert cells["drop", judge, "scored"] == 800 - count
-        assert cells["drop", judge, "spearman"] != cells["as_recorded", judge, "spearman"]
+        assert (
+            cells["drop", judge, "spearman"] != cells["as_recorded", judge, "spearman"]
+        )
     assert cells["drop", label("mplug", "vq2a"), "scored"] == 800
     assert f"{cells['drop', label('mplug', 'dsg'), 'spearman']:.3f}" == "0.454"
     assert f"{cells['drop', label('instructblip', 'dsg'), 'spearman']:.3f}" == "0.401"
 
 
-def test_the_five_images_alone_are_left_out_by_a_list_of_the_others(shared_data, home, tmp_path):
-    uids = {row["text_id"] for row in json.loads((home / "tifa160" / "tifa160.json").read_text()).values()}
+def test_the_five_images_alone_are_left_out_by_a_list_of_the_others(
+    shared_data, home, tmp_path
+):
+    uids = {
+        row["text_id"]
+        for row in json.loads((home / "tifa160" / "tifa160.json").read_text()).values()
+    }
     (tmp_path / "asked.txt").write_text("\n".join(uids - {"partiprompt_86"}))
-    (tmp_path / "asked.yaml").write_text("{uids: asked.txt, statistics: {failures: as_recorded, draws: 20}}")
-    replayed = ("--model", "vieval_replay", "--model_args", f"name=mplug,logs={shared_data}", "--log_samples")
+    (tmp_path / "asked.yaml").write_text(
+        "{uids: asked.txt, statistics: {failures: as_recorded, draws: 20}}"
+    )
+    replayed = (
+        "--model",
+        "vieval_replay",
+        "--model_args",
+        f"name=mplug,logs={shared_data}",
+        "--log_samples",
+    )
     task, out = "tifa160_question_answering", tmp_path / "out"
-    in_process.run(*replayed, "--tasks", task, "--output_path", out, data=home, options=tmp_path / "asked.yaml")
+    in_process.run(
+        *replayed,
+        "--tasks",
+        task,
+        "--output_path",
+        out,
+        data=home,
+        options=tmp_path / "asked.yaml",
+    )
     numbers = in_process.read(out)[0]["results"][task]
     assert numbers["scored_count,none"] == 795
-    assert f"{numbers['spearman_value,none']:.4f} {numbers['kendall_value,none']:.4f}" == "0.4567 0.3750"
+    assert (
+        f"{numbers['spearman_value,none']:.4f} {numbers['kendall_value,none']:.4f}"
+        == "0.4567 0.3750"
+    )
 
 
 def test_a_recorded_verdict_has_its_questions_and_what_the_authors_count(shared_data):
     recording = replay.load(shared_data, "question_answering", "mplug", "dsg")
-    verdicts = {identity: recorded[0][0] for identity, recorded in recording.verdicts.items()}
+    verdicts = {
+        identity: recorded[0][0] for identity, recorded in recording.verdicts.items()
+    }
     assert len(verdicts) == 800
     unasked = [verdict for verdict in verdicts.values() if len(verdict.trace) == 1]
     assert {(v.status, v.reason, v.recorded["SC"]) for v in unasked} == {
@@ -109,16 +176,21 @@ def test_a_recorded_verdict_has_its_questions_and_what_the_authors_count(shared_
     }
     assert len(unasked) == 5
     unread = [v for v in verdicts.values() if v.recorded and len(v.trace) > 1]
-    assert [(v.scores, v.reason[:34]) for v in unread] == [({}, "the answer is neither yes nor no; ")] * 2
+    assert [(v.scores, v.reason[:34]) for v in unread] == [
+        ({}, "the answer is neither yes nor no; ")
+    ] * 2
     [verdict] = [
-        v for v in verdicts.values() if titles(v.trace).get(("answers", "3")) == "Are there two soccer balls?"
+        v
+        for v in verdicts.values()
+        if titles(v.trace).get(("answers", "3")) == "Are there two soccer balls?"
     ][:1]
     assert verdict.status == "ok"
 
 
 def test_the_model_that_is_meant_is_named(shared_data):
     with pytest.raises(
-        VievalError, match=r"answers to questions of dsg by instructblip, mplug, and none is called 'x'"
+        VievalError,
+        match=r"answers to questions of dsg by instructblip, mplug, and none is called 'x'",
     ):
         replay.load(shared_data, "question_answering", "x", "dsg")
     recording = replay.load(shared_data, "question_answering", "mplug", "tifa")
@@ -129,4 +201,9 @@ def test_the_files_that_prepare_fetches_are_those_that_were_replayed(shared_data
     fetched = [file for file in published_files() if file.repository == "j-min/DSG"]
     assert len(fetched) == 5
     for file in fetched:
-        assert file.difference((shared_data / "dsg" / file.path.rpartition("/")[2]).read_bytes()) == ""
+        assert (
+            file.difference(
+                (shared_data / "dsg" / file.path.rpartition("/")[2]).read_bytes()
+            )
+            == ""
+        )

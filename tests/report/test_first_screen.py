@@ -1,4 +1,6 @@
-"""The first screen of a page: the answer as its title, pictures under it, and nothing that says nothing."""
+"""The first screen of a page: the answer as its title, pictures under it, and nothing that says
+nothing.
+"""
 
 import html
 import random
@@ -7,7 +9,16 @@ from dataclasses import replace
 
 import pytest
 
-from tests.report.pages import MADE, OPTIONS, Page, generators, inside, page_of, report_of, row
+from tests.report.pages import (
+    MADE,
+    OPTIONS,
+    Page,
+    generators,
+    inside,
+    page_of,
+    report_of,
+    row,
+)
 from tests.stored_results import write_results
 from vieval_plugin.judges.contests import Contest, Votes
 from vieval_plugin.judges.protocol import Choice, Sample, SampleId, Status, Verdict
@@ -22,7 +33,9 @@ def plain(text):
 
 
 def judges(noises, refusing=(), few=()):
-    """Rows of judges on the same rated samples, each as far from the ratings as its noise; of `few` on a third of them."""
+    """Rows of judges on the same rated samples, each as far from the ratings as its noise; of
+    `few` on a third of them.
+    """
     people = random.Random(0)
     ratings = [people.choice([0.0, 0.25, 0.5, 0.75, 1.0]) for _ in range(60)]
     for judge, noise in noises.items():
@@ -31,11 +44,22 @@ def judges(noises, refusing=(), few=()):
             score = min(max(rating + drawn.gauss(0, noise), 0), 1)
             refused = judge in refusing or (judge in few and number % 3 > 0)
             failed = {"status": Status.REFUSAL} if refused else {}
-            yield row(f"u{number}", {} if failed else {"O": score}, [rating], judge=judge, **failed)
+            yield row(
+                f"u{number}",
+                {} if failed else {"O": score},
+                [rating],
+                judge=judge,
+                **failed,
+            )
 
 
 def rated(tmp_path, noises, refusing=(), few=()):
-    return report_of(tmp_path, load_results([write_results(tmp_path / "run", [*judges(noises, refusing, few)])]))
+    return report_of(
+        tmp_path,
+        load_results(
+            [write_results(tmp_path / "run", [*judges(noises, refusing, few)])]
+        ),
+    )
 
 
 def test_a_judge_that_rates_one_aspect_alone_does_not_choose_the_headline(tmp_path):
@@ -46,23 +70,44 @@ def test_a_judge_that_rates_one_aspect_alone_does_not_choose_the_headline(tmp_pa
         records = []
         for number in range(40):
             ratings = {"O": (number / 40,), "PQ": (number / 40,)}
-            sample = Sample(SampleId("vieval_demo", "tig", "m", str(number)), {}, ratings=ratings)
-            verdict = Verdict({aspect: rng.gauss(number / 40, 0.02) for aspect in aspects}, Status.OK)
+            sample = Sample(
+                SampleId("vieval_demo", "tig", "m", str(number)), {}, ratings=ratings
+            )
+            verdict = Verdict(
+                {aspect: rng.gauss(number / 40, 0.02) for aspect in aspects}, Status.OK
+            )
             records.append((rated_record(sample, verdict, made),))
         return Run(judge, "vieval_demo", judge, aspects, {"tig": records}, model=judge)
 
-    write_report(Results((rated_by("whole", ("O", "PQ")), rated_by("looks", ("PQ",)))), tmp_path / "out", OPTIONS)
-    overall, of_whole, by_looks = (tmp_path / "out" / "report.md").read_text().split("\n\n")[1:4]
-    assert overall.startswith("whole agrees with the known defects of vieval_demo better than the same answer")
+    write_report(
+        Results((rated_by("whole", ("O", "PQ")), rated_by("looks", ("PQ",)))),
+        tmp_path / "out",
+        OPTIONS,
+    )
+    overall, of_whole, by_looks = (
+        (tmp_path / "out" / "report.md").read_text().split("\n\n")[1:4]
+    )
+    assert overall.startswith(
+        "whole agrees with the known defects of vieval_demo better than the same answer"
+    )
     assert re.match(r"Spearman (1\.00|0\.99\d*) ", of_whole)
-    assert re.match(r"By PQ, as looks has no O: .*(whole|looks) .*(looks|whole)", by_looks)
+    assert re.match(
+        r"By PQ, as looks has no O: .*(whole|looks) .*(looks|whole)", by_looks
+    )
 
 
 def test_of_several_answers_each_says_where_it_holds(tmp_path):
     scores = {"mine": [0.9] * 9, "theirs": [0.1] * 9}
-    runs = [run for judge in ("gpt", "big") for run in generators(tmp_path, scores, judge).runs]
+    runs = [
+        run
+        for judge in ("gpt", "big")
+        for run in generators(tmp_path, scores, judge).runs
+    ]
     text = report_of(tmp_path, Results(tuple(runs)))
-    title, *leads = (f"viescore with {judge} rates mine's images better than theirs'." for judge in ("gpt", "big"))
+    title, *leads = (
+        f"viescore with {judge} rates mine's images better than theirs'."
+        for judge in ("gpt", "big")
+    )
     assert html.unescape(inside(text, "h1")) == title
     assert [plain(lead) for lead in re.findall('<p class="lead">(.*?)</p>', text)] == [
         "Mean SC of mine 0.90, 0.80 more than theirs (p = .004), on 9 prompts.",
@@ -74,10 +119,22 @@ def test_of_several_answers_each_says_where_it_holds(tmp_path):
 @pytest.mark.parametrize(
     ("scores", "said"),
     [
-        ({"mine": [0.5, 0.6]}, "Only mine's images were judged, so there is nothing to compare them with."),
-        ({"mine": [0.9] * 9, "theirs": [0.1] * 9}, "viescore with gpt rates mine's images better than theirs'."),
-        ({"mine": [0.5] * 9, "theirs": [0.5] * 9}, "viescore with gpt cannot tell mine and theirs apart."),
-        ({"mine": [None] * 9, "theirs": [None] * 9}, "No generator has enough scores on your images."),
+        (
+            {"mine": [0.5, 0.6]},
+            "Only mine's images were judged, so there is nothing to compare them with.",
+        ),
+        (
+            {"mine": [0.9] * 9, "theirs": [0.1] * 9},
+            "viescore with gpt rates mine's images better than theirs'.",
+        ),
+        (
+            {"mine": [0.5] * 9, "theirs": [0.5] * 9},
+            "viescore with gpt cannot tell mine and theirs apart.",
+        ),
+        (
+            {"mine": [None] * 9, "theirs": [None] * 9},
+            "No generator has enough scores on your images.",
+        ),
     ],
 )
 def test_report_and_rank_make_one_page_of_unrated_images(tmp_path, scores, said):
@@ -85,7 +142,9 @@ def test_report_and_rank_make_one_page_of_unrated_images(tmp_path, scores, said)
     text, ranked = (page_of(page, tmp_path, results) for page in ("report", "rank"))
     assert html.unescape(inside(text, "h1")) == said
     assert "Your images, judged by viescore 0shot (gpt)" in Page(text).said
-    started = [page.split("<header>")[1].split('id="appendix"')[0] for page in (text, ranked)]
+    started = [
+        page.split("<header>")[1].split('id="appendix"')[0] for page in (text, ranked)
+    ]
     assert started[0] == started[1]
 
 
@@ -94,8 +153,13 @@ def test_too_few_prompts_for_a_test_are_named_as_such(tmp_path):
     for number in (5, 6):
         folder = tmp_path / str(number)
         folder.mkdir()
-        scores = {"mine": [0.1 + n / 99 for n in range(number)], "theirs": [0.9 - n / 99 for n in range(number)]}
-        assert (said in Page(report_of(folder, generators(folder, scores))).said) == (number < 6)
+        scores = {
+            "mine": [0.1 + n / 99 for n in range(number)],
+            "theirs": [0.9 - n / 99 for n in range(number)],
+        }
+        assert (said in Page(report_of(folder, generators(folder, scores))).said) == (
+            number < 6
+        )
 
 
 def test_a_result_without_verdicts_says_so(tmp_path):
@@ -107,7 +171,11 @@ def test_a_result_without_verdicts_says_so(tmp_path):
 
 def cards(text):
     """The cards of a page by their ids."""
-    return dict(re.findall(r'<article class="card[^"]*" id="([^"]+)"(.*?)</article>', text, re.DOTALL))
+    return dict(
+        re.findall(
+            r'<article class="card[^"]*" id="([^"]+)"(.*?)</article>', text, re.DOTALL
+        )
+    )
 
 
 def heading(card):
@@ -115,13 +183,21 @@ def heading(card):
     return re.search(r"<h3[^>]*>(.*?) <span", card)[1]
 
 
-def test_prompts_stand_side_by_side_the_largest_spread_first_and_in_a_strip_from_ahead_to_behind(tmp_path):
+def test_prompts_stand_side_by_side_the_largest_spread_first_and_in_a_strip_from_ahead_to_behind(
+    tmp_path,
+):
     scores = {"mine": [0.9, 0.5, 0.3, 0.1], "theirs": [0.2, 0.7, 0.3, 0.2]}
     text = report_of(tmp_path, generators(tmp_path, scores, note="a reason"))
     of_prompt = cards(text)
-    order = [heading(of_prompt[card]) for card in re.search('data-cards="([^"]*)"', text)[1].split()]
+    order = [
+        heading(of_prompt[card])
+        for card in re.search('data-cards="([^"]*)"', text)[1].split()
+    ]
     assert order == ["p0", "p1", "p3", "p2"]  # the spread of p2 is zero, and counts too
-    columns = re.findall(r'<a href="#(card\d+)" aria-label="tig/(p\d): mine ([\d.]+), theirs ([\d.]+)">', text)
+    columns = re.findall(
+        r'<a href="#(card\d+)" aria-label="tig/(p\d): mine ([\d.]+), theirs ([\d.]+)">',
+        text,
+    )
     assert [(uid, mine, theirs) for _, uid, mine, theirs in columns] == [
         ("p0", "0.90", "0.20"),
         ("p2", "0.30", "0.30"),
@@ -129,9 +205,14 @@ def test_prompts_stand_side_by_side_the_largest_spread_first_and_in_a_strip_from
         ("p1", "0.50", "0.70"),
     ]
     assert all(heading(of_prompt[card]) == uid for card, uid, *_ in columns)
-    loses, fail = text.split("Where mine loses: 2 prompts")[1].split("Where both fail: 2 prompts")
+    loses, fail = text.split("Where mine loses: 2 prompts")[1].split(
+        "Where both fail: 2 prompts"
+    )
     assert [heading(card) for card in cards(loses).values()] == ["p1", "p3"]
-    assert [heading(card) for card in cards(fail.split("</section>")[0]).values()] == ["p3", "p2"]
+    assert [heading(card) for card in cards(fail.split("</section>")[0]).values()] == [
+        "p3",
+        "p2",
+    ]
     pictures = re.findall(r'<image id="(p\d+)"', text)
     assert len(pictures) == len({*pictures}) == 8
 
@@ -140,14 +221,24 @@ def test_the_reason_stands_under_the_best_and_the_worst(tmp_path):
     results = generators(tmp_path, {"a": [0.9, 0.5], "b": [0.5, 0.5], "c": [0.1, 0.5]})
     [run] = results.runs
     told = [
-        (replace(record, verdict=replace(record.verdict, rationale=f"because of {record.id.image_model}")),)
+        (
+            replace(
+                record,
+                verdict=replace(
+                    record.verdict, rationale=f"because of {record.id.image_model}"
+                ),
+            ),
+        )
         for (record,) in run.records["tig"]
     ]
     text = report_of(tmp_path, Results((replace(run, records={"tig": told}),)))
     first, second = (
-        card.split("<details><summary>3 verdicts")[0] for card in (cards(text)[f"card{n}"] for n in (1, 2))
+        card.split("<details><summary>3 verdicts")[0]
+        for card in (cards(text)[f"card{n}"] for n in (1, 2))
     )
-    reasons = {heading(card): re.findall(r"because of \w", card) for card in (first, second)}
+    reasons = {
+        heading(card): re.findall(r"because of \w", card) for card in (first, second)
+    }
     assert reasons == {"p0": ["because of a", "because of c"], "p1": []}
 
 
@@ -169,29 +260,47 @@ def rated_results(tmp_path):
     return replace(run, records={"tig": records})
 
 
-def test_the_strip_has_the_largest_disagreements_where_judges_are_compared_with_ratings(tmp_path):
+def test_the_strip_has_the_largest_disagreements_where_judges_are_compared_with_ratings(
+    tmp_path,
+):
     text = rated(tmp_path, {"good": 0.05, "poor": 3.0})
-    assert "Where judges and the known defects are furthest apart" not in text  # no pictures are here
+    assert (
+        "Where judges and the known defects are furthest apart" not in text
+    )  # no pictures are here
     own = report_of(tmp_path, Results((rated_results(tmp_path),)))
     assert "Your images, judged by viescore 0shot (gpt)" in own
     assert "Only mine's images were judged" in html.unescape(inside(own, "h1"))
-    assert "gpt " in Page(own.split("<main>")[0]).said  # the answer on the judge follows
+    assert (
+        "gpt " in Page(own.split("<main>")[0]).said
+    )  # the answer on the judge follows
     assert "annotators: SC 1.00" in own
 
 
 def contests(tmp_path, votes):
     """Results of a judge that votes so on contests of two generators."""
-    [run] = generators(tmp_path, {"mine": [0.5] * len(votes), "theirs": [0.5] * len(votes)}).runs
+    [run] = generators(
+        tmp_path, {"mine": [0.5] * len(votes), "theirs": [0.5] * len(votes)}
+    ).runs
     samples = [record.sample for (record,) in run.records["tig"]]
     records = []
     for number, vote in enumerate(votes):
-        contest = Contest(SampleId(OWN, "tig", "", f"c{number}"), tuple(samples[number :: len(votes)]), Votes())
-        verdict = Verdict({}, Status.OK, choice=Choice({"forward": vote, "reverse": vote}))
+        contest = Contest(
+            SampleId(OWN, "tig", "", f"c{number}"),
+            tuple(samples[number :: len(votes)]),
+            Votes(),
+        )
+        verdict = Verdict(
+            {}, Status.OK, choice=Choice({"forward": vote, "reverse": vote})
+        )
         records.append((record_of(contest, verdict, MADE),))
-    return Results((replace(run, judge="pairwise", aspects=(), records={"tig": records}),))
+    return Results(
+        (replace(run, judge="pairwise", aspects=(), records={"tig": records}),)
+    )
 
 
-def test_contests_that_decide_nothing_say_so_once_and_win_rates_have_a_line_at_one_half(tmp_path):
+def test_contests_that_decide_nothing_say_so_once_and_win_rates_have_a_line_at_one_half(
+    tmp_path,
+):
     text = report_of(tmp_path, contests(tmp_path, ["tie"] * 8))
     assert text.count("calls each of the 8 prompts a tie, so no generator wins") == 1
     assert "a tie" not in text.split('id="cards"')[1].split("verdict</summary>")[0]
@@ -202,49 +311,86 @@ def test_contests_that_decide_nothing_say_so_once_and_win_rates_have_a_line_at_o
     assert 'class="mark-line" x1="50.00%"' in decided
 
 
-def test_one_generator_alone_is_shown_by_its_lowest_and_its_highest_scores_and_their_distribution(tmp_path):
-    text = report_of(tmp_path, generators(tmp_path, {"mine": [n / 10 for n in range(1, 10)]}))
+def test_one_generator_alone_is_shown_by_its_lowest_and_its_highest_scores_and_their_distribution(
+    tmp_path,
+):
+    text = report_of(
+        tmp_path, generators(tmp_path, {"mine": [n / 10 for n in range(1, 10)]})
+    )
     lowest, highest = text.split("The lowest scores")[1].split("The highest scores")
-    assert [heading(card) for card in cards(lowest).values()] == ["p0", "p1", "p2", "p3"]
-    assert [heading(card) for card in cards(highest.split("</section>")[0]).values()] == ["p8", "p7", "p6", "p5"]
+    assert [heading(card) for card in cards(lowest).values()] == [
+        "p0",
+        "p1",
+        "p2",
+        "p3",
+    ]
+    assert [
+        heading(card) for card in cards(highest.split("</section>")[0]).values()
+    ] == ["p8", "p7", "p6", "p5"]
     assert "Distribution of SC, semantic consistency" in text
 
 
 def test_a_note_of_all_cards_is_said_once_and_scores_are_rounded(tmp_path):
     scores = {"mine": [4.31e-05, 0.5, 0.25], "theirs": [0.5, 0.123456, 0.3]}
-    text = report_of(tmp_path, generators(tmp_path, scores, note="trained on its own drawings only"))
+    text = report_of(
+        tmp_path, generators(tmp_path, scores, note="trained on its own drawings only")
+    )
     assert text.count("trained on its own drawings only") == 1
     assert "e-05" not in text.split('id="gallery"')[1].split('id="appendix"')[0]
     assert '<span class="score">SC 0.12</span>' in text
     assert 'class="status"' not in text
 
 
-def test_the_chart_is_as_wide_as_the_page_and_says_what_is_grey_what_is_hollow_and_where_people_are(tmp_path):
+def test_the_chart_is_as_wide_as_the_page_and_says_what_is_grey_what_is_hollow_and_where_people_are(
+    tmp_path,
+):
     text = rated(tmp_path, {"good": 0.05, "poor": 3.0, "few": 0.1}, few=("few",))
     [drawn] = re.findall(r'<div class="forest".*?</div>\n</div>', text, re.DOTALL)
-    assert drawn.count('<circle class="dot worse"') == drawn.count('<circle class="dot"') == 1
+    assert (
+        drawn.count('<circle class="dot worse"')
+        == drawn.count('<circle class="dot"')
+        == 1
+    )
     assert "Grey: significantly worse than the first." in text
     assert drawn.count('<circle class="dot unranked"') == 1
     assert "not ranked: a score for 20 of 60 samples" in drawn
     assert drawn.count(">same answer for everything</text>") == 1
     assert drawn.count('class="band"') == 3
-    assert all(place.endswith("%") for place in re.findall(r'(?:x1|x2|cx)="([^"]+)"', drawn))
+    assert all(
+        place.endswith("%") for place in re.findall(r'(?:x1|x2|cx)="([^"]+)"', drawn)
+    )
     assert "Grey" not in rated(tmp_path / "one", {"good": 0.05})
 
 
 def test_with_many_judges_there_are_fewer_cards_and_the_page_says_how_many(tmp_path):
     [run] = generators(tmp_path, {"mine": [0.5] * 250}, picture=False).runs
-    runs = tuple(replace(run, label=f"judge {n:02}", model=f"judge {n:02}") for n in range(20))
+    runs = tuple(
+        replace(run, label=f"judge {n:02}", model=f"judge {n:02}") for n in range(20)
+    )
     text = report_of(tmp_path, Results(runs))
     assert 100 <= text.split('id="cards"')[1].count("<article") <= 106
     assert re.search(r"10\d of 250 cards are shown, .* and 25 drawn at random", text)
 
 
-def test_images_that_a_benchmark_draws_are_on_the_page_of_its_verdicts_file(tmp_path, vieval, monkeypatch):
+def test_images_that_a_benchmark_draws_are_on_the_page_of_its_verdicts_file(
+    tmp_path, vieval, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "vieval.yaml").write_text("store: {use: false}\nstatistics: {draws: 50}\n")
+    (tmp_path / "vieval.yaml").write_text(
+        "store: {use: false}\nstatistics: {draws: 50}\n"
+    )
     monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "vieval.yaml"))
-    vieval("score", "--benchmark", "vieval_demo", "--judge", "sharpness", "--limit", 24, "--out", "verdicts.jsonl")
+    vieval(
+        "score",
+        "--benchmark",
+        "vieval_demo",
+        "--judge",
+        "sharpness",
+        "--limit",
+        24,
+        "--out",
+        "verdicts.jsonl",
+    )
     vieval("report", "verdicts.jsonl", "--out", "page")
     page = (tmp_path / "page" / "report.html").read_text()
     assert page.count('<div class="strip">') == 1

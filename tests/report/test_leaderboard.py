@@ -1,4 +1,6 @@
-"""The head of a report of several runs: judges ranked by benchmark and over benchmarks, and told apart by what differs."""
+"""The head of a report of several runs: judges ranked by benchmark and over benchmarks, and told
+apart by what differs.
+"""
 
 import json
 import re
@@ -24,16 +26,35 @@ OPTIONS = StatisticsOptions(draws=200)
 def provenance(backbone, temperature=0.0, pack="abc", judge="viescore"):
     options = {
         "judges": {judge: {"reminders": 1}},
-        "backbones": {"judge": {"model": backbone, "temperature": temperature, "num_concurrent": 8}},
+        "backbones": {
+            "judge": {
+                "model": backbone,
+                "temperature": temperature,
+                "num_concurrent": 8,
+            }
+        },
     }
     return Provenance(
-        judge, ("0shot",), ("SC",), backbone, f"{judge}/v1", pack, f"{temperature}{pack}", options=options
+        judge,
+        ("0shot",),
+        ("SC",),
+        backbone,
+        f"{judge}/v1",
+        pack,
+        f"{temperature}{pack}",
+        options=options,
     )
 
 
 def run(folder, source, scored, benchmark="vieval_demo", name="1"):
     """A samples file of a judge of SC."""
-    return a_rated_folder(folder, scored, source=source, benchmark=benchmark, name=f"{name}_samples_task.jsonl")
+    return a_rated_folder(
+        folder,
+        scored,
+        source=source,
+        benchmark=benchmark,
+        name=f"{name}_samples_task.jsonl",
+    )
 
 
 def reported(out, *results, labels=(), options=OPTIONS):
@@ -44,36 +65,72 @@ def reported(out, *results, labels=(), options=OPTIONS):
 
 def ranked(out):
     of_judges = [row for row in csv_rows(out / "numbers.csv") if row["role"] == "judge"]
-    return [row for row in of_judges if (row["part"], row["statistic"]) == ("all", "spearman")]
+    return [
+        row
+        for row in of_judges
+        if (row["part"], row["statistic"]) == ("all", "spearman")
+    ]
 
 
 def marks(out):
     """What a report's leaderboard marks, by judge."""
-    return {row["judge"]: row["marks"] for row in csv_rows(out / "vieval_demo_headline_1.csv") if row["rank"]}
+    return {
+        row["judge"]: row["marks"]
+        for row in csv_rows(out / "vieval_demo_headline_1.csv")
+        if row["rank"]
+    }
 
 
 def test_judges_are_ranked_each_two_on_what_both_scored(tmp_path):
-    failing = run(tmp_path / "c", provenance("failing"), lambda n, people: None if n < 20 else right(n, people))
-    given = [run(tmp_path / "a", provenance("poor"), poor), run(tmp_path / "b", provenance("right"), right), failing]
+    failing = run(
+        tmp_path / "c",
+        provenance("failing"),
+        lambda n, people: None if n < 20 else right(n, people),
+    )
+    given = [
+        run(tmp_path / "a", provenance("poor"), poor),
+        run(tmp_path / "b", provenance("right"), right),
+        failing,
+    ]
     found = reported(tmp_path / "out", *given)
     ranks = {judge: (row["rank_from"], row["rank_to"]) for judge, row in found.items()}
     assert ranks == {"right": ("1", "2"), "failing": ("1", "2"), "poor": ("3", "3")}
-    assert {judge: row["n"] for judge, row in found.items()} == {"right": "80", "failing": "60", "poor": "80"}
-    assert (found["failing"]["failures"], found["failing"]["coverage"]) == ("20", "0.75")
-    pairs = {(row["better"], row["worse"]): row for row in csv_rows(tmp_path / "out" / "pairs.csv")}
-    assert {names: (row["n"], row["significant"]) for names, row in pairs.items() if "poor" in names} == {
+    assert {judge: row["n"] for judge, row in found.items()} == {
+        "right": "80",
+        "failing": "60",
+        "poor": "80",
+    }
+    assert (found["failing"]["failures"], found["failing"]["coverage"]) == (
+        "20",
+        "0.75",
+    )
+    pairs = {
+        (row["better"], row["worse"]): row
+        for row in csv_rows(tmp_path / "out" / "pairs.csv")
+    }
+    assert {
+        names: (row["n"], row["significant"])
+        for names, row in pairs.items()
+        if "poor" in names
+    } == {
         ("right", "poor"): ("80", "yes"),
         ("failing", "poor"): ("60", "yes"),
     }
     [between] = [row for names, row in pairs.items() if "poor" not in names]
     assert (between["n"], between["significant"]) == ("60", "no")
     text = (tmp_path / "out" / "report.md").read_text()
-    assert re.search(r"(right|failing) agrees most with .*, but cannot be told apart from", text.split("## ")[0])
+    assert re.search(
+        r"(right|failing) agrees most with .*, but cannot be told apart from",
+        text.split("## ")[0],
+    )
 
 
 @pytest.mark.parametrize("judges", [6, 7])
 def test_differences_of_more_than_six_judges_have_no_intervals(tmp_path, judges):
-    given = [run(tmp_path / f"judge {n}", provenance(f"judge {n}"), poor if n else right) for n in range(judges)]
+    given = [
+        run(tmp_path / f"judge {n}", provenance(f"judge {n}"), poor if n else right)
+        for n in range(judges)
+    ]
     reported(tmp_path / "out", *given)
     pairs = csv_rows(tmp_path / "out" / "pairs.csv")
     assert len(pairs) == judges * (judges - 1) / 2
@@ -94,9 +151,15 @@ def test_over_benchmarks_a_judge_has_the_mean_of_its_numbers(tmp_path):
     ]
     only_here = run(tmp_path / "only", provenance("only"), right)
     reported(tmp_path / "out", *given, only_here)
-    over = {row["judge"]: row for row in csv_rows(tmp_path / "out" / "over_benchmarks.csv")}
+    over = {
+        row["judge"]: row for row in csv_rows(tmp_path / "out" / "over_benchmarks.csv")
+    }
     for judge in ("right", "poor"):
-        values = [float(row["value"]) for row in ranked(tmp_path / "out") if row["system"] == judge]
+        values = [
+            float(row["value"])
+            for row in ranked(tmp_path / "out")
+            if row["system"] == judge
+        ]
         assert len(values) == 2
         assert float(over[judge]["value"]) == pytest.approx(np.mean(values), abs=5e-4)
     assert (over["right"]["rank"], over["poor"]["rank"]) == ("1", "2")
@@ -106,27 +169,47 @@ def test_over_benchmarks_a_judge_has_the_mean_of_its_numbers(tmp_path):
 
 def test_two_runs_of_one_model_are_called_by_what_differs(tmp_path):
     cold, hot = provenance("m"), provenance("m", 0.7)
-    found = reported(tmp_path / "out", run(tmp_path / "a", cold, right), run(tmp_path / "b", hot, poor))
+    found = reported(
+        tmp_path / "out",
+        run(tmp_path / "a", cold, right),
+        run(tmp_path / "b", hot, poor),
+    )
     assert set(found) == {"m (temperature=0.0)", "m (temperature=0.7)"}
     other = provenance("m", pack="def")
-    found = reported(tmp_path / "packs", tmp_path / "a", run(tmp_path / "c", other, poor))
+    found = reported(
+        tmp_path / "packs", tmp_path / "a", run(tmp_path / "c", other, poor)
+    )
     assert set(found) == {"m (pack=viescore/v1 abc)", "m (pack=viescore/v1 def)"}
 
 
 def test_namesakes_are_called_by_judge_setting_and_pack_each_once(tmp_path):
     given = [
-        run(tmp_path / "paper", Provenance("cigeval", ("paper",), ("SC",), "m", "cigeval/v1", "abc"), right),
+        run(
+            tmp_path / "paper",
+            Provenance("cigeval", ("paper",), ("SC",), "m", "cigeval/v1", "abc"),
+            right,
+        ),
         run(tmp_path / "0shot", provenance("m"), right),
         run(tmp_path / "1shot", replace(provenance("m"), settings=("1shot",)), right),
     ]
     labels = [one.label for one in load_results(given).runs]
-    assert labels == ["m (CIGEval)", "m (VIEScore, setting 0shot)", "m (VIEScore, setting 1shot)"]
+    assert labels == [
+        "m (CIGEval)",
+        "m (VIEScore, setting 0shot)",
+        "m (VIEScore, setting 1shot)",
+    ]
     own = replace(provenance("m", pack="xyz"), pack="my_wording")
     judged = {"judges": {"viescore": {"reminders": 1, "pack": "my_wording"}}}
     own = replace(own, options={**own.options, **judged})
     found = load_results([tmp_path / "0shot", run(tmp_path / "own", own, right)]).runs
-    assert [one.label for one in found] == ["m (pack=my_wording)", "m (pack=viescore/v1)"]
-    assert [one.name.details for one in found] == ["pack=my_wording", "pack=viescore/v1"]
+    assert [one.label for one in found] == [
+        "m (pack=my_wording)",
+        "m (pack=viescore/v1)",
+    ]
+    assert [one.name.details for one in found] == [
+        "pack=my_wording",
+        "pack=viescore/v1",
+    ]
 
 
 def test_two_runs_into_one_folder_do_not_take_each_others_place(tmp_path):
@@ -134,25 +217,49 @@ def test_two_runs_into_one_folder_do_not_take_each_others_place(tmp_path):
     run(tmp_path / "a", provenance("m", 0.7), poor, name="2")
     run(tmp_path / "a", provenance("m", 0.7), right, name="3")
     found = load_results([tmp_path / "a"])
-    assert [one.label for one in found.runs] == ["m (temperature=0.0)", "m (temperature=0.7)"]
+    assert [one.label for one in found.runs] == [
+        "m (temperature=0.0)",
+        "m (temperature=0.7)",
+    ]
     scores = [one.records["tie"][1][0].verdict.scores["SC"] for one in found.runs]
     assert scores[0] == scores[1]  # of the two hot ones, the newest
 
 
 def test_labels_tell_apart_what_nothing_else_does(tmp_path):
-    given = [run(tmp_path / name, provenance("m"), scored) for name, scored in (("a", right), ("b", poor))]
-    with pytest.raises(VievalError, match="line 1: .* is in line 1 of .*a/1_samples_task.jsonl as well; .* --label"):
+    given = [
+        run(tmp_path / name, provenance("m"), scored)
+        for name, scored in (("a", right), ("b", poor))
+    ]
+    with pytest.raises(
+        VievalError,
+        match="line 1: .* is in line 1 of .*a/1_samples_task.jsonl as well; .* --label",
+    ):
         load_results(given)
-    assert set(reported(tmp_path / "out", *given, labels=("before", "after"))) == {"before", "after"}
-    with pytest.raises(VievalError, match="1 labels for 2 results; give --label once for each"):
+    assert set(reported(tmp_path / "out", *given, labels=("before", "after"))) == {
+        "before",
+        "after",
+    }
+    with pytest.raises(
+        VievalError, match="1 labels for 2 results; give --label once for each"
+    ):
         load_results(given, ["before"])
 
 
 def test_options_that_change_no_answer_make_no_other_run(tmp_path):
     source = provenance("m")
-    patient = {**source.options, "backbones": {"judge": {**source.options["backbones"]["judge"], "num_concurrent": 1}}}
+    patient = {
+        **source.options,
+        "backbones": {
+            "judge": {**source.options["backbones"]["judge"], "num_concurrent": 1}
+        },
+    }
     first = run(tmp_path / "a", source, right)
-    second = run(tmp_path / "b", replace(source, options=patient, config_hash="other"), right, "imagenhub")
+    second = run(
+        tmp_path / "b",
+        replace(source, options=patient, config_hash="other"),
+        right,
+        "imagenhub",
+    )
     assert [one.label for one in load_results([first, second]).runs] == ["m", "m"]
 
 
@@ -161,7 +268,10 @@ def test_a_file_that_cannot_be_read_is_named_and_the_rest_is_reported(tmp_path, 
     bad.write_bytes(b"\xff\xfe{}\n")
     command = ["report", str(good), str(bad), "--out", str(tmp_path / "out")]
     assert f"vieval: not read, and left out: {bad}" in vieval(*command, code=1).err
-    assert f"Note: not read, and left out: {bad}" in (tmp_path / "out" / "report.md").read_text()
+    assert (
+        f"Note: not read, and left out: {bad}"
+        in (tmp_path / "out" / "report.md").read_text()
+    )
     [line] = vieval("report", bad, "--out", tmp_path / "none", code=1).err.splitlines()
     assert str(bad) in line
     assert not (tmp_path / "none").exists()
@@ -171,7 +281,11 @@ def test_a_report_removes_what_an_earlier_one_wrote_and_nothing_else(tmp_path):
     a = run(tmp_path / "a", provenance("right"), right)
     b, c, d = (
         run(tmp_path / f"{model}{benchmark}", provenance(model), poor, benchmark)
-        for model, benchmark in (("poor", "vieval_demo"), ("poor", "imagenhub"), ("right", "imagenhub"))
+        for model, benchmark in (
+            ("poor", "vieval_demo"),
+            ("poor", "imagenhub"),
+            ("right", "imagenhub"),
+        )
     )
     out = tmp_path / "out"
     reported(out, a, b, c, d)
@@ -179,7 +293,9 @@ def test_a_report_removes_what_an_earlier_one_wrote_and_nothing_else(tmp_path):
     (out / "mine.csv").write_text("kept")
     (tmp_path / "outside.csv").write_text("kept")
     listed = json.loads((out / "files.json").read_text())
-    (out / "files.json").write_text(json.dumps([*listed, "../outside.csv", "/etc/passwd", 3]))
+    (out / "files.json").write_text(
+        json.dumps([*listed, "../outside.csv", "/etc/passwd", 3])
+    )
     write_report(load_results([a]), out, OPTIONS)
     assert not (out / "over_benchmarks.csv").exists()
     assert (out / "report.md").exists()
@@ -187,17 +303,35 @@ def test_a_report_removes_what_an_earlier_one_wrote_and_nothing_else(tmp_path):
     assert (tmp_path / "outside.csv").exists()
 
 
-def test_ratings_of_own_samples_tell_how_far_a_judge_agrees_with_people(tmp_path, capsys):
+def test_ratings_of_own_samples_tell_how_far_a_judge_agrees_with_people(
+    tmp_path, capsys
+):
     rng = np.random.default_rng(0)
     samples = [Sample(SampleId("own", "tig", "mine", f"u{n}"), {}) for n in range(20)]
     scores = [float(score) for score in rng.random(20)]
     found = [Verdict({"SC": score}, Status.OK) for score in scores]
     write_verdicts(tmp_path / "v.jsonl", samples, found, provenance("m"))
-    said = [f"own,tig,u{n},mine,0,{who},SC,{score:.3f}" for n, score in enumerate(scores) for who in ("ann", "ben")]
+    said = [
+        f"own,tig,u{n},mine,0,{who},SC,{score:.3f}"
+        for n, score in enumerate(scores)
+        for who in ("ann", "ben")
+    ]
     header = "benchmark,part,uid,generator,draw,rater,aspect,value"
     (tmp_path / "r.csv").write_text("\n".join([header, *said]))
     out = tmp_path / "out"
-    assert main(["report", str(tmp_path / "v.jsonl"), "--human", str(tmp_path / "r.csv"), "--out", str(out)]) == 0
+    assert (
+        main(
+            [
+                "report",
+                str(tmp_path / "v.jsonl"),
+                "--human",
+                str(tmp_path / "r.csv"),
+                "--out",
+                str(out),
+            ]
+        )
+        == 0
+    )
     text = (out / "report.md").read_text()
     assert "| SC | 2 | 20 | 20 | 1.000 |" in text
     [found] = ranked(out)
@@ -218,11 +352,16 @@ def everywhere(tmp_path, vieval, *results):
     """The texts of a report in which a mark is looked for, by where they are."""
     out = tmp_path / "out"
     terminal = vieval("report", *results, "--out", out).out
-    texts = {name: (out / name).read_text() for name in ("report.md", "report.html", "vieval_demo_headline_1.csv")}
+    texts = {
+        name: (out / name).read_text()
+        for name in ("report.md", "report.html", "vieval_demo_headline_1.csv")
+    }
     return texts | {"terminal": terminal}
 
 
-def test_a_judge_whose_place_depends_on_failures_is_marked_everywhere_with_what_the_mark_means(tmp_path, vieval):
+def test_a_judge_whose_place_depends_on_failures_is_marked_everywhere_with_what_the_mark_means(
+    tmp_path, vieval
+):
     given = [
         run(tmp_path / "a", provenance("lenient"), lenient),
         run(tmp_path / "b", provenance("poor"), poor),
@@ -235,14 +374,23 @@ def test_a_judge_whose_place_depends_on_failures_is_marked_everywhere_with_what_
     for where, text in texts.items():
         if where == "terminal":
             continue
-        assert text.count("place depends on failures: 2 without them, 3 with them") >= 1, where
-        assert text.count("place depends on failures: 3 without them, 2 with them") >= 1, where
+        assert (
+            text.count("place depends on failures: 2 without them, 3 with them") >= 1
+        ), where
+        assert (
+            text.count("place depends on failures: 3 without them, 2 with them") >= 1
+        ), where
         assert "1 without them" not in text, where
         assert (meaning in text) == ("csv" not in where)
 
 
-def test_a_judge_that_does_not_look_is_marked_everywhere_and_nobody_else(tmp_path, vieval):
-    given = [run(tmp_path / "a", provenance("blind"), blind), run(tmp_path / "b", provenance("right"), right)]
+def test_a_judge_that_does_not_look_is_marked_everywhere_and_nobody_else(
+    tmp_path, vieval
+):
+    given = [
+        run(tmp_path / "a", provenance("blind"), blind),
+        run(tmp_path / "b", provenance("right"), right),
+    ]
     for where, text in everywhere(tmp_path, vieval, *given).items():
         assert "not above the constant" in text, where
     assert marks(tmp_path / "out") == {"blind": "not above the constant", "right": ""}
@@ -252,9 +400,15 @@ def test_a_judge_that_does_not_look_is_marked_everywhere_and_nobody_else(tmp_pat
 
 
 def test_one_judge_alone_is_marked_too(tmp_path, vieval):
-    printed = vieval("report", run(tmp_path / "a", provenance("blind"), blind), "--out", tmp_path / "out").out
+    printed = vieval(
+        "report",
+        run(tmp_path / "a", provenance("blind"), blind),
+        "--out",
+        tmp_path / "out",
+    ).out
     assert printed.startswith(
-        "blind is not shown to be better than giving the same answer for every image of vieval_demo."
+        "blind is not shown to be better than giving the same answer for every image of "
+        "vieval_demo."
     )
     first, *_ = csv_rows(tmp_path / "out" / "vieval_demo_headline_1.csv")
     assert first["marks"] == "not above the constant"

@@ -1,6 +1,8 @@
-"""Leaderboards of made logs in the shapes on which published ones were wrong, and of bad input: no sentence is wrong.
+"""Leaderboards of made logs in the shapes on which published ones were wrong, and of bad input: no
+sentence is wrong.
 
-Each judge gives what people said with noise of its own, so that the true order is that of the noise.
+Each judge gives what people said with noise of its own, so that the true order is that of the
+noise.
 """
 
 from __future__ import annotations
@@ -35,7 +37,11 @@ Scored = Callable[[str, str, int], bool]
 def ratings(part: str, model: str, uid: int, annotators: int = 3) -> tuple[float, ...]:
     rng = np.random.default_rng([ord(model), uid])
     quality = rng.normal()
-    return tuple((np.digitize(quality + 0.5 * rng.normal(size=annotators), [-0.5, 0.5]) / 2).tolist())
+    return tuple(
+        (
+            np.digitize(quality + 0.5 * rng.normal(size=annotators), [-0.5, 0.5]) / 2
+        ).tolist()
+    )
 
 
 def judge(
@@ -51,8 +57,17 @@ def judge(
         for model in MODELS[part]:
             for uid in range(UIDS):
                 people = ratings(part, model, uid, annotators)
-                own = np.random.default_rng([seed, *label.encode(), ord(model), uid]).normal()
-                score = float(np.clip(round(5 + 3 * (np.mean(people) - 0.5 + noise * own)), 0, 10)) / 10
+                own = np.random.default_rng(
+                    [seed, *label.encode(), ord(model), uid]
+                ).normal()
+                score = (
+                    float(
+                        np.clip(
+                            round(5 + 3 * (np.mean(people) - 0.5 + noise * own)), 0, 10
+                        )
+                    )
+                    / 10
+                )
                 scores = {"O": score} if scored(part, model, uid) else {}
                 rows.append((part, model, f"u{uid:03}", scores, {"O": people}))
     return run_of(label, rows, benchmark="imagenhub")
@@ -60,7 +75,9 @@ def judge(
 
 def board(*runs: Run, options: StatisticsOptions = OPTIONS) -> Leaderboard:
     family = ByImageModel(rated=("O",))
-    [made] = headlines_of(family, "imagenhub", tuple(MODELS), runs, options, "annotators on imagenhub")
+    [made] = headlines_of(
+        family, "imagenhub", tuple(MODELS), runs, options, "annotators on imagenhub"
+    )
     return made
 
 
@@ -72,8 +89,13 @@ def order(made: Leaderboard) -> list[str]:
     return [number.system for number in made.ranked]
 
 
-def shown(made: Leaderboard) -> dict[str, tuple[tuple[int, int] | None, float, float, float]]:
-    return {n.system: (n.ranks, n.estimate.value, n.estimate.low, n.estimate.high) for n in made.numbers}
+def shown(
+    made: Leaderboard,
+) -> dict[str, tuple[tuple[int, int] | None, float, float, float]]:
+    return {
+        n.system: (n.ranks, n.estimate.value, n.estimate.low, n.estimate.high)
+        for n in made.numbers
+    }
 
 
 def few_of_a_part(part: str, model: str, uid: int) -> bool:
@@ -84,11 +106,17 @@ GOOD, FAIR, POOR = judge("good", 0.3), judge("fair", 0.6), judge("poor", 1.2)
 SPARSE = judge("sparse", 0.01, few_of_a_part)
 
 
-def test_cells_of_a_handful_of_images_move_nobody_and_their_judge_is_in_the_second_list() -> None:
-    """One judge with 5 usable samples an image model in `sdie`: its correlations there would be near 1."""
+def test_cells_of_a_handful_of_images_move_nobody_and_their_judge_is_in_the_second_list() -> (
+    None
+):
+    """One judge with 5 usable samples an image model in `sdie`: its correlations there would be
+    near 1.
+    """
     with_it, without = board(GOOD, FAIR, POOR, SPARSE), board(GOOD, FAIR, POOR)
     assert order(with_it) == ["good", "fair", "poor"]
-    assert {label: of for label, of in shown(with_it).items() if label != "sparse"} == shown(without)
+    assert {
+        label: of for label, of in shown(with_it).items() if label != "sparse"
+    } == shown(without)
     assert with_it.number_of("sparse").unranked == "no value for sdie"
     for pair in without.comparison.pairs:
         again = with_it.comparison.pair_of(pair.first, pair.second)
@@ -96,19 +124,29 @@ def test_cells_of_a_handful_of_images_move_nobody_and_their_judge_is_in_the_seco
         assert (again.result, again.n) == (pair.better_first().result, pair.n)
 
 
-def test_a_judge_that_answered_a_twentieth_is_in_no_order_and_no_cell_of_two_has_a_number() -> None:
+def test_a_judge_that_answered_a_twentieth_is_in_no_order_and_no_cell_of_two_has_a_number() -> (
+    None
+):
     few = judge("few", 0.01, lambda part, model, uid: uid < (12 if model == "A" else 2))
     made = board(GOOD, POOR, few)
-    assert answer(made).title == "Of the two ranked, good agrees best with annotators on imagenhub."
+    assert (
+        answer(made).title
+        == "Of the two ranked, good agrees best with annotators on imagenhub."
+    )
     few_number = made.number_of("few")
     assert str(few_number.estimate.coverage) == "1 of 3 task types, 1 of 8 image models"
     assert few_number.unranked == "no value for sdie, tig"
     only_few = board(few)
-    assert sentences(only_few)[1].endswith(" on 1 of 3 task types, 1 of 8 image models.")
+    assert sentences(only_few)[1].endswith(
+        " on 1 of 3 task types, 1 of 8 image models."
+    )
 
 
 def test_twelve_judges_of_different_noise_are_not_all_alike() -> None:
-    judges = [judge(f"judge {n:02}", noise, seed=1) for n, noise in enumerate([0.3] * 4 + [0.7] * 4 + [2.5] * 4)]
+    judges = [
+        judge(f"judge {n:02}", noise, seed=1)
+        for n, noise in enumerate([0.3] * 4 + [0.7] * 4 + [2.5] * 4)
+    ]
     made = board(*judges)
     first = answer(made).title
     assert first.startswith("judge 0")
@@ -117,14 +155,21 @@ def test_twelve_judges_of_different_noise_are_not_all_alike() -> None:
     for better in range(4):
         for worse in range(8, 12):
             assert made.comparison.beats(f"judge {better:02}", f"judge {worse:02}")
-    assert not any(made.comparison.beats(f"judge {a:02}", f"judge {b:02}") for a in range(4) for b in range(4))
+    assert not any(
+        made.comparison.beats(f"judge {a:02}", f"judge {b:02}")
+        for a in range(4)
+        for b in range(4)
+    )
 
 
 def test_more_pairs_than_permutations_can_resolve_are_said() -> None:
     made = board(GOOD, POOR)
     many = replace(made.comparison, pairs=made.comparison.pairs * 501)
     assert "no rank is supported" in many.warnings()[0]
-    assert any("no rank is supported" in line for line in sentences(replace(made, comparison=many)))
+    assert any(
+        "no rank is supported" in line
+        for line in sentences(replace(made, comparison=many))
+    )
 
 
 def test_far_below_the_ceiling_and_no_better_than_a_constant_are_both_said() -> None:
@@ -134,7 +179,8 @@ def test_far_below_the_ceiling_and_no_better_than_a_constant_are_both_said() -> 
     [ceiling] = [line for line in text if "with each other" in line]
     # the one number for people stands in the table alone
     assert re.fullmatch(
-        "poor agrees with annotators less well than they agree with each other: their correlations with the mean of the "
+        "poor agrees with annotators less well than they agree with each other: their "
+        "correlations with the mean of the "
         r"other annotators differ by -[0-9.]+ \(95% interval -[0-9.]+ to -[0-9.]+\)\.",
         ceiling,
     )
@@ -142,7 +188,9 @@ def test_far_below_the_ceiling_and_no_better_than_a_constant_are_both_said() -> 
     assert marks_of(made, "blind") == ("not above the constant",)
 
 
-def test_failures_that_decide_a_place_are_marked_and_missing_samples_are_no_failures() -> None:
+def test_failures_that_decide_a_place_are_marked_and_missing_samples_are_no_failures() -> (
+    None
+):
     def lost(status: Status) -> Run:
         """A good judge without the samples on which people agree that the image is good."""
         made = judge("lossy", 0.2)
@@ -154,7 +202,10 @@ def test_failures_that_decide_a_place_are_marked_and_missing_samples_are_no_fail
 
     for status, marked in ((Status.REFUSAL, True), (Status.MISSING, False)):
         made = board(lost(status), FAIR, POOR)
-        assert any("place depends on failures" in mark for mark in marks_of(made, "lossy")) is marked
+        assert (
+            any("place depends on failures" in mark for mark in marks_of(made, "lossy"))
+            is marked
+        )
         assert bool(mark_notes([made])) is marked
 
 
@@ -163,7 +214,9 @@ def test_ratings_of_one_annotator_have_no_ceiling_and_a_number() -> None:
     text = sentences(made)
     assert text[0] == "a agrees best with annotators on imagenhub."
     assert not any("ceiling" in line for line in text)
-    assert [reference.system for reference in made.references] == ["best constant: the same score for all"]
+    assert [reference.system for reference in made.references] == [
+        "best constant: the same score for all"
+    ]
 
 
 def test_results_on_ratings_of_another_commit_are_refused_in_one_line() -> None:
@@ -173,22 +226,40 @@ def test_results_on_ratings_of_another_commit_are_refused_in_one_line() -> None:
     with pytest.raises(VievalError) as error:
         benchmarks_with_runs([GOOD, other])
     assert str(error.value).count("\n") == 0
-    assert str(error.value).startswith("imagenhub/tie/A/u007: people's ratings of O are ")
-    assert str(error.value).endswith("0, 0, 0.5 in those of other; run both on the same data")
-    assert [benchmark.name for benchmark, _ in benchmarks_with_runs([GOOD, FAIR])] == ["imagenhub"]
-    voted = [
-        voting(label, [contest("a", vote, forward="first")]) for label, vote in (("one", "first"), ("other", "second"))
+    assert str(error.value).startswith(
+        "imagenhub/tie/A/u007: people's ratings of O are "
+    )
+    assert str(error.value).endswith(
+        "0, 0, 0.5 in those of other; run both on the same data"
+    )
+    assert [benchmark.name for benchmark, _ in benchmarks_with_runs([GOOD, FAIR])] == [
+        "imagenhub"
     ]
-    said = "^b/t/a: people's votes are first in the results of one and second in those of other; run both on the same data$"
+    voted = [
+        voting(label, [contest("a", vote, forward="first")])
+        for label, vote in (("one", "first"), ("other", "second"))
+    ]
+    said = (
+        "^b/t/a: people's votes are first in the results of one and second in those of other; "
+        "run both on the same data$"
+    )
     with pytest.raises(VievalError, match=said):
         benchmarks_with_runs(voted)
 
 
-def test_samples_that_a_log_of_another_commit_has_and_others_lack_change_no_pair() -> None:
+def test_samples_that_a_log_of_another_commit_has_and_others_lack_change_no_pair() -> (
+    None
+):
     """A log with other uids in one part: what both have is compared, and coverage is said."""
     renamed = judge("renamed", 0.5)
     renamed.records["sdie"] = [
-        (replace(record, id=replace(record.id, uid=f"new{record.id.uid}"), group=f"new{record.group}"),)
+        (
+            replace(
+                record,
+                id=replace(record.id, uid=f"new{record.id.uid}"),
+                group=f"new{record.group}",
+            ),
+        )
         for (record,) in renamed.records["sdie"]
     ]
     made = board(GOOD, renamed)

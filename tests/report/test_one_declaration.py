@@ -1,4 +1,6 @@
-"""A statistic of one declaration stands in every face: terminal, Markdown, CSV, JSON, page, card, leaderboard, host."""
+"""A statistic of one declaration stands in every face: terminal, Markdown, CSV, JSON, page,
+card, leaderboard, host.
+"""
 
 from __future__ import annotations
 
@@ -39,13 +41,22 @@ def declared(monkeypatch: pytest.MonkeyPatch) -> Benchmark:
     return benchmark
 
 
-def test_a_statistic_of_one_declaration_stands_in_every_face(declared: Benchmark, tmp_path) -> None:
+def test_a_statistic_of_one_declaration_stands_in_every_face(
+    declared: Benchmark, tmp_path
+) -> None:
     runs = (run("good", range(3)), run("poor", range(20)))
     results = Results(runs)
     written = write_report(results, tmp_path, OPTIONS)
-    rows = [row for row in csv_rows(tmp_path / "numbers.csv") if row["statistic"] == "right_side"]
+    rows = [
+        row
+        for row in csv_rows(tmp_path / "numbers.csv")
+        if row["statistic"] == "right_side"
+    ]
     number = next(row for row in rows if row["system"] == "good")
-    shown = f"{float(number['value']):.3f} [{float(number['low']):.3f}, {float(number['high']):.3f}]"
+    shown = (
+        f"{float(number['value']):.3f} [{float(number['low']):.3f}, "
+        f"{float(number['high']):.3f}]"
+    )
     assert {row["system"] for row in rows if row["role"] == "judge"} == {"good", "poor"}
     assert any("right side" in line for line in written.lines)
     assert any(shown in line for line in written.lines)
@@ -54,14 +65,29 @@ def test_a_statistic_of_one_declaration_stands_in_every_face(declared: Benchmark
         assert shown in text, name
         assert "right side" in text.lower(), name
     [document] = json.loads((tmp_path / "cells.json").read_text())
-    cell = next(c for c in document["cells"] if (c["judge"], c["statistic"]) == ("good", "right_side"))
+    cell = next(
+        c
+        for c in document["cells"]
+        if (c["judge"], c["statistic"]) == ("good", "right_side")
+    )
     assert f"{cell['value']:.6g}" == number["value"]
     findings = json.loads((tmp_path / "findings.json").read_text())
     assert findings["pairs"][0]["better"] == "good"
-    assert findings["answers"][0]["title"] == written.lines[0] == "good agrees best with annotators on toy."
-    assert written.lines[0] == lines(sections_of(results, "judges", OPTIONS), OPTIONS)[0]
+    assert (
+        findings["answers"][0]["title"]
+        == written.lines[0]
+        == "good agrees best with annotators on toy."
+    )
+    assert (
+        written.lines[0] == lines(sections_of(results, "judges", OPTIONS), OPTIONS)[0]
+    )
     summary = summary_of(
-        declared.report, [observe(r) for r in runs[0].records["all"]], Rating(("SC",)), "toy", "all", OPTIONS
+        declared.report,
+        [observe(r) for r in runs[0].records["all"]],
+        Rating(("SC",)),
+        "toy",
+        "all",
+        OPTIONS,
     )
     assert host_table_cell(summary).startswith(shown)
     judge = place_judge(runs[0], tmp_path, OPTIONS)
@@ -69,7 +95,9 @@ def test_a_statistic_of_one_declaration_stands_in_every_face(declared: Benchmark
     assert f"{float(number['value']):g}" in {
         f"{row['value']:g}" for row in entry.numbers if row["statistic"] == "right_side"
     }
-    assert "right side" in markdown_text(card_of("a test", [judge], [entry], [], [], [], OPTIONS), [judge])
+    assert "right side" in markdown_text(
+        card_of("a test", [judge], [entry], [], [], [], OPTIONS), [judge]
+    )
     views = views_of(declared, runs, (), OPTIONS)
     assert views[0].board.title == "right side"
     assert f"{views[0].numbers[0].estimate.value:.6g}" == number["value"]

@@ -1,4 +1,6 @@
-"""`report.html`: one file that loads nothing, says what is true, and shows what others wrote as text alone."""
+"""`report.html`: one file that loads nothing, says what is true, and shows what others wrote as
+text alone.
+"""
 
 import base64
 import hashlib
@@ -12,11 +14,24 @@ from tests.report.pages import BENCHMARK, Page, row
 from tests.stored_results import csv_rows, write_results
 from vieval_plugin.images import thumbnail
 from vieval_plugin.judges.contests import Votes
-from vieval_plugin.judges.protocol import Choice, Image, Sample, SampleId, Status, Step, Verdict
+from vieval_plugin.judges.protocol import (
+    Choice,
+    Image,
+    Sample,
+    SampleId,
+    Status,
+    Step,
+    Verdict,
+)
 from vieval_plugin.media.thumbnails import SIDE, Thumbnail, Thumbnails
 from vieval_plugin.records import Provenance, Record, fingerprint
 from vieval_plugin.report.page import tiles
-from vieval_plugin.report.page.disagreement import GalleryItem, Judgement, answer, items_of
+from vieval_plugin.report.page.disagreement import (
+    GalleryItem,
+    Judgement,
+    answer,
+    items_of,
+)
 from vieval_plugin.report.page.gallery import select_items
 from vieval_plugin.report.page.tiles import tile_of
 from vieval_plugin.report.writing import write_report
@@ -28,12 +43,16 @@ EVIL = "<script>alert(1)</script>"
 
 
 def report(tmp_path, rows, options=OPTIONS):
-    written = write_report(load_results([write_results(tmp_path / "run", rows)]), tmp_path / "out", options)
+    written = write_report(
+        load_results([write_results(tmp_path / "run", rows)]), tmp_path / "out", options
+    )
     return Page((tmp_path / "out" / "report.html").read_text()), written
 
 
 def judged(judge, quality, n=60, failing=0, seed=0, status=Status.REFUSAL):
-    """Rows of a judge on the same samples as all others: `quality` says how much of its score is what people said."""
+    """Rows of a judge on the same samples as all others: `quality` says how much of its score is
+    what people said.
+    """
     people, noise = random.Random(1), random.Random(f"{judge}{seed}")
     rows = []
     for number in range(n):
@@ -57,7 +76,11 @@ def headline(tmp_path):
 
 
 def test_the_headline_is_in_order_and_ranks_are_ranges(tmp_path):
-    good, as_good, bad = judged("good", 0.8), judged("as good", 0.8, seed=3), judged("bad", 0.1)
+    good, as_good, bad = (
+        judged("good", 0.8),
+        judged("as good", 0.8, seed=3),
+        judged("bad", 0.1),
+    )
     page, written = report(tmp_path, [*bad, *as_good, *good])
     rows = headline(tmp_path)
     judges = [one["judge"] for one in rows if one["rank"]]
@@ -66,15 +89,28 @@ def test_the_headline_is_in_order_and_ranks_are_ranges(tmp_path):
     assert [one["rank"] for one in rows][:3] == ["1-2", "1-2", "3"]
     values = [float(one["O [95%]"].split()[0]) for one in rows[:3]]
     assert values == sorted(values, reverse=True)
-    assert [one["judge"] for one in rows[3:]] == ["best constant: the same score for all"]
+    assert [one["judge"] for one in rows[3:]] == [
+        "best constant: the same score for all"
+    ]
     assert values[0] == values[1]
     assert all(line in page.said for line in written.lines[:2])
-    assert any(line.split()[:1] == ["1-2"] and judges[0] in line for line in written.lines)
-    assert len([one for one in page.all("tr") if "separated" in one.get("class", "")]) == 1
+    assert any(
+        line.split()[:1] == ["1-2"] and judges[0] in line for line in written.lines
+    )
+    assert (
+        len([one for one in page.all("tr") if "separated" in one.get("class", "")]) == 1
+    )
 
 
 def test_a_judge_that_refused_much_is_marked_and_never_stands_on_top_unmarked(tmp_path):
-    page, _ = report(tmp_path, [*judged("all", 0.6), *judged("some", 0.8, failing=9), *judged("few", 1.0, failing=40)])
+    page, _ = report(
+        tmp_path,
+        [
+            *judged("all", 0.6),
+            *judged("some", 0.8, failing=9),
+            *judged("few", 1.0, failing=40),
+        ],
+    )
     rows = {one["judge"]: one for one in headline(tmp_path)}
     assert [*rows][:3] == ["some", "all", "few"]
     assert rows["few"]["rank"] == ""
@@ -88,15 +124,29 @@ def test_a_judge_that_refused_much_is_marked_and_never_stands_on_top_unmarked(tm
 def test_samples_that_a_replayed_log_lacks_stand_among_the_failures(tmp_path):
     lacking = judged("log", 0.8, failing=7, status=Status.MISSING)
     page, written = report(tmp_path, [*judged("all", 0.6), *lacking])
-    assert {one["judge"]: one["failed"] for one in headline(tmp_path)[:2]} == {"log": "7 of 60 missing", "all": "0"}
+    assert {one["judge"]: one["failed"] for one in headline(tmp_path)[:2]} == {
+        "log": "7 of 60 missing",
+        "all": "0",
+    }
     assert "log: the replay holds no verdict on 7 of 60 samples." in written.lines
     assert "7 of 60 missing" in page.said
 
 
-def test_the_page_loads_nothing_and_its_policy_allows_its_own_style_and_script_alone(tmp_path):
+def test_the_page_loads_nothing_and_its_policy_allows_its_own_style_and_script_alone(
+    tmp_path,
+):
     page, _ = report(tmp_path, judged("mine", 0.5))
     for tag, name, value in page.attributes():
-        assert name not in ("src", "srcset", "action", "style", "background", "poster", "ping", "formaction"), (
+        assert name not in (
+            "src",
+            "srcset",
+            "action",
+            "style",
+            "background",
+            "poster",
+            "ping",
+            "formaction",
+        ), (
             tag,
             name,
         )
@@ -105,9 +155,15 @@ def test_the_page_loads_nothing_and_its_policy_allows_its_own_style_and_script_a
     assert not re.search(r"https?://", page.text)
     assert "url(" not in page.raw["style"]
     assert "@import" not in page.raw["style"]
-    [policy] = [one["content"] for one in page.all("meta") if one.get("http-equiv") == "Content-Security-Policy"]
+    [policy] = [
+        one["content"]
+        for one in page.all("meta")
+        if one.get("http-equiv") == "Content-Security-Policy"
+    ]
     for kind in ("style", "script"):
-        digest = base64.b64encode(hashlib.sha256(page.raw[kind].encode()).digest()).decode()
+        digest = base64.b64encode(
+            hashlib.sha256(page.raw[kind].encode()).digest()
+        ).decode()
         assert f"{kind}-src 'sha256-{digest}';" in policy
     assert policy.startswith("default-src 'none'; img-src data:;")
     assert "unsafe" not in policy
@@ -118,18 +174,25 @@ def test_what_others_wrote_is_shown_and_never_active(tmp_path):
         "judge": 'j"><img src=x onerror=alert(1)>',
         "model": "</title></style></script><svg onload=alert(1)>",
         "rationale": f"</p>{EVIL}]]><!--",
-        "trace": (Step(("<b>", EVIL), Status.OK, (1.0,), f"javascript:alert(1) {EVIL}"),),
+        "trace": (
+            Step(("<b>", EVIL), Status.OK, (1.0,), f"javascript:alert(1) {EVIL}"),
+        ),
     }
-    rows = [row(f"{EVIL}{n}{{{{ 7*7 }}}}", {"O": n / 9}, [n / 9], **evil) for n in range(10)]
+    rows = [
+        row(f"{EVIL}{n}{{{{ 7*7 }}}}", {"O": n / 9}, [n / 9], **evil) for n in range(10)
+    ]
     page, _ = report(tmp_path, rows)
     plain, _ = report(
-        tmp_path / "plain", [row(f"u{n}", {"O": n / 9}, [n / 9], judge="j", model="m") for n in range(10)]
+        tmp_path / "plain",
+        [row(f"u{n}", {"O": n / 9}, [n / 9], judge="j", model="m") for n in range(10)],
     )
     assert len(page.all("script")) == len(plain.all("script")) == 1
     assert page.raw["script"] == plain.raw["script"]
     assert page.all("img") == page.all("iframe") == page.all("b ") == []
     assert not [
-        one for one in page.attributes() if one[1].startswith("on") or ("javascript:" in one[2] and one[1] == "href")
+        one
+        for one in page.attributes()
+        if one[1].startswith("on") or ("javascript:" in one[2] and one[1] == "href")
     ]
     assert f"{EVIL}3{{{{ 7*7 }}}}" in page.said
     assert "javascript:alert(1)" in page.said
@@ -147,7 +210,9 @@ def test_a_picture_is_small_and_made_once_whatever_its_file_is_called(tmp_path):
     image = drawn(tmp_path, "red", (900, 600))
     (tmp_path / "copy.png").write_bytes(image.source.read_bytes())
     thumbnails = Thumbnails()
-    first, again = (thumbnail(path, thumbnails) for path in (image, Image(tmp_path / "copy.png")))
+    first, again = (
+        thumbnail(path, thumbnails) for path in (image, Image(tmp_path / "copy.png"))
+    )
     assert first is again
     assert thumbnails.rendered == [first]
     assert (first.width, first.height) == (SIDE, 373)
@@ -161,7 +226,10 @@ def test_a_page_does_not_grow_beyond_its_size(tmp_path):
     thumbnails = Thumbnails(most_bytes=1)
     assert isinstance(thumbnail(drawn(tmp_path, "red"), thumbnails), Thumbnail)
     assert thumbnails.left_out == 0
-    assert thumbnail(drawn(tmp_path, "blue"), thumbnails) == "left out, for the page's size"
+    assert (
+        thumbnail(drawn(tmp_path, "blue"), thumbnails)
+        == "left out, for the page's size"
+    )
     assert isinstance(thumbnail(drawn(tmp_path, "red"), thumbnails), Thumbnail)
     assert thumbnails.left_out == 1
 
@@ -176,12 +244,22 @@ class Held:
         return self.samples.get(record.id, "not here")
 
 
-def test_a_card_has_all_images_of_its_sample_and_says_which_are_gone_or_others_than_those_judged(tmp_path):
+def test_a_card_has_all_images_of_its_sample_and_says_which_are_gone_or_others_than_those_judged(
+    tmp_path,
+):
     source, output = drawn(tmp_path, "red"), drawn(tmp_path, "blue")
-    sample = Sample(SampleId("b", "tie", "model", "1"), {"output": output, "source": source}, {"instruction": "add"})
+    sample = Sample(
+        SampleId("b", "tie", "model", "1"),
+        {"output": output, "source": source},
+        {"instruction": "add"},
+    )
     verdict = Verdict({"O": 0.5}, Status.OK, "because")
     record = Record(
-        sample.id, verdict, Provenance("viescore", (), ("O",)), {"O": (0.5,)}, fingerprint=fingerprint(sample)
+        sample.id,
+        verdict,
+        Provenance("viescore", (), ("O",)),
+        {"O": (0.5,)},
+        fingerprint=fingerprint(sample),
     )
     item = GalleryItem(sample.id, (Judgement("judge", record),))
     card = tile_of(item, Held(sample), Thumbnails())
@@ -200,7 +278,10 @@ def test_a_card_has_all_images_of_its_sample_and_says_which_are_gone_or_others_t
 def test_a_replay_without_data_has_cards_that_say_so(tmp_path, monkeypatch):
     monkeypatch.setenv("VIEVAL_DATA", str(tmp_path / "nothing"))
     rows = [row(f"u{n}", {"O": n / 8}, [n / 8] * 3) for n in range(8)]
-    rows = [{key: text.replace(BENCHMARK, "imagenhub") for key, text in one.items()} for one in rows]
+    rows = [
+        {key: text.replace(BENCHMARK, "imagenhub") for key, text in one.items()}
+        for one in rows
+    ]
     page, _ = report(tmp_path, rows)
     assert page.said.count("The data of this benchmark is not here") == 1
     assert page.all("image") == []
@@ -209,8 +290,16 @@ def test_a_replay_without_data_has_cards_that_say_so(tmp_path, monkeypatch):
 
 def item(number, apart, judge="j", status=Status.OK):
     identity = SampleId("b", "tie", f"m{number % 3}", f"u{number}")
-    record = Record(identity, Verdict({"O": 0.5}, status), Provenance(judge, (), ("O",)), {}, group=f"g{number}")
-    return GalleryItem(identity, (Judgement(judge, record, "O", 0.5, 0.5, apart),), apart)
+    record = Record(
+        identity,
+        Verdict({"O": 0.5}, status),
+        Provenance(judge, (), ("O",)),
+        {},
+        group=f"g{number}",
+    )
+    return GalleryItem(
+        identity, (Judgement(judge, record, "O", 0.5, 0.5, apart),), apart
+    )
 
 
 def test_there_are_400_cards_at_most_the_furthest_apart_and_a_seeded_sample():
@@ -218,9 +307,13 @@ def test_there_are_400_cards_at_most_the_furthest_apart_and_a_seeded_sample():
     random.Random(0).shuffle(items)
     cards = select_items(items, seed=7)
     assert len(cards) == len({one.id for one in cards}) == 400
-    assert [one.disagreement for one in cards[:300]] == [n / 1000 for n in range(999, 699, -1)]
+    assert [one.disagreement for one in cards[:300]] == [
+        n / 1000 for n in range(999, 699, -1)
+    ]
     assert select_items(items, seed=7) == cards
-    assert {one.id for one in select_items(items, seed=8)[:300]} == {one.id for one in cards[:300]}
+    assert {one.id for one in select_items(items, seed=8)[:300]} == {
+        one.id for one in cards[:300]
+    }
     assert select_items(items, seed=8) != cards
     assert len(select_items(items[:400], seed=7)) == 400
 
@@ -239,7 +332,10 @@ def test_disagreement_is_between_places_and_not_between_scales(tmp_path):
     scores = {"a": 0.90, "b": 0.91, "c": 0.92}
     people = {"a": 0.0, "b": 1.0, "c": 0.5}
     rows = [row(uid, {"O": score}, [people[uid]]) for uid, score in scores.items()]
-    found = {one.id.uid: one.disagreement for one in items_of(load_results([write_results(tmp_path, rows)]).runs)}
+    found = {
+        one.id.uid: one.disagreement
+        for one in items_of(load_results([write_results(tmp_path, rows)]).runs)
+    }
     assert found == {"a": 0.0, "b": 0.5, "c": 0.5}
 
 
@@ -258,16 +354,33 @@ def test_disagreement_is_between_places_and_not_between_scales(tmp_path):
 )
 def test_a_judge_of_a_contest_says(choice, said):
     record = Record(
-        SampleId("b", "p", "", "1"), Verdict({}, Status.OK, choice=choice), Provenance("j", (), ()), {}, votes=Votes()
+        SampleId("b", "p", "", "1"),
+        Verdict({}, Status.OK, choice=choice),
+        Provenance("j", (), ()),
+        {},
+        votes=Votes(),
     )
     assert answer(record) == said
 
 
 def test_a_reason_on_a_contest_says_which_image_was_which_letter():
-    candidates = tuple(SampleId("b", "p", model, "1") for model in ("aurora", "borealis"))
+    candidates = tuple(
+        SampleId("b", "p", model, "1") for model in ("aurora", "borealis")
+    )
     rationale = "forward: Picture A is sharper.\nreverse: Picture A lacks the hat."
-    verdict = Verdict({}, Status.OK, rationale, choice=Choice({"forward": "first", "reverse": "first"}))
-    record = Record(SampleId("b", "p", "", "1"), verdict, Provenance("j", (), ()), {}, candidates=candidates)
+    verdict = Verdict(
+        {},
+        Status.OK,
+        rationale,
+        choice=Choice({"forward": "first", "reverse": "first"}),
+    )
+    record = Record(
+        SampleId("b", "p", "", "1"),
+        verdict,
+        Provenance("j", (), ()),
+        {},
+        candidates=candidates,
+    )
     assert tiles.reasons(verdict, record).splitlines() == [
         "forward (A: aurora, B: borealis): Picture A is sharper.",
         "reverse (A: borealis, B: aurora): Picture A lacks the hat.",

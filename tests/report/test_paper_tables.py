@@ -22,14 +22,30 @@ GPT4V = {"SC": 0.416, "PQ": 0.345, "O": 0.364}
 def replayed(shared_data, tmp_path_factory):
     """Both published settings, each replayed once; the folder of results by name."""
     folders = {}
-    for name, tasks in (("gpt4v_0shot", "imagenhub_*"), ("gpt4v_1shot", "variant_imagenhub_viescore_1shot")):
+    for name, tasks in (
+        ("gpt4v_0shot", "imagenhub_*"),
+        ("gpt4v_1shot", "variant_imagenhub_viescore_1shot"),
+    ):
         folders[name] = tmp_path_factory.mktemp(name)
-        _replay(shared_data, name, shared_data / "viescore_logs" / f"results_{name}", tasks, folders[name])
+        _replay(
+            shared_data,
+            name,
+            shared_data / "viescore_logs" / f"results_{name}",
+            tasks,
+            folders[name],
+        )
     return folders
 
 
 def _replay(data, name, logs, tasks, out):
-    arguments = ("--model", "vieval_replay", "--model_args", f"name={name},logs={logs}", "--tasks", tasks)
+    arguments = (
+        "--model",
+        "vieval_replay",
+        "--model_args",
+        f"name={name},logs={logs}",
+        "--tasks",
+        tasks,
+    )
     in_process.run(*arguments, "--output_path", out, "--log_samples", data=data)
 
 
@@ -39,7 +55,16 @@ def reported(replayed, shared_data, tmp_path_factory):
     out, printed = tmp_path_factory.mktemp("report"), io.StringIO()
     expected = str(shared_data / "expected" / "viescore_paper_tables.csv")
     with contextlib.redirect_stdout(printed):
-        code = main(["report", *map(str, replayed.values()), "--out", str(out), "--expect", expected])
+        code = main(
+            [
+                "report",
+                *map(str, replayed.values()),
+                "--out",
+                str(out),
+                "--expect",
+                expected,
+            ]
+        )
     return code, printed.getvalue(), out
 
 
@@ -47,7 +72,10 @@ def test_all_505_printed_cells_agree(reported):
     code, printed, _ = reported
     assert code == 0
     agreeing, of, exact = map(
-        int, re.match(r".*?(\d+) of (\d+) cells .* (\d+) of them exactly", printed, re.DOTALL).groups()
+        int,
+        re.match(
+            r".*?(\d+) of (\d+) cells .* (\d+) of them exactly", printed, re.DOTALL
+        ).groups(),
     )
     assert (agreeing, of) == (505, 505)
     assert exact >= 499
@@ -69,42 +97,84 @@ def test_corrected_values_come_with_intervals(reported):
 
 
 def _agreement(folder, statistic):
-    """Rows of `numbers.csv` of a correlation that is averaged over image models, by judge, task and aspect."""
-    found = [row for row in csv_rows(folder / "numbers.csv") if row["statistic"] == statistic]
+    """Rows of `numbers.csv` of a correlation that is averaged over image models, by judge, task
+    and aspect.
+    """
+    found = [
+        row for row in csv_rows(folder / "numbers.csv") if row["statistic"] == statistic
+    ]
     return {(row["system"], row["part"], row["aspect"]): row for row in found}
 
 
 def test_each_of_the_4801_samples_is_judged_once(results_of, replayed):
     results, samples = results_of(replayed["gpt4v_0shot"])
-    asked = [row for task, rows in samples.items() if "_viescore_" in task for row in rows]
-    assert len(asked) == len({json.dumps(json.loads(row["target"])["id"]) for row in asked}) == 4801
+    asked = [
+        row for task, rows in samples.items() if "_viescore_" in task for row in rows
+    ]
+    assert (
+        len(asked)
+        == len({json.dumps(json.loads(row["target"])["id"]) for row in asked})
+        == 4801
+    )
     assert len(results["group_subtasks"]["imagenhub_viescore"]) == 7
     assert results["groups"]["imagenhub_viescore"]["SC_count,none"] == 4490
-    assert sum(n["effective"] for task, n in results["n-samples"].items() if "_viescore_" in task) == 4801
+    assert (
+        sum(
+            n["effective"]
+            for task, n in results["n-samples"].items()
+            if "_viescore_" in task
+        )
+        == 4801
+    )
 
 
 def test_the_host_and_the_report_agree(results_of, replayed, reported):
     results, _ = results_of(replayed["gpt4v_0shot"])
     group = results["groups"]["imagenhub_viescore"]
     published = _agreement(reported[2], "spearman_published")
-    found = {place: row for place, row in _agreement(reported[2], "spearman").items() if place[0] == "gpt4v_0shot"}
+    found = {
+        place: row
+        for place, row in _agreement(reported[2], "spearman").items()
+        if place[0] == "gpt4v_0shot"
+    }
     assert len(found) == 3 * (1 + 7)
     for place, row in found.items():
         _, task, aspect = place
-        where = group if task == "all" else results["results"][f"imagenhub_viescore_{task}"]
-        by_report = [row["value"], row["low"], row["high"], published[place]["value"], row["n"]]
-        for key, value in zip(("fisher", "ci_low", "ci_high", "paper", "count"), by_report, strict=True):
-            assert float(value) == pytest.approx(where[f"{aspect}_{key},none"], rel=1e-5)
+        where = (
+            group if task == "all" else results["results"][f"imagenhub_viescore_{task}"]
+        )
+        by_report = [
+            row["value"],
+            row["low"],
+            row["high"],
+            published[place]["value"],
+            row["n"],
+        ]
+        for key, value in zip(
+            ("fisher", "ci_low", "ci_high", "paper", "count"), by_report, strict=True
+        ):
+            assert float(value) == pytest.approx(
+                where[f"{aspect}_{key},none"], rel=1e-5
+            )
 
 
 @pytest.mark.parametrize(
-    "tasks", ["imagenhub_viescore_cig", pytest.param("imagenhub_viescore", marks=pytest.mark.extras)]
+    "tasks",
+    [
+        "imagenhub_viescore_cig",
+        pytest.param("imagenhub_viescore", marks=pytest.mark.extras),
+    ],
 )
-def test_a_replay_of_a_replay_gives_the_same_digits(results_of, replayed, shared_data, tmp_path, tasks):
+def test_a_replay_of_a_replay_gives_the_same_digits(
+    results_of, replayed, shared_data, tmp_path, tasks
+):
     first, _ = results_of(replayed["gpt4v_0shot"])
     _replay(shared_data, "gpt4v_0shot", replayed["gpt4v_0shot"], tasks, tmp_path)
     second, _ = results_of(tmp_path)
-    assert all(group == first["groups"][name] for name, group in second.get("groups", {}).items())
+    assert all(
+        group == first["groups"][name]
+        for name, group in second.get("groups", {}).items()
+    )
     for task, found in second["results"].items():
         assert {k: v for k, v in found.items() if k != "alias"} == {
             k: v for k, v in first["results"][task].items() if k != "alias"
@@ -114,26 +184,48 @@ def test_a_replay_of_a_replay_gives_the_same_digits(results_of, replayed, shared
 def test_one_changed_score_is_found_and_named(shared_data, tmp_path, capsys):
     logs = tmp_path / "logs"
     folder = "ImagenHub_Control-Guided_IG"
-    shutil.copytree(shared_data / "viescore_logs" / "results_gpt4v_0shot" / folder, logs / folder)
+    shutil.copytree(
+        shared_data / "viescore_logs" / "results_gpt4v_0shot" / folder, logs / folder
+    )
     path = logs / folder / "UniControl" / "PQ.json"
     rows = json.loads(path.read_text())
     uid = next(uid for uid, row in rows.items() if min(row["score"]) >= 7)
     rows[uid]["score"] = [0, 0]
     path.chmod(0o644)
     path.write_text(json.dumps(rows))
-    _replay(shared_data, "gpt4v_0shot", logs, "imagenhub_viescore_cig", tmp_path / "out")
+    _replay(
+        shared_data, "gpt4v_0shot", logs, "imagenhub_viescore_cig", tmp_path / "out"
+    )
     expected = str(shared_data / "expected" / "viescore_paper_tables.csv")
-    code = main(["report", str(tmp_path / "out"), "--out", str(tmp_path / "report"), "--expect", expected])
+    code = main(
+        [
+            "report",
+            str(tmp_path / "out"),
+            "--out",
+            str(tmp_path / "report"),
+            "--expect",
+            expected,
+        ]
+    )
     printed = capsys.readouterr().out
     assert code == 1
-    assert "DIFFERS   T2/3 cig gpt4v_0shot spearman PQ: printed 0.4975, computed" in printed
+    assert (
+        "DIFFERS   T2/3 cig gpt4v_0shot spearman PQ: printed 0.4975, computed"
+        in printed
+    )
 
 
 @pytest.fixture(scope="module")
 def blip2(shared_data, tmp_path_factory):
     """The replay of a log most of whose rows the authors guessed."""
     out = tmp_path_factory.mktemp("blip2")
-    _replay(shared_data, "blip2", shared_data / "viescore_logs" / "results_blip2_0shot", "imagenhub", out)
+    _replay(
+        shared_data,
+        "blip2",
+        shared_data / "viescore_logs" / "results_blip2_0shot",
+        "imagenhub",
+        out,
+    )
     return out
 
 
@@ -144,9 +236,15 @@ def blip2_report(blip2, tmp_path_factory):
     return out
 
 
-def test_blip2s_guesses_are_failures_and_in_no_correlation(results_of, blip2, blip2_report):
+def test_blip2s_guesses_are_failures_and_in_no_correlation(
+    results_of, blip2, blip2_report
+):
     by_sample, by_answer = csv_rows(blip2_report / "imagenhub_statuses.csv")
-    assert (by_sample["guessed"], by_answer["guessed"], by_answer["repaired"]) == ("4546", "5334", "0")
+    assert (by_sample["guessed"], by_answer["guessed"], by_answer["repaired"]) == (
+        "4546",
+        "5334",
+        "0",
+    )
     results, samples = results_of(blip2)
     usable = [
         row
@@ -154,18 +252,36 @@ def test_blip2s_guesses_are_failures_and_in_no_correlation(results_of, blip2, bl
         for row in rows
         if json.loads(row["filtered_resps"])["verdict"]["status"] == "ok"
     ]
-    assert results["groups"]["imagenhub_viescore"]["SC_count,none"] == len(usable) == 4801 - 4546
-    assert results["groups"]["imagenhub_viescore"]["status_guessed_share,none"] == pytest.approx(4546 / 4801)
+    assert (
+        results["groups"]["imagenhub_viescore"]["SC_count,none"]
+        == len(usable)
+        == 4801 - 4546
+    )
+    assert results["groups"]["imagenhub_viescore"][
+        "status_guessed_share,none"
+    ] == pytest.approx(4546 / 4801)
 
 
-def test_with_the_recorded_guesses_blip2s_printed_row_comes_out(blip2, tmp_path, monkeypatch):
+def test_with_the_recorded_guesses_blip2s_printed_row_comes_out(
+    blip2, tmp_path, monkeypatch
+):
     """Table 1 of the VIEScore paper, and O on tie as ADIEE's paper prints it."""
     (tmp_path / "vieval.yaml").write_text("statistics: {failures: as_recorded}")
     monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "vieval.yaml"))
     assert main(["report", str(blip2), "--out", str(tmp_path)]) == 0
-    [row] = [row for row in csv_rows(tmp_path / "imagenhub_table_1.csv") if row["judge"] == "blip2"]
-    assert [float(row[aspect]) for aspect in ("SC", "PQ", "O")] == pytest.approx([0.0504, -0.0108, 0.0622], abs=1.01e-4)
-    parts = {row["task"]: row for row in csv_rows(tmp_path / "imagenhub_table_2_3.csv") if row["judge"] == "blip2"}
+    [row] = [
+        row
+        for row in csv_rows(tmp_path / "imagenhub_table_1.csv")
+        if row["judge"] == "blip2"
+    ]
+    assert [float(row[aspect]) for aspect in ("SC", "PQ", "O")] == pytest.approx(
+        [0.0504, -0.0108, 0.0622], abs=1.01e-4
+    )
+    parts = {
+        row["task"]: row
+        for row in csv_rows(tmp_path / "imagenhub_table_2_3.csv")
+        if row["judge"] == "blip2"
+    }
     assert float(parts["tie"]["O"]) == pytest.approx(0.0378, abs=1.01e-4)
     assert "Failed verdicts: as_recorded. " in (tmp_path / "report.md").read_text()
 
@@ -177,21 +293,48 @@ def test_undefined_cells_say_why_in_the_report_and_its_csv(blip2_report):
     text = (blip2_report / "report.md").read_text()
     assert "undefined (0 pairs, two or more are needed" in text
     assert not re.search(r"undefined(?! \()", text.replace("because undefined", ""))
-    left_out = {row["task"]: row for row in csv_rows(blip2_report / "imagenhub_left_out.csv")}
+    left_out = {
+        row["task"]: row for row in csv_rows(blip2_report / "imagenhub_left_out.csv")
+    }
     assert left_out["cig"]["image models"] == "ControlNet, UniControl"
     [imagenhub] = json.loads((blip2_report / "cells.json").read_text())
-    assert all(cell["undefined"] for cell in imagenhub["cells"] if cell["value"] is None)
+    assert all(
+        cell["undefined"] for cell in imagenhub["cells"] if cell["value"] is None
+    )
 
 
-def test_56_of_57_printed_cells_of_the_metrics_agree(shared_data, tmp_path, vieval, capsys):
+def test_56_of_57_printed_cells_of_the_metrics_agree(
+    shared_data, tmp_path, vieval, capsys
+):
     """Tables 8 and 9; the 57th is a slip of the sign in the paper."""
     logs = shared_data / "viescore_logs" / "results_autometrics"
-    arguments = ("--model", "vieval_replay", "--model_args", f"logs={logs}", "--tasks", "imagenhub_*")
-    in_process.run(*arguments, "--output_path", tmp_path / "out", "--log_samples", data=shared_data)
+    arguments = (
+        "--model",
+        "vieval_replay",
+        "--model_args",
+        f"logs={logs}",
+        "--tasks",
+        "imagenhub_*",
+    )
+    in_process.run(
+        *arguments, "--output_path", tmp_path / "out", "--log_samples", data=shared_data
+    )
     capsys.readouterr()
     expected = shared_data / "expected" / "viescore_auto_metric_tables.csv"
-    report = ["report", str(tmp_path / "out"), "--out", str(tmp_path / "report"), "--expect", str(expected)]
+    report = [
+        "report",
+        str(tmp_path / "out"),
+        "--out",
+        str(tmp_path / "report"),
+        "--expect",
+        str(expected),
+    ]
     printed = vieval(*report).out
-    assert "56 of 56 cells marked reproducible agree to within one unit of the last printed digit" in printed
-    assert "1 cells known not to be reproducible; 0 cells not in these results" in printed
+    assert (
+        "56 of 56 cells marked reproducible agree to within one unit of the last printed digit"
+        in printed
+    )
+    assert (
+        "1 cells known not to be reproducible; 0 cells not in these results" in printed
+    )
     assert "sign slip in paper" in printed

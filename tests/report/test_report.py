@@ -20,24 +20,34 @@ BENCHMARK = "vieval_demo"
 
 
 def results(folder, benchmark=BENCHMARK, lacking=0):
-    """A samples file of one judge on ten outputs of two image models; `lacking` of them it could not be asked about."""
+    """A samples file of one judge on ten outputs of two image models; `lacking` of them it could
+    not be asked about.
+    """
     rng = np.random.default_rng(3)
     rows = []
     for number in range(20):
         model, uid = f"model {number % 2}", f"u{number // 2}"
         identity = SampleId(benchmark, "tie", model, uid)
-        sample = Sample(identity, {}, ratings={"SC": tuple(map(float, rng.choice([0.0, 0.5, 1.0], 3)))})
+        sample = Sample(
+            identity,
+            {},
+            ratings={"SC": tuple(map(float, rng.choice([0.0, 0.5, 1.0], 3)))},
+        )
         scores = {"SC": float(rng.random())}
         verdict = Verdict(scores, Status.OK, findings=("no plan",) * (number % 2))
         if number < lacking:
-            verdict = Verdict({}, Status.NOT_APPLICABLE, rationale="the sample has no image source")
+            verdict = Verdict(
+                {}, Status.NOT_APPLICABLE, rationale="the sample has no image source"
+            )
         provenance = Provenance("mine", ("plain",), ("SC",), "a backbone | of pipes")
         rows.append(result(sample, verdict, provenance))
     return write_results(folder, rows)
 
 
 def test_a_report_is_a_page_a_csv_a_table_and_cells(tmp_path):
-    written = write_report(load_results([results(tmp_path / "run")]), tmp_path / "out", OPTIONS)
+    written = write_report(
+        load_results([results(tmp_path / "run")]), tmp_path / "out", OPTIONS
+    )
     assert written.comparison is None
     text = (tmp_path / "out" / "report.md").read_text()
     note = benchmark_registry.benchmark(BENCHMARK).note
@@ -49,10 +59,16 @@ def test_a_report_is_a_page_a_csv_a_table_and_cells(tmp_path):
     [remark] = csv_rows(tmp_path / "out" / f"{BENCHMARK}_findings.csv")
     assert [*remark.values()] == ["a backbone | of pipes", "no plan", "10", "10 of 20"]
     [found] = [
-        n for n in csv_rows(tmp_path / "out" / "numbers.csv") if (n["part"], n["role"]) == ("tie", "judge") and n["low"]
+        n
+        for n in csv_rows(tmp_path / "out" / "numbers.csv")
+        if (n["part"], n["role"]) == ("tie", "judge") and n["low"]
     ]
     findings = json.loads((tmp_path / "out" / "findings.json").read_text())
-    [in_json] = [n for n in findings["numbers"] if (n["part"], n["role"]) == ("tie", "judge") and n["low"] is not None]
+    [in_json] = [
+        n
+        for n in findings["numbers"]
+        if (n["part"], n["role"]) == ("tie", "judge") and n["low"] is not None
+    ]
     for name in ("value", "low", "high", "n"):
         assert in_json[name] == float(found[name])
     assert findings["seed"] == 0
@@ -65,19 +81,37 @@ def test_image_models_are_ranked_against_an_order_given(tmp_path):
     write_report(load_results([run]), tmp_path / "out", OPTIONS, order=order)
     [row] = csv_rows(tmp_path / "out" / f"{BENCHMARK}_order.csv")
     [rank_of] = csv_rows(tmp_path / "out" / f"{BENCHMARK}_order_ranks.csv")
-    judged = [json.loads(json.loads(line)["filtered_resps"]) for line in next(run.iterdir()).read_text().splitlines()]
+    judged = [
+        json.loads(json.loads(line)["filtered_resps"])
+        for line in next(run.iterdir()).read_text().splitlines()
+    ]
     means = [
-        np.mean([one["verdict"]["scores"]["SC"] for one in judged if one["id"]["image_model"] == f"model {n}"])
+        np.mean(
+            [
+                one["verdict"]["scores"]["SC"]
+                for one in judged
+                if one["id"]["image_model"] == f"model {n}"
+            ]
+        )
         for n in range(2)
     ]
     right = bool(means[1] > means[0])
     assert (row["task"], row["aspect"], row["n"]) == ("tie", "SC", "2")
-    assert [*rank_of.items()][-2:] == [("model 1", "1.0" if right else "2.0"), ("model 0", "2.0" if right else "1.0")]
+    assert [*rank_of.items()][-2:] == [
+        ("model 1", "1.0" if right else "2.0"),
+        ("model 0", "2.0" if right else "1.0"),
+    ]
     assert row["footrule of order"] == f"{'0' if right else '2'}.000 [0.000, 2.000]"
     [document] = json.loads((tmp_path / "out" / "cells.json").read_text())
-    cells = {cell["statistic"]: cell["value"] for cell in document["cells"] if cell["table"] == "order"}
+    cells = {
+        cell["statistic"]: cell["value"]
+        for cell in document["cells"]
+        if cell["table"] == "order"
+    }
     assert cells == pytest.approx(
-        {"footrule": 0, "rho": 1, "tau": 1} if right else {"footrule": 2, "rho": -1, "tau": -1}
+        {"footrule": 0, "rho": 1, "tau": 1}
+        if right
+        else {"footrule": 2, "rho": -1, "tau": -1}
     )
 
 
@@ -90,26 +124,40 @@ def test_image_models_are_ranked_against_an_order_given(tmp_path):
         (None, "cannot be read"),
     ],
 )
-def test_an_order_that_cannot_be_used_is_one_line_and_nothing_is_written(tmp_path, text, said):
+def test_an_order_that_cannot_be_used_is_one_line_and_nothing_is_written(
+    tmp_path, text, said
+):
     order = tmp_path / "order.txt"
     if text is not None:
         order.write_text(text)
-    line = refusal(write_report, load_results([results(tmp_path / "run")]), tmp_path / "out", OPTIONS, order=order)
+    line = refusal(
+        write_report,
+        load_results([results(tmp_path / "run")]),
+        tmp_path / "out",
+        OPTIONS,
+        order=order,
+    )
     assert re.search(said, line)
     assert line.startswith(str(order))
     assert not (tmp_path / "out").exists()
 
 
-def test_samples_that_a_judge_could_not_be_asked_about_have_a_column_of_their_own(tmp_path):
+def test_samples_that_a_judge_could_not_be_asked_about_have_a_column_of_their_own(
+    tmp_path,
+):
     write_report(
-        load_results([results(tmp_path / "run", lacking=3)]), tmp_path / "out", StatisticsOptions("worst", draws=20)
+        load_results([results(tmp_path / "run", lacking=3)]),
+        tmp_path / "out",
+        StatisticsOptions("worst", draws=20),
     )
     samples, _ = csv_rows(tmp_path / "out" / f"{BENCHMARK}_statuses.csv")
     assert (samples["ok"], samples["not_applicable"]) == ("17", "3")
     numbers = [
         n
         for n in csv_rows(tmp_path / "out" / "numbers.csv")
-        if n["role"] == "judge" and not n["breakdown"] and "of_generators" not in n["statistic"]  # whose n are pairs
+        if n["role"] == "judge"
+        and not n["breakdown"]
+        and "of_generators" not in n["statistic"]  # whose n are pairs
     ]
     assert {n["n"] for n in numbers} == {"17"}
     assert {n["coverage"] for n in numbers} - {""} == {"1"}
@@ -118,5 +166,8 @@ def test_samples_that_a_judge_could_not_be_asked_about_have_a_column_of_their_ow
 def test_a_benchmark_that_no_installed_package_brings_is_told_in_one_line(tmp_path):
     given = [results(tmp_path / "run"), results(tmp_path / "other", "from_elsewhere")]
     line = refusal(write_report, load_results(given), tmp_path / "out", OPTIONS)
-    assert re.search("'from_elsewhere', which no installed package brings: pass --benchmark FOLDER", line)
+    assert re.search(
+        "'from_elsewhere', which no installed package brings: pass --benchmark FOLDER",
+        line,
+    )
     assert not (tmp_path / "out").exists()

@@ -1,4 +1,6 @@
-"""Judges that score every sample alike are said to do so, as they may be one model under two names."""
+"""Judges that score every sample alike are said to do so, as they may be one model under two
+names.
+"""
 
 import pytest
 
@@ -19,7 +21,10 @@ SENTENCE = "first and second gave the same score to all 48 samples; are they one
 
 def run(label, scores):
     """A run of a judge with these scores of as many samples, None where it gave none."""
-    rows = [("p", "m", f"u{n}", {} if score is None else {"O": score}, {}) for n, score in enumerate(scores)]
+    rows = [
+        ("p", "m", f"u{n}", {} if score is None else {"O": score}, {})
+        for n, score in enumerate(scores)
+    ]
     return run_of(label, rows)
 
 
@@ -36,8 +41,13 @@ def test_two_and_three_judges_alike_are_one_sentence():
 
 
 def test_what_one_of_them_did_not_score_is_not_counted():
-    [sentence] = same_scores([run("first", VARYING), run("second", [None] * 8 + VARYING[8:])])
-    assert sentence == "first and second gave the same score to all 40 samples that both scored; are they one model?"
+    [sentence] = same_scores(
+        [run("first", VARYING), run("second", [None] * 8 + VARYING[8:])]
+    )
+    assert sentence == (
+        "first and second gave the same score to all 40 samples that both scored; are they "
+        "one model?"
+    )
 
 
 @pytest.mark.parametrize("scores", [VARYING[:9], [0.5] * 48])
@@ -48,9 +58,15 @@ def test_few_samples_and_one_score_for_all_are_no_reason_to_ask(scores):
 def test_contests_have_answers():
     def votes(label):
         source = Provenance("pairwise", (), (), label)
-        verdicts = [Verdict({}, Status.OK, choice=Choice({"forward": ("first", "second")[n % 2]})) for n in range(20)]
+        verdicts = [
+            Verdict(
+                {}, Status.OK, choice=Choice({"forward": ("first", "second")[n % 2]})
+            )
+            for n in range(20)
+        ]
         records = [
-            (Record(SampleId("b", "p", "", f"u{n}"), verdict, source, {}),) for n, verdict in enumerate(verdicts)
+            (Record(SampleId("b", "p", "", f"u{n}"), verdict, source, {}),)
+            for n, verdict in enumerate(verdicts)
         ]
         return Run(label, "b", "pairwise", (), {"p": records})
 
@@ -70,4 +86,6 @@ def test_a_report_and_a_comparison_say_so(tmp_path):
     assert f"note: {BENCHMARK}: {SENTENCE}" in written.lines
     assert SENTENCE in (tmp_path / "out" / "report.md").read_text()
     assert SENTENCE in (tmp_path / "out" / "report.html").read_text()
-    assert f"note: {BENCHMARK}: {SENTENCE}" in lines(sections_of(results, "judges", OPTIONS), OPTIONS)
+    assert f"note: {BENCHMARK}: {SENTENCE}" in lines(
+        sections_of(results, "judges", OPTIONS), OPTIONS
+    )

@@ -18,18 +18,29 @@ def said(*args, **kwargs):
 
 
 def test_an_interval_without_width_is_left_out():
-    same, other = (leaderboard_table(board_of({"a": 0.5}, references=(), width=width)) for width in (0, 0.1))
+    same, other = (
+        leaderboard_table(board_of({"a": 0.5}, references=(), width=width))
+        for width in (0, 0.1)
+    )
     assert same.rows[0][2] == "0.500"
     assert other.rows[0][2] == "0.500 [0.400, 0.600]"
     assert said({"a": 0.5}, references=(), width=0)[1] == "Accuracy 0.50."
 
 
-@pytest.mark.parametrize(("recorded", "tokens", "expected"), [(True, None, "replay"), (False, 7, "12 (alone)")])
+@pytest.mark.parametrize(
+    ("recorded", "tokens", "expected"),
+    [(True, None, "replay"), (False, 7, "12 (alone)")],
+)
 def test_what_verdicts_took_is_a_table_of_its_own(recorded, tokens, expected):
     by = Provenance("pairwise", (), (), "m", recorded=recorded)
     verdict = Verdict({"O": 0.5}, Status.OK)
-    records = [(Record(SampleId("b", "p", "", str(n)), verdict, by, {}, tokens=tokens),) for n in range(3)]
-    table = cost_table([Run("m", "b", "pairwise", (), {"p": records})], {("b", "m"): "12 (alone)"})
+    records = [
+        (Record(SampleId("b", "p", "", str(n)), verdict, by, {}, tokens=tokens),)
+        for n in range(3)
+    ]
+    table = cost_table(
+        [Run("m", "b", "pairwise", (), {"p": records})], {("b", "m"): "12 (alone)"}
+    )
     [row] = (dict(zip(table.header, row, strict=True)) for row in table.rows)
     assert row == {
         "judge": "m",
@@ -42,11 +53,27 @@ def test_what_verdicts_took_is_a_table_of_its_own(recorded, tokens, expected):
 
 
 @pytest.mark.parametrize(
-    "accuracies", [[0.7], [0.9, 0.3], [0.6, 0.6], [0.9, 0.89, 0.3], [0.9, 0.9, 0.3], [0.6] * 12, [0.9] + [0.5] * 49]
+    "accuracies",
+    [
+        [0.7],
+        [0.9, 0.3],
+        [0.6, 0.6],
+        [0.9, 0.89, 0.3],
+        [0.9, 0.9, 0.3],
+        [0.6] * 12,
+        [0.9] + [0.5] * 49,
+    ],
 )
-@pytest.mark.parametrize("partial", [(), ("judge 0",), tuple(f"judge {n}" for n in range(50))])
-def test_the_title_is_short_and_without_numbers_and_the_evidence_names_the_statistic(accuracies, partial):
-    names = {f"j{chr(97 + n // 26)}{chr(97 + n % 26)}": value for n, value in enumerate(accuracies)}
+@pytest.mark.parametrize(
+    "partial", [(), ("judge 0",), tuple(f"judge {n}" for n in range(50))]
+)
+def test_the_title_is_short_and_without_numbers_and_the_evidence_names_the_statistic(
+    accuracies, partial
+):
+    names = {
+        f"j{chr(97 + n // 26)}{chr(97 + n % 26)}": value
+        for n, value in enumerate(accuracies)
+    }
     partial = {name for n, name in enumerate(names) if f"judge {n}" in partial}
     first, second, *_ = said(names, partial=partial)
     assert len(first) < 160
@@ -54,10 +81,15 @@ def test_the_title_is_short_and_without_numbers_and_the_evidence_names_the_stati
     assert second.startswith("Accuracy ")
 
 
-@pytest.mark.parametrize(("halves", "said"), [((0.1, 0.1), True), ((0.3, 0.3), False), ((0.0, 0.1), False)])
-def test_task_types_are_named_as_lowest_and_highest_only_where_they_differ(halves, said):
+@pytest.mark.parametrize(
+    ("halves", "said"), [((0.1, 0.1), True), ((0.3, 0.3), False), ((0.0, 0.1), False)]
+)
+def test_task_types_are_named_as_lowest_and_highest_only_where_they_differ(
+    halves, said
+):
     low, high = (
-        Estimate(value, value - half, value + half, n=40) for value, half in zip((0.2, 0.6), halves, strict=True)
+        Estimate(value, value - half, value + half, n=40)
+        for value, half in zip((0.2, 0.6), halves, strict=True)
     )
     between = Estimate(0.4, 0.2, 0.6, n=40)
     assert _ends_differ([high, low, between]) == said

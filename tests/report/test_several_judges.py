@@ -9,7 +9,9 @@ from tests.report.pages import OPTIONS, Page, generators, inside, page_of
 from vieval_plugin.report.sections import sections_of
 from vieval_plugin.results.runs import Results
 
-MINE, THEIRS = ({"mine": [a] * 9, "theirs": [b] * 9} for a, b in ((0.9, 0.1), (0.1, 0.9)))
+MINE, THEIRS = (
+    {"mine": [a] * 9, "theirs": [b] * 9} for a, b in ((0.9, 0.1), (0.1, 0.9))
+)
 NEITHER = {"mine": [0.5] * 9, "theirs": [0.5] * 9}
 
 
@@ -26,8 +28,18 @@ def judged(tmp_path, *scores):
 @pytest.mark.parametrize(
     ("scores", "said"),
     [
-        ([MINE, THEIRS], "Of two judges, one finds mine significantly best and one finds theirs significantly best."),
-        ([MINE, NEITHER], "Of two judges, one finds mine significantly best and one cannot tell which is best."),
+        (
+            [MINE, THEIRS],
+            (
+                "Of two judges, one finds mine significantly best and one finds theirs "
+                "significantly "
+                "best."
+            ),
+        ),
+        (
+            [MINE, NEITHER],
+            "Of two judges, one finds mine significantly best and one cannot tell which is best.",
+        ),
         ([MINE] * 3, "All three judges find mine significantly best."),
         ([NEITHER] * 3, "Of three judges, none finds a generator significantly best."),
     ],
@@ -45,9 +57,15 @@ def test_one_two_that_agree_and_one_generator_need_no_such_sentence(tmp_path, sc
 
 
 def test_judges_that_ask_one_model_are_said_to(tmp_path):
-    runs = [replace(run, model="m7b", setting=run.label) for run in judged(tmp_path, MINE, MINE, MINE).runs]
+    runs = [
+        replace(run, model="m7b", setting=run.label)
+        for run in judged(tmp_path, MINE, MINE, MINE).runs
+    ]
     title = inside(page_of("report", tmp_path, Results(tuple(runs))), "h1")
-    assert title == "All three judges find mine significantly best; all ask one model, m7b."
+    assert (
+        title
+        == "All three judges find mine significantly best; all ask one model, m7b."
+    )
 
 
 def test_many_notes_and_many_judges_leave_the_first_screen_readable(tmp_path):

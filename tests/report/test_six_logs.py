@@ -1,4 +1,6 @@
-"""The leaderboard of six published logs, from the authors' files: what it says, and that no number depends on a third."""
+"""The leaderboard of six published logs, from the authors' files: what it says, and that no
+number depends on a third.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +23,25 @@ def require_equal(more, fewer):
         one, again = number.estimate, more.number_of(number.system).estimate
         assert (one.value, one.low, one.high) == (again.value, again.low, again.high)
     for pair in fewer.comparison.all_pairs:
-        assert more.comparison.pair_of(pair.first, pair.second).result == pair.better_first().result
+        assert (
+            more.comparison.pair_of(pair.first, pair.second).result
+            == pair.better_first().result
+        )
 
 
 def test_numbers_of_two_are_the_same_with_and_without_a_third(runs):
-    three = {label: runs[label] for label in ("gpt4o_0shot", "gpt4v_0shot", "llava_0shot")}
-    with_llava, without = (board(list(chosen.values())) for chosen in (three, dict(list(three.items())[:2])))
+    three = {
+        label: runs[label] for label in ("gpt4o_0shot", "gpt4v_0shot", "llava_0shot")
+    }
+    with_llava, without = (
+        board(list(chosen.values()))
+        for chosen in (three, dict(list(three.items())[:2]))
+    )
     require_equal(with_llava, without)
-    assert [number.system for number in with_llava.ranked] == ["gpt4o_0shot", "gpt4v_0shot"]
+    assert [number.system for number in with_llava.ranked] == [
+        "gpt4o_0shot",
+        "gpt4v_0shot",
+    ]
 
 
 @pytest.mark.extras
@@ -40,11 +53,22 @@ def test_four_are_ranked_and_gpt4o_is_alone_first_with_and_without_llava(runs):
         ((3, 3), "gpt4v_0shot"),
         ((4, 4), "gpt4v_1shot"),
     ]
-    assert six.comparison.pair_of("gpt4o_0shot", "gpt4o_1shot").result.p == pytest.approx(0.011, abs=0.005)
+    assert six.comparison.pair_of(
+        "gpt4o_0shot", "gpt4o_1shot"
+    ).result.p == pytest.approx(0.011, abs=0.005)
     assert six.comparison.pair_of("gpt4o_1shot", "gpt4v_0shot").result.p <= 0.001
-    marks = {number.system: m for number in six.numbers if (m := marks_of(six, number.system))}
+    marks = {
+        number.system: m
+        for number in six.numbers
+        if (m := marks_of(six, number.system))
+    }
     assert set(marks) == {"blip2_0shot", "llava_0shot"}
-    assert "place depends on failures: not ranked without them, 6 with them" in marks["blip2_0shot"]
-    assert marks["llava_0shot"] == ("place depends on failures: not ranked without them, 5 with them",)
+    assert (
+        "place depends on failures: not ranked without them, 6 with them"
+        in marks["blip2_0shot"]
+    )
+    assert marks["llava_0shot"] == (
+        "place depends on failures: not ranked without them, 5 with them",
+    )
     five = board([run for label, run in runs.items() if label != "llava_0shot"])
     require_equal(six, five)

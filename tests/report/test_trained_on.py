@@ -1,4 +1,6 @@
-"""Results on samples that a judge was trained on are marked, by the training records of what answered."""
+"""Results on samples that a judge was trained on are marked, by the training records of what
+answered.
+"""
 
 import json
 
@@ -10,7 +12,10 @@ from vieval_plugin.text.errors import VievalError
 
 
 def run(label, options):
-    rows = [("tie", "m", uid, {"O": 0.5}, {}, {"group": f"scene/{uid[0]}"}) for uid in ("a1", "a2", "b1", "c1")]
+    rows = [
+        ("tie", "m", uid, {"O": 0.5}, {}, {"group": f"scene/{uid[0]}"})
+        for uid in ("a1", "a2", "b1", "c1")
+    ]
     return run_of(label, rows, provenance={"config_hash": label, "options": options})
 
 
@@ -22,10 +27,15 @@ def record(folder, uids):
 
 def test_a_scorer_that_the_options_name_is_marked_by_its_own_training_record(tmp_path):
     learnt = record(tmp_path / "learnt", ["scene/a", "b/tie/m/c1"])
-    runs = [run("knew", {"scorers": {"adiee": {"model": str(learnt)}}}), run("did not", {})]
+    runs = [
+        run("knew", {"scorers": {"adiee": {"model": str(learnt)}}}),
+        run("did not", {}),
+    ]
     [table] = trained_on_tables(runs, [])
     assert table.rows == (("knew", "3", "4"),)
-    [table] = trained_on_tables([run("in a file", {"judge_files": [str(learnt / "manifest.yaml")]})], [])
+    [table] = trained_on_tables(
+        [run("in a file", {"judge_files": [str(learnt / "manifest.yaml")]})], []
+    )
     assert table.rows == (("in a file", "3", "4"),)
 
 

@@ -1,4 +1,6 @@
-"""From a verdict back to its conversation: what is kept of an answer is enough to read it as it was read."""
+"""From a verdict back to its conversation: what is kept of an answer is enough to read it as it
+was read.
+"""
 
 import json
 
@@ -16,11 +18,27 @@ def test_a_reply_that_its_limit_cut_is_read_again_as_it_was():
     """The same words are an answer where nobody says that they were cut."""
     judge = prepare("viescore", "0shot", Config(store=StoreOptions(use=False))).judge
     sample = vieval_demo.load(None, "tig")[0]
-    words = {"SC": '{"score": [7], "reasoning": "it is', "PQ": '{"score": [7, 6], "reasoning": "it is"}'}
-    verdict = play(judge(sample), answer=lambda ask: Text(words[ask.path[0]], cut=True)).verdict
-    assert [step.status for step in verdict.trace] == [Status.PARSE_FAILURE, Status.PARSE_FAILURE, Status.REPAIRED]
+    words = {
+        "SC": '{"score": [7], "reasoning": "it is',
+        "PQ": '{"score": [7, 6], "reasoning": "it is"}',
+    }
+    verdict = play(
+        judge(sample), answer=lambda ask: Text(words[ask.path[0]], cut=True)
+    ).verdict
+    assert [step.status for step in verdict.trace] == [
+        Status.PARSE_FAILURE,
+        Status.PARSE_FAILURE,
+        Status.REPAIRED,
+    ]
     assert set(verdict.scores) == {"PQ"}
-    record = read_record(response_json(sample.id, verdict, Provenance("viescore", (), ())), target_json(sample))
+    record = read_record(
+        response_json(sample.id, verdict, Provenance("viescore", (), ())),
+        target_json(sample),
+    )
     assert record.verdict == verdict
-    assert all(exchange.reply.cut for exchange in conversation(judge, sample, record.verdict))
-    assert json.loads(response_json(sample.id, verdict, Provenance("viescore", (), ())))["verdict"]["trace"][0]["cut"]
+    assert all(
+        exchange.reply.cut for exchange in conversation(judge, sample, record.verdict)
+    )
+    assert json.loads(
+        response_json(sample.id, verdict, Provenance("viescore", (), ()))
+    )["verdict"]["trace"][0]["cut"]

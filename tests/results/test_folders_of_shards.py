@@ -1,4 +1,6 @@
-"""Results in a folder of shards: counted whole, ranked and shown by a sample, looked up by row or uid."""
+"""Results in a folder of shards: counted whole, ranked and shown by a sample, looked up by row
+or uid.
+"""
 
 import json
 import math
@@ -6,7 +8,14 @@ import re
 
 import pytest
 
-from tests.shard_runs import parquet, picture, pyarrow, verdicts, write_parquet, write_tar
+from tests.shard_runs import (
+    parquet,
+    picture,
+    pyarrow,
+    verdicts,
+    write_parquet,
+    write_tar,
+)
 from vieval_plugin.results.lookup import open_results
 from vieval_plugin.results.shard_sample import sample_shards
 from vieval_plugin.text.errors import VievalError
@@ -23,13 +32,20 @@ def write_two_models(folder, prompts=60, **columns):
                 "uid": f"u{prompt}",
                 "image_model": model,
                 "prompt": f"a thing {prompt}",
-                "image": {"bytes": picture(1000 * number + prompt, 16 + 8 * (prompt % 3)), "path": None},
+                "image": {
+                    "bytes": picture(1000 * number + prompt, 16 + 8 * (prompt % 3)),
+                    "path": None,
+                },
                 **{name: value_of(prompt) for name, value_of in columns.items()},
             }
             for prompt in range(prompts)
         ]
         given[7]["image"] = None
-        parquet.write_table(pyarrow.Table.from_pylist(given), folder / f"{model}.parquet", row_group_size=20)
+        parquet.write_table(
+            pyarrow.Table.from_pylist(given),
+            folder / f"{model}.parquet",
+            row_group_size=20,
+        )
     return folder
 
 
@@ -37,7 +53,16 @@ def write_two_models(folder, prompts=60, **columns):
 def judged(vieval, tmp_path):
     """A folder of shards, by a judge that needs no server."""
     data = write_two_models(tmp_path / "data")
-    vieval("score", data, "--judge", "sharpness", "--out", tmp_path / "out", "--rows-per-shard", "8")
+    vieval(
+        "score",
+        data,
+        "--judge",
+        "sharpness",
+        "--out",
+        tmp_path / "out",
+        "--rows-per-shard",
+        "8",
+    )
     return tmp_path / "out"
 
 
@@ -47,18 +72,30 @@ def means(folder):
     for row in verdicts(folder):
         if row["scores"]["PQ"] is not None:
             scores[row["image_model"]].append(row["scores"]["PQ"])
-    return {model: math.fsum(several) / len(several) for model, several in scores.items()}
+    return {
+        model: math.fsum(several) / len(several) for model, several in scores.items()
+    }
 
 
 def test_ranks_and_reports_are_those_of_the_verdicts(vieval, judged, tmp_path):
-    printed = vieval("rank", judged, "--tables", tmp_path / "tables", "--html", tmp_path / "rank.html").out
+    printed = vieval(
+        "rank",
+        judged,
+        "--tables",
+        tmp_path / "tables",
+        "--html",
+        tmp_path / "rank.html",
+    ).out
     document = json.loads((tmp_path / "tables" / "findings.json").read_text())
     by_hand = means(judged)
     assert {row["image model"]: row["mean"] for row in document["all_scores"]} == {
         model: pytest.approx(mean, abs=1e-4) for model, mean in by_hand.items()
     }
     assert [row["n"] for row in document["all_scores"]] == [59, 59]
-    assert [sum(row[name] for name in row if "-" in name or "<" in name) for row in document["all_scores"]] == [59, 59]
+    assert [
+        sum(row[name] for name in row if "-" in name or "<" in name)
+        for row in document["all_scores"]
+    ] == [59, 59]
     assert "no_image" in printed
     assert "drawn at random" not in printed
     assert "data:image/webp" in (tmp_path / "rank.html").read_text()
@@ -69,18 +106,27 @@ def test_ranks_and_reports_are_those_of_the_verdicts(vieval, judged, tmp_path):
     assert "a thing 3" in page
 
 
-def test_a_sample_of_prompts_is_drawn_by_seed_and_said(vieval, judged, tmp_path, monkeypatch):
+def test_a_sample_of_prompts_is_drawn_by_seed_and_said(
+    vieval, judged, tmp_path, monkeypatch
+):
     monkeypatch.setattr(sample_shards, "__defaults__", (False, 10))
     printed = vieval("rank", judged, "--tables", tmp_path / "tables").out
     assert "120 verdicts are counted" in printed
     assert "on 10 prompts drawn at random, seed 0" in printed
-    assert [row["n"] for row in json.loads((tmp_path / "tables" / "findings.json").read_text())["all_scores"]] == [
+    assert [
+        row["n"]
+        for row in json.loads((tmp_path / "tables" / "findings.json").read_text())[
+            "all_scores"
+        ]
+    ] == [
         59,
         59,
     ]
     drawn = {record.id.uid for record in sample_shards(judged).records}
     assert len(drawn) == 10
-    assert {record.id.image_model for record in sample_shards(judged).records} == set(MODELS)
+    assert {record.id.image_model for record in sample_shards(judged).records} == set(
+        MODELS
+    )
     assert len(sample_shards(judged).records) == 20
     assert drawn == {record.id.uid for record in sample_shards(judged).records}
     (tmp_path / "seed.yaml").write_text("statistics: {seed: 1}\n")
@@ -103,8 +149,16 @@ def test_one_verdict_is_shown_by_row_or_uid(vieval, judged):
     several = vieval("show", judged, "u33", code=1).err
     assert "u33 at mine.parquet:33, u33 at theirs.parquet:33" in several
     assert "no verdict on 'u99'" in vieval("show", judged, "u99", code=1).err
-    assert "no verdict on 'mine.parquet:60'" in vieval("show", judged, "mine.parquet:60", code=1).err
-    assert "--trace" in vieval("show", judged, "mine.parquet:3", "--html", judged / "x.html", code=1).err
+    assert (
+        "no verdict on 'mine.parquet:60'"
+        in vieval("show", judged, "mine.parquet:60", code=1).err
+    )
+    assert (
+        "--trace"
+        in vieval(
+            "show", judged, "mine.parquet:3", "--html", judged / "x.html", code=1
+        ).err
+    )
 
 
 def test_a_verdict_with_its_trace_is_a_conversation_again(vieval, server, tmp_path):
@@ -120,7 +174,9 @@ def test_a_verdict_with_its_trace_is_a_conversation_again(vieval, server, tmp_pa
     assert [len(exchanges) for exchanges in conversations] == [2] * 40
 
 
-def test_pages_to_label_are_drawn_from_a_folder_or_made_of_named_rows(vieval, judged, tmp_path):
+def test_pages_to_label_are_drawn_from_a_folder_or_made_of_named_rows(
+    vieval, judged, tmp_path
+):
     printed = vieval("label", judged, "--out", tmp_path / "label.html", "--n", "10").out
     assert "10 of 118 to label" in printed
     assert "5 from each" in printed
@@ -136,42 +192,80 @@ def test_pairs_for_training_are_made_of_a_folder(vieval, judged, tmp_path):
     vieval("export", "--pairs", judged, "--out", tmp_path / "pairs.parquet")
     pairs = parquet.read_table(tmp_path / "pairs.parquet").to_pylist()
     assert len(pairs) == 59
-    by_uid = {(row["image_model"], row["uid"]): row["scores"]["PQ"] for row in verdicts(judged)}
+    by_uid = {
+        (row["image_model"], row["uid"]): row["scores"]["PQ"]
+        for row in verdicts(judged)
+    }
     for pair in pairs:
         assert pair["prompt"] == f"a thing {pair['uid'][1:]}"
-        assert pair["chosen_score"] == max(by_uid[model, pair["uid"]] for model in MODELS)
+        assert pair["chosen_score"] == max(
+            by_uid[model, pair["uid"]] for model in MODELS
+        )
 
 
-def test_an_image_that_is_another_now_is_not_shown_as_the_judged(vieval, judged, tmp_path):
+def test_an_image_that_is_another_now_is_not_shown_as_the_judged(
+    vieval, judged, tmp_path
+):
     table = parquet.read_table(tmp_path / "data" / "mine.parquet")
-    parquet.write_table(table.slice(1), tmp_path / "data" / "mine.parquet", row_group_size=20)
-    [record] = [r for r in open_results([judged]).records if r.id.image_model == "mine" and r.id.uid == "u5"]
+    parquet.write_table(
+        table.slice(1), tmp_path / "data" / "mine.parquet", row_group_size=20
+    )
+    [record] = [
+        r
+        for r in open_results([judged]).records
+        if r.id.image_model == "mine" and r.id.uid == "u5"
+    ]
     with pytest.raises(VievalError, match="another file than when the plan was made"):
         open_results([judged]).sample(record)
     vieval("report", judged, "--out", tmp_path / "report")
-    assert "another file than when the plan was made" in (tmp_path / "report" / "report.html").read_text()
+    assert (
+        "another file than when the plan was made"
+        in (tmp_path / "report" / "report.html").read_text()
+    )
 
 
 def test_rows_of_one_uid_are_told_apart_and_tars_are_read(vieval, tmp_path):
-    samples = {f"x/{n}": {"jpg": picture(n), "json": b'{"uid": "same", "prompt": "thing %d"}' % n} for n in range(6)}
+    samples = {
+        f"x/{n}": {
+            "jpg": picture(n),
+            "json": b'{"uid": "same", "prompt": "thing %d"}' % n,
+        }
+        for n in range(6)
+    }
     write_tar(tmp_path / "a.tar", samples)
-    vieval("score", tmp_path / "a.tar", "--judge", "sharpness", "--out", tmp_path / "out")
+    vieval(
+        "score", tmp_path / "a.tar", "--judge", "sharpness", "--out", tmp_path / "out"
+    )
     read = sample_shards(tmp_path / "out")
     assert len({record.id for record in read.records}) == 6
     assert "5 verdicts are called as another before them" in read.notes[0]
-    assert [open_results([tmp_path / "out"]).sample(record).texts["prompt"] for record in read.records] == [
-        f"thing {n}" for n in range(6)
-    ]
+    assert [
+        open_results([tmp_path / "out"]).sample(record).texts["prompt"]
+        for record in read.records
+    ] == [f"thing {n}" for n in range(6)]
 
 
-def test_a_run_that_is_not_complete_is_read_only_where_that_is_asked_for(vieval, server, tmp_path):
+def test_a_run_that_is_not_complete_is_read_only_where_that_is_asked_for(
+    vieval, server, tmp_path
+):
     data = write_parquet(tmp_path / "data")
-    command = ["score", data, "--model", "fake", "--base-url", server.base_url, "--out", tmp_path / "out"]
+    command = [
+        "score",
+        data,
+        "--model",
+        "fake",
+        "--base-url",
+        server.base_url,
+        "--out",
+        tmp_path / "out",
+    ]
     vieval(*command, "--rows-per-shard", "8", "--budget", "120", code=1)
     done = len(verdicts(tmp_path / "out"))
     assert 0 < done < 120
     line = vieval("rank", tmp_path / "out", code=1).err
-    assert re.search(rf"not complete: {done} of 120 rows have verdicts; .*--partial", line)
+    assert re.search(
+        rf"not complete: {done} of 120 rows have verdicts; .*--partial", line
+    )
     assert f"{done} of 120 rows" in vieval("rank", tmp_path / "out", "--partial").out
 
 
@@ -183,15 +277,32 @@ def test_a_damaged_file_of_verdicts_is_one_line(vieval, judged):
     assert "judged again" in line
 
 
-def test_contests_of_a_folder_are_ranked_by_the_names_in_its_rows(vieval, server, tmp_path):
+def test_contests_of_a_folder_are_ranked_by_the_names_in_its_rows(
+    vieval, server, tmp_path
+):
     given = [
-        {"uid": f"c{n}", "prompt": "a thing", "image": [picture(2 * n), picture(2 * n + 1)], "image_model": [*MODELS]}
+        {
+            "uid": f"c{n}",
+            "prompt": "a thing",
+            "image": [picture(2 * n), picture(2 * n + 1)],
+            "image_model": [*MODELS],
+        }
         for n in range(10)
     ]
     (tmp_path / "data").mkdir()
-    parquet.write_table(pyarrow.Table.from_pylist(given), tmp_path / "data" / "a.parquet")
+    parquet.write_table(
+        pyarrow.Table.from_pylist(given), tmp_path / "data" / "a.parquet"
+    )
     asked = ["--model", "fake", "--base-url", server.base_url]
-    vieval("score", tmp_path / "data", *asked, "--judge", "pairwise", "--out", tmp_path / "out")
+    vieval(
+        "score",
+        tmp_path / "data",
+        *asked,
+        "--judge",
+        "pairwise",
+        "--out",
+        tmp_path / "out",
+    )
     printed = vieval("rank", tmp_path / "out").out
     assert "mine" in printed
     assert "theirs" in printed
@@ -200,7 +311,9 @@ def test_contests_of_a_folder_are_ranked_by_the_names_in_its_rows(vieval, server
 
 
 def test_prompts_of_one_group_count_as_one_as_in_a_file(vieval, tmp_path):
-    data = write_two_models(tmp_path / "data", group=lambda prompt: f"template {prompt // 5}")
+    data = write_two_models(
+        tmp_path / "data", group=lambda prompt: f"template {prompt // 5}"
+    )
     answers = []
     for out in (tmp_path / "out", tmp_path / "v.jsonl"):
         vieval("score", data, "--judge", "sharpness", "--out", out)

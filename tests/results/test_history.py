@@ -41,10 +41,22 @@ ROW = dataclasses.asdict(NIGHT)
         [
             ("{", "h.jsonl", "line 1 is not a night"),
             ("[]", "h.jsonl", "line 1 is not a night"),
-            (json.dumps({**ROW, "date": "yesterday"}), "h.jsonl", "line 1 is not a night"),
-            (json.dumps({**ROW, "difference": float("nan")}), "h.jsonl", "line 1 is not a night"),
+            (
+                json.dumps({**ROW, "date": "yesterday"}),
+                "h.jsonl",
+                "line 1 is not a night",
+            ),
+            (
+                json.dumps({**ROW, "difference": float("nan")}),
+                "h.jsonl",
+                "line 1 is not a night",
+            ),
             (json.dumps({**ROW, "n": None}), "h.jsonl", "line 1 is not a night"),
-            ("\udce4".encode("utf-8", "surrogateescape").decode("latin-1"), "h.jsonl", "line 1 is not a night"),
+            (
+                "\udce4".encode("utf-8", "surrogateescape").decode("latin-1"),
+                "h.jsonl",
+                "line 1 is not a night",
+            ),
         ]
     ),
 )

@@ -1,4 +1,6 @@
-"""Logs of judges of two candidates: GenAI-Bench's labels, MMRB2's letters, and verdicts on candidates put together."""
+"""Logs of judges of two candidates: GenAI-Bench's labels, MMRB2's letters, and verdicts on
+candidates put together.
+"""
 
 import csv
 import json
@@ -22,7 +24,16 @@ from vieval_plugin.text.errors import VievalError
 
 TIGER = benchmark_registry.benchmark("genai_bench_tiger")
 MMRB2 = benchmark_registry.benchmark("mmrb2")
-JUDGES = ("blip2", "gpt4o", "idefics2", "instructblip", "llava", "minicpm-V-2.5", "random", "qwenVL")
+JUDGES = (
+    "blip2",
+    "gpt4o",
+    "idefics2",
+    "instructblip",
+    "llava",
+    "minicpm-V-2.5",
+    "random",
+    "qwenVL",
+)
 RIGHT_IN_PAPER = {
     "first": {"first"},
     "second": {"second"},
@@ -38,7 +49,10 @@ def identity(image_model, uid):
 def read(folder, rows, name=""):
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "pairwise.json").write_text(json.dumps(rows))
-    return {known.uid: verdict for known, verdict in pairwise.read(folder, identity, name).items()}
+    return {
+        known.uid: verdict
+        for known, verdict in pairwise.read(folder, identity, name).items()
+    }
 
 
 def one(folder, response):
@@ -48,7 +62,10 @@ def one(folder, response):
 @pytest.fixture(scope="module")
 def printed(shared_data):
     with (shared_data / "expected" / "genai_bench_tiger.csv").open() as file:
-        return {(row["task"], row["judge"]): float(row["printed"]) for row in csv.DictReader(file)}
+        return {
+            (row["task"], row["judge"]): float(row["printed"])
+            for row in csv.DictReader(file)
+        }
 
 
 @pytest.fixture(scope="module")
@@ -58,29 +75,42 @@ def contests(shared_data):
 
 @pytest.fixture(scope="module")
 def recorded(shared_data):
-    return {name: replay.load(shared_data / "genai_bench_tiger", "pairwise", name) for name in JUDGES}
+    return {
+        name: replay.load(shared_data / "genai_bench_tiger", "pairwise", name)
+        for name in JUDGES
+    }
 
 
-def test_every_printed_accuracy_comes_out_to_the_last_digit(printed, contests, recorded):
+def test_every_printed_accuracy_comes_out_to_the_last_digit(
+    printed, contests, recorded
+):
     assert len(printed) == 18
     found = {}
     for part, judge in printed:
         right = [
-            recorded[judge].verdict(contest)[0].choice.votes.get("paper") in RIGHT_IN_PAPER[contest.votes.vote]
+            recorded[judge].verdict(contest)[0].choice.votes.get("paper")
+            in RIGHT_IN_PAPER[contest.votes.vote]
             for contest in contests[part]
         ]
         found[part, judge] = round(100 * sum(right) / len(right), 2)
     assert found == printed
 
 
-def test_the_authors_reading_is_right_in_the_very_rows_that_they_call_correct(shared_data, contests, recorded):
-    for (folder, part), judge in ((pair, judge) for pair in TIGER.folders.items() for judge in JUDGES):
+def test_the_authors_reading_is_right_in_the_very_rows_that_they_call_correct(
+    shared_data, contests, recorded
+):
+    for (folder, part), judge in (
+        (pair, judge) for pair in TIGER.folders.items() for judge in JUDGES
+    ):
         path = shared_data / "genai_bench_tiger" / folder / judge / "pairwise.json"
         if path.exists():
             rows = json.loads(path.read_text())
             for row, contest in zip(rows, contests[part], strict=True):
                 vote = recorded[judge].verdict(contest)[0].choice.votes.get("paper")
-                assert (vote in RIGHT_IN_PAPER[contest.votes.vote]) == row["correct"], (path, row["idx"])
+                assert (vote in RIGHT_IN_PAPER[contest.votes.vote]) == row["correct"], (
+                    path,
+                    row["idx"],
+                )
 
 
 # replies with several labels; in MiniCPM-V's on edits 352 of these list all four
@@ -94,7 +124,9 @@ SEVERAL = {
 }
 
 
-def test_a_reply_with_labels_that_differ_has_at_most_the_authors_vote(contests, recorded, printed):
+def test_a_reply_with_labels_that_differ_has_at_most_the_authors_vote(
+    contests, recorded, printed
+):
     several = {}
     for part, judge in printed:
         for contest in contests[part]:
@@ -105,22 +137,40 @@ def test_a_reply_with_labels_that_differ_has_at_most_the_authors_vote(contests, 
     assert several == SEVERAL
 
 
-def test_our_reading_differs_from_theirs_only_where_a_reply_has_several_labels(contests, recorded):
+def test_our_reading_differs_from_theirs_only_where_a_reply_has_several_labels(
+    contests, recorded
+):
     votes = {
-        judge: [recorded[judge].verdict(contest)[0].choice.votes for contest in contests["edit"]]
+        judge: [
+            recorded[judge].verdict(contest)[0].choice.votes
+            for contest in contests["edit"]
+        ]
         for judge in ("gpt4o", "minicpm-V-2.5")
     }
     assert all(vote["forward"] == vote["paper"] for vote in votes["gpt4o"])
-    assert all(vote.get("forward", vote["paper"]) == vote["paper"] for vote in votes["minicpm-V-2.5"])
+    assert all(
+        vote.get("forward", vote["paper"]) == vote["paper"]
+        for vote in votes["minicpm-V-2.5"]
+    )
     assert sum("forward" not in vote for vote in votes["minicpm-V-2.5"]) == 359
 
 
 def test_no_reply_is_lost(contests, recorded):
-    verdicts = [recorded["idefics2"].verdict(contest)[0] for contest in contests["video"]]
+    verdicts = [
+        recorded["idefics2"].verdict(contest)[0] for contest in contests["video"]
+    ]
     failed = [verdict for verdict in verdicts if not verdict.status.usable]
-    assert (len(verdicts), sum(verdict.status is Status.MISSING for verdict in verdicts)) == (1069, 0)
-    assert len(failed) > 376  # those without any label, and those whose label is none of the four
-    assert all(verdict.choice.votes == {"paper": ""} and verdict.trace[0].reason for verdict in failed)
+    assert (
+        len(verdicts),
+        sum(verdict.status is Status.MISSING for verdict in verdicts),
+    ) == (1069, 0)
+    assert (
+        len(failed) > 376
+    )  # those without any label, and those whose label is none of the four
+    assert all(
+        verdict.choice.votes == {"paper": ""} and verdict.trace[0].reason
+        for verdict in failed
+    )
 
 
 @pytest.mark.parametrize(*table("replies_with_a_letter.jsonl"))
@@ -132,7 +182,14 @@ def test_a_reply_is_read_in_both_ways(tmp_path, response, votes):
 
 @pytest.mark.parametrize(
     "response",
-    ["[[Tie]]", "A>B", "[[C>A]]", "[[A>B]] or rather [[B>A]]", "", "I'm sorry, but I can't assist with that."],
+    [
+        "[[Tie]]",
+        "A>B",
+        "[[C>A]]",
+        "[[A>B]] or rather [[B>A]]",
+        "",
+        "I'm sorry, but I can't assist with that.",
+    ],
 )
 def test_a_reply_that_nobody_reads_is_a_failure_with_its_words(tmp_path, response):
     found = one(tmp_path, response)
@@ -142,58 +199,106 @@ def test_a_reply_that_nobody_reads_is_a_failure_with_its_words(tmp_path, respons
 
 
 @pytest.mark.parametrize(
-    "row", [3, None, [], {}, {"response": None}, {"response": 5}, {"idx": 1, "response": ["[[A>B]]"]}]
+    "row",
+    [
+        3,
+        None,
+        [],
+        {},
+        {"response": None},
+        {"response": 5},
+        {"idx": 1, "response": ["[[A>B]]"]},
+    ],
 )
 def test_a_malformed_row_is_its_contests_failure_and_no_other_s(tmp_path, row):
-    found = read(tmp_path, [{"idx": 0, "response": "[[A>B]]"}, row, {"idx": 2, "response": "[[B>A]]"}])
-    assert [found[uid].status for uid in "012"] == [Status.OK, Status.PARSE_FAILURE, Status.OK]
+    found = read(
+        tmp_path,
+        [{"idx": 0, "response": "[[A>B]]"}, row, {"idx": 2, "response": "[[B>A]]"}],
+    )
+    assert [found[uid].status for uid in "012"] == [
+        Status.OK,
+        Status.PARSE_FAILURE,
+        Status.OK,
+    ]
     assert found["1"].trace[0].reason == "the log has no reply in this row"
 
 
 def test_a_row_is_never_taken_for_that_of_another_contest(tmp_path):
     labels = ("[[A>B]]", "[[B>A]]")
     # ids are texts where a benchmark's are, and no place stands in for them
-    found = read(tmp_path, [{"idx": idx, "response": label} for idx, label in zip("10", labels, strict=True)])
+    found = read(
+        tmp_path,
+        [
+            {"idx": idx, "response": label}
+            for idx, label in zip("10", labels, strict=True)
+        ],
+    )
     assert [found[uid].choice.votes["forward"] for uid in "10"] == ["first", "second"]
     for again in (0, "0"):
-        with pytest.raises(VievalError, match=r"pairwise\.json: row 1 repeats idx 0; correct the file$"):
+        with pytest.raises(
+            VievalError, match=r"pairwise\.json: row 1 repeats idx 0; correct the file$"
+        ):
             read(
                 tmp_path,
-                [{"idx": 0, "response": label} if n == 0 else {"idx": again} for n, label in enumerate(labels)],
+                [
+                    {"idx": 0, "response": label} if n == 0 else {"idx": again}
+                    for n, label in enumerate(labels)
+                ],
             )
 
 
 @pytest.mark.parametrize("idx", [None, True, 1.0, [1], {}])
 def test_an_idx_that_is_none_is_one_line(tmp_path, idx):
-    with pytest.raises(VievalError, match=r"row 1: idx is no whole number and no text; correct the file$"):
-        read(tmp_path, [{"idx": 0, "response": "[[A>B]]"}, {"idx": idx, "response": "[[A>B]]"}])
+    with pytest.raises(
+        VievalError,
+        match=r"row 1: idx is no whole number and no text; correct the file$",
+    ):
+        read(
+            tmp_path,
+            [{"idx": 0, "response": "[[A>B]]"}, {"idx": idx, "response": "[[A>B]]"}],
+        )
 
 
 def test_which_of_several_logs_is_meant_is_said_by_name(tmp_path):
     for judge, label in (("blip", "[[A>B]]"), ("llava", "[[B>A]]")):
         read(tmp_path / "image_edition" / judge, [{"idx": 7, "response": label}])
     edit = SampleId("genai_bench_tiger", "edit", "", "7")
-    assert replay.load(tmp_path, "pairwise", "llava").verdict(edit)[0].choice.votes["forward"] == "second"
+    assert (
+        replay.load(tmp_path, "pairwise", "llava")
+        .verdict(edit)[0]
+        .choice.votes["forward"]
+        == "second"
+    )
     for name in ("", "gpt4o"):
-        said = rf"image_edition: there are logs of blip, llava, and none is called '{name}'; pass name= one of these$"
+        said = (
+            rf"image_edition: there are logs of blip, llava, and none is called '{name}'; "
+            r"pass name= one of these$"
+        )
         with pytest.raises(VievalError, match=said):
             replay.load(tmp_path, "pairwise", name)
     # whoever has a folder alone need not be named, and who judged one part need not have judged all
     read(tmp_path / "video_generation" / "gpt4o", [{"idx": 1, "response": "[[A>B]]"}])
-    assert replay.load(tmp_path, "pairwise", "gpt4o").covered == {"genai_bench_tiger/video"}
+    assert replay.load(tmp_path, "pairwise", "gpt4o").covered == {
+        "genai_bench_tiger/video"
+    }
 
 
 def test_a_folders_own_log_goes_by_any_name(tmp_path):
     read(tmp_path / "image_edition", [{"idx": 7, "response": "[[A>B]]"}])
     for name in ("", "mine"):
-        assert replay.load(tmp_path, "pairwise", name).covered == {"genai_bench_tiger/edit"}
+        assert replay.load(tmp_path, "pairwise", name).covered == {
+            "genai_bench_tiger/edit"
+        }
     # which is no log of a judge of samples
     for judge in ("viescore", "clip_score"):
         assert replay.load(tmp_path, judge).verdicts == {}
 
 
 def test_a_file_of_neither_form_is_one_line(tmp_path):
-    for text, said in (("[{", "not readable as JSON"), ('"A"', "neither a list of replies nor an object")):
+    for text, said in (
+        ("[{", "not readable as JSON"),
+        ('"A"', "neither a list of replies nor an object"),
+    ):
         (tmp_path / "pairwise.json").write_text(text)
         with pytest.raises(VievalError, match=rf"pairwise.json: {said}"):
             pairwise.read(tmp_path, identity)
@@ -207,8 +312,16 @@ def judged(tmp_path, pairs, forward, reverse, name="sample_task1_image.json"):
     other = {"A": "B", "B": "A"}
     rows = {
         pair.id.uid: {
-            "forward": [{"judgement": forward("A" if pair.votes.vote == "first" else "B")}],
-            "reverse": [{"judgement": reverse(other["A" if pair.votes.vote == "first" else "B"])}],
+            "forward": [
+                {"judgement": forward("A" if pair.votes.vote == "first" else "B")}
+            ],
+            "reverse": [
+                {
+                    "judgement": reverse(
+                        other["A" if pair.votes.vote == "first" else "B"]
+                    )
+                }
+            ],
         }
         for pair in pairs
     }
@@ -218,10 +331,13 @@ def judged(tmp_path, pairs, forward, reverse, name="sample_task1_image.json"):
 
 
 def shares(recording, pairs):
-    """The share of right votes of each order alone, and of both together, as MMRB2's authors count."""
+    """The share of right votes of each order alone, and of both together, as MMRB2's authors
+    count.
+    """
     verdicts = [(recording.verdict(pair)[0], pair.votes.vote) for pair in pairs]
     alone = [
-        sum(verdict.choice.votes[order] == vote for verdict, vote in verdicts) / len(pairs)
+        sum(verdict.choice.votes[order] == vote for verdict, vote in verdicts)
+        / len(pairs)
         for order in ("forward", "reverse")
     ]
     return [*alone, sum(alone) / 2]
@@ -229,15 +345,25 @@ def shares(recording, pairs):
 
 def test_positions_and_candidates_are_told_apart_in_both_orders(shared_data, tmp_path):
     printed = {"t2i": 0.532, "edit": 0.555}
-    for part, file in (("t2i", "sample_task1_image.json"), ("edit", "sample_task2_edit.json")):
+    for part, file in (
+        ("t2i", "sample_task1_image.json"),
+        ("edit", "sample_task2_edit.json"),
+    ):
         pairs = MMRB2.load(shared_data, part)
         first_position = judged(tmp_path, pairs, lambda _: "A", lambda _: "A", file)
         share = printed[part]
-        assert shares(first_position, pairs) == pytest.approx([share, 1 - share, 0.5], abs=1e-12)
-        assert all(len(set(first_position.verdict(pair)[0].choice.votes.values())) == 2 for pair in pairs)
+        assert shares(first_position, pairs) == pytest.approx(
+            [share, 1 - share, 0.5], abs=1e-12
+        )
+        assert all(
+            len(set(first_position.verdict(pair)[0].choice.votes.values())) == 2
+            for pair in pairs
+        )
         candidate_a = judged(tmp_path, pairs, lambda _: "A", lambda _: "B", file)
         assert shares(candidate_a, pairs) == pytest.approx([share] * 3)
-        right = judged(tmp_path, pairs, lambda letter: letter, lambda letter: letter, file)
+        right = judged(
+            tmp_path, pairs, lambda letter: letter, lambda letter: letter, file
+        )
         assert shares(right, pairs) == [1, 1, 1]
 
 
@@ -250,22 +376,40 @@ def test_an_order_without_a_letter_has_no_vote(tmp_path, row, votes, status):
 
 def test_judgement_files_are_found_in_a_folder_of_the_part_too(shared_data, tmp_path):
     pairs = MMRB2.load(shared_data, "edit")
-    found = judged(tmp_path, pairs, lambda letter: letter, lambda letter: letter, "task2_edit/sample.json")
+    found = judged(
+        tmp_path,
+        pairs,
+        lambda letter: letter,
+        lambda letter: letter,
+        "task2_edit/sample.json",
+    )
     assert found.covered == {"mmrb2/edit"}
     assert shares(found, pairs) == [1, 1, 1]
 
 
-def test_ids_that_fit_nothing_are_told_in_one_line_that_says_how_many_fit(shared_data, tmp_path):
+def test_ids_that_fit_nothing_are_told_in_one_line_that_says_how_many_fit(
+    shared_data, tmp_path
+):
     pairs = MMRB2.load(shared_data, "t2i")
-    strangers = [replace(pair, id=replace(pair.id, uid=f"other {pair.id.uid}")) for pair in pairs[:20]]
+    strangers = [
+        replace(pair, id=replace(pair.id, uid=f"other {pair.id.uid}"))
+        for pair in pairs[:20]
+    ]
     found = judged(tmp_path, strangers, lambda letter: letter, lambda letter: letter)
     said = (
-        r"none of the 1000 contests of mmrb2/t2i is recorded there for pairwise: of 20 recorded ids 0 fit "
-        rf"\(the first asked is {re.escape(str(pairs[0].id))}; recorded is, for instance, mmrb2/t2i/other oneig"
+        r"none of the 1000 contests of mmrb2/t2i is recorded there for pairwise: of 20 recorded "
+        r"ids 0 fit "
+        rf"\(the first asked is {re.escape(str(pairs[0].id))}; recorded is, for instance, "
+        r"mmrb2/t2i/other oneig"
     )
     with pytest.raises(VievalError, match=said):
         found.uncovered(pairs)
-    found = judged(tmp_path, [*strangers, *pairs[:900]], lambda letter: letter, lambda letter: letter)
+    found = judged(
+        tmp_path,
+        [*strangers, *pairs[:900]],
+        lambda letter: letter,
+        lambda letter: letter,
+    )
     assert found.uncovered(pairs) == ["100 of 1000 contests of mmrb2/t2i (pairwise)"]
 
 
@@ -274,15 +418,23 @@ def test_ids_that_fit_nothing_are_told_in_one_line_that_says_how_many_fit(shared
 
 def run_of(tmp_path, judge, verdicts):
     lines = [
-        {"filtered_resps": [response_json(known, verdict, Provenance(judge, (), ("SC",)))]}
+        {
+            "filtered_resps": [
+                response_json(known, verdict, Provenance(judge, (), ("SC",)))
+            ]
+        }
         for known, verdict in verdicts.items()
     ]
-    (tmp_path / "samples_own.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n")
+    (tmp_path / "samples_own.jsonl").write_text(
+        "\n".join(map(json.dumps, lines)) + "\n"
+    )
     return replay.load(tmp_path, judge)
 
 
 def contest(*names, part="edit"):
-    candidates = tuple(Sample(SampleId("own", part, name, "u"), {}, {}, kind="tie") for name in names)
+    candidates = tuple(
+        Sample(SampleId("own", part, name, "u"), {}, {}, kind="tie") for name in names
+    )
     return Contest(SampleId("own", part, "", "-".join(names)), candidates)
 
 
@@ -292,26 +444,43 @@ def scored(value):
 
 def test_a_contest_is_answered_by_the_verdicts_on_its_candidates(tmp_path):
     found = run_of(
-        tmp_path, "viescore", {identity(m, "u"): scored(v) for m, v in (("x", 0.5), ("Y", 0.25), ("z", 1.0))}
+        tmp_path,
+        "viescore",
+        {identity(m, "u"): scored(v) for m, v in (("x", 0.5), ("Y", 0.25), ("z", 1.0))},
     )
     verdict, by = found.verdict(contest("x", "y", "z"))
     assert verdict.choice.scores == ({"SC": 0.5}, {"SC": 0.25}, {"SC": 1.0})
     assert (verdict.status, by.judge) == (Status.OK, "viescore")
     assert found.uncovered([contest("x", "y"), contest("z", "y")]) == []
-    given, provenance = replay.replayed(found, contest("z", "x"), 0, "viescore", "", "mine", Config())
+    given, provenance = replay.replayed(
+        found, contest("z", "x"), 0, "viescore", "", "mine", Config()
+    )
     assert given.choice.scores == ({"SC": 1.0}, {"SC": 0.5})
     assert (provenance.backbone, provenance.recorded) == ("mine", True)
 
 
 def test_a_candidate_that_is_not_recorded_leaves_its_contest_in_part(tmp_path):
-    found = run_of(tmp_path, "viescore", {identity("x", "u"): scored(0.5), identity("y", "u"): scored(0.25)})
+    found = run_of(
+        tmp_path,
+        "viescore",
+        {identity("x", "u"): scored(0.5), identity("y", "u"): scored(0.25)},
+    )
     verdict, _ = found.verdict(contest("x", "other"))
-    assert (verdict.status, verdict.choice.scores) == (Status.MISSING, ({"SC": 0.5}, {}))
-    neither, asked = contest("no", "none"), [contest("x", "y"), contest("x", "other"), contest("no", "none")]
+    assert (verdict.status, verdict.choice.scores) == (
+        Status.MISSING,
+        ({"SC": 0.5}, {}),
+    )
+    neither, asked = (
+        contest("no", "none"),
+        [contest("x", "y"), contest("x", "other"), contest("no", "none")],
+    )
     assert found.verdict(neither)[0].status is Status.MISSING
-    assert found.uncovered(asked) == ["1 of 3 contests of own/edit (viescore, 1 more in part)"]
+    assert found.uncovered(asked) == [
+        "1 of 3 contests of own/edit (viescore, 1 more in part)"
+    ]
     with pytest.raises(
-        VievalError, match="none of the 1 contests of own/edit is recorded there for viescore: of 2 recorded"
+        VievalError,
+        match="none of the 1 contests of own/edit is recorded there for viescore: of 2 recorded",
     ):
         found.uncovered([neither])
     assert found.verdict(contest("x", "y", part="video"))[0].status is Status.MISSING
@@ -323,30 +492,47 @@ def test_what_is_recorded_of_the_contest_itself_goes_before_its_candidates(tmp_p
         {},
         Status.OK,
         choice=replace(
-            run_of(tmp_path, "viescore", {identity("x", "u"): scored(0.5), identity("y", "u"): scored(0.25)})
+            run_of(
+                tmp_path,
+                "viescore",
+                {identity("x", "u"): scored(0.5), identity("y", "u"): scored(0.25)},
+            )
             .verdict(both)[0]
             .choice,
             scores=({"SC": 1.0}, {"SC": 0.0}),
         ),
     )
-    found = run_of(tmp_path, "viescore", {both.id: whole, identity("x", "u"): scored(0.5)})
+    found = run_of(
+        tmp_path, "viescore", {both.id: whole, identity("x", "u"): scored(0.5)}
+    )
     assert found.verdict(both)[0] == whole
 
 
 def test_replayed_votes_survive_the_hosts_files(contests, recorded):
     asked = contests["edit"][0]
-    verdict, provenance = replay.replayed(recorded["gpt4o"], asked, 0, "pairwise", "", "gpt4o", Config())
-    record = read_record(response_json(asked.id, verdict, provenance), target_json(asked))
+    verdict, provenance = replay.replayed(
+        recorded["gpt4o"], asked, 0, "pairwise", "", "gpt4o", Config()
+    )
+    record = read_record(
+        response_json(asked.id, verdict, provenance), target_json(asked)
+    )
     assert record.verdict == verdict
     assert isinstance(record, Record)
     seen = observe([record]).contest
-    assert (seen.judge_votes, seen.votes) == ({"forward": "first", "paper": "first"}, asked.votes)
+    assert (seen.judge_votes, seen.votes) == (
+        {"forward": "first", "paper": "first"},
+        asked.votes,
+    )
 
 
 def test_results_on_prompts_of_any_length_are_read_back(contests, recorded):
-    """A group is compared and never shown: GenAI-Bench's are the prompts themselves, of up to 2,000 characters."""
+    """A group is compared and never shown: GenAI-Bench's are the prompts themselves, of up to
+    2,000 characters.
+    """
     longest = max(contests["generation"], key=lambda contest: len(contest.group))
     assert len(longest.group) > 1000
     verdict = recorded["qwenVL"].verdict(longest)[0]
-    document = response_json(longest.id, verdict, Provenance("pairwise", (), (), "qwenVL"))
+    document = response_json(
+        longest.id, verdict, Provenance("pairwise", (), (), "qwenVL")
+    )
     assert read_record(document, target_json(longest)).group == longest.group

@@ -9,15 +9,30 @@ from vieval_plugin.judges.protocol import SampleId
 from vieval_plugin.results.logs.question_answering import read
 
 #: Answer in the file, the verdict's status, and the number that the authors count.
-ANSWERS = [("yes", "ok", None), ("no", "ok", None), ("", "parse_failure", 0.0), ("maybe", "parse_failure", 0.0)]
+ANSWERS = [
+    ("yes", "ok", None),
+    ("no", "ok", None),
+    ("", "parse_failure", 0.0),
+    ("maybe", "parse_failure", 0.0),
+]
 
 
 @pytest.mark.parametrize(("answer", "status", "recorded"), ANSWERS)
-def test_an_answer_that_is_neither_yes_nor_no_is_a_failure(tmp_path, answer, status, recorded):
+def test_an_answer_that_is_neither_yes_nor_no_is_a_failure(
+    tmp_path, answer, status, recorded
+):
     image = {"t2i_model": "mini-dalle", "item_id": "tifa160_0"}
-    question = {"question": "Is there a tree?", "question_id": "1", "dependency_id": "0", "answer": answer}
+    question = {
+        "question": "Is there a tree?",
+        "question_id": "1",
+        "dependency_id": "0",
+        "answer": answer,
+    }
     a_table(tmp_path / "pali_dsg.csv", [{**image, **question}])
-    a_table(tmp_path / "tifa160-likert-anns.csv", [{**image, "source_id": "coco_1", "answer": "3"}])
+    a_table(
+        tmp_path / "tifa160-likert-anns.csv",
+        [{**image, "source_id": "coco_1", "answer": "3"}],
+    )
     [verdict] = read(tmp_path, partial(SampleId, "tifa160", "all"), "pali").values()
     assert verdict.status == status
     assert verdict.recorded.get("SC", verdict.recorded.get("O")) == recorded

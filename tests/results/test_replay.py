@@ -21,8 +21,14 @@ def logs(tmp_path):
     folder = tmp_path / "ImagenHub_Text-Guided_IE" / "MagicBrush"
     folder.mkdir(parents=True)
     sc = {
-        "sample_1_1.jpg": {"score": [9, 4], "reasoning": "as an AI-generated image it is fine"},
-        "sample_2_1.jpg": {"score": [3], "reasoning": "guess_if_cannot_parse | I would say three"},
+        "sample_1_1.jpg": {
+            "score": [9, 4],
+            "reasoning": "as an AI-generated image it is fine",
+        },
+        "sample_2_1.jpg": {
+            "score": [3],
+            "reasoning": "guess_if_cannot_parse | I would say three",
+        },
         "sample_3_1.jpg": {"score": 5, "reasoning": None},
     }
     pq = {
@@ -49,8 +55,12 @@ def test_a_guess_is_never_a_score_and_its_number_is_kept_apart(logs):
     found = verdict(replay.load(logs, "viescore"), "sample_2_1.jpg")
     assert found.status is Status.GUESSED
     assert found.scores == {"PQ": 0.7}
-    reason = "the authors guessed a score where they could not parse (no JSON object found)"
-    assert found.trace[0] == Step(("SC",), Status.GUESSED, (), "I would say three", reason, recorded=(3.0,))
+    reason = (
+        "the authors guessed a score where they could not parse (no JSON object found)"
+    )
+    assert found.trace[0] == Step(
+        ("SC",), Status.GUESSED, (), "I would say three", reason, recorded=(3.0,)
+    )
     assert found.recorded == pytest.approx({"SC": 0.3, "PQ": 0.7, "O": math.sqrt(0.21)})
 
 
@@ -59,14 +69,21 @@ def sc_log(logs, rows, image_model="MagicBrush"):
     folder.mkdir(exist_ok=True)
     (folder / "SC.json").write_text(rows if isinstance(rows, str) else json.dumps(rows))
     (folder / "PQ.json").write_text(
-        json.dumps({uid: {"score": [9, 9]} for uid in ("sample_1_1.jpg", "sample_2_1.jpg")})
+        json.dumps(
+            {uid: {"score": [9, 9]} for uid in ("sample_1_1.jpg", "sample_2_1.jpg")}
+        )
     )
 
 
 def test_a_guess_whose_reply_our_reader_reads_counts_as_read_and_not_as_guessed(logs):
     sc_log(
         logs,
-        {"sample_1_1.jpg": {"score": [1], "reasoning": 'guess_if_cannot_parse | {"score": [8, 9], "reasoning": "x"}'}},
+        {
+            "sample_1_1.jpg": {
+                "score": [1],
+                "reasoning": 'guess_if_cannot_parse | {"score": [8, 9], "reasoning": "x"}',
+            }
+        },
     )
     found = verdict(replay.load(logs, "viescore"), "sample_1_1.jpg")
     assert found.status is Status.REPAIRED
@@ -92,7 +109,9 @@ def test_a_guess_whose_reply_our_reader_reads_counts_as_read_and_not_as_guessed(
         ("x", (), "values given: 1, asked: 2"),
     ],
 )
-def test_a_recorded_score_that_no_live_reply_could_have_is_a_failure_kept_apart(logs, score, kept, reason):
+def test_a_recorded_score_that_no_live_reply_could_have_is_a_failure_kept_apart(
+    logs, score, kept, reason
+):
     sc_log(logs, {"sample_1_1.jpg": {"score": score, "reasoning": "fine"}})
     found = verdict(replay.load(logs, "viescore"), "sample_1_1.jpg")
     assert found.status is found.trace[0].status is Status.PARSE_FAILURE
@@ -112,7 +131,10 @@ def test_recorded_numbers_survive_the_hosts_files(logs):
     del old["verdict"]["recorded"]
     for step in old["verdict"]["trace"]:
         del step["recorded"]
-    assert read_record(json.dumps(old), target_json(Sample(MAGIC, {}))).verdict.recorded == {}
+    assert (
+        read_record(json.dumps(old), target_json(Sample(MAGIC, {}))).verdict.recorded
+        == {}
+    )
 
 
 def test_what_is_not_recorded_is_missing(logs):
@@ -121,7 +143,9 @@ def test_what_is_not_recorded_is_missing(logs):
     assert verdict(recording, "sample_3_1.jpg").status is Status.MISSING
     assert verdict(recording, "sample_3_1.jpg").scores == {"SC": 0.5}
     assert verdict(recording, "sample_9_9.jpg") == Verdict(
-        {}, Status.MISSING, trace=(Step(("sample",), Status.MISSING, reason="not recorded"),)
+        {},
+        Status.MISSING,
+        trace=(Step(("sample",), Status.MISSING, reason="not recorded"),),
     )
 
 
@@ -131,12 +155,17 @@ def test_a_malformed_row_is_its_samples_failure_and_no_other_s(logs, row):
     recording = replay.load(logs, "viescore")
     assert verdict(recording, "sample_1_1.jpg").scores["SC"] == 0.4
     assert verdict(recording, "sample_2_1.jpg").status is Status.PARSE_FAILURE
-    assert verdict(recording, "sample_2_1.jpg").trace[0].reason == "the log has no score in this row"
+    assert (
+        verdict(recording, "sample_2_1.jpg").trace[0].reason
+        == "the log has no score in this row"
+    )
 
 
 @pytest.mark.parametrize("called", ["magicbrush", "MAGICBRUSH"])
 def test_image_models_go_by_the_museums_names_whatever_the_case(logs, called):
-    (logs / "ImagenHub_Text-Guided_IE" / "MagicBrush").rename(logs / "ImagenHub_Text-Guided_IE" / called)
+    (logs / "ImagenHub_Text-Guided_IE" / "MagicBrush").rename(
+        logs / "ImagenHub_Text-Guided_IE" / called
+    )
     assert verdict(replay.load(logs, "viescore"), "sample_1_1.jpg").scores["SC"] == 0.4
 
 
@@ -147,13 +176,22 @@ def test_a_name_as_it_stands_goes_before_one_in_another_case(logs):
     (logs / "ImagenHub_Text-Guided_IE" / "MagicBrush" / "SC.json").unlink()
     (logs / "ImagenHub_Text-Guided_IE" / "MagicBrush" / "PQ.json").unlink()
     # which of the two is meant?
-    assert verdict(replay.load(logs, "viescore"), "sample_1_1.jpg").status is Status.MISSING
+    assert (
+        verdict(replay.load(logs, "viescore"), "sample_1_1.jpg").status
+        is Status.MISSING
+    )
 
 
 def test_another_part_is_missing_and_another_benchmark_an_error_that_says_which(logs):
     recording = replay.load(logs, "viescore")
-    assert recording.verdict(SampleId("imagenhub", "cig", "ControlNet", "u"))[0].status is Status.MISSING
-    with pytest.raises(VievalError, match="no recorded verdicts for agiqa3k/all .it holds imagenhub/tie."):
+    assert (
+        recording.verdict(SampleId("imagenhub", "cig", "ControlNet", "u"))[0].status
+        is Status.MISSING
+    )
+    with pytest.raises(
+        VievalError,
+        match="no recorded verdicts for agiqa3k/all .it holds imagenhub/tie.",
+    ):
         recording.verdict(SampleId("agiqa3k", "all", "ControlNet", "u"))
 
 
@@ -173,56 +211,91 @@ def test_a_malformed_log_is_named(logs, content, message):
 
 @pytest.mark.parametrize("make", [lambda p: p / "nowhere", lambda p: p])
 def test_a_folder_that_is_no_recording_is_an_error(tmp_path, make):
-    with pytest.raises(VievalError, match="no such file or folder|neither authors' logs"):
+    with pytest.raises(
+        VievalError, match="no such file or folder|neither authors' logs"
+    ):
         replay.load(make(tmp_path), "viescore")
 
 
 def test_a_verdict_survives_json_with_anything_in_its_text():
     text = 'before </think> after\n\n\n{"a": "<b>"} \u2028 </s> ||V^=^V||'
-    given = Verdict({"SC": 0.1 + 0.2}, Status.REPAIRED, text, (Step(("SC",), Status.REPAIRED, (3.0,), text, text),))
-    provenance = Provenance("viescore", ("0shot",), ("SC", "PQ", "O"), "b", "viescore/v1", "h", "c")
+    given = Verdict(
+        {"SC": 0.1 + 0.2},
+        Status.REPAIRED,
+        text,
+        (Step(("SC",), Status.REPAIRED, (3.0,), text, text),),
+    )
+    provenance = Provenance(
+        "viescore", ("0shot",), ("SC", "PQ", "O"), "b", "viescore/v1", "h", "c"
+    )
     ratings = {"SC": (0.0, 0.5, 1.0)}
     response = response_json(MAGIC, given, provenance)
     assert "<" not in response
     assert "\n" not in response
     record = read_record(response, target_json(Sample(MAGIC, {}, ratings=ratings)))
-    assert (record.id, record.verdict, record.provenance, record.ratings) == (MAGIC, given, provenance, ratings)
+    assert (record.id, record.verdict, record.provenance, record.ratings) == (
+        MAGIC,
+        given,
+        provenance,
+        ratings,
+    )
 
 
 def test_response_and_target_must_be_of_one_sample():
     other = SampleId("imagenhub", "tie", "MagicBrush", "other")
-    response = response_json(MAGIC, Verdict({}, Status.OK), Provenance("viescore", ("0shot",), ()))
+    response = response_json(
+        MAGIC, Verdict({}, Status.OK), Provenance("viescore", ("0shot",), ())
+    )
     with pytest.raises(VievalError, match="different samples"):
         read_record(response, target_json(Sample(other, {})))
 
 
 def test_another_schema_is_refused():
-    response = response_json(MAGIC, Verdict({}, Status.OK), Provenance("viescore", ("0shot",), ()))
+    response = response_json(
+        MAGIC, Verdict({}, Status.OK), Provenance("viescore", ("0shot",), ())
+    )
     with pytest.raises(VievalError, match="another version of VIEval .schema 99"):
-        read_record(response.replace('"vieval": 2', '"vieval": 99'), target_json(Sample(MAGIC, {})))
+        read_record(
+            response.replace('"vieval": 2', '"vieval": 99'),
+            target_json(Sample(MAGIC, {})),
+        )
 
 
 def test_the_public_blip2_log_has_its_guesses_counted(shared_data):
-    recording = replay.load(shared_data / "viescore_logs" / "results_blip2_0shot", "viescore")
-    verdicts = [found for recorded in recording.verdicts.values() for found, _ in recorded]
+    recording = replay.load(
+        shared_data / "viescore_logs" / "results_blip2_0shot", "viescore"
+    )
+    verdicts = [
+        found for recorded in recording.verdicts.values() for found, _ in recorded
+    ]
     steps = [step for found in verdicts for step in found.trace]
-    assert Counter(step.status for step in steps) == {Status.OK: 4268, Status.GUESSED: 5334}
+    assert Counter(step.status for step in steps) == {
+        Status.OK: 4268,
+        Status.GUESSED: 5334,
+    }
     assert sum(bool(step.recorded) for step in steps) == 5334
     assert Counter(found.status for found in verdicts)[Status.GUESSED] == 4546
     assert sum(bool(found.recorded) for found in verdicts) == 4546
-    assert all(len(found.scores) < 3 for found in verdicts if found.status is Status.GUESSED)
+    assert all(
+        len(found.scores) < 3 for found in verdicts if found.status is Status.GUESSED
+    )
 
 
 @pytest.mark.parametrize("name", ["results_gpt4v_0shot", "results_gpt4v_1shot"])
 def test_nothing_in_the_gpt4v_logs_fails_the_checks(shared_data, name):
     recording = replay.load(shared_data / "viescore_logs" / name, "viescore")
-    steps = [step for [(found, _)] in recording.verdicts.values() for step in found.trace]
+    steps = [
+        step for [(found, _)] in recording.verdicts.values() for step in found.trace
+    ]
     assert {step.status for step in steps} == {Status.OK, Status.MISSING}
     assert not any(step.recorded for step in steps)
 
 
 def test_values_of_metrics_are_verdicts_of_their_judges(tmp_path):
-    folders = {name: tmp_path / f"ImagenHub_{name}" for name in ("Text-Guided_IG", "Text-Guided_IE")}
+    folders = {
+        name: tmp_path / f"ImagenHub_{name}"
+        for name in ("Text-Guided_IG", "Text-Guided_IE")
+    }
     for folder in folders.values():
         folder.mkdir()
     (folders["Text-Guided_IG"] / "SD.json").write_text(
@@ -240,11 +313,18 @@ def test_values_of_metrics_are_verdicts_of_their_judges(tmp_path):
     )
     clip, lpips = replay.load(tmp_path, "clip_score"), replay.load(tmp_path, "lpips")
     assert (clip.covered, lpips.covered) == ({"imagenhub/tig"}, {"imagenhub/tie"})
-    [found, *bad] = [clip.verdict(SampleId("imagenhub", "tig", "SD", f"{uid}.jpg"))[0] for uid in "abcd"]
+    [found, *bad] = [
+        clip.verdict(SampleId("imagenhub", "tig", "SD", f"{uid}.jpg"))[0]
+        for uid in "abcd"
+    ]
     assert (found.scores, found.trace[0].scores) == ({"SC": 0.25}, (0.25,))
     assert [v.status for v in bad] == [Status.PARSE_FAILURE] * 3
-    near, far = (lpips.verdict(SampleId("imagenhub", "tie", "SDEdit", f"{uid}.jpg"))[0] for uid in "ab")
-    # a distance: the less, the better, and by as much, so that an image model's mean score is that of its distances
+    near, far = (
+        lpips.verdict(SampleId("imagenhub", "tie", "SDEdit", f"{uid}.jpg"))[0]
+        for uid in "ab"
+    )
+    # a distance: the less, the better, and by as much, so that an image model's mean score is that
+    # of its distances
     assert (near.scores["SC"], far.scores["SC"]) == (0.75, -0.5)
 
 
@@ -252,7 +332,9 @@ def line(uid, **verdict):
     given = Verdict({"SC": 0.5}, Status.OK, trace=(Step(("SC",), Status.OK, (5.0,)),))
     document = json.loads(
         response_json(
-            SampleId("imagenhub", "tie", "MagicBrush", uid), given, Provenance("viescore", ("0shot",), ("SC",))
+            SampleId("imagenhub", "tie", "MagicBrush", uid),
+            given,
+            Provenance("viescore", ("0shot",), ("SC",)),
         )
     )
     document["verdict"] |= verdict
@@ -276,7 +358,9 @@ def test_the_sample_of_a_bad_line_of_a_samples_file_is_not_recorded(tmp_path, ba
     recording = replay.load(tmp_path, "viescore")
     assert verdict(recording, "good").scores == {"SC": 0.5}
     assert verdict(recording, "bad").status is Status.MISSING
-    assert ["line 2 holds no recorded verdict" in text for text in recording.unread_lines] == [True]
+    assert [
+        "line 2 holds no recorded verdict" in text for text in recording.unread_lines
+    ] == [True]
 
 
 def test_a_samples_file_of_which_no_line_can_be_read_is_an_error(tmp_path):
@@ -287,19 +371,33 @@ def test_a_samples_file_of_which_no_line_can_be_read_is_an_error(tmp_path):
 
 def test_what_a_recording_does_not_cover_is_told_by_part(logs):
     recording = replay.load(logs, "viescore")
-    asked = [SampleId("imagenhub", "tie", "MagicBrush", f"sample_{n}_1.jpg") for n in (1, 2, 8, 9)]
+    asked = [
+        SampleId("imagenhub", "tie", "MagicBrush", f"sample_{n}_1.jpg")
+        for n in (1, 2, 8, 9)
+    ]
     assert recording.uncovered(asked) == ["2 of 4 samples of imagenhub/tie (viescore)"]
     assert recording.uncovered(asked[:2]) == []
     half = SampleId("imagenhub", "tie", "MagicBrush", "sample_3_1.jpg")
-    assert recording.uncovered([*asked[:2], half]) == ["0 of 3 samples of imagenhub/tie (viescore, 1 more in part)"]
-    with pytest.raises(VievalError, match="none of the 2 samples of imagenhub/tie is recorded there for viescore"):
+    assert recording.uncovered([*asked[:2], half]) == [
+        "0 of 3 samples of imagenhub/tie (viescore, 1 more in part)"
+    ]
+    with pytest.raises(
+        VievalError,
+        match="none of the 2 samples of imagenhub/tie is recorded there for viescore",
+    ):
         recording.uncovered(asked[2:])
 
 
 def test_a_reply_with_a_foreign_line_end_does_not_break_a_samples_file(tmp_path):
     text = "next\x85line \u2028 and \u2029 end \ud800"
-    given = Verdict({"SC": 0.5}, Status.OK, text, (Step(("SC",), Status.OK, (5.0,), text, text),))
+    given = Verdict(
+        {"SC": 0.5}, Status.OK, text, (Step(("SC",), Status.OK, (5.0,), text, text),)
+    )
     response = response_json(MAGIC, given, Provenance("viescore", ("0shot",), ("SC",)))
-    row = json.dumps({"filtered_resps": response, "input": "a\x85b\u2028c"}, ensure_ascii=False)
-    (tmp_path / "x_samples_t.jsonl").write_text(row + "\n" + row + "\n", encoding="utf-8")
+    row = json.dumps(
+        {"filtered_resps": response, "input": "a\x85b\u2028c"}, ensure_ascii=False
+    )
+    (tmp_path / "x_samples_t.jsonl").write_text(
+        row + "\n" + row + "\n", encoding="utf-8"
+    )
     assert replay.load(tmp_path, "viescore").verdict(MAGIC)[0] == given

@@ -15,9 +15,15 @@ def build(*_):
 
 @pytest.mark.parametrize(
     ("judge", "pack", "name"),
-    [("viescore", "viescore/v1", "fake"), ("praise", "praise_v1", "praise"), ("legible", "legible", "legible")],
+    [
+        ("viescore", "viescore/v1", "fake"),
+        ("praise", "praise_v1", "praise"),
+        ("legible", "legible", "legible"),
+    ],
 )
-def test_a_judge_of_ones_own_has_its_own_name_and_ours_their_model(monkeypatch, judge, pack, name):
+def test_a_judge_of_ones_own_has_its_own_name_and_ours_their_model(
+    monkeypatch, judge, pack, name
+):
     judges = {"viescore": SPEC, "praise": replace(SPEC, name="praise", build=build)}
     monkeypatch.setattr(sources, "judges", lambda: judges)
     assert sources.source_of(Provenance(judge, (), ("SC",), "fake", pack)).name == name

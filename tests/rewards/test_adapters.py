@@ -1,4 +1,6 @@
-"""Rewards in a trainer's process: loaded and called as each trainer does, equal to `Judge`, and never a number for a failure."""
+"""Rewards in a trainer's process: loaded and called as each trainer does, equal to `Judge`, and
+never a number for a failure.
+"""
 
 import io
 import pickle
@@ -36,18 +38,28 @@ def expected(server, store):
 
 
 def test_flow_grpo_sums_it_with_its_own(server, expected):
-    functions = {"judge": judge_reward("viescore", **at(server)), "sharp": judge_reward("sharpness")}
+    functions = {
+        "judge": judge_reward("viescore", **at(server)),
+        "sharp": judge_reward("sharpness"),
+    }
     score = trainers.flow_grpo(functions, {"judge": 0.5, "sharp": 0.25})
     for images in (TENSOR.float() / 255, PIXELS):
         details, _ = score(images, np.array(PROMPTS), [{}] * 3)
         assert details["judge"] == expected
-        totals = [0.5 * one + 0.25 * other for one, other in zip(expected, details["sharp"], strict=True)]
+        totals = [
+            0.5 * one + 0.25 * other
+            for one, other in zip(expected, details["sharp"], strict=True)
+        ]
         assert details["avg"] == pytest.approx(totals)
 
 
 def test_flow_grpo_for_edits_has_a_source(server, store):
     edits = [
-        {"images": {"output": PIXELS[n], "source": PIXELS[0]}, "texts": {"instruction": PROMPTS[n]}, "kind": "tie"}
+        {
+            "images": {"output": PIXELS[n], "source": PIXELS[0]},
+            "texts": {"instruction": PROMPTS[n]},
+            "kind": "tie",
+        }
         for n in range(3)
     ]
     with Judge("viescore", **at(server)) as judge:
@@ -59,13 +71,17 @@ def test_flow_grpo_for_edits_has_a_source(server, store):
 
 def test_a_reward_opens_again_where_it_is_sent():
     reward = judge_reward("sharpness", options=NO_STORE)("cpu")
-    assert pickle.loads(pickle.dumps(reward))(PIXELS, PROMPTS) == reward(PIXELS, PROMPTS)
+    assert pickle.loads(pickle.dumps(reward))(PIXELS, PROMPTS) == reward(
+        PIXELS, PROMPTS
+    )
 
 
 def test_a_failure_is_an_error_and_no_number(store):
     with FakeServer(**UNREADABLE) as server:
         reward = judge_reward("viescore", attempts=1, **at(server))("cpu")
-        with pytest.raises(VievalError, match="3 of 3 samples have no reward: parse_failure"):
+        with pytest.raises(
+            VievalError, match="3 of 3 samples have no reward: parse_failure"
+        ):
             reward(PIXELS, PROMPTS)
 
 
@@ -79,26 +95,47 @@ def test_images_that_are_none_are_refused():
 
 @pytest.mark.parametrize("shape", ["CHW", "NCHW"])
 async def test_verl_omni_awaits_it(shape, server, expected):
-    entry = {"path": "pkg://vieval_plugin.rewards.verl_omni", "name": "compute_score", "required": True}
+    entry = {
+        "path": "pkg://vieval_plugin.rewards.verl_omni",
+        "name": "compute_score",
+        "required": True,
+    }
     entry |= {"reward": "viescore", **at(server)}
     image = TENSOR[0] if shape == "CHW" else TENSOR[:1]
-    assert await trainers.verl_omni(verl_omni.compute_score, image, PROMPTS[0], entry) == expected[0]
+    assert (
+        await trainers.verl_omni(verl_omni.compute_score, image, PROMPTS[0], entry)
+        == expected[0]
+    )
 
 
 async def test_verl_omni_hears_of_failures_where_the_reward_is_required(store):
     with FakeServer(**UNREADABLE) as server:
         entry = {"required": True, "reward": "viescore", "attempts": 1, **at(server)}
-        with pytest.raises(RuntimeError, match="Required sub-reward failed: 1 of 1 samples"):
-            await trainers.verl_omni(verl_omni.compute_score, TENSOR[0], PROMPTS[0], entry)
+        with pytest.raises(
+            RuntimeError, match="Required sub-reward failed: 1 of 1 samples"
+        ):
+            await trainers.verl_omni(
+                verl_omni.compute_score, TENSOR[0], PROMPTS[0], entry
+            )
         assert (
-            await trainers.verl_omni(verl_omni.compute_score, TENSOR[0], PROMPTS[0], {**entry, "required": False}) == 0
+            await trainers.verl_omni(
+                verl_omni.compute_score,
+                TENSOR[0],
+                PROMPTS[0],
+                {**entry, "required": False},
+            )
+            == 0
         )
 
 
 async def test_verl_omni_edits(server, store):
     file = io.BytesIO()
     PIL.Image.fromarray(PIXELS[1]).save(file, "PNG")
-    for source in ({"bytes": file.getvalue(), "path": None}, PIL.Image.fromarray(PIXELS[1]), PIXELS[1]):
+    for source in (
+        {"bytes": file.getvalue(), "path": None},
+        PIL.Image.fromarray(PIXELS[1]),
+        PIXELS[1],
+    ):
         found = await trainers.verl_omni(
             verl_omni.compute_score,
             TENSOR[0],
@@ -111,42 +148,66 @@ async def test_verl_omni_edits(server, store):
 
 def config(server, **more):
     return types.SimpleNamespace(
-        judge="viescore", device="cpu", dtype=None, batch_size=2, name="r", **at(server), **more
+        judge="viescore",
+        device="cpu",
+        dtype=None,
+        batch_size=2,
+        name="r",
+        **at(server),
+        **more,
     )
 
 
 def test_flow_factory_finds_its_own_bases(server, expected, monkeypatch):
     bases = trainers.install_flow_factory(monkeypatch)
-    batch = {"prompt": PROMPTS, "image": [PIL.Image.fromarray(one) for one in PIXELS], "condition_images": None}
+    batch = {
+        "prompt": PROMPTS,
+        "image": [PIL.Image.fromarray(one) for one in PIXELS],
+        "condition_images": None,
+    }
     for name in ("JudgeRewardModel", "JudgeGroupRewardModel"):
         path = f"vieval_plugin.rewards.flow_factory.{name}"
         found = trainers.flow_factory(bases, path, config(server), batch)
-        assert found.tolist() == pytest.approx(expected, abs=1e-7)  # it is a tensor of float32
+        assert found.tolist() == pytest.approx(
+            expected, abs=1e-7
+        )  # it is a tensor of float32
 
 
 def test_flow_factory_says_what_its_configuration_lacks(server, monkeypatch):
     bases = trainers.install_flow_factory(monkeypatch)
     path = "vieval_plugin.rewards.flow_factory.JudgeRewardModel"
     with pytest.raises(VievalError, match="names no judge"):
-        trainers.flow_factory(bases, path, types.SimpleNamespace(extra_kwargs={}), {"prompt": []})
-    further = types.SimpleNamespace(extra_kwargs={"judge": "sharpness", "options": NO_STORE})
+        trainers.flow_factory(
+            bases, path, types.SimpleNamespace(extra_kwargs={}), {"prompt": []}
+        )
+    further = types.SimpleNamespace(
+        extra_kwargs={"judge": "sharpness", "options": NO_STORE}
+    )
     images = [PIL.Image.fromarray(PIXELS[0])]
-    found = trainers.flow_factory(bases, path, further, {"prompt": ["x"], "image": images})
+    found = trainers.flow_factory(
+        bases, path, further, {"prompt": ["x"], "image": images}
+    )
     assert found.shape == (1,)
 
 
-def test_a_group_shares_wins_and_a_failed_member_is_neutral_if_asked(server, store, monkeypatch):
+def test_a_group_shares_wins_and_a_failed_member_is_neutral_if_asked(
+    server, store, monkeypatch
+):
     bases = trainers.install_flow_factory(monkeypatch)
     path = "vieval_plugin.rewards.flow_factory.JudgeGroupRewardModel"
     group = {"prompt": PROMPTS[:1] * 3, "image": list(PIXELS)}
     wins = config(server)
     wins.judge = "pairwise"
     shares = trainers.flow_factory(bases, path, wins, group)
-    assert shares.sum().item() == pytest.approx(1.5)  # each of three contests gives a win in all
+    assert shares.sum().item() == pytest.approx(
+        1.5
+    )  # each of three contests gives a win in all
     torn = {"prompt": PROMPTS[:1] * 3, "image": [PIXELS[0], PIXELS[1], b"torn"]}
     with pytest.raises(VievalError, match="1 of 3 samples"):
         trainers.flow_factory(bases, path, config(server), torn)
-    neutral = trainers.flow_factory(bases, path, config(server, on_failure="neutral", max_imputed=0.4), torn)
+    neutral = trainers.flow_factory(
+        bases, path, config(server, on_failure="neutral", max_imputed=0.4), torn
+    )
     assert neutral[2].item() == pytest.approx((neutral[0] + neutral[1]).item() / 2)
     with pytest.raises(VievalError, match="more than --max-imputed"):
         trainers.flow_factory(bases, path, config(server, on_failure="neutral"), torn)
@@ -156,11 +217,24 @@ def drawn(texts):
     return PIXELS[: len(texts)]
 
 
-def test_a_writer_of_prompts_is_rewarded_for_what_was_asked_for(server, expected, store):
+def test_a_writer_of_prompts_is_rewarded_for_what_was_asked_for(
+    server, expected, store
+):
     with Judge("viescore", **at(server)) as judge:
         reward = prompt_writer_reward(judge, drawn)
-        assert reward(prompts=PROMPTS, completions=["x", "y", "z"], completion_ids=[], trainer_state=None) == expected
-        asked = [[{"role": "system", "content": "s"}, {"role": "user", "content": text}] for text in PROMPTS]
+        assert (
+            reward(
+                prompts=PROMPTS,
+                completions=["x", "y", "z"],
+                completion_ids=[],
+                trainer_state=None,
+            )
+            == expected
+        )
+        asked = [
+            [{"role": "system", "content": "s"}, {"role": "user", "content": text}]
+            for text in PROMPTS
+        ]
         written = [[{"role": "assistant", "content": text}] for text in "xyz"]
         assert reward(prompts=asked, completions=written) == expected
         assert reward(["x", "y", "z"], messages=asked, solution=[1, 2, 3]) == expected
@@ -171,9 +245,16 @@ def test_a_writer_of_prompts_is_rewarded_for_what_was_asked_for(server, expected
             prompt_writer_reward(judge, drawn, "XX")
 
 
-@pytest.mark.parametrize(("version", "trl"), [("1.6.0", True), ("1.16.1", True), ("1.5.9", False), ("0.29", False)])
-def test_a_failure_is_none_only_for_a_trl_that_leaves_it_out(version, trl, store, monkeypatch):
-    monkeypatch.setattr(prompt_writer.importlib.metadata, "version", lambda package: version)
+@pytest.mark.parametrize(
+    ("version", "trl"),
+    [("1.6.0", True), ("1.16.1", True), ("1.5.9", False), ("0.29", False)],
+)
+def test_a_failure_is_none_only_for_a_trl_that_leaves_it_out(
+    version, trl, store, monkeypatch
+):
+    monkeypatch.setattr(
+        prompt_writer.importlib.metadata, "version", lambda package: version
+    )
     with FakeServer(**UNREADABLE) as server, Judge("viescore", **at(server)) as judge:
         reward = prompt_writer_reward(judge, drawn)
         if trl:
@@ -181,18 +262,29 @@ def test_a_failure_is_none_only_for_a_trl_that_leaves_it_out(version, trl, store
         else:
             with pytest.raises(VievalError, match="no reward"):
                 reward(prompts=PROMPTS[:1], completions=["x"])
-        with pytest.raises(VievalError, match="no reward"):  # ms-swift would take None for 0
+        with pytest.raises(
+            VievalError, match="no reward"
+        ):  # ms-swift would take None for 0
             reward(["x"], messages=[[{"role": "user", "content": "a cat"}]])
 
 
 def test_jpeg_is_sent_where_it_is_asked_for(server, store):
-    plain, jpeg = (judge_reward("viescore", image_format=form, **at(server))("cpu") for form in ("png", "jpeg"))
+    plain, jpeg = (
+        judge_reward("viescore", image_format=form, **at(server))("cpu")
+        for form in ("png", "jpeg")
+    )
     samples = [one.reward.samples(PROMPTS, PIXELS) for one in (plain, jpeg)]
-    assert [sample.images["output"].source[:4] for sample in samples[0]] == [b"\x89PNG"] * 3
-    assert [sample.images["output"].source[:2] for sample in samples[1]] == [b"\xff\xd8"] * 3
+    assert [sample.images["output"].source[:4] for sample in samples[0]] == [
+        b"\x89PNG"
+    ] * 3
+    assert [sample.images["output"].source[:2] for sample in samples[1]] == [
+        b"\xff\xd8"
+    ] * 3
 
 
 def test_options_may_be_a_file(tmp_path):
     (tmp_path / "options.yaml").write_text("store: {use: false}")
     reward = judge_reward("sharpness", options=str(tmp_path / "options.yaml"))("cpu")
-    assert reward(PIXELS, PROMPTS) == judge_reward("sharpness", options=NO_STORE)("cpu")(PIXELS, PROMPTS)
+    assert reward(PIXELS, PROMPTS) == judge_reward("sharpness", options=NO_STORE)(
+        "cpu"
+    )(PIXELS, PROMPTS)

@@ -1,4 +1,6 @@
-"""Pixels of trainers: the right range passes each adapter, a decoder's overshoot is counted, and any other range is an error."""
+"""Pixels of trainers: the right range passes each adapter, a decoder's overshoot is counted, and
+any other range is an error.
+"""
 
 import subprocess
 import sys
@@ -50,7 +52,9 @@ RANGES = {
 
 
 def flow_grpo(batch):
-    return judge_reward("sharpness", options=NO_STORE)("cpu")(batch, ["x"] * len(batch))[0]
+    return judge_reward("sharpness", options=NO_STORE)("cpu")(
+        batch, ["x"] * len(batch)
+    )[0]
 
 
 def flow_grpo_list(batch):
@@ -64,23 +68,31 @@ def flow_grpo_sources(batch):
 
 def prompt_writer(batch):
     with Judge("sharpness", options=NO_STORE) as judge:
-        return prompt_writer_reward(judge, lambda texts: batch)(["x"] * len(batch), ["x"] * len(batch))
+        return prompt_writer_reward(judge, lambda texts: batch)(
+            ["x"] * len(batch), ["x"] * len(batch)
+        )
 
 
 @pytest.fixture
 def flow_factory(monkeypatch):
     bases = trainers.install_flow_factory(monkeypatch)
-    config = types.SimpleNamespace(extra_kwargs={"judge": "sharpness", "options": NO_STORE})
+    config = types.SimpleNamespace(
+        extra_kwargs={"judge": "sharpness", "options": NO_STORE}
+    )
     path = "vieval_plugin.rewards.flow_factory.JudgeRewardModel"
 
     def rewards(batch):
-        return trainers.flow_factory(bases, path, config, {"prompt": ["x"] * len(batch), "image": batch})
+        return trainers.flow_factory(
+            bases, path, config, {"prompt": ["x"] * len(batch), "image": batch}
+        )
 
     return rewards
 
 
 @pytest.mark.parametrize(("batch", "refused"), RANGES.values(), ids=RANGES)
-@pytest.mark.parametrize("adapter", [flow_grpo, flow_grpo_list, flow_grpo_sources, prompt_writer])
+@pytest.mark.parametrize(
+    "adapter", [flow_grpo, flow_grpo_list, flow_grpo_sources, prompt_writer]
+)
 def test_a_range_is_right_or_refused(adapter, batch, refused):
     if refused:
         with pytest.raises(VievalError, match=refused):
@@ -99,7 +111,9 @@ def test_flow_factory_refuses_the_same(flow_factory, name):
         assert len(flow_factory(batch)) == 2
 
 
-@pytest.mark.parametrize("name", ["0 to 1", "rounding", "overshoot", "-1 to 1", "0 to 255"])
+@pytest.mark.parametrize(
+    "name", ["0 to 1", "rounding", "overshoot", "-1 to 1", "0 to 255"]
+)
 async def test_verl_omni_refuses_the_same(name):
     batch, refused = RANGES[name]
     entry = {"required": True, "reward": "sharpness", "options": ""}
@@ -108,7 +122,9 @@ async def test_verl_omni_refuses_the_same(name):
             with pytest.raises(RuntimeError, match=refused):
                 await trainers.verl_omni(verl_omni.compute_score, image, "x", entry)
         else:
-            assert await trainers.verl_omni(verl_omni.compute_score, image, "x", entry) > 0
+            assert (
+                await trainers.verl_omni(verl_omni.compute_score, image, "x", entry) > 0
+            )
 
 
 async def test_one_picture_is_meant():
@@ -139,6 +155,8 @@ for number in range(5):
     batch[0, 0, 0] = 1.3 if number < 3 else 1.01
     pictures(batch)
 """
-    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    ran = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     [line] = ran.stderr.splitlines()
     assert "3 of 10 images" in line

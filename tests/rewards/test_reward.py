@@ -6,7 +6,13 @@ import pytest
 
 from vieval_plugin.config import Config
 from vieval_plugin.judges.protocol import Choice, Image, Status, Step, Verdict
-from vieval_plugin.rewards.reward import RewardValue, imputed, read_reward, reward_values, win_shares
+from vieval_plugin.rewards.reward import (
+    RewardValue,
+    imputed,
+    read_reward,
+    reward_values,
+    win_shares,
+)
 from vieval_plugin.rewards.samples import Conditions, sample_of
 from vieval_plugin.run.prepare import prepare
 from vieval_plugin.text.errors import VievalError
@@ -28,7 +34,9 @@ def failed(status=Status.API_ERROR, reason="away"):
 def test_a_reward_is_a_name_and_weighted_scores():
     reward = read("mix=0.7*viescore:SC + -0.3*sharpness")
     assert reward.name == "mix"
-    assert [(term.judge.spec.name, term.aspect, term.weight) for term in reward.terms] == [
+    assert [
+        (term.judge.spec.name, term.aspect, term.weight) for term in reward.terms
+    ] == [
         ("viescore", "SC", 0.7),
         ("sharpness", "PQ", -0.3),
     ]
@@ -37,7 +45,16 @@ def test_a_reward_is_a_name_and_weighted_scores():
 
 
 @pytest.mark.parametrize(
-    "text", ["viescore", "=viescore", "a b=viescore", "r=", "r=0*sharpness", "r=x*sharpness", "r=1.1.1*sharpness"]
+    "text",
+    [
+        "viescore",
+        "=viescore",
+        "a b=viescore",
+        "r=",
+        "r=0*sharpness",
+        "r=x*sharpness",
+        "r=1.1.1*sharpness",
+    ],
 )
 def test_what_is_no_reward_is_one_line(text):
     with pytest.raises(VievalError):
@@ -46,34 +63,60 @@ def test_what_is_no_reward_is_one_line(text):
 
 def test_a_sum_lacks_a_value_where_a_part_failed():
     reward = read("mix=0.5*viescore:SC+2*sharpness")
-    good, sharp = Verdict({"SC": 0.8}, Status.OK), Verdict({"PQ": 0.25}, Status.REPAIRED)
+    good, sharp = (
+        Verdict({"SC": 0.8}, Status.OK),
+        Verdict({"PQ": 0.25}, Status.REPAIRED),
+    )
     [whole, broken] = reward_values(reward, 2, [[good, failed()], [sharp, sharp]])
     assert (whole.value, whole.status) == (pytest.approx(0.9), Status.REPAIRED)
-    assert (broken.value, broken.status, broken.reason) == (None, Status.API_ERROR, "away")
+    assert (broken.value, broken.status, broken.reason) == (
+        None,
+        Status.API_ERROR,
+        "away",
+    )
 
 
 def test_a_score_of_an_aspect_counts_although_another_failed():
-    verdict = Verdict({"SC": 0.8}, Status.PARSE_FAILURE, trace=(Step(("PQ",), Status.PARSE_FAILURE, reason="prose"),))
+    verdict = Verdict(
+        {"SC": 0.8},
+        Status.PARSE_FAILURE,
+        trace=(Step(("PQ",), Status.PARSE_FAILURE, reason="prose"),),
+    )
     assert reward_values(read("r=viescore:SC"), 1, [[verdict]])[0].value == 0.8
     assert reward_values(read("r=viescore:PQ"), 1, [[verdict]])[0].value is None
 
 
 def vote(forward, reverse):
-    return Verdict({}, Status.OK, choice=Choice({"forward": forward, "reverse": reverse}))
+    return Verdict(
+        {}, Status.OK, choice=Choice({"forward": forward, "reverse": reverse})
+    )
 
 
 def test_shares_of_wins_count_both_orders_and_no_member_whose_contest_failed():
     # 0 beats 1 in both orders, 0 and 2 are even, 1 and 2 contradict themselves
     shares = [
-        share for share, _ in win_shares(3, [vote("first", "first"), vote("tie", "tie"), vote("first", "second")])
+        share
+        for share, _ in win_shares(
+            3, [vote("first", "first"), vote("tie", "tie"), vote("first", "second")]
+        )
     ]
     assert shares == [0.75, 0.25, 0.5]
-    shares = [share for share, _ in win_shares(3, [vote("first", "first"), failed(), vote("first", "second")])]
+    shares = [
+        share
+        for share, _ in win_shares(
+            3, [vote("first", "first"), failed(), vote("first", "second")]
+        )
+    ]
     assert shares == [None, 0.25, None]
 
 
 def values(*numbers):
-    return [RewardValue(n, Status.OK) if n is not None else RewardValue(None, Status.REFUSAL, "no") for n in numbers]
+    return [
+        RewardValue(n, Status.OK)
+        if n is not None
+        else RewardValue(None, Status.REFUSAL, "no")
+        for n in numbers
+    ]
 
 
 def test_a_failed_member_has_the_mean_of_the_others_and_so_no_advantage():
@@ -84,7 +127,10 @@ def test_a_failed_member_has_the_mean_of_the_others_and_so_no_advantage():
     assert found[1].value == pytest.approx(mean)
 
 
-@pytest.mark.parametrize(("numbers", "most"), [((0.2, None, None), 0.5), ((None, None), 0.9), ((0.1, None), 0.1)])
+@pytest.mark.parametrize(
+    ("numbers", "most"),
+    [((0.2, None, None), 0.5), ((None, None), 0.9), ((0.1, None), 0.1)],
+)
 def test_too_many_failures_are_an_error(numbers, most):
     with pytest.raises(VievalError, match="refusal: no"):
         imputed(values(*numbers), most)
@@ -94,7 +140,11 @@ def test_further_images_are_what_the_roles_say():
     red = Image(b"red")
     assert sample_of(0, "p", red, [], Conditions()).kind == "tig"
     edit = sample_of(1, "p", red, [red], Conditions())
-    assert (edit.kind, dict(edit.texts), set(edit.images)) == ("tie", {"instruction": "p"}, {"output", "source"})
+    assert (edit.kind, dict(edit.texts), set(edit.images)) == (
+        "tie",
+        {"instruction": "p"},
+        {"output", "source"},
+    )
     both = sample_of(2, "p", red, [red, red], Conditions("sdie", ("source", "subject")))
     assert set(both.images) == {"output", "source", "subject"}
     with pytest.raises(VievalError, match="--role"):

@@ -1,4 +1,6 @@
-"""The page's block of ms-swift, run in an environment of its own: `VIEVAL_MS_SWIFT_PYTHON` names a Python that has it and VIEval."""
+"""The page's block of ms-swift, run in an environment of its own: `VIEVAL_MS_SWIFT_PYTHON` names
+a Python that has it and VIEval.
+"""
 
 import json
 import os
@@ -9,7 +11,8 @@ import pytest
 from tests.rewards.page import blocks_of
 
 PYTHON = os.environ.get("VIEVAL_MS_SWIFT_PYTHON", "")
-# what is before and after the blocks of the page: an image model, and the trainer that looks the class up by its name
+# what is before and after the blocks of the page: an image model, and the trainer that looks the
+# class up by its name
 PIPELINE = """
 from types import SimpleNamespace
 from PIL import Image
@@ -22,14 +25,24 @@ print(json.dumps(orms["image_judge"](args=None)(["red", "blue"], messages=asked,
 """
 
 
-@pytest.mark.skipif(not PYTHON, reason="VIEVAL_MS_SWIFT_PYTHON names no Python with ms-swift")
+@pytest.mark.skipif(
+    not PYTHON, reason="VIEVAL_MS_SWIFT_PYTHON names no Python with ms-swift"
+)
 def test_ms_swift_finds_the_class_of_the_page_and_gets_a_reward_each(server, tmp_path):
     blocks = blocks_of("TRL and ms-swift", server.base_url)
     assert len(blocks) == 2
     code = "\n".join([PIPELINE, *blocks, TRAINER])
-    environment = {**{k: v for k, v in os.environ.items() if k != "VIEVAL_CONFIG"}, "XDG_CACHE_HOME": str(tmp_path)}
+    environment = {
+        **{k: v for k, v in os.environ.items() if k != "VIEVAL_CONFIG"},
+        "XDG_CACHE_HOME": str(tmp_path),
+    }
     done = subprocess.run(
-        [PYTHON, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600
+        [PYTHON, "-c", code],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr
     rewards = json.loads(done.stdout.splitlines()[-1])

@@ -1,4 +1,6 @@
-"""TRL trains a tiny language model on the reward of the images that its words make, and leaves out what has no reward."""
+"""TRL trains a tiny language model on the reward of the images that its words make, and leaves
+out what has no reward.
+"""
 
 import hashlib
 import json
@@ -24,17 +26,26 @@ def half_unreadable(request):
     """Scores that follow from the image; for about half of the images no score at all."""
     parts = [part for turn in request["messages"] for part in _parts(turn["content"])]
     digest = hashlib.sha256(
-        json.dumps([part.get("image_url") for part in parts if "image_url" in part]).encode()
+        json.dumps(
+            [part.get("image_url") for part in parts if "image_url" in part]
+        ).encode()
     ).digest()
     text = " ".join(part.get("text", "") for part in parts)
-    score = json.dumps({"score": [digest[1] % 11] * score_count(text), "reasoning": "fine"})
+    score = json.dumps(
+        {"score": [digest[1] % 11] * score_count(text), "reasoning": "fine"}
+    )
     return score if digest[0] % 2 else "no score at all"
 
 
 def test_trl_trains_on_the_images_that_were_judged(tmp_path, store):
     answers = []
-    with FakeServer(reply=half_unreadable, schema_support="ignored") as server, ExitStack() as opened:
-        page = {"pipeline": lambda texts, output_type: SimpleNamespace(images=drawn(texts))}
+    with (
+        FakeServer(reply=half_unreadable, schema_support="ignored") as server,
+        ExitStack() as opened,
+    ):
+        page = {
+            "pipeline": lambda texts, output_type: SimpleNamespace(images=drawn(texts))
+        }
         exec(blocks_of("TRL and ms-swift", server.base_url)[0], page)
         opened.enter_context(page["judge"])
         reward = page["reward"]
@@ -44,7 +55,9 @@ def test_trl_trains_on_the_images_that_were_judged(tmp_path, store):
             return answers[-len(columns["completions"]) :]
 
         prompts = ["a red cube", "a blue ball"] * 4
-        means = rewards_of_training([reward, noted], prompts, tmp_path / "out", steps=3, batch=8)
+        means = rewards_of_training(
+            [reward, noted], prompts, tmp_path / "out", steps=3, batch=8
+        )
     assert len(means) == 3
     assert None in answers
     assert any(answer is not None for answer in answers)

@@ -1,8 +1,9 @@
 """Stand-ins that load and call a reward as trainers do, written anew from how they behave.
 
-What was read, in November 2026, of trainers that install nowhere without a GPU: flow_grpo at 54809b5 (`rewards.py`),
-Flow-Factory at b9e47bc (`rewards/abc.py`), UniRL at 5852cb4 (`reward/remote.py`), and VeRL-Omni's newest
-`reward_manager/multi.py`, in which `required` ends a run (at cd1d113 it did not yet). TRL and ms-swift are run.
+What was read, in November 2026, of trainers that install nowhere without a GPU: flow_grpo at
+54809b5 (`rewards.py`), Flow-Factory at b9e47bc (`rewards/abc.py`), UniRL at 5852cb4
+(`reward/remote.py`), and VeRL-Omni's newest `reward_manager/multi.py`, in which `required` ends a
+run (at cd1d113 it did not yet). TRL and ms-swift are run.
 """
 
 import inspect
@@ -22,19 +23,40 @@ def flow_grpo(score_functions, weights):
     }
 
     def score(images, prompts, metadata):
-        details = {name: function(images, prompts, metadata)[0] for name, function in called.items()}
-        total = [sum(weights[name] * details[name][n] for name in weights) for n in range(len(prompts))]
+        details = {
+            name: function(images, prompts, metadata)[0]
+            for name, function in called.items()
+        }
+        total = [
+            sum(weights[name] * details[name][n] for name in weights)
+            for n in range(len(prompts))
+        ]
         return {**details, "avg": total}, {}
 
     return score
 
 
 async def verl_omni(function, image, prompt, entry, extra_info=None):
-    """VeRL-Omni's reward manager: a failure is 0 unless the entry says that the reward is required."""
+    """VeRL-Omni's reward manager: a failure is 0 unless the entry says that the reward is
+    required.
+    """
     assert inspect.iscoroutinefunction(function)
-    known = {"data_source": "d", "solution_image": image, "ground_truth": prompt, "extra_info": extra_info or {}}
-    more = {name: value for name, value in entry.items() if name not in ("path", "name", "weight", "required")}
-    manager = {"reward_router_address": None, "reward_model_tokenizer": None, "model_name": "generator"}
+    known = {
+        "data_source": "d",
+        "solution_image": image,
+        "ground_truth": prompt,
+        "extra_info": extra_info or {},
+    }
+    more = {
+        name: value
+        for name, value in entry.items()
+        if name not in ("path", "name", "weight", "required")
+    }
+    manager = {
+        "reward_router_address": None,
+        "reward_model_tokenizer": None,
+        "model_name": "generator",
+    }
     try:
         return float((await function(**known, **manager, **more))["score"])
     except Exception as error:
@@ -67,17 +89,29 @@ def install_flow_factory(monkeypatch):
     package.rewards = rewards
     monkeypatch.setitem(sys.modules, "flow_factory", package)
     monkeypatch.setitem(sys.modules, "flow_factory.rewards", rewards)
-    monkeypatch.delitem(sys.modules, "vieval_plugin.rewards.flow_factory", raising=False)
+    monkeypatch.delitem(
+        sys.modules, "vieval_plugin.rewards.flow_factory", raising=False
+    )
     return rewards
 
 
 def flow_factory(bases, path, config, batch):
-    """Flow-Factory's processor: it calls models of its bases, with the fields that `__call__` names, and no others at all."""
+    """Flow-Factory's processor: it calls models of its bases, with the fields that `__call__`
+    names, and no others at all.
+    """
     module, _, name = path.rpartition(".")
     __import__(module)
     model = getattr(sys.modules[module], name)(config, None)
     if not isinstance(model, (bases.PointwiseRewardModel, bases.GroupwiseRewardModel)):
         return None
     names = inspect.signature(model.__call__).parameters
-    output = model(**{name: value for name, value in batch.items() if name in names and value is not None})
-    return torch.as_tensor(output.rewards if hasattr(output, "rewards") else output, dtype=torch.float32)
+    output = model(
+        **{
+            name: value
+            for name, value in batch.items()
+            if name in names and value is not None
+        }
+    )
+    return torch.as_tensor(
+        output.rewards if hasattr(output, "rewards") else output, dtype=torch.float32
+    )

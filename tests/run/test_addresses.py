@@ -18,7 +18,9 @@ def picture():
 
 @contextmanager
 def site(**pages):
-    """A host with pages by path: a body, or the address that it redirects to; what was asked of it."""
+    """A host with pages by path: a body, or the address that it redirects to; what was asked of
+    it.
+    """
     asked = []
 
     def answer(path, *_):
@@ -35,16 +37,29 @@ def site(**pages):
 
 @pytest.fixture
 def score(score, tmp_path):
-    """Scores the image at each address: the exit code, statuses, reasons by uid, and what was said on stderr."""
+    """Scores the image at each address: the exit code, statuses, reasons by uid, and what was
+    said on stderr.
+    """
 
     def scored(addresses, *arguments):
         rows = [
-            {"uid": name, "kind": "tig", "images": {"output": url}, "texts": {"prompt": "x"}}
+            {
+                "uid": name,
+                "kind": "tig",
+                "images": {"output": url},
+                "texts": {"prompt": "x"},
+            }
             for name, url in addresses.items()
         ]
         (tmp_path / "s.jsonl").write_text("\n".join(map(json.dumps, rows)))
-        code, written, _, said = score(tmp_path / "s.jsonl", "--judge", "sharpness", *arguments)
-        told = {row["uid"]: row["trace"][0]["reason"] for row in written if row["status"] != "ok"}
+        code, written, _, said = score(
+            tmp_path / "s.jsonl", "--judge", "sharpness", *arguments
+        )
+        told = {
+            row["uid"]: row["trace"][0]["reason"]
+            for row in written
+            if row["status"] != "ok"
+        }
         return code, [row["status"] for row in written], told, said
 
     return scored
@@ -52,7 +67,11 @@ def score(score, tmp_path):
 
 def test_images_of_an_allowed_host_are_fetched_once_and_judged(score):
     with site(a=picture(), b=picture()) as (host, asked):
-        found = {"1": f"http://{host}/a?key=hidden", "2": f"http://{host}/b", "3": f"http://{host}/a?key=hidden"}
+        found = {
+            "1": f"http://{host}/a?key=hidden",
+            "2": f"http://{host}/b",
+            "3": f"http://{host}/a?key=hidden",
+        }
         assert score(found, "--allow-urls", host)[:3] == (0, ["ok"] * 3, {})
         assert sorted(asked) == ["a", "b"]
         assert score(found, "--allow-urls", host)[0] == 0
@@ -80,22 +99,43 @@ def test_what_cannot_be_had_is_its_samples_failure(score, monkeypatch):
         }
         with site(fine=picture(), cut=picture()[:200], **pages) as (host, _):
             names = ["fine", "here", "absent", "text", "cut", "large", "away", "loop"]
-            found = {name: f"http://user:secret@{host}/{name}?key=hidden" for name in names}
-            code, statuses, told, _ = score({**found, "not named": f"http://{elsewhere}/other"}, "--allow-urls", host)
+            found = {
+                name: f"http://user:secret@{host}/{name}?key=hidden" for name in names
+            }
+            code, statuses, told, _ = score(
+                {**found, "not named": f"http://{elsewhere}/other"},
+                "--allow-urls",
+                host,
+            )
     assert (code, statuses) == (1, ["ok", "ok", *["tool_error"] * 7])
-    assert told["absent"] == f"the image output cannot be had from http://{host}/absent?key=[removed]: 404 not found"
+    assert (
+        told["absent"]
+        == f"the image output cannot be had from http://{host}/absent?key=[removed]: 404 not found"
+    )
     assert "is not an image that can be read here" in told["text"]
     assert "is cut off" in told["cut"] or "cannot be decoded" in told["cut"]
     assert told["large"].endswith("larger than 0 MiB")
-    assert told["away"].endswith(f"302 redirect to another host ({elsewhere}), which is not followed")
+    assert told["away"].endswith(
+        f"302 redirect to another host ({elsewhere}), which is not followed"
+    )
     assert told["loop"].endswith("more than 5 redirects")
-    assert told["not named"].endswith("/other; --allow-urls HOST has the images of a host fetched")
-    assert not [reason for reason in told.values() if "hidden" in reason or "secret" in reason]
+    assert told["not named"].endswith(
+        "/other; --allow-urls HOST has the images of a host fetched"
+    )
+    assert not [
+        reason for reason in told.values() if "hidden" in reason or "secret" in reason
+    ]
     assert strange == []
 
 
 @pytest.mark.parametrize(
-    "address", ["file:///etc/hostname", "ftp://127.0.0.1/x", "http://[::1", "http://127.0.0.1:99999/x"]
+    "address",
+    [
+        "file:///etc/hostname",
+        "ftp://127.0.0.1/x",
+        "http://[::1",
+        "http://127.0.0.1:99999/x",
+    ],
 )
 def test_other_schemes_and_broken_addresses_are_never_opened(score, address):
     code, statuses, told, _ = score({"1": address}, "--allow-urls", "127.0.0.1")
@@ -106,13 +146,20 @@ def test_other_schemes_and_broken_addresses_are_never_opened(score, address):
 def test_a_name_that_leads_into_a_private_network_is_refused(score):
     with site(a=picture()) as (host, asked):
         port = host.partition(":")[2]
-        code, _, told, _ = score({"1": f"http://localhost:{port}/a"}, "--allow-urls", f"localhost:{port}")
+        code, _, told, _ = score(
+            {"1": f"http://localhost:{port}/a"}, "--allow-urls", f"localhost:{port}"
+        )
         assert code == 1
-        assert told["1"].endswith("localhost leads to a private address; name the address itself if that is meant")
+        assert told["1"].endswith(
+            "localhost leads to a private address; name the address itself if that is meant"
+        )
         assert asked == []
 
 
-@pytest.mark.parametrize("host", ["http://example.com", "example.com/a", "", "me@example.com", "example.com:x"])
+@pytest.mark.parametrize(
+    "host",
+    ["http://example.com", "example.com/a", "", "me@example.com", "example.com:x"],
+)
 def test_what_is_no_host_is_one_line(score, host):
     code, statuses, _, said = score({"1": "http://example.com/a"}, "--allow-urls", host)
     assert (code, statuses, said.count("\n")) == (1, [], 1)
@@ -121,7 +168,17 @@ def test_what_is_no_host_is_one_line(score, host):
 
 @pytest.mark.parametrize(
     "address",
-    ["10.0.0.1", "127.0.0.1", "169.254.169.254", "::1", "fe80::1%eth0", "::ffff:10.0.0.1", "fc00::1", "224.0.0.1", "x"],
+    [
+        "10.0.0.1",
+        "127.0.0.1",
+        "169.254.169.254",
+        "::1",
+        "fe80::1%eth0",
+        "::ffff:10.0.0.1",
+        "fc00::1",
+        "224.0.0.1",
+        "x",
+    ],
 )
 def test_private_addresses_are_known(address):
     assert not is_public(address)

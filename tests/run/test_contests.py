@@ -7,7 +7,17 @@ from collections import Counter
 import pytest
 
 from tests.playing import scripted
-from vieval_plugin import Backbone, Contest, Image, Progress, Sample, SampleId, Status, Votes, evaluate
+from vieval_plugin import (
+    Backbone,
+    Contest,
+    Image,
+    Progress,
+    Sample,
+    SampleId,
+    Status,
+    Votes,
+    evaluate,
+)
 from vieval_plugin.benchmarks import vieval_demo
 from vieval_plugin.config import Config
 from vieval_plugin.judges.protocol import Chat, Message, Step, Text, Verdict
@@ -22,7 +32,11 @@ from vieval_plugin.run.scheduler import Outcome
 
 def asks_once(sample):
     [reply] = yield [Chat((Message("user", (str(sample.id),)),), ("q",))]
-    return Verdict({"SC": len(reply.text) / 100}, Status.OK, trace=(Step(("q",), Status.OK, answer=reply.text),))
+    return Verdict(
+        {"SC": len(reply.text) / 100},
+        Status.OK,
+        trace=(Step(("q",), Status.OK, answer=reply.text),),
+    )
 
 
 JUDGE = scripted(asks_once)
@@ -36,28 +50,43 @@ def contests(count, among, size=4, seed=0):
     """Contests of some of the same candidates, drawn by a seed."""
     draw, pool = random.Random(seed), [candidate(number) for number in range(among)]
     return [
-        Contest(SampleId("b", "tig", "", str(number)), tuple(draw.sample(pool, size)), Votes("ranking"))
+        Contest(
+            SampleId("b", "tig", "", str(number)),
+            tuple(draw.sample(pool, size)),
+            Votes("ranking"),
+        )
         for number in range(count)
     ]
 
 
 def answers(asked):
     """Replies of the batch form, counting questions."""
-    return [Text("x" * (1 + int(ask.messages[0].parts[0].split("/")[2][1:])), 3, 2) for _, ask in asked]
+    return [
+        Text("x" * (1 + int(ask.messages[0].parts[0].split("/")[2][1:])), 3, 2)
+        for _, ask in asked
+    ]
 
 
 def right(contest):
-    return tuple({"SC": (1 + int(c.id.image_model[1:])) / 100} for c in contest.candidates)
+    return tuple(
+        {"SC": (1 + int(c.id.image_model[1:])) / 100} for c in contest.candidates
+    )
 
 
 def test_a_candidate_is_asked_about_once_in_waves():
     asked, progress = [], Progress()
     given = contests(200, among=30)
     jobs = [Job(contest, JUDGE) for contest in given]
-    outcomes = judge_in_batches(jobs, lambda wave: asked.extend(wave) or answers(wave), progress)
-    assert Counter(ask.messages[0].parts[0] for _, ask in asked).most_common(1)[0][1] == 1
+    outcomes = judge_in_batches(
+        jobs, lambda wave: asked.extend(wave) or answers(wave), progress
+    )
+    assert (
+        Counter(ask.messages[0].parts[0] for _, ask in asked).most_common(1)[0][1] == 1
+    )
     assert len(asked) == 30
-    assert [outcome.verdict.choice.scores for outcome in outcomes] == list(map(right, given))
+    assert [outcome.verdict.choice.scores for outcome in outcomes] == list(
+        map(right, given)
+    )
     assert progress.statuses == {Status.OK: 200}
     # a question is owned by a contest that has the candidate, and its tokens are counted there once
     for number, ask in asked:
@@ -75,7 +104,9 @@ async def test_a_candidate_is_asked_about_once_at_its_own_pace():
     jobs = (Job(contest, JUDGE) for contest in given)
     await judge_each(jobs, answer, Progress(), outcomes.__setitem__, live=7, bar=False)
     assert len(asked) == 30
-    assert [outcomes[n].verdict.choice.scores for n in range(200)] == list(map(right, given))
+    assert [outcomes[n].verdict.choice.scores for n in range(200)] == list(
+        map(right, given)
+    )
 
 
 def test_what_differs_in_anything_is_another_candidate():
@@ -87,16 +118,43 @@ def test_what_differs_in_anything_is_another_candidate():
         Sample(same.id, {"output": Image(b"y")}, same.texts),
         Sample(same.id, {}, {"prompt": "other"}),
     ]
-    pairs = [Contest(SampleId("b", "tig", "", str(n)), (same, other)) for n, other in enumerate(others)]
-    assert len(JobsSplitByCandidate([Job(pair, JUDGE) for pair in pairs]).jobs) == 1 + len(others)
-    assert len(JobsSplitByCandidate([Job(pairs[0], JUDGE), Job(pairs[0], JUDGE, repeat=1)]).jobs) == 4
-    assert len(JobsSplitByCandidate([Job(pairs[0], JUDGE), Job(pairs[0], scripted(asks_once))]).jobs) == 4
+    pairs = [
+        Contest(SampleId("b", "tig", "", str(n)), (same, other))
+        for n, other in enumerate(others)
+    ]
+    assert len(
+        JobsSplitByCandidate([Job(pair, JUDGE) for pair in pairs]).jobs
+    ) == 1 + len(others)
+    assert (
+        len(
+            JobsSplitByCandidate(
+                [Job(pairs[0], JUDGE), Job(pairs[0], JUDGE, repeat=1)]
+            ).jobs
+        )
+        == 4
+    )
+    assert (
+        len(
+            JobsSplitByCandidate(
+                [Job(pairs[0], JUDGE), Job(pairs[0], scripted(asks_once))]
+            ).jobs
+        )
+        == 4
+    )
 
 
 def test_samples_and_contests_may_come_together_and_samples_are_judged_as_often_as_given():
-    jobs = [Job(candidate(0), JUDGE), Job(contests(1, 4)[0], JUDGE), Job(candidate(0), JUDGE)]
+    jobs = [
+        Job(candidate(0), JUDGE),
+        Job(contests(1, 4)[0], JUDGE),
+        Job(candidate(0), JUDGE),
+    ]
     outcomes = judge_in_batches(jobs, answers, Progress())
-    assert [outcome.verdict.choice is None for outcome in outcomes] == [True, False, True]
+    assert [outcome.verdict.choice is None for outcome in outcomes] == [
+        True,
+        False,
+        True,
+    ]
 
 
 def test_every_contest_is_handed_on_once_all_its_candidates_are_judged():
@@ -104,7 +162,12 @@ def test_every_contest_is_handed_on_once_all_its_candidates_are_judged():
     apart = JobsSplitByCandidate([Job(contest, JUDGE) for contest in given])
     done = []
     for part in range(len(apart.jobs)):
-        done += [number for number, _ in apart.assemble(part, Outcome(Verdict({"SC": 0.5}, Status.OK)))]
+        done += [
+            number
+            for number, _ in apart.assemble(
+                part, Outcome(Verdict({"SC": 0.5}, Status.OK))
+            )
+        ]
     assert sorted(done) == list(range(100))
 
 
@@ -120,37 +183,71 @@ def edits(tmp_path):
     outputs = vieval_demo.load(tmp_path, "tie")[:3]
     votes = Votes("four_way", "first", ("first", "both_bad"))
     pairs = itertools.combinations(outputs, 2)
-    whole = [Contest(SampleId("b", "edit", "", str(n)), pair, votes, "g", ("colour",)) for n, pair in enumerate(pairs)]
-    without = {role: image for role, image in outputs[0].images.items() if role != "output"}
+    whole = [
+        Contest(SampleId("b", "edit", "", str(n)), pair, votes, "g", ("colour",))
+        for n, pair in enumerate(pairs)
+    ]
+    without = {
+        role: image for role, image in outputs[0].images.items() if role != "output"
+    }
     bare = Sample(SampleId("b", "tie", "m", "9"), without, outputs[0].texts, kind="tie")
-    return [*whole, Contest(SampleId("b", "edit", "", "bare"), (outputs[0], bare), votes)]
+    return [
+        *whole,
+        Contest(SampleId("b", "edit", "", "bare"), (outputs[0], bare), votes),
+    ]
 
 
-def test_a_judge_of_samples_judges_contests_and_their_records_come_back(store, server, edits):
-    verdicts = evaluate(edits, backbone=Backbone(model="fake", base_url=server.base_url))
-    assert [verdict.status for verdict in verdicts] == [*[Status.OK] * 3, Status.NOT_APPLICABLE]
-    assert server.stats()["requests"] == 2 * 3 + 1  # each edit once, and whether schemas are enforced
+def test_a_judge_of_samples_judges_contests_and_their_records_come_back(
+    store, server, edits
+):
+    verdicts = evaluate(
+        edits, backbone=Backbone(model="fake", base_url=server.base_url)
+    )
+    assert [verdict.status for verdict in verdicts] == [
+        *[Status.OK] * 3,
+        Status.NOT_APPLICABLE,
+    ]
+    assert (
+        server.stats()["requests"] == 2 * 3 + 1
+    )  # each edit once, and whether schemas are enforced
     prepared = prepare("viescore", None, Config())
     for contest, verdict in zip(edits, verdicts, strict=True):
-        response = response_json(contest.id, verdict, prepared.provenance, fingerprint(contest))
+        response = response_json(
+            contest.id, verdict, prepared.provenance, fingerprint(contest)
+        )
         record = read_record(response, target_json(contest))
         assert record.verdict == verdict
-        assert (record.id, record.votes, record.group) == (contest.id, contest.votes, contest.group)
+        assert (record.id, record.votes, record.group) == (
+            contest.id,
+            contest.votes,
+            contest.group,
+        )
         assert (record.tags, record.kind) == (contest.tags, "tie")
-        assert record.candidates == tuple(candidate.id for candidate in contest.candidates)
+        assert record.candidates == tuple(
+            candidate.id for candidate in contest.candidates
+        )
         # the program is run again on what was answered, and asks the same
         exchanges = conversation(prepared.program, contest, verdict)
         expected = [step for step in verdict.trace if step.path[-1] != "sample"]
-        assert sorted(e.step.path for e in exchanges) in ([], sorted(step.path for step in expected))
+        assert sorted(e.step.path for e in exchanges) in (
+            [],
+            sorted(step.path for step in expected),
+        )
 
 
 def test_a_measure_of_contests_needs_no_model(store, edits):
     verdicts = evaluate(edits[:3], judge="ssim")
-    assert all(set(scores) == {"SC"} for verdict in verdicts for scores in verdict.choice.scores)
+    assert all(
+        set(scores) == {"SC"}
+        for verdict in verdicts
+        for scores in verdict.choice.scores
+    )
 
 
 @pytest.mark.parametrize("judge", ["ssim", "viescore", "pairwise"])
-def test_a_contest_that_is_none_is_not_judged_and_holds_up_no_other(store, server, edits, judge):
+def test_a_contest_that_is_none_is_not_judged_and_holds_up_no_other(
+    store, server, edits, judge
+):
     good = edits[0]
     votes = Votes("two_way", "left")
     bad = [
@@ -158,7 +255,11 @@ def test_a_contest_that_is_none_is_not_judged_and_holds_up_no_other(store, serve
         Contest(SampleId("b", "edit", "", "one"), good.candidates[:1]),
         Contest(SampleId("b", "edit", "", "left"), good.candidates, votes),
     ]
-    verdicts = evaluate([*bad, good], judge=judge, backbone=Backbone(model="fake", base_url=server.base_url))
+    verdicts = evaluate(
+        [*bad, good],
+        judge=judge,
+        backbone=Backbone(model="fake", base_url=server.base_url),
+    )
     assert [verdict.status for verdict in verdicts[:3]] == [Status.NOT_APPLICABLE] * 3
     assert [verdict.reason for verdict in verdicts[:3]] == [
         "it has 0 candidates, and a contest has two or more",
@@ -170,5 +271,7 @@ def test_a_contest_that_is_none_is_not_judged_and_holds_up_no_other(store, serve
 
 def test_without_votes_any_number_of_candidates_is_a_contest(store):
     outputs = vieval_demo.load(None, "tie")[:3]
-    [verdict] = evaluate([Contest(SampleId("own", "tie", "", "1"), tuple(outputs))], judge="ssim")
+    [verdict] = evaluate(
+        [Contest(SampleId("own", "tie", "", "1"), tuple(outputs))], judge="ssim"
+    )
     assert len(verdict.choice.scores) == 3

@@ -1,4 +1,6 @@
-"""Several images of one prompt are told apart by their number, and a prompt without an image is no zero in disguise."""
+"""Several images of one prompt are told apart by their number, and a prompt without an image is
+no zero in disguise.
+"""
 
 import json
 
@@ -15,17 +17,27 @@ from vieval_plugin.stats.options import StatisticsOptions
 
 def write(folder, rows):
     for number in range(3):
-        noise = np.random.default_rng(number).integers(0, 256, (32, 32, 3), dtype=np.uint8)
+        noise = np.random.default_rng(number).integers(
+            0, 256, (32, 32, 3), dtype=np.uint8
+        )
         PIL.Image.fromarray(noise).save(folder / f"{number}.png")
     path = folder / "s.jsonl"
     path.write_text("".join(f"{json.dumps({'kind': 'tig', **row})}\n" for row in rows))
     return path
 
 
-def test_two_images_of_one_prompt_are_two_samples_and_stay_apart_in_their_verdicts(tmp_path):
+def test_two_images_of_one_prompt_are_two_samples_and_stay_apart_in_their_verdicts(
+    tmp_path,
+):
     about = {"tags": ["red", "blue"], "category": "colours"}
     rows = [
-        {"uid": "1", "image_model": "m", "draw": n, "images": {"output": f"{n}.png"}, **(about if n else {})}
+        {
+            "uid": "1",
+            "image_model": "m",
+            "draw": n,
+            "images": {"output": f"{n}.png"},
+            **(about if n else {}),
+        }
         for n in (0, 1)
     ]
     path, out = write(tmp_path, rows), tmp_path / "v.jsonl"
@@ -36,26 +48,48 @@ def test_two_images_of_one_prompt_are_two_samples_and_stay_apart_in_their_verdic
     assert second.group == first.group == "1"
     assert (second.tags, second.category) == (("red", "blue"), "colours")
     assert first.verdict.scores != second.verdict.scores
-    assert "draw" not in json.loads(out.read_text().splitlines()[0])  # a file without draws stays as it was
+    assert "draw" not in json.loads(
+        out.read_text().splitlines()[0]
+    )  # a file without draws stays as it was
 
 
 def test_rows_that_agree_in_uid_generator_and_draw_are_refused(tmp_path, vieval):
-    rows = [{"uid": "1", "image_model": "m", "draw": 1, "images": {"output": f"{n}.png"}} for n in (0, 1)]
-    printed = vieval("score", write(tmp_path, rows), "--judge", "sharpness", "--out", tmp_path / "v", code=1).err
-    assert "line 1 and line 2 are both '1' of m (tig); give each a uid of its own, or a draw" in printed
+    rows = [
+        {"uid": "1", "image_model": "m", "draw": 1, "images": {"output": f"{n}.png"}}
+        for n in (0, 1)
+    ]
+    printed = vieval(
+        "score",
+        write(tmp_path, rows),
+        "--judge",
+        "sharpness",
+        "--out",
+        tmp_path / "v",
+        code=1,
+    ).err
+    assert (
+        "line 1 and line 2 are both '1' of m (tig); give each a uid of its own, or a draw"
+        in printed
+    )
 
 
 @pytest.mark.parametrize(
-    ("policy", "scores"), [("drop", {}), ("random", {}), ("worst", {"SC": 0.0, "PQ": 0.0, "O": 0.0})]
+    ("policy", "scores"),
+    [("drop", {}), ("random", {}), ("worst", {"SC": 0.0, "PQ": 0.0, "O": 0.0})],
 )
 def test_no_image_is_dropped_or_worst_and_never_a_drawn_number(policy, scores):
     [one] = apply_failure_policy(
-        [Observation("m", "1", {}, {}, Status.NO_IMAGE)], ("SC", "PQ", "O"), StatisticsOptions(policy)
+        [Observation("m", "1", {}, {}, Status.NO_IMAGE)],
+        ("SC", "PQ", "O"),
+        StatisticsOptions(policy),
     )
     assert dict(one.scores) == scores
 
 
 def test_the_penalty_of_a_second_image_is_drawn_for_itself():
     failed = [Observation("m", "1", {}, {}, Status.REFUSAL, draw=n) for n in range(40)]
-    drawn = [o.scores["SC"] for o in apply_failure_policy(failed, ("SC",), StatisticsOptions("random"))]
+    drawn = [
+        o.scores["SC"]
+        for o in apply_failure_policy(failed, ("SC",), StatisticsOptions("random"))
+    ]
     assert len(set(drawn)) > 5

@@ -30,13 +30,19 @@ def backbone(server, **more):
 def test_verdicts_come_in_the_samples_order(store, server):
     samples = vieval_demo.load(Path(), "tig")[:8]
     together = evaluate(samples, backbone=backbone(server))
-    one_by_one = [evaluate([sample], backbone=backbone(server))[0] for sample in samples]
+    one_by_one = [
+        evaluate([sample], backbone=backbone(server))[0] for sample in samples
+    ]
     assert together == one_by_one
-    assert all(v.status is Status.OK and set(v.scores) == {"SC", "PQ", "O"} for v in together)
+    assert all(
+        v.status is Status.OK and set(v.scores) == {"SC", "PQ", "O"} for v in together
+    )
 
 
 async def test_evaluate_async_runs_in_a_loop(store, server):
-    [verdict] = await evaluate_async(vieval_demo.load(Path(), "cig")[:1], backbone=backbone(server))
+    [verdict] = await evaluate_async(
+        vieval_demo.load(Path(), "cig")[:1], backbone=backbone(server)
+    )
     assert verdict.status is Status.OK
     assert asyncio.get_running_loop().is_running()
 
@@ -52,56 +58,87 @@ def test_a_judge_that_asks_a_model_says_that_none_is_named(store):
 
 
 @pytest.mark.parametrize("name", ["nowhere.png", "x" * 5000, "a\0b"])
-def test_an_image_that_is_not_there_is_its_samples_failure_and_nothing_is_asked_about_it(store, server, name):
+def test_an_image_that_is_not_there_is_its_samples_failure_and_nothing_is_asked_about_it(
+    store, server, name
+):
     [whole] = vieval_demo.load(Path(), "tig")[:1]
-    lacking = Sample(SampleId("own", "tig", "m", "1"), {"output": Image(Path(name))}, {"prompt": "x"})
+    lacking = Sample(
+        SampleId("own", "tig", "m", "1"), {"output": Image(Path(name))}, {"prompt": "x"}
+    )
     verdicts = evaluate([lacking, whole], backbone=backbone(server))
     assert [verdict.status for verdict in verdicts] == [Status.NO_IMAGE, Status.OK]
-    assert re.fullmatch("the image output is not there: .{1,300}", verdicts[0].trace[0].reason)
-    assert server.stats()["requests"] == 3  # with the one that asks whether schemas are enforced
+    assert re.fullmatch(
+        "the image output is not there: .{1,300}", verdicts[0].trace[0].reason
+    )
+    assert (
+        server.stats()["requests"] == 3
+    )  # with the one that asks whether schemas are enforced
 
 
 def test_progress_counts_what_a_run_cost(store, server):
     progress = Progress()
     evaluate(
-        vieval_demo.load(Path(), "tig")[:3], backbone=backbone(server), progress=progress, options=config.current()
+        vieval_demo.load(Path(), "tig")[:3],
+        backbone=backbone(server),
+        progress=progress,
+        options=config.current(),
     )
     assert progress.usage.calls == 7  # one of them asks whether schemas are enforced
     assert progress.usage.input_tokens > 0
     assert progress.statuses == {Status.OK: 3}
 
 
-def test_a_sample_that_lacks_its_output_alone_is_no_image_and_one_that_lacks_more_is_not_applicable(store):
-    lacking = [Sample(SampleId("own", "tig", "m", str(n)), {}, texts) for n, texts in enumerate(({"prompt": "x"}, {}))]
+def test_a_sample_that_lacks_its_output_alone_is_no_image_and_one_that_lacks_more_is_not_applicable(
+    store,
+):
+    lacking = [
+        Sample(SampleId("own", "tig", "m", str(n)), {}, texts)
+        for n, texts in enumerate(({"prompt": "x"}, {}))
+    ]
     verdicts = evaluate(lacking, judge="vqascore")
     assert [(verdict.scores, verdict.status) for verdict in verdicts] == [
         ({}, Status.NO_IMAGE),
         ({}, Status.NOT_APPLICABLE),
     ]
-    assert verdicts[0].trace[0].reason == "the sample has no image output or frame_0 or view_0"
+    assert (
+        verdicts[0].trace[0].reason
+        == "the sample has no image output or frame_0 or view_0"
+    )
 
 
 def test_a_setting_that_a_judge_does_not_have_is_refused():
-    with pytest.raises(VievalError, match="vqascore has no setting '1shot'; it has no settings"):
+    with pytest.raises(
+        VievalError, match="vqascore has no setting '1shot'; it has no settings"
+    ):
         evaluate([], judge="vqascore", setting="1shot")
 
 
 def test_summary_says_what_failed(store, server):
     samples = vieval_demo.load(Path(), "tig")[:3]
     summary = ScoreSummary(("PQ",))
-    for sample, verdict in zip(samples, evaluate(samples, judge="sharpness"), strict=True):
+    for sample, verdict in zip(
+        samples, evaluate(samples, judge="sharpness"), strict=True
+    ):
         summary.add(sample.id, verdict)
     lines = summary.lines()
     assert lines[0] == "in all rows: samples = 1, failed = 0"
     assert lines[1].split() == ["image", "model", "PQ"]
     means = {line.split()[0]: line.split()[1] for line in lines[2:]}
     best, *_ = sorted(means, key=means.get, reverse=True)
-    assert summary.answer("sharpness").startswith(f"sharpness, mean PQ: {best} {means[best]}, ")
+    assert summary.answer("sharpness").startswith(
+        f"sharpness, mean PQ: {best} {means[best]}, "
+    )
 
 
 def test_what_befell_the_first_failed_sample_is_told():
 
-    failed = Verdict({}, Status.TOOL_ERROR, trace=(Step(("sample",), Status.TOOL_ERROR, reason="no\ntext"),))
+    failed = Verdict(
+        {},
+        Status.TOOL_ERROR,
+        trace=(Step(("sample",), Status.TOOL_ERROR, reason="no\ntext"),),
+    )
     first, second = (sample.id for sample in vieval_demo.load(Path(), "tig")[:2])
-    assert failures([(first, failed), (second, failed)]) == [f"tool_error 2, the first: {first}: no text"]
+    assert failures([(first, failed), (second, failed)]) == [
+        f"tool_error 2, the first: {first}: no text"
+    ]
     assert failures([(first, Verdict({}, Status.OK))]) == []

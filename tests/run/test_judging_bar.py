@@ -1,4 +1,6 @@
-"""Progress of a run on stderr: a bar on a terminal, a line each tenth elsewhere, and a word where no answer comes."""
+"""Progress of a run on stderr: a bar on a terminal, a line each tenth elsewhere, and a word
+where no answer comes.
+"""
 
 import sys
 import time
@@ -12,7 +14,9 @@ from vieval_plugin.run.progress import Progress
 
 @pytest.fixture(autouse=True)
 def outside_a_notebook(monkeypatch):
-    monkeypatch.delitem(sys.modules, "ipykernel", raising=False)  # which another test may have imported
+    monkeypatch.delitem(
+        sys.modules, "ipykernel", raising=False
+    )  # which another test may have imported
 
 
 @pytest.mark.parametrize("on_terminal", [True, False])
@@ -35,7 +39,9 @@ def test_progress_says_for_how_long_no_answer_came(monkeypatch, capsys, on_termi
 
 
 @pytest.mark.parametrize(("total", "lines"), [(2000, 10), (7, 7), (None, 10)])
-def test_into_a_file_goes_a_line_each_tenth_with_rate_and_failures(capsys, total, lines):
+def test_into_a_file_goes_a_line_each_tenth_with_rate_and_failures(
+    capsys, total, lines
+):
     progress = Progress()
     with judging_bar.judging_bar(progress, total, is_shown=True) as update:
         for number in range(total or 10_000):

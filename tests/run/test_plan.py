@@ -17,12 +17,21 @@ COUNT = 40
 def samples(tmp_path):
     rows = []
     for number in range(COUNT):
-        PIL.Image.new("RGB", (32, 32), (6 * number, 90, 200)).save(tmp_path / f"{number}.png")
+        PIL.Image.new("RGB", (32, 32), (6 * number, 90, 200)).save(
+            tmp_path / f"{number}.png"
+        )
         prompt = "a cube " * (1 + number % 7)
         rows.append(
-            {"uid": str(number), "kind": "tig", "images": {"output": f"{number}.png"}, "texts": {"prompt": prompt}}
+            {
+                "uid": str(number),
+                "kind": "tig",
+                "images": {"output": f"{number}.png"},
+                "texts": {"prompt": prompt},
+            }
         )
-    rows.append({"uid": "x", "kind": "sculpture", "images": {"output": "0.png"}, "texts": {}})
+    rows.append(
+        {"uid": "x", "kind": "sculpture", "images": {"output": "0.png"}, "texts": {}}
+    )
     (tmp_path / "s.jsonl").write_text("\n".join(map(json.dumps, rows)))
     return tmp_path / "s.jsonl"
 
@@ -42,7 +51,10 @@ def run(tmp_path, capsys):
 def numbers(name, said):
     """The least and, where it is more, the most of a line of a plan."""
     line = next(line for line in said.splitlines() if line.startswith(f"{name}: "))
-    return [float(one.replace(",", "")) for one in re.findall(r"[\d.,]*\d", line)[: 1 + (" up to " in line)]]
+    return [
+        float(one.replace(",", ""))
+        for one in re.findall(r"[\d.,]*\d", line)[: 1 + (" up to " in line)]
+    ]
 
 
 @pytest.mark.parametrize("judge", ["viescore", "vqascore"])
@@ -56,11 +68,15 @@ def test_a_run_costs_what_its_plan_says(store, samples, run, tmp_path, judge):
     answer, trial, *_ = planned.splitlines()
     assert answer.startswith(f"plan: {judge} by fake, {COUNT} samples: about ")
     assert trial == "a pilot of 8 (seed 0): ok 8"
-    assert planned.splitlines()[-1] == f"1 of {COUNT + 1} samples would not be asked about"
+    assert (
+        planned.splitlines()[-1] == f"1 of {COUNT + 1} samples would not be asked about"
+    )
     store.unlink()
     with FakeServer() as server:
         code, _, told = run(samples, server, "--judge", judge, plan=False)
-        calls, tokens_in, tokens_out = map(int, re.search(r"calls: (\d+), .*in: (\d+), out: (\d+)", told).groups())
+        calls, tokens_in, tokens_out = map(
+            int, re.search(r"calls: (\d+), .*in: (\d+), out: (\d+)", told).groups()
+        )
         assert server.stats()["requests"] == calls
     assert asked < calls / 3
     assert numbers("calls", planned) == [calls]
@@ -72,8 +88,14 @@ def test_a_run_costs_what_its_plan_says(store, samples, run, tmp_path, judge):
     # an answer of vqascore is one token, and what viescore's may have is its limit
     limit = {"vqascore": [], "viescore": [2 * 1024 * COUNT]}[judge]
     assert most_out == limit
-    assert most == [pytest.approx(least + (out - least_out) * 2 / 1e6, rel=0.01) for out in limit]
-    assert "(" not in "".join(line for line in planned.splitlines() if line.startswith(("calls", "tokens", "price")))
+    assert most == [
+        pytest.approx(least + (out - least_out) * 2 / 1e6, rel=0.01) for out in limit
+    ]
+    assert "(" not in "".join(
+        line
+        for line in planned.splitlines()
+        if line.startswith(("calls", "tokens", "price"))
+    )
 
 
 @pytest.mark.slow
@@ -84,10 +106,16 @@ def test_a_plan_of_10000_rows_is_what_the_server_counts(store, run, tmp_path):
     for number in range(10_000):
         plain.putpixel((0, 0), (number % 256, number // 256, 0))
         plain.save(tmp_path / f"{number}.png")
-        lines.append(json.dumps({"output": f"{number}.png", "prompt": "a cube " * words.randint(1, 30)}))
+        lines.append(
+            json.dumps(
+                {"output": f"{number}.png", "prompt": "a cube " * words.randint(1, 30)}
+            )
+        )
     (tmp_path / "many.jsonl").write_text("\n".join(lines))
     with FakeServer() as server:
-        code, planned, _ = run(tmp_path / "many.jsonl", server, "--price-input", "1", "--price-output", "4")
+        code, planned, _ = run(
+            tmp_path / "many.jsonl", server, "--price-input", "1", "--price-output", "4"
+        )
         assert code == 0
         store.unlink()
         server.reset_stats()
@@ -95,19 +123,36 @@ def test_a_plan_of_10000_rows_is_what_the_server_counts(store, run, tmp_path):
         assert code == 0
         counted = server.stats()
     assert numbers("calls", planned) == [counted["requests"]]
-    assert numbers("tokens in", planned)[0] == pytest.approx(counted["tokens"]["prompt"], rel=0.05)
-    assert numbers("tokens out", planned)[0] == pytest.approx(counted["tokens"]["completion"], rel=0.05)
+    assert numbers("tokens in", planned)[0] == pytest.approx(
+        counted["tokens"]["prompt"], rel=0.05
+    )
+    assert numbers("tokens out", planned)[0] == pytest.approx(
+        counted["tokens"]["completion"], rel=0.05
+    )
 
 
-def test_tokens_that_the_server_had_in_its_cache_cost_what_they_cost(store, samples, run):
-    prices = ["--price-input", "1", "--price-cached-input", "0.25", "--price-output", "4"]
+def test_tokens_that_the_server_had_in_its_cache_cost_what_they_cost(
+    store, samples, run
+):
+    prices = [
+        "--price-input",
+        "1",
+        "--price-cached-input",
+        "0.25",
+        "--price-output",
+        "4",
+    ]
     with FakeServer(cached_share=0.5) as server:
         _, planned, _ = run(samples, server, *prices)
         store.unlink()
         _, _, told = run(samples, server, *prices, plan=False)
-    line = re.search(r"tokens in: (\d+) \(50% cached\), out: (\d+), price: ([\d.]+)", told)
+    line = re.search(
+        r"tokens in: (\d+) \(50% cached\), out: (\d+), price: ([\d.]+)", told
+    )
     tokens_in, tokens_out, price = map(float, line.groups())
-    assert price == pytest.approx((tokens_in * (0.5 + 0.5 * 0.25) + tokens_out * 4) / 1e6, rel=0.01)
+    assert price == pytest.approx(
+        (tokens_in * (0.5 + 0.5 * 0.25) + tokens_out * 4) / 1e6, rel=0.01
+    )
     estimate, _ = numbers("price", planned)
     assert estimate == pytest.approx(price, rel=0.05)
 
@@ -116,11 +161,19 @@ def test_what_is_not_asked_is_counted_with_what_it_would_have_cost(store, sample
     prices = ["--price-input", "1", "--price-output", "4"]
     with FakeServer() as server:
         _, _, told = run(samples, server, *prices, "--aspects", "SC", plan=False)
-    [line] = [line for line in told.splitlines() if line.startswith("left out by aspects: ")]
+    [line] = [
+        line for line in told.splitlines() if line.startswith("left out by aspects: ")
+    ]
     _, _, price = told.partition("price: ")
-    share = float(price.split()[0]) * COUNT / (COUNT + 1)  # a call of 41 asks what the server can
-    assert line.startswith(f"left out by aspects: {COUNT} questions, 49% of all, about ")
-    assert float(re.search(r"about ([\d.]+)", line)[1]) == pytest.approx(share, rel=0.01)
+    share = (
+        float(price.split()[0]) * COUNT / (COUNT + 1)
+    )  # a call of 41 asks what the server can
+    assert line.startswith(
+        f"left out by aspects: {COUNT} questions, 49% of all, about "
+    )
+    assert float(re.search(r"about ([\d.]+)", line)[1]) == pytest.approx(
+        share, rel=0.01
+    )
 
 
 def test_what_the_pilot_paid_for_is_not_asked_again(store, samples, run):
@@ -129,10 +182,19 @@ def test_what_the_pilot_paid_for_is_not_asked_again(store, samples, run):
         paid = server.stats()["requests"]
         _, again, _ = run(samples, server)
         assert server.stats()["requests"] == paid
-        assert numbers("calls", again)[0] == pytest.approx(numbers("calls", first)[0], abs=1)
-        assert numbers("tokens in", again)[0] == pytest.approx(numbers("tokens in", first)[0], rel=0.05)
-        assert "seconds: not known, as answers of the pilot were in the store; " in again
-        assert "16 answers of the pilot were in the store; the figures are of a run that asks everything" in again
+        assert numbers("calls", again)[0] == pytest.approx(
+            numbers("calls", first)[0], abs=1
+        )
+        assert numbers("tokens in", again)[0] == pytest.approx(
+            numbers("tokens in", first)[0], rel=0.05
+        )
+        assert (
+            "seconds: not known, as answers of the pilot were in the store; " in again
+        )
+        assert (
+            "16 answers of the pilot were in the store; the figures are of a run that asks "
+            "everything"
+        ) in again
         _, anew, _ = run(samples, server, "--fresh")
         assert server.stats()["requests"] == 2 * paid
         assert "seconds: not known" not in anew
@@ -140,11 +202,19 @@ def test_what_the_pilot_paid_for_is_not_asked_again(store, samples, run):
         assert server.stats()["requests"] == paid + numbers("calls", first)[0]
 
 
-def test_seconds_are_told_between_a_server_that_scales_and_one_that_does_not(store, samples, run):
+def test_seconds_are_told_between_a_server_that_scales_and_one_that_does_not(
+    store, samples, run
+):
     with FakeServer(latency=0.1) as server:
-        _, said, _ = run(samples, server, "--num-concurrent", "4", "--judge", "vqascore")
-    fastest, slowest = re.search(r"seconds: ([\d.]+) if .* 4 requests at once .*, ([\d.]+) if", said).groups()
-    assert 0.8 < float(fastest) < 4  # 40 calls of a tenth of a second, four at once, on a busy machine
+        _, said, _ = run(
+            samples, server, "--num-concurrent", "4", "--judge", "vqascore"
+        )
+    fastest, slowest = re.search(
+        r"seconds: ([\d.]+) if .* 4 requests at once .*, ([\d.]+) if", said
+    ).groups()
+    assert (
+        0.8 < float(fastest) < 4
+    )  # 40 calls of a tenth of a second, four at once, on a busy machine
     assert float(fastest) <= float(slowest)
 
 
@@ -154,8 +224,12 @@ def test_without_prices_or_tokens_none_is_made_up(store, samples, run, monkeypat
         assert "price: not known; give --price-input and --price-output" in said
         assert ", 3 samples: " in said
         assert "a pilot of 3 " in said
-        monkeypatch.setattr("vieval_plugin.backends.http.openai.tokens_of", lambda answer: (None, None))
-        _, said, _ = run(samples, server, "--fresh", "--price-input", "1", "--price-output", "1")
+        monkeypatch.setattr(
+            "vieval_plugin.backends.http.openai.tokens_of", lambda answer: (None, None)
+        )
+        _, said, _ = run(
+            samples, server, "--fresh", "--price-input", "1", "--price-output", "1"
+        )
     assert "tokens in: not known, as the server does not say" in said
     assert "price: not known, as the tokens are not" in said
 
@@ -179,13 +253,17 @@ def test_stored_scores_of_a_network_are_no_calls(store, samples, run, scorer_wei
 def test_several_judges_have_a_plan_each(store, samples, run):
     with FakeServer() as server:
         _, said, _ = run(samples, server, "--judge", "viescore", "--judge", "sharpness")
-    assert [line.split(",")[0] for line in said.splitlines() if line.startswith("plan:")] == [
+    assert [
+        line.split(",")[0] for line in said.splitlines() if line.startswith("plan:")
+    ] == [
         "plan: viescore by fake",
         "plan: sharpness",
     ]
 
 
-def test_a_pilot_that_fails_or_has_nothing_to_ask_is_one_line(store, samples, run, tmp_path):
+def test_a_pilot_that_fails_or_has_nothing_to_ask_is_one_line(
+    store, samples, run, tmp_path
+):
     with FakeServer(reply=lambda body: "no idea") as server:
         code, said, told = run(samples, server)
     assert (code, said) == (1, "")
@@ -193,11 +271,23 @@ def test_a_pilot_that_fails_or_has_nothing_to_ask_is_one_line(store, samples, ru
     (tmp_path / "t.jsonl").write_text(json.dumps({"kind": "tie", "images": {}}))
     code, _, told = run(tmp_path / "t.jsonl", None)
     assert code == 1
-    assert "vieval: viescore can judge none of these samples, so there is nothing to plan" in told
+    assert (
+        "vieval: viescore can judge none of these samples, so there is nothing to plan"
+        in told
+    )
 
 
 @pytest.mark.parametrize("price", ["-1", "nan", "inf"])
 def test_a_price_that_is_none_is_one_line(samples, run, price):
-    code, _, told = run(samples, None, "--model", "m", "--base-url", "http://127.0.0.1:9/v1", "--price-input", price)
+    code, _, told = run(
+        samples,
+        None,
+        "--model",
+        "m",
+        "--base-url",
+        "http://127.0.0.1:9/v1",
+        "--price-input",
+        price,
+    )
     assert (code, told.count("\n")) == (1, 1)
     assert "vieval: --price-input: Input should be" in told

@@ -7,7 +7,15 @@ from dataclasses import replace
 import pytest
 
 from tests.playing import prepared
-from vieval_plugin.judges.protocol import Image, Sample, SampleId, Status, Step, Text, Verdict
+from vieval_plugin.judges.protocol import (
+    Image,
+    Sample,
+    SampleId,
+    Status,
+    Step,
+    Text,
+    Verdict,
+)
 from vieval_plugin.judges.structured_chat import CONFIRMED
 from vieval_plugin.run.jobs import Job
 from vieval_plugin.run.progress import Progress
@@ -30,7 +38,11 @@ def wordings(progress):
 
 
 def not_applicable(reason):
-    return Verdict({}, Status.NOT_APPLICABLE, trace=(Step(("sample",), Status.NOT_APPLICABLE, reason=reason),))
+    return Verdict(
+        {},
+        Status.NOT_APPLICABLE,
+        trace=(Step(("sample",), Status.NOT_APPLICABLE, reason=reason),),
+    )
 
 
 SCORED = Verdict({"SC": 0.5}, Status.OK)
@@ -38,11 +50,17 @@ FAILED = Verdict({}, Status.PARSE_FAILURE, findings=("unreadable answer",))
 
 
 def test_why_samples_were_not_asked_about_is_told():
-    lines = counted(*[not_applicable("it has no image source")] * 3, not_applicable("x" * 9000), FAILED).lines()
+    lines = counted(
+        *[not_applicable("it has no image source")] * 3,
+        not_applicable("x" * 9000),
+        FAILED,
+    ).lines()
     assert [line for line in lines if line.startswith("not asked")] == [
         "not asked: 3, as it has no image source (and 1 other reasons)"
     ]
-    assert not [line for line in counted(FAILED).lines() if line.startswith("not asked")]
+    assert not [
+        line for line in counted(FAILED).lines() if line.startswith("not asked")
+    ]
     assert max(map(len, counted(not_applicable("x" * 9000)).lines())) < 200
 
 
@@ -57,16 +75,22 @@ def test_counts_of_several_workers_add_up():
 
 
 def test_a_wording_of_more_than_half_of_a_judges_20_unread_replies_is_told():
-    same = [unread("naturalness 10 artifacts 0")] * 10 + [unread("Naturalness : 10,\n artifacts: 0")]
+    same = [unread("naturalness 10 artifacts 0")] * 10 + [
+        unread("Naturalness : 10,\n artifacts: 0")
+    ]
     others = [unread(f"caption {n}") for n in range(9)]
     [line] = wordings(
-        counted(*same, *others, judge="mine") + counted(*(unread(f"naturalness {n}") for n in range(300)))
+        counted(*same, *others, judge="mine")
+        + counted(*(unread(f"naturalness {n}") for n in range(300)))
     )
     assert line == (
-        "ONE WORDING: 11 of 20 replies of mine that could not be read say the same: 'naturalness 10 artifacts 0'"
+        "ONE WORDING: 11 of 20 replies of mine that could not be read say the same: 'naturalness "
+        "10 artifacts 0'"
     )
     assert not wordings(counted(*same, *others[:8]))  # 19 replies are too few
-    assert not wordings(counted(*same[1:], *others, unread("another")))  # half is not more than half
+    assert not wordings(
+        counted(*same[1:], *others, unread("another"))
+    )  # half is not more than half
 
 
 @pytest.mark.parametrize(
@@ -78,12 +102,20 @@ def test_a_wording_of_more_than_half_of_a_judges_20_unread_replies_is_told():
         (4, 4, 0, []),  # too few verdicts to say so
     ],
 )
-def test_a_fifth_unread_and_a_twentieth_asked_twice_are_told(verdicts, unread_count, confirmed_count, told):
-    confirmed = [replace(SCORED, status=Status.REPAIRED, findings=(CONFIRMED,))] * confirmed_count
+def test_a_fifth_unread_and_a_twentieth_asked_twice_are_told(
+    verdicts, unread_count, confirmed_count, told
+):
+    confirmed = [
+        replace(SCORED, status=Status.REPAIRED, findings=(CONFIRMED,))
+    ] * confirmed_count
     scored = [SCORED] * (verdicts - unread_count - confirmed_count)
-    lines = counted(*[unread(f"reply {n}") for n in range(unread_count)], *confirmed, *scored).lines()
+    lines = counted(
+        *[unread(f"reply {n}") for n in range(unread_count)], *confirmed, *scored
+    ).lines()
     shouted = [line for line in lines if re.match("[A-Z]+ [A-Z]", line)]
-    assert shouted == [f"{beginning}; use a server that enforces JSON schemas" for beginning in told]
+    assert shouted == [
+        f"{beginning}; use a server that enforces JSON schemas" for beginning in told
+    ]
 
 
 @pytest.mark.parametrize("status", Status)
@@ -101,7 +133,10 @@ def test_a_long_reply_without_words_is_shown_in_one_short_line():
 
 def test_both_ways_of_running_count_a_judges_unread_replies():
     shown = {"output": Image(b"png")}
-    samples = [Sample(SampleId("b", "tig", "m", str(n)), shown, {"prompt": "a cat"}) for n in range(5)]
+    samples = [
+        Sample(SampleId("b", "tig", "m", str(n)), shown, {"prompt": "a cat"})
+        for n in range(5)
+    ]
     jobs = [Job(sample, prepared("viescore")) for sample in samples]
     in_batches, paced = Progress(), Progress()
     judge_in_batches(jobs, lambda asked: [Text("as is") for _ in asked], in_batches)
@@ -109,9 +144,13 @@ def test_both_ways_of_running_count_a_judges_unread_replies():
     async def answer(question, repeat):
         return Text("as is")
 
-    asyncio.run(judge_each(jobs, answer, paced, lambda number, outcome: None, live=2, bar=False))
+    asyncio.run(
+        judge_each(jobs, answer, paced, lambda number, outcome: None, live=2, bar=False)
+    )
     for progress in (in_batches, paced):
-        assert "20 of 20 replies of viescore " in wordings(progress)[0]  # two questions, each asked again once
+        assert (
+            "20 of 20 replies of viescore " in wordings(progress)[0]
+        )  # two questions, each asked again once
 
 
 @pytest.mark.parametrize("counted_too", ["calls", "measured"])

@@ -1,5 +1,6 @@
-"""Question answering by a server that knows the graph: the same scores in Python, on the command line, in shards, as a
-reward and in lmms-eval, with the questions of a prompt asked once for all its images.
+"""Question answering by a server that knows the graph: the same scores in Python, on the command
+line, in shards, as a reward and in lmms-eval, with the questions of a prompt asked once for all its
+images.
 """
 
 import base64
@@ -22,8 +23,13 @@ GRAPH = [
     {"id": 2, "question": "Is there a blue square?", "parents": []},
     {"id": 3, "question": "Are the squares beside each other?", "parents": [1, 2]},
 ]
-# the server answers from the pixels: a red picture has no blue square in it, and so its squares stand beside no other
-ANSWERS = {"red": ["yes", "no", "yes"], "blue": ["no", "yes", "no"], "green": ["no", "no", "no"]}
+# the server answers from the pixels: a red picture has no blue square in it, and so its squares
+# stand beside no other
+ANSWERS = {
+    "red": ["yes", "no", "yes"],
+    "blue": ["no", "yes", "no"],
+    "green": ["no", "no", "no"],
+}
 SCORES = {"red": 1 / 3, "blue": 1 / 3, "green": 0.0}
 PICTURES = {colour: plain(colour, (32, 32)) for colour in ANSWERS}
 
@@ -39,7 +45,11 @@ class Model:
         if "probe" in properties:
             return '{"probe": "vieval"}'
         content = request["messages"][-1]["content"]
-        parts = content if isinstance(content, list) else [{"type": "text", "text": content}]
+        parts = (
+            content
+            if isinstance(content, list)
+            else [{"type": "text", "text": content}]
+        )
         text = "".join(part.get("text", "") for part in parts)
         images = [part["image_url"]["url"] for part in parts if "image_url" in part]
         if "questions" in properties:
@@ -48,8 +58,12 @@ class Model:
             return json.dumps({"questions": GRAPH})
         [image] = [base64.b64decode(url.split(",")[1]) for url in images]
         assert PROMPT not in text
-        [colour] = [name for name, picture in PICTURES.items() if picture == image] or ["green"]
-        [answer] = [ANSWERS[colour][q["id"] - 1] for q in GRAPH if q["question"] in text]
+        [colour] = [name for name, picture in PICTURES.items() if picture == image] or [
+            "green"
+        ]
+        [answer] = [
+            ANSWERS[colour][q["id"] - 1] for q in GRAPH if q["question"] in text
+        ]
         self.asked[colour] += 1
         return json.dumps({"answer": answer})
 
@@ -65,11 +79,17 @@ def server(model):
         yield server
 
 
-def test_the_questions_of_a_prompt_are_asked_once_for_all_its_images(model, server, tmp_path):
+def test_the_questions_of_a_prompt_are_asked_once_for_all_its_images(
+    model, server, tmp_path
+):
     options = {"store": {"path": str(tmp_path / "replies.sqlite")}}
-    with Judge("question_answering", model="fake", base_url=server.base_url, options=options) as judge:
+    with Judge(
+        "question_answering", model="fake", base_url=server.base_url, options=options
+    ) as judge:
         scores = judge.score(list(PICTURES.values()), PROMPT)
-        assert dict(zip(PICTURES, scores.tolist(), strict=True)) == pytest.approx(SCORES)
+        assert dict(zip(PICTURES, scores.tolist(), strict=True)) == pytest.approx(
+            SCORES
+        )
     assert model.asked == {"questions": 1, "red": 3, "blue": 3, "green": 3}
 
 
@@ -77,20 +97,66 @@ def test_the_questions_of_a_prompt_are_asked_once_for_all_its_images(model, serv
 def test_score_shards_and_reward_give_the_same_scores(model, server, tmp_path, capsys):
     pyarrow = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
-    rows = [{"uid": name, "prompt": PROMPT, "image": {"bytes": picture}} for name, picture in PICTURES.items()]
+    rows = [
+        {"uid": name, "prompt": PROMPT, "image": {"bytes": picture}}
+        for name, picture in PICTURES.items()
+    ]
     parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "images.parquet")
-    judge = ("--judge", "question_answering", "--model", "fake", "--base-url", server.base_url)
-    assert main(["score", str(tmp_path / "images.parquet"), *judge, "--out", str(tmp_path / "verdicts.jsonl")]) == 0
-    assert main(["score", str(tmp_path / "images.parquet"), *judge, "--out", str(tmp_path / "shards")]) == 0
-    lines = [json.loads(line) for line in (tmp_path / "verdicts.jsonl").read_text().splitlines()]
-    assert {line["uid"]: line["scores"]["SC"] for line in lines} == pytest.approx(SCORES)
-    table = pyarrow.concat_tables(
-        [parquet.read_table(path) for path in (tmp_path / "shards" / "verdicts").glob("*.parquet")]
+    judge = (
+        "--judge",
+        "question_answering",
+        "--model",
+        "fake",
+        "--base-url",
+        server.base_url,
     )
-    assert {row["uid"]: row["scores"]["SC"] for row in table.to_pylist()} == pytest.approx(SCORES)
-    reward = open_reward("question_answering:SC", model="fake", base_url=server.base_url)
+    assert (
+        main(
+            [
+                "score",
+                str(tmp_path / "images.parquet"),
+                *judge,
+                "--out",
+                str(tmp_path / "verdicts.jsonl"),
+            ]
+        )
+        == 0
+    )
+    assert (
+        main(
+            [
+                "score",
+                str(tmp_path / "images.parquet"),
+                *judge,
+                "--out",
+                str(tmp_path / "shards"),
+            ]
+        )
+        == 0
+    )
+    lines = [
+        json.loads(line)
+        for line in (tmp_path / "verdicts.jsonl").read_text().splitlines()
+    ]
+    assert {line["uid"]: line["scores"]["SC"] for line in lines} == pytest.approx(
+        SCORES
+    )
+    table = pyarrow.concat_tables(
+        [
+            parquet.read_table(path)
+            for path in (tmp_path / "shards" / "verdicts").glob("*.parquet")
+        ]
+    )
+    assert {
+        row["uid"]: row["scores"]["SC"] for row in table.to_pylist()
+    } == pytest.approx(SCORES)
+    reward = open_reward(
+        "question_answering:SC", model="fake", base_url=server.base_url
+    )
     samples = reward.samples([PROMPT] * 3, list(PICTURES.values()))
-    assert [value.value for value in reward.values(samples)] == pytest.approx(list(SCORES.values()))
+    assert [value.value for value in reward.values(samples)] == pytest.approx(
+        list(SCORES.values())
+    )
 
 
 @pytest.mark.slow
@@ -103,26 +169,55 @@ def test_the_drawn_benchmark_in_lmms_eval(evaluate, setting):
 
 
 @pytest.mark.parametrize(
-    ("judge", "sub_tasks"), [("question_answering", {"questions": 3, "answers": 9}), ("viescore", {"SC": 3, "PQ": 3})]
+    ("judge", "sub_tasks"),
+    [
+        ("question_answering", {"questions": 3, "answers": 9}),
+        ("viescore", {"SC": 3, "PQ": 3}),
+    ],
 )
-def test_conversations_are_exported_as_those_of_other_judges(server, tmp_path, capsys, judge, sub_tasks):
+def test_conversations_are_exported_as_those_of_other_judges(
+    server, tmp_path, capsys, judge, sub_tasks
+):
     lines = []
     for name, picture in PICTURES.items():
         (tmp_path / f"{name}.png").write_bytes(picture)
-        line = {"uid": name, "kind": "tig", "images": {"output": f"{name}.png"}, "texts": {"prompt": PROMPT}}
+        line = {
+            "uid": name,
+            "kind": "tig",
+            "images": {"output": f"{name}.png"},
+            "texts": {"prompt": PROMPT},
+        }
         lines.append(json.dumps(line) + "\n")
     (tmp_path / "samples.jsonl").write_text("".join(lines))
     verdicts, out = tmp_path / "verdicts.jsonl", tmp_path / "train.jsonl"
     with FakeServer() as scored:
         asked = server if judge == "question_answering" else scored
         named = ("--judge", judge, "--model", "fake", "--base-url", asked.base_url)
-        assert main(["score", str(tmp_path / "samples.jsonl"), *named, "--out", str(verdicts)]) == 0
+        assert (
+            main(
+                [
+                    "score",
+                    str(tmp_path / "samples.jsonl"),
+                    *named,
+                    "--out",
+                    str(verdicts),
+                ]
+            )
+            == 0
+        )
     assert main(["export", judge, str(verdicts), "--out", str(out)]) == 0
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     assert Counter(row["sub_task"] for row in rows) == sub_tasks
     for row in rows:
         *before, last = row["messages"]
         assert last["role"] == "assistant"
-        shown = [part for message in before for part in message["content"] if part["type"] == "image"]
+        shown = [
+            part
+            for message in before
+            for part in message["content"]
+            if part["type"] == "image"
+        ]
         assert len(shown) == len(row["images"])
-    assert {len(row["images"]) for row in rows} == ({0, 1} if judge == "question_answering" else {1})
+    assert {len(row["images"]) for row in rows} == (
+        {0, 1} if judge == "question_answering" else {1}
+    )

@@ -1,4 +1,6 @@
-"""Judging live, from samples to verdicts: every sample is accounted for, no score is invented, no key is shown."""
+"""Judging live, from samples to verdicts: every sample is accounted for, no score is invented,
+no key is shown.
+"""
 
 import asyncio
 import base64
@@ -52,18 +54,35 @@ def short_waits(monkeypatch):
 
 @cache
 def picture(number, kind="PNG"):
-    # noise: similar colours are one and the same in a JPEG file, and what is said beside the picture is not sent
-    return Image(encoded(PIL.Image.frombytes("RGB", (8, 8), random.Random(number).randbytes(192)), kind))
+    # noise: similar colours are one and the same in a JPEG file, and what is said beside the
+    # picture is not sent
+    return Image(
+        encoded(
+            PIL.Image.frombytes("RGB", (8, 8), random.Random(number).randbytes(192)),
+            kind,
+        )
+    )
 
 
 def samples(count):
     """Every other one generated from a prompt, the others edited: one sub-score and two of SC."""
     for n in range(count):
         if n % 2:
-            yield Sample(SampleId("b", "tig", "m", str(n)), {"output": picture(n)}, {"prompt": f"picture {n}"})
+            yield Sample(
+                SampleId("b", "tig", "m", str(n)),
+                {"output": picture(n)},
+                {"prompt": f"picture {n}"},
+            )
         else:
-            images = {"source": picture(7, "JPEG"), "output": picture(n, "JPEG" if n % 4 else "PNG")}
-            yield Sample(SampleId("b", "tie", "m", str(n)), images, {"instruction": f"make it {n}"})
+            images = {
+                "source": picture(7, "JPEG"),
+                "output": picture(n, "JPEG" if n % 4 else "PNG"),
+            }
+            yield Sample(
+                SampleId("b", "tie", "m", str(n)),
+                images,
+                {"instruction": f"make it {n}"},
+            )
 
 
 @cache
@@ -81,32 +100,60 @@ async def judge(jobs, backbones, *, config=NO_STORE, concurrent=8, progress=None
 
     progress = progress or Progress()
     with opened_store(config) as store:
-        async with Backbones(backbones, store, progress.usage, config.statistics.seed) as asked:
-            await judge_each(jobs, asked.answer, progress, ended, live=concurrent, store=store, bar=False)
+        async with Backbones(
+            backbones, store, progress.usage, config.statistics.seed
+        ) as asked:
+            await judge_each(
+                jobs,
+                asked.answer,
+                progress,
+                ended,
+                live=concurrent,
+                store=store,
+                bar=False,
+            )
     return outcomes
 
 
 def served_by(server, **options):
-    return {"judge": Backbone(model="fake", base_url=server.base_url, **{"num_concurrent": 8, **options})}
+    return {
+        "judge": Backbone(
+            model="fake", base_url=server.base_url, **{"num_concurrent": 8, **options}
+        )
+    }
 
 
 def prompt_of(chat):
-    """What the fake server makes of a chat, written down here once more: images as data URLs, parts in order."""
+    """What the fake server makes of a chat, written down here once more: images as data URLs,
+    parts in order.
+    """
 
     def part(piece):
         if isinstance(piece, str):
             return {"type": "text", "text": piece}
         kind = "png" if piece.source.startswith(b"\x89PNG") else "jpeg"
-        return {"image_url": {"url": f"data:image/{kind};base64,{base64.b64encode(piece.source).decode()}"}}
+        return {
+            "image_url": {
+                "url": f"data:image/{kind};base64,{base64.b64encode(piece.source).decode()}"
+            }
+        }
 
-    messages = [{"role": m.role, "content": [part(piece) for piece in m.parts]} for m in chat.messages]
+    messages = [
+        {"role": m.role, "content": [part(piece) for piece in m.parts]}
+        for m in chat.messages
+    ]
     return read_request(json.dumps({"messages": messages}).encode())[1]
 
 
 def expected(sample):
     """The scores that the fake server's answers for a sample come to."""
     chats = first_asks(viescore().program(sample))
-    return RUBRIC.scores({label_of(chat): instance(chat.schema, prompt_of(chat).digest)["score"] for chat in chats})
+    return RUBRIC.scores(
+        {
+            label_of(chat): instance(chat.schema, prompt_of(chat).digest)["score"]
+            for chat in chats
+        }
+    )
 
 
 async def test_every_sample_gets_the_verdict_of_its_own_answers():
@@ -118,12 +165,16 @@ async def test_every_sample_gets_the_verdict_of_its_own_answers():
         verdict = outcomes[number].verdict
         assert (verdict.scores, verdict.status) == (expected(sample), Status.OK)
         assert outcomes[number].input_tokens > 512
-    assert len({json.dumps(outcome.verdict.scores) for outcome in outcomes.values()}) > 20
+    assert (
+        len({json.dumps(outcome.verdict.scores) for outcome in outcomes.values()}) > 20
+    )
 
 
 async def test_a_repeat_is_asked_anew_and_a_second_run_is_not(tmp_path):
     config = Config(store=StoreOptions(path=tmp_path / "r.sqlite"))
-    jobs = [Job(sample, viescore(), repeat) for sample in samples(3) for repeat in (0, 1)]
+    jobs = [
+        Job(sample, viescore(), repeat) for sample in samples(3) for repeat in (0, 1)
+    ]
     with FakeServer() as server:
         first, second = Progress(), Progress()
         outcomes = await judge(jobs, served_by(server), config=config, progress=first)
@@ -132,12 +183,17 @@ async def test_a_repeat_is_asked_anew_and_a_second_run_is_not(tmp_path):
         assert server.stats()["requests"] == 1 + 12
     assert [again[n] for n in range(6)] == [outcomes[n] for n in range(6)]
     assert (second.usage.calls, second.usage.cached) == (0, 12)
-    assert second.lines()[1] == "calls: 0, answered from the store: 12, tokens in: 0, out: 0"
+    assert (
+        second.lines()[1]
+        == "calls: 0, answered from the store: 12, tokens in: 0, out: 0"
+    )
 
 
 async def test_an_unreadable_reply_is_asked_again_with_the_error():
     def reply(request):
-        reminded = any(message["role"] == "assistant" for message in request["messages"])
+        reminded = any(
+            message["role"] == "assistant" for message in request["messages"]
+        )
         return '{"score": [3, 4], "reasoning": "so"}' if reminded else "I like it."
 
     [sample] = list(samples(1))
@@ -153,13 +209,23 @@ async def test_an_unreadable_reply_is_asked_again_with_the_error():
 
 
 async def test_the_summary_says_what_was_tried_again_and_what_failed():
-    faults = lambda number, request: {1: Fault("503"), 2: Fault("429")}.get(number)  # noqa: E731
+    faults = lambda number, request: {1: Fault("503"), 2: Fault("429")}.get(number)
     progress = Progress()
-    with FakeServer(faults=faults, permanent_share=1.0, permanent_mix=(Fault("overlong"),)) as server:
-        await judge([Job(next(samples(1)), viescore())], served_by(server), progress=progress)
+    with FakeServer(
+        faults=faults, permanent_share=1.0, permanent_mix=(Fault("overlong"),)
+    ) as server:
+        await judge(
+            [Job(next(samples(1)), viescore())], served_by(server), progress=progress
+        )
     assert progress.lines()[0] == "verdicts: api_error 1"
-    assert progress.lines()[2] == f"about api_error: {docs_url('reference/results.md#api_error')}"
-    assert progress.lines()[3:] == ["tried again: server error 1, rate limit 1", "FAILED CALLS: too long 2"]
+    assert (
+        progress.lines()[2]
+        == f"about api_error: {docs_url('reference/results.md#api_error')}"
+    )
+    assert progress.lines()[3:] == [
+        "tried again: server error 1, rate limit 1",
+        "FAILED CALLS: too long 2",
+    ]
 
 
 # Backbones, tools and measurements.
@@ -181,25 +247,42 @@ def say(backbone):
 
 async def test_an_ask_goes_to_the_backbone_it_names_else_to_the_judge(monkeypatch):
     job = Job(next(samples(1)), asking_once(say("scene"), say("unheard of")))
-    with FakeServer(reply=lambda r: r["model"]) as one, FakeServer(reply=lambda r: r["model"]) as two:
+    with (
+        FakeServer(reply=lambda r: r["model"]) as one,
+        FakeServer(reply=lambda r: r["model"]) as two,
+    ):
         named = {
             "judge": Backbone(model="one", base_url=one.base_url),
             "scene": Backbone(model="two", base_url=two.base_url),
-            "never asked": Backbone(model="x", base_url="http://127.0.0.1:1/v1", api_key_env="NOT_SET"),
+            "never asked": Backbone(
+                model="x", base_url="http://127.0.0.1:1/v1", api_key_env="NOT_SET"
+            ),
         }
         [outcome] = (await judge([job], named)).values()
-    assert [line.split("'")[1] for line in outcome.verdict.rationale.splitlines()] == ["two", "one"]
+    assert [line.split("'")[1] for line in outcome.verdict.rationale.splitlines()] == [
+        "two",
+        "one",
+    ]
 
 
 async def test_a_key_that_is_lacking_is_an_error_that_names_its_variable():
-    named = {"judge": Backbone(model="x", base_url="http://127.0.0.1:1/v1", api_key_env="NOT_SET_ANYWHERE")}
+    named = {
+        "judge": Backbone(
+            model="x", base_url="http://127.0.0.1:1/v1", api_key_env="NOT_SET_ANYWHERE"
+        )
+    }
     with pytest.raises(VievalError, match="NOT_SET_ANYWHERE"):
         await judge([Job(next(samples(1)), asking_once(say("judge")))], named)
 
 
 async def test_measurements_and_tools_need_no_backbone():
     measure = Measure("psnr", {"image": picture(1), "reference": picture(1)}, ("m",))
-    [outcome] = (await judge([Job(next(samples(1)), asking_once(measure, UseTool("saw", {}, ("t",))))], {})).values()
+    [outcome] = (
+        await judge(
+            [Job(next(samples(1)), asking_once(measure, UseTool("saw", {}, ("t",))))],
+            {},
+        )
+    ).values()
     measured, tool = outcome.verdict.rationale.splitlines()
     assert measured.startswith(Measurement.__name__)
     assert tool == repr(Failure(Status.TOOL_ERROR, "no tool 'saw'"))
@@ -207,9 +290,16 @@ async def test_measurements_and_tools_need_no_backbone():
 
 def test_images_that_are_not_there_are_named_before_the_run(tmp_path):
     lacking = [
-        Sample(SampleId("b", "tig", "m", str(n)), {"output": Image(tmp_path / f"{n}.png")}, {}) for n in range(3)
+        Sample(
+            SampleId("b", "tig", "m", str(n)),
+            {"output": Image(tmp_path / f"{n}.png")},
+            {},
+        )
+        for n in range(3)
     ]
-    with pytest.raises(VievalError, match=r"0\.png: no such image \(and 2 more images\); buy some"):
+    with pytest.raises(
+        VievalError, match=r"0\.png: no such image \(and 2 more images\); buy some"
+    ):
         require_images([*samples(2), *lacking], "buy some")
     require_images(samples(2), "")
 
@@ -218,31 +308,49 @@ def test_images_that_are_not_there_are_named_before_the_run(tmp_path):
 
 
 @pytest.mark.parametrize("trouble", ["key", "dead"])
-async def test_a_run_that_cannot_go_on_ends_with_one_error_and_leaves_nothing_running(trouble, tmp_path):
-    before, config = asyncio.all_tasks(), Config(store=StoreOptions(path=tmp_path / "r.sqlite"))
+async def test_a_run_that_cannot_go_on_ends_with_one_error_and_leaves_nothing_running(
+    trouble, tmp_path
+):
+    before, config = (
+        asyncio.all_tasks(),
+        Config(store=StoreOptions(path=tmp_path / "r.sqlite")),
+    )
     jobs = [Job(sample, viescore()) for sample in samples(300)]
     with FakeServer(api_key=KEY if trouble == "key" else "", latency=0.005) as server:
         if trouble == "dead":
             server.die(60)
-        with pytest.raises(VievalError, match="refuses the key" if trouble == "key" else "answered nothing"):
+        with pytest.raises(
+            VievalError,
+            match="refuses the key" if trouble == "key" else "answered nothing",
+        ):
             await judge(jobs, served_by(server, patience=0.3), config=config)
         assert server.stats()["requests"] <= 8
     assert asyncio.all_tasks() == before
 
 
 async def test_a_server_lost_in_the_middle_loses_no_sample_on_the_next_run(tmp_path):
-    config, given = Config(store=StoreOptions(path=tmp_path / "r.sqlite")), list(samples(60))
+    config, given = (
+        Config(store=StoreOptions(path=tmp_path / "r.sqlite")),
+        list(samples(60)),
+    )
     jobs = [Job(sample, viescore()) for sample in given]
-    with FakeServer(latency=0.01, faults=lambda n, _: Fault("death", seconds=60) if n == 50 else None) as server:
+    with FakeServer(
+        latency=0.01,
+        faults=lambda n, _: Fault("death", seconds=60) if n == 50 else None,
+    ) as server:
         with pytest.raises(VievalError, match="see to the server and try again"):
             await judge(jobs, served_by(server, patience=0.3), config=config)
         port = server.port
     progress = Progress()
     with FakeServer(port=port) as server:
-        outcomes = await judge(jobs, served_by(server), config=config, progress=progress)
+        outcomes = await judge(
+            jobs, served_by(server), config=config, progress=progress
+        )
     assert progress.usage.cached >= 30
     assert progress.usage.cached + progress.usage.calls == 120
-    assert [outcomes[n].verdict.scores for n in range(60)] == [expected(sample) for sample in given]
+    assert [outcomes[n].verdict.scores for n in range(60)] == [
+        expected(sample) for sample in given
+    ]
 
 
 async def test_the_key_is_shown_nowhere(tmp_path, monkeypatch, caplog, capfd):
@@ -251,19 +359,34 @@ async def test_the_key_is_shown_nowhere(tmp_path, monkeypatch, caplog, capfd):
     config = Config(store=StoreOptions(path=tmp_path / "r.sqlite"))
     jobs = [Job(sample, viescore()) for sample in samples(60)]
     seen, progress = [], Progress()
-    mixed = {"fault_share": 0.3, "permanent_share": 0.2, "fault_mix": [f for f in TRANSIENT if f.retry_after is None]}
+    mixed = {
+        "fault_share": 0.3,
+        "permanent_share": 0.2,
+        "fault_mix": [f for f in TRANSIENT if f.retry_after is None],
+    }
     asyncio.get_running_loop().set_debug(True)  # logs more
     with FakeServer(api_key=KEY, **mixed) as server:
         named = served_by(server, api_key_env="SOME_KEY", timeout=1.0)
         seen.append(await judge(jobs, named, config=config, progress=progress))
         assert progress.usage.retries
         assert progress.usage.failures
-        seen += [named, config, server_options("judge", named["judge"]), progress, progress.lines()]
+        seen += [
+            named,
+            config,
+            server_options("judge", named["judge"]),
+            progress,
+            progress.lines(),
+        ]
         server.settings = replace(server.settings, api_key="changed")
         for patience, again in ((5, "refuses the key"), (0.2, "answered nothing")):
             with pytest.raises(VievalError, match=again) as raised:
-                await judge(jobs, served_by(server, api_key_env="SOME_KEY", patience=patience))
-            seen += ["".join(traceback.format_exception(raised.value)), repr(raised.value)]
+                await judge(
+                    jobs, served_by(server, api_key_env="SOME_KEY", patience=patience)
+                )
+            seen += [
+                "".join(traceback.format_exception(raised.value)),
+                repr(raised.value),
+            ]
             server.die(60)
             time.sleep(0.1)
     files = list(tmp_path.iterdir())

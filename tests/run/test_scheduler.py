@@ -8,7 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.playing import label_of
-from vieval_plugin.judges.protocol import Chat, Failure, Message, Status, Step, Text, Verdict
+from vieval_plugin.judges.protocol import (
+    Chat,
+    Failure,
+    Message,
+    Status,
+    Step,
+    Text,
+    Verdict,
+)
 from vieval_plugin.run.scheduler import run_concurrently, run_in_batches
 
 
@@ -17,14 +25,18 @@ def chat(label):
 
 
 def program(name, *widths, raises_at=None):
-    """Asks as many questions a round as `widths` says; the verdict's trace holds every reply in the order it came."""
+    """Asks as many questions a round as `widths` says; the verdict's trace holds every reply in
+    the order it came.
+    """
     heard = []
     for turn, width in enumerate(widths):
         if turn == raises_at:
             raise KeyError(name)
         replies = yield [chat(f"{name}.{turn}.{i}") for i in range(width)]
         heard += [reply.text for reply in replies]
-    return Verdict({}, Status.OK, trace=tuple(Step((text,), Status.OK) for text in heard))
+    return Verdict(
+        {}, Status.OK, trace=tuple(Step((text,), Status.OK) for text in heard)
+    )
 
 
 def reply(ask):
@@ -53,7 +65,9 @@ def concurrently(programs, live=4, answer=None):
         return reply(ask)
 
     async def run():
-        await run_concurrently(programs, answer or at_once, live=live, on_outcome=ended.__setitem__)
+        await run_concurrently(
+            programs, answer or at_once, live=live, on_outcome=ended.__setitem__
+        )
 
     asyncio.run(run())
     return ended
@@ -71,11 +85,21 @@ def test_a_wave_must_be_answered_in_full(count):
 def broken(outcome, reason):
     """Whether a verdict says that its judge's program broke so."""
     [step] = outcome.verdict.trace
-    return (outcome.verdict.scores, outcome.verdict.status, step.reason) == ({}, Status.TOOL_ERROR, reason)
+    return (outcome.verdict.scores, outcome.verdict.status, step.reason) == (
+        {},
+        Status.TOOL_ERROR,
+        reason,
+    )
 
 
 def test_an_exception_in_a_program_is_its_samples_failure_and_no_others():
-    outcomes, waves = in_waves([program("a", 1, 1), program("b", 1, 1, raises_at=1), program("c", 1, raises_at=0)])
+    outcomes, waves = in_waves(
+        [
+            program("a", 1, 1),
+            program("b", 1, 1, raises_at=1),
+            program("c", 1, raises_at=0),
+        ]
+    )
     assert heard(outcomes[0]) == ["re a.0.0", "re a.1.0"]
     assert broken(outcomes[1], "the judge's program broke: KeyError: 'b'")
     assert broken(outcomes[2], "the judge's program broke: KeyError: 'c'")
@@ -120,10 +144,16 @@ def test_a_program_does_not_wait_for_the_slow_ones():
 
 def test_replies_come_back_in_the_order_of_the_asks():
     async def answer(number, ask):
-        await asyncio.sleep(0.01 * (3 - int(label_of(ask)[-1])))  # the last ask is answered first
+        await asyncio.sleep(
+            0.01 * (3 - int(label_of(ask)[-1]))
+        )  # the last ask is answered first
         return reply(ask)
 
-    assert heard(concurrently([program("a", 3)], answer=answer)[0]) == ["re a.0.0", "re a.0.1", "re a.0.2"]
+    assert heard(concurrently([program("a", 3)], answer=answer)[0]) == [
+        "re a.0.0",
+        "re a.0.1",
+        "re a.0.2",
+    ]
 
 
 def test_only_so_many_programs_exist_at_once():
@@ -140,7 +170,12 @@ def test_only_so_many_programs_exist_at_once():
         return reply(ask)
 
     async def run():
-        await run_concurrently(programs(), answer, live=7, on_outcome=lambda number, _: ended.append(number))
+        await run_concurrently(
+            programs(),
+            answer,
+            live=7,
+            on_outcome=lambda number, _: ended.append(number),
+        )
 
     asyncio.run(run())
     assert sorted(ended) == made == list(range(50))
@@ -179,7 +214,9 @@ async def test_an_exception_ends_the_run_and_stops_everything_else(where):
 
     before = asyncio.all_tasks()
     with pytest.raises(KeyError, match="bad"):
-        await asyncio.wait_for(run_concurrently(programs(), answer, live=2, on_outcome=ended), 120)
+        await asyncio.wait_for(
+            run_concurrently(programs(), answer, live=2, on_outcome=ended), 120
+        )
     assert asyncio.all_tasks() == before
     assert stopped == begun == hanging
 
@@ -194,7 +231,10 @@ def test_tokens_of_all_rounds_add_up_and_failures_cost_none():
         return Verdict({}, Status.OK)
 
     def answer(asked):
-        return [Failure(Status.API_ERROR, "no") if label_of(ask) == "y" else reply(ask) for _, ask in asked]
+        return [
+            Failure(Status.API_ERROR, "no") if label_of(ask) == "y" else reply(ask)
+            for _, ask in asked
+        ]
 
     [outcome] = run_in_batches([one()], answer)
     assert (outcome.input_tokens, outcome.output_tokens) == (4, 6)
@@ -202,7 +242,9 @@ def test_tokens_of_all_rounds_add_up_and_failures_cost_none():
 
 @settings(max_examples=60)
 @given(
-    st.lists(st.lists(st.integers(0, 4), max_size=4), max_size=8), st.integers(1, 5), st.randoms(use_true_random=False)
+    st.lists(st.lists(st.integers(0, 4), max_size=4), max_size=8),
+    st.integers(1, 5),
+    st.randoms(use_true_random=False),
 )
 def test_both_schedulers_give_the_same_outcomes(shapes, live, random):
     def programs():
@@ -217,6 +259,10 @@ def test_both_schedulers_give_the_same_outcomes(shapes, live, random):
     ended = concurrently(iter(programs()), live, answer)
     assert [ended[number] for number in range(len(shapes))] == outcomes
     assert len(ended) == len(shapes)
-    rounds_with_asks = {turn for widths in shapes for turn, width in enumerate(widths) if width}
+    rounds_with_asks = {
+        turn for widths in shapes for turn, width in enumerate(widths) if width
+    }
     assert len(waves) == len(rounds_with_asks)
-    assert [len(heard(outcome)) for outcome in outcomes] == [sum(widths) for widths in shapes]
+    assert [len(heard(outcome)) for outcome in outcomes] == [
+        sum(widths) for widths in shapes
+    ]

@@ -1,4 +1,6 @@
-"""A run whose judge uses image tools: what is decoded how often and where, what is sent, and what memory it holds."""
+"""A run whose judge uses image tools: what is decoded how often and where, what is sent, and
+what memory it holds.
+"""
 
 import base64
 import json
@@ -34,7 +36,14 @@ pytestmark = needs("cv2")
 SIDE = 256
 SIGNATURES = {"jpeg": b"\xff\xd8\xff", "png": b"\x89PNG"}
 OTHERS = [tool.name for tool in tools.planned() if tool.name != "difference"]
-PLAN = json.dumps({"plan": [{"task_id": n, "used": True, "tool": "difference", "reasoning": "fine"} for n in (1, 2)]})
+PLAN = json.dumps(
+    {
+        "plan": [
+            {"task_id": n, "used": True, "tool": "difference", "reasoning": "fine"}
+            for n in (1, 2)
+        ]
+    }
+)
 SCORE = json.dumps({"score": [5], "reasoning": "so so"})
 
 
@@ -44,12 +53,18 @@ def edits(count, format="JPEG", first_seed=100):
         before = photograph(SIDE, first_seed + number)
         pictures = {"source": before, "output": edited(before, 40, 60, 80, 70)}
         shown = {role: file(one, format) for role, one in pictures.items()}
-        yield Sample(SampleId("own", "mie", "m", str(number)), shown, {"instruction": f"put hat {number} here"})
+        yield Sample(
+            SampleId("own", "mie", "m", str(number)),
+            shown,
+            {"instruction": f"put hat {number} here"},
+        )
 
 
 def options(store=None, **more):
     kept = {"path": store} if store else {"use": False}
-    return Config.model_validate({"store": kept, "judges": {"cigeval": {"removed": OTHERS, **more}}})
+    return Config.model_validate(
+        {"store": kept, "judges": {"cigeval": {"removed": OTHERS, **more}}}
+    )
 
 
 class Answers:
@@ -66,7 +81,11 @@ class Answers:
         self.calls[asked] += 1
         if asked == "plan":
             return PLAN
-        urls = [part["image_url"]["url"] for part in request["messages"][0]["content"] if "image_url" in part]
+        urls = [
+            part["image_url"]["url"]
+            for part in request["messages"][0]["content"]
+            if "image_url" in part
+        ]
         self.shown += [Image(base64.b64decode(url.partition(",")[2])) for url in urls]
         return SCORE
 
@@ -75,7 +94,9 @@ def judged(samples, **more):
     answers = Answers()
     with FakeServer(reply=answers) as server:
         backbone = Backbone(model="fake", base_url=(server.base_url,))
-        verdicts = evaluate(samples, judge="cigeval", backbone=backbone, options=options(**more))
+        verdicts = evaluate(
+            samples, judge="cigeval", backbone=backbone, options=options(**more)
+        )
     assert {verdict.status for verdict in verdicts} == {Status.OK}
     return verdicts, answers
 
@@ -87,7 +108,9 @@ def decodings(monkeypatch):
     monkeypatch.setattr(
         images,
         "load_strictly",
-        lambda picture, stream: found.append((stream.getvalue(), thread())) or real(picture, stream),
+        lambda picture, stream: (
+            found.append((stream.getvalue(), thread())) or real(picture, stream)
+        ),
     )
     return found
 
@@ -97,7 +120,9 @@ def thread():
 
 
 @pytest.mark.parametrize("format", ["JPEG", "PNG"])
-def test_each_image_is_decoded_once_a_sample_and_off_the_event_loops_thread(format, decodings):
+def test_each_image_is_decoded_once_a_sample_and_off_the_event_loops_thread(
+    format, decodings
+):
     samples = list(edits(6, format, first_seed=200))
     _, answers = judged(samples)
     assert Counter(data for data, _ in decodings) == {
@@ -115,12 +140,19 @@ def test_a_model_is_shown_the_same_boxes_in_the_format_of_the_source(format, mos
     [verdict], answers = judged([sample])
     source, output = (pixels(sample.images[role]) for role in ("source", "output"))
     boxes = difference(source, output)
-    told = [tools.from_json(step.answer) for step in verdict.trace if step.path[-1] == "difference"]
+    told = [
+        tools.from_json(step.answer)
+        for step in verdict.trace
+        if step.path[-1] == "difference"
+    ]
     assert [list(one.boxes) for one in told] == [boxes, boxes]
     assert len(answers.shown) == 4
     for shown, exact in zip(answers.shown, [source, output] * 2, strict=True):
         assert shown.source.startswith(SIGNATURES[format.lower()])
-        assert np.abs(pixels(shown).astype(int) - highlight(exact, boxes[:1])).max() <= most
+        assert (
+            np.abs(pixels(shown).astype(int) - highlight(exact, boxes[:1])).max()
+            <= most
+        )
 
 
 def test_an_answer_is_kept_for_what_was_sent(tmp_path):
@@ -131,7 +163,9 @@ def test_an_answer_is_kept_for_what_was_sent(tmp_path):
     assert (again, answers.calls["plan"], answers.calls["rating"]) == (first, 0, 0)
 
 
-def test_a_run_in_waves_holds_no_more_images_in_memory_than_it_may(tmp_path, monkeypatch):
+def test_a_run_in_waves_holds_no_more_images_in_memory_than_it_may(
+    tmp_path, monkeypatch
+):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(image_tools, "MEMORY", 1 << 20)
     judge = prepare("cigeval", "paper", options())
@@ -140,16 +174,25 @@ def test_a_run_in_waves_holds_no_more_images_in_memory_than_it_may(tmp_path, mon
     def answer(asked):
         if asked[0][1].path == ("plan",):
             return [Text(PLAN) for _ in asked]
-        shown = {id(part): part for _, ask in asked for part in ask.messages[0].parts if isinstance(part, Image)}
+        shown = {
+            id(part): part
+            for _, ask in asked
+            for part in ask.messages[0].parts
+            if isinstance(part, Image)
+        }
         for image in shown.values():
             in_memory = isinstance(image.source, bytes)
             held["memory"] += len(image.source) if in_memory else 0
             held["files"] += not in_memory
             assert pixels(image).shape == (SIDE, SIDE, 3)
-        held["on disk"] = len([path for path in Path(tmp_path).rglob("*") if path.is_file()])
+        held["on disk"] = len(
+            [path for path in Path(tmp_path).rglob("*") if path.is_file()]
+        )
         return [Text(SCORE) for _ in asked]
 
-    outcomes = judge_in_batches([Job(one, judge) for one in edits(20, "PNG")], answer, Progress())
+    outcomes = judge_in_batches(
+        [Job(one, judge) for one in edits(20, "PNG")], answer, Progress()
+    )
     assert {outcome.verdict.status for outcome in outcomes} == {Status.OK}
     assert 2**18 < held["memory"] <= 2**19, "half of 1 MiB"
     assert held["files"] == held["on disk"] > 10
@@ -162,6 +205,8 @@ def test_a_broken_image_is_its_samples_failure_and_no_others():
     broken = Sample(bad.id, {**bad.images, "output": cut}, bad.texts)
     with FakeServer(reply=Answers()) as server:
         backbone = Backbone(model="fake", base_url=(server.base_url,))
-        verdicts = evaluate([good, broken], judge="cigeval", backbone=backbone, options=options())
+        verdicts = evaluate(
+            [good, broken], judge="cigeval", backbone=backbone, options=options()
+        )
     assert [verdict.status for verdict in verdicts] == [Status.OK, Status.NO_IMAGE]
     assert re.search("truncated|is cut off", verdicts[1].reason)

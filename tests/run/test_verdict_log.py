@@ -1,4 +1,6 @@
-"""The file that verdicts are appended to: whose it is, who may write to it, and what of it is asked for again."""
+"""The file that verdicts are appended to: whose it is, who may write to it, and what of it is
+asked for again.
+"""
 
 import json
 import os
@@ -17,7 +19,13 @@ from vieval_plugin.readers.image_folder import read_folders
 from vieval_plugin.readers.samples import read_samples
 from vieval_plugin.records import Provenance
 from vieval_plugin.run.scheduler import Outcome
-from vieval_plugin.run.verdict_lines import Inputs, run_file, run_hash, verdict_line, write_run_file
+from vieval_plugin.run.verdict_lines import (
+    Inputs,
+    run_file,
+    run_hash,
+    verdict_line,
+    write_run_file,
+)
 from vieval_plugin.run.verdict_log import VerdictLog, partial_file
 from vieval_plugin.text.errors import VievalError
 
@@ -30,7 +38,9 @@ def log(path, total=4):
 
 
 def line(row, status="ok"):
-    return json.dumps({"row": row, "run": RUN, "status": status, "uid": "u" * (row + 1)})
+    return json.dumps(
+        {"row": row, "run": RUN, "status": status, "uid": "u" * (row + 1)}
+    )
 
 
 def images(folder, colour):
@@ -41,20 +51,56 @@ def images(folder, colour):
 
 
 def test_the_fields_of_a_line_are_those_of_the_page(tmp_path):
-    page = (Path(__file__).parents[2] / "docs" / "reference" / "results.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "results.md").read_text(
+        encoding="utf-8"
+    )
     section = page.split("### A line of verdicts\n")[1].split("\n#")[0]
     named = set(re.findall(r"`(\w+)`", section))
-    step = Step(("SC",), Status.REPAIRED, {"SC": 5.0}, answer="{}", reason="text around it", attempt=1)
-    verdict = Verdict({"SC": 0.5}, Status.REPAIRED, "blurred", (step,), {"SC": (0.4, 0.6)}, ("a rule",))
+    step = Step(
+        ("SC",),
+        Status.REPAIRED,
+        {"SC": 5.0},
+        answer="{}",
+        reason="text around it",
+        attempt=1,
+    )
+    verdict = Verdict(
+        {"SC": 0.5},
+        Status.REPAIRED,
+        "blurred",
+        (step,),
+        {"SC": (0.4, 0.6)},
+        ("a rule",),
+    )
     choice = Choice({"forward": "first"}, {"forward": 0.5}, ({"SC": 0.5}, {"SC": 0.4}))
     judged = [
-        (a_sample(benchmark="vieval_demo", draw=1, tags=("a",), category="c", group="g"), verdict),
+        (
+            a_sample(
+                benchmark="vieval_demo", draw=1, tags=("a",), category="c", group="g"
+            ),
+            verdict,
+        ),
         (a_contest(), Verdict({}, Status.OK, choice=choice)),
     ]
-    lines = [json.loads(verdict_line(0, item, Outcome(told, 3, 4), SOURCE, RUN, tmp_path)) for item, told in judged]
+    lines = [
+        json.loads(verdict_line(0, item, Outcome(told, 3, 4), SOURCE, RUN, tmp_path))
+        for item, told in judged
+    ]
     of_sample, of_contest = lines
-    assert {*of_sample, *of_sample["trace"][0], *of_contest, *of_contest["choice"]} - named == set()
-    assert {*of_sample, *of_contest} >= {"bounds", "target", "draw", "group", "choice", "tokens"}
+    assert {
+        *of_sample,
+        *of_sample["trace"][0],
+        *of_contest,
+        *of_contest["choice"],
+    } - named == set()
+    assert {*of_sample, *of_contest} >= {
+        "bounds",
+        "target",
+        "draw",
+        "group",
+        "choice",
+        "tokens",
+    }
 
 
 def test_two_runs_do_not_write_to_one_file(tmp_path):
@@ -67,16 +113,25 @@ def test_two_runs_do_not_write_to_one_file(tmp_path):
         assert [json.loads(text)["row"] for text in first.lines(RUN)] == [0, 1]
 
 
-@pytest.mark.parametrize("content", ['{"key": "sk-123"}', '{"key": "sk-123"}\n', "a: 1\nb: 2", "\0\0"])
+@pytest.mark.parametrize(
+    "content", ['{"key": "sk-123"}', '{"key": "sk-123"}\n', "a: 1\nb: 2", "\0\0"]
+)
 def test_the_file_of_somebody_else_stays_as_it_is(content, tmp_path):
     path = tmp_path / "v.jsonl.partial"
     path.write_text(content)
-    with pytest.raises(VievalError, match="a run was begun there with what no vieval score wrote"), log(path):
+    with (
+        pytest.raises(
+            VievalError, match="a run was begun there with what no vieval score wrote"
+        ),
+        log(path),
+    ):
         pass
     assert path.read_text() == content
 
 
-@pytest.mark.parametrize("make", [lambda path: path.symlink_to("key.json"), os.mkfifo, os.mkdir])
+@pytest.mark.parametrize(
+    "make", [lambda path: path.symlink_to("key.json"), os.mkfifo, os.mkdir]
+)
 def test_what_is_no_file_is_left_alone(make, tmp_path):
     (tmp_path / "key.json").write_text('{"key": 1}')
     make(path := tmp_path / "v.jsonl.partial")
@@ -104,12 +159,21 @@ def test_failed_calls_are_asked_again_and_refusals_are_not(tmp_path):
     with log(path) as again:
         assert [again.holds(RUN, row) for row in range(4)] == [True, False, True, False]
         again.append(RUN, 1, line(1), Usage())
-        assert [json.loads(text)["status"] for text in again.lines(RUN)] == ["ok", "ok", "refusal"]
+        assert [json.loads(text)["status"] for text in again.lines(RUN)] == [
+            "ok",
+            "ok",
+            "refusal",
+        ]
 
 
 def test_samples_that_are_the_file_of_verdicts_are_refused(tmp_path, capsys):
     images(tmp_path / "mine", 9)
-    row = {"uid": "1", "images": {"output": "mine/1.png"}, "texts": {"prompt": "x"}, "kind": "tig"}
+    row = {
+        "uid": "1",
+        "images": {"output": "mine/1.png"},
+        "texts": {"prompt": "x"},
+        "kind": "tig",
+    }
     samples = partial_file(out := tmp_path / "h.jsonl")
     samples.write_text(json.dumps(row) + "\n")
     assert main(["score", str(samples), "--judge", "sharpness", "--out", str(out)]) == 1
@@ -119,8 +183,14 @@ def test_samples_that_are_the_file_of_verdicts_are_refused(tmp_path, capsys):
 
 def test_other_images_under_the_same_names_are_other_inputs(tmp_path):
     (tmp_path / "p.txt").write_text("a\nb\nc\n")
-    first, second = (images(tmp_path / name / "mine", colour) for name, colour in (("a", 9), ("b", 200)))
-    known = {read_folders([folder], tmp_path / "p.txt").fingerprint for folder in (first, second)}
+    first, second = (
+        images(tmp_path / name / "mine", colour)
+        for name, colour in (("a", 9), ("b", 200))
+    )
+    known = {
+        read_folders([folder], tmp_path / "p.txt").fingerprint
+        for folder in (first, second)
+    }
     assert len(known) == 2
     assert read_folders([first], tmp_path / "p.txt").fingerprint in known
     shutil.copy(second / "0.png", first / "0.png")
@@ -130,8 +200,12 @@ def test_other_images_under_the_same_names_are_other_inputs(tmp_path):
 def test_a_table_beside_other_images_is_another_input(tmp_path):
     for name, colour in (("a", 9), ("b", 200)):
         images(tmp_path / name, colour)
-        (tmp_path / name / "metadata.csv").write_text("file_name,text\n0.png,x\n1.png,y\n")
-    first, second = (read_samples(tmp_path / name, "tig").fingerprint for name in ("a", "b"))
+        (tmp_path / name / "metadata.csv").write_text(
+            "file_name,text\n0.png,x\n1.png,y\n"
+        )
+    first, second = (
+        read_samples(tmp_path / name, "tig").fingerprint for name in ("a", "b")
+    )
     assert first != second
 
 

@@ -1,4 +1,6 @@
-"""A reward server in a thread of this process, started from the flags of its command; and clients to call it with."""
+"""A reward server in a thread of this process, started from the flags of its command; and
+clients to call it with.
+"""
 
 import asyncio
 import json
@@ -31,7 +33,9 @@ class Running:
 
     def post(self, path, document, **headers):
         """The status and JSON of the answer to a JSON request."""
-        body = document if isinstance(document, bytes) else json.dumps(document).encode()
+        body = (
+            document if isinstance(document, bytes) else json.dumps(document).encode()
+        )
         return self.send(path, body, {"Content-Type": "application/json", **headers})
 
     def send(self, path, body=None, headers=None):
@@ -56,16 +60,29 @@ class Running:
 
     def metrics(self):
         """The numbers of /metrics by name with labels."""
-        lines = [line for line in self.get("/metrics")[1].splitlines() if not line.startswith("#")]
-        return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines}
+        lines = [
+            line
+            for line in self.get("/metrics")[1].splitlines()
+            if not line.startswith("#")
+        ]
+        return {
+            line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines
+        }
 
 
 @contextmanager
 def serving(*flags, bounds=None, **options):
-    """A server started from flags; `bounds` and `options` replace fields of `Bounds` and `ServeOptions`."""
-    served = _server_setup(_parser("serve").parse_args(["serve", "--port", "0", *map(str, flags)]))
+    """A server started from flags; `bounds` and `options` replace fields of `Bounds` and
+    `ServeOptions`.
+    """
+    served = _server_setup(
+        _parser("serve").parse_args(["serve", "--port", "0", *map(str, flags)])
+    )
     changed = replace(served.options, **options)
-    changed = replace(changed, bounds=replace(changed.bounds, **{"drain_seconds": 2.0, **(bounds or {})}))
+    changed = replace(
+        changed,
+        bounds=replace(changed.bounds, **{"drain_seconds": 2.0, **(bounds or {})}),
+    )
     started, stop = threading.Event(), asyncio.Event()
     running = []
 
@@ -90,14 +107,29 @@ def serving(*flags, bounds=None, **options):
 
 @contextmanager
 def serve_process(*flags):
-    """`vieval serve` in a process of its own, which is killed in the end; and the server that it is."""
-    command = [sys.executable, "-m", "vieval_plugin", "serve", "--port", "0", *map(str, flags)]
+    """`vieval serve` in a process of its own, which is killed in the end; and the server that it
+    is.
+    """
+    command = [
+        sys.executable,
+        "-m",
+        "vieval_plugin",
+        "serve",
+        "--port",
+        "0",
+        *map(str, flags),
+    ]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as started:
         try:
             first = started.stderr.readline()
             assert "rewards at" in first, first
             threading.Thread(target=started.stderr.read, daemon=True).start()
-            yield started, Running(int(first.partition("http://127.0.0.1:")[2].partition(",")[0]), None)
+            yield (
+                started,
+                Running(
+                    int(first.partition("http://127.0.0.1:")[2].partition(",")[0]), None
+                ),
+            )
         finally:
             started.kill()
 

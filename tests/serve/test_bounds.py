@@ -1,4 +1,6 @@
-"""Bounds of the server: what is too much or too slow is refused or closed, and others do not notice."""
+"""Bounds of the server: what is too much or too slow is refused or closed, and others do not
+notice.
+"""
 
 import json
 import socket
@@ -37,12 +39,16 @@ def answered(connection):
 
 
 def header(running, *lines, path="/v1/judge"):
-    return "\r\n".join([f"POST {path} HTTP/1.1", f"Host: 127.0.0.1:{running.port}", *lines, "", ""]).encode()
+    return "\r\n".join(
+        [f"POST {path} HTTP/1.1", f"Host: 127.0.0.1:{running.port}", *lines, "", ""]
+    ).encode()
 
 
 def fine(running):
     """The server judges a sample of another client."""
-    status, answer = running.post("/v1/judge", {"samples": [row(plain("red"), kind="tig")]})
+    status, answer = running.post(
+        "/v1/judge", {"samples": [row(plain("red"), kind="tig")]}
+    )
     return status == 200 and answer["failed"] == []
 
 
@@ -60,7 +66,9 @@ def strict():
         yield running
 
 
-@pytest.mark.parametrize("first", [b"", b"P", b"POST /v1/judge HTTP/1.1\r\nHost: 127.0.0.1\r\nX: "])
+@pytest.mark.parametrize(
+    "first", [b"", b"P", b"POST /v1/judge HTTP/1.1\r\nHost: 127.0.0.1\r\nX: "]
+)
 def test_a_header_that_never_ends_is_not_waited_for(strict, first):
     with connected(strict) as slow:
         slow.sendall(first)
@@ -99,7 +107,9 @@ def test_half_a_request_and_good_bye(strict):
     assert strict.get("/live")[0] == 200
 
 
-@pytest.mark.parametrize("lines", [["Content-Length: 100001"], ["Content-Length: 99999999999999"]])
+@pytest.mark.parametrize(
+    "lines", [["Content-Length: 100001"], ["Content-Length: 99999999999999"]]
+)
 def test_a_body_that_says_it_is_too_large_is_not_read(strict, lines):
     with connected(strict) as large:
         large.sendall(header(strict, *lines))
@@ -111,7 +121,12 @@ def test_a_body_that_says_it_is_too_large_is_not_read(strict, lines):
 
 def test_a_body_that_turns_out_to_be_too_large_is_not_kept(strict):
     with connected(strict) as large:
-        large.sendall(header(strict, "Transfer-Encoding: chunked") + b"30000\r\n" + b" " * 0x30000 + b"\r\n")
+        large.sendall(
+            header(strict, "Transfer-Encoding: chunked")
+            + b"30000\r\n"
+            + b" " * 0x30000
+            + b"\r\n"
+        )
         assert b" 413 " in answered(large)
     assert strict.front.bodies.bytes_open == 0
     assert fine(strict)
@@ -128,7 +143,10 @@ def test_a_body_that_is_packed_is_not_unpacked(strict):
 def test_an_expectation_is_met_or_refused_in_the_form_of_the_protocol(path, refused):
     with serving("--reward", "r=sharpness") as running:
         status, content, _ = running.exchange(path, b"{}", {"Expect": "a miracle"})
-        assert (status, "Expect: a miracle is not met" in json.loads(content)["error"]) == (refused, True)
+        assert (
+            status,
+            "Expect: a miracle is not met" in json.loads(content)["error"],
+        ) == (refused, True)
         _, content, _ = running.exchange(path, b"{}", {"Expect": "100-continue"})
         assert "Expect" not in json.loads(content)["error"]
 
@@ -136,7 +154,12 @@ def test_an_expectation_is_met_or_refused_in_the_form_of_the_protocol(path, refu
 @pytest.mark.parametrize(
     "rows",
     [
-        [{"candidates": [{"images": {"output": encoded(plain("red"))}}] * 5000, "texts": {"prompt": "a red cube"}}],
+        [
+            {
+                "candidates": [{"images": {"output": encoded(plain("red"))}}] * 5000,
+                "texts": {"prompt": "a red cube"},
+            }
+        ],
         [row(plain("red"), ["a red cube"] * 5000)],
         [row(plain("red"))] * 5000,
     ],
@@ -166,17 +189,28 @@ def test_16_large_pictures_at_once_are_decoded_two_at_a_time(server, monkeypatch
             under_way[0] -= pixels
 
     monkeypatch.setattr(images, "load_strictly", load_beside_others)
-    pictures = [encoded(picture_file(PIL.Image.new("1", (5500 + n, 5900)))) for n in range(16)]
-    rows = [{"images": {"output": picture}, "texts": {"prompt": "a red cube"}} for picture in pictures]
+    pictures = [
+        encoded(picture_file(PIL.Image.new("1", (5500 + n, 5900)))) for n in range(16)
+    ]
+    rows = [
+        {"images": {"output": picture}, "texts": {"prompt": "a red cube"}}
+        for picture in pictures
+    ]
     with judged_by(server) as running:
         status, answer = running.post("/v1/judge", {"samples": rows})
     assert (status, answer["failed"]) == (200, [])
     assert max(most) <= 66_000_000
 
 
-@pytest.mark.parametrize("image", [png_of(10_000, 10_000), b"", b"GIF89a", b"%PDF-1.4", plain("red", (101, 100))])
+@pytest.mark.parametrize(
+    "image",
+    [png_of(10_000, 10_000), b"", b"GIF89a", b"%PDF-1.4", plain("red", (101, 100))],
+)
 def test_an_image_that_is_none_or_too_large_fails_alone(strict, image):
-    status, answer = strict.post("/v1/judge", {"samples": [row(image, kind="tig"), row(plain("red"), kind="tig")]})
+    status, answer = strict.post(
+        "/v1/judge",
+        {"samples": [row(image, kind="tig"), row(plain("red"), kind="tig")]},
+    )
     assert status == 200
     assert answer["failed"] == [0]
     assert answer["verdicts"][0]["status"] == "tool_error"
@@ -185,7 +219,9 @@ def test_an_image_that_is_none_or_too_large_fails_alone(strict, image):
 @pytest.mark.parametrize("size", [(1, 30_000_000), (65_536, 1)])
 def test_an_image_of_one_endless_row_is_not_decoded(size):
     with serving("--reward", "r=sharpness") as running:
-        _, answer = running.post("/v1/judge", {"samples": [row(png_of(*size), kind="tig")]})
+        _, answer = running.post(
+            "/v1/judge", {"samples": [row(png_of(*size), kind="tig")]}
+        )
     assert "more than 65535 a side" in answer["verdicts"][0]["reason"]
 
 

@@ -1,4 +1,6 @@
-"""How a server ends: SIGTERM finishes what is in flight, and after kill -9 the store answers what was answered."""
+"""How a server ends: SIGTERM finishes what is in flight, and after kill -9 the store answers
+what was answered.
+"""
 
 import json
 import signal
@@ -37,11 +39,16 @@ def begun(running, rows):
 
 
 def test_sigterm_finishes_what_is_in_flight(tmp_path):
-    with FakeServer(latency=1.0) as server, process(server, tmp_path) as (started, running):
+    with (
+        FakeServer(latency=1.0) as server,
+        process(server, tmp_path) as (started, running),
+    ):
         running.get("/health")
         before = server.stats()["requests"]
         thread, results = begun(running, [row(plain("red"))])
-        until(lambda: server.stats()["in_flight"] or server.stats()["requests"] > before)
+        until(
+            lambda: server.stats()["in_flight"] or server.stats()["requests"] > before
+        )
         started.send_signal(signal.SIGTERM)
         thread.join(GUARD)
         assert started.wait(GUARD) == 0
@@ -51,7 +58,10 @@ def test_sigterm_finishes_what_is_in_flight(tmp_path):
 
 
 def test_after_kill_9_the_store_answers_what_was_answered(tmp_path):
-    done, rest = [row(plain((shade, 0, 0))) for shade in range(6)], [row(plain((0, shade, 0))) for shade in range(64)]
+    done, rest = (
+        [row(plain((shade, 0, 0))) for shade in range(6)],
+        [row(plain((0, shade, 0))) for shade in range(64)],
+    )
     with FakeServer(latency=0.2, capacity=4) as server:
         with process(server, tmp_path) as (started, running):
             _, before = running.post("/v1/judge", {"samples": done})
@@ -71,17 +81,33 @@ def test_after_kill_9_the_store_answers_what_was_answered(tmp_path):
 
 def test_a_client_that_goes_away_costs_what_was_begun_and_no_more(store):
     rows = [row(plain((shade, 0, 0))) for shade in range(40)]
-    with FakeServer(latency=0.5) as server, judged_by(server, "--num-concurrent", 2) as running:
+    with (
+        FakeServer(latency=0.5) as server,
+        judged_by(server, "--num-concurrent", 2) as running,
+    ):
         running.get("/health")
         before = server.stats()["requests"]
         body = json.dumps({"samples": rows}).encode()
-        head = f"POST /v1/judge HTTP/1.1\r\nHost: 127.0.0.1:{running.port}\r\nContent-Length: {len(body)}\r\n\r\n"
-        with socket.create_connection(("127.0.0.1", running.port), timeout=GUARD) as client:
+        head = (
+            f"POST /v1/judge HTTP/1.1\r\nHost: 127.0.0.1:{running.port}\r\nContent-Length: "
+            f"{len(body)}\r\n\r\n"
+        )
+        with socket.create_connection(
+            ("127.0.0.1", running.port), timeout=GUARD
+        ) as client:
             client.sendall(head.encode() + body)
             until(lambda: server.stats()["in_flight"])
-        until(lambda: running.metrics()["vieval_jobs_waiting"] == 0 and not running.front.service.loop.under_way)
+        until(
+            lambda: (
+                running.metrics()["vieval_jobs_waiting"] == 0
+                and not running.front.service.loop.under_way
+            )
+        )
         cost = server.stats()["requests"] - before
-        assert running.metrics()['vieval_requests_total{protocol="judge_v1",code="gone"}'] == 1
+        assert (
+            running.metrics()['vieval_requests_total{protocol="judge_v1",code="gone"}']
+            == 1
+        )
         # begun questions were finished, and are in the store for when the client comes again
         again = running.post("/v1/judge", {"samples": rows[:1]})[1]
         assert again["verdicts"][0]["value"] is not None

@@ -1,4 +1,6 @@
-"""Connections as many as a process may have: the server answers beside them, lets go of them, and lives."""
+"""Connections as many as a process may have: the server answers beside them, lets go of them,
+and lives.
+"""
 
 import contextlib
 import resource
@@ -19,11 +21,18 @@ def test_ten_thousand_connections_that_say_nothing():
     wanted = 10_500 if hard == resource.RLIM_INFINITY else min(10_500, hard)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
     try:
-        with serve_process("--reward", "r=sharpness") as (server, running), contextlib.ExitStack() as opened:
+        with (
+            serve_process("--reward", "r=sharpness") as (server, running),
+            contextlib.ExitStack() as opened,
+        ):
             running.get("/health")
             for _ in range(min(10_000, wanted - 400)):
-                opened.enter_context(socket.create_connection(("127.0.0.1", running.port), timeout=GUARD))
-            status, answer = running.post("/v1/judge", {"samples": [row(plain("red"), kind="tig")]})
+                opened.enter_context(
+                    socket.create_connection(("127.0.0.1", running.port), timeout=GUARD)
+                )
+            status, answer = running.post(
+                "/v1/judge", {"samples": [row(plain("red"), kind="tig")]}
+            )
             assert (status, answer["failed"]) == (200, [])
             until(lambda: running.metrics()["vieval_connections_open"] <= 1)
             assert server.poll() is None

@@ -1,4 +1,6 @@
-"""Groups over HTTP: shares of wins, the mean of the others for a failure where that is asked for, ties, and repeats."""
+"""Groups over HTTP: shares of wins, the mean of the others for a failure where that is asked
+for, ties, and repeats.
+"""
 
 import pytest
 
@@ -24,9 +26,13 @@ def test_shares_of_wins_of_a_group(server):
         with pytest.raises(RuntimeError, match="left to compare"):
             FlowFactory(f"{running.url}/group").rewards(PROMPTS[:1], IMAGES[:1])
         asked = server.stats()["requests"]
-    assert sum(shares) == pytest.approx(2)  # six contests give six wins, each in three of a member's
+    assert sum(shares) == pytest.approx(
+        2
+    )  # six contests give six wins, each in three of a member's
     assert [one["value"] for one in answer["verdicts"]] == shares
-    assert asked <= 2 * 6 + 4  # both orders of six pairs, once, and what was asked for health and schemas
+    assert (
+        asked <= 2 * 6 + 4
+    )  # both orders of six pairs, once, and what was asked for health and schemas
 
 
 def test_a_failed_member_is_neutral_only_where_the_request_is_a_group(server):
@@ -35,12 +41,19 @@ def test_a_failed_member_is_neutral_only_where_the_request_is_a_group(server):
         with pytest.raises(RuntimeError, match="1 of 4 samples"):
             FlowFactory(running.url).rewards(PROMPTS, TORN)
         with pytest.raises(RuntimeError, match="torn|image"):
-            UniRL(f"{running.url}/unirl", ["r"]).rewards(list(zip(PROMPTS, TORN, strict=True)))
-        rows = [row(image, "a cube", **({"group": 1} if n != 3 else {})) for n, image in enumerate(reversed(TORN))]
+            UniRL(f"{running.url}/unirl", ["r"]).rewards(
+                list(zip(PROMPTS, TORN, strict=True))
+            )
+        rows = [
+            row(image, "a cube", **({"group": 1} if n != 3 else {}))
+            for n, image in enumerate(reversed(TORN))
+        ]
         _, answer = running.post("/v1/judge", {"samples": rows})
         metrics = running.metrics()
     assert rewards[3] == pytest.approx(sum(rewards[:3]) / 3)
-    assert [one.get("imputed", False) for one in answer["verdicts"]] == [False] * 4  # one of three is too many
+    assert [one.get("imputed", False) for one in answer["verdicts"]] == [
+        False
+    ] * 4  # one of three is too many
     assert answer["verdicts"][0]["value"] is None
     assert "--max-imputed" in answer["verdicts"][0]["reason"]
     assert metrics['vieval_rewards_total{reward="r",outcome="imputed"}'] == 1
@@ -50,7 +63,9 @@ def test_what_was_imputed_is_listed(server):
     payload = {"prompt": PROMPTS, "image": [encoded(image) for image in TORN]}
     with judged_by(server, *NEUTRAL) as running:
         _, answer = running.post("/group/compute", payload)
-        _, ours = running.post("/v1/judge", {"samples": [row(image, "a cube", group=1) for image in TORN]})
+        _, ours = running.post(
+            "/v1/judge", {"samples": [row(image, "a cube", group=1) for image in TORN]}
+        )
     assert answer["imputed"] == [3]
     assert ours["failed"] == [3]
     assert ours["verdicts"][3]["imputed"] is True
@@ -58,7 +73,10 @@ def test_what_was_imputed_is_listed(server):
 
 
 def test_without_being_asked_nothing_is_imputed(server):
-    with judged_by(server) as running, pytest.raises(RuntimeError, match="1 of 4 samples"):
+    with (
+        judged_by(server) as running,
+        pytest.raises(RuntimeError, match="1 of 4 samples"),
+    ):
         FlowFactory(f"{running.url}/group").rewards(PROMPTS, TORN)
 
 
@@ -66,7 +84,9 @@ def test_tied_groups_are_counted(server):
     with judged_by(server, "--reward", "sharp=sharpness") as running:
         client = FlowFactory(f"{running.url}/sharp/group")
         client.rewards(PROMPTS, [IMAGES[0]] * 4)
-        assert running.metrics()['vieval_groups_total{reward="sharp",values="tied"}'] == 1
+        assert (
+            running.metrics()['vieval_groups_total{reward="sharp",values="tied"}'] == 1
+        )
 
 
 def test_a_reward_of_repeats_is_the_mean_of_answers_of_their_own(store):
@@ -75,13 +95,19 @@ def test_a_reward_of_repeats_is_the_mean_of_answers_of_their_own(store):
         with judged_by(server, *flags) as running:
             running.get("/health")
             before = server.stats()["requests"]
-            once = running.post("/v1/judge", {"samples": [row(IMAGES[0])]})[1]["verdicts"][0]
+            once = running.post("/v1/judge", {"samples": [row(IMAGES[0])]})[1][
+                "verdicts"
+            ][0]
             cost = server.stats()["requests"] - before
         with judged_by(server, *flags, "--repeats", "3") as running:
             running.get("/health")
             before = server.stats()["requests"]
-            thrice = running.post("/v1/judge", {"samples": [row(IMAGES[0])]})[1]["verdicts"][0]
-            assert server.stats()["requests"] - before == 2 * cost  # the first of the three is in the store
+            thrice = running.post("/v1/judge", {"samples": [row(IMAGES[0])]})[1][
+                "verdicts"
+            ][0]
+            assert (
+                server.stats()["requests"] - before == 2 * cost
+            )  # the first of the three is in the store
     assert len(thrice["verdicts"]) == 3
     values = [one["scores"]["O"] for one in thrice["verdicts"]]
     assert thrice["value"] == pytest.approx(sum(values) / 3)

@@ -1,4 +1,6 @@
-"""Health: ready after a real judgement, and no more when none has succeeded lately; counts for Prometheus."""
+"""Health: ready after a real judgement, and no more when none has succeeded lately; counts for
+Prometheus.
+"""
 
 import asyncio
 import re
@@ -31,13 +33,26 @@ def test_a_server_whose_backbone_is_away_lives_and_is_not_ready(store):
 
 def test_it_is_ready_as_soon_as_it_has_judged(server):
     with judged_by(server, "--reward", "sharp=sharpness") as running:
-        assert running.get("/health") == (200, {"status": "ok", "rewards": {"r": ["value"], "sharp": ["value"]}})
-        assert running.get("/sharp/health") == (200, {"status": "ok", "rewards": {"sharp": ["value"]}})
+        assert running.get("/health") == (
+            200,
+            {"status": "ok", "rewards": {"r": ["value"], "sharp": ["value"]}},
+        )
+        assert running.get("/sharp/health") == (
+            200,
+            {"status": "ok", "rewards": {"sharp": ["value"]}},
+        )
 
 
-def test_it_falls_back_when_the_backbone_dies_and_the_other_reward_stays(store, monkeypatch):
+def test_it_falls_back_when_the_backbone_dies_and_the_other_reward_stays(
+    store, monkeypatch
+):
     monkeypatch.setattr(health, "FRESH", 0.2)
-    with FakeServer() as server, judged_by(server, "--reward", "sharp=sharpness", "--patience", "0.5") as running:
+    with (
+        FakeServer() as server,
+        judged_by(
+            server, "--reward", "sharp=sharpness", "--patience", "0.5"
+        ) as running,
+    ):
         assert running.get("/health")[0] == 200
         server.die(1000)
         time.sleep(0.3)
@@ -70,14 +85,20 @@ async def test_a_judgement_that_is_asked_for_twice_is_made_once():
     assert len(made) == 1
 
 
-async def test_a_judgement_without_an_end_does_not_hide_that_the_backbone_is_back(monkeypatch):
+async def test_a_judgement_without_an_end_does_not_hide_that_the_backbone_is_back(
+    monkeypatch,
+):
     monkeypatch.setattr(health, "NEXT_TRY", 0.02)
     begun, ended, back = [], [], asyncio.Event()
 
     async def judgement():
         begun.append(1)
         try:
-            await (asyncio.sleep(0) if back.is_set() else asyncio.get_running_loop().create_future())
+            await (
+                asyncio.sleep(0)
+                if back.is_set()
+                else asyncio.get_running_loop().create_future()
+            )
         finally:
             ended.append(1)
         return Verdict({}, Status.OK)
@@ -101,7 +122,9 @@ async def test_a_slow_judgement_is_left_its_time(monkeypatch):
         return Verdict({}, Status.OK)
 
     judge = Health(judgement)
-    assert [await judge.fault(0.05) for _ in range(3)] == ["no image has been judged yet"] * 3
+    assert [await judge.fault(0.05) for _ in range(3)] == [
+        "no image has been judged yet"
+    ] * 3
     first = judge._tries[0]
     slow.set()
     await first
@@ -118,14 +141,19 @@ async def test_a_slow_judgement_is_left_its_time(monkeypatch):
     ],
     ids=lambda value: getattr(value, "kind", ""),
 )
-def test_it_is_ready_again_soon_after_its_backbone_is(fault, reason, store, monkeypatch):
+def test_it_is_ready_again_soon_after_its_backbone_is(
+    fault, reason, store, monkeypatch
+):
     monkeypatch.setattr(health, "FRESH", 0.2)
     monkeypatch.setattr(health, "NEXT_TRY", 0.5)
     monkeypatch.setattr(app, "HEALTH_TIMEOUT", 0.7)
     monkeypatch.setattr(pacing, "LONGEST_REST_WHEN_DOWN", 0.3)
     away = threading.Event()
-    faults = lambda number, body: fault if away.is_set() else None  # noqa: E731
-    with FakeServer(faults=faults) as server, judged_by(server, "--patience", "60") as running:
+    faults = lambda number, body: fault if away.is_set() else None
+    with (
+        FakeServer(faults=faults) as server,
+        judged_by(server, "--patience", "60") as running,
+    ):
         assert running.get("/health")[0] == 200
         away.set()
         time.sleep(0.3)
@@ -133,7 +161,9 @@ def test_it_is_ready_again_soon_after_its_backbone_is(fault, reason, store, monk
         assert {status for status, _ in answers} == {503}
         assert reason in answers[-1][1]["reason"]
         away.clear()
-        assert any(running.get("/health")[0] == 200 for _ in range(20))  # while calls of before wait or hang on
+        assert any(
+            running.get("/health")[0] == 200 for _ in range(20)
+        )  # while calls of before wait or hang on
 
 
 async def test_a_judgement_that_failed_says_why():
@@ -162,7 +192,9 @@ def test_metrics_are_lines_that_prometheus_reads(server):
         _, content, headers = running.exchange("/metrics")
         numbers = running.metrics()
     assert headers["Content-Type"].startswith("text/plain; version=0.0.4")
-    line = re.compile(r'[a-z_]+(\{[a-z]+="[^"]*"(,[a-z]+="[^"]*")*\})? [0-9.e+-]+|# TYPE [a-z_]+ (counter|gauge)')
+    line = re.compile(
+        r'[a-z_]+(\{[a-z]+="[^"]*"(,[a-z]+="[^"]*")*\})? [0-9.e+-]+|# TYPE [a-z_]+ (counter|gauge)'
+    )
     assert all(line.fullmatch(text) for text in content.decode().splitlines())
     assert numbers['vieval_requests_total{protocol="judge_v1",code="200"}'] == 1
     assert numbers['vieval_rewards_total{reward="r",outcome="ok"}'] == 1

@@ -24,7 +24,11 @@ def tokened(monkeypatch):
 def test_the_token_is_taken_as_bearer_and_as_password_of_an_address(tokened):
     basic = base64.b64encode(f"anyone:{TOKEN}".encode()).decode()
     for header in (f"Bearer {TOKEN}", f"bearer {TOKEN}", f"Basic {basic}"):
-        status, answer = tokened.post("/v1/judge", {"samples": [row(plain("red"), kind="tig")]}, Authorization=header)
+        status, answer = tokened.post(
+            "/v1/judge",
+            {"samples": [row(plain("red"), kind="tig")]},
+            Authorization=header,
+        )
         assert (status, answer["failed"]) == (200, [])
 
 
@@ -34,7 +38,14 @@ def test_the_token_is_taken_as_bearer_and_as_password_of_an_address(tokened):
         {},
         *(
             {"Authorization": text}
-            for text in ("Bearer x", f"Bearer {TOKEN}x", TOKEN, "Basic !", "Basic YQ==", "Bearer \u00fc")
+            for text in (
+                "Bearer x",
+                f"Bearer {TOKEN}x",
+                TOKEN,
+                "Basic !",
+                "Basic YQ==",
+                "Bearer \u00fc",
+            )
         ),
     ],
 )
@@ -80,7 +91,9 @@ def test_a_target_that_names_another_server_is_refused(open_to_all, target, stat
 
 
 @pytest.mark.parametrize(*table("flags_apart.jsonl"))
-def test_flags_that_do_not_go_together_are_one_line(flags, token, words, monkeypatch, capsys):
+def test_flags_that_do_not_go_together_are_one_line(
+    flags, token, words, monkeypatch, capsys
+):
     monkeypatch.setenv("VIEVAL_SERVE_TOKEN", token)
     if words == "names a model":
         words = "asks a model"
@@ -95,9 +108,17 @@ def test_flags_that_do_not_go_together_are_one_line(flags, token, words, monkeyp
 def test_an_address_of_others_has_number_addresses_and_own_names(monkeypatch):
     guard = guard_of("0.0.0.0", ("judge.lab",), "", without_token=True)
     names = ["192.0.2.7:8200", "judge.lab", "JUDGE.lab:80", "evil.example", "127.0.0.1"]
-    assert [guard.refusal({"Host": name}) is None for name in names] == [True, True, True, False, True]
+    assert [guard.refusal({"Host": name}) is None for name in names] == [
+        True,
+        True,
+        True,
+        False,
+        True,
+    ]
 
 
 def test_a_port_that_is_taken_is_one_line(open_to_all, capsys):
-    assert main(["serve", "--reward", "r=sharpness", "--port", str(open_to_all.port)]) == 1
+    assert (
+        main(["serve", "--reward", "r=sharpness", "--port", str(open_to_all.port)]) == 1
+    )
     assert "pass another --port" in capsys.readouterr().err

@@ -1,4 +1,6 @@
-"""Trainers' protocols: the rewards of `vieval score` on the very bytes that were sent, and failures that end training."""
+"""Trainers' protocols: the rewards of `vieval score` on the very bytes that were sent, and
+failures that end training.
+"""
 
 import json
 
@@ -35,14 +37,22 @@ def scored(score, folder, server, samples):
 
 
 CALLS = {
-    "flow_factory": lambda url, prompts, images: FlowFactory(f"{url}/r").rewards(prompts, images),
-    "flow_factory_group": lambda url, prompts, images: FlowFactory(f"{url}/r/group", 120).rewards(prompts, images),
-    "unirl": lambda url, prompts, images: UniRL(f"{url}/unirl", ["r"]).rewards(list(zip(prompts, images, strict=True))),
+    "flow_factory": lambda url, prompts, images: FlowFactory(f"{url}/r").rewards(
+        prompts, images
+    ),
+    "flow_factory_group": lambda url, prompts, images: FlowFactory(
+        f"{url}/r/group", 120
+    ).rewards(prompts, images),
+    "unirl": lambda url, prompts, images: UniRL(f"{url}/unirl", ["r"]).rewards(
+        list(zip(prompts, images, strict=True))
+    ),
 }
 
 
 @pytest.mark.parametrize("trainer", CALLS)
-def test_rewards_are_those_of_score_on_the_bytes_that_were_sent(trainer, server, score, tmp_path):
+def test_rewards_are_those_of_score_on_the_bytes_that_were_sent(
+    trainer, server, score, tmp_path
+):
     sent = [jpeg(image) for image in IMAGES]
     expected = scored(score, tmp_path, server, zip(PROMPTS, sent, strict=True))
     with judged_by(server) as running:
@@ -55,7 +65,12 @@ def test_edits_are_judged_with_their_source(server, score, tmp_path):
     expected = scored(score, tmp_path, server, edits)
     outputs, sources = [edit[2] for edit in edits], [edit[1] for edit in edits]
     with judged_by(server) as running:
-        assert FlowFactory(running.url).rewards(PROMPTS, outputs, [[source] for source in sources]) == expected
+        assert (
+            FlowFactory(running.url).rewards(
+                PROMPTS, outputs, [[source] for source in sources]
+            )
+            == expected
+        )
         assert UniRL(f"{running.url}/unirl", ["r"]).rewards(edits) == expected
 
 
@@ -81,7 +96,9 @@ def test_what_the_judge_cannot_answer_ends_training_with_its_status(trainer, sto
 def test_flow_factory_is_asked_once_for_what_fails(store):
     with FakeServer(**UNREADABLE) as server, judged_by(server, *QUICK) as running:
         client = FlowFactory(running.url)
-        with pytest.raises(RuntimeError, match="3 of 3 samples have no reward: parse_failure"):
+        with pytest.raises(
+            RuntimeError, match="3 of 3 samples have no reward: parse_failure"
+        ):
             client.rewards(PROMPTS, IMAGES)
         with pytest.raises(RuntimeError, match="1 prompts, 3 images"):
             client.rewards(PROMPTS[:1], IMAGES)
@@ -90,9 +107,14 @@ def test_flow_factory_is_asked_once_for_what_fails(store):
 
 def test_one_image_that_is_none_is_named_and_costs_the_request_alone(server):
     with judged_by(server) as running:
-        with pytest.raises(RuntimeError, match=r"1 of 2 samples have no reward: tool_error: .* \(samples 1\)"):
+        with pytest.raises(
+            RuntimeError,
+            match=r"1 of 2 samples have no reward: tool_error: .* \(samples 1\)",
+        ):
             FlowFactory(running.url).rewards(PROMPTS[:2], [IMAGES[0], b"torn"])
-        answer = UniRL(f"{running.url}/unirl", ["r"]).score([(PROMPTS[0], IMAGES[0]), (PROMPTS[1], b"torn")])
+        answer = UniRL(f"{running.url}/unirl", ["r"]).score(
+            [(PROMPTS[0], IMAGES[0]), (PROMPTS[1], b"torn")]
+        )
     assert list(answer["results"][0]["r"]) == ["value"]
     assert (answer["results"][1], list(answer["errors"][1])) == ({}, ["r"])
     assert answer["errors"][0] == {}
@@ -106,21 +128,31 @@ def test_unirl_names_rewards_and_hears_of_those_that_there_are_not(server):
         answer = client.score([(PROMPTS[0], IMAGES[0])])
         assert set(answer["results"][0]) == {"pq", "r"}
         assert answer["identities"][0]["request_id"] == "r0"
-        assert running.get("/unirl/rewards")[1]["rewards"] == {"r": ["value"], "pq": ["value"]}
+        assert running.get("/unirl/rewards")[1]["rewards"] == {
+            "r": ["value"],
+            "pq": ["value"],
+        }
         with pytest.raises(ValueError, match="nobody"):
             UniRL(f"{running.url}/unirl", ["nobody"]).is_available()
         assert (
             "no such reward"
-            in UniRL(f"{running.url}/unirl", ["nobody"]).score([(PROMPTS[0], IMAGES[0])])["errors"][0]["nobody"]
+            in UniRL(f"{running.url}/unirl", ["nobody"]).score(
+                [(PROMPTS[0], IMAGES[0])]
+            )["errors"][0]["nobody"]
         )
 
 
 @pytest.mark.parametrize("names", [[], "r", None, [1], ["r", None]])
 def test_a_request_of_unirl_that_names_rewards_wrongly_fails_alone(names, server):
     turn = {"text": PROMPTS[0], "image_b64": encoded(IMAGES[0])}
-    wire = [{"history": [turn], "required_rewards": required, "request_id": "x"} for required in (["r"], names)]
+    wire = [
+        {"history": [turn], "required_rewards": required, "request_id": "x"}
+        for required in (["r"], names)
+    ]
     with judged_by(server) as running:
-        status, answer = running.post("/unirl/score", {"protocol_version": "1", "requests": wire})
+        status, answer = running.post(
+            "/unirl/score", {"protocol_version": "1", "requests": wire}
+        )
     assert status == 200
     assert list(answer["results"][0]["r"]) == ["value"]
     assert (answer["errors"][0], answer["results"][1]) == ({}, {})
@@ -128,17 +160,25 @@ def test_a_request_of_unirl_that_names_rewards_wrongly_fails_alone(names, server
     assert len(answer["identities"]) == 2
 
 
-@pytest.mark.parametrize(("path", "status", "word"), [("/compute", 200, "error"), ("/unirl/score", 400, "detail")])
+@pytest.mark.parametrize(
+    ("path", "status", "word"),
+    [("/compute", 200, "error"), ("/unirl/score", 400, "detail")],
+)
 def test_a_number_that_is_none_is_refused_as_the_client_heeds_it(path, status, word):
     with serving("--reward", "r=sharpness") as running:
-        found, answer = running.post(path, b'{"requests": [{"request_id": Infinity}], "kwargs": NaN}')
+        found, answer = running.post(
+            path, b'{"requests": [{"request_id": Infinity}], "kwargs": NaN}'
+        )
     assert found == status
     assert "Infinity is no number" in answer[word]
 
 
 def test_health_is_asked_for_where_each_client_asks(server):
     with judged_by(server) as running:
-        assert all(FlowFactory(f"{running.url}{path}").is_healthy() for path in ("", "/r", "/group", "/r/group"))
+        assert all(
+            FlowFactory(f"{running.url}{path}").is_healthy()
+            for path in ("", "/r", "/group", "/r/group")
+        )
         assert UniRL(f"{running.url}/unirl", ["r"]).is_available()
 
 
@@ -163,7 +203,14 @@ def test_a_server_that_stops_says_when_to_come_back(server):
 
 
 def test_each_protocol_answers_before_its_client_gives_up():
-    clients = {"flow_factory": 60, "flow_factory_group": 120, "unirl": 300, "judge_v1": 300}
+    clients = {
+        "flow_factory": 60,
+        "flow_factory_group": 120,
+        "unirl": 300,
+        "judge_v1": 300,
+    }
     deadlines = {protocol.name: protocol.deadline for protocol in PROTOCOLS}
     assert set(deadlines) == set(clients)
-    assert all(_PATIENCE < deadline < clients[name] for name, deadline in deadlines.items())
+    assert all(
+        _PATIENCE < deadline < clients[name] for name, deadline in deadlines.items()
+    )

@@ -1,8 +1,9 @@
-"""A generator that is trained for real on a judge over HTTP: it learns what the prompt names, and from nothing else.
+"""A generator that is trained for real on a judge over HTTP: it learns what the prompt names, and
+from nothing else.
 
-The generator has a mean colour for each prompt and draws plain images around it. The backbone is a fake that reads how
-strong the channel is that the prompt names. Policy gradient with advantages within groups (REINFORCE with the group's
-mean as baseline) moves the means.
+The generator has a mean colour for each prompt and draws plain images around it. The backbone is a
+fake that reads how strong the channel is that the prompt names. Policy gradient with advantages
+within groups (REINFORCE with the group's mean as baseline) moves the means.
 """
 
 import base64
@@ -21,7 +22,9 @@ from tests.serve.serving import judged_by
 
 pytestmark = pytest.mark.slow
 CHANNELS = ("red", "green", "blue")
-PROMPTS = {f"as {channel} as it can be": number for number, channel in enumerate(CHANNELS[:2])}
+PROMPTS = {
+    f"as {channel} as it can be": number for number, channel in enumerate(CHANNELS[:2])
+}
 GROUP, STEPS, SEEDS, SPREAD, RATE = 8, 12, 5, 1.0, 0.6
 T_95 = 2.776  # Student's t, four degrees of freedom
 
@@ -33,16 +36,30 @@ def reads_pixels(request):
     named = re.search(r"as (red|green|blue) as it can be", text)
     if not named:
         return json.dumps({"score": [10, 10], "reasoning": "fine"})
-    [image] = [part["image_url"]["url"].partition(",")[2] for part in parts if "image_url" in part]
-    colour = np.asarray(PIL.Image.open(io.BytesIO(base64.b64decode(image))).convert("RGB")).mean((0, 1))
-    return json.dumps({"score": [round(10 * colour[CHANNELS.index(named[1])] / 255)], "reasoning": "as it is"})
+    [image] = [
+        part["image_url"]["url"].partition(",")[2]
+        for part in parts
+        if "image_url" in part
+    ]
+    colour = np.asarray(
+        PIL.Image.open(io.BytesIO(base64.b64decode(image))).convert("RGB")
+    ).mean((0, 1))
+    return json.dumps(
+        {
+            "score": [round(10 * colour[CHANNELS.index(named[1])] / 255)],
+            "reasoning": "as it is",
+        }
+    )
 
 
 class Generator:
     """Means of colours by prompt, on the scale of logits."""
 
     def __init__(self, seed):
-        self.draw, self.means = np.random.RandomState(seed), {prompt: np.zeros(3) for prompt in PROMPTS}
+        self.draw, self.means = (
+            np.random.RandomState(seed),
+            {prompt: np.zeros(3) for prompt in PROMPTS},
+        )
 
     def group(self, prompt):
         """Logits of a group, and their images."""
@@ -53,12 +70,19 @@ class Generator:
     def learn(self, prompt, logits, rewards):
         advantages = np.array(rewards) - np.mean(rewards)
         deviation = advantages.std() or 1.0
-        gradient = (advantages[:, None] / deviation * (logits - self.means[prompt])).mean(0) / SPREAD**2
+        gradient = (
+            advantages[:, None] / deviation * (logits - self.means[prompt])
+        ).mean(0) / SPREAD**2
         self.means[prompt] = self.means[prompt] + RATE * gradient
 
     def held_out(self):
         """The strength of the named channel in the mean image, which no judge has seen."""
-        return np.mean([1 / (1 + np.exp(-self.means[prompt][channel])) for prompt, channel in PROMPTS.items()])
+        return np.mean(
+            [
+                1 / (1 + np.exp(-self.means[prompt][channel]))
+                for prompt, channel in PROMPTS.items()
+            ]
+        )
 
 
 def trained(rewards_of, seed, shuffled=False, steps=STEPS):
@@ -71,7 +95,11 @@ def trained(rewards_of, seed, shuffled=False, steps=STEPS):
             logits, images = generator.group(prompt)
             rewards = rewards_of([prompt] * GROUP, images)
             step += rewards
-            generator.learn(prompt, logits, generator.draw.permutation(rewards) if shuffled else rewards)
+            generator.learn(
+                prompt,
+                logits,
+                generator.draw.permutation(rewards) if shuffled else rewards,
+            )
         means.append(np.mean(step))
     return np.mean(means[-3:]) - np.mean(means[:3]), generator.held_out() - before
 
@@ -82,10 +110,14 @@ def interval(values):
 
 
 def test_it_learns_from_the_judge_and_not_from_shuffled_rewards(store):
-    with FakeServer(reply=reads_pixels) as server, judged_by(server, reward="r=viescore:SC") as running:
+    with (
+        FakeServer(reply=reads_pixels) as server,
+        judged_by(server, reward="r=viescore:SC") as running,
+    ):
         client = FlowFactory(f"{running.url}/group", 120)
         rises = {
-            shuffled: [trained(client.rewards, seed, shuffled) for seed in range(SEEDS)] for shuffled in (False, True)
+            shuffled: [trained(client.rewards, seed, shuffled) for seed in range(SEEDS)]
+            for shuffled in (False, True)
         }
     for measure in (0, 1):
         low, _ = interval([rise[measure] for rise in rises[False]])

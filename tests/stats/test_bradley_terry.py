@@ -1,4 +1,6 @@
-"""Strengths of image models from contests: they satisfy the equations that the likeliest ones must."""
+"""Strengths of image models from contests: they satisfy the equations that the likeliest ones
+must.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +10,22 @@ import pytest
 from vieval_plugin.stats.bradley_terry import strengths
 
 
-def played(models: int, contests: int, tie: float, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def played(
+    models: int, contests: int, tie: float, seed: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Wins and ties of drawn strengths, and the logarithms of these, of sum 0."""
     rng = np.random.default_rng(seed)
     truth = rng.normal(0, 1, models)
     wins, ties = np.zeros((models, models)), np.zeros((models, models))
     for _ in range(contests):
         a, b = rng.choice(models, 2, replace=False)
-        chances = np.array([np.exp(truth[a]), np.exp(truth[b]), tie * np.exp((truth[a] + truth[b]) / 2)])
+        chances = np.array(
+            [
+                np.exp(truth[a]),
+                np.exp(truth[b]),
+                tie * np.exp((truth[a] + truth[b]) / 2),
+            ]
+        )
         outcome = rng.choice(3, p=chances / chances.sum())
         if outcome == 2:
             ties[a, b] += 1
@@ -62,12 +72,19 @@ def test_what_never_lost_has_no_finite_strength() -> None:
 
 
 def test_nothing_but_ties_are_equals() -> None:
-    assert strengths(np.zeros((2, 2)), [[0, 2], [2, 0]]).log_strengths.tolist() == [0, 0]
+    assert strengths(np.zeros((2, 2)), [[0, 2], [2, 0]]).log_strengths.tolist() == [
+        0,
+        0,
+    ]
 
 
 @pytest.mark.parametrize(
     ("wins", "ties"),
-    [([[0, -1], [0, 0]], np.zeros((2, 2))), (np.zeros((2, 3)), np.zeros((2, 3))), (np.zeros((2, 2)), [[0, 1], [0, 0]])],
+    [
+        ([[0, -1], [0, 0]], np.zeros((2, 2))),
+        (np.zeros((2, 3)), np.zeros((2, 3))),
+        (np.zeros((2, 2)), [[0, 1], [0, 0]]),
+    ],
 )
 def test_counts_that_are_none_are_an_error(wins: object, ties: object) -> None:
     with pytest.raises(ValueError, match="counts of wins"):

@@ -1,4 +1,6 @@
-"""Calibration on recorded scores: when it is accepted, and that nothing of a held-out label is in its prediction."""
+"""Calibration on recorded scores: when it is accepted, and that nothing of a held-out label is
+in its prediction.
+"""
 
 import math
 
@@ -6,7 +8,13 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from bench.labels_needed import JUDGES, RecordedTask, accepted, draw_labels, recorded_tasks
+from bench.labels_needed import (
+    JUDGES,
+    RecordedTask,
+    accepted,
+    draw_labels,
+    recorded_tasks,
+)
 from vieval_plugin.stats.calibration import (
     Improvement,
     Labels,
@@ -27,20 +35,30 @@ def tasks(shared_data):
 
 
 def acceptances(tasks, labels, make=lambda task, rng: task):
-    """How often of some runs a calibration is accepted, with so many labels of each task; tasks are remade each time."""
+    """How often of some runs a calibration is accepted, with so many labels of each task; tasks
+    are remade each time.
+    """
     wins = 0
     for seed in range(RUNS):
         rng = np.random.default_rng(seed)
-        wins += accepted([draw_labels(make(task, rng), labels, rng) for task in tasks], seed)
+        wins += accepted(
+            [draw_labels(make(task, rng), labels, rng) for task in tasks], seed
+        )
     return wins
 
 
-def test_gpt_4o_is_accepted_with_50_labels_of_each_task_and_noise_and_llava_are_not(tasks):
+def test_gpt_4o_is_accepted_with_50_labels_of_each_task_and_noise_and_llava_are_not(
+    tasks,
+):
     def noise(task, rng):
         return RecordedTask(task.kind, rng.uniform(size=len(task.ratings)), *task[2:])
 
     def calibrated(task, rng):
-        return RecordedTask(task.kind, np.interp(task.scores, *isotonic_fit(task.scores, task.ratings)), *task[2:])
+        return RecordedTask(
+            task.kind,
+            np.interp(task.scores, *isotonic_fit(task.scores, task.ratings)),
+            *task[2:],
+        )
 
     gpt_4o, llava = tasks["GPT-4o zero-shot"], tasks["LLaVA zero-shot"]
     most = binom.ppf(0.999, RUNS, 0.05)
@@ -58,9 +76,16 @@ def test_a_held_out_label_is_in_no_prediction_of_its_prompt_or_generator(tasks):
         before = held_out(labels, 5, by_generator)
         for number in (0, 17, 42):
             others = labels.ratings.copy()
-            same = np.array([prompt == labels.prompts[number] for prompt in labels.prompts])
+            same = np.array(
+                [prompt == labels.prompts[number] for prompt in labels.prompts]
+            )
             if by_generator:
-                same |= np.array([generator == labels.generators[number] for generator in labels.generators])
+                same |= np.array(
+                    [
+                        generator == labels.generators[number]
+                        for generator in labels.generators
+                    ]
+                )
             others[same] = 1 - others[same]
             after = held_out(labels._replace(ratings=others), 5, by_generator)
             for earlier, later in zip(before, after, strict=True):
@@ -73,7 +98,13 @@ def test_the_constant_is_that_of_the_task_type_so_that_knowing_the_task_is_no_ga
     rng = np.random.default_rng(0)
     kinds = ["tig"] * 100 + ["tie"] * 100
     ratings = np.where(np.array(kinds) == "tig", 0.8, 0.2) + rng.normal(0, 0.05, 200)
-    labels = Labels(rng.uniform(size=200), ratings, kinds, [str(n) for n in range(200)], ["one"] * 200)
+    labels = Labels(
+        rng.uniform(size=200),
+        ratings,
+        kinds,
+        [str(n) for n in range(200)],
+        ["one"] * 200,
+    )
     better = improvement(labels, held_out(labels, 0), 500, 0)
     assert better.over_raw.high < 0
     assert not better.accepted
@@ -87,21 +118,33 @@ def test_a_fit_is_the_best_increasing_one_and_a_generator_alone_cannot_be_left_o
     assert (np.diff(knots[1]) >= 0).all()
     error = ((np.interp(scores, *knots) - ratings) ** 2).sum()
     for _ in range(200):
-        other = np.sort(np.clip(np.interp(np.arange(11) / 10, *knots) + rng.normal(0, 0.05, 11), 0, 1))
-        assert ((np.interp(scores, np.arange(11) / 10, other) - ratings) ** 2).sum() >= error - 1e-12
-    alone = Labels(scores, ratings, ["tig"] * 80, [str(n) for n in range(80)], ["one"] * 80)
+        other = np.sort(
+            np.clip(
+                np.interp(np.arange(11) / 10, *knots) + rng.normal(0, 0.05, 11), 0, 1
+            )
+        )
+        assert (
+            (np.interp(scores, np.arange(11) / 10, other) - ratings) ** 2
+        ).sum() >= error - 1e-12
+    alone = Labels(
+        scores, ratings, ["tig"] * 80, [str(n) for n in range(80)], ["one"] * 80
+    )
     assert np.isnan(held_out(alone, 0, by_generator=True)).all()
     assert alone._replace(kinds=["tig"] * 51 + ["tie"] * 29).large_kinds == ["tig"]
 
 
 def test_a_task_type_of_noise_is_refused_by_its_own_labels():
-    """Two task types with a judge that people follow, one with numbers at random, and one with few labels."""
+    """Two task types with a judge that people follow, one with numbers at random, and one with
+    few labels.
+    """
     refused = []
     for seed in range(20):
         rng = np.random.default_rng(seed)
         kinds = ["tig"] * 100 + ["tie"] * 100 + ["cig"] * 60 + ["mie"] * 10
         people = rng.uniform(size=len(kinds))
-        scores = np.where(np.array(kinds) == "cig", rng.uniform(size=len(kinds)), people**3)
+        scores = np.where(
+            np.array(kinds) == "cig", rng.uniform(size=len(kinds)), people**3
+        )
         prompts = [f"{kind}{n}" for n, kind in enumerate(kinds)]
         labels = Labels(scores, people, kinds, prompts, ["one"] * len(kinds))
         predicted = held_out(labels, seed)
@@ -111,15 +154,26 @@ def test_a_task_type_of_noise_is_refused_by_its_own_labels():
     assert len(refused) >= 18
 
 
-def test_the_number_of_labels_that_is_named_mostly_does_and_noise_is_mostly_named_none(tasks):
+def test_the_number_of_labels_that_is_named_mostly_does_and_noise_is_mostly_named_none(
+    tasks,
+):
     task, runs = tasks["GPT-4o zero-shot"][0], range(30)
     few = [draw_labels(task, 50, np.random.default_rng(seed)) for seed in runs]
-    refused = [(labels, better) for labels in few if not (better := compared(labels)).accepted]
+    refused = [
+        (labels, better) for labels in few if not (better := compared(labels)).accepted
+    ]
     needed = [better.labels_needed(50) for _, better in refused]
     assert sum(number is not None for number in needed) >= len(refused) / 2
-    enough = [accepted([draw_labels(task, number, np.random.default_rng(number))], 0) for number in needed if number]
+    enough = [
+        accepted([draw_labels(task, number, np.random.default_rng(number))], 0)
+        for number in needed
+        if number
+    ]
     assert np.mean(enough) >= 0.5
-    noise = [labels._replace(scores=np.random.default_rng(0).uniform(size=50)) for labels in few]
+    noise = [
+        labels._replace(scores=np.random.default_rng(0).uniform(size=50))
+        for labels in few
+    ]
     assert sum(compared(labels).labels_needed(50) is not None for labels in noise) <= 8
 
 
@@ -128,7 +182,11 @@ def compared(labels):
 
 
 def test_labels_needed_grow_with_the_interval_and_ties_need_pairs():
-    surely, not_yet, never = Estimate(-0.02, -0.03, -0.01), Estimate(-0.01, -0.03, 0.01), Estimate(0.01, -0.01, 0.03)
+    surely, not_yet, never = (
+        Estimate(-0.02, -0.03, -0.01),
+        Estimate(-0.01, -0.03, 0.01),
+        Estimate(0.01, -0.01, 0.03),
+    )
     assert Improvement(surely, surely, (-0.02, -0.02)).labels_needed(50) == 50
     assert Improvement(surely, not_yet, (-0.02, -0.01)).labels_needed(50) == 410
     assert Improvement(surely, not_yet, (-0.02, -0.03)).labels_needed(50) == 150

@@ -1,4 +1,6 @@
-"""Paired tests against all swaps enumerated, intervals against draws materialised, and the sizes of the tests."""
+"""Paired tests against all swaps enumerated, intervals against draws materialised, and the sizes
+of the tests.
+"""
 
 import itertools
 import math
@@ -20,7 +22,10 @@ from vieval_plugin.stats.comparison import (
     resampled_differences,
 )
 from vieval_plugin.stats.correlation import correlation, fisher_mean
-from vieval_plugin.stats.paired_correlations import CorrelationDifference, independence_p
+from vieval_plugin.stats.paired_correlations import (
+    CorrelationDifference,
+    independence_p,
+)
 from vieval_plugin.stats.ranking import holm, rank_ranges
 
 ALL = 10**9
@@ -33,7 +38,9 @@ def all_swaps(units):
 
 
 def tables(rows=7, models=3, missing=True, seed=0):
-    """Scores of two judges on different scales, with ties, and people's; the same cells missing in all three."""
+    """Scores of two judges on different scales, with ties, and people's; the same cells missing
+    in all three.
+    """
     rng = np.random.default_rng(seed)
     human = rng.integers(0, 5, (rows, models)).astype(float)
     first = np.round(human + rng.normal(0, 1, human.shape))
@@ -45,7 +52,9 @@ def tables(rows=7, models=3, missing=True, seed=0):
 
 
 def naive_average(scores, human, coefficient="pearson", parts=None):
-    """Fisher's average over image models (of a part, then over parts), one coefficient after the other."""
+    """Fisher's average over image models (of a part, then over parts), one coefficient after the
+    other.
+    """
     found = {}
     for model in range(human.shape[1]):
         have = ~np.isnan(human[:, model])
@@ -59,24 +68,34 @@ def naive_standardised(scores, coefficient):
     for model in range(scores.shape[1]):
         have = ~np.isnan(scores[:, model])
         values = scores[have, model]
-        out[have, model] = stats.rankdata(values) if coefficient == "spearman" else stats.zscore(values)
+        out[have, model] = (
+            stats.rankdata(values)
+            if coefficient == "spearman"
+            else stats.zscore(values)
+        )
     return out
 
 
 def naive_swaps(first, second, human, coefficient, swaps, parts=None):
     """The difference after each swap of rows, with loops and SciPy."""
-    a, b, h = (naive_standardised(table, coefficient) for table in (first, second, human))
+    a, b, h = (
+        naive_standardised(table, coefficient) for table in (first, second, human)
+    )
     differences = []
     for swap in swaps:
         mask = swap.reshape(len(a), -1)
         one, other = np.where(mask, b, a), np.where(mask, a, b)
-        differences.append(naive_average(one, h, parts=parts) - naive_average(other, h, parts=parts))
+        differences.append(
+            naive_average(one, h, parts=parts) - naive_average(other, h, parts=parts)
+        )
     return np.array(differences)
 
 
 @pytest.mark.parametrize("coefficient", ["spearman", "pearson"])
 @pytest.mark.parametrize("parts", [None, ["x", "y", "x"]])
-def test_correlations_after_every_swap_are_those_of_a_naive_computation(coefficient, parts):
+def test_correlations_after_every_swap_are_those_of_a_naive_computation(
+    coefficient, parts
+):
     scores = tables()
     statistic = CorrelationDifference(*scores, parts=parts, coefficient=coefficient)
     swaps = all_swaps(7)
@@ -89,7 +108,9 @@ def test_correlations_after_every_swap_are_those_of_a_naive_computation(coeffici
     assert statistic.estimates() == pytest.approx(observed, abs=1e-12)
     assert naive[0] == pytest.approx(observed[0] - observed[1], abs=1e-12)
     exact = np.mean(np.abs(naive) >= abs(naive[0]) - ROUNDING)
-    assert paired_permutation_p(statistic, 3, 40_000, ALL) == pytest.approx(exact, abs=1e-12)
+    assert paired_permutation_p(statistic, 3, 40_000, ALL) == pytest.approx(
+        exact, abs=1e-12
+    )
 
 
 def test_means_after_every_swap_are_those_of_a_naive_computation():
@@ -102,13 +123,17 @@ def test_means_after_every_swap_are_those_of_a_naive_computation():
     for swap in swaps:
         swapped = dict(zip(dict.fromkeys(groups), swap, strict=True))
         pairs = [
-            (b, a) if swapped[g] else (a, b) for a, b, g in zip(first, second, groups, strict=True) if not math.isnan(a)
+            (b, a) if swapped[g] else (a, b)
+            for a, b, g in zip(first, second, groups, strict=True)
+            if not math.isnan(a)
         ]
         naive.append(np.mean([one - other for one, other in pairs]))
     np.testing.assert_allclose(statistic.swapped(swaps), naive, atol=1e-12)
     exact = np.mean(np.abs(naive) >= abs(naive[0]) - ROUNDING)
     found = paired_comparison(statistic, 200, seed=1)
-    assert paired_permutation_p(statistic, 1, 40_000, ALL) == pytest.approx(exact, abs=1e-12)
+    assert paired_permutation_p(statistic, 1, 40_000, ALL) == pytest.approx(
+        exact, abs=1e-12
+    )
     assert found.p == pytest.approx(exact, abs=1e-12)
     assert (found.first, found.second) == pytest.approx((7 / 9, 3 / 9), abs=1e-12)
     assert found.difference.value == pytest.approx(naive[0])
@@ -129,7 +154,15 @@ def test_few_units_have_the_exact_p_whatever_the_seed() -> None:
     differences = signs @ (scores[0] - scores[1])
     exact = np.mean(np.abs(differences) >= abs(differences[0]) - ROUNDING)
     assert {paired_permutation_p(statistic, seed) for seed in range(5)} == {exact}
-    assert len({paired_permutation_p(statistic, seed, permutations=2**12 - 1) for seed in range(5)}) > 1
+    assert (
+        len(
+            {
+                paired_permutation_p(statistic, seed, permutations=2**12 - 1)
+                for seed in range(5)
+            }
+        )
+        > 1
+    )
 
 
 def test_sampling_stops_at_so_many_exceedances_and_p_is_their_share() -> None:
@@ -137,18 +170,23 @@ def test_sampling_stops_at_so_many_exceedances_and_p_is_their_share() -> None:
     swaps = np.random.default_rng([5, 1]).random((10_000, 14)) < 0.5
     exceeding = np.flatnonzero(np.abs(10 - 2 * swaps[:, :10].sum(axis=1)) >= 10)
     for exceedances in (1, 2, 5, 10):
-        assert paired_permutation_p(statistic, 5, exceedances=exceedances) == exceedances / (
-            exceeding[exceedances - 1] + 1
-        )
+        assert paired_permutation_p(
+            statistic, 5, exceedances=exceedances
+        ) == exceedances / (exceeding[exceedances - 1] + 1)
 
 
 def test_differences_that_are_equal_but_for_rounding_are_hits():
-    # 0.1 + 0.2 is not 0.3: in floating point the swaps of a difference of 0 are of the size of 1e-17
+    # 0.1 + 0.2 is not 0.3: in floating point the swaps of a difference of 0 are of the size of
+    # 1e-17
     statistic = MeanDifference([0.1, 0.2, 0.0], [0.0, 0.0, 0.3], "abc")
     assert paired_permutation_p(statistic, permutations=500) == 1
-    tiny = MeanDifference([1e-15, 2e-15, 3e-15, 4e-15, 5e-15, 6e-15], [0.0] * 6, "abcdef")
+    tiny = MeanDifference(
+        [1e-15, 2e-15, 3e-15, 4e-15, 5e-15, 6e-15], [0.0] * 6, "abcdef"
+    )
     assert paired_permutation_p(tiny, 0, 4000, ALL) == pytest.approx(2 / 64, abs=0.02)
-    assert paired_permutation_p(MeanDifference([1, 0], [1, 0], "ab"), permutations=50) == 1
+    assert (
+        paired_permutation_p(MeanDifference([1, 0], [1, 0], "ab"), permutations=50) == 1
+    )
 
 
 def test_memory_is_bounded_and_blocks_change_nothing(monkeypatch):
@@ -164,20 +202,32 @@ def test_scales_and_the_order_of_the_judges_do_not_matter(seed, coefficient):
     first, second, human = tables(rows=12, seed=seed)
 
     def found(one, other):
-        return paired_comparison(CorrelationDifference(one, other, human, coefficient=coefficient), 200, seed)
+        return paired_comparison(
+            CorrelationDifference(one, other, human, coefficient=coefficient), 200, seed
+        )
 
-    one, other, scaled = found(first, second), found(second, first), found(first, 3 + second / 1000)
+    one, other, scaled = (
+        found(first, second),
+        found(second, first),
+        found(first, 3 + second / 1000),
+    )
     assert one.p == other.p == scaled.p
     assert one.difference.value == pytest.approx(-other.difference.value)
-    assert (one.difference.low, one.difference.high) == pytest.approx((-other.difference.high, -other.difference.low))
-    assert (one.difference.low, one.difference.high) == pytest.approx((scaled.difference.low, scaled.difference.high))
+    assert (one.difference.low, one.difference.high) == pytest.approx(
+        (-other.difference.high, -other.difference.low)
+    )
+    assert (one.difference.low, one.difference.high) == pytest.approx(
+        (scaled.difference.low, scaled.difference.high)
+    )
 
 
 @pytest.mark.parametrize("coefficient", ["spearman", "pearson"])
 def test_the_bootstrap_draws_the_same_groups_for_both(coefficient):
     first, second, human = tables(rows=12)
     groups = [f"g{row // 2}" for row in range(12)]
-    statistic = CorrelationDifference(first, second, human, groups, coefficient=coefficient)
+    statistic = CorrelationDifference(
+        first, second, human, groups, coefficient=coefficient
+    )
     counts = bootstrap.cluster_counts(groups, 40, seed=2)
     slow = []
     for draw in counts:
@@ -196,11 +246,15 @@ def test_the_bootstrap_draws_the_same_groups_for_both(coefficient):
     fast = resampled_differences(statistic, 40, seed=2)
     np.testing.assert_allclose(fast, slow, atol=1e-9)
     found = paired_comparison(statistic, 40, seed=2)
-    assert (found.difference.low, found.difference.high) == pytest.approx(bootstrap.interval(slow))
+    assert (found.difference.low, found.difference.high) == pytest.approx(
+        bootstrap.interval(slow)
+    )
 
 
 def test_groups_are_drawn_within_their_part():
-    """As many of a part as it has; what has images in two parts is drawn apart from what has them in one."""
+    """As many of a part as it has; what has images in two parts is drawn apart from what has
+    them in one.
+    """
     tables = np.full((3, 9, 3), NAN)
     tables[:, :4, 0] = tables[:, 4:8, 1] = np.arange(12.0).reshape(3, 4) % 5
     tables[:, 3:5, 2] = np.arange(6.0).reshape(3, 2)
@@ -223,8 +277,13 @@ def test_the_bootstrap_of_means_equals_repeating_the_items():
     first[3] = second[3] = NAN
     groups = [f"g{item % 7}" for item in range(30)]
     counts = bootstrap.cluster_counts(groups, 25, seed=4)
-    slow = [np.nanmean(np.repeat(first, c)) - np.nanmean(np.repeat(second, c)) for c in counts]
-    np.testing.assert_allclose(resampled_differences(MeanDifference(first, second, groups), 25, seed=4), slow)
+    slow = [
+        np.nanmean(np.repeat(first, c)) - np.nanmean(np.repeat(second, c))
+        for c in counts
+    ]
+    np.testing.assert_allclose(
+        resampled_differences(MeanDifference(first, second, groups), 25, seed=4), slow
+    )
 
 
 def test_an_image_model_on_which_a_judge_is_constant_counts_as_0_and_one_on_which_people_are_for_neither():
@@ -233,22 +292,37 @@ def test_an_image_model_on_which_a_judge_is_constant_counts_as_0_and_one_on_whic
     left = [0, 2]
     statistic = CorrelationDifference(first, second, human)
     without = CorrelationDifference(first[:, left], second[:, left], human[:, left])
-    assert statistic.estimates()[0] == pytest.approx(np.tanh(np.arctanh(without.estimates()[0]) * 2 / 3))
+    assert statistic.estimates()[0] == pytest.approx(
+        np.tanh(np.arctanh(without.estimates()[0]) * 2 / 3)
+    )
     assert statistic.estimates()[1] == naive_average(second, human, "spearman")
     none = np.zeros((1, 10), dtype=bool)
-    assert statistic.swapped(none)[0] == pytest.approx(np.subtract(*statistic.estimates()))
+    assert statistic.swapped(none)[0] == pytest.approx(
+        np.subtract(*statistic.estimates())
+    )
     human[:, 1] = 1.0
-    assert paired_comparison(CorrelationDifference(first, second, human), 200) == paired_comparison(without, 200)
+    assert paired_comparison(
+        CorrelationDifference(first, second, human), 200
+    ) == paired_comparison(without, 200)
 
 
 def test_without_anything_defined_there_is_no_p():
     ones = np.ones((4, 2))
     found = paired_comparison(CorrelationDifference(ones, ones, ones), 10)
     assert all(math.isnan(value) for value in found.numbers)
-    assert all(math.isnan(value) for value in paired_comparison(MeanDifference([NAN], [NAN], "a"), 10).numbers)
-    assert all(math.isnan(value) for value in paired_comparison(MeanDifference([], [], []), 10).numbers)
     assert all(
-        math.isnan(value) for value in paired_comparison(CorrelationDifference(*np.zeros((3, 0, 0))), 10).numbers
+        math.isnan(value)
+        for value in paired_comparison(MeanDifference([NAN], [NAN], "a"), 10).numbers
+    )
+    assert all(
+        math.isnan(value)
+        for value in paired_comparison(MeanDifference([], [], []), 10).numbers
+    )
+    assert all(
+        math.isnan(value)
+        for value in paired_comparison(
+            CorrelationDifference(*np.zeros((3, 0, 0))), 10
+        ).numbers
     )
 
 
@@ -273,7 +347,9 @@ def test_what_only_one_judge_has_is_an_error():
 
 
 def test_holm_by_hand_and_in_any_order():
-    np.testing.assert_allclose(holm([0.01, 0.04, 0.03, 0.005]), [0.03, 0.06, 0.06, 0.02])
+    np.testing.assert_allclose(
+        holm([0.01, 0.04, 0.03, 0.005]), [0.03, 0.06, 0.06, 0.02]
+    )
     np.testing.assert_allclose(holm([0.5, NAN, 0.6]), [1.0, NAN, 1.0])
     assert holm([]).shape == (0,)
 
@@ -293,10 +369,15 @@ def test_holm_rejects_what_the_step_down_procedure_rejects(p, level):
 def test_ranks_are_ranges_where_the_data_cannot_tell():
     none = np.zeros((4, 4), dtype=bool)
     assert [ranks.tolist() for ranks in rank_ranges(none)] == [[1] * 4, [4] * 4]
-    assert [ranks.tolist() for ranks in rank_ranges(np.triu(~none, 1))] == [[1, 2, 3, 4]] * 2
+    assert [ranks.tolist() for ranks in rank_ranges(np.triu(~none, 1))] == [
+        [1, 2, 3, 4]
+    ] * 2
     chain = none.copy()
     chain[0, 3] = True  # only the first beats the last
-    assert [ranks.tolist() for ranks in rank_ranges(chain)] == [[1, 1, 1, 2], [3, 4, 4, 4]]
+    assert [ranks.tolist() for ranks in rank_ranges(chain)] == [
+        [1, 1, 1, 2],
+        [3, 4, 4, 4],
+    ]
     assert [ranks.tolist() for ranks in rank_ranges(np.zeros((0, 0)))] == [[], []]
     for beats in (np.ones((2, 2)), np.zeros((2, 3)), np.eye(2)):
         with pytest.raises(ValueError, match="square matrix"):
@@ -313,44 +394,66 @@ def test_no_loop_goes_through_the_samples_for_each_of_a_thousand_swaps():
 
 
 def clustered(rng, better=0.0):
-    """100 instructions x 8 image models: people's scores, and two judges of which the first is `better`.
+    """100 instructions x 8 image models: people's scores, and two judges of which the first is
+    `better`.
 
-    Instructions are easy or hard for people, for both judges alike, and for each judge in its own way.
+    Instructions are easy or hard for people, for both judges alike, and for each judge in its own
+    way.
     """
     people = rng.normal(size=(100, 1)) + rng.normal(size=(100, 8))
     both = 0.7 * rng.normal(size=(100, 1))
     first, second = (
-        (1 + more) * people + both + rng.normal(size=(100, 1)) + rng.normal(size=people.shape) for more in (better, 0)
+        (1 + more) * people
+        + both
+        + rng.normal(size=(100, 1))
+        + rng.normal(size=people.shape)
+        for more in (better, 0)
     )
     return first, 100 * second, people
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("nulls", "others"), [(200, 80), pytest.param(1000, 400, marks=pytest.mark.extras)])
+@pytest.mark.parametrize(
+    ("nulls", "others"), [(200, 80), pytest.param(1000, 400, marks=pytest.mark.extras)]
+)
 def test_size_and_power_with_clustered_data(capsys, nulls, others):
-    """Rejections at 5% with 199 swaps: p <= 0.05 has probability 10/200 where swapping is allowed."""
+    """Rejections at 5% with 199 swaps: p <= 0.05 has probability 10/200 where swapping is
+    allowed.
+    """
 
     def rejects(better, seed):
         scores = clustered(np.random.default_rng([11, seed]), better)
-        return paired_permutation_p(CorrelationDifference(*scores), [12, seed], 199, ALL) <= 0.05
+        return (
+            paired_permutation_p(CorrelationDifference(*scores), [12, seed], 199, ALL)
+            <= 0.05
+        )
 
     size = sum(rejects(0.0, seed) for seed in range(nulls))
     power = sum(rejects(0.3, seed) for seed in range(others)) / others
     gains = [
-        np.subtract(*CorrelationDifference(*clustered(np.random.default_rng([11, seed]), 0.3)).estimates())
+        np.subtract(
+            *CorrelationDifference(
+                *clustered(np.random.default_rng([11, seed]), 0.3)
+            ).estimates()
+        )
         for seed in range(others)
     ]
     with capsys.disabled():
         print(
-            f"\ngroups swapped: {size} of {nulls:,} rejected at the null; power {power:.3f} at a mean difference of "
+            f"\ngroups swapped: {size} of {nulls:,} rejected at the null; power {power:.3f} at a "
+            "mean difference of "
             f"{np.mean(gains):.3f}"
         )
-    assert abs(size - 0.05 * nulls) <= 2.2 * np.sqrt(0.05 * 0.95 * nulls)  # standard errors of a count
+    assert abs(size - 0.05 * nulls) <= 2.2 * np.sqrt(
+        0.05 * 0.95 * nulls
+    )  # standard errors of a count
     assert 0.08 < np.mean(gains) < 0.12
     assert power > 0.6
 
 
-def test_an_average_of_differences_is_that_of_its_parts_in_every_swap_and_draw() -> None:
+def test_an_average_of_differences_is_that_of_its_parts_in_every_swap_and_draw() -> (
+    None
+):
     rng = np.random.default_rng(2)
     one = MeanDifference(rng.random(6), rng.random(6), list("aabbcc"))
     other = MeanDifference(rng.random(4), rng.random(4), list("wxyz"))
@@ -359,12 +462,16 @@ def test_an_average_of_differences_is_that_of_its_parts_in_every_swap_and_draw()
     parts = 0.25 * one.swapped(swap[:, :3]) + 0.75 * other.swapped(swap[:, 3:])
     np.testing.assert_allclose(both.swapped(swap), parts)
     counts = np.concatenate([np.full((2, 3), 1), np.full((2, 4), 2)], axis=1)
-    expected = 0.25 * one.resampled(counts[:, :3]) + 0.75 * other.resampled(counts[:, 3:])
+    expected = 0.25 * one.resampled(counts[:, :3]) + 0.75 * other.resampled(
+        counts[:, 3:]
+    )
     np.testing.assert_allclose(both.resampled(counts), expected)
     assert len(set(both.strata[:3])) == len(set(both.strata[3:])) == 1
     assert both.strata[0] != both.strata[-1]
     first, second = both.estimates()
-    assert paired_comparison(both, resamples=50).difference.value == pytest.approx(first - second)
+    assert paired_comparison(both, resamples=50).difference.value == pytest.approx(
+        first - second
+    )
 
 
 def test_scores_permuted_within_image_models_are_those_of_a_naive_computation() -> None:
@@ -376,7 +483,9 @@ def test_scores_permuted_within_image_models_are_those_of_a_naive_computation() 
         for model in range(first.shape[1]):
             rows = np.flatnonzero(~np.isnan(first[:, model]))
             given_away[rows, model] = first[rows[np.argsort(key[rows])], model]
-        assert found == pytest.approx(naive_average(given_away, human, "spearman", ["p", "p", "q"]))
+        assert found == pytest.approx(
+            naive_average(given_away, human, "spearman", ["p", "p", "q"])
+        )
     in_place = statistic.permuted(np.arange(7.0)[None])
     assert in_place[0] == pytest.approx(statistic.estimates()[0])
 
@@ -385,16 +494,21 @@ def test_p_of_independence_is_that_of_all_permutations() -> None:
     first, _, human = tables(6, 1, missing=False, seed=3)
     observed = abs(stats.spearmanr(first[:, 0], human[:, 0]).statistic)
     every = [
-        stats.spearmanr(first[list(order), 0], human[:, 0]).statistic for order in itertools.permutations(range(6))
+        stats.spearmanr(first[list(order), 0], human[:, 0]).statistic
+        for order in itertools.permutations(range(6))
     ]
     exact = np.mean(np.abs(every) >= observed - ROUNDING)
-    assert independence_p(CorrelationDifference(first, first, human), permutations=9_999) == pytest.approx(
-        exact, abs=0.02
-    )
+    assert independence_p(
+        CorrelationDifference(first, first, human), permutations=9_999
+    ) == pytest.approx(exact, abs=0.02)
 
 
-def test_a_judge_that_does_not_look_at_images_is_above_0_in_one_case_of_40_and_one_that_does_always() -> None:
-    """Both people and judge have instructions of their own that they like: single scores permuted would say more."""
+def test_a_judge_that_does_not_look_at_images_is_above_0_in_one_case_of_40_and_one_that_does_always() -> (
+    None
+):
+    """Both people and judge have instructions of their own that they like: single scores
+    permuted would say more.
+    """
     above = {"blind": 0, "looks": 0}
     for seed in range(200):
         rng = np.random.default_rng(seed)
@@ -402,7 +516,10 @@ def test_a_judge_that_does_not_look_at_images_is_above_0_in_one_case_of_40_and_o
         blind = rng.normal(size=(40, 1)) + 0.7 * rng.normal(size=(40, 6))
         for name, scores in (("blind", blind), ("looks", blind + 0.8 * human)):
             statistic = CorrelationDifference(scores, scores, human)
-            above[name] += independence_p(statistic, seed, 199) <= 0.05 and statistic.estimates()[0] > 0
+            above[name] += (
+                independence_p(statistic, seed, 199) <= 0.05
+                and statistic.estimates()[0] > 0
+            )
     assert above["blind"] <= 12
     assert above["looks"] >= 190
     assert math.isnan(independence_p(CorrelationDifference(blind, blind, 0 * human)))
@@ -420,14 +537,18 @@ def cases() -> list[tuple[np.ndarray, list[int]]]:
             rng.choice([0.0, 0.1, 0.3], units),
             rng.exponential(0.1, units) - 0.05,
         )
-        groups = list(range(units)) if number % 3 else rng.integers(0, units, units).tolist()
+        groups = (
+            list(range(units)) if number % 3 else rng.integers(0, units, units).tolist()
+        )
         found.append((laws[number % 4], groups))
     return found
 
 
 def test_p_and_interval_of_a_difference_of_means_never_contradict_each_other() -> None:
     for number, (differences, groups) in enumerate(cases()):
-        found = paired_comparison(MeanDifference(differences, np.zeros(len(differences)), groups), seed=number)
+        found = paired_comparison(
+            MeanDifference(differences, np.zeros(len(differences)), groups), seed=number
+        )
         low, high = found.difference.low, found.difference.high
         assert (math.isnan(low) or low <= 0 <= high) == (found.p > 0.05)
         assert math.isnan(low) or low <= found.difference.value <= high
@@ -440,18 +561,29 @@ def test_the_interval_is_of_all_shifts_that_the_test_does_not_reject() -> None:
         ).difference
         if math.isnan(found.low) or found.high - found.low < 1e-6:
             continue
-        inside, outside = [found.low + 1e-7, found.high - 1e-7], [found.low - 1e-7, found.high + 1e-7]
+        inside, outside = (
+            [found.low + 1e-7, found.high - 1e-7],
+            [found.low - 1e-7, found.high + 1e-7],
+        )
         for shift in (*inside, *outside):
-            moved = MeanDifference(differences - shift, np.zeros(len(differences)), groups)
+            moved = MeanDifference(
+                differences - shift, np.zeros(len(differences)), groups
+            )
             assert (paired_permutation_p(moved, number) > 0.05) == (shift in inside)
 
 
-def test_fewer_than_six_units_have_no_interval_and_equal_differences_one_without_width() -> None:
+def test_fewer_than_six_units_have_no_interval_and_equal_differences_one_without_width() -> (
+    None
+):
     for units in range(1, 14):
-        found = paired_comparison(MeanDifference([0.3] * units, [0.1] * units, range(units))).difference
+        found = paired_comparison(
+            MeanDifference([0.3] * units, [0.1] * units, range(units))
+        ).difference
         assert math.isnan(found.low) == math.isnan(found.high) == (units < 6)
         assert not found.has_interval
-        varied = paired_comparison(MeanDifference(np.arange(units) / 20, [0.0] * units, range(units))).difference
+        varied = paired_comparison(
+            MeanDifference(np.arange(units) / 20, [0.0] * units, range(units))
+        ).difference
         assert varied.has_interval == (units >= 6)
 
 
@@ -459,7 +591,10 @@ def test_an_average_over_benchmarks_has_the_interval_of_its_test() -> None:
     for number in range(60):
         rng = np.random.default_rng([45, number])
         sizes = rng.integers(4, 12, 2)
-        parts = [MeanDifference(rng.normal(0.2, 0.3, n), np.zeros(n), range(n)) for n in sizes]
+        parts = [
+            MeanDifference(rng.normal(0.2, 0.3, n), np.zeros(n), range(n))
+            for n in sizes
+        ]
         found = paired_comparison(AveragedDifference(parts, [1, 2]), seed=number)
         assert (found.difference.low <= 0 <= found.difference.high) == (found.p > 0.05)
         assert found.difference.low <= found.difference.value <= found.difference.high

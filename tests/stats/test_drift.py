@@ -10,14 +10,24 @@ ITEMS, REPEATS = 200, 3
 
 
 def answers(rng, noise):
-    """Integer scores 0 to 10 of a judge that changes each answer by one point with the chance `noise` of two."""
+    """Integer scores 0 to 10 of a judge that changes each answer by one point with the chance
+    `noise` of two.
+    """
     level = rng.integers(2, 9, size=(ITEMS, 1))
-    return level + rng.choice([-1, 0, 1], p=[noise / 2, 1 - noise, noise / 2], size=(ITEMS, REPEATS + 1))
+    return level + rng.choice(
+        [-1, 0, 1], p=[noise / 2, 1 - noise, noise / 2], size=(ITEMS, REPEATS + 1)
+    )
 
 
 def is_found(points, usable, seed):
     scores = np.where(usable, points / 10, np.nan)
-    return min(test.adjusted for test in drift_tests(np.where(usable, points, -1), scores, usable, seed)) <= 0.05
+    return (
+        min(
+            test.adjusted
+            for test in drift_tests(np.where(usable, points, -1), scores, usable, seed)
+        )
+        <= 0.05
+    )
 
 
 def found(noise, change, runs=100):
@@ -45,7 +55,9 @@ def refusals(points, usable, rng):
 MANY = pytest.mark.extras  # half a minute of simulation each
 
 
-@pytest.mark.parametrize("noise", [0.02, *(pytest.param(noise, marks=MANY) for noise in (0, 0.05))])
+@pytest.mark.parametrize(
+    "noise", [0.02, *(pytest.param(noise, marks=MANY) for noise in (0, 0.05))]
+)
 def test_the_same_judge_passes_and_changes_are_found(noise):
     assert found(noise, same) <= 9
     assert found(noise, a_quarter_lower) >= 80
@@ -69,16 +81,24 @@ def test_the_smallest_difference_is_found_four_times_of_five():
     assert found(0.05, a_quarter_of_that) <= 50
 
 
-@pytest.mark.parametrize("noise", [0.05, *(pytest.param(noise, marks=MANY) for noise in (0, 0.4))])
-def test_changed_answers_are_found_four_times_of_five_at_the_difference_that_can_be_found(noise):
+@pytest.mark.parametrize(
+    "noise", [0.05, *(pytest.param(noise, marks=MANY) for noise in (0, 0.4))]
+)
+def test_changed_answers_are_found_four_times_of_five_at_the_difference_that_can_be_found(
+    noise,
+):
     found, claimed = power(noise, items=100, runs=100, seed=0)
     assert 0.7 <= found <= 0.95  # of 100 runs four in a hundred is a standard error
-    assert claimed >= 4 / 100  # the number of changed items is binomial: three expected ones are often fewer
+    assert (
+        claimed >= 4 / 100
+    )  # the number of changed items is binomial: three expected ones are often fewer
 
 
 def test_without_a_score_there_is_no_mean_and_the_others_are_tested():
     codes = np.zeros((30, 4))
-    changed, score, usable = drift_tests(codes, np.full((30, 4), np.nan), np.zeros((30, 4)))
+    changed, score, usable = drift_tests(
+        codes, np.full((30, 4), np.nan), np.zeros((30, 4))
+    )
     assert (changed.adjusted, usable.adjusted, score.n) == (1, 1, 0)
     assert np.isnan([score.latest, score.p, score.adjusted, score.smallest]).all()
 

@@ -1,4 +1,6 @@
-"""Pairwise accuracy of generators: by hand, by random signs, and on the recorded logs of ImagenHub."""
+"""Pairwise accuracy of generators: by hand, by random signs, and on the recorded logs of
+ImagenHub.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,12 @@ from vieval_plugin.benchmarks import registry
 from vieval_plugin.meta_evaluation.image_model_agreement import generator_pairs
 from vieval_plugin.meta_evaluation.observations import observe
 from vieval_plugin.results.published.judges import published_judges, run_of
-from vieval_plugin.stats.generator_pairs import PairAgreement, accuracy_over_pairs, pair_agreement, sign_flip_p
+from vieval_plugin.stats.generator_pairs import (
+    PairAgreement,
+    accuracy_over_pairs,
+    pair_agreement,
+    sign_flip_p,
+)
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.02, 0.1])
@@ -20,7 +27,9 @@ def test_p_is_that_of_random_signs(shift: float) -> None:
     rng = np.random.default_rng(3)
     differences = rng.choice([-0.5, 0.0, 0.1, 0.7], 160) - 0.05 + shift
     flipped = rng.choice([-1.0, 1.0], (40_000, 160)) @ differences
-    expected = (flipped > differences.sum()).mean() / 2 + (flipped >= differences.sum()).mean() / 2
+    expected = (flipped > differences.sum()).mean() / 2 + (
+        flipped >= differences.sum()
+    ).mean() / 2
     assert sign_flip_p(differences) == pytest.approx(expected, abs=0.01)
 
 
@@ -29,7 +38,10 @@ def test_soft_agreement_forgives_what_nobody_can_tell_and_hard_does_not() -> Non
     level = rng.normal(0, 1, 100)
     level -= level.mean() - 1e-3
     clear = np.full(100, 0.5)
-    same, opposite = pair_agreement(0, 1, clear, clear), pair_agreement(0, 1, clear, -clear)
+    same, opposite = (
+        pair_agreement(0, 1, clear, clear),
+        pair_agreement(0, 1, clear, -clear),
+    )
     unsure = pair_agreement(0, 1, level, -level)
     assert (same.hard, opposite.hard, unsure.hard) == (1, 0, 0)
     assert (round(same.soft, 6), round(opposite.soft, 6)) == (1, 0)
@@ -38,18 +50,29 @@ def test_soft_agreement_forgives_what_nobody_can_tell_and_hard_does_not() -> Non
 
 
 def test_too_few_generators_or_pairs_have_no_value_and_say_why() -> None:
-    three = [PairAgreement(i, j, 1.0, 1.0) for i, j in itertools.combinations(range(3), 2)]
+    three = [
+        PairAgreement(i, j, 1.0, 1.0) for i, j in itertools.combinations(range(3), 2)
+    ]
     hard, soft = accuracy_over_pairs([(3, three)], 50, 0)
     assert math.isnan(hard.value)
     assert soft.reason == "3 generators, 4 are needed"
-    assert accuracy_over_pairs([(3, three)] * 3, 50, 0)[0].reason == "9 pairs, 10 are needed"
-    assert accuracy_over_pairs([(5, [])], 50, 0)[0].reason == "no sample of two generators has a score"
+    assert (
+        accuracy_over_pairs([(3, three)] * 3, 50, 0)[0].reason
+        == "9 pairs, 10 are needed"
+    )
+    assert (
+        accuracy_over_pairs([(5, [])], 50, 0)[0].reason
+        == "no sample of two generators has a score"
+    )
     assert accuracy_over_pairs([(3, three)] * 4, 50, 0)[0].value == 1
 
 
 def test_the_interval_is_that_of_generators_and_not_of_pairs() -> None:
     """One of ten generators is misjudged against all others: its pairs come and go together."""
-    pairs = [PairAgreement(i, j, float(i > 0), float(i > 0)) for i, j in itertools.combinations(range(10), 2)]
+    pairs = [
+        PairAgreement(i, j, float(i > 0), float(i > 0))
+        for i, j in itertools.combinations(range(10), 2)
+    ]
     hard, _ = accuracy_over_pairs([(10, pairs)], 2000, 0)
     assert hard.value == pytest.approx(36 / 45)
     as_if_independent = 2 * 1.96 * math.sqrt(0.8 * 0.2 / 45)
@@ -58,12 +81,22 @@ def test_the_interval_is_that_of_generators_and_not_of_pairs() -> None:
 
 
 def test_gpt_4o_orders_image_models_of_imagenhub_nearly_as_people_do(shared_data):
-    """On O, zero-shot, failures left out: a judge's difference is over prompts that it scored of both, people's over all."""
+    """On O, zero-shot, failures left out: a judge's difference is over prompts that it scored of
+    both, people's over all.
+    """
     known = registry.benchmark("imagenhub")
-    judged = [sample for part in known.parts for sample in known.load(shared_data, part)]
-    [judge] = [judge for judge in published_judges("imagenhub") if judge.title == "GPT-4o zero-shot"]
+    judged = [
+        sample for part in known.parts for sample in known.load(shared_data, part)
+    ]
+    [judge] = [
+        judge
+        for judge in published_judges("imagenhub")
+        if judge.title == "GPT-4o zero-shot"
+    ]
     run = run_of(judge, shared_data, judged)
-    parts = [generator_pairs(list(map(observe, rows)), "O") for rows in run.records.values()]
+    parts = [
+        generator_pairs(list(map(observe, rows)), "O") for rows in run.records.values()
+    ]
     hard, soft = accuracy_over_pairs(parts, 200, 0)
     assert (hard.n, round(hard.value, 3), round(soft.value, 3)) == (57, 0.877, 0.864)
     assert hard.low < hard.value < hard.high

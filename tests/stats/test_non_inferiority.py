@@ -1,10 +1,16 @@
-"""The gate's bound against Student's t of the differences with the added one, and its decision at the margin itself."""
+"""The gate's bound against Student's t of the differences with the added one, and its decision
+at the margin itself.
+"""
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from vieval_plugin.stats.non_inferiority import MeanOfDifferences, fewest_items, more_failures_p
+from vieval_plugin.stats.non_inferiority import (
+    MeanOfDifferences,
+    fewest_items,
+    more_failures_p,
+)
 
 
 @pytest.mark.parametrize("fall", [1.0, 0.5, 2.0])
@@ -25,14 +31,21 @@ def test_an_end_at_the_margin_itself_does_not_pass():
 def test_several_contests_of_a_prompt_are_one():
     points = np.random.default_rng(0).choice([-0.5, 0.5], 40)
     once = MeanOfDifferences.from_differences(points, range(40), 0.5)
-    four_times = MeanOfDifferences.from_differences(np.repeat(points, 4), np.repeat(range(40), 4).tolist(), 0.5)
-    assert (four_times.value, four_times.error, four_times.n) == pytest.approx((once.value, once.error, once.n))
+    four_times = MeanOfDifferences.from_differences(
+        np.repeat(points, 4), np.repeat(range(40), 4).tolist(), 0.5
+    )
+    assert (four_times.value, four_times.error, four_times.n) == pytest.approx(
+        (once.value, once.error, once.n)
+    )
 
 
 @pytest.mark.parametrize(("margin", "fall"), [(0.05, 1.0), (0.02, 0.5), (0.3, 1.0)])
 def test_equal_scores_pass_from_the_fewest_on(margin, fall):
     fewest = int(fewest_items(margin, fall))
-    decisions = [MeanOfDifferences(0.0, 0.0, n, fall).decision(margin) for n in (fewest - 1, fewest)]
+    decisions = [
+        MeanOfDifferences(0.0, 0.0, n, fall).decision(margin)
+        for n in (fewest - 1, fewest)
+    ]
     assert decisions == ["undecided", "not_worse"]
 
 
@@ -40,10 +53,14 @@ def test_the_number_that_would_tell_does_so_four_times_of_five():
     needed = int(MeanOfDifferences(0.0, 0.15 / 10, 100).items_needed(0.05))
     differences = np.random.default_rng(0).normal(0, 0.15, (2000, needed))
     passed = [
-        MeanOfDifferences.from_differences(d, range(needed)).decision(0.05) == "not_worse" for d in differences[:400]
+        MeanOfDifferences.from_differences(d, range(needed)).decision(0.05)
+        == "not_worse"
+        for d in differences[:400]
     ]
     assert np.mean(passed) == pytest.approx(0.8, abs=0.06)
 
 
 def test_rates_of_failures_are_tested_by_mcnemar():
-    assert more_failures_p(9, 2) == pytest.approx(stats.binomtest(9, 11, alternative="greater").pvalue)
+    assert more_failures_p(9, 2) == pytest.approx(
+        stats.binomtest(9, 11, alternative="greater").pvalue
+    )

@@ -8,18 +8,27 @@ from vieval_plugin.stats.prediction_powered import prediction_powered_mean
 
 @pytest.fixture(scope="module")
 def estimators():
-    pytest.importorskip("glide", reason="glide-py is not installed: it needs Python 3.12")
+    pytest.importorskip(
+        "glide", reason="glide-py is not installed: it needs Python 3.12"
+    )
     from glide import estimators
 
     return estimators
 
 
 def partly_rated(seed, shrink, strata=1, groups=300, rated_groups=120, size=3):
-    """Groups of so many items each, alike in part, of which some are rated; a judge of `shrink` times people's ratings."""
+    """Groups of so many items each, alike in part, of which some are rated; a judge of `shrink`
+    times people's ratings.
+    """
     rng = np.random.default_rng(seed)
     stratum = np.repeat(np.arange(groups) % strata, size)
     group = np.repeat(np.arange(groups), size)
-    human = 0.5 + 0.2 * stratum + np.repeat(rng.normal(0, 0.2, groups), size) + rng.normal(0, 0.1, groups * size)
+    human = (
+        0.5
+        + 0.2 * stratum
+        + np.repeat(rng.normal(0, 0.2, groups), size)
+        + rng.normal(0, 0.1, groups * size)
+    )
     judge = 0.1 + shrink * human + rng.normal(0, 0.1 * shrink, groups * size)
     rated = np.isin(group, rng.choice(groups, rated_groups, replace=False))
     return np.where(rated, human, np.nan), judge, group, stratum
@@ -34,16 +43,24 @@ def require_equal(found, expected, rated):
 
 @pytest.mark.parametrize("shrink", [0.7, 0.2], ids=["good", "clipped"])
 def test_items_by_themselves_have_glides_estimate(estimators, shrink):
-    """The weight is tuned by both; where it would be above 1, ours is 1 as in plain prediction-powered inference."""
+    """The weight is tuned by both; where it would be above 1, ours is 1 as in plain
+    prediction-powered inference.
+    """
     ratings, judge, _, _ = partly_rated(0, shrink, size=1, groups=900, rated_groups=360)
-    expected = estimators.PPIMeanEstimator().estimate(ratings, judge, power_tuning=shrink > 0.5)
-    require_equal(prediction_powered_mean(ratings, judge), expected.confidence_interval, 360)
+    expected = estimators.PPIMeanEstimator().estimate(
+        ratings, judge, power_tuning=shrink > 0.5
+    )
+    require_equal(
+        prediction_powered_mean(ratings, judge), expected.confidence_interval, 360
+    )
 
 
 @pytest.mark.parametrize("shrink", [0.7, 0.2], ids=["good", "clipped"])
 def test_groups_have_glides_estimate_of_clusters(estimators, shrink):
     ratings, judge, group, _ = partly_rated(1, shrink)
-    expected = estimators.ClusteredPPIMeanEstimator().estimate(ratings, judge, group, power_tuning=shrink > 0.5)
+    expected = estimators.ClusteredPPIMeanEstimator().estimate(
+        ratings, judge, group, power_tuning=shrink > 0.5
+    )
     found = prediction_powered_mean(ratings, judge, group.tolist())
     require_equal(found, expected.confidence_interval, 120)
     alone = prediction_powered_mean(ratings, judge)
@@ -52,8 +69,12 @@ def test_groups_have_glides_estimate_of_clusters(estimators, shrink):
 
 def test_strata_have_glides_estimate(estimators):
     """With a weight of 1, as glide tunes one for each stratum and this project one for all."""
-    ratings, judge, _, stratum = partly_rated(2, 0.2, strata=3, size=1, groups=900, rated_groups=360)
-    expected = estimators.StratifiedPPIMeanEstimator().estimate(ratings, judge, stratum, power_tuning=False)
+    ratings, judge, _, stratum = partly_rated(
+        2, 0.2, strata=3, size=1, groups=900, rated_groups=360
+    )
+    expected = estimators.StratifiedPPIMeanEstimator().estimate(
+        ratings, judge, stratum, power_tuning=False
+    )
     found = prediction_powered_mean(ratings, judge, strata=stratum.tolist())
     assert found.weight == 1
     require_equal(found, expected.confidence_interval, 120)

@@ -1,4 +1,6 @@
-"""Means corrected by a few ratings: equal to what the authors' package gives, and right as often as they say."""
+"""Means corrected by a few ratings: equal to what the authors' package gives, and right as often
+as they say.
+"""
 
 from __future__ import annotations
 
@@ -9,19 +11,30 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from vieval_plugin.stats.prediction_powered import common_weight, prediction_powered_difference, prediction_powered_mean
+from vieval_plugin.stats.prediction_powered import (
+    common_weight,
+    prediction_powered_difference,
+    prediction_powered_mean,
+)
 
 ITEMS = np.arange(30)
 TRUTH = 0.5 + 0.4 * np.sin(ITEMS * 1.7)
 RATINGS = np.where(ITEMS % 3 == 0, TRUTH, np.nan)
 
 
-# mean and interval by ppi_mean_pointestimate and ppi_mean_ci of ppi-python 0.2.3 for the same made-up numbers
+# mean and interval by ppi_mean_pointestimate and ppi_mean_ci of ppi-python 0.2.3 for the same
+# made-up numbers
 @pytest.mark.parametrize(
     ("scores", "expected"),
     [
-        (0.7 * TRUTH + 0.2 + 0.1 * np.cos(ITEMS * 2.3), (0.49592252882329024, 0.38188176536584806, 0.6099632922807324)),
-        (0.5 + 0.3 * np.cos(ITEMS * 0.9 + 1), (0.474619823815721, 0.30364163390712545, 0.6455980137243165)),
+        (
+            0.7 * TRUTH + 0.2 + 0.1 * np.cos(ITEMS * 2.3),
+            (0.49592252882329024, 0.38188176536584806, 0.6099632922807324),
+        ),
+        (
+            0.5 + 0.3 * np.cos(ITEMS * 0.9 + 1),
+            (0.474619823815721, 0.30364163390712545, 0.6455980137243165),
+        ),
         (
             0.8 - (0.7 * TRUTH + 0.1 * np.cos(ITEMS * 2.3)),
             (0.47891988952023706, 0.3062798981757112, 0.6515598808647629),
@@ -47,29 +60,46 @@ def test_items_of_a_group_count_as_one() -> None:
     """Each item four times over in one group is no more known than once."""
     scores = 0.7 * TRUTH + 0.2 + 0.1 * np.cos(ITEMS * 2.3)
     once = prediction_powered_mean(RATINGS, scores)
-    often = prediction_powered_mean(np.repeat(RATINGS, 4), np.repeat(scores, 4), [str(n) for n in np.repeat(ITEMS, 4)])
+    often = prediction_powered_mean(
+        np.repeat(RATINGS, 4),
+        np.repeat(scores, 4),
+        [str(n) for n in np.repeat(ITEMS, 4)],
+    )
     assert often.weight == pytest.approx(once.weight, abs=1e-12)
     assert often.mean.value == pytest.approx(once.mean.value, abs=1e-12)
     assert often.mean.high == pytest.approx(once.mean.high, abs=1e-12)
-    assert prediction_powered_mean(np.repeat(RATINGS, 4), np.repeat(scores, 4)).mean.high < once.mean.high
+    assert (
+        prediction_powered_mean(np.repeat(RATINGS, 4), np.repeat(scores, 4)).mean.high
+        < once.mean.high
+    )
 
 
 def test_a_single_rated_group_has_no_interval_and_so_no_estimate() -> None:
-    assert np.isnan(prediction_powered_mean([0.5, 0.7, np.nan], [0.5, 0.6, 0.7], ["a", "a", "b"]).mean.value)
+    assert np.isnan(
+        prediction_powered_mean(
+            [0.5, 0.7, np.nan], [0.5, 0.6, 0.7], ["a", "a", "b"]
+        ).mean.value
+    )
 
 
-@pytest.mark.parametrize("scores", [[0.1, 0.2], [0.1, float("nan"), 0.3], [0.1, float("inf"), 0.3]])
+@pytest.mark.parametrize(
+    "scores", [[0.1, 0.2], [0.1, float("nan"), 0.3], [0.1, float("inf"), 0.3]]
+)
 def test_scores_that_do_not_fit_are_an_error(scores: list[float]) -> None:
     with pytest.raises(ValueError, match="a finite score"):
         prediction_powered_mean([0.1, 0.2, 0.3], scores)
 
 
 def _two_kinds(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """300 items of one kind that people like less than 100 of another; 20 of each are rated, as a page chooses them."""
+    """300 items of one kind that people like less than 100 of another; 20 of each are rated, as
+    a page chooses them.
+    """
     kinds = np.repeat(["plain", "good"], [300, 100])
     people = np.where(kinds == "good", 0.8, 0.4) + rng.normal(0, 0.1, 400)
     judge = 0.7 * people + 0.3 + rng.normal(0, 0.1, 400)
-    rated = np.concatenate([rng.choice(300, 20, replace=False), 300 + rng.choice(100, 20, replace=False)])
+    rated = np.concatenate(
+        [rng.choice(300, 20, replace=False), 300 + rng.choice(100, 20, replace=False)]
+    )
     return np.where(np.isin(np.arange(400), rated), people, np.nan), judge, kinds
 
 
@@ -80,15 +110,24 @@ def test_kinds_of_which_other_shares_were_rated_count_by_their_size() -> None:
     assert prediction_powered_mean(ratings, judge).mean.value > 0.52
     without_judge = prediction_powered_mean(ratings, np.zeros(400), strata=kinds)
     by_kind = [np.nanmean(ratings[kinds == kind]) for kind in ("plain", "good")]
-    assert without_judge.mean.value == pytest.approx(0.75 * by_kind[0] + 0.25 * by_kind[1])
-    assert found.mean.high - found.mean.low < without_judge.mean.high - without_judge.mean.low
+    assert without_judge.mean.value == pytest.approx(
+        0.75 * by_kind[0] + 0.25 * by_kind[1]
+    )
+    assert (
+        found.mean.high - found.mean.low
+        < without_judge.mean.high - without_judge.mean.low
+    )
 
 
 def test_one_stratum_and_strata_with_too_few_ratings_are_as_without() -> None:
     scores = 0.7 * TRUTH + 0.2 + 0.1 * np.cos(ITEMS * 2.3)
     plain = prediction_powered_mean(RATINGS, scores)
-    assert prediction_powered_mean(RATINGS, scores, strata=["one"] * 30)[:2] == plain[:2]
-    assert prediction_powered_mean(RATINGS, scores, strata=["small"] + ["large"] * 29)[:2] == pytest.approx(plain[:2])
+    assert (
+        prediction_powered_mean(RATINGS, scores, strata=["one"] * 30)[:2] == plain[:2]
+    )
+    assert prediction_powered_mean(RATINGS, scores, strata=["small"] + ["large"] * 29)[
+        :2
+    ] == pytest.approx(plain[:2])
 
 
 def test_intervals_over_strata_hold_the_truth() -> None:
@@ -100,8 +139,12 @@ def test_intervals_over_strata_hold_the_truth() -> None:
     assert 180 <= held <= 199
 
 
-def _two_generators(rng: np.random.Generator, better_by: float) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Ratings and scores of two generators on 200 prompts that matter to both; the judge likes the second too much."""
+def _two_generators(
+    rng: np.random.Generator, better_by: float
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Ratings and scores of two generators on 200 prompts that matter to both; the judge likes
+    the second too much.
+    """
     prompts = rng.normal(0.5, 0.15, 200)
     rated = np.isin(np.arange(200), rng.choice(200, 80, replace=False))
     generators = []
@@ -112,7 +155,9 @@ def _two_generators(rng: np.random.Generator, better_by: float) -> list[tuple[np
     return generators
 
 
-@pytest.mark.parametrize(("better_by", "least", "most"), [(0.0, 0, 20), (0.05, 180, 200)])
+@pytest.mark.parametrize(
+    ("better_by", "least", "most"), [(0.0, 0, 20), (0.05, 180, 200)]
+)
 def test_the_test_of_two_corrected_means_has_its_level_and_pairs_prompts(
     better_by: float, least: int, most: int
 ) -> None:
@@ -134,16 +179,25 @@ def test_the_test_of_two_corrected_means_has_its_level_and_pairs_prompts(
 
 @pytest.mark.parametrize("prompts", [6, 10, 40])
 def test_the_test_of_two_rated_generators_is_students_paired_test(prompts: int) -> None:
-    """With a judge that says nothing, whether or not some images are unrated: few ratings alone find no winner."""
+    """With a judge that says nothing, whether or not some images are unrated: few ratings alone
+    find no winner.
+    """
     rng = np.random.default_rng(prompts)
     first, second = rng.normal(0.6, 0.2, prompts), rng.normal(0.5, 0.2, prompts)
     expected = stats.ttest_rel(first, second)
     low, high = expected.confidence_interval(0.95)
     for unrated in (0, 25):
-        sides = [np.append(people, np.full(unrated, np.nan)) for people in (first, second)]
-        means = [prediction_powered_mean(side, np.zeros(len(side)), range(len(side))) for side in sides]
+        sides = [
+            np.append(people, np.full(unrated, np.nan)) for people in (first, second)
+        ]
+        means = [
+            prediction_powered_mean(side, np.zeros(len(side)), range(len(side)))
+            for side in sides
+        ]
         difference, p = prediction_powered_difference(*means)
-        assert (difference.low, difference.high, p) == pytest.approx((low, high, expected.pvalue), abs=1e-12)
+        assert (difference.low, difference.high, p) == pytest.approx(
+            (low, high, expected.pvalue), abs=1e-12
+        )
 
 
 def test_a_difference_to_an_undefined_mean_is_undefined() -> None:
@@ -153,17 +207,24 @@ def test_a_difference_to_an_undefined_mean_is_undefined() -> None:
     assert math.isnan(p)
 
 
-@pytest.mark.parametrize(("follows", "least", "most"), [("difficulty", 0.97, 1.03), ("people", 0.4, 0.85)])
-def test_a_judge_that_follows_the_difficulty_makes_no_difference_worse(follows: str, least: float, most: float) -> None:
+@pytest.mark.parametrize(
+    ("follows", "least", "most"), [("difficulty", 0.97, 1.03), ("people", 0.4, 0.85)]
+)
+def test_a_judge_that_follows_the_difficulty_makes_no_difference_worse(
+    follows: str, least: float, most: float
+) -> None:
     squares = []
     for number in range(200):
         rng = np.random.default_rng([44, number])
         difficulty = rng.normal(0.5, 0.2, 200)
         people = difficulty + rng.normal(0, 0.12, (2, 200))
-        scores = (people if follows == "people" else difficulty) + rng.normal(0, 0.08, (2, 200))
+        scores = (people if follows == "people" else difficulty) + rng.normal(
+            0, 0.08, (2, 200)
+        )
         ratings = np.where(np.arange(200) < 50, people, np.nan)
         first, second = (
-            partial(prediction_powered_mean, y, f, range(200), 0.95, None) for y, f in zip(ratings, scores, strict=True)
+            partial(prediction_powered_mean, y, f, range(200), 0.95, None)
+            for y, f in zip(ratings, scores, strict=True)
         )
         weight = common_weight(first, second)
         corrected, _ = prediction_powered_difference(first(weight), second(weight))

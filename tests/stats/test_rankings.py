@@ -22,7 +22,9 @@ def test_each_draw_is_what_its_repeated_items_give(seed):
     scores, groups = table(rng), [str(n // 2) for n in range(9)]
     order = rng.permutation(6)
     counts = cluster_counts(groups, resamples=40, seed=seed)
-    drawn = zip(*resampled_rankings(resampled_means(scores, counts), order), strict=True)
+    drawn = zip(
+        *resampled_rankings(resampled_means(scores, counts), order), strict=True
+    )
     defined = 0
     for times, found in zip(counts, drawn, strict=True):
         repeated = np.repeat(scores, times, axis=1)
@@ -31,7 +33,11 @@ def test_each_draw_is_what_its_repeated_items_give(seed):
             continue
         means = [row[~np.isnan(row)].mean() for row in repeated]
         defined += 1
-        expected = footrule(means, order), correlation(means, order), correlation(means, order, "kendall")
+        expected = (
+            footrule(means, order),
+            correlation(means, order),
+            correlation(means, order, "kendall"),
+        )
         assert found == pytest.approx(expected, abs=1e-12)
     assert defined > 20
 

@@ -1,4 +1,6 @@
-"""Orders by a prior and few labels: the judge's where there are none, people's where they are many."""
+"""Orders by a prior and few labels: the judge's where there are none, people's where they are
+many.
+"""
 
 import numpy as np
 import pytest
@@ -6,7 +8,8 @@ import pytest
 from bench.labels_needed import recorded_tasks, right_pairs
 from vieval_plugin.stats.shrinkage import OrderLabels, order_values
 
-#: Judge, labels of a task, and the least share of pairs in people's order (by the judge alone .877, .772 and .593).
+#: Judge, labels of a task, and the least share of pairs in people's order (by the judge alone .877,
+#: .772 and .593).
 RECORDED = [
     ("GPT-4o zero-shot", 20, 0.84),
     ("GPT-4o zero-shot", 50, 0.875),
@@ -21,10 +24,15 @@ RECORDED = [
 def test_few_labels_order_pairs_of_recorded_judges(shared_data, judge, number, least):
     tasks = recorded_tasks(shared_data, judge)
     runs = [
-        sum(right_pairs(task, number, np.random.default_rng([seed, number]), True) for task in tasks)
+        sum(
+            right_pairs(task, number, np.random.default_rng([seed, number]), True)
+            for task in tasks
+        )
         for seed in range(20)
     ]
-    pairs = sum(n * (n - 1) // 2 for n in (len(np.unique(task.generators)) for task in tasks))
+    pairs = sum(
+        n * (n - 1) // 2 for n in (len(np.unique(task.generators)) for task in tasks)
+    )
     assert np.mean(runs, axis=0)[-1] / pairs >= least
 
 
@@ -32,8 +40,14 @@ def labels(ratings, scores, prompts=None):
     """Labels of each generator's images, of the same prompts where none are named."""
     sizes = [len(of_generator) for of_generator in ratings]
     generators = np.repeat(np.arange(len(ratings)), sizes)
-    numbers = np.concatenate([np.arange(size) for size in sizes]) if prompts is None else np.asarray(prompts)
-    return OrderLabels(np.concatenate(scores), np.concatenate(ratings), generators, numbers)
+    numbers = (
+        np.concatenate([np.arange(size) for size in sizes])
+        if prompts is None
+        else np.asarray(prompts)
+    )
+    return OrderLabels(
+        np.concatenate(scores), np.concatenate(ratings), generators, numbers
+    )
 
 
 def test_a_common_gap_changes_no_order_and_sure_labels_are_kept():
@@ -41,10 +55,14 @@ def test_a_common_gap_changes_no_order_and_sure_labels_are_kept():
     judged, people = np.array([0.5, 0.6, 0.4]), np.array([0.7, 0.5, 0.3])
     prompts = rng.normal(0, 0.1, 400)
     scores = [level + rng.normal(0, 0.1, 400) for level in judged]
-    many = labels([level + prompts + rng.normal(0, 0.1, 400) for level in people], scores)
+    many = labels(
+        [level + prompts + rng.normal(0, 0.1, 400) for level in people], scores
+    )
     assert order_values(judged, many) == pytest.approx(people - people.mean(), abs=0.02)
     lower = labels([score - 0.2 for score in scores], scores)
-    assert np.argsort(order_values(judged, lower)).tolist() == np.argsort(judged).tolist()
+    assert (
+        np.argsort(order_values(judged, lower)).tolist() == np.argsort(judged).tolist()
+    )
 
 
 @pytest.mark.parametrize("sizes", [(0, 0, 0), (1, 1, 1), (9, 1, 0)])
@@ -52,7 +70,9 @@ def test_generators_with_fewer_than_two_labels_go_by_the_judge(sizes):
     rng = np.random.default_rng(1)
     judged = np.array([0.3, 0.6, 0.5])
     ratings = [np.full(size, 0.5) for size in sizes]
-    values = order_values(judged, labels(ratings, [rng.uniform(size=size) for size in sizes]))
+    values = order_values(
+        judged, labels(ratings, [rng.uniform(size=size) for size in sizes])
+    )
     assert np.argsort(values).tolist() == [0, 2, 1]
 
 

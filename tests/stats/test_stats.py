@@ -1,4 +1,6 @@
-"""Statistics against SciPy, against their definitions, and against draws materialised the slow way."""
+"""Statistics against SciPy, against their definitions, and against draws materialised the slow
+way.
+"""
 
 import math
 
@@ -17,9 +19,14 @@ levels = st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0])
 @pytest.mark.parametrize("coefficient", ["spearman", "pearson", "kendall"])
 def test_resampled_correlation_equals_repeating_the_pairs(coefficient, pairs, seed):
     x, y = map(np.array, zip(*pairs, strict=True))
-    counts = bootstrap.cluster_counts([str(i) for i in range(len(x))], resamples=6, seed=seed)
+    counts = bootstrap.cluster_counts(
+        [str(i) for i in range(len(x))], resamples=6, seed=seed
+    )
     fast = correlation.resampled_correlations(x, y, counts, coefficient)
-    slow = [correlation.correlation(np.repeat(x, c), np.repeat(y, c), coefficient) for c in counts]
+    slow = [
+        correlation.correlation(np.repeat(x, c), np.repeat(y, c), coefficient)
+        for c in counts
+    ]
     np.testing.assert_allclose(fast, slow, atol=1e-9, equal_nan=True)
 
 
@@ -30,20 +37,28 @@ def test_resampled_correlation_works_in_blocks(monkeypatch, coefficient):
     counts = bootstrap.cluster_counts([str(i) for i in range(50)], resamples=40, seed=3)
     whole = correlation.resampled_correlations(x, y, counts, coefficient)
     monkeypatch.setattr(correlation, "_CELLS_AT_ONCE", 350)
-    np.testing.assert_array_equal(correlation.resampled_correlations(x, y, counts, coefficient), whole)
+    np.testing.assert_array_equal(
+        correlation.resampled_correlations(x, y, counts, coefficient), whole
+    )
 
 
 def test_resampled_tau_b_is_the_same_number_as_scipys():
     rng = np.random.default_rng(4)
     x, y = rng.integers(0, 9, 40).astype(float), rng.normal(size=40)
     counts = bootstrap.cluster_counts([str(i) for i in range(40)], resamples=30, seed=2)
-    slow = [stats.kendalltau(np.repeat(x, c), np.repeat(y, c)).statistic for c in counts]
-    np.testing.assert_array_equal(correlation.resampled_correlations(x, y, counts, "kendall"), slow)
+    slow = [
+        stats.kendalltau(np.repeat(x, c), np.repeat(y, c)).statistic for c in counts
+    ]
+    np.testing.assert_array_equal(
+        correlation.resampled_correlations(x, y, counts, "kendall"), slow
+    )
 
 
 def test_sums_over_pairs_stay_exact_where_single_precision_would_not():
     counts = np.array([[2**25 + 1, 1, 3]])
-    assert correlation.weighted_pairs(counts, lambda i, j: np.ones((3, 3))[i, j]).tolist() == [4 * (2**25 + 1) + 3]
+    assert correlation.weighted_pairs(
+        counts, lambda i, j: np.ones((3, 3))[i, j]
+    ).tolist() == [4 * (2**25 + 1) + 3]
 
 
 def test_a_whole_cluster_comes_and_goes_together():
@@ -59,8 +74,12 @@ def test_the_interval_covers_the_truth_about_as_often_as_it_says():
     for trial in range(200):
         x = rng.normal(size=80)
         y = 0.6 * x + 0.8 * rng.normal(size=80)
-        counts = bootstrap.cluster_counts([str(i) for i in range(80)], resamples=400, seed=trial)
-        low, high = bootstrap.interval(correlation.resampled_correlations(x, y, counts, "pearson"))
+        counts = bootstrap.cluster_counts(
+            [str(i) for i in range(80)], resamples=400, seed=trial
+        )
+        low, high = bootstrap.interval(
+            correlation.resampled_correlations(x, y, counts, "pearson")
+        )
         covered += low <= 0.6 <= high
     assert 0.88 <= covered / 200 <= 0.99
 
@@ -68,7 +87,9 @@ def test_the_interval_covers_the_truth_about_as_often_as_it_says():
 def test_averages_differ_as_their_formulas_do():
     r = [0.2, 0.5, 0.8]
     assert correlation.paper_mean(r) == math.tanh(0.5)
-    assert correlation.fisher_mean(r) == pytest.approx(math.tanh(np.mean(np.arctanh(r))))
+    assert correlation.fisher_mean(r) == pytest.approx(
+        math.tanh(np.mean(np.arctanh(r)))
+    )
     assert correlation.fisher_mean([0.5, math.nan]) == pytest.approx(0.5)
     assert math.isnan(correlation.fisher_mean([math.nan]))
     assert correlation.fisher_mean([1.0, 1.0]) == pytest.approx(0.9999)
@@ -80,7 +101,10 @@ def test_rater_mean_with_a_rater_last_keeps_the_published_order_of_addition():
     o = np.array([[math.sqrt(0.5)], [1.0], [math.sqrt(0.25)]])
     for last in range(3):
         first, second = (o[r, 0] for r in range(3) if r != last)
-        assert agreement.annotator_mean(o, added_last=last)[0] == ((first + second) + o[last, 0]) / 3
+        assert (
+            agreement.annotator_mean(o, added_last=last)[0]
+            == ((first + second) + o[last, 0]) / 3
+        )
 
 
 @given(st.lists(st.tuples(levels, levels, levels), min_size=3, max_size=20))
@@ -100,7 +124,8 @@ def test_kendall_and_pearson_are_scipys():
 
 
 @pytest.mark.parametrize(
-    ("x", "y", "why"), [([], [], "0 pairs"), ([1, 1], [1, 2], "first"), ([1, 2], [3, 3], "second")]
+    ("x", "y", "why"),
+    [([], [], "0 pairs"), ([1, 1], [1, 2], "first"), ([1, 2], [3, 3], "second")],
 )
 def test_an_undefined_correlation_says_why(x, y, why):
     assert math.isnan(correlation.correlation(x, y))
@@ -118,7 +143,8 @@ def test_alpha_of_disagreement_is_below_zero():
 
 NAN = math.nan
 LEVELS = ("nominal", "ordinal", "interval")
-FOUR_OBSERVERS = [  # Krippendorff 2011, "Computing Krippendorff's Alpha-Reliability", section D, with its missing data
+# Krippendorff 2011, "Computing Krippendorff's Alpha-Reliability", section D, with its missing data
+FOUR_OBSERVERS = [
     [1, 2, 3, 3, 2, 1, 4, 1, 2, NAN, NAN, NAN],
     [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, NAN, 3],
     [NAN, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, NAN],
@@ -126,11 +152,16 @@ FOUR_OBSERVERS = [  # Krippendorff 2011, "Computing Krippendorff's Alpha-Reliabi
 ]
 
 
-# What alpha was computed once with the package krippendorff 0.9.0 (GPL-3, so it is not installed with VIEval), as
-# krippendorff.alpha(reliability_data=numpy.array(data), level_of_measurement=level) for the levels in the order of LEVELS.
+# What alpha was computed once with the package krippendorff 0.9.0 (GPL-3, so it is not installed
+# with VIEval), as krippendorff.alpha(reliability_data=numpy.array(data),
+# level_of_measurement=level) for the levels in the order of LEVELS.
 OF_THE_PACKAGE = {
-    "published": (FOUR_OBSERVERS, (0.743421052631579, 0.8153875037548814, 0.8491071428571428)),
-    "scores with gaps": (  # the first three items lack one score, the fourth has one only, the last none
+    "published": (
+        FOUR_OBSERVERS,
+        (0.743421052631579, 0.8153875037548814, 0.8491071428571428),
+    ),
+    # the first three items lack one score, the fourth has one only, the last none
+    "scores with gaps": (
         [
             [NAN, NAN, NAN, 0.14, 0.599, 0.565, 0.495, 0.952, 0.845, NAN],
             [0.597, 0.475, 0.894, NAN, 0.623, NAN, 0.705, 0.986, 0.618, NAN],
@@ -146,14 +177,18 @@ OF_THE_PACKAGE = {
 @pytest.mark.parametrize("level", LEVELS)
 def test_alpha_is_that_of_the_package(name, level):
     data, expected = OF_THE_PACKAGE[name]
-    assert agreement.krippendorff_alpha(data, level) == pytest.approx(expected[LEVELS.index(level)], abs=1e-14)
+    assert agreement.krippendorff_alpha(data, level) == pytest.approx(
+        expected[LEVELS.index(level)], abs=1e-14
+    )
 
 
 def test_alpha_works_in_blocks(monkeypatch):
     ratings = np.random.default_rng(1).random((3, 40))
     whole = agreement.krippendorff_alpha(ratings, "interval")
     monkeypatch.setattr(agreement, "_CELLS_AT_ONCE", 500)
-    assert agreement.krippendorff_alpha(ratings, "interval") == pytest.approx(whole, abs=1e-14)
+    assert agreement.krippendorff_alpha(ratings, "interval") == pytest.approx(
+        whole, abs=1e-14
+    )
 
 
 def test_alpha_without_two_ratings_of_an_item_is_undefined():

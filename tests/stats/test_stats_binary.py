@@ -1,4 +1,6 @@
-"""Labels, preferences and compositional scores against their definitions, and against draws materialised."""
+"""Labels, preferences and compositional scores against their definitions, and against draws
+materialised.
+"""
 
 import itertools
 import math
@@ -14,17 +16,25 @@ from vieval_plugin.stats.votes import mean
 
 levels = st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0])
 labelled = st.lists(st.tuples(st.sampled_from([0, 1]), levels), min_size=1, max_size=25)
-preferences = st.lists(st.tuples(st.sampled_from([0, 0.5, 1]), levels, levels), min_size=1, max_size=25)
+preferences = st.lists(
+    st.tuples(st.sampled_from([0, 0.5, 1]), levels, levels), min_size=1, max_size=25
+)
 
 
 def draws_of(n, seed=0, draws=6):
-    return bootstrap.cluster_counts([str(i) for i in range(n)], resamples=draws, seed=seed)
+    return bootstrap.cluster_counts(
+        [str(i) for i in range(n)], resamples=draws, seed=seed
+    )
 
 
 @given(labelled)
 def test_auroc_is_the_share_of_pairs_won(rows):
-    ones, zeros = ([score for label, score in rows if label == wanted] for wanted in (1, 0))
-    won = [(one > zero) + (one == zero) / 2 for one, zero in itertools.product(ones, zeros)]
+    ones, zeros = (
+        [score for label, score in rows if label == wanted] for wanted in (1, 0)
+    )
+    won = [
+        (one > zero) + (one == zero) / 2 for one, zero in itertools.product(ones, zeros)
+    ]
     found = binary.auroc(*zip(*rows, strict=True))
     assert found == pytest.approx(np.mean(won) if won else math.nan, nan_ok=True)
     assert not won or 0 <= found <= 1
@@ -56,7 +66,9 @@ def test_points_of_a_preference_pair(label, first, second, points):
 def test_swapping_the_two_changes_nothing(rows):
     label, first, second = (np.array(column) for column in zip(*rows, strict=True))
     of_swapped = binary.preference_points(1 - label, second, first)
-    np.testing.assert_array_equal(of_swapped, binary.preference_points(label, first, second))
+    np.testing.assert_array_equal(
+        of_swapped, binary.preference_points(label, first, second)
+    )
 
 
 def test_bad_labels_and_scores_are_refused():
@@ -74,9 +86,15 @@ def test_bad_labels_and_scores_are_refused():
 
 def test_text_and_image_score_differ_in_what_is_compared():
     def of(*scores):
-        return [part[0] for part in compositional.right_points([np.reshape(scores, (2, 2))]).tolist()]
+        return [
+            part[0]
+            for part in compositional.right_points(
+                [np.reshape(scores, (2, 2))]
+            ).tolist()
+        ]
 
-    # scores in the order image 0 text 0, image 0 text 1, image 1 text 0, image 1 text 1; the points are text, image, group
+    # scores in the order image 0 text 0, image 0 text 1, image 1 text 0, image 1 text 1; the points
+    # are text, image, group
     assert of(0.9, 0.1, 0.2, 0.8) == [1, 1, 1]
     assert of(0.9, 0.8, 0.3, 0.4) == [1, 0, 0]
     assert of(0.9, 0.3, 0.8, 0.4) == [0, 1, 0]

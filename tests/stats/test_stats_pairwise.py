@@ -14,7 +14,9 @@ from vieval_plugin.stats import bootstrap, correlation, pairwise
 few = st.sampled_from([0.0, 0.1, 0.2, 0.3, 0.7, 1.0])
 many = st.floats(-1e6, 1e6)
 items = st.lists(st.tuples(few | many, st.integers(0, 3)), min_size=2, max_size=20)
-sizes = st.sampled_from([(16, 250_000, 16_000_000), (6, 10, 1), (5, 1, 10), (1, 30, 60)])
+sizes = st.sampled_from(
+    [(16, 250_000, 16_000_000), (6, 10, 1), (5, 1, 10), (1, 30, 60)]
+)
 
 
 def by_definition(metric, human, epsilon):
@@ -41,7 +43,9 @@ def columns(rows):
 def test_calibration_is_its_definition(rows, size):
     metric, human = columns(rows)
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in zip(("_BIN_BITS", "_PAIRS_AT_ONCE", "_PAIRS_HELD"), size, strict=True):
+        for name, value in zip(
+            ("_BIN_BITS", "_PAIRS_AT_ONCE", "_PAIRS_HELD"), size, strict=True
+        ):
             patch.setattr(pairwise, name, value)
         found = pairwise.calibrated(metric, human)
     assert found == best_by_definition(metric, human)
@@ -51,7 +55,9 @@ def test_calibration_is_its_definition(rows, size):
 
 @pytest.mark.parametrize("bits", [6, 16])
 @pytest.mark.parametrize("decimals", [1, 2, 15])
-def test_calibration_of_items_of_some_quality_is_its_definition(monkeypatch, bits, decimals):
+def test_calibration_of_items_of_some_quality_is_its_definition(
+    monkeypatch, bits, decimals
+):
     monkeypatch.setattr(pairwise, "_BIN_BITS", bits)
     monkeypatch.setattr(pairwise, "_PAIRS_HELD", 100)
     rng = np.random.default_rng(bits)
@@ -66,10 +72,16 @@ def test_calibration_of_items_of_some_quality_is_its_definition(monkeypatch, bit
 @given(items, st.sampled_from([0.0, 0.1, 0.5]), st.integers(0, 5))
 def test_resampled_accuracy_equals_repeating_the_items(rows, epsilon, seed):
     metric, human = columns(rows)
-    counts = bootstrap.cluster_counts([str(i // 2) for i in range(len(rows))], resamples=5, seed=seed)
+    counts = bootstrap.cluster_counts(
+        [str(i // 2) for i in range(len(rows))], resamples=5, seed=seed
+    )
     repeated = [(np.repeat(metric, c), np.repeat(human, c)) for c in counts]
-    slow = [by_definition(m, h, epsilon) if len(m) > 1 else math.nan for m, h in repeated]
-    np.testing.assert_array_equal(pairwise.resampled_accuracy(metric, human, epsilon, counts), slow)
+    slow = [
+        by_definition(m, h, epsilon) if len(m) > 1 else math.nan for m, h in repeated
+    ]
+    np.testing.assert_array_equal(
+        pairwise.resampled_accuracy(metric, human, epsilon, counts), slow
+    )
 
 
 def test_resampled_accuracy_works_in_blocks(monkeypatch):
@@ -78,7 +90,9 @@ def test_resampled_accuracy_works_in_blocks(monkeypatch):
     counts = bootstrap.cluster_counts([str(i) for i in range(50)], resamples=40, seed=3)
     whole = pairwise.resampled_accuracy(metric, human, 0.1, counts)
     monkeypatch.setattr(correlation, "_CELLS_AT_ONCE", 350)
-    np.testing.assert_array_equal(pairwise.resampled_accuracy(metric, human, 0.1, counts), whole)
+    np.testing.assert_array_equal(
+        pairwise.resampled_accuracy(metric, human, 0.1, counts), whole
+    )
 
 
 def test_tying_all_is_best_where_humans_tie_all():
@@ -88,27 +102,38 @@ def test_tying_all_is_best_where_humans_tie_all():
 
 
 def test_differences_of_very_different_size():
-    metric, human = np.array([0.0, 5e-324, 1e-300, 1.0, 1e300]), np.array([1.0, 1.0, 1.0, 1.0, 2.0])
+    metric, human = (
+        np.array([0.0, 5e-324, 1e-300, 1.0, 1e300]),
+        np.array([1.0, 1.0, 1.0, 1.0, 2.0]),
+    )
     assert pairwise.calibrated(metric, human) == (1.0, 1.0)
 
 
 @pytest.mark.parametrize("scores", [[], [1.0]])
 def test_without_a_pair_it_is_undefined(scores):
     assert all(math.isnan(number) for number in pairwise.calibrated(scores, scores))
-    assert np.isnan(pairwise.resampled_accuracy(scores, scores, 0.0, np.ones((2, len(scores)), dtype=int))).all()
+    assert np.isnan(
+        pairwise.resampled_accuracy(
+            scores, scores, 0.0, np.ones((2, len(scores)), dtype=int)
+        )
+    ).all()
 
 
 def test_bad_input_is_refused():
     with pytest.raises(ValueError, match="finite"):
         pairwise.calibrated([1, math.nan], [1, 2])
     with pytest.raises(ValueError, match="finite"):
-        pairwise.resampled_accuracy([1, 2], [1, math.inf], 0.0, np.ones((1, 2), dtype=int))
+        pairwise.resampled_accuracy(
+            [1, 2], [1, math.inf], 0.0, np.ones((1, 2), dtype=int)
+        )
     with pytest.raises(ValueError, match="same length"):
         pairwise.calibrated([1, 2, 3], [1, 2])
     with pytest.raises(ValueError, match="epsilon"):
         pairwise.resampled_accuracy([1, 2], [1, 2], -0.1, np.ones((1, 2), dtype=int))
     with pytest.raises(ValueError, match="epsilon"):
-        pairwise.resampled_accuracy([1, 2], [1, 2], math.nan, np.ones((1, 2), dtype=int))
+        pairwise.resampled_accuracy(
+            [1, 2], [1, 2], math.nan, np.ones((1, 2), dtype=int)
+        )
     with pytest.raises(ValueError, match="counts of shape"):
         pairwise.resampled_accuracy([1, 2], [1, 2], 0.0, np.ones((4, 3), dtype=int))
 
@@ -123,13 +148,18 @@ def test_bad_input_is_refused():
     ],
 )
 def test_the_printed_numbers_of_video_metrics(shared_data, name, accuracy, tau):
-    # VQAScore, Table 5a: all pairs of the 2,543 videos, also of different prompts; each has one human score
+    # VQAScore, Table 5a: all pairs of the 2,543 videos, also of different prompts; each has one
+    # human score
     folder = shared_data / "t2v_metrics"
-    rated = json.loads((folder / "t2vscore_alignment_score.json").read_text(encoding="utf-8"))
+    rated = json.loads(
+        (folder / "t2vscore_alignment_score.json").read_text(encoding="utf-8")
+    )
     with (folder / "t2vscore_results.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     metric = np.array([float(row[name]) for row in rows])
-    human = np.array([np.mean(rated[row["video_id"]]["models"][row["model_name"]]) for row in rows])
+    human = np.array(
+        [np.mean(rated[row["video_id"]]["models"][row["model_name"]]) for row in rows]
+    )
     assert len(rows) == 2543
     assert round(100 * pairwise.calibrated(metric, human).accuracy, 1) == accuracy
     if tau is not None:

@@ -1,4 +1,6 @@
-"""Votes and thresholds against their definitions, against brute force, and on the votes of GenAI-Bench and MMRB2."""
+"""Votes and thresholds against their definitions, against brute force, and on the votes of
+GenAI-Bench and MMRB2.
+"""
 
 import itertools
 import math
@@ -11,8 +13,19 @@ from hypothesis import strategies as st
 from tests.work import calls_at_most
 from vieval_plugin.stats import bootstrap
 from vieval_plugin.stats.binary import resampled_mean
-from vieval_plugin.stats.orders import both_orders_points, consistent_points, each_order_points, overall_votes
-from vieval_plugin.stats.thresholds import Thresholds, best_thresholds, fold_of, nested, vote_of_scores
+from vieval_plugin.stats.orders import (
+    both_orders_points,
+    consistent_points,
+    each_order_points,
+    overall_votes,
+)
+from vieval_plugin.stats.thresholds import (
+    Thresholds,
+    best_thresholds,
+    fold_of,
+    nested,
+    vote_of_scores,
+)
 from vieval_plugin.stats.votes import (
     BOTH_BAD,
     BOTH_GOOD,
@@ -54,12 +67,20 @@ def naive_accuracy(own, human, scheme):
 @given(contests, st.sampled_from(["four_way", "three_way", "decisive", "paper"]))
 def test_accuracy_is_its_definition(rows, scheme):
     own, human = zip(*rows, strict=True) if rows else ((), ())
-    assert mean(points(own, human, scheme)) == pytest.approx(naive_accuracy(own, human, scheme), nan_ok=True)
+    assert mean(points(own, human, scheme)) == pytest.approx(
+        naive_accuracy(own, human, scheme), nan_ok=True
+    )
 
 
 def test_no_answer_is_wrong_and_never_dropped():
-    for scheme, expected in [("four_way", [0, 0, 0]), ("three_way", [0, 0, 0]), ("decisive", [0, NAN, NAN])]:
-        np.testing.assert_array_equal(points([NONE] * 3, [FIRST, BOTH_GOOD, BOTH_BAD], scheme), expected)
+    for scheme, expected in [
+        ("four_way", [0, 0, 0]),
+        ("three_way", [0, 0, 0]),
+        ("decisive", [0, NAN, NAN]),
+    ]:
+        np.testing.assert_array_equal(
+            points([NONE] * 3, [FIRST, BOTH_GOOD, BOTH_BAD], scheme), expected
+        )
 
 
 @pytest.mark.parametrize(
@@ -84,7 +105,11 @@ def naive_vote(one, other, tie, good):
     return FIRST if one > other else SECOND
 
 
-@given(scored, st.sampled_from([0.0, 0.2, 0.25, 2.0]), st.sampled_from([-math.inf, 0.3, 0.5, math.inf]))
+@given(
+    scored,
+    st.sampled_from([0.0, 0.2, 0.25, 2.0]),
+    st.sampled_from([-math.inf, 0.3, 0.5, math.inf]),
+)
 def test_votes_of_scores_are_the_rule(rows, tie, good):
     one, other, _ = map(np.array, zip(*rows, strict=True))
     expected = [naive_vote(a, b, tie, good) for a, b in zip(one, other, strict=True)]
@@ -92,7 +117,9 @@ def test_votes_of_scores_are_the_rule(rows, tie, good):
 
 
 def test_infinite_scores_are_voted_on_and_bad_input_is_refused():
-    assert vote_of_scores([math.inf, -math.inf, 1], [math.inf, 0, -math.inf], 5, 0).tolist() == [2, 1, 0]
+    assert vote_of_scores(
+        [math.inf, -math.inf, 1], [math.inf, 0, -math.inf], 5, 0
+    ).tolist() == [2, 1, 0]
     with pytest.raises(ValueError, match="0 or more"):
         vote_of_scores([1], [2], -0.1)
     with pytest.raises(ValueError, match="same length"):
@@ -105,13 +132,16 @@ def test_best_thresholds_are_those_of_brute_force(rows, scheme):
     distances = {0.0, *np.abs(one - other)[~np.isnan(one - other)]}
     middles = {-math.inf, math.inf, *((one + other) / 2)[~np.isnan(one + other)]}
     reached = {
-        (tie, good): np.nansum(points(vote_of_scores(one, other, tie, good), human, scheme))
+        (tie, good): np.nansum(
+            points(vote_of_scores(one, other, tie, good), human, scheme)
+        )
         for tie, good in itertools.product(distances, middles)
     }
     found = best_thresholds(one, other, human, scheme)
     best = max(reached.values())
     assert np.nansum(points(vote_of_scores(one, other, *found), human, scheme)) == best
-    # of equals: the smallest tie, then the smallest `good` of the means of contests that both then tie
+    # of equals: the smallest tie, then the smallest `good` of the means of contests that both then
+    # tie
     assert found.tie == min(tie for (tie, _), right in reached.items() if right == best)
     tied = (np.abs(one - other) <= found.tie) & np.isin(human, (BOTH_GOOD, BOTH_BAD))
     tried = {-math.inf, math.inf, *((one + other) / 2)[tied]}
@@ -120,19 +150,37 @@ def test_best_thresholds_are_those_of_brute_force(rows, scheme):
 
 def test_the_choice_among_equals_is_stated():
     # ties 0.1, 0.3 apart, a win 0.2 apart: 0.1 is as good as 0.3
-    assert best_thresholds([0, 0, 0], [0.1, 0.3, 0.2], [BOTH_BAD, BOTH_BAD, SECOND], "three_way").tie == 0.1
+    assert (
+        best_thresholds(
+            [0, 0, 0], [0.1, 0.3, 0.2], [BOTH_BAD, BOTH_BAD, SECOND], "three_way"
+        ).tie
+        == 0.1
+    )
     # without a tie nothing says what is good
-    assert best_thresholds([0, 1], [1, 0], [SECOND, FIRST]) == Thresholds(0.0, -math.inf)
-    assert best_thresholds([1, 1], [1, 1], [BOTH_BAD, BOTH_BAD]) == Thresholds(0.0, math.inf)
-    assert best_thresholds([1, 2, 3], [1, 2, 3], [BOTH_BAD, BOTH_GOOD, BOTH_GOOD]) == Thresholds(0.0, 2.0)
+    assert best_thresholds([0, 1], [1, 0], [SECOND, FIRST]) == Thresholds(
+        0.0, -math.inf
+    )
+    assert best_thresholds([1, 1], [1, 1], [BOTH_BAD, BOTH_BAD]) == Thresholds(
+        0.0, math.inf
+    )
+    assert best_thresholds(
+        [1, 2, 3], [1, 2, 3], [BOTH_BAD, BOTH_GOOD, BOTH_GOOD]
+    ) == Thresholds(0.0, 2.0)
     # bad, good, bad, good: 2 and 4 are equally right, and so the smaller
-    assert best_thresholds([1, 2, 3, 4], [1, 2, 3, 4], [BOTH_BAD, BOTH_GOOD, BOTH_BAD, BOTH_GOOD]).good == 2.0
+    assert (
+        best_thresholds(
+            [1, 2, 3, 4], [1, 2, 3, 4], [BOTH_BAD, BOTH_GOOD, BOTH_BAD, BOTH_GOOD]
+        ).good
+        == 2.0
+    )
     with pytest.raises(ValueError, match="vote of people"):
         best_thresholds([1], [2], [])
 
 
 def drawn_contests(n=400, seed=0):
-    """Scores of two candidates in 40 groups, and votes of people by thresholds 0.4 and 0 with noise."""
+    """Scores of two candidates in 40 groups, and votes of people by thresholds 0.4 and 0 with
+    noise.
+    """
     rng = np.random.default_rng(seed)
     groups = [f"g{number}" for number in rng.integers(0, n // 10, n)]
     scores = rng.normal(size=(2, n))
@@ -150,23 +198,43 @@ def test_nested_thresholds_never_see_the_contests_they_are_used_on():
             assert not {g for g, i in zip(groups, inside, strict=True) if i} & {
                 g for g, i in zip(groups, inside, strict=True) if not i
             }
-            chosen = best_thresholds(one[~inside], other[~inside], human[~inside], scheme)
-            np.testing.assert_array_equal(found[inside], vote_of_scores(one[inside], other[inside], *chosen))
+            chosen = best_thresholds(
+                one[~inside], other[~inside], human[~inside], scheme
+            )
+            np.testing.assert_array_equal(
+                found[inside], vote_of_scores(one[inside], other[inside], *chosen)
+            )
             # whatever people say there, the votes are the same
             lied = np.where(inside, FIRST, human)
             again = nested(one, other, lied, groups, folds=4, seed=3, scheme=scheme)
             np.testing.assert_array_equal(again[inside], found[inside])
         bound = vote_of_scores(one, other, *best_thresholds(one, other, human, scheme))
-        assert 0.5 < mean(points(found, human, scheme)) <= mean(points(bound, human, scheme))
+        assert (
+            0.5
+            < mean(points(found, human, scheme))
+            <= mean(points(bound, human, scheme))
+        )
 
 
 def test_folds_are_of_whole_groups_and_of_one_size():
     groups = [f"g{number % 23}" for number in range(100)]
     fold = fold_of(groups, 5, seed=1)
-    by_group = {(group, number) for group, number in zip(groups, fold.tolist(), strict=True)}
+    by_group = {
+        (group, number) for group, number in zip(groups, fold.tolist(), strict=True)
+    }
     assert len(by_group) == 23
-    assert sorted(np.bincount([number for _, number in by_group]).tolist()) == [4, 4, 5, 5, 5]
-    assert fold.tolist() == fold_of(groups, 5, seed=1).tolist() != fold_of(groups, 5, seed=2).tolist()
+    assert sorted(np.bincount([number for _, number in by_group]).tolist()) == [
+        4,
+        4,
+        5,
+        5,
+        5,
+    ]
+    assert (
+        fold.tolist()
+        == fold_of(groups, 5, seed=1).tolist()
+        != fold_of(groups, 5, seed=2).tolist()
+    )
     assert len(set(fold_of(["a", "b"], 5))) == 2
     assert fold_of([]).tolist() == nested([], [], [], []).tolist() == []
     for wrong in [("aa", 5), ("ab", 1)]:
@@ -184,14 +252,25 @@ def test_a_group_is_right_only_if_all_its_pairs_are():
     np.testing.assert_array_equal(found, [1, 0, 1, NAN])
 
 
-@given(st.lists(st.tuples(codes | st.just(NONE), codes | st.just(NONE), codes), min_size=1, max_size=20))
+@given(
+    st.lists(
+        st.tuples(codes | st.just(NONE), codes | st.just(NONE), codes),
+        min_size=1,
+        max_size=20,
+    )
+)
 def test_both_orders(rows):
     forward, reverse, human = zip(*rows, strict=True)
     both = [float(f == h and r == h) for f, r, h in rows]
     assert both_orders_points(forward, reverse, human, "four_way").tolist() == both
     same = [float(f == r != NONE) for f, r, _ in rows]
     assert consistent_points(forward, reverse).tolist() == same
-    counted = [float(vote == h) for f, r, h in rows for vote in (f, r) if h in (FIRST, SECOND) and vote != NONE]
+    counted = [
+        float(vote == h)
+        for f, r, h in rows
+        for vote in (f, r)
+        if h in (FIRST, SECOND) and vote != NONE
+    ]
     found = mean(each_order_points(forward, reverse, human))
     assert found == pytest.approx(np.mean(counted) if counted else NAN, nan_ok=True)
 
@@ -207,8 +286,12 @@ def test_people_who_only_say_tie_are_counted_in_three_way():
     assert points([TIE, BOTH_BAD, FIRST], [TIE] * 3, "three_way").tolist() == [1, 1, 0]
     for scheme in ("four_way", "decisive", "paper"):
         assert np.isnan(points([TIE], [TIE], scheme)).all()
-    assert best_thresholds([0, 0], [0.1, 0.4], [TIE, SECOND], "three_way") == Thresholds(0.1, -math.inf)
-    assert best_thresholds([0, 0], [0.1, 0.4], [TIE, SECOND]) == Thresholds(0.0, -math.inf)
+    assert best_thresholds(
+        [0, 0], [0.1, 0.4], [TIE, SECOND], "three_way"
+    ) == Thresholds(0.1, -math.inf)
+    assert best_thresholds([0, 0], [0.1, 0.4], [TIE, SECOND]) == Thresholds(
+        0.0, -math.inf
+    )
 
 
 def test_in_three_way_both_ties_are_the_same_answer():
@@ -216,7 +299,11 @@ def test_in_three_way_both_ties_are_the_same_answer():
     assert consistent_points([BOTH_GOOD], [BOTH_BAD], "four_way").tolist() == [0]
 
 
-@given(st.lists(st.lists(codes | st.just(NONE), min_size=4, max_size=4), min_size=2, max_size=4))
+@given(
+    st.lists(
+        st.lists(codes | st.just(NONE), min_size=4, max_size=4), min_size=2, max_size=4
+    )
+)
 def test_ceiling_is_pooled_over_pairs_of_annotators(annotations):
     agree = [
         one == other
@@ -233,7 +320,9 @@ def test_ceiling_is_pooled_over_pairs_of_annotators(annotations):
         for contest in range(4)
         if annotator[contest] != NONE
     ]
-    assert mean(annotator_points(judge, annotations)) == pytest.approx(np.mean(own) if own else NAN, nan_ok=True)
+    assert mean(annotator_points(judge, annotations)) == pytest.approx(
+        np.mean(own) if own else NAN, nan_ok=True
+    )
 
 
 def test_one_annotator_has_no_ceiling():
@@ -247,7 +336,9 @@ def test_the_interval_of_a_share_equals_repeating_the_contests():
     groups = [f"g{number}" for number in rng.integers(0, 15, 60)]
     found = share(right, groups, resamples=80, seed=6)
     counts = bootstrap.cluster_counts(groups, 80, 6)
-    assert (found.low, found.high) == pytest.approx(bootstrap.interval(resampled_mean(right, counts)))
+    assert (found.low, found.high) == pytest.approx(
+        bootstrap.interval(resampled_mean(right, counts))
+    )
     assert (found.value, found.n) == (pytest.approx(np.nanmean(right)), 59)
     pooled = share(np.stack([right, 1 - right]), groups, resamples=80, seed=6)
     assert (pooled.value, pooled.low, pooled.high, pooled.n) == (0.5, 0.5, 0.5, 118)
@@ -256,14 +347,22 @@ def test_the_interval_of_a_share_equals_repeating_the_contests():
         share(right, groups[:30])
 
 
-@given(st.lists(codes, max_size=30), st.sampled_from(["four_way", "three_way", "decisive", "paper"]))
+@given(
+    st.lists(codes, max_size=30),
+    st.sampled_from(["four_way", "three_way", "decisive", "paper"]),
+)
 def test_the_best_constant_is_that_of_brute_force(human, scheme):
-    constants = [points([vote] * len(human), human, scheme) for vote in (FIRST, SECOND, BOTH_GOOD, BOTH_BAD, TIE)]
+    constants = [
+        points([vote] * len(human), human, scheme)
+        for vote in (FIRST, SECOND, BOTH_GOOD, BOTH_BAD, TIE)
+    ]
     if scheme == "decisive":
         constants = constants[:2]
     found = best_constant(human, scheme)
     assert mean(found) == pytest.approx(max(map(mean, constants)), nan_ok=True)
-    assert any(np.array_equal(found, constant, equal_nan=True) for constant in constants)
+    assert any(
+        np.array_equal(found, constant, equal_nan=True) for constant in constants
+    )
 
 
 def test_no_loop_goes_through_two_thousand_contests_for_each_threshold_or_draw():

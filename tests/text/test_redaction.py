@@ -28,11 +28,16 @@ def test_texts_are_told_without_keys_users_and_queries(text, told):
     assert redacted(text) == redacted(redacted(text)) == told
 
 
-@pytest.mark.parametrize("user", ["me:a/b?c-and-more", "me:short?", "me:p@ss/word?with=all#signs"])
+@pytest.mark.parametrize(
+    "user", ["me:a/b?c-and-more", "me:short?", "me:p@ss/word?with=all#signs"]
+)
 def test_a_password_with_the_signs_of_a_query_is_not_seen_in_part(user):
     register_secrets("", [f"{user}@127.0.0.1:9/v1"])
     told = redacted(f"{user}@127.0.0.1:9/v1: not an address")
-    assert told in ("127.0.0.1:9/v1: not an address", "[key]@127.0.0.1:9/v1: not an address")
+    assert told in (
+        "127.0.0.1:9/v1: not an address",
+        "[key]@127.0.0.1:9/v1: not an address",
+    )
 
 
 def test_what_is_short_is_no_secret():
@@ -69,14 +74,31 @@ def test_a_secret_is_known_however_it_is_escaped(escaped):
 
 def test_other_escapes_stay_as_they_are():
     register_secrets(KEY, [])
-    assert remove_secrets(r'{"note": "a \"b\" \u00e9 %20"}') == r'{"note": "a \"b\" \u00e9 %20"}'
+    assert (
+        remove_secrets(r'{"note": "a \"b\" \u00e9 %20"}')
+        == r'{"note": "a \"b\" \u00e9 %20"}'
+    )
 
 
 @pytest.mark.parametrize("scheme", ["http://", "//", ""])
 def test_a_password_is_known_as_it_is_written_and_as_it_is_sent(scheme):
-    register_secrets(KEY, [f"{scheme}me:p%40ss-w/o?r#d@host/v1?api-key=of-a-query", "not [an address", "http://[::1"])
+    register_secrets(
+        KEY,
+        [
+            f"{scheme}me:p%40ss-w/o?r#d@host/v1?api-key=of-a-query",
+            "not [an address",
+            "http://[::1",
+        ],
+    )
     sent = base64.b64encode(b"me:p@ss-w/o?r#d").decode()
-    for said in (KEY, "p%40ss-w/o?r#d", "p@ss-w/o?r#d", "me:p@ss-w/o?r#d", sent, "of-a-query"):
+    for said in (
+        KEY,
+        "p%40ss-w/o?r#d",
+        "p@ss-w/o?r#d",
+        "me:p@ss-w/o?r#d",
+        sent,
+        "of-a-query",
+    ):
         assert redacted(f"<{said}>") == "<[key]>"
 
 
@@ -104,7 +126,10 @@ def test_further_fields_lose_what_may_be_a_secret(further):
 def test_further_fields_that_hold_no_secret_stay():
     extra = {
         "chat_template": "{{messages}}" * 40,
-        "response_format": {"type": "json_schema", "schema": {"pattern": "^[0-9]{1,16}[a-z]{1,16}$"}},
+        "response_format": {
+            "type": "json_schema",
+            "schema": {"pattern": "^[0-9]{1,16}[a-z]{1,16}$"},
+        },
         "size": "1024x1024",
         "top_k": 5,
         "note": "several words, none of which is a key",
@@ -113,25 +138,46 @@ def test_further_fields_that_hold_no_secret_stay():
 
 
 def test_two_runs_that_differ_in_a_removed_text_alone_stay_two():
-    one, other = (redacted_options({"extra": {"variant": f"the-longest-of-names-{n}"}}) for n in "12")
+    one, other = (
+        redacted_options({"extra": {"variant": f"the-longest-of-names-{n}"}})
+        for n in "12"
+    )
     assert one != other
 
 
 def test_addresses_in_options_lose_users_and_queries(tmp_path, monkeypatch, capfd):
-    """From the options file to the results, and from the results of another version to `vieval config --of`."""
+    """From the options file to the results, and from the results of another version to `vieval
+    config --of`.
+    """
     from vieval_plugin import config
     from vieval_plugin.cli import main
     from vieval_plugin.run.prepare import prepare
 
     url = f"http://me:a/b?c#{PASSWORD}@host/v1?key={KEY}"
-    options = config.from_mapping({"backbones": {"judge": {"model": "m", "base_url": url}}}, "options")
+    options = config.from_mapping(
+        {"backbones": {"judge": {"model": "m", "base_url": url}}}, "options"
+    )
     source = prepare("viescore", None, options).provenance
-    assert source.options["backbones"]["judge"]["base_url"] == ["http://host/v1?key=[removed]"]
+    assert source.options["backbones"]["judge"]["base_url"] == [
+        "http://host/v1?key=[removed]"
+    ]
     verdict = {"scores": {"O": 0.5}, "status": "ok", "trace": []}
     backbone = {"model": "m", "base_url": [url], "extra": {"x": KEY}}
     carried = {**source.options, "backbones": {"judge": backbone}}
-    provenance = {"judge": "viescore", "settings": [], "aspects": ["O"], "options": carried}
-    row = {"vieval": 2, "uid": "1", "image_model": "m", "kind": "tig", **verdict, "provenance": provenance}
+    provenance = {
+        "judge": "viescore",
+        "settings": [],
+        "aspects": ["O"],
+        "options": carried,
+    }
+    row = {
+        "vieval": 2,
+        "uid": "1",
+        "image_model": "m",
+        "kind": "tig",
+        **verdict,
+        "provenance": provenance,
+    }
     write_rows(tmp_path / "v.jsonl", row)
     assert main(["config", "--of", str(tmp_path / "v.jsonl")]) == 0
     told = capfd.readouterr().out
@@ -146,8 +192,15 @@ def test_what_is_written_is_redacted_again():
     from vieval_plugin.records import verdict_document
 
     register_secrets(KEY, [])
-    step = Step(("q",), Status.TOOL_ERROR, answer=KEY.replace("-", r"\u002d"), reason=f"refused {KEY}")
-    told = json.dumps(verdict_document(Verdict({}, Status.TOOL_ERROR, rationale=KEY, trace=(step,))))
+    step = Step(
+        ("q",),
+        Status.TOOL_ERROR,
+        answer=KEY.replace("-", r"\u002d"),
+        reason=f"refused {KEY}",
+    )
+    told = json.dumps(
+        verdict_document(Verdict({}, Status.TOOL_ERROR, rationale=KEY, trace=(step,)))
+    )
     assert told.count("[key]") == 3
     assert KEY not in told
 
@@ -159,17 +212,31 @@ async def quoting(heard, request):
     """A server that quotes whatever it was sent: in answers, refusals, errors and redirects."""
     from aiohttp import web
 
-    said = f"{request.headers.get('Authorization')} {KEY} me:{PASSWORD} {PASSWORD} http://me:{PASSWORD}@host/"
+    said = (
+        f"{request.headers.get('Authorization')} {KEY} me:{PASSWORD} {PASSWORD} "
+        f"http://me:{PASSWORD}@host/"
+    )
     number = len(heard)
     heard.append(await request.text())
     if number % 5 == 1:
-        return web.json_response({"error": {"message": said, "code": said, "type": said}}, status=400)
+        return web.json_response(
+            {"error": {"message": said, "code": said, "type": said}}, status=400
+        )
     if number % 5 == 2:
         return web.Response(text=said, status=403)
     if number % 5 == 3:
-        return web.Response(status=307, headers={"Location": f"http://me:{PASSWORD}@host/?{KEY}"})
-    message = {"content": None, "refusal": said} if number % 5 == 4 else {"content": said}
-    return web.json_response({"choices": [{"message": message, "finish_reason": "stop"}], "usage": {"a": said}})
+        return web.Response(
+            status=307, headers={"Location": f"http://me:{PASSWORD}@host/?{KEY}"}
+        )
+    message = (
+        {"content": None, "refusal": said} if number % 5 == 4 else {"content": said}
+    )
+    return web.json_response(
+        {
+            "choices": [{"message": message, "finish_reason": "stop"}],
+            "usage": {"a": said},
+        }
+    )
 
 
 @pytest.mark.parametrize("by", ["key", "password"])
@@ -187,19 +254,36 @@ async def test_a_server_that_quotes_what_it_is_sent_makes_none_of_it_seen(
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     if by == "key":
         monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    secrets = [KEY] if by == "key" else [PASSWORD, base64.b64encode(f"me:{PASSWORD}".encode()).decode()]
+    secrets = (
+        [KEY]
+        if by == "key"
+        else [PASSWORD, base64.b64encode(f"me:{PASSWORD}".encode()).decode()]
+    )
     async with TestServer(app, host="127.0.0.1") as server:
         user = "" if by == "key" else f"me:{PASSWORD}@"
         url = f"http://{user}127.0.0.1:{server.port}/v1"
         options = tmp_path / "vieval.yaml"
         backbone = {"model": "fake", "base_url": url, "retries": 0, "patience": 1}
-        options.write_text(json.dumps({"store": {"path": str(store)}, "backbones": {"judge": backbone}}))
-        await asyncio.to_thread(main, ["score", str(samples_file), "--out", str(tmp_path / "v.jsonl")])
+        options.write_text(
+            json.dumps(
+                {"store": {"path": str(store)}, "backbones": {"judge": backbone}}
+            )
+        )
+        await asyncio.to_thread(
+            main, ["score", str(samples_file), "--out", str(tmp_path / "v.jsonl")]
+        )
         await asyncio.to_thread(main, ["doctor"])
     assert main(["cache", "export"]) == 0
     gone = {**backbone, "base_url": url.replace(str(server.port), "9"), "patience": 0.2}
-    options.write_text(json.dumps({"store": {"use": False}, "backbones": {"judge": gone}}))
-    assert await asyncio.to_thread(main, ["score", str(samples_file), "--out", str(tmp_path / "w.jsonl")]) == 1
+    options.write_text(
+        json.dumps({"store": {"use": False}, "backbones": {"judge": gone}})
+    )
+    assert (
+        await asyncio.to_thread(
+            main, ["score", str(samples_file), "--out", str(tmp_path / "w.jsonl")]
+        )
+        == 1
+    )
     assert await asyncio.to_thread(main, ["doctor"]) == 1
     printed = capfd.readouterr()
     assert len(heard) > 12
@@ -219,7 +303,8 @@ async def test_a_key_and_a_password_at_once_are_one_line():
     from vieval_plugin.text.errors import VievalError
 
     with pytest.raises(
-        VievalError, match="http://127.0.0.1:9/v1: a user and password in an address and a key"
+        VievalError,
+        match="http://127.0.0.1:9/v1: a user and password in an address and a key",
     ) as raised:
         async with asking(f"http://me:{PASSWORD}@127.0.0.1:9/v1", key=KEY):
             pass
@@ -235,7 +320,10 @@ def test_a_batch_keeps_no_key_of_the_environment(tmp_path, monkeypatch):
 
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     usage = Usage()
-    said = [Failure(Status.API_ERROR, f"Error: {KEY} is no key"), Text(f"I was told {KEY}")]
+    said = [
+        Failure(Status.API_ERROR, f"Error: {KEY} is no key"),
+        Text(f"I was told {KEY}"),
+    ]
     replies = answer_in_batches(
         [(0, Chat((Message("user", (text,)),), ("q",))) for text in "ab"],
         key=lambda number, ask, *_: str(ask.messages),
@@ -244,7 +332,10 @@ def test_a_batch_keeps_no_key_of_the_environment(tmp_path, monkeypatch):
         model="m",
         usage=usage,
     )
-    assert replies == [Failure(Status.API_ERROR, "Error: [key] is no key"), Text("I was told [key]")]
+    assert replies == [
+        Failure(Status.API_ERROR, "Error: [key] is no key"),
+        Text("I was told [key]"),
+    ]
     assert KEY not in repr(usage)
 
 
@@ -252,7 +343,10 @@ def test_a_key_among_the_fields_of_one_text_is_hidden():
     shown = redacted_options(
         {
             "model_args": "pretrained=x, api_key=0123456789abcdef, b=1",
-            "headers": {"Cookie": "sid=0123456789abcdef; b=2; c=3", "X-Key": "one two 0123456789abcdef"},
+            "headers": {
+                "Cookie": "sid=0123456789abcdef; b=2; c=3",
+                "X-Key": "one two 0123456789abcdef",
+            },
         }
     )
     assert "0123456789abcdef" not in str(shown)

@@ -8,13 +8,27 @@ import pytest
 from vieval_plugin.text.untrusted import retry_after
 
 
-@pytest.mark.parametrize(("header", "seconds"), [("0", 0), (" 7 ", 7), ("2.5", 2.5), ("86400", 86400), ("-3", 0)])
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [("0", 0), (" 7 ", 7), ("2.5", 2.5), ("86400", 86400), ("-3", 0)],
+)
 def test_a_number_is_seconds_and_never_less_than_none(header, seconds):
     assert retry_after(header) == seconds
 
 
 @pytest.mark.parametrize(
-    "header", [None, "", " ", "soon", "nan", "inf", "1e999", "Wed, 99 Foo 2015", "31 Dec 99999 00:00"]
+    "header",
+    [
+        None,
+        "",
+        " ",
+        "soon",
+        "nan",
+        "inf",
+        "1e999",
+        "Wed, 99 Foo 2015",
+        "31 Dec 99999 00:00",
+    ],
 )
 def test_what_cannot_be_read_says_nothing(header):
     assert retry_after(header) is None
@@ -27,4 +41,6 @@ def test_a_date_is_seconds_from_now(zone):
     assert retry_after(format_datetime(later - timedelta(seconds=200))) == 0
     utc = later.astimezone(UTC)
     assert retry_after(format_datetime(utc, usegmt=True)) == pytest.approx(100, abs=5)
-    assert retry_after(format_datetime(utc.replace(tzinfo=None))) == pytest.approx(100, abs=5)
+    assert retry_after(format_datetime(utc.replace(tzinfo=None))) == pytest.approx(
+        100, abs=5
+    )

@@ -14,14 +14,27 @@ from vieval_plugin.text.tables import text_table
 LONG = "0.115 [-0.056, 0.321] on 3 of 7 task types, 9 of 21 image models"
 WIDE = [
     ("judge", "kinds", "SC [95%]", "n", "marks", "p", "seconds"),
-    ("edge_f1", "cig", "0.645 [0.402, 0.849] on 1 of 7 task types, 3 of 21 image models", "48", "", ".625", "12.5"),
+    (
+        "edge_f1",
+        "cig",
+        "0.645 [0.402, 0.849] on 1 of 7 task types, 3 of 21 image models",
+        "48",
+        "",
+        ".625",
+        "12.5",
+    ),
     ("ssim", "mie tie sdie", LONG, "144", "not above the constant", "< .001", "7.0"),
 ]
 
 
 def columns(line):
     """What a terminal takes for a line."""
-    return sum(0 if unicodedata.combining(sign) else 1 + (unicodedata.east_asian_width(sign) in "WF") for sign in line)
+    return sum(
+        0
+        if unicodedata.combining(sign)
+        else 1 + (unicodedata.east_asian_width(sign) in "WF")
+        for sign in line
+    )
 
 
 @pytest.mark.parametrize("window", [1, 24, 40, 60, 80, 100, 250])
@@ -32,26 +45,44 @@ def test_a_table_fits_its_window_and_cuts_no_number(monkeypatch, window):
     shown = "\n".join(lines)
     left_out = " ".join(" ".join(lines).partition("left out to fit ")[2].split())
     for place, name in enumerate(WIDE[0]):
-        numbers = {number for row in WIDE[1:] for number in re.findall(r"^[<.\d][ .\d]*(?: \[.*?\])?", row[place])}
+        numbers = {
+            number
+            for row in WIDE[1:]
+            for number in re.findall(r"^[<.\d][ .\d]*(?: \[.*?\])?", row[place])
+        }
         assert name in left_out or all(number in shown for number in numbers)
     assert not left_out or left_out.endswith("report.md has them")
 
 
 def test_where_no_window_is_known_a_table_has_a_hundred_columns(monkeypatch):
     monkeypatch.delenv("COLUMNS", raising=False)
-    monkeypatch.setattr(tables.shutil, "get_terminal_size", lambda fallback: os.terminal_size(fallback))
+    monkeypatch.setattr(
+        tables.shutil, "get_terminal_size", lambda fallback: os.terminal_size(fallback)
+    )
     lines = text_table(WIDE)
     assert 90 < max(map(columns, lines)) <= 100
     assert not any(line.startswith("left out") for line in lines)
 
 
 def test_what_all_rows_have_is_said_once_above_and_what_none_has_not_at_all():
-    rows = [("judge", "failed", "marks", "n"), ("ssim", "0", "", "144"), ("psnr", "0", "", "48")]
-    assert text_table(rows) == ["in all rows: failed = 0", "judge    n", "ssim   144", "psnr    48"]
+    rows = [
+        ("judge", "failed", "marks", "n"),
+        ("ssim", "0", "", "144"),
+        ("psnr", "0", "", "48"),
+    ]
+    assert text_table(rows) == [
+        "in all rows: failed = 0",
+        "judge    n",
+        "ssim   144",
+        "psnr    48",
+    ]
 
 
 def test_one_row_alone_keeps_its_columns():
-    assert text_table([("judge", "failed"), ("ssim", "0")]) == ["judge  failed", "ssim        0"]
+    assert text_table([("judge", "failed"), ("ssim", "0")]) == [
+        "judge  failed",
+        "ssim        0",
+    ]
 
 
 def test_rows_that_are_all_alike_and_no_rows_at_all_are_tables():
@@ -61,7 +92,11 @@ def test_rows_that_are_all_alike_and_no_rows_at_all_are_tables():
 
 def test_words_are_wrapped_between_words_and_the_widest_column_gives_way(monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
-    rows = [("judge", "not ranked because"), ("short", " ".join(["reason"] * 20)), ("other", "")]
+    rows = [
+        ("judge", "not ranked because"),
+        ("short", " ".join(["reason"] * 20)),
+        ("other", ""),
+    ]
     assert text_table(rows)[1:] == [
         "short  " + " ".join(["reason"] * 13),
         "       " + " ".join(["reason"] * 7),
@@ -71,8 +106,21 @@ def test_words_are_wrapped_between_words_and_the_widest_column_gives_way(monkeyp
 
 def test_names_of_others_stay_in_their_cells(monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    hostile = ["red \x1b[31m", "\u202eleft", "模型" * 70, "n" * 200_000, "0" * 5000, "a\nb", "e\u0301" * 90]
-    lines = text_table([("generator", "O [95%]"), *((name, f"0.{n}00 [0.1, 0.2]") for n, name in enumerate(hostile))])
+    hostile = [
+        "red \x1b[31m",
+        "\u202eleft",
+        "模型" * 70,
+        "n" * 200_000,
+        "0" * 5000,
+        "a\nb",
+        "e\u0301" * 90,
+    ]
+    lines = text_table(
+        [
+            ("generator", "O [95%]"),
+            *((name, f"0.{n}00 [0.1, 0.2]") for n, name in enumerate(hostile)),
+        ]
+    )
     assert max(map(columns, lines)) <= 80
     assert len(lines) < 100
     assert all(f"0.{n}00 [0.1, 0.2]" in "\n".join(lines) for n in range(len(hostile)))
@@ -83,7 +131,9 @@ CELLS = st.text(max_size=60) | st.floats(0, 1).map("{:.3f}".format)
 
 
 @given(
-    st.integers(1, 9).flatmap(lambda width: st.lists(st.tuples(*[CELLS] * width), min_size=1, max_size=8)),
+    st.integers(1, 9).flatmap(
+        lambda width: st.lists(st.tuples(*[CELLS] * width), min_size=1, max_size=8)
+    ),
     st.integers(30, 130),
 )
 def test_any_table_fits(rows, window):

@@ -21,7 +21,9 @@ def test_on_a_terminal_the_answer_is_bold_and_prose_is_wrapped(monkeypatch, colo
     say(*lines, file=(terminal := Terminal()), answer=True)
     first, *wrapped, empty, table, note = terminal.getvalue().splitlines()
     assert (first, note) == (
-        ("\x1b[1mmine is best.\x1b[0m", "\x1b[2mnote: nobody rated it\x1b[0m") if colour else (lines[0], lines[-1])
+        ("\x1b[1mmine is best.\x1b[0m", "\x1b[2mnote: nobody rated it\x1b[0m")
+        if colour
+        else (lines[0], lines[-1])
     )
     assert max(map(len, wrapped)) <= 60 < len(table)
     assert (" ".join(wrapped), empty) == (lines[1], "")

@@ -1,4 +1,6 @@
-"""YAML and JSON of unknown origin: what would take all memory or time is an error after little work."""
+"""YAML and JSON of unknown origin: what would take all memory or time is an error after little
+work.
+"""
 
 import pytest
 
@@ -14,7 +16,8 @@ LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
 )
 BOMBS = {
     "aliases of aliases": (LAUGHS, "more than 100000 values"),
-    "merged aliases": ("a: &a {b: 1}\n" + "".join(f"k{n}: &k{n} {{<<: [{', '.join(['*a' if n == 0 else f'*k{n - 1}'] * 9)}]}}\n" for n in range(9)), "more than 100000 values"),
+    "merged aliases": ("a: &a {b: 1}\n" + "".join((f"k{n}: &k{n} {{<<: "
+                                                  f"[{', '.join(['*a' if n == 0 else f'*k{n - 1}'] * 9)}]}}\n") for n in range(9)), "more than 100000 values"),
     "a list that holds itself": ("a: &a [*a]", "nested too deeply|more than"),
     "a mapping that holds itself": ("a: &a {b: *a}", "nested too deeply|more than"),
     "deep lists": ("[" * 100_000, "nested too deeply"),
@@ -34,13 +37,18 @@ BOMBS = {
 
 @pytest.mark.parametrize(("text", "reason"), BOMBS.values(), ids=BOMBS.keys())
 def test_yaml_that_is_too_much_is_an_error_in_a_line_after_little_work(text, reason):
-    with calls_at_most(5_000_000), pytest.raises(ValueError, match=reason) as caught:  # some 600,000
+    with (
+        calls_at_most(5_000_000),
+        pytest.raises(ValueError, match=reason) as caught,
+    ):  # some 600,000
         read_yaml(text)
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("text", [text for text, _ in BOMBS.values()], ids=BOMBS.keys())
-def test_an_options_file_that_is_one_ends_a_command_in_one_line(text, tmp_path, monkeypatch, vieval):
+def test_an_options_file_that_is_one_ends_a_command_in_one_line(
+    text, tmp_path, monkeypatch, vieval
+):
     (tmp_path / "vieval.yaml").write_text(text)
     monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "vieval.yaml"))
     said = vieval("tasks", code=1).err
@@ -65,7 +73,10 @@ def test_json_that_is_nested_too_deeply_is_an_error(depth, opened, closed):
 
 def test_ordinary_json_is_read():
     assert read_json("[" * 60 + "]" * 60)
-    assert read_json(b'{"a": [1, {"b": null}], "c": "[[["}') == {"a": [1, {"b": None}], "c": "[[["}
+    assert read_json(b'{"a": [1, {"b": null}], "c": "[[["}') == {
+        "a": [1, {"b": None}],
+        "c": "[[[",
+    }
     with pytest.raises(ValueError, match="Expecting"):
         read_json("{")
 
@@ -79,8 +90,20 @@ def test_deep_json_in_results_is_one_line_or_shown(where, tmp_path, capsys):
         "aspects": ["SC"],
         "options": {"deep": "HERE"} if where == "options" else {},
     }
-    step = {"path": ["q"], "status": "ok", "answer": f'{{"a": {deep}}}' if where == "answer" else ""}
-    row = {"vieval": 2, "uid": "u", "image_model": "m", "kind": "tig", "scores": {}, "status": "ok", "trace": [step]}
+    step = {
+        "path": ["q"],
+        "status": "ok",
+        "answer": f'{{"a": {deep}}}' if where == "answer" else "",
+    }
+    row = {
+        "vieval": 2,
+        "uid": "u",
+        "image_model": "m",
+        "kind": "tig",
+        "scores": {},
+        "status": "ok",
+        "trace": [step],
+    }
     write_rows(path := tmp_path / "v.jsonl", row | {"provenance": provenance})
     run_file(path).write_text(run_file(path).read_text().replace('"HERE"', deep))
     if where == "row":

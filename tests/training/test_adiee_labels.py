@@ -1,4 +1,6 @@
-"""Labels without people: those of editing sequences, through the code that reads folders, and those by CLIP-D."""
+"""Labels without people: those of editing sequences, through the code that reads folders, and
+those by CLIP-D.
+"""
 
 import json
 from itertools import pairwise
@@ -17,7 +19,9 @@ from vieval_plugin.training.adiee.labels import LabelledEdit
 
 @pytest.fixture(scope="module")
 def drawn(tmp_path_factory):
-    """A thousand sequences in a folder of turns; of each image a pixel is kept, which says what number it has."""
+    """A thousand sequences in a folder of turns; of each image a pixel is kept, which says what
+    number it has.
+    """
     folder = tmp_path_factory.mktemp("drawn")
     (folder / "images").mkdir()
     with (folder / "sequences.jsonl").open("w") as file:
@@ -26,9 +30,15 @@ def drawn(tmp_path_factory):
             names = [f"images/{number}_{turn}.png" for turn in range(turns + 1)]
             for turn, name in enumerate(names):
                 PIL.Image.new("L", (1, 1), turn).save(folder / name)
-            row = {"uid": f"s{number}", "images": names, "instructions": [f"edit {n}." for n in range(1, turns + 1)]}
+            row = {
+                "uid": f"s{number}",
+                "images": names,
+                "instructions": [f"edit {n}." for n in range(1, turns + 1)],
+            }
             file.write(json.dumps(row) + "\n")
-    (folder / "about.json").write_text(json.dumps({"source": "here", "licence": "CC0", "trainable": True}))
+    (folder / "about.json").write_text(
+        json.dumps({"source": "here", "licence": "CC0", "trainable": True})
+    )
     return folder
 
 
@@ -40,15 +50,24 @@ def refused(capsys, *command):
     return said
 
 
-def test_labels_of_a_thousand_sequences_are_exact_through_the_code_that_reads_folders(drawn, tmp_path):
-    assert main(["data", "adiee", str(drawn), "--out", str(tmp_path), "--seed", "3"]) == 0
+def test_labels_of_a_thousand_sequences_are_exact_through_the_code_that_reads_folders(
+    drawn, tmp_path
+):
+    assert (
+        main(["data", "adiee", str(drawn), "--out", str(tmp_path), "--seed", "3"]) == 0
+    )
     edits, manifest = dataset.read(tmp_path)
     assert len({edit.group for edit in edits}) == 1000 == len(manifest["uids"])
     seen = set()
     for edit in edits:
         # what the images and the words themselves say
-        j1, k = (int(np.asarray(PIL.Image.open(file))[0, 0]) for file in (edit.source, edit.output))
-        named = [int(word.rstrip(".")) for word in edit.instruction.split() if word != "edit"]
+        j1, k = (
+            int(np.asarray(PIL.Image.open(file))[0, 0])
+            for file in (edit.source, edit.output)
+        )
+        named = [
+            int(word.rstrip(".")) for word in edit.instruction.split() if word != "edit"
+        ]
         assert named == list(range(j1 + 1, j1 + 1 + len(named)))
         j2 = named[-1]
         done = max(0, k - j1)
@@ -62,20 +81,43 @@ def test_labels_of_a_thousand_sequences_are_exact_through_the_code_that_reads_fo
 
 def test_the_same_seed_draws_the_same_edits_and_another_draws_others(drawn, tmp_path):
     for name, seed in (("a", "1"), ("b", "1"), ("c", "2")):
-        assert main(["data", "adiee", str(drawn), "--out", str(tmp_path / name), "--seed", seed]) == 0
-    first, again, other = ((tmp_path / name / dataset.EXAMPLES).read_text() for name in "abc")
+        assert (
+            main(
+                [
+                    "data",
+                    "adiee",
+                    str(drawn),
+                    "--out",
+                    str(tmp_path / name),
+                    "--seed",
+                    seed,
+                ]
+            )
+            == 0
+        )
+    first, again, other = (
+        (tmp_path / name / dataset.EXAMPLES).read_text() for name in "abc"
+    )
     assert first == again != other
 
 
-def test_drawn_sequences_change_one_cell_an_edit_and_are_read_as_they_were_drawn(tmp_path):
-    assert main(["data", "drawn", "--out", str(tmp_path), "--count", "12", "--seed", "5"]) == 0
+def test_drawn_sequences_change_one_cell_an_edit_and_are_read_as_they_were_drawn(
+    tmp_path,
+):
+    assert (
+        main(["data", "drawn", "--out", str(tmp_path), "--count", "12", "--seed", "5"])
+        == 0
+    )
     held = read_sequences(tmp_path)
     assert (held.trainable, len(held.sequences)) == (True, 12)
     for number, sequence in enumerate(held.sequences):
         own = draw_sequence(number, 5)
         assert sequence.instructions == own.instructions
         scenes = [np.asarray(PIL.Image.open(file)) for file in sequence.images]
-        assert all(np.array_equal(scene, np.asarray(kept)) for scene, kept in zip(scenes, own.scenes, strict=True))
+        assert all(
+            np.array_equal(scene, np.asarray(kept))
+            for scene, kept in zip(scenes, own.scenes, strict=True)
+        )
         changed = [
             {(y // 32, x // 32) for y, x in np.argwhere((before != after).any(-1))}
             for before, after in pairwise(scenes)
@@ -86,8 +128,18 @@ def test_drawn_sequences_change_one_cell_an_edit_and_are_read_as_they_were_drawn
 
 def magicbrush(folder, *, end="7-output1.png"):
     turns = [
-        {"input": "7-input.png", "mask": "7-mask1.png", "output": "7-output1.png", "instruction": "add a cat"},
-        {"input": end, "mask": "7-mask2.png", "output": "7-output2.png", "instruction": "make it red"},
+        {
+            "input": "7-input.png",
+            "mask": "7-mask1.png",
+            "output": "7-output1.png",
+            "instruction": "add a cat",
+        },
+        {
+            "input": end,
+            "mask": "7-mask2.png",
+            "output": "7-output2.png",
+            "instruction": "make it red",
+        },
     ]
     (folder / "images" / "7").mkdir(parents=True)
     for name in ("7-input", "7-output1", "7-output2"):
@@ -100,13 +152,19 @@ def test_magicbrush_is_read_in_its_own_layout(tmp_path):
     held = read_sequences(magicbrush(tmp_path / "train"))
     [sequence] = held.sequences
     assert (held.trainable, sequence.uid) == (True, "magicbrush/train/7")
-    assert [path.name for path in sequence.images] == ["7-input.png", "7-output1.png", "7-output2.png"]
+    assert [path.name for path in sequence.images] == [
+        "7-input.png",
+        "7-output1.png",
+        "7-output2.png",
+    ]
     assert sequence.instructions == ("add a cat", "make it red")
 
 
 def test_a_test_split_trains_nothing(tmp_path, capsys):
     folder = magicbrush(tmp_path / "test")
-    assert "may not train" in refused(capsys, "data", "adiee", folder, "--out", tmp_path / "data")
+    assert "may not train" in refused(
+        capsys, "data", "adiee", folder, "--out", tmp_path / "data"
+    )
     assert not (tmp_path / "data").exists()
 
 
@@ -122,8 +180,13 @@ def test_a_test_split_trains_nothing(tmp_path, capsys):
     ],
 )
 def test_bad_turns_are_one_line(tmp_path, capsys, broken, said):
-    folder = magicbrush(tmp_path / "train", end="7-input.png" if broken == "order" else "7-output1.png")
-    sessions, last = folder / "edit_sessions.json", folder / "images" / "7" / "7-output2.png"
+    folder = magicbrush(
+        tmp_path / "train", end="7-input.png" if broken == "order" else "7-output1.png"
+    )
+    sessions, last = (
+        folder / "edit_sessions.json",
+        folder / "images" / "7" / "7-output2.png",
+    )
     if broken == "image":
         last.unlink()
     elif broken == "pixels":
@@ -147,11 +210,17 @@ def test_bad_turns_are_one_line(tmp_path, capsys, broken, said):
         ("twice", "sequence drawn/1_00000 comes 2 times"),
     ],
 )
-def test_bad_sequences_name_the_file_and_the_row(tmp_path, vieval, capsys, broken, said):
+def test_bad_sequences_name_the_file_and_the_row(
+    tmp_path, vieval, capsys, broken, said
+):
     folder = tmp_path / "turns"
     vieval("data", "drawn", "--out", folder, "--count", "2", "--seed", "1")
     rows = folder / "sequences.jsonl"
-    more = {"row": '{"uid": "x"}', "json": "[[", "twice": rows.read_text().splitlines()[0]}
+    more = {
+        "row": '{"uid": "x"}',
+        "json": "[[",
+        "twice": rows.read_text().splitlines()[0],
+    }
     if broken == "about":
         (folder / "about.json").unlink()
     else:
@@ -169,17 +238,31 @@ def test_a_label_out_of_range_is_one_line(tmp_path, capsys, value):
     rows = (tmp_path / "data" / dataset.EXAMPLES).read_text()
     row = {**json.loads(rows), "label": edit.label}
     (tmp_path / "data" / dataset.EXAMPLES).write_text(rows + json.dumps(row) + "\n")
-    said = refused(capsys, "train", "adiee", tmp_path / "data", "--base", "none", "--out", tmp_path / "out")
+    said = refused(
+        capsys,
+        "train",
+        "adiee",
+        tmp_path / "data",
+        "--base",
+        "none",
+        "--out",
+        tmp_path / "out",
+    )
     assert "row 2: the label" in said
 
 
 @pytest.fixture(scope="module")
 def outputs(tmp_path_factory):
-    """Edits of four sources by three editors, with captions; one output of the strong editor is the source itself."""
+    """Edits of four sources by three editors, with captions; one output of the strong editor is
+    the source itself.
+    """
     folder = tmp_path_factory.mktemp("outputs")
     rng, rows = np.random.default_rng(0), []
     for number in range(4):
-        images = [PIL.Image.fromarray(rng.integers(0, 256, (32, 32, 3), dtype=np.uint8)) for _ in range(4)]
+        images = [
+            PIL.Image.fromarray(rng.integers(0, 256, (32, 32, 3), dtype=np.uint8))
+            for _ in range(4)
+        ]
         images[3] = images[0] if number == 0 else images[3]
         for name, image in zip(("source", "people", "old", "new"), images, strict=True):
             image.save(folder / f"{number}_{name}.png")
@@ -187,7 +270,10 @@ def outputs(tmp_path_factory):
             {
                 "uid": str(number),
                 "image_model": editor,
-                "images": {"source": f"{number}_source.png", "output": f"{number}_{editor}.png"},
+                "images": {
+                    "source": f"{number}_source.png",
+                    "output": f"{number}_{editor}.png",
+                },
                 "texts": {
                     "instruction": "make it a dog",
                     "source_caption": f"a cat on the {'red ' * number}table",
@@ -196,7 +282,9 @@ def outputs(tmp_path_factory):
             }
             for editor in ("people", "old", "new")
         ]
-    (folder / "samples.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (folder / "samples.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in rows)
+    )
     return folder / "samples.jsonl"
 
 
@@ -211,31 +299,65 @@ def by_hand(clip, before, after, texts):
     import torch
     from transformers import AutoTokenizer, CLIPImageProcessor, CLIPModel
 
-    model, images = CLIPModel.from_pretrained(clip).eval(), CLIPImageProcessor.from_pretrained(clip)
+    model, images = (
+        CLIPModel.from_pretrained(clip).eval(),
+        CLIPImageProcessor.from_pretrained(clip),
+    )
     tokenizer = AutoTokenizer.from_pretrained(clip)
     with torch.no_grad():
         pictures = [PIL.Image.open(file).convert("RGB") for file in (before, after)]
         seen = model.get_image_features(**images(pictures, return_tensors="pt"))
         said = model.get_text_features(
-            **tokenizer(list(texts), padding=True, truncation=True, max_length=16, return_tensors="pt")
+            **tokenizer(
+                list(texts),
+                padding=True,
+                truncation=True,
+                max_length=16,
+                return_tensors="pt",
+            )
         )
-        seen, said = (torch.nn.functional.normalize(getattr(one, "pooler_output", one), dim=-1) for one in (seen, said))
-        return float(torch.nn.functional.cosine_similarity(seen[1] - seen[0], said[1] - said[0], dim=0))
+        seen, said = (
+            torch.nn.functional.normalize(getattr(one, "pooler_output", one), dim=-1)
+            for one in (seen, said)
+        )
+        return float(
+            torch.nn.functional.cosine_similarity(
+                seen[1] - seen[0], said[1] - said[0], dim=0
+            )
+        )
 
 
-def test_labels_by_clip_d_are_those_of_a_direct_computation(outputs, clip, tmp_path, monkeypatch):
+def test_labels_by_clip_d_are_those_of_a_direct_computation(
+    outputs, clip, tmp_path, monkeypatch
+):
     # between the values that the tiny weights give, so that each rule meets some
     monkeypatch.setattr(labels, "FAILED", 0.05)
     monkeypatch.setattr(labels, "SUCCEEDED", 0.02)
-    command = ["data", "adiee", "--outputs", outputs, "--licence", "CC0", "--clip", clip, "--out", tmp_path]
+    command = [
+        "data",
+        "adiee",
+        "--outputs",
+        outputs,
+        "--licence",
+        "CC0",
+        "--clip",
+        clip,
+        "--out",
+        tmp_path,
+    ]
     rules = ["--truth", "people", "--weak", "old", "--strong", "new"]
     assert main([str(word) for word in [*command, *rules]]) == 0
     edits, _ = dataset.read(tmp_path)
     found = {edit.uid: edit for edit in edits}
-    rows = {(row["uid"], row["image_model"]): row for row in map(json.loads, outputs.read_text().splitlines())}
+    rows = {
+        (row["uid"], row["image_model"]): row
+        for row in map(json.loads, outputs.read_text().splitlines())
+    }
     expected = {}
     for (uid, editor), row in rows.items():
-        source, output = (outputs.parent / row["images"][role] for role in ("source", "output"))
+        source, output = (
+            outputs.parent / row["images"][role] for role in ("source", "output")
+        )
         texts = row["texts"]["source_caption"], row["texts"]["output_caption"]
         same = source.read_bytes() == output.read_bytes()
         direction = 0.0 if same else by_hand(clip, source, output, texts)
@@ -243,11 +365,15 @@ def test_labels_by_clip_d_are_those_of_a_direct_computation(outputs, clip, tmp_p
         if editor == "people":
             expected[f"{uid}/{editor}"] = 1.0
         elif editor == "new":
-            expected[f"{uid}/{editor}"] = 0.0 if same else 1.0 if direction > 0.02 else 0.5
+            expected[f"{uid}/{editor}"] = (
+                0.0 if same else 1.0 if direction > 0.02 else 0.5
+            )
         elif direction < 0.05:
             expected[f"{uid}/{editor}"] = 0.0
         if f"{uid}/{editor}" in found:
-            assert found[f"{uid}/{editor}"].origin["clip_d"] == pytest.approx(direction, abs=1e-5)
+            assert found[f"{uid}/{editor}"].origin["clip_d"] == pytest.approx(
+                direction, abs=1e-5
+            )
     assert {uid: edit.label for uid, edit in found.items()} == expected
     assert {0.0, 0.5, 1.0} == set(expected.values())
 
@@ -256,11 +382,36 @@ def test_labels_by_clip_d_are_those_of_a_direct_computation(outputs, clip, tmp_p
     ("options", "said"),
     [
         (["--truth", "people", "--weak", "old"], "'new' is neither the truth"),
-        (["--truth", "people", "--weak", "old", "--strong", "new", "--clip", "/nowhere"], "no such folder of weights"),
+        (
+            [
+                "--truth",
+                "people",
+                "--weak",
+                "old",
+                "--strong",
+                "new",
+                "--clip",
+                "/nowhere",
+            ],
+            "no such folder of weights",
+        ),
     ],
 )
-def test_editors_and_weights_that_are_not_named_are_one_line(outputs, clip, tmp_path, capsys, options, said):
-    command = ["data", "adiee", "--outputs", outputs, "--licence", "CC0", "--clip", clip, "--out", tmp_path / "data"]
+def test_editors_and_weights_that_are_not_named_are_one_line(
+    outputs, clip, tmp_path, capsys, options, said
+):
+    command = [
+        "data",
+        "adiee",
+        "--outputs",
+        outputs,
+        "--licence",
+        "CC0",
+        "--clip",
+        clip,
+        "--out",
+        tmp_path / "data",
+    ]
     assert said in refused(capsys, *command, *options)
 
 

@@ -1,4 +1,6 @@
-"""Nothing that a user wrote or a model said is taken by a trainer for an image, a video, a sound or a turn."""
+"""Nothing that a user wrote or a model said is taken by a trainer for an image, a video, a sound
+or a turn.
+"""
 
 import itertools
 import json
@@ -10,8 +12,24 @@ from vieval_plugin.judges.protocol import Image, Message
 from vieval_plugin.training.chat_format import defused, write
 
 PLACEHOLDERS = (
-    *("<image>", "<video>", "<audio>", "<|im_start|>", "<|im_end|>", "<|vision_start|>", "<|image_pad|>", "<IMAGE>"),
-    *("<|vision_end|>", "<|video_pad|>", "<|audio_bos|>", "<|endoftext|>", "<|eot_id|>", "<|begin_of_text|>"),
+    *(
+        "<image>",
+        "<video>",
+        "<audio>",
+        "<|im_start|>",
+        "<|im_end|>",
+        "<|vision_start|>",
+        "<|image_pad|>",
+        "<IMAGE>",
+    ),
+    *(
+        "<|vision_end|>",
+        "<|video_pad|>",
+        "<|audio_bos|>",
+        "<|endoftext|>",
+        "<|eot_id|>",
+        "<|begin_of_text|>",
+    ),
     *(
         "<|start_header_id|>",
         "<\uff5cUser\uff5c>",
@@ -20,13 +38,35 @@ PLACEHOLDERS = (
         "</img>",
         "<ref>",
     ),
-    *("</box>", "<IMG_CONTEXT>", "<start_of_turn>", "<end_of_turn>", "<start_of_image>", "<bos>", "</s>", "<s>"),
-    *("[INST]", "[/INST]", "[IMG]", "[IMG_END]", "<<SYS>>", "<ref-object>", "<bbox>", "<image_1>", "<|image_1|>"),
+    *(
+        "</box>",
+        "<IMG_CONTEXT>",
+        "<start_of_turn>",
+        "<end_of_turn>",
+        "<start_of_image>",
+        "<bos>",
+        "</s>",
+        "<s>",
+    ),
+    *(
+        "[INST]",
+        "[/INST]",
+        "[IMG]",
+        "[IMG_END]",
+        "<<SYS>>",
+        "<ref-object>",
+        "<bbox>",
+        "<image_1>",
+        "<|image_1|>",
+    ),
 )
 
 
 def written(tmp_path, *messages):
-    write(tmp_path / "t.jsonl", [TrainingExample("x", "t", messages, (len(messages) - 1,))])
+    write(
+        tmp_path / "t.jsonl",
+        [TrainingExample("x", "t", messages, (len(messages) - 1,))],
+    )
     return json.loads((tmp_path / "t.jsonl").read_text())
 
 
@@ -57,7 +97,16 @@ def test_none_comes_of_two_texts_side_by_side(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text", ["a < b and b > c", "score [7, 8]", "<b>bold</b>", "x <- y", "{'a': [1]}", "<think>so</think>", "|a|b|"]
+    "text",
+    [
+        "a < b and b > c",
+        "score [7, 8]",
+        "<b>bold</b>",
+        "x <- y",
+        "{'a': [1]}",
+        "<think>so</think>",
+        "|a|b|",
+    ],
 )
 def test_ordinary_text_stays_as_it_is(text):
     assert defused(text) == text

@@ -1,4 +1,6 @@
-"""`vieval export --pairs`: verdicts on a generator's candidates as pairs, in the columns that trainers read."""
+"""`vieval export --pairs`: verdicts on a generator's candidates as pairs, in the columns that
+trainers read.
+"""
 
 import json
 
@@ -23,8 +25,18 @@ def given(tmp_path):
             file = tmp_path / f"{uid}_{draw}.png"
             PIL.Image.new("RGB", (8, 8), (draw, 0, 0)).save(file)
             texts = {"prompt": f"the prompt {uid}"}
-            samples.append(Sample(SampleId("own", "tig", "mine", uid, draw), {"output": Image(file)}, texts))
-            verdicts.append(Verdict({"SC": score}, Status.OK) if score is not None else Verdict({}, Status.REFUSAL))
+            samples.append(
+                Sample(
+                    SampleId("own", "tig", "mine", uid, draw),
+                    {"output": Image(file)},
+                    texts,
+                )
+            )
+            verdicts.append(
+                Verdict({"SC": score}, Status.OK)
+                if score is not None
+                else Verdict({}, Status.REFUSAL)
+            )
     source = Provenance("vqascore", (), ("SC",), "judge-7b", "vqascore/v1", "abc")
     write_verdicts(tmp_path / "v.jsonl", samples, verdicts, source)
     return ["--pairs", tmp_path / "v.jsonl"]
@@ -32,7 +44,9 @@ def given(tmp_path):
 
 def test_best_and_worst_of_each_prompt_are_a_pair(given, tmp_path, vieval):
     said = vieval("export", *given, "--out", tmp_path / "pairs.jsonl").out
-    assert said == f"wrote {tmp_path / 'pairs.jsonl'}: 2 pairs of 2 prompts\n"  # all candidates of p1 are equal
+    assert (
+        said == f"wrote {tmp_path / 'pairs.jsonl'}: 2 pairs of 2 prompts\n"
+    )  # all candidates of p1 are equal
     first, second = map(json.loads, (tmp_path / "pairs.jsonl").read_text().splitlines())
     assert first == {
         "uid": "p0",
@@ -42,37 +56,57 @@ def test_best_and_worst_of_each_prompt_are_a_pair(given, tmp_path, vieval):
         "chosen_score": 0.9,
         "rejected_score": 0.2,
     }
-    assert (second["chosen"], second["rejected"]) == (str(tmp_path / "p2_0.png"), str(tmp_path / "p2_2.png"))
+    assert (second["chosen"], second["rejected"]) == (
+        str(tmp_path / "p2_0.png"),
+        str(tmp_path / "p2_2.png"),
+    )
 
 
 @pytest.mark.parametrize("name", ["pairs.txt", "pairs.csv"])
 def test_a_file_of_another_format_is_refused(given, tmp_path, vieval, name):
     [line] = vieval("export", *given, "--out", tmp_path / name, code=1).err.splitlines()
-    assert line.endswith("no format that is written here; end the name of --out in .jsonl or .parquet")
+    assert line.endswith(
+        "no format that is written here; end the name of --out in .jsonl or .parquet"
+    )
 
 
 def test_by_a_margin_each_two_that_far_apart_are_a_pair(given, tmp_path, vieval):
     vieval("export", *given, "--out", tmp_path / "pairs.jsonl", "--margin", "0.4")
     rows = map(json.loads, (tmp_path / "pairs.jsonl").read_text().splitlines())
-    assert [(row["chosen_score"], row["rejected_score"]) for row in rows] == [(0.9, 0.5), (0.9, 0.2)]
+    assert [(row["chosen_score"], row["rejected_score"]) for row in rows] == [
+        (0.9, 0.5),
+        (0.9, 0.2),
+    ]
 
 
-def test_a_parquet_file_has_the_images_as_the_library_datasets_reads_them(given, tmp_path, vieval):
+def test_a_parquet_file_has_the_images_as_the_library_datasets_reads_them(
+    given, tmp_path, vieval
+):
     pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     datasets = pytest.importorskip("datasets", reason="datasets is not installed")
     vieval("export", *given, "--out", tmp_path / "pairs.parquet")
-    read = datasets.load_dataset("parquet", data_files=str(tmp_path / "pairs.parquet"), cache_dir=tmp_path / "c")[
-        "train"
-    ]
+    read = datasets.load_dataset(
+        "parquet", data_files=str(tmp_path / "pairs.parquet"), cache_dir=tmp_path / "c"
+    )["train"]
     assert [row["prompt"] for row in read] == ["the prompt p0", "the prompt p2"]
-    assert (read[0]["chosen"].getpixel((0, 0)), read[0]["rejected"].getpixel((0, 0))) == ((1, 0, 0), (0, 0, 0))
+    assert (
+        read[0]["chosen"].getpixel((0, 0)),
+        read[0]["rejected"].getpixel((0, 0)),
+    ) == ((1, 0, 0), (0, 0, 0))
 
 
-def test_the_columns_of_the_diffusion_dpo_example_hold_the_files_bytes(given, tmp_path, vieval):
+def test_the_columns_of_the_diffusion_dpo_example_hold_the_files_bytes(
+    given, tmp_path, vieval
+):
     parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
-    vieval("export", *given, "--out", tmp_path / "dpo.parquet", "--trainer", "diffusers")
+    vieval(
+        "export", *given, "--out", tmp_path / "dpo.parquet", "--trainer", "diffusers"
+    )
     rows = parquet.read_table(tmp_path / "dpo.parquet").to_pylist()
-    assert [(row["caption"], row["label_0"]) for row in rows] == [("the prompt p0", 1.0), ("the prompt p2", 1.0)]
+    assert [(row["caption"], row["label_0"]) for row in rows] == [
+        ("the prompt p0", 1.0),
+        ("the prompt p2", 1.0),
+    ]
     assert rows[0]["jpg_0"] == (tmp_path / "p0_1.png").read_bytes()
     assert rows[0]["jpg_1"] == (tmp_path / "p0_0.png").read_bytes()
 
@@ -84,11 +118,16 @@ def test_the_columns_of_the_diffusion_dpo_example_hold_the_files_bytes(given, tm
             ["--trainer", "diffusers"],
             "diffusers reads the bytes of images, which JSONL cannot hold; name a .parquet file",
         ),
-        (["--margin", "0.95"], "no prompt has two images whose scores differ (by 0.95): nothing to pair"),
+        (
+            ["--margin", "0.95"],
+            "no prompt has two images whose scores differ (by 0.95): nothing to pair",
+        ),
     ],
 )
 def test_what_cannot_be_paired_is_one_line(given, tmp_path, vieval, change, said):
-    [line] = vieval("export", *given, "--out", tmp_path / "pairs.jsonl", *change, code=1).err.splitlines()
+    [line] = vieval(
+        "export", *given, "--out", tmp_path / "pairs.jsonl", *change, code=1
+    ).err.splitlines()
     assert said in line
     assert not (tmp_path / "pairs.jsonl").exists()
 
@@ -102,7 +141,9 @@ def test_an_image_that_is_gone_is_in_no_pair(given, tmp_path, vieval):
 
 def test_an_image_that_changed_since_it_was_judged_is_named(given, tmp_path, vieval):
     PIL.Image.new("RGB", (8, 8), (9, 9, 9)).save(tmp_path / "p0_1.png")
-    [line] = vieval("export", *given, "--out", tmp_path / "pairs.jsonl", code=1).err.splitlines()
+    [line] = vieval(
+        "export", *given, "--out", tmp_path / "pairs.jsonl", code=1
+    ).err.splitlines()
     assert f"{tmp_path / 'p0_1.png'} is not what was judged" in line
     assert not (tmp_path / "pairs.jsonl").exists()
 
@@ -110,8 +151,12 @@ def test_an_image_that_changed_since_it_was_judged_is_named(given, tmp_path, vie
 @pytest.mark.parametrize("different", ["texts", "source"])
 def test_two_prompts_that_share_a_uid_are_no_pair(tmp_path, vieval, different):
     samples = []
-    for number, (model, prompt) in enumerate({"mine": "a red cat on a mat", "theirs": "a blue dog"}.items()):
-        files = {role: tmp_path / f"{model}_{role}.png" for role in ("output", "source")}
+    for number, (model, prompt) in enumerate(
+        {"mine": "a red cat on a mat", "theirs": "a blue dog"}.items()
+    ):
+        files = {
+            role: tmp_path / f"{model}_{role}.png" for role in ("output", "source")
+        }
         for shade, (role, file) in enumerate(files.items()):
             changed = number if role == "output" or different == "source" else 0
             PIL.Image.new("RGB", (8, 8), (shade * 50, changed, 0)).save(file)
@@ -121,9 +166,19 @@ def test_two_prompts_that_share_a_uid_are_no_pair(tmp_path, vieval, different):
     source = Provenance("vqascore", (), ("SC",), "judge-7b", "vqascore/v1", "abc")
     verdicts = [Verdict({"SC": score}, Status.OK) for score in (0.9, 0.1)]
     write_verdicts(tmp_path / "v.jsonl", samples, verdicts, source)
-    command = ["export", "--pairs", tmp_path / "v.jsonl", "--out", tmp_path / "pairs.jsonl"]
+    command = [
+        "export",
+        "--pairs",
+        tmp_path / "v.jsonl",
+        "--out",
+        tmp_path / "pairs.jsonl",
+    ]
     [line] = vieval(*command, code=1).err.splitlines()
-    words = "'a red cat on a mat' and 'a blue dog'" if different == "texts" else "another image source"
+    words = (
+        "'a red cat on a mat' and 'a blue dog'"
+        if different == "texts"
+        else "another image source"
+    )
     assert "not of one prompt" in line
     assert words in line
 
@@ -131,13 +186,24 @@ def test_two_prompts_that_share_a_uid_are_no_pair(tmp_path, vieval, different):
 @pytest.mark.parametrize("margin", ["nan", "-1", "2", "much"])
 def test_a_margin_that_is_none_is_wrong_usage(given, tmp_path, capsys, margin):
     with pytest.raises(SystemExit):
-        main(["export", *map(str, given), "--out", str(tmp_path / "pairs.jsonl"), "--margin", margin])
+        main(
+            [
+                "export",
+                *map(str, given),
+                "--out",
+                str(tmp_path / "pairs.jsonl"),
+                "--margin",
+                margin,
+            ]
+        )
     assert f"a number from 0 to 1 is needed, not '{margin}'" in capsys.readouterr().err
 
 
 def test_pairs_never_replace_an_image_that_they_are_made_of(given, tmp_path, vieval):
     before = (tmp_path / "p0_1.png").read_bytes()
-    [line] = vieval("export", *given, "--out", tmp_path / "p0_1.png", code=1).err.splitlines()
+    [line] = vieval(
+        "export", *given, "--out", tmp_path / "p0_1.png", code=1
+    ).err.splitlines()
     assert "end the name of --out in .jsonl or .parquet" in line
     assert (tmp_path / "p0_1.png").read_bytes() == before
 
@@ -146,7 +212,10 @@ def test_pairs_never_replace_an_image_that_they_are_made_of(given, tmp_path, vie
 @pytest.mark.parametrize(
     ("benchmark", "reason"),
     [
-        ("duels", "no benchmark here says whether its data may train a model; set VIEVAL_BENCHMARKS"),
+        (
+            "duels",
+            "no benchmark here says whether its data may train a model; set VIEVAL_BENCHMARKS",
+        ),
         ("winoground", "its data may not train a model (licence: "),
         ("mmrb2", "its data may not train a model (licence: "),
     ],
@@ -154,9 +223,17 @@ def test_pairs_never_replace_an_image_that_they_are_made_of(given, tmp_path, vie
 def test_images_whose_licence_allows_no_training_are_exported_by_no_command(
     command, benchmark, reason, tmp_path, vieval
 ):
-    judged = [Sample(SampleId(benchmark, "tig", name, "p0"), {}, {"prompt": "a"}) for name in ("mine", "theirs")]
+    judged = [
+        Sample(SampleId(benchmark, "tig", name, "p0"), {}, {"prompt": "a"})
+        for name in ("mine", "theirs")
+    ]
     scored = [Verdict({"O": score}, Status.OK) for score in (0.2, 0.8)]
-    write_verdicts(tmp_path / "b.jsonl", judged, scored, Provenance("t2i_eval", ("paper",), ("O",), "m"))
+    write_verdicts(
+        tmp_path / "b.jsonl",
+        judged,
+        scored,
+        Provenance("t2i_eval", ("paper",), ("O",), "m"),
+    )
     given = [*command, tmp_path / "b.jsonl", "--out", tmp_path / "p.jsonl"]
     [line] = vieval("export", *given, code=1).err.splitlines()
     assert f"{benchmark}: {reason}" in line

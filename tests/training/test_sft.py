@@ -21,7 +21,15 @@ run = t2i_eval_run.run  # a fixture
 def exported(run, tmp_path_factory):
     """What `vieval export` makes of a run of T2I-Eval."""
     out = tmp_path_factory.mktemp("exported") / "train.jsonl"
-    command = ["export", "t2i_eval", str(run / "verdicts.jsonl"), "--out", str(out), "--trainer", "trl"]
+    command = [
+        "export",
+        "t2i_eval",
+        str(run / "verdicts.jsonl"),
+        "--out",
+        str(out),
+        "--trainer",
+        "trl",
+    ]
     assert main(command) == 0
     return out
 
@@ -29,7 +37,9 @@ def exported(run, tmp_path_factory):
 def altered(exported, tmp_path, **changes):
     first, *rest = exported.read_text().splitlines()
     file = tmp_path / "altered.jsonl"
-    file.write_text("\n".join([*rest, json.dumps({**json.loads(first), **changes})]) + "\n")
+    file.write_text(
+        "\n".join([*rest, json.dumps({**json.loads(first), **changes})]) + "\n"
+    )
     return file
 
 
@@ -46,11 +56,20 @@ def test_every_turn_that_is_learnt_has_what_came_before_it(exported):
 def test_each_turn_of_a_longer_conversation_is_learnt_by_itself(exported, tmp_path):
     row = json.loads(exported.read_text().splitlines()[0])
     messages = [*row["messages"], *row["messages"]]
-    own = [place for place, message in enumerate(messages) if message["role"] == "assistant"]
-    file = altered(exported, tmp_path, messages=messages, images=row["images"] * 2, trained=own)
+    own = [
+        place
+        for place, message in enumerate(messages)
+        if message["role"] == "assistant"
+    ]
+    file = altered(
+        exported, tmp_path, messages=messages, images=row["images"] * 2, trained=own
+    )
     turns = read([file])[-len(own) :]
     assert [len(turn.prompt) for turn in turns] == own
-    assert [len(turn.images) for turn in turns] == [len(row["images"]), 2 * len(row["images"])]
+    assert [len(turn.images) for turn in turns] == [
+        len(row["images"]),
+        2 * len(row["images"]),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -58,13 +77,18 @@ def test_each_turn_of_a_longer_conversation_is_learnt_by_itself(exported, tmp_pa
     [
         ({"id": "mmrb2/edit/a/b/score"}, "whose data may not train a model"),
         ({"images": ["/nowhere.png"]}, "/nowhere.png is missing"),
-        ({"messages": [{"role": "user", "content": "<image>what?"}]}, "vieval export writes them"),
+        (
+            {"messages": [{"role": "user", "content": "<image>what?"}]},
+            "vieval export writes them",
+        ),
         ({"trained": [0]}, "message 0 is not the model's"),
         ({"trained": "all"}, "vieval export writes them"),
         ({"id": 7}, "vieval export writes them"),
     ],
 )
-def test_bad_conversations_are_one_line_that_names_the_row(exported, tmp_path, changes, said):
+def test_bad_conversations_are_one_line_that_names_the_row(
+    exported, tmp_path, changes, said
+):
     rows = len(exported.read_text().splitlines())
     line = refusal(read, [altered(exported, tmp_path, **changes)])
     assert said in line
@@ -76,8 +100,12 @@ def test_checkpoints_of_another_tuning_are_not_gone_on_from(tmp_path):
     tuning = Tuning("base", seed=0)
     assert sft._last_checkpoint(checkpoints, tuning) is None
     (checkpoints / "checkpoint-3").mkdir()
-    assert sft._last_checkpoint(checkpoints, tuning) == str(checkpoints / "checkpoint-3")
-    with pytest.raises(VievalError, match=r"another seed \(0\); give that, or another --out"):
+    assert sft._last_checkpoint(checkpoints, tuning) == str(
+        checkpoints / "checkpoint-3"
+    )
+    with pytest.raises(
+        VievalError, match=r"another seed \(0\); give that, or another --out"
+    ):
         sft._last_checkpoint(checkpoints, Tuning("base", seed=1))
     (checkpoints / "options.json").write_text("[[")
     with pytest.raises(VievalError, match="remove .*checkpoints"):
@@ -87,26 +115,64 @@ def test_checkpoints_of_another_tuning_are_not_gone_on_from(tmp_path):
 @pytest.mark.parametrize(
     ("tuning", "error", "said"),
     [
-        (Tuning("b", batch_size=8), MemoryError(), "--batch-size 4 --accumulate 2 learns the same"),
-        (Tuning("b", batch_size=1, tune="full"), MemoryError(), "--tune lora needs less"),
-        (Tuning("b", batch_size=1), RuntimeError("not enough memory"), "take a smaller base"),
-        (Tuning("b"), OSError(28, "No space left on device"), "make room or choose another --out"),
-        (Tuning("b"), RuntimeError("I/O error: No space left on device (os error 28)"), "make room"),
+        (
+            Tuning("b", batch_size=8),
+            MemoryError(),
+            "--batch-size 4 --accumulate 2 learns the same",
+        ),
+        (
+            Tuning("b", batch_size=1, tune="full"),
+            MemoryError(),
+            "--tune lora needs less",
+        ),
+        (
+            Tuning("b", batch_size=1),
+            RuntimeError("not enough memory"),
+            "take a smaller base",
+        ),
+        (
+            Tuning("b"),
+            OSError(28, "No space left on device"),
+            "make room or choose another --out",
+        ),
+        (
+            Tuning("b"),
+            RuntimeError("I/O error: No space left on device (os error 28)"),
+            "make room",
+        ),
     ],
 )
 def test_what_runs_out_is_one_line(tuning, error, said):
-    with pytest.raises(VievalError, match=said), enough_memory(tuning, "turns"), sft._enough_room(Path("out")):
+    with (
+        pytest.raises(VievalError, match=said),
+        enough_memory(tuning, "turns"),
+        sft._enough_room(Path("out")),
+    ):
         raise error
 
 
 def test_other_errors_are_not_called_memory_or_room():
-    with pytest.raises(FileNotFoundError), enough_memory(Tuning("b"), "turns"), sft._enough_room(Path("out")):
+    with (
+        pytest.raises(FileNotFoundError),
+        enough_memory(Tuning("b"), "turns"),
+        sft._enough_room(Path("out")),
+    ):
         raise FileNotFoundError(2, "No such file or directory", "a.png")
 
 
 @pytest.mark.parametrize("options", [["--held-out", "1"], ["--learning-rate", "-1"]])
 def test_bad_options_are_one_line(exported, tmp_path, vieval, options):
-    printed = vieval("train", "sft", exported, "--base", "none", "--out", tmp_path / "out", *options, code=1).err
+    printed = vieval(
+        "train",
+        "sft",
+        exported,
+        "--base",
+        "none",
+        "--out",
+        tmp_path / "out",
+        *options,
+        code=1,
+    ).err
     assert f"{' '.join(options)}: give" in printed
     assert not (tmp_path / "out").exists()
 
@@ -115,8 +181,28 @@ def test_bad_options_are_one_line(exported, tmp_path, vieval, options):
 def test_a_tuned_model_has_learnt_and_is_a_model_again(exported, tmp_path, capsys):
     pytest.importorskip("trl")
     base = tiny_model.build(tmp_path / "base")
-    plan = ["--steps", "6", "--batch-size", "2", "--learning-rate", "3e-3", "--held-out", "0.4", "--tune", "full"]
-    command = ["train", "sft", str(exported), "--base", str(base), "--out", str(tmp_path / "tuned"), *plan]
+    plan = [
+        "--steps",
+        "6",
+        "--batch-size",
+        "2",
+        "--learning-rate",
+        "3e-3",
+        "--held-out",
+        "0.4",
+        "--tune",
+        "full",
+    ]
+    command = [
+        "train",
+        "sft",
+        str(exported),
+        "--base",
+        str(base),
+        "--out",
+        str(tmp_path / "tuned"),
+        *plan,
+    ]
     assert main(command) == 0
     record = json.loads((tmp_path / "tuned" / "training_record.json").read_text())
     losses = record["losses"]

@@ -33,14 +33,19 @@ def data(tmp_path_factory):
     """A folder of labelled edits, of 20 drawn sequences."""
     folder = tmp_path_factory.mktemp("edits")
     write_drawn(folder / "turns", 20, seed=0)
-    assert main(["data", "adiee", str(folder / "turns"), "--out", str(folder / "data")]) == 0
+    assert (
+        main(["data", "adiee", str(folder / "turns"), "--out", str(folder / "data")])
+        == 0
+    )
     return folder / "data"
 
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory, data):
     edits, _ = dataset.read(data)
-    return tiny_judge.build(tmp_path_factory.mktemp("base"), [edit.instruction for edit in edits], PACK)
+    return tiny_judge.build(
+        tmp_path_factory.mktemp("base"), [edit.instruction for edit in edits], PACK
+    )
 
 
 @pytest.fixture(scope="module")
@@ -51,20 +56,56 @@ def scorer(tmp_path_factory, data, base):
 
 
 def train(data, base, out, *options):
-    plan = ["--tune", "full", "--images", "joined", "--steps", "6", "--batch-size", "4", "--held-out", "0.2"]
-    return main(["train", "adiee", str(data), "--base", str(base), "--out", str(out), *plan, *options])
+    plan = [
+        "--tune",
+        "full",
+        "--images",
+        "joined",
+        "--steps",
+        "6",
+        "--batch-size",
+        "4",
+        "--held-out",
+        "0.2",
+    ]
+    return main(
+        [
+            "train",
+            "adiee",
+            str(data),
+            "--base",
+            str(base),
+            "--out",
+            str(out),
+            *plan,
+            *options,
+        ]
+    )
 
 
 def scored(folder, edits):
     """What the scorer in a folder says, loaded as any described scorer is."""
     network = value_head.load(Origin(str(folder), device="cpu"))
-    wording = question_text("@", Form("question_1", "answer_1"), PACK, "joined", "token")
+    wording = question_text(
+        "@", Form("question_1", "answer_1"), PACK, "joined", "token"
+    )
     found = []
     with torch.inference_mode():
         for edit in edits:
-            images = {f"image_{n}": decode(Image(file)) for n, file in enumerate((edit.source, edit.output))}
-            shown = value_head.show(network, images, {"text": wording.replace("@", edit.instruction)})
-            found.append(float(value_head.value_head(network, {k: [v] for k, v in shown.tensors.items()})[0]))
+            images = {
+                f"image_{n}": decode(Image(file))
+                for n, file in enumerate((edit.source, edit.output))
+            }
+            shown = value_head.show(
+                network, images, {"text": wording.replace("@", edit.instruction)}
+            )
+            found.append(
+                float(
+                    value_head.value_head(
+                        network, {k: [v] for k, v in shown.tensors.items()}
+                    )[0]
+                )
+            )
     return found
 
 
@@ -74,11 +115,19 @@ def in_training(folder, base, edits):
     from safetensors.torch import load_file
 
     trained = load(str(base), "full", with_head=True)
-    kept = transformers.AutoModelForImageTextToText.from_pretrained(folder, dtype="float32")
+    kept = transformers.AutoModelForImageTextToText.from_pretrained(
+        folder, dtype="float32"
+    )
     trained.network.load_state_dict(kept.state_dict())
     trained.head.load_state_dict(load_file(folder / "head.safetensors"))
     trained.module.eval()
-    return values(trained, Conversations(trained.processor, PACK, "joined", True), edits, "question_1", 4)
+    return values(
+        trained,
+        Conversations(trained.processor, PACK, "joined", True),
+        edits,
+        "question_1",
+        4,
+    )
 
 
 def test_a_scorer_says_what_its_training_computed(scorer, base, data):
@@ -89,7 +138,9 @@ def test_a_scorer_says_what_its_training_computed(scorer, base, data):
 
 
 @pytest.mark.parametrize("changed", ["the token's row", "the head", "the position"])
-def test_token_head_and_position_each_decide(scorer, data, tmp_path, changed, monkeypatch):
+def test_token_head_and_position_each_decide(
+    scorer, data, tmp_path, changed, monkeypatch
+):
     """Each is changed, and the scorer must no longer say what it said, or no longer load."""
     from safetensors.torch import load_file, save_file
 
@@ -100,8 +151,12 @@ def test_token_head_and_position_each_decide(scorer, data, tmp_path, changed, mo
     description = folder / "manifest.yaml"
     if changed == "the head":
         held = load_file(folder / "head.safetensors")
-        save_file({**held, "2.bias": held["2.bias"] + 0.25}, folder / "head.safetensors")
-        assert scored(folder, edits[:4]) == pytest.approx([value + 0.25 for value in before], abs=1e-5)
+        save_file(
+            {**held, "2.bias": held["2.bias"] + 0.25}, folder / "head.safetensors"
+        )
+        assert scored(folder, edits[:4]) == pytest.approx(
+            [value + 0.25 for value in before], abs=1e-5
+        )
     elif changed == "the position":
         description.write_text(description.read_text().replace("before:", "at:"))
         assert scored(folder, edits[:4]) != pytest.approx(before, abs=1e-4)
@@ -111,10 +166,18 @@ def test_token_head_and_position_each_decide(scorer, data, tmp_path, changed, mo
         [name] = [name for name in weights if name.endswith("embed_tokens.weight")]
         weights[name][row] += 1
         save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
-        with pytest.raises(VievalError, match="other weights than the base that this head was trained on"):
+        with pytest.raises(
+            VievalError,
+            match="other weights than the base that this head was trained on",
+        ):
             scored(folder, edits[:4])
-        # the row itself is not read before the token is said: without the check a head reads at the token what it made
-        kept = [line for line in description.read_text().splitlines() if "base_weights" not in line]
+        # the row itself is not read before the token is said: without the check a head reads at the
+        # token what it made
+        kept = [
+            line
+            for line in description.read_text().splitlines()
+            if "base_weights" not in line
+        ]
         description.write_text("\n".join(kept).replace("before:", "at:"))
         at = scored(folder, edits[:4])
         weights[name][row] -= 1
@@ -140,9 +203,13 @@ def test_the_head_reads_where_the_token_is_predicted():
 
 
 @pytest.mark.parametrize("options", [(), ("--tune", "lora", "--accumulate", "2")])
-def test_a_training_that_was_killed_ends_with_the_same_weights(data, base, tmp_path, monkeypatch, options):
+def test_a_training_that_was_killed_ends_with_the_same_weights(
+    data, base, tmp_path, monkeypatch, options
+):
     assert train(data, base, tmp_path / "whole", *options) == 0
-    monkeypatch.setattr(loop, "_EVALUATION_COUNT", 3)  # so a checkpoint every second step
+    monkeypatch.setattr(
+        loop, "_EVALUATION_COUNT", 3
+    )  # so a checkpoint every second step
 
     class Killed(BaseException):
         """Ends a process as a signal does."""
@@ -161,15 +228,21 @@ def test_a_training_that_was_killed_ends_with_the_same_weights(data, base, tmp_p
     assert not (tmp_path / "killed" / "training_record.json").exists()
     monkeypatch.setattr(loop, "_step", step)
     again = []
-    monkeypatch.setattr(loop, "_step", lambda *arguments: (again.append(1), step(*arguments))[1])
+    monkeypatch.setattr(
+        loop, "_step", lambda *arguments: (again.append(1), step(*arguments))[1]
+    )
     assert train(data, base, tmp_path / "killed", *options) == 0
     assert len(again) == 4  # two steps of six were kept
     for name in ("model.safetensors", "head.safetensors"):
-        assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+        assert (tmp_path / "killed" / name).read_bytes() == (
+            tmp_path / "whole" / name
+        ).read_bytes()
     assert not (tmp_path / "killed" / loop.CHECKPOINT).exists()
 
 
-def test_a_checkpoint_of_another_training_is_one_line(data, base, tmp_path, capsys, monkeypatch):
+def test_a_checkpoint_of_another_training_is_one_line(
+    data, base, tmp_path, capsys, monkeypatch
+):
     monkeypatch.setattr(loop, "_EVALUATION_COUNT", 6)
     keep = loop._write_checkpoint
 
@@ -199,21 +272,50 @@ def test_the_training_record_says_what_was_learnt_and_what_was_held_out(scorer, 
 
 
 @pytest.mark.parametrize("answer", ["token", "number"])
-def test_adapters_train_with_embeddings_and_leave_the_rest_alone(data, tmp_path, answer, request):
-    """Adapters, embeddings, output layer and head learn; a base that takes two images is shown two."""
+def test_adapters_train_with_embeddings_and_leave_the_rest_alone(
+    data, tmp_path, answer, request
+):
+    """Adapters, embeddings, output layer and head learn; a base that takes two images is shown
+    two.
+    """
     from safetensors.torch import load_file
 
     base = tiny_model.build(tmp_path / "base")
     assert (
-        train(data, base, tmp_path / "out", "--tune", "lora", "--images", "two", "--steps", "2", "--answer", answer)
+        train(
+            data,
+            base,
+            tmp_path / "out",
+            "--tune",
+            "lora",
+            "--images",
+            "two",
+            "--steps",
+            "2",
+            "--answer",
+            answer,
+        )
         == 0
     )
-    before, after = (load_file(folder / "model.safetensors") for folder in (base, tmp_path / "out"))
-    known = len(next(tensor for name, tensor in before.items() if name.endswith("embed_tokens.weight")))
+    before, after = (
+        load_file(folder / "model.safetensors") for folder in (base, tmp_path / "out")
+    )
+    known = len(
+        next(
+            tensor
+            for name, tensor in before.items()
+            if name.endswith("embed_tokens.weight")
+        )
+    )
     changed = {
         name
         for name in before
-        if not torch.equal(before[name], after[name][:known] if "embed" in name or "lm_head" in name else after[name])
+        if not torch.equal(
+            before[name],
+            after[name][:known]
+            if "embed" in name or "lm_head" in name
+            else after[name],
+        )
     }
     assert {name.rpartition(".")[0].rpartition(".")[2] for name in changed} <= {
         "q_proj",
@@ -242,8 +344,15 @@ def test_bad_options_are_one_line(data, base, tmp_path, capsys, options, said):
 
 
 def test_an_order_takes_each_before_any_comes_again():
-    assert sorted(order(5, 0, 5, seed=0)) == sorted(order(5, 5, 10, seed=0)) == list(range(5))
-    assert order(5, 0, 10, seed=0) == [*order(5, 0, 4, seed=0), *order(5, 4, 10, seed=0)]
+    assert (
+        sorted(order(5, 0, 5, seed=0))
+        == sorted(order(5, 5, 10, seed=0))
+        == list(range(5))
+    )
+    assert order(5, 0, 10, seed=0) == [
+        *order(5, 0, 4, seed=0),
+        *order(5, 4, 10, seed=0),
+    ]
     assert order(50, 0, 50, seed=0) != order(50, 0, 50, seed=1)
 
 

@@ -1,4 +1,6 @@
-"""From a run to what was asked in it: training examples that trainers read, and traces that people read."""
+"""From a run to what was asked in it: training examples that trainers read, and traces that
+people read.
+"""
 
 import json
 import re
@@ -25,7 +27,9 @@ def export(run, out, *options):
     return [json.loads(line) for line in out.read_text().splitlines()]
 
 
-def test_every_call_becomes_an_example_with_its_own_answer_trained(run, tmp_path, capsys):
+def test_every_call_becomes_an_example_with_its_own_answer_trained(
+    run, tmp_path, capsys
+):
     rows = export(run, tmp_path / "train.jsonl")
     assert len(rows) == sum(map(implied, SCENES))
     assert len({row["id"] for row in rows}) == len(rows)
@@ -33,16 +37,27 @@ def test_every_call_becomes_an_example_with_its_own_answer_trained(run, tmp_path
         *before, last = row["messages"]
         assert last["role"] == "assistant"
         assert row["trained"] == [len(before)]
-        shown = [part for message in before for part in message["content"] if part["type"] == "image"]
+        shown = [
+            part
+            for message in before
+            for part in message["content"]
+            if part["type"] == "image"
+        ]
         assert len(shown) == len(row["images"])
         assert all(Path(file).is_file() for file in row["images"])
     counted = Counter(row["sub_task"] for row in rows)
     assert counted["extraction"] == 3
-    assert counted["intrinsic answer"] == counted["intrinsic score"] == sum(scene.counts[1] for scene in SCENES)
+    assert (
+        counted["intrinsic answer"]
+        == counted["intrinsic score"]
+        == sum(scene.counts[1] for scene in SCENES)
+    )
     assert counted["relationship summary score"] == 2
     printed = capsys.readouterr().out
     assert "not rebalanced" in printed
-    assert next(line for line in printed.splitlines() if line.startswith("all")).split() == [
+    assert next(
+        line for line in printed.splitlines() if line.startswith("all")
+    ).split() == [
         "all",
         str(len(rows)),
         str(len(rows)),
@@ -52,9 +67,19 @@ def test_every_call_becomes_an_example_with_its_own_answer_trained(run, tmp_path
 def test_datasets_loads_what_was_exported(run, tmp_path):
     datasets = pytest.importorskip("datasets")
     rows = export(run, tmp_path / "train.jsonl")
-    loaded = datasets.load_dataset("json", data_files=str(tmp_path / "train.jsonl"), cache_dir=str(tmp_path / "cache"))
+    loaded = datasets.load_dataset(
+        "json",
+        data_files=str(tmp_path / "train.jsonl"),
+        cache_dir=str(tmp_path / "cache"),
+    )
     assert len(loaded["train"]) == len(rows)
-    assert set(loaded["train"].column_names) == {"id", "sub_task", "messages", "images", "trained"}
+    assert set(loaded["train"].column_names) == {
+        "id",
+        "sub_task",
+        "messages",
+        "images",
+        "trained",
+    }
 
 
 def test_trl_takes_every_example(run, tmp_path):
@@ -62,15 +87,24 @@ def test_trl_takes_every_example(run, tmp_path):
     for row in export(run, tmp_path / "train.jsonl"):
         assert data_utils.is_conversational(row)
         pictures = [PIL.Image.open(file) for file in row["images"]]
-        prepared = data_utils.prepare_multimodal_messages(row["messages"], images=pictures)
-        shown = [part["image"] for message in prepared for part in message["content"] if part["type"] == "image"]
+        prepared = data_utils.prepare_multimodal_messages(
+            row["messages"], images=pictures
+        )
+        shown = [
+            part["image"]
+            for message in prepared
+            for part in message["content"]
+            if part["type"] == "image"
+        ]
         assert shown == pictures
 
 
 def test_scores_are_brought_to_the_third_quartile_of_their_counts():
     held = {9: 40, 8: 20, 7: 12, 3: 5, 0: 1}
     units = [
-        TrainingUnit("appearance", "appearance", score + 0.5, ()) for score, count in held.items() for _ in range(count)
+        TrainingUnit("appearance", "appearance", score + 0.5, ())
+        for score, count in held.items()
+        for _ in range(count)
     ]
     target = int(np.percentile([held.get(score, 0) for score in range(BINS)], 75))
     assert target == 8
@@ -80,7 +114,9 @@ def test_scores_are_brought_to_the_third_quartile_of_their_counts():
     assert rebalanced(units, 0, {}) == after
 
 
-def test_sub_tasks_are_repeated_as_published_and_the_same_seed_gives_the_same_file(run, tmp_path, capsys):
+def test_sub_tasks_are_repeated_as_published_and_the_same_seed_gives_the_same_file(
+    run, tmp_path, capsys
+):
     first = export(run, tmp_path / "a.jsonl", "--rebalance", "--seed", "3")
     assert export(run, tmp_path / "b.jsonl", "--rebalance", "--seed", "3") == first
     assert export(run, tmp_path / "c.jsonl", "--rebalance", "--seed", "4") != first
@@ -104,7 +140,9 @@ def altered(run, folder, **of_provenance):
     return folder
 
 
-def test_options_in_force_now_do_not_matter_for_results_that_carry_theirs(run, tmp_path, monkeypatch):
+def test_options_in_force_now_do_not_matter_for_results_that_carry_theirs(
+    run, tmp_path, monkeypatch
+):
     before = export(run, tmp_path / "before.jsonl")
     options = tmp_path / "options.yaml"
     options.write_text("judges: {t2i_eval: {mode: framework}}\n")
@@ -115,7 +153,10 @@ def test_options_in_force_now_do_not_matter_for_results_that_carry_theirs(run, t
 def test_another_pack_cannot_be_passed_off_as_that_of_the_run(run, tmp_path, vieval):
     assert re.search(
         r"with pack t2i_eval/v1 \(another\), and now .* restore that pack",
-        vieval(*command(altered(run, tmp_path, pack_hash="another"), tmp_path / "x"), code=1).err,
+        vieval(
+            *command(altered(run, tmp_path, pack_hash="another"), tmp_path / "x"),
+            code=1,
+        ).err,
     )
     assert not (tmp_path / "x").exists()
 

@@ -1,4 +1,6 @@
-"""CIGEval's conversations told again with the images its tools made, and kept for training near the human mean."""
+"""CIGEval's conversations told again with the images its tools made, and kept for training near
+the human mean.
+"""
 
 import json
 from collections import Counter
@@ -31,13 +33,26 @@ def answer(ask):
     if not isinstance(ask, Chat):
         return backend.run(ask)
     if label_of(ask) == "plan":
-        entries = [{"task_id": n, "used": True, "tool": "difference", "reasoning": "to see"} for n in (1, 2)]
+        entries = [
+            {"task_id": n, "used": True, "tool": "difference", "reasoning": "to see"}
+            for n in (1, 2)
+        ]
         return Text(json.dumps({"plan": entries}))
-    turn = {"thought": "look", "tool": "difference", "phrases": [], "score": [], "reasoning": "fine"}
+    turn = {
+        "thought": "look",
+        "tool": "difference",
+        "phrases": [],
+        "score": [],
+        "reasoning": "fine",
+    }
     if label_of(ask).endswith("/turn 1"):
         return Text(json.dumps(turn))
     rating = {"score": [5], "reasoning": "so so"}
-    return Text(json.dumps({**turn, "tool": "none", **rating} if "turn" in label_of(ask) else rating))
+    return Text(
+        json.dumps(
+            {**turn, "tool": "none", **rating} if "turn" in label_of(ask) else rating
+        )
+    )
 
 
 def held(judge, sample):
@@ -57,7 +72,9 @@ def sample():
 
 
 @pytest.mark.parametrize("judge", [PAPER, REACT])
-def test_the_conversation_told_again_is_the_one_that_was_held_images_included(judge, sample):
+def test_the_conversation_told_again_is_the_one_that_was_held_images_included(
+    judge, sample
+):
     verdict, asked = held(judge, sample)
     told = conversation(judge, sample, verdict)
     assert [one.ask for one in told] == asked
@@ -68,23 +85,41 @@ def test_the_conversation_told_again_is_the_one_that_was_held_images_included(ju
 
 def test_of_the_first_form_each_call_is_an_example_with_what_its_tool_showed(sample):
     verdict, asked = held(PAPER, sample)
-    made = {one.id.rpartition(".png/")[2]: one for one in examples(sample, PAPER, verdict)}
+    made = {
+        one.id.rpartition(".png/")[2]: one for one in examples(sample, PAPER, verdict)
+    }
     assert list(made) == ["plan", "edit/rating", "restraint/rating"]
     chats = {label_of(ask): ask for ask in asked if isinstance(ask, Chat)}
     for label, one in made.items():
         assert one.messages[:-1] == chats[label].messages
         assert one.trained == (1,)
-    shown = [part for part in made["edit/rating"].messages[0].parts if isinstance(part, Image)]
+    shown = [
+        part
+        for part in made["edit/rating"].messages[0].parts
+        if isinstance(part, Image)
+    ]
     assert all(isinstance(image.source, bytes) for image in shown)
-    assert [decode(image).size for image in shown] == [decode(sample.images["source"]).size] * 2
+    assert [decode(image).size for image in shown] == [
+        decode(sample.images["source"]).size
+    ] * 2
 
 
-def test_of_the_second_form_a_sub_question_is_one_example_with_every_turn_of_the_models_trained(sample):
+def test_of_the_second_form_a_sub_question_is_one_example_with_every_turn_of_the_models_trained(
+    sample,
+):
     verdict, _ = held(REACT, sample)
     made = examples(sample, REACT, verdict)
-    assert [one.id.rpartition(".png/")[2] for one in made] == ["edit/turn 2", "restraint/turn 2"]
+    assert [one.id.rpartition(".png/")[2] for one in made] == [
+        "edit/turn 2",
+        "restraint/turn 2",
+    ]
     for one in made:
-        assert [message.role for message in one.messages] == ["user", "assistant", "user", "assistant"]
+        assert [message.role for message in one.messages] == [
+            "user",
+            "assistant",
+            "user",
+            "assistant",
+        ]
         assert one.trained == (1, 3)
         observed = [part for part in one.messages[2].parts if isinstance(part, Image)]
         assert len(observed) == 2, "the observation has the highlighted images"
@@ -104,7 +139,10 @@ def test_a_verdict_is_kept_within_the_margin_of_the_human_mean(score, ratings, k
     scores = {} if score is None else {"SC": score}
     rated = {"SC": ratings} if ratings else {}
     record = Record(
-        SampleId("b", "tie", "m", "u"), Verdict(scores, "ok"), Provenance("cigeval", ("paper",), ("SC",)), rated
+        SampleId("b", "tie", "m", "u"),
+        Verdict(scores, "ok"),
+        Provenance("cigeval", ("paper",), ("SC",)),
+        rated,
     )
     assert is_near_human(record, "SC", 0.3) is kept
 
@@ -119,18 +157,54 @@ def test_export_counts_what_it_kept_and_trl_reads_it(tmp_path, monkeypatch, caps
     for one in judged:
         verdict, _ = held(PAPER, one)
         source = Provenance("cigeval", ("paper",), ("SC",), "m", PACK.name, PACK.hash)
-        rows.append({"filtered_resps": [response_json(one.id, verdict, source)], "target": target_json(one)})
+        rows.append(
+            {
+                "filtered_resps": [response_json(one.id, verdict, source)],
+                "target": target_json(one),
+            }
+        )
     results = tmp_path / "1_samples_vieval_demo_cigeval_mie.jsonl"
     results.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert main(["export", "cigeval", str(results), "--out", str(tmp_path / "t.jsonl"), "--trainer", "trl"]) == 0
-    near = [one for one in judged if abs(0.5 - sum(one.ratings["SC"]) / len(one.ratings["SC"])) <= 0.3 + 1e-9]
+    assert (
+        main(
+            [
+                "export",
+                "cigeval",
+                str(results),
+                "--out",
+                str(tmp_path / "t.jsonl"),
+                "--trainer",
+                "trl",
+            ]
+        )
+        == 0
+    )
+    near = [
+        one
+        for one in judged
+        if abs(0.5 - sum(one.ratings["SC"]) / len(one.ratings["SC"])) <= 0.3 + 1e-9
+    ]
     assert 0 < len(near) < len(judged)
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == f"wrote {tmp_path / 't.jsonl'}: {3 * len(near)} examples of 6 verdicts"
+    assert (
+        lines[0]
+        == f"wrote {tmp_path / 't.jsonl'}: {3 * len(near)} examples of 6 verdicts"
+    )
     assert lines[3].split() == ["mie", "6", str(len(near)), str(6 - len(near))]
-    written = [json.loads(line) for line in (tmp_path / "t.jsonl").read_text().splitlines()]
-    assert Counter(row["sub_task"] for row in written) == {"plan": len(near), "rating": 2 * len(near)}
+    written = [
+        json.loads(line) for line in (tmp_path / "t.jsonl").read_text().splitlines()
+    ]
+    assert Counter(row["sub_task"] for row in written) == {
+        "plan": len(near),
+        "rating": 2 * len(near),
+    }
     for row in written:
         pictures = [PIL.Image.open(file) for file in row["images"]]
-        prepared = data_utils.prepare_multimodal_messages(row["messages"], images=pictures)
-        assert sum(part["type"] == "image" for message in prepared for part in message["content"]) == len(pictures)
+        prepared = data_utils.prepare_multimodal_messages(
+            row["messages"], images=pictures
+        )
+        assert sum(
+            part["type"] == "image"
+            for message in prepared
+            for part in message["content"]
+        ) == len(pictures)

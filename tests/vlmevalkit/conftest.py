@@ -1,4 +1,6 @@
-"""VLMEvalKit's own run in this process: imported once, which takes half a minute, and run many times."""
+"""VLMEvalKit's own run in this process: imported once, which takes half a minute, and run many
+times.
+"""
 
 import importlib.util
 import json
@@ -31,7 +33,10 @@ class Run:
 
     @property
     def rows(self):
-        return [json.loads(line) for line in self.only("*_samples_*.jsonl").read_text().splitlines()]
+        return [
+            json.loads(line)
+            for line in self.only("*_samples_*.jsonl").read_text().splitlines()
+        ]
 
     @property
     def responses(self):
@@ -84,9 +89,16 @@ def run(tmp_path, monkeypatch, host):
                 path.write_text(json.dumps(options))
                 patch.setenv("VIEVAL_CONFIG", str(path))
             try:
-                code, line = command.run([*map(str, arguments), "--work-dir", str(folder)], limit), ""
+                code, line = (
+                    command.run(
+                        [*map(str, arguments), "--work-dir", str(folder)], limit
+                    ),
+                    "",
+                )
             except SystemExit as end:
-                code, line = (1, end.code) if isinstance(end.code, str) else (end.code or 0, "")
+                code, line = (
+                    (1, end.code) if isinstance(end.code, str) else (end.code or 0, "")
+                )
         return Run(code, line, folder)
 
     return runs
@@ -94,12 +106,18 @@ def run(tmp_path, monkeypatch, host):
 
 @pytest.fixture
 def configured(tmp_path):
-    """Writes a --config file with one model of a class and demo datasets; the arguments that name it."""
+    """Writes a --config file with one model of a class and demo datasets; the arguments that
+    name it.
+    """
 
     def written(kind, data=(TIE,), name="fake", **arguments):
         datasets = {one: {"class": "JudgedImages", "dataset": one} for one in data}
         path = tmp_path / f"{name}.json"
-        path.write_text(json.dumps({"model": {name: {"class": kind, **arguments}}, "data": datasets}))
+        path.write_text(
+            json.dumps(
+                {"model": {name: {"class": kind, **arguments}}, "data": datasets}
+            )
+        )
         return ("--config", path)
 
     return written
@@ -111,7 +129,15 @@ def gpt(configured):
 
     def written(server, **further):
         address = f"{server.base_url}/chat/completions"
-        return configured("GPT4V", model="gpt-4o", key="EMPTY-key", api_base=address, retry=1, temperature=0, **further)
+        return configured(
+            "GPT4V",
+            model="gpt-4o",
+            key="EMPTY-key",
+            api_base=address,
+            retry=1,
+            temperature=0,
+            **further,
+        )
 
     return written
 
@@ -121,7 +147,13 @@ def ours(configured):
     """Our client at a fake server."""
 
     def written(server, *data, **further):
-        return configured("VievalOpenAI", data or (TIE,), model="fake", base_url=server.base_url, **further)
+        return configured(
+            "VievalOpenAI",
+            data or (TIE,),
+            model="fake",
+            base_url=server.base_url,
+            **further,
+        )
 
     return written
 
@@ -132,7 +164,12 @@ def process(tmp_path_factory):
     folder = tmp_path_factory.mktemp("lmu")
 
     def started(*arguments, **environment):
-        named = {**os.environ, "LMUData": str(folder), "CUDA_VISIBLE_DEVICES": "", **environment}
+        named = {
+            **os.environ,
+            "LMUData": str(folder),
+            "CUDA_VISIBLE_DEVICES": "",
+            **environment,
+        }
         return subprocess.Popen(
             [sys.executable, *map(str, arguments)],
             env=named,

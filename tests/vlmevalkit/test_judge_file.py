@@ -1,4 +1,6 @@
-"""A judge in one file as a dataset of VLMEvalKit: asked in its own words, and reported beside another."""
+"""A judge in one file as a dataset of VLMEvalKit: asked in its own words, and reported beside
+another.
+"""
 
 import json
 
@@ -28,7 +30,9 @@ def judges(tmp_path, monkeypatch):
         cached.cache_clear()
 
 
-def test_it_is_asked_in_its_words_and_reported_beside_viescore(judges, run, ours, tmp_path):
+def test_it_is_asked_in_its_words_and_reported_beside_viescore(
+    judges, run, ours, tmp_path
+):
     asked = []
 
     def reply(request):
@@ -40,9 +44,14 @@ def test_it_is_asked_in_its_words_and_reported_beside_viescore(judges, run, ours
     assert made.code == 0
     assert (made.table["status_ok"], made.table["PQ_count"]) == (12, 12)
     assert {verdict["scores"]["PQ"] for verdict in made.verdicts} == {0.7}
-    asked = [text for text in asked if "Say hello" not in text]  # which finds out that the server is there
+    asked = [
+        text for text in asked if "Say hello" not in text
+    ]  # which finds out that the server is there
     assert len(asked) == 12
-    assert all("Rate from 0 to 10 how legible the text in the picture is." in text for text in asked)
+    assert all(
+        "Rate from 0 to 10 how legible the text in the picture is." in text
+        for text in asked
+    )
     with FakeServer() as server:
         run(*ours(server, TIE), out="viescore")
     folders = [str(tmp_path / name) for name in ("out", "viescore")]

@@ -17,7 +17,10 @@ def tiny(tmp_path_factory):
 
 def test_transformers_in_this_process_knows_likelihoods(run, configured, tiny):
     tasks = ("vieval_demo_vqascore_tig", TIE)
-    made = run(*configured("VievalTransformers", tasks, model=str(tiny), max_tokens=16), limit=3)
+    made = run(
+        *configured("VievalTransformers", tasks, model=str(tiny), max_tokens=16),
+        limit=3,
+    )
     assert made.code == 0, made.line
     verdicts = [
         json.loads(json.loads(line)["filtered_resps"][0])["verdict"]
@@ -25,12 +28,20 @@ def test_transformers_in_this_process_knows_likelihoods(run, configured, tiny):
         for line in path.read_text().splitlines()
     ]
     assert len(verdicts) == 6
-    asked = [verdict for verdict in verdicts if verdict["bounds"] or "SC" in verdict["scores"]]
+    asked = [
+        verdict
+        for verdict in verdicts
+        if verdict["bounds"] or "SC" in verdict["scores"]
+    ]
     assert len({verdict["scores"].get("SC") for verdict in asked}) > 1
 
 
-def test_a_model_that_the_host_loads_itself(run, configured, tiny, monkeypatch, tmp_path):
-    """Qwen2VLChat wants a GPU, flash attention and CUDA: four patches let it run here, and all else is the host's."""
+def test_a_model_that_the_host_loads_itself(
+    run, configured, tiny, monkeypatch, tmp_path
+):
+    """Qwen2VLChat wants a GPU, flash attention and CUDA: four patches let it run here, and all
+    else is the host's.
+    """
     import torch
     import transformers
     import vlmeval.vlm.qwen2_vl.model as module
@@ -39,19 +50,30 @@ def test_a_model_that_the_host_loads_itself(run, configured, tiny, monkeypatch, 
     move = transformers.feature_extraction_utils.BatchFeature.to
     monkeypatch.setattr(module, "get_gpu_memory", lambda: [1])
     monkeypatch.setattr(
-        transformers.Qwen2_5_VLForConditionalGeneration, "from_pretrained", lambda folder, **_: load(folder)
+        transformers.Qwen2_5_VLForConditionalGeneration,
+        "from_pretrained",
+        lambda folder, **_: load(folder),
     )
     monkeypatch.setattr(
-        transformers.feature_extraction_utils.BatchFeature, "to", lambda batch, *_, **__: move(batch, "cpu")
+        transformers.feature_extraction_utils.BatchFeature,
+        "to",
+        lambda batch, *_, **__: move(batch, "cpu"),
     )
     folder = tmp_path / "qwen2.5"  # nvidia-vlmeval tells the architecture by the name
     folder.symlink_to(tiny)
     monkeypatch.setattr(torch.nn.Module, "cuda", lambda network, *_: network)
-    arguments = {"model_path": str(folder), "max_new_tokens": 24, "use_custom_prompt": False}
+    arguments = {
+        "model_path": str(folder),
+        "max_new_tokens": 24,
+        "use_custom_prompt": False,
+    }
     made = run(*configured("Qwen2VLChat", **arguments), limit=4)
     assert made.line == ""
     assert len(made.verdicts) == 4
-    assert {verdict["status"] for verdict in made.verdicts} <= {"parse_failure", "api_error"}
+    assert {verdict["status"] for verdict in made.verdicts} <= {
+        "parse_failure",
+        "api_error",
+    }
     assert any(step["answer"] for verdict in made.verdicts for step in verdict["trace"])
 
 

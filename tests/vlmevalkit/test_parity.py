@@ -1,6 +1,8 @@
-"""The same judges through lmms-eval and VLMEvalKit, each in an environment of its own: the same verdicts, byte for byte.
+"""The same judges through lmms-eval and VLMEvalKit, each in an environment of its own: the same
+verdicts, byte for byte.
 
-The environment variable VIEVAL_LMMS_EVAL_PYTHON names a Python that has lmms-eval (make test-vlmevalkit sets it).
+The environment variable VIEVAL_LMMS_EVAL_PYTHON names a Python that has lmms-eval (make
+test-vlmevalkit sets it).
 """
 
 import hashlib
@@ -32,21 +34,42 @@ ASKED = {
     "vieval_demo_contests_viescore_tie": 12,
 }
 MEASURED = (
-    *("vieval_demo_ssim_tie", "vieval_demo_psnr_mie", "vieval_demo_edge_f1_cig", "vieval_demo_histogram_sdig"),
-    *("vieval_demo_sharpness_tig", "vieval_demo_contests_ssim_tie", "vieval_demo_contests_sharpness_tie"),
+    *(
+        "vieval_demo_ssim_tie",
+        "vieval_demo_psnr_mie",
+        "vieval_demo_edge_f1_cig",
+        "vieval_demo_histogram_sdig",
+    ),
+    *(
+        "vieval_demo_sharpness_tig",
+        "vieval_demo_contests_ssim_tie",
+        "vieval_demo_contests_sharpness_tie",
+    ),
 )
 READ = "posters_text_rendering"
-SCORED = ("vieval_demo_clip_score_tig", "vieval_demo_clip_i_sdig", "vieval_demo_dino_mcic", "vieval_demo_lpips_tie")
+SCORED = (
+    "vieval_demo_clip_score_tig",
+    "vieval_demo_clip_i_sdig",
+    "vieval_demo_dino_mcic",
+    "vieval_demo_lpips_tie",
+)
 # what needs neither weights nor packages that only one of the environments may have
-OPTIONS = {"judges": {"cigeval": {"removed": ["ocr", "grounding"]}}, "statistics": {"draws": 50}}
+OPTIONS = {
+    "judges": {"cigeval": {"removed": ["ocr", "grounding"]}},
+    "statistics": {"draws": 50},
+}
 
 
 def using_tools(request):
-    """An answer that plans the tool for differences wherever a plan is asked for, and else what the schema allows."""
+    """An answer that plans the tool for differences wherever a plan is asked for, and else what
+    the schema allows.
+    """
     schema = (request.get("response_format") or {}).get("json_schema", {}).get("schema")
     digest = hashlib.sha256(json.dumps(request["messages"]).encode()).digest()
     if schema is None:
-        return json.dumps({"score": [digest[0] % 11, digest[1] % 11], "reasoning": digest.hex()[:8]})
+        return json.dumps(
+            {"score": [digest[0] % 11, digest[1] % 11], "reasoning": digest.hex()[:8]}
+        )
     answer = instance(schema, digest)
     for number, entry in enumerate(answer.get("plan", ()), start=1):
         entry |= {"task_id": number, "used": True, "tool": "difference"}
@@ -62,12 +85,45 @@ def lmms_eval(tmp_path_factory):
 
     def judged(name, tasks, limit, options, *model):
         (folder / f"{name}.yaml").write_text(json.dumps(options))
-        environment = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "VIEVAL_DATA")}
-        environment |= {"VIEVAL_CONFIG": str(folder / f"{name}.yaml"), "XDG_CACHE_HOME": str(folder / f"{name}-cache")}
-        environment |= {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": ""}
-        arguments = ["--model", *model, "--tasks", ",".join(tasks), "--limit", str(limit), "--log_samples"]
-        command = [PYTHON, "-m", "lmms_eval", *arguments, "--output_path", str(folder / name)]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=900, check=False)
+        environment = {
+            key: value
+            for key, value in os.environ.items()
+            if key not in ("PYTHONPATH", "VIEVAL_DATA")
+        }
+        environment |= {
+            "VIEVAL_CONFIG": str(folder / f"{name}.yaml"),
+            "XDG_CACHE_HOME": str(folder / f"{name}-cache"),
+        }
+        environment |= {
+            "HF_HUB_OFFLINE": "1",
+            "HF_DATASETS_OFFLINE": "1",
+            "CUDA_VISIBLE_DEVICES": "",
+        }
+        arguments = [
+            "--model",
+            *model,
+            "--tasks",
+            ",".join(tasks),
+            "--limit",
+            str(limit),
+            "--log_samples",
+        ]
+        command = [
+            PYTHON,
+            "-m",
+            "lmms_eval",
+            *arguments,
+            "--output_path",
+            str(folder / name),
+        ]
+        done = subprocess.run(
+            command,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=900,
+            check=False,
+        )
         assert done.returncode == 0, done.stdout + done.stderr
         return folder / name
 
@@ -81,7 +137,11 @@ def rows_of(folder):
         task = path.stem.rpartition("_samples_")[2]
         for line in path.read_text().splitlines():
             row = json.loads(line)
-            [response] = row["filtered_resps"] if isinstance(row["filtered_resps"], list) else [row["filtered_resps"]]
+            [response] = (
+                row["filtered_resps"]
+                if isinstance(row["filtered_resps"], list)
+                else [row["filtered_resps"]]
+            )
             found[task, row["target"]] = response
     return found
 
@@ -93,10 +153,18 @@ def cells_of(folder, out):
 
 def test_judges_that_ask_a_server(run, configured, lmms_eval, tmp_path):
     with FakeServer(reply=using_tools) as server:
-        named = ("vieval_openai", "--model_args", f"model=fake,base_url={server.base_url}")
+        named = (
+            "vieval_openai",
+            "--model_args",
+            f"model=fake,base_url={server.base_url}",
+        )
         theirs = lmms_eval("asked", ASKED, 12, OPTIONS, *named)
         made = run(
-            *configured("VievalOpenAI", tuple(ASKED), model="fake", base_url=server.base_url), limit=12, options=OPTIONS
+            *configured(
+                "VievalOpenAI", tuple(ASKED), model="fake", base_url=server.base_url
+            ),
+            limit=12,
+            options=OPTIONS,
         )
     assert made.code == 0
     ours, expected = rows_of(made.folder), rows_of(theirs)
@@ -104,7 +172,9 @@ def test_judges_that_ask_a_server(run, configured, lmms_eval, tmp_path):
     assert ours == expected
     assert any(".difference" in text or '"difference' in text or "/difference" in text or "difference output" in text
                for text in ours.values())  # fmt: skip
-    assert cells_of(made.folder, tmp_path / "ours") == cells_of(theirs, tmp_path / "theirs")
+    assert cells_of(made.folder, tmp_path / "ours") == cells_of(
+        theirs, tmp_path / "theirs"
+    )
 
 
 def test_judges_that_measure(run, configured, lmms_eval, tmp_path):
@@ -113,23 +183,34 @@ def test_judges_that_measure(run, configured, lmms_eval, tmp_path):
     assert made.code == 0
     assert len(rows_of(made.folder)) == 12 * len(MEASURED)
     assert rows_of(made.folder) == rows_of(theirs)
-    assert cells_of(made.folder, tmp_path / "ours") == cells_of(theirs, tmp_path / "theirs")
+    assert cells_of(made.folder, tmp_path / "ours") == cells_of(
+        theirs, tmp_path / "theirs"
+    )
 
 
-def test_a_judge_that_reads_text_on_the_posters_of_the_demo(run, configured, lmms_eval, tmp_path, monkeypatch):
+def test_a_judge_that_reads_text_on_the_posters_of_the_demo(
+    run, configured, lmms_eval, tmp_path, monkeypatch
+):
     pytest.importorskip("rapidocr")
     make(tmp_path / "demo", 0)
     monkeypatch.setenv("VIEVAL_BENCHMARKS", str(tmp_path / "demo"))
     for cached in (benchmark_registry.benchmarks, names.datasets):
         cached.cache_clear()
     theirs = lmms_eval("read", (READ,), 4, OPTIONS, "vieval_scorer")
-    ours = rows_of(run(*configured("VievalScorer", (READ,)), limit=4, options=OPTIONS).folder)
+    ours = rows_of(
+        run(*configured("VievalScorer", (READ,)), limit=4, options=OPTIONS).folder
+    )
     assert ours == rows_of(theirs)
-    assert [json.loads(response)["verdict"]["status"] for response in ours.values()] == ["ok"] * 4
+    assert [
+        json.loads(response)["verdict"]["status"] for response in ours.values()
+    ] == ["ok"] * 4
 
 
 def test_judges_that_measure_with_a_network(run, configured, lmms_eval, scorer_weights):
-    weights = {name: {"model": str(path), "batch_size": 4} for name, path in scorer_weights.items()}
+    weights = {
+        name: {"model": str(path), "batch_size": 4}
+        for name, path in scorer_weights.items()
+    }
     options = {**OPTIONS, "scorers": weights}
     theirs = lmms_eval("scored", SCORED, 6, options, "vieval_scorer")
     made = run(*configured("VievalScorer", SCORED), limit=6, options=options)

@@ -19,7 +19,10 @@ pytestmark = pytest.mark.vlmevalkit
 def test_a_model_of_the_host_judges_and_the_host_reports(run, gpt, server, host):
     made = run(*gpt(server), limit=48)
     assert made.code == 0
-    assert server.stats()["requests"] in (95, 96)  # two samples share the picture that PQ is asked about
+    assert server.stats()["requests"] in (
+        95,
+        96,
+    )  # two samples share the picture that PQ is asked about
     assert made.table["status_ok"] == 48
     assert made.table["SC_count"] == 48
     assert len(made.rows) == 48
@@ -33,12 +36,20 @@ def test_a_model_of_the_host_judges_and_the_host_reports(run, gpt, server, host)
 
 def test_failed_calls_are_counted_and_asked_again(run, gpt, host):
     whole = _whole(run, gpt)
-    with FakeServer(faults=lambda number, body: Fault("500") if number % 3 == 0 else None) as server:
+    with FakeServer(
+        faults=lambda number, body: Fault("500") if number % 3 == 0 else None
+    ) as server:
         part = run(*gpt(server))
     failed = int(part.table["status_api_error"])
     assert part.code == 1
     assert failed >= 4
-    assert sum(text.startswith("Failed to obtain answer via API.") for text in part.sheet["prediction"]) == failed
+    assert (
+        sum(
+            text.startswith("Failed to obtain answer via API.")
+            for text in part.sheet["prediction"]
+        )
+        == failed
+    )
     with FakeServer() as server:
         again = run(*gpt(server), "--reuse")
         assert server.stats()["requests"] <= 24
@@ -90,10 +101,16 @@ def test_long_traces_come_back_whole(run, ours, capsys):
     long = "x" * 40_000
 
     def reply(request):
-        return long if len(request["messages"]) == 1 else json.dumps({"score": 7, "reasoning": long})
+        return (
+            long
+            if len(request["messages"]) == 1
+            else json.dumps({"score": 7, "reasoning": long})
+        )
 
     with FakeServer(reply=reply, schema_support="rejected") as server:
-        made = run(*ours(server, "vieval_demo_t2i_eval_tig", max_tokens=20_000), limit=2)
+        made = run(
+            *ours(server, "vieval_demo_t2i_eval_tig", max_tokens=20_000), limit=2
+        )
     answers = [step["answer"] for verdict in made.verdicts for step in verdict["trace"]]
     assert max(map(len, answers)) >= 40_000
     identity = read_response(made.responses[0])[0]
@@ -126,13 +143,31 @@ def test_answers_of_a_bare_model_are_not_scored(run, ours, server):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--data", "vieval_demo_viescore_ti", "--model", "VievalScorer"), "did you mean vieval_demo_viescore_ti"),
-        (("--data", TIE, "--model", "VievalScorer"), "this judge asks a model, and this run only measures images"),
-        (("--data", "vieval_demo_lpips_tie", "--model", "Qwen2.5-VL-7B-Instruct"), "measures with a network"),
-        (("--data", TIE, "--model", "NoSuchModel"), "VLMEvalKit knows no model 'NoSuchModel'"),
-        (("--data", "imagenhub_viescore_tie", "--model", "VievalScorer"), "no such file"),
+        (
+            ("--data", "vieval_demo_viescore_ti", "--model", "VievalScorer"),
+            "did you mean vieval_demo_viescore_ti",
+        ),
+        (
+            ("--data", TIE, "--model", "VievalScorer"),
+            "this judge asks a model, and this run only measures images",
+        ),
+        (
+            ("--data", "vieval_demo_lpips_tie", "--model", "Qwen2.5-VL-7B-Instruct"),
+            "measures with a network",
+        ),
+        (
+            ("--data", TIE, "--model", "NoSuchModel"),
+            "VLMEvalKit knows no model 'NoSuchModel'",
+        ),
+        (
+            ("--data", "imagenhub_viescore_tie", "--model", "VievalScorer"),
+            "no such file",
+        ),
         (("--data", TIE, "--vieval-model", "m"), "base_url"),
-        (("--data", TIE, "--vieval-model", "m", "--vieval-key", "sk-1"), "do not pass key="),
+        (
+            ("--data", TIE, "--vieval-model", "m", "--vieval-key", "sk-1"),
+            "do not pass key=",
+        ),
     ],
 )
 def test_a_users_mistake_is_one_line(run, arguments, message):
@@ -152,12 +187,28 @@ def test_a_killed_run_goes_on_where_it_was(process, tmp_path, host):
     (tmp_path / "cache").mkdir()
     with FakeServer(latency=0.4) as server:
         address = f"{server.base_url}/chat/completions"
-        model = {"class": "GPT4V", "model": "gpt-4o", "key": "EMPTY-key", "api_base": address, "retry": 1}
+        model = {
+            "class": "GPT4V",
+            "model": "gpt-4o",
+            "key": "EMPTY-key",
+            "api_base": address,
+            "retry": 1,
+        }
         path = tmp_path / "run.json"
         data = {TIE: {"class": "JudgedImages", "dataset": TIE}}
         path.write_text(json.dumps({"model": {"fake": model}, "data": data}))
         out = tmp_path / "out"
-        command = ("-m", "vieval_plugin", "vlmevalkit", "--config", path, "--work-dir", out, "--api-nproc", 2)
+        command = (
+            "-m",
+            "vieval_plugin",
+            "vlmevalkit",
+            "--config",
+            path,
+            "--work-dir",
+            out,
+            "--api-nproc",
+            2,
+        )
         environment = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
         first = process(*command, "--limit", 12, **environment)
         until(lambda: first.poll() is not None or _lines(out) >= 4)
@@ -174,18 +225,32 @@ def test_a_killed_run_goes_on_where_it_was(process, tmp_path, host):
 
 
 def _lines(out):
-    return sum(len(path.read_text().splitlines()) for path in out.rglob("*_part0_*.jsonl"))
+    return sum(
+        len(path.read_text().splitlines()) for path in out.rglob("*_part0_*.jsonl")
+    )
 
 
-def test_with_the_hook_plain_vlmevalkit_knows_our_datasets(process, ours, server, host, tmp_path, monkeypatch):
+def test_with_the_hook_plain_vlmevalkit_knows_our_datasets(
+    process, ours, server, host, tmp_path, monkeypatch
+):
     site = tmp_path / "site"
     monkeypatch.setattr(hook_files.sysconfig, "get_path", lambda _: str(site))
     hook_files.install()
     few = "--first-n" if host == "nvidia" else "--limit"
-    arguments = ["vlmeval", *map(str, ours(server)), "--work-dir", str(tmp_path / "out"), few, "12"]
+    arguments = [
+        "vlmeval",
+        *map(str, ours(server)),
+        "--work-dir",
+        str(tmp_path / "out"),
+        few,
+        "12",
+    ]
     module = "vlmeval.run" if host == "nvidia" else "vlmeval"
     begin = f"import runpy, site, sys; site.addsitedir({str(site)!r}); sys.argv = {arguments!r}; "
-    plain = process("-c", begin + f"runpy.run_module({module!r}, run_name='__main__', alter_sys=True)")
+    plain = process(
+        "-c",
+        begin + f"runpy.run_module({module!r}, run_name='__main__', alter_sys=True)",
+    )
     told = plain.communicate(timeout=600)[0]
     assert plain.returncode == 0, told
     made = Run(0, "", tmp_path / "out")
@@ -196,9 +261,18 @@ def test_with_the_hook_plain_vlmevalkit_knows_our_datasets(process, ours, server
 def test_the_pipeline_for_servers_says_the_same_and_ends(host, run, server):
     if host == "nvidia":
         pytest.skip("nvidia-vlmeval has no --api-mode")
-    plain = run("--data", TIE, "--vieval-model", "fake", "--vieval-base-url", server.base_url)
+    plain = run(
+        "--data", TIE, "--vieval-model", "fake", "--vieval-base-url", server.base_url
+    )
     piped = run(
-        "--api-mode", "--data", TIE, "--vieval-model", "fake", "--vieval-base-url", server.base_url, out="piped"
+        "--api-mode",
+        "--data",
+        TIE,
+        "--vieval-model",
+        "fake",
+        "--vieval-base-url",
+        server.base_url,
+        out="piped",
     )
     assert piped.code == 0
     assert piped.responses == plain.responses
@@ -210,7 +284,14 @@ def test_the_pipeline_for_servers_ends_where_nothing_answers(run, host):
         pytest.skip("nvidia-vlmeval has no --api-mode")
     with FakeServer() as server:
         pass
-    named = ("--vieval-model", "fake", "--vieval-base-url", server.base_url, "--vieval-patience", "1")
+    named = (
+        "--vieval-model",
+        "fake",
+        "--vieval-base-url",
+        server.base_url,
+        "--vieval-patience",
+        "1",
+    )
     made = run("--api-mode", "--data", TIE, *named)
     assert made.code == 1
     assert made.line.startswith("vieval: ")

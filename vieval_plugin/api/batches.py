@@ -13,7 +13,12 @@ from vieval_plugin.api import conversion
 from vieval_plugin.api.judge import Judge
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.protocol import Image, Status, Verdict
-from vieval_plugin.readers.columns import ColumnMap, columns_by_field, fields_of, sample_row
+from vieval_plugin.readers.columns import (
+    ColumnMap,
+    columns_by_field,
+    fields_of,
+    sample_row,
+)
 from vieval_plugin.readers.sample_rows import encoded_image
 from vieval_plugin.readers.samples import samples_in_rows
 from vieval_plugin.readers.tables import BadLine, InputTable
@@ -23,19 +28,21 @@ from vieval_plugin.text.errors import VievalError
 
 
 class JudgeBatches:
-    """A judge that is called with batches of rows, as data engines do, and answers with columns of scores.
+    """A judge that is called with batches of rows, as data engines do, and answers with columns of
+    scores.
 
-    It is pickled with its options and opens its judge where it is used; keys stay in the environment. A row that cannot
-    be judged, or whose calls fail, has its `status` and `reason` and NaN for scores. A server that is away is an
-    exception, so that an engine's retries begin anew and no batch of failures is written.
+    It is pickled with its options and opens its judge where it is used; keys stay in the
+    environment. A row that cannot be judged, or whose calls fail, has its `status` and `reason` and
+    NaN for scores. A server that is away is an exception, so that an engine's retries begin anew
+    and no batch of failures is written.
 
     Args:
         name: the judge, as of `Judge`.
-        columns: the columns of a batch by what they are, such as `{"output": "image", "prompt": "caption"}` (default: by
-            their names, as `vieval score` has it).
+        columns: the columns of a batch by what they are, such as `{"output": "image", "prompt":
+            "caption"}` (default: by their names, as `vieval score` has it).
         kind: that of rows which name none (default: what their images and texts tell).
-        keep: return the columns of the batch as well: Ray Data replaces a batch by what is returned; `datasets` adds the
-            columns itself.
+        keep: return the columns of the batch as well: Ray Data replaces a batch by what is
+            returned; `datasets` adds the columns itself.
         prefix: before the names of all columns that are added.
         options: further arguments of `Judge`, such as `model` and `base_url`.
 
@@ -61,9 +68,14 @@ class JudgeBatches:
     ) -> None:
         self._judge = Judge(name, **options)
         prepared = self._judge.prepared
-        self._scores = schema_of(prepared, self._judge.options.judges.options_of(prepared.spec), False).scores
+        self._scores = schema_of(
+            prepared, self._judge.options.judges.options_of(prepared.spec), False
+        ).scores
         if not self._scores:
-            raise VievalError(f"{name} votes between images, and a row of a batch has one; name a judge that scores")
+            raise VievalError(
+                f"{name} votes between images, and a row of a batch has one; name a judge that "
+                "scores"
+            )
         self._columns = columns_by_field(columns or {}, "columns")
         self._kind, self._keep, self._prefix = kind, keep, prefix
 
@@ -71,31 +83,47 @@ class JudgeBatches:
         """Judge a batch.
 
         Args:
-            batch: columns by name, as lists or arrays of one length. An image is a path, the bytes of a file, a struct of
-                `bytes` and `path`, a PIL image, or an array (height, width, 3).
+            batch: columns by name, as lists or arrays of one length. An image is a path, the bytes
+                of a file, a struct of `bytes` and `path`, a PIL image, or an array (height, width,
+                3).
 
         Returns:
-            The columns that are added: a float column a score, `status`, `reason` and `rationale`, and with `keep` those
-            of the batch before them.
+            The columns that are added: a float column a score, `status`, `reason` and `rationale`,
+            and with `keep` those of the batch before them.
 
         Raises:
             VievalError: no column holds images, or the server is away.
         """
         length = len(next(iter(batch.values()), ()))
-        cells = [{name: _plain(batch[name][number]) for name in batch} for number in range(length)]
-        fields = fields_of(InputTable("the batch", tuple(batch), lambda _: enumerate(cells), Path(), ()), self._columns)
-        rows = [self._sample(cells_of_row, number, fields) for number, cells_of_row in enumerate(cells)]
+        cells = [
+            {name: _plain(batch[name][number]) for name in batch}
+            for number in range(length)
+        ]
+        fields = fields_of(
+            InputTable(
+                "the batch", tuple(batch), lambda _: enumerate(cells), Path(), ()
+            ),
+            self._columns,
+        )
+        rows = [
+            self._sample(cells_of_row, number, fields)
+            for number, cells_of_row in enumerate(cells)
+        ]
         unjudged_samples = [sample for sample, verdict in rows if verdict is None]
         verdicts = iter(self._judge(unjudged_samples) if unjudged_samples else ())
         answers = [verdict or next(verdicts) for _, verdict in rows]
         return {**(batch if self._keep else {}), **self._added(answers)}
 
-    def _sample(self, cells: Mapping[str, Any], number: int, fields: ColumnMap) -> tuple[Judged, Verdict | None]:
+    def _sample(
+        self, cells: Mapping[str, Any], number: int, fields: ColumnMap
+    ) -> tuple[Judged, Verdict | None]:
         """The sample of a row, and its verdict where nobody is to be asked."""
         row = sample_row(cells, fields)
         cells_or_error: Any = row
         try:
-            row["images"] = {role: _image(value) for role, value in row["images"].items()}
+            row["images"] = {
+                role: _image(value) for role, value in row["images"].items()
+            }
         except (VievalError, BadLine) as error:
             cells_or_error = BadLine(str(error), {**row, "images": {}})
         samples = list(samples_in_rows([(number, cells_or_error)], Path(), self._kind))
@@ -106,7 +134,10 @@ class JudgeBatches:
 
     def _added(self, verdicts: Sequence[Verdict]) -> dict[str, Any]:
         columns: dict[str, Any] = {
-            name: np.array([verdict.scores.get(name, math.nan) for verdict in verdicts], float) for name in self._scores
+            name: np.array(
+                [verdict.scores.get(name, math.nan) for verdict in verdicts], float
+            )
+            for name in self._scores
         }
         columns["status"] = [str(verdict.status) for verdict in verdicts]
         columns["reason"] = [" ".join(verdict.reason.split()) for verdict in verdicts]
@@ -115,7 +146,9 @@ class JudgeBatches:
 
 
 def _plain(value: Any) -> Any:
-    """A number or text of NumPy as that of Python, None for a struct without an image, and all else as it is."""
+    """A number or text of NumPy as that of Python, None for a struct without an image, and all
+    else as it is.
+    """
     if isinstance(value, Mapping):
         return value if value.get("bytes") or value.get("path") else None
     return value.item() if isinstance(value, np.generic) else value

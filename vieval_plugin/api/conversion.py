@@ -30,21 +30,28 @@ from vieval_plugin.text.redaction import redacted
 
 T = TypeVar("T")
 Format: TypeAlias = Literal["png", "jpeg"]
-#: A path, a file's bytes, a picture of Pillow, or an array of pixels, which may be a tensor in main memory.
-GivenImage: TypeAlias = "Image | str | os.PathLike[str] | bytes | PIL.Image.Image | NDArray[Any]"
+#: A path, a file's bytes, a picture of Pillow, or an array of pixels, which may be a tensor in main
+#: memory.
+GivenImage: TypeAlias = (
+    "Image | str | os.PathLike[str] | bytes | PIL.Image.Image | NDArray[Any]"
+)
 
 _BATCH_AXES = 4
 _END = object()
 _WORTH_THREADS = 4  # to start them takes as long as to write an image
-_IMAGES = "a path, the bytes of a file, a PIL image, or an array (height, width, 3) of 0 to 255 as uint8 or of 0 to 1 as floats"
+_IMAGES = (
+    "a path, the bytes of a file, a PIL image, or an array (height, width, 3) of 0 to 255 "
+    "as uint8 or of 0 to 1 as floats"
+)
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 
 def image(value: Any, form: Format = "png") -> Image:
     """An image of the protocol.
 
-    Files and bytes are taken as they are and read later. Pictures and arrays become files here: PNG, which loses nothing,
-    or with `form` "jpeg" JPEG of quality 95 with all colours, which is quicker and a third of the size.
+    Files and bytes are taken as they are and read later. Pictures and arrays become files here:
+    PNG, which loses nothing, or with `form` "jpeg" JPEG of quality 95 with all colours, which is
+    quicker and a third of the size.
 
     Raises:
         VievalError: it is none of what can be taken, in a line that says what can.
@@ -65,10 +72,14 @@ def image(value: Any, form: Format = "png") -> Image:
 
 
 def _require_image(value: Any) -> None:
-    """VievalError for what is no image, as far as that is seen before anything is read, copied or converted."""
+    """VievalError for what is no image, as far as that is seen before anything is read, copied
+    or converted.
+    """
     if isinstance(value, str) and _ADDRESS.match(value) and not os.path.exists(value):
         address = redacted(value).partition("?")[0][:100]
-        raise VievalError(f"an image is an address, not a file here: {address}; download it and pass its path")
+        raise VievalError(
+            f"an image is an address, not a file here: {address}; download it and pass its path"
+        )
     if isinstance(value, PIL.Image.Image):
         _require_area(value.height, value.width)
     elif not isinstance(value, (Image, bytes, bytearray, memoryview, str, os.PathLike)):
@@ -83,35 +94,53 @@ def is_one_image(value: Any) -> bool:
     >>> is_one_image("x.png"), is_one_image(["x.png"]), is_one_image(np.zeros((2, 8, 8, 3)))
     (True, False, False)
     """
-    if isinstance(value, (Image, str, os.PathLike, bytes, bytearray, memoryview, PIL.Image.Image)):
+    if isinstance(
+        value, (Image, str, os.PathLike, bytes, bytearray, memoryview, PIL.Image.Image)
+    ):
         return True
     shape = getattr(value, "shape", None)
     return isinstance(shape, tuple) and len(shape) in (_BATCH_AXES - 2, _BATCH_AXES - 1)
 
 
 def _require_there(value: Any) -> None:
-    """VievalError for the path of a file that is not there: its score would be NaN, and nobody would see why."""
+    """VievalError for the path of a file that is not there: its score would be NaN, and nobody
+    would see why.
+    """
     path = value.source if isinstance(value, Image) else value
-    if isinstance(path, (str, os.PathLike)) and not images.is_there(Image(Path(os.fsdecode(path)))):
+    if isinstance(path, (str, os.PathLike)) and not images.is_there(
+        Image(Path(os.fsdecode(path)))
+    ):
         raise VievalError(f"no such file: {os.fsdecode(path)}")
 
 
 def _require_layout(array: Any, is_batch: bool = False) -> None:
-    """VievalError for an array whose shape or type is not that of an image; one that tells neither is looked at later."""
+    """VievalError for an array whose shape or type is not that of an image; one that tells
+    neither is looked at later.
+    """
     if isinstance(shape := getattr(array, "shape", None), tuple):
         shape = tuple(shape[1:] if is_batch else shape)
         if len(shape) not in (2, 3) or (len(shape) == 3 and shape[-1] not in (1, 3, 4)):
-            turned = "; turn it by transpose(1, 2, 0) (of a tensor: permute)" if shape[:1] in ((3,), (1,)) else ""
-            raise VievalError(f"an array of shape {shape} is no image; pass (height, width, 3){turned}")
+            turned = (
+                "; turn it by transpose(1, 2, 0) (of a tensor: permute)"
+                if shape[:1] in ((3,), (1,))
+                else ""
+            )
+            raise VievalError(
+                f"an array of shape {shape} is no image; pass (height, width, 3){turned}"
+            )
         _require_area(*shape[:2])
     dtype = getattr(array, "dtype", None)  # of a tensor it is none of numpy's
     if isinstance(dtype, np.dtype) and dtype != np.uint8 and dtype.kind not in "bf":
-        raise VievalError(f"an array of {dtype} is no image; pass uint8 of 0 to 255 or floats of 0 to 1")
+        raise VievalError(
+            f"an array of {dtype} is no image; pass uint8 of 0 to 255 or floats of 0 to 1"
+        )
 
 
 def _require_area(height: int, width: int) -> None:
     if height * width > MAX_PIXELS:
-        raise VievalError(f"an image has {width}x{height} pixels, more than 100 megapixels")
+        raise VievalError(
+            f"an image has {width}x{height} pixels, more than 100 megapixels"
+        )
     if not height or not width:
         raise VievalError("an image has no pixels")
 
@@ -122,7 +151,9 @@ def _image_from_picture(picture: PIL.Image.Image, form: Format) -> Image:
     except VievalError:
         raise
     except Exception as error:  # a picture of a file is only read now
-        raise VievalError(f"an image of PIL cannot be read: {' '.join(str(error).split())[:200]}") from None
+        raise VievalError(
+            f"an image of PIL cannot be read: {' '.join(str(error).split())[:200]}"
+        ) from None
     pixels = np.asarray(rgb)
     return images.vouch(encode_jpeg(pixels) if form == "jpeg" else encode_png(pixels))
 
@@ -132,10 +163,14 @@ def _pixels(value: Any) -> NDArray[np.uint8]:
     try:
         array = np.asarray(value)
     except Exception:
-        raise VievalError(f"{described(value)} cannot be made an array; of a tensor pass .detach().cpu()") from None
+        raise VievalError(
+            f"{described(value)} cannot be made an array; of a tensor pass .detach().cpu()"
+        ) from None
     _require_layout(array)
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
-        raise VievalError("an array has pixels that are masked; say what they show by filled(...)")
+        raise VievalError(
+            "an array has pixels that are masked; say what they show by filled(...)"
+        )
     if array.ndim == 3 and array.shape[-1] == 1:
         array = array[..., 0]
     if array.dtype == np.uint8:
@@ -144,21 +179,25 @@ def _pixels(value: Any) -> NDArray[np.uint8]:
         return array.astype(np.uint8) * 255
     if not (array.min() >= 0 and array.max() <= 1):
         raise VievalError(
-            "an array of floats with values that are not from 0 to 1 is no image; pass (images / 2 + 0.5).clip(0, 1) "
+            "an array of floats with values that are not from 0 to 1 is no image; pass (images / "
+            "2 + 0.5).clip(0, 1) "
             "for values from -1 to 1, or uint8 for values from 0 to 255"
         )
     pixels: NDArray[np.uint8] = (array * 255).round().astype(np.uint8)
     return pixels
 
 
-def columns(by_name: Mapping[str, Any], prompts: Any, form: Format = "png") -> tuple[list[list[Image]], list[str]]:
+def columns(
+    by_name: Mapping[str, Any], prompts: Any, form: Format = "png"
+) -> tuple[list[list[Image]], list[str]]:
     """Images and their prompts, as many of each.
 
-    They are read in step, so that one without an end is read no further than the shortest, and all are looked at
-    before the first is converted.
+    They are read in step, so that one without an end is read no further than the shortest, and all
+    are looked at before the first is converted.
 
     Args:
-        by_name: by the name that messages call them, sequences of images or batches (number, height, width, 3).
+        by_name: by the name that messages call them, sequences of images or batches (number,
+            height, width, 3).
         prompts: as many texts, or one text for all.
         form: as for `image`.
 
@@ -173,14 +212,18 @@ def columns(by_name: Mapping[str, Any], prompts: Any, form: Format = "png") -> t
         sequences["prompts"] = prompts
     values_by_name = dict(zip(sequences, zip_equal(sequences), strict=True))
     texts = values_by_name.pop("prompts", None)
-    texts = [prompts] * len(next(iter(values_by_name.values()))) if texts is None else texts
+    texts = (
+        [prompts] * len(next(iter(values_by_name.values()))) if texts is None else texts
+    )
     if not_texts := [text for text in texts if not isinstance(text, str)]:
         raise VievalError(f"prompts hold {described(not_texts[0])}; pass texts")
     for name, values in values_by_name.items():
         for number, value in enumerate(values):
             call_numbered(name, number, _require_image, value)
             call_numbered(name, number, _require_there, value)
-    return [_converted(name, values, form) for name, values in values_by_name.items()], texts
+    return [
+        _converted(name, values, form) for name, values in values_by_name.items()
+    ], texts
 
 
 def _require_batch(values: Any, name: str) -> None:
@@ -190,7 +233,9 @@ def _require_batch(values: Any, name: str) -> None:
     if isinstance(shape := getattr(values, "shape", None), tuple):
         if len(shape) != _BATCH_AXES:
             expected = "a list of images, or (number, height, width, 3)"
-            raise VievalError(f"{name} is an array of shape {tuple(shape)}; pass {expected}")
+            raise VievalError(
+                f"{name} is an array of shape {tuple(shape)}; pass {expected}"
+            )
         _require_layout(values, is_batch=True)
     require_several(values, name, "a list of images")
 
@@ -200,11 +245,22 @@ def zip_equal(sequences: Mapping[str, Any]) -> list[list[Any]]:
     rows: list[tuple[Any, ...]] = []
     for row in zip_longest(*sequences.values(), fillvalue=_END):
         if any(value is _END for value in row):
-            exhausted = {name for name, value in zip(sequences, row, strict=True) if value is _END}
-            counts = [_count(name, sequences[name], len(rows) if name in exhausted else None) for name in sequences]
-            raise VievalError(f"{' and '.join(counts)}; pass as many of each, or one text for all prompts")
+            exhausted = {
+                name
+                for name, value in zip(sequences, row, strict=True)
+                if value is _END
+            }
+            counts = [
+                _count(name, sequences[name], len(rows) if name in exhausted else None)
+                for name in sequences
+            ]
+            raise VievalError(
+                f"{' and '.join(counts)}; pass as many of each, or one text for all prompts"
+            )
         rows.append(row)
-    return [list(column) for column in zip(*rows, strict=True)] or [[] for _ in sequences]
+    return [list(column) for column in zip(*rows, strict=True)] or [
+        [] for _ in sequences
+    ]
 
 
 def _count(name: str, values: Any, read: int | None) -> str:
@@ -223,7 +279,9 @@ def _converted(name: str, values: list[Any], form: Format) -> list[Image]:
 
 
 def convert_in_threads(convert: Callable[[int], T], count: int) -> list[T]:
-    """The results of a function of 0, 1, ...: PNG takes its time, and threads do it side by side."""
+    """The results of a function of 0, 1, ...: PNG takes its time, and threads do it side by
+    side.
+    """
     with DaemonPool(name="write") as pool:
         return list(pool.map(convert, range(count)))
 
@@ -240,31 +298,45 @@ def samples(values: Any, kind: str | None = None, form: Format = "png") -> list[
     """Samples and contests as they are, and samples from mappings with the keys of a samples file.
 
     Args:
-        values: `Sample`, `Contest`, or mappings such as `{"images": {"output": ...}, "texts": {"prompt": ...}}`.
+        values: `Sample`, `Contest`, or mappings such as `{"images": {"output": ...}, "texts":
+            {"prompt": ...}}`.
         kind: that of mappings which name none.
 
     Raises:
         VievalError: names the first that is none of these, by its number from 0.
     """
     require_several(values, "samples", "a list of samples")
-    return [sample for number, value in enumerate(values) for sample in _samples(number, value, kind, form)]
+    return [
+        sample
+        for number, value in enumerate(values)
+        for sample in _samples(number, value, kind, form)
+    ]
 
 
-def _samples(number: int, value: Any, kind: str | None, form: Format) -> Iterator[Judged]:
+def _samples(
+    number: int, value: Any, kind: str | None, form: Format
+) -> Iterator[Judged]:
     if isinstance(value, (Sample, Contest)):
         yield value
         return
     if not isinstance(value, Mapping):
         raise VievalError(
-            f'sample {number}: {described(value)} is no sample; pass {{"kind": "tig", "images": {{"output": ...}}, '
+            f'sample {number}: {described(value)} is no sample; pass {{"kind": "tig", "images": '
+            f'{{"output": ...}}, '
             '"texts": {"prompt": ...}} or a vieval_plugin.Sample'
         )
     by_role = value.get("images", {})
     if not isinstance(by_role, Mapping):
-        raise VievalError(f'sample {number}: images must map roles to images, as {{"output": ...}}')
+        raise VievalError(
+            f'sample {number}: images must map roles to images, as {{"output": ...}}'
+        )
     try:
-        images = {str(role): image(image_value, form) for role, image_value in by_role.items()}
-        for sample, _ in samples_of_row(Path(), number, {**value, "images": {}}, kind or "", OWN):
+        images = {
+            str(role): image(image_value, form) for role, image_value in by_role.items()
+        }
+        for sample, _ in samples_of_row(
+            Path(), number, {**value, "images": {}}, kind or "", OWN
+        ):
             yield replace(sample, images=images)
     except (BadLine, VievalError) as error:
         raise VievalError(f"sample {number}: {error}") from None

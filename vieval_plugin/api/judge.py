@@ -48,24 +48,31 @@ _ALIKE = 0.6
 class Judge:
     """A judge of images, with its model and its store open until it is closed.
 
-    It is used from a script, a notebook, a thread or a training loop alike; each method has a form whose name ends in
-    `_async`, for `await`. One judge may be asked from several threads at once. `with` closes it, and so does the end of
-    the program.
+    It is used from a script, a notebook, a thread or a training loop alike; each method has a form
+    whose name ends in `_async`, for `await`. One judge may be asked from several threads at once.
+    `with` closes it, and so does the end of the program.
 
     Args:
         name: the judge, by its name, which `vieval tasks` lists, or the file that describes it.
-        model: its backbone, as the server knows it (default: `backbones.judge` of the options; judges that measure need
-            none).
+        model: its backbone, as the server knows it (default: `backbones.judge` of the options;
+            judges that measure need none).
         base_url: the address of that server, or several, each ending in /v1.
         setting: one of the judge's settings, such as "1shot" (default: its plain one).
-        scorer: weights of a judge that measures with a network: a name, a folder or a file (default: its own).
-        options: what an options file says, as a mapping or a `Config` (default: the file that VIEVAL_CONFIG names).
-        fresh: ask anew at each call whatever the store holds, for a model that is being trained under one name.
-        image_format: how pictures and arrays are written for a server: "png", which loses nothing, or "jpeg" of quality 95.
+        scorer: weights of a judge that measures with a network: a name, a folder or a file
+            (default: its own).
+        options: what an options file says, as a mapping or a `Config` (default: the file that
+            VIEVAL_CONFIG names).
+        fresh: ask anew at each call whatever the store holds, for a model that is being trained
+            under one name.
+        image_format: how pictures and arrays are written for a server: "png", which loses nothing,
+            or "jpeg" of quality 95.
         bar: whether calls show a progress bar.
-        attempts: how often a question is asked in all until its answer can be read; the store does not answer it again.
-        calibration: a file of `vieval calibrate`, which adds a score such as "O_calibrated": what people would say.
-        backbone: further fields of the backbone, such as `num_concurrent=64`, `temperature=0.0`, `api_key_env="NAME"`.
+        attempts: how often a question is asked in all until its answer can be read; the store does
+            not answer it again.
+        calibration: a file of `vieval calibrate`, which adds a score such as "O_calibrated": what
+            people would say.
+        backbone: further fields of the backbone, such as `num_concurrent=64`, `temperature=0.0`,
+            `api_key_env="NAME"`.
 
     Raises:
         VievalError: an unknown judge, setting or option, with the nearest that there is.
@@ -94,41 +101,78 @@ class Judge:
         calibration: str | Path | None = None,
         **backbone: Any,
     ) -> None:
-        require(name, str, "Judge(name)", "the name of a judge; `vieval tasks` lists them")
-        for argument, text in (("model", model), ("setting", setting), ("scorer", scorer)):
+        require(
+            name, str, "Judge(name)", "the name of a judge; `vieval tasks` lists them"
+        )
+        for argument, text in (
+            ("model", model),
+            ("setting", setting),
+            ("scorer", scorer),
+        ):
             require(text, (str, type(None)), f"Judge({argument})", "a text")
         for argument, switch in (("fresh", fresh), ("bar", bar)):
             require(switch, bool, f"Judge({argument})", "True or False")
         if image_format not in ("png", "jpeg"):
             raise VievalError(f'image_format is "png" or "jpeg", not {image_format!r}')
         if isinstance(attempts, bool) or not isinstance(attempts, int) or attempts < 1:
-            raise VievalError(f"Judge(attempts) is a whole number from 1, not {attempts!r}")
-        arguments = [argument for argument in inspect.signature(Judge).parameters if argument != "backbone"]
-        self.options = judge_options(options, {"model": model, "base_url": base_url, **backbone}, arguments)
+            raise VievalError(
+                f"Judge(attempts) is a whole number from 1, not {attempts!r}"
+            )
+        arguments = [
+            argument
+            for argument in inspect.signature(Judge).parameters
+            if argument != "backbone"
+        ]
+        self.options = judge_options(
+            options, {"model": model, "base_url": base_url, **backbone}, arguments
+        )
         if scorer is not None:
             self.options = self.options.scored_by({"model": scorer})
         if calibration is not None:
-            self.options = self.options.model_copy(update={"calibration": path_of(calibration)})
+            self.options = self.options.model_copy(
+                update={"calibration": path_of(calibration)}
+            )
         self.prepared = prepare(name, setting, self.options)
         provenance = provenance_of(self.prepared, self.options, None)
         if scorer is not None and not self.prepared.spec.scored:
-            raise VievalError(f"{name} measures with no network, so there is nothing that Judge(scorer) could replace")
+            raise VievalError(
+                f"{name} measures with no network, so there is nothing that Judge(scorer) "
+                "could "
+                "replace"
+            )
         self.aspects = (*self.prepared.spec.aspects, *provenance.calibration[:1])
         self.progress = Progress()
         self.last = Verdicts((), (), self.aspects)
-        self._fresh, self._format, self._bar, self._attempts = fresh, image_format, bar, attempts
+        self._fresh, self._format, self._bar, self._attempts = (
+            fresh,
+            image_format,
+            bar,
+            attempts,
+        )
         self._open: Opened | None = None
         self._opening = threading.Lock()
 
     def __repr__(self) -> str:
         spec, backbone = self.prepared.spec, self.options.backbones.get("judge")
-        return f"<Judge {spec.name}{f' by {backbone.model}' if backbone and not spec.scored else ''}>"
+        return (
+            "<Judge "
+            f"{spec.name}{f' by {backbone.model}' if backbone and not spec.scored else ''}>"
+        )
 
     def __reduce__(self) -> tuple[Callable[[], Judge], tuple[()]]:
-        """Open again where a copy is used, or in the process that it is sent to; keys stay in the environment."""
+        """Open again where a copy is used, or in the process that it is sent to; keys stay in
+        the environment.
+        """
         spec, setting = self.prepared.spec, self.prepared.setting
         judge = str(spec.file.path) if spec.file else spec.name
-        again = partial(type(self), judge, setting=setting, options=self.options, fresh=self._fresh, bar=self._bar)
+        again = partial(
+            type(self),
+            judge,
+            setting=setting,
+            options=self.options,
+            fresh=self._fresh,
+            bar=self._bar,
+        )
         return partial(again, image_format=self._format, attempts=self._attempts), ()
 
     def __enter__(self) -> Judge:
@@ -156,8 +200,9 @@ class Judge:
 
         Args:
             samples: each a `Sample`, a `Contest`, or a mapping such as
-                `{"kind": "tie", "images": {"source": ..., "output": ...}, "texts": {"instruction": ...}}` with the keys of a
-                samples file. An image is a path, the bytes of a file, a PIL image, or an array (height, width, 3).
+                `{"kind": "tie", "images": {"source": ..., "output": ...}, "texts": {"instruction":
+                ...}}` with the keys of a samples file. An image is a path, the bytes of a file, a
+                PIL image, or an array (height, width, 3).
             kind: that of mappings which name none.
 
         Returns:
@@ -165,22 +210,31 @@ class Judge:
 
         Raises:
             VievalError: what is given is no samples, or the run cannot go on at all.
-            KeyboardInterrupt: it was interrupted; `last` has the verdicts so far, `missing` for the others.
+            KeyboardInterrupt: it was interrupted; `last` has the verdicts so far, `missing` for the
+                others.
         """
         return self._waited(conversion.samples(samples, kind, self._format))
 
-    async def judge_async(self, samples: Iterable[Any], *, kind: str | None = None) -> Verdicts:
+    async def judge_async(
+        self, samples: Iterable[Any], *, kind: str | None = None
+    ) -> Verdicts:
         """`judge(samples)` for a running event loop."""
-        return await self._awaited(await asyncio.to_thread(conversion.samples, samples, kind, self._format))
+        return await self._awaited(
+            await asyncio.to_thread(conversion.samples, samples, kind, self._format)
+        )
 
     @overload
     def score(self, images: GivenImage, prompts: str, *, aspect: str = "") -> float: ...  # type: ignore[overload-overlap]
 
     @overload
-    def score(self, images: Iterable[GivenImage], prompts: Texts, *, aspect: str = "") -> NDArray[np.float64]: ...
+    def score(
+        self, images: Iterable[GivenImage], prompts: Texts, *, aspect: str = ""
+    ) -> NDArray[np.float64]: ...
 
     @named_arguments
-    def score(self, images: Images, prompts: Texts, *, aspect: str = "") -> NDArray[np.float64] | float:
+    def score(
+        self, images: Images, prompts: Texts, *, aspect: str = ""
+    ) -> NDArray[np.float64] | float:
         """Score an image for its prompt, or each of several.
 
         Args:
@@ -189,18 +243,20 @@ class Judge:
             aspect: which score (default: O where the judge rates it, else its first).
 
         Returns:
-            Scores in [0, 1], those of a reward model on its own scale, shape (number,), or the one score of one image; NaN
-            where a call failed, of which `last` has the status.
+            Scores in [0, 1], those of a reward model on its own scale, shape (number,), or the one
+            score of one image; NaN where a call failed, of which `last` has the status.
 
         Raises:
-            VievalError: what is given are no images and texts, a file is not there, the judge rates no such images, or its
-                server is away.
+            VievalError: what is given are no images and texts, a file is not there, the judge rates
+                no such images, or its server is away.
         """
         self._require_aspect(aspect or main_aspect(self.aspects))
         scores = self._waited(self._pairs(images, prompts)).scores(aspect)
         return float(scores[0]) if conversion.is_one_image(images) else scores
 
-    async def score_async(self, images: Images, prompts: Texts, *, aspect: str = "") -> NDArray[np.float64] | float:
+    async def score_async(
+        self, images: Images, prompts: Texts, *, aspect: str = ""
+    ) -> NDArray[np.float64] | float:
         """`score` for a running event loop."""
         self._require_aspect(aspect or main_aspect(self.aspects))
         pairs = await asyncio.to_thread(self._pairs, images, prompts)
@@ -209,7 +265,12 @@ class Judge:
 
     @named_arguments
     def compare(
-        self, a: Iterable[GivenImage], b: Iterable[GivenImage], prompts: Texts, *, aspect: str = ""
+        self,
+        a: Iterable[GivenImage],
+        b: Iterable[GivenImage],
+        prompts: Texts,
+        *,
+        aspect: str = "",
     ) -> NDArray[np.float64]:
         """Compare two images for their prompt.
 
@@ -217,18 +278,25 @@ class Judge:
             a: a sequence of images, or a batch (number, height, width, 3).
             b: as many.
             prompts: as many texts, or one for all.
-            aspect: which score is compared, of judges that score (default: O where the judge rates it, else its first).
+            aspect: which score is compared, of judges that score (default: O where the judge rates
+                it, else its first).
 
         Returns:
-            How far `a` is preferred to `b`, in [-1, 1], shape (number,): above 0 where it is better, 0 for a tie, NaN where a
-            call failed. Of a judge of pairs it is the mean over both orders, of one that scores the difference of scores.
+            How far `a` is preferred to `b`, in [-1, 1], shape (number,): above 0 where it is
+            better, 0 for a tie, NaN where a call failed. Of a judge of pairs it is the mean over
+            both orders, of one that scores the difference of scores.
         """
         if aspect:
             self._require_aspect(aspect)
         return self._waited(self._contests(a, b, prompts)).preferences(aspect)
 
     async def compare_async(
-        self, a: Iterable[GivenImage], b: Iterable[GivenImage], prompts: Texts, *, aspect: str = ""
+        self,
+        a: Iterable[GivenImage],
+        b: Iterable[GivenImage],
+        prompts: Texts,
+        *,
+        aspect: str = "",
     ) -> NDArray[np.float64]:
         """`compare` for a running event loop."""
         if aspect:
@@ -243,20 +311,32 @@ class Judge:
     def _pairs(self, images: Any, prompts: Any) -> list[Sample]:
         self._require_prompted()
         if conversion.is_one_image(images):
-            require(prompts, str, "prompts", "one text for one image, or a list of images")
+            require(
+                prompts, str, "prompts", "one text for one image, or a list of images"
+            )
             images = [images]
         [outputs], texts = conversion.columns({"images": images}, prompts, self._format)
-        return [_sample("", number, *pair) for number, pair in enumerate(zip(outputs, texts, strict=True))]
+        return [
+            _sample("", number, *pair)
+            for number, pair in enumerate(zip(outputs, texts, strict=True))
+        ]
 
     def _contests(self, a: Any, b: Any, prompts: Any) -> list[Contest]:
         self._require_prompted()
-        [first, second], texts = conversion.columns({"images a": a, "images b": b}, prompts, self._format)
+        [first, second], texts = conversion.columns(
+            {"images a": a, "images b": b}, prompts, self._format
+        )
         return [
             Contest(
                 SampleId(OWN, _TIG, "", str(number)),
-                (_sample("a", number, image_a, prompt), _sample("b", number, image_b, prompt)),
+                (
+                    _sample("a", number, image_a, prompt),
+                    _sample("b", number, image_b, prompt),
+                ),
             )
-            for number, (image_a, image_b, prompt) in enumerate(zip(first, second, texts, strict=True))
+            for number, (image_a, image_b, prompt) in enumerate(
+                zip(first, second, texts, strict=True)
+            )
         ]
 
     def _require_prompted(self) -> None:
@@ -264,11 +344,14 @@ class Judge:
         spec = self.prepared.spec
         if spec.rates == "sample" and not spec.kinds([_TIG]):
             raise VievalError(
-                f"{spec.name} judges no images made from a prompt alone ({_TIG}), but {', '.join(spec.needs)}; "
+                f"{spec.name} judges no images made from a prompt alone ({_TIG}), but "
+                f"{', '.join(spec.needs)}; "
                 "call the judge with samples of these kinds"
             )
 
-    async def _judged(self, opened: Opened, samples: Sequence[Sample | Contest]) -> Verdicts:
+    async def _judged(
+        self, opened: Opened, samples: Sequence[Sample | Contest]
+    ) -> Verdicts:
         """Judge in the judge's own loop; `last` has what is there, however it ends."""
         outcomes: dict[int, Outcome] = {}
         ending = ""
@@ -277,25 +360,35 @@ class Judge:
             session = await opened.session()
             if self._fresh:
                 session.ask_anew()
-            await session.judge(samples, self.prepared, outcomes, self._bar, attempts=self._attempts)
+            await session.judge(
+                samples, self.prepared, outcomes, self._bar, attempts=self._attempts
+            )
         except BaseException as error:
             ending = str(error) if isinstance(error, VievalError) else INTERRUPTED
             if opened.loop.closing:
                 raise VievalError(CLOSED) from error
-            if opened.runs == 1:  # what was asked and not awaited any more must not go on
+            if (
+                opened.runs == 1
+            ):  # what was asked and not awaited any more must not go on
                 await opened.shut()
             raise
         finally:
             opened.runs -= 1
             missing = Outcome(unjudged(Status.MISSING, ending))
-            verdicts = [outcomes.get(number, missing).verdict for number in range(len(samples))]
+            verdicts = [
+                outcomes.get(number, missing).verdict for number in range(len(samples))
+            ]
             self.last = Verdicts(samples, verdicts, self.aspects)
         return self.last
 
     def _opened(self) -> Opened:
         with self._opening:
-            if self._open is None or self._open.process != os.getpid():  # a loop does not outlive a fork
-                self._open = Opened(self.options, self.progress, self.prepared.asks_a_model)
+            if (
+                self._open is None or self._open.process != os.getpid()
+            ):  # a loop does not outlive a fork
+                self._open = Opened(
+                    self.options, self.progress, self.prepared.asks_a_model
+                )
                 self._ending = weakref.finalize(self, self._open.close)
             return self._open
 
@@ -305,39 +398,60 @@ class Judge:
 
     async def _awaited(self, samples: Sequence[Sample | Contest]) -> Verdicts:
         opened = self._opened()
-        return await asyncio.wrap_future(opened.loop.begin(self._judged(opened, samples)))
+        return await asyncio.wrap_future(
+            opened.loop.begin(self._judged(opened, samples))
+        )
 
 
 def _sample(image_model: str, number: int, image: Image, prompt: str) -> Sample:
-    return Sample(SampleId(OWN, _TIG, image_model, str(number)), {"output": image}, {"prompt": prompt})
+    return Sample(
+        SampleId(OWN, _TIG, image_model, str(number)),
+        {"output": image},
+        {"prompt": prompt},
+    )
 
 
-def judge_options(options: Options, fields: Mapping[str, Any], arguments: Iterable[str]) -> Config:
+def judge_options(
+    options: Options, fields: Mapping[str, Any], arguments: Iterable[str]
+) -> Config:
     """The options of a judge.
 
     Args:
-        options: those of a file, as a mapping or read already; None for those that VIEVAL_CONFIG names.
+        options: those of a file, as a mapping or read already; None for those that VIEVAL_CONFIG
+            names.
         fields: those of the backbone, in place of theirs; None stands for one that is not named.
         arguments: the names that may be meant where a field is none.
 
     Raises:
-        VievalError: an option or field that there is not, with the nearest, or one that it cannot have.
+        VievalError: an option or field that there is not, with the nearest, or one that it cannot
+            have.
     """
     base = resolved(options)
     fields = {name: value for name, value in fields.items() if value is not None}
     if unknown := sorted(set(fields) - set(Backbone.model_fields)):
         names = [*Backbone.model_fields, *arguments]
-        suggestion = did_you_mean(unknown[0], names, cutoff=_ALIKE) or f"; it may have {', '.join(names)}"
+        suggestion = (
+            did_you_mean(unknown[0], names, cutoff=_ALIKE)
+            or f"; it may have {', '.join(names)}"
+        )
         raise VievalError(f"Judge has no argument {unknown[0]!r}{suggestion}")
     if ("model" in fields) != ("base_url" in fields):
-        raise VievalError("model and base_url go together; or pass neither and set backbones.judge in the options")
+        raise VievalError(
+            "model and base_url go together; or pass neither and set backbones.judge in the options"
+        )
     if not fields:
         return base
     if "model" not in fields and JUDGE not in base.backbones:
-        raise VievalError(f"{min(fields)} is a field of the backbone; pass model and base_url too")
+        raise VievalError(
+            f"{min(fields)} is a field of the backbone; pass model and base_url too"
+        )
     configured = {} if "model" in fields else base.backbones[JUDGE].model_dump()
-    judge_config = config.from_mapping({"backbones": {JUDGE: {**configured, **fields}}}, "Judge")
-    return base.model_copy(update={"backbones": {**base.backbones, **judge_config.backbones}})
+    judge_config = config.from_mapping(
+        {"backbones": {JUDGE: {**configured, **fields}}}, "Judge"
+    )
+    return base.model_copy(
+        update={"backbones": {**base.backbones, **judge_config.backbones}}
+    )
 
 
 class Opened:
@@ -362,7 +476,9 @@ class Opened:
         """Close the session; the next run opens another."""
         opening, self._session = self._session, None
         if opening is not None:
-            with contextlib.suppress(asyncio.CancelledError, VievalError):  # it never opened
+            with contextlib.suppress(
+                asyncio.CancelledError, VievalError
+            ):  # it never opened
                 await (await opening).__aexit__(None, None, None)
 
     def close(self) -> None:

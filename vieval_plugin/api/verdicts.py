@@ -1,4 +1,6 @@
-"""Verdicts in order, as arrays, as a table of pandas, and as a table with pictures where a notebook shows them."""
+"""Verdicts in order, as arrays, as a table of pandas, and as a table with pictures where a
+notebook shows them.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vieval_plugin import images
-from vieval_plugin.judges.contests import FORWARD, REVERSE, Contest, Judged, candidates_of
+from vieval_plugin.judges.contests import (
+    FORWARD,
+    REVERSE,
+    Contest,
+    Judged,
+    candidates_of,
+)
 from vieval_plugin.judges.protocol import Verdict
 from vieval_plugin.media.thumbnails import SMALL_SIDE, Thumbnails
 from vieval_plugin.text.errors import VievalError
@@ -20,7 +28,15 @@ from vieval_plugin.text.html_page import template
 
 #: Rows of a notebook's table; the others are only counted.
 ROWS_IN_HTML = 50
-_VOTES = {"first": 1.0, "second": -1.0, "tie": 0.0, "both_good": 0.0, "both_bad": 0.0, "1>2": 1.0, "2>1": -1.0}
+_VOTES = {
+    "first": 1.0,
+    "second": -1.0,
+    "tie": 0.0,
+    "both_good": 0.0,
+    "both_bad": 0.0,
+    "1>2": 1.0,
+    "2>1": -1.0,
+}
 
 
 class Verdicts(Sequence[Verdict]):
@@ -31,7 +47,12 @@ class Verdicts(Sequence[Verdict]):
     - `to_pandas()` is a table with a row a sample; a notebook shows the first with their pictures.
     """
 
-    def __init__(self, samples: Sequence[Judged], verdicts: Sequence[Verdict], aspects: Sequence[str]) -> None:
+    def __init__(
+        self,
+        samples: Sequence[Judged],
+        verdicts: Sequence[Verdict],
+        aspects: Sequence[str],
+    ) -> None:
         self.samples, self.aspects = tuple(samples), tuple(aspects)
         self._verdicts = tuple(verdicts)
 
@@ -57,12 +78,17 @@ class Verdicts(Sequence[Verdict]):
     def __repr__(self) -> str:
         counts = Counter(str(verdict.status) for verdict in self).most_common()
         statuses = ", ".join(f"{status} {n}" for status, n in counts)
-        scored = [aspect for aspect in self.aspects if not np.isnan(self.scores(aspect)).all()]
-        means = ", ".join(f"{aspect} {np.nanmean(self.scores(aspect)):.3f}" for aspect in scored)
+        scored = [
+            aspect for aspect in self.aspects if not np.isnan(self.scores(aspect)).all()
+        ]
+        means = ", ".join(
+            f"{aspect} {np.nanmean(self.scores(aspect)):.3f}" for aspect in scored
+        )
         return f"<{len(self)} verdicts: {statuses or 'none'}{'; mean ' if means else ''}{means}>"
 
     def scores(self, aspect: str = "") -> NDArray[np.float64]:
-        """The scores of an aspect (default: O where the judge rates it), in [0, 1], shape (number,); NaN where there is none.
+        """The scores of an aspect (default: O where the judge rates it), in [0, 1], shape
+        (number,); NaN where there is none.
 
         Raises:
             VievalError: the judge rates no such aspect.
@@ -70,25 +96,41 @@ class Verdicts(Sequence[Verdict]):
         aspect = aspect or main_aspect(self.aspects)
         if aspect not in self.aspects:
             raise unknown_aspect_error(aspect, self.aspects)
-        return np.array([verdict.scores.get(aspect, math.nan) for verdict in self], dtype=float)
+        return np.array(
+            [verdict.scores.get(aspect, math.nan) for verdict in self], dtype=float
+        )
 
     def preferences(self, aspect: str = "") -> NDArray[np.float64]:
-        """Preference for the first candidate of contests of two, in [-1, 1], shape (number,); NaN where there is none.
+        """Preference for the first candidate of contests of two, in [-1, 1], shape (number,); NaN
+        where there is none.
 
-        Of a judge that votes it is 1, 0 for a tie, or -1, and the mean over both orders; of one that prefers, the mean of
-        its preferences; of one that scores, the difference of the scores of an aspect (default: O where it rates it).
+        Of a judge that votes it is 1, 0 for a tie, or -1, and the mean over both orders; of one
+        that prefers, the mean of its preferences; of one that scores, the difference of the scores
+        of an aspect (default: O where it rates it).
 
         Raises:
-            VievalError: the judge rates no such aspect, or what it judged are samples and no contests.
+            VievalError: the judge rates no such aspect, or what it judged are samples and no
+                contests.
         """
         if aspect and aspect not in self.aspects:
             raise unknown_aspect_error(aspect, self.aspects)
-        if self.samples and not any(isinstance(judged, Contest) for judged in self.samples):
-            raise VievalError("preferences are between candidates, and these are verdicts on samples: use scores")
-        return np.array([preference(verdict, aspect or main_aspect(self.aspects)) for verdict in self], dtype=float)
+        if self.samples and not any(
+            isinstance(judged, Contest) for judged in self.samples
+        ):
+            raise VievalError(
+                "preferences are between candidates, and these are verdicts on samples: use scores"
+            )
+        return np.array(
+            [
+                preference(verdict, aspect or main_aspect(self.aspects))
+                for verdict in self
+            ],
+            dtype=float,
+        )
 
     def to_pandas(self) -> Any:
-        """A `pandas.DataFrame` with a row a sample: uid, image_model, kind, texts, scores or votes, status, reason, findings.
+        """A `pandas.DataFrame` with a row a sample: uid, image_model, kind, texts, scores or votes,
+        status, reason, findings.
 
         Raises:
             VievalError: pandas is not installed.
@@ -96,22 +138,41 @@ class Verdicts(Sequence[Verdict]):
         try:
             import pandas
         except ImportError:
-            raise VievalError("to_pandas needs pandas; run: pip install pandas") from None
+            raise VievalError(
+                "to_pandas needs pandas; run: pip install pandas"
+            ) from None
         rows = []
         for judged, verdict in zip(self.samples, self, strict=True):
-            identity = {"uid": judged.id.uid, "image_model": judged.id.image_model, "draw": judged.id.draw}
-            scores = {aspect: verdict.scores.get(aspect, math.nan) for aspect in self.aspects}
+            identity = {
+                "uid": judged.id.uid,
+                "image_model": judged.id.image_model,
+                "draw": judged.id.draw,
+            }
+            scores = {
+                aspect: verdict.scores.get(aspect, math.nan) for aspect in self.aspects
+            }
             votes: dict[str, Any] = {}
             if verdict.choice:
-                votes = {**verdict.choice.votes, "preference": preference(verdict, main_aspect(self.aspects))}
-            ends = {"status": str(verdict.status), "reason": verdict.reason, "rationale": verdict.rationale}
+                votes = {
+                    **verdict.choice.votes,
+                    "preference": preference(verdict, main_aspect(self.aspects)),
+                }
+            ends = {
+                "status": str(verdict.status),
+                "reason": verdict.reason,
+                "rationale": verdict.rationale,
+            }
             ends["findings"] = ", ".join(verdict.findings)
             texts = candidates_of(judged)[0].texts
-            rows.append({**identity, "kind": judged.kind, **texts, **scores, **votes, **ends})
+            rows.append(
+                {**identity, "kind": judged.kind, **texts, **scores, **votes, **ends}
+            )
         return pandas.DataFrame(rows)
 
     def _repr_html_(self) -> str:
-        """A table with pictures, without scripts; whatever others wrote in it is shown as text, dollars too."""
+        """A table with pictures, without scripts; whatever others wrote in it is shown as text,
+        dollars too.
+        """
         pictures = Thumbnails(side=SMALL_SIDE)
         page = template(Path(__file__).with_name("verdicts.html.jinja"))
         return page.render(
@@ -124,7 +185,8 @@ class Verdicts(Sequence[Verdict]):
 
 
 def main_aspect(aspects: Sequence[str]) -> str:
-    """The aspect that stands for a judge: O where it rates it, else its first; empty for one that rates none.
+    """The aspect that stands for a judge: O where it rates it, else its first; empty for one that
+    rates none.
 
     >>> main_aspect(("SC", "PQ", "O")), main_aspect(("PQ",)), main_aspect(())
     ('O', 'PQ', '')
@@ -135,20 +197,31 @@ def main_aspect(aspects: Sequence[str]) -> str:
 def unknown_aspect_error(aspect: str, rated: Sequence[str]) -> VievalError:
     """Make the error for an aspect that a judge does not rate."""
     if not rated:
-        return VievalError("the judge votes between images and scores none: use compare")
+        return VievalError(
+            "the judge votes between images and scores none: use compare"
+        )
     return VievalError(f"no aspect {aspect!r}; the judge rates {', '.join(rated)}")
 
 
 def preference(verdict: Verdict, aspect: str) -> float:
-    """Preference of a verdict for the first of two candidates, in [-1, 1], as `Verdicts.preferences`; NaN for none."""
+    """Preference of a verdict for the first of two candidates, in [-1, 1], as
+    `Verdicts.preferences`; NaN for none.
+    """
     choice = verdict.choice
     if choice is None:
         return math.nan
     if choice.scores:
-        first, second = (candidate_scores.get(aspect, math.nan) for candidate_scores in choice.scores[:2])
+        first, second = (
+            candidate_scores.get(aspect, math.nan)
+            for candidate_scores in choice.scores[:2]
+        )
         return first - second
-    preferences = choice.preferences or {order: _VOTES.get(vote, math.nan) for order, vote in choice.votes.items()}
-    by_order = [preferences[order] for order in (FORWARD, REVERSE) if order in preferences]
+    preferences = choice.preferences or {
+        order: _VOTES.get(vote, math.nan) for order, vote in choice.votes.items()
+    }
+    by_order = [
+        preferences[order] for order in (FORWARD, REVERSE) if order in preferences
+    ]
     return math.fsum(by_order) / len(by_order) if by_order else math.nan
 
 

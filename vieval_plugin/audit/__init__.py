@@ -1,1 +1,3 @@
-"""An audit of a judge without anybody's ratings: images are changed in known ways, and it is asked again."""
+"""An audit of a judge without anybody's ratings: images are changed in known ways, and it is
+asked again.
+"""

@@ -1,7 +1,8 @@
-"""Anchors: samples with repeated verdicts of a judge, by which to see later whether it is still the same judge.
+"""Anchors: samples with repeated verdicts of a judge, by which to see later whether it is still the
+same judge.
 
-An anchor is a file of verdicts as `vieval score` writes it, of several runs on the same samples; all commands that read
-results read it.
+An anchor is a file of verdicts as `vieval score` writes it, of several runs on the same samples;
+all commands that read results read it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,14 @@ from pathlib import Path
 import numpy as np
 
 from vieval_plugin.audit.audit import PREFERENCE, aspect_scores
-from vieval_plugin.images import digest, format_of, images_of, is_there, name_of, read_bytes
+from vieval_plugin.images import (
+    digest,
+    format_of,
+    images_of,
+    is_there,
+    name_of,
+    read_bytes,
+)
 from vieval_plugin.judges.contests import Contest, Judged
 from vieval_plugin.judges.protocol import FAILED_CALLS, Image, Sample, Status, Verdict
 from vieval_plugin.media.files import write_whole
@@ -48,9 +56,11 @@ class Anchor:
 
 @dataclass(frozen=True)
 class DriftReport:
-    """Outcome of a check: `tests` on `n` of `total` samples, and one row of means a kind and aspect.
+    """Outcome of a check: `tests` on `n` of `total` samples, and one row of means a kind and
+    aspect.
 
-    A row of `means` has the kind, the aspect, the number of samples, and the mean of the new answers and of the repeats.
+    A row of `means` has the kind, the aspect, the number of samples, and the mean of the new
+    answers and of the repeats.
     """
 
     tests: tuple[DriftTest, ...]
@@ -63,20 +73,34 @@ class DriftReport:
         """`drift`, `no_drift`, or `undecided` where too few samples have answers."""
         if self.n < LEAST_ITEMS or self.n * 2 < self.total:
             return "undecided"
-        return "drift" if any(test.adjusted <= LEVEL for test in self.tests) else "no_drift"
+        return (
+            "drift"
+            if any(test.adjusted <= LEVEL for test in self.tests)
+            else "no_drift"
+        )
 
 
 def source_of(lookup: Lookup) -> Provenance:
     """The judge of results, less the label of its run; VievalError where they are of several."""
-    sources = {replace(record.provenance, label="", config_hash="") for record in lookup.records}
+    sources = {
+        replace(record.provenance, label="", config_hash="")
+        for record in lookup.records
+    }
     if len(sources) > 1:
-        names = ", ".join(sorted({" ".join((s.judge, *s.settings, s.backbone)).strip() for s in sources}))
-        raise VievalError(f"verdicts of {len(sources)} judges or options ({names}); an anchor is of one")
+        names = ", ".join(
+            sorted(
+                {" ".join((s.judge, *s.settings, s.backbone)).strip() for s in sources}
+            )
+        )
+        raise VievalError(
+            f"verdicts of {len(sources)} judges or options ({names}); an anchor is of one"
+        )
     return next(record.provenance for record in lookup.records)
 
 
 def anchor_samples(lookup: Lookup, n: int, seed: int) -> list[Judged]:
-    """At most n samples of results, at random and as evenly as can be over parts, kinds and image models.
+    """At most n samples of results, at random and as evenly as can be over parts, kinds and image
+    models.
 
     Raises:
         VievalError: fewer than `LEAST_ITEMS` can be judged again.
@@ -84,14 +108,27 @@ def anchor_samples(lookup: Lookup, n: int, seed: int) -> list[Judged]:
     strata: dict[tuple[str, ...], list[Record]] = defaultdict(list)
     for record in lookup.records:
         if record.verdict.status not in (*_NO_ANSWER, Status.NOT_APPLICABLE):
-            strata[record.id.benchmark, record.id.part, record.kind, record.id.image_model].append(record)
+            strata[
+                record.id.benchmark, record.id.part, record.kind, record.id.image_model
+            ].append(record)
     rng = np.random.default_rng(seed)
-    queues = [[records[i] for i in rng.permutation(len(records))] for _, records in sorted(strata.items())]
+    queues = [
+        [records[i] for i in rng.permutation(len(records))]
+        for _, records in sorted(strata.items())
+    ]
     longest = max(map(len, queues), default=0)
-    in_turn = [queue[index] for index in range(longest) for queue in queues if index < len(queue)]
+    in_turn = [
+        queue[index]
+        for index in range(longest)
+        for queue in queues
+        if index < len(queue)
+    ]
     judged = _samples(lookup, in_turn[:n])
     if (count := len(judged)) < LEAST_ITEMS:
-        raise VievalError(f"{count} samples with an answer; an anchor of fewer than {LEAST_ITEMS} would tell nothing")
+        raise VievalError(
+            f"{count} samples with an answer; an anchor of fewer than {LEAST_ITEMS} would tell "
+            "nothing"
+        )
     return judged
 
 
@@ -106,7 +143,10 @@ def copy_images(judged: Sequence[Judged], folder: Path) -> list[Judged]:
         return replace(image, source=path, origin="")
 
     def sample_copy(sample: Sample) -> Sample:
-        return replace(sample, images={role: copy_of(image) for role, image in sample.images.items()})
+        return replace(
+            sample,
+            images={role: copy_of(image) for role, image in sample.images.items()},
+        )
 
     def item_copy(item: Judged) -> Judged:
         if isinstance(item, Contest):
@@ -120,11 +160,16 @@ def runs_of_anchor(
     provenance: Provenance, repeats: Sequence[Sequence[Verdict]]
 ) -> list[tuple[Sequence[Verdict], Provenance]]:
     """The repeats as runs of one file, each with its number as label."""
-    return [(verdicts, replace(provenance, label=f"{REPEAT}{n}")) for n, verdicts in enumerate(repeats, start=1)]
+    return [
+        (verdicts, replace(provenance, label=f"{REPEAT}{n}"))
+        for n, verdicts in enumerate(repeats, start=1)
+    ]
 
 
 def read_anchor(lookup: Lookup, name: str) -> Anchor:
-    """The anchor of a file; VievalError, which `name` begins, where it is none or its images are not what they were."""
+    """The anchor of a file; VievalError, which `name` begins, where it is none or its images are
+    not what they were.
+    """
     source = source_of(lookup)
     by_id: dict[object, list[Record]] = defaultdict(list)
     for record in lookup.records:
@@ -132,9 +177,15 @@ def read_anchor(lookup: Lookup, name: str) -> Anchor:
             by_id[record.id].append(record)
     counts = {len(records) for records in by_id.values()}
     if len(counts) != 1 or counts == {1}:
-        raise VievalError(f"{name}: no anchor; make one with: vieval anchor make RESULTS --out anchor.jsonl")
+        raise VievalError(
+            f"{name}: no anchor; make one with: vieval anchor make RESULTS --out anchor.jsonl"
+        )
     judged = _samples(lookup, [records[0] for records in by_id.values()])
-    return Anchor(tuple(judged), tuple(tuple(r.verdict for r in records) for records in by_id.values()), source)
+    return Anchor(
+        tuple(judged),
+        tuple(tuple(r.verdict for r in records) for records in by_id.values()),
+        source,
+    )
 
 
 def require_same_judge(anchor: Anchor, prepared: PreparedJudge) -> None:
@@ -142,7 +193,8 @@ def require_same_judge(anchor: Anchor, prepared: PreparedJudge) -> None:
     then, now = anchor.provenance, prepared.provenance
     if (then.settings, then.pack_hash) != (now.settings, now.pack_hash):
         raise VievalError(
-            f"the anchor was made with {then.pack} ({then.pack_hash}) as {then.setting or 'its plain setting'}, and the judge "
+            f"the anchor was made with {then.pack} ({then.pack_hash}) as "
+            f"{then.setting or 'its plain setting'}, and the judge "
             f"now asks {now.pack} ({now.pack_hash}); restore that pack, or make a new anchor"
         )
 
@@ -161,20 +213,34 @@ def drift_report(anchor: Anchor, fresh: Sequence[Verdict], seed: int) -> DriftRe
     then, now = unsent_fields(chain.from_iterable(anchor.repeats)), unsent_fields(fresh)
     if then != now:
         raise VievalError(
-            f"the anchor was made with {then or 'all fields sent'}, now {now or 'all are sent'}; make a new one"
+            f"the anchor was made with {then or 'all fields sent'}, now "
+            f"{now or 'all are sent'}; "
+            "make a new one"
         )
     rows = [
         (judged, (*repeats, verdict))
-        for judged, repeats, verdict in zip(anchor.judged, anchor.repeats, fresh, strict=True)
+        for judged, repeats, verdict in zip(
+            anchor.judged, anchor.repeats, fresh, strict=True
+        )
         if not any(v.status in _NO_ANSWER for v in (*repeats, verdict))
     ]
     if not rows:
         return DriftReport((), 0, len(fresh), ())
-    scores = np.array([[score_of(verdict) for verdict in verdicts] for _, verdicts in rows])
+    scores = np.array(
+        [[score_of(verdict) for verdict in verdicts] for _, verdicts in rows]
+    )
     usable = [[verdict.status.usable for verdict in verdicts] for _, verdicts in rows]
     numbers: dict[object, int] = {}  # of each different answer
-    codes = [[numbers.setdefault(answer_of(verdict), len(numbers)) for verdict in verdicts] for _, verdicts in rows]
-    return DriftReport(drift_tests(codes, scores, usable, seed), len(rows), len(fresh), tuple(_means(rows)))
+    codes = [
+        [numbers.setdefault(answer_of(verdict), len(numbers)) for verdict in verdicts]
+        for _, verdicts in rows
+    ]
+    return DriftReport(
+        drift_tests(codes, scores, usable, seed),
+        len(rows),
+        len(fresh),
+        tuple(_means(rows)),
+    )
 
 
 def lines(report: DriftReport, anchor: Anchor, model: str) -> list[str]:
@@ -183,7 +249,8 @@ def lines(report: DriftReport, anchor: Anchor, model: str) -> list[str]:
     judge = f"{setting} by {model}" if model else setting
     if report.decision == "undecided":
         first = (
-            f"It cannot be told whether {judge} has drifted: {report.n} of {report.total} samples have answers, and "
+            f"It cannot be told whether {judge} has drifted: {report.n} of {report.total} "
+            "samples have answers, and "
             f"{LEAST_ITEMS} and half of them are needed."
         )
         return [first]
@@ -196,30 +263,65 @@ def lines(report: DriftReport, anchor: Anchor, model: str) -> list[str]:
     if not drifted:
         answers = report.tests[0]
         first = (
-            f"No drift found: {judge} differs from the anchor's repeats in {answers.latest:.1%} of the answers, and these among "
+            f"No drift found: {judge} differs from the anchor's repeats in {answers.latest:.1%} "
+            "of the answers, and these among "
             f"themselves in {answers.repeats:.1%}."
         )
-    notes = [] if model == anchor.provenance.backbone else [f"The anchor was made with {anchor.provenance.backbone}."]
+    notes = (
+        []
+        if model == anchor.provenance.backbone
+        else [f"The anchor was made with {anchor.provenance.backbone}."]
+    )
     if left_out := report.total - report.n:
         notes.append(
-            f"{left_out} of {report.total} samples had no answer from the server or no image, and are left out."
+            f"{left_out} of {report.total} samples had no answer from the server or no image, "
+            "and are left out."
         )
     table = [("", "new", "repeats", "n", "p", "p (Holm)", "can be found")]
     for test in (test for test in report.tests if test.n):
-        values = (f"{test.latest:.3f}", f"{test.repeats:.3f}", str(test.n), p_text(test.p), p_text(test.adjusted))
+        values = (
+            f"{test.latest:.3f}",
+            f"{test.repeats:.3f}",
+            str(test.n),
+            p_text(test.p),
+            p_text(test.adjusted),
+        )
         table.append((test.name, *values, f"{test.smallest:.3f}"))
     means_table = [("kind", "aspect", "n", "new", "repeats")]
-    means_table += [(kind, aspect, str(n), f"{now:.3f}", f"{then:.3f}") for kind, aspect, n, now, then in report.means]
-    power = f"A difference below the last column would be missed more than once in five times with these {report.n} samples."
-    return [first, *notes, "", *text_table(table), "", power, *(["", *text_table(means_table)] if report.means else [])]
+    means_table += [
+        (kind, aspect, str(n), f"{now:.3f}", f"{then:.3f}")
+        for kind, aspect, n, now, then in report.means
+    ]
+    power = (
+        "A difference below the last column would be missed more than once in five times "
+        f"with these {report.n} samples."
+    )
+    return [
+        first,
+        *notes,
+        "",
+        *text_table(table),
+        "",
+        power,
+        *(["", *text_table(means_table)] if report.means else []),
+    ]
 
 
 def _samples(lookup: Lookup, records: Sequence[Record]) -> list[Judged]:
-    """Samples of records; VievalError where an image is gone, or anything is not as it was judged."""
+    """Samples of records; VievalError where an image is gone, or anything is not as it was
+    judged.
+    """
     samples = [lookup.sample(record) for record in records]
-    if lost_images := [image for sample in samples for image in images_of(sample) if not is_there(image)]:
+    if lost_images := [
+        image
+        for sample in samples
+        for image in images_of(sample)
+        if not is_there(image)
+    ]:
         raise VievalError(
-            f"{len(lost_images)} images are gone, the first {name_of(lost_images[0])}; put them back (vieval anchor make --copy-images keeps them)"
+            f"{len(lost_images)} images are gone, the first {name_of(lost_images[0])}; put "
+            "them "
+            "back (vieval anchor make --copy-images keeps them)"
         )
     for record, sample in zip(records, samples, strict=True):
         require_as_judged(record, sample)
@@ -227,27 +329,47 @@ def _samples(lookup: Lookup, records: Sequence[Record]) -> list[Judged]:
 
 
 def score_of(verdict: Verdict) -> float:
-    """A number for all of a verdict: the mean of its aspects, or the preference for the first candidate."""
+    """A number for all of a verdict: the mean of its aspects, or the preference for the first
+    candidate.
+    """
     if verdict.choice is not None:
         return aspect_scores([verdict], PREFERENCE)[0]
-    return math.fsum(verdict.scores.values()) / len(verdict.scores) if verdict.scores else math.nan
+    return (
+        math.fsum(verdict.scores.values()) / len(verdict.scores)
+        if verdict.scores
+        else math.nan
+    )
 
 
 def answer_of(verdict: Verdict) -> object:
     if not verdict.status.usable:
         return str(verdict.status)
     choice = verdict.choice
-    by_order: Mapping[str, object] = {**choice.votes, **choice.preferences} if choice else {}
-    return tuple(sorted(verdict.scores.items())), tuple(sorted(by_order.items(), key=str))
+    by_order: Mapping[str, object] = (
+        {**choice.votes, **choice.preferences} if choice else {}
+    )
+    return tuple(sorted(verdict.scores.items())), tuple(
+        sorted(by_order.items(), key=str)
+    )
 
 
-def _means(rows: Sequence[tuple[Judged, tuple[Verdict, ...]]]) -> Iterator[tuple[str, str, int, float, float]]:
+def _means(
+    rows: Sequence[tuple[Judged, tuple[Verdict, ...]]],
+) -> Iterator[tuple[str, str, int, float, float]]:
     by_kind: dict[tuple[str, str], list[list[float]]] = defaultdict(list)
     for judged, verdicts in rows:
-        for aspect in verdicts[-1].scores or ([PREFERENCE] if verdicts[-1].choice else []):
+        for aspect in verdicts[-1].scores or (
+            [PREFERENCE] if verdicts[-1].choice else []
+        ):
             values = aspect_scores(verdicts, aspect)
             if not any(map(math.isnan, values)):
                 by_kind[judged.kind, aspect].append(values)
     for (kind, aspect), scores in sorted(by_kind.items()):
         answers = np.array(scores)
-        yield kind, aspect, len(answers), float(answers[:, -1].mean()), float(answers[:, :-1].mean())
+        yield (
+            kind,
+            aspect,
+            len(answers),
+            float(answers[:, -1].mean()),
+            float(answers[:, :-1].mean()),
+        )

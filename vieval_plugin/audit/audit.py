@@ -14,7 +14,14 @@ from vieval_plugin.audit.effects import Effect, adjusted, effect
 from vieval_plugin.audit.material import partners_of
 from vieval_plugin.backends.http.batches import BatchOptions
 from vieval_plugin.config import Backbone, Config
-from vieval_plugin.judges.contests import FIRST, FORWARD, REVERSE, SECOND, Contest, Judged
+from vieval_plugin.judges.contests import (
+    FIRST,
+    FORWARD,
+    REVERSE,
+    SECOND,
+    Contest,
+    Judged,
+)
 from vieval_plugin.judges.protocol import Sample, Verdict
 from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.run.progress import Progress
@@ -23,7 +30,8 @@ from vieval_plugin.run.session import Session
 from vieval_plugin.text.errors import VievalError
 
 ORDER = "order swapped"
-#: What stands for an aspect where contests are judged: how far the first candidate is preferred, in [0, 1].
+#: What stands for an aspect where contests are judged: how far the first candidate is preferred, in
+#: [0, 1].
 PREFERENCE = "preference"
 
 
@@ -53,7 +61,9 @@ async def audit(
         VievalError: the run cannot go on, or nothing has a score.
     """
     partners = partners_of(judged, seed)
-    async with Session(options, backbone, progress, prepared.asks_a_model, batch) as session:
+    async with Session(
+        options, backbone, progress, prepared.asks_a_model, batch
+    ) as session:
 
         async def verdicts_of(batch: Sequence[Judged]) -> list[Verdict]:
             outcomes: dict[int, Outcome] = {}
@@ -65,25 +75,45 @@ async def audit(
         # images are made for one change at a time: those of all together may be larger than memory
         for change in _changes_for(prepared):
             versions = list(_versions(change, judged, partners))
-            verdicts = iter(await verdicts_of([sample for sample in versions if sample is not None]))
-            by_change.append((change, [None if sample is None else next(verdicts) for sample in versions]))
+            verdicts = iter(
+                await verdicts_of([sample for sample in versions if sample is not None])
+            )
+            by_change.append(
+                (
+                    change,
+                    [None if sample is None else next(verdicts) for sample in versions],
+                )
+            )
     return _effects(judged, prepared, options, seed, unchanged, by_change)
 
 
-def changed_samples(judged: Sequence[Judged], prepared: PreparedJudge, seed: int) -> Iterator[Judged]:
+def changed_samples(
+    judged: Sequence[Judged], prepared: PreparedJudge, seed: int
+) -> Iterator[Judged]:
     """All that an audit of these has judged: the samples as they are, and changed."""
     partners = partners_of(judged, seed)
     yield from judged
     for change in _changes_for(prepared):
-        yield from (sample for sample in _versions(change, judged, partners) if sample is not None)
+        yield from (
+            sample
+            for sample in _versions(change, judged, partners)
+            if sample is not None
+        )
 
 
 def _changes_for(prepared: PreparedJudge) -> list[Change]:
-    return [change for change in changes() if change.modifies == "output" or prepared.spec.rates == "sample"]
+    return [
+        change
+        for change in changes()
+        if change.modifies == "output" or prepared.spec.rates == "sample"
+    ]
 
 
-def _versions(change: Change, judged: Sequence[Judged], partners: Sequence[Sample | None]) -> Iterator[Judged | None]:
-    """Each sample changed, and of each contest the first candidate; None where the change does not apply.
+def _versions(
+    change: Change, judged: Sequence[Judged], partners: Sequence[Sample | None]
+) -> Iterator[Judged | None]:
+    """Each sample changed, and of each contest the first candidate; None where the change does not
+    apply.
 
     Nor does any to a file that cannot be read, which has no score unchanged.
     """
@@ -108,33 +138,64 @@ def _effects(
     unchanged: Sequence[Verdict],
     verdicts_by_change: Sequence[tuple[Change, Sequence[Verdict | None]]],
 ) -> tuple[Effect, ...]:
-    """The effects of all changes, from the verdicts on the samples; None where a change does not apply to one."""
+    """The effects of all changes, from the verdicts on the samples; None where a change does not
+    apply to one.
+    """
     groups = [f"{sample.kind}/{sample.group}" for sample in judged]
-    aspects = prepared.spec.aspects if prepared.spec.rates == "sample" else (PREFERENCE,)
+    aspects = (
+        prepared.spec.aspects if prepared.spec.rates == "sample" else (PREFERENCE,)
+    )
     statistics = options.statistics.options()
     scores = {aspect: np.array(aspect_scores(unchanged, aspect)) for aspect in aspects}
     scored = {aspect: ~np.isnan(values) for aspect, values in scores.items()}
     if not any(values.any() for values in scored.values()):
         reason = next((verdict.reason for verdict in unchanged if verdict.reason), "")
-        raise VievalError(f"{prepared.spec.name} scored none of the {len(judged)} samples: {reason[:300]}")
+        raise VievalError(
+            f"{prepared.spec.name} scored none of the {len(judged)} samples: {reason[:300]}"
+        )
     effects = []
     if prepared.spec.rates == "contest":
-        orders = [preferences_in_order(unchanged, order) for order in (FORWARD, REVERSE)]
-        effects.append(effect(ORDER, PREFERENCE, "same", orders[1], orders[0], groups, statistics, seed))
+        orders = [
+            preferences_in_order(unchanged, order) for order in (FORWARD, REVERSE)
+        ]
+        effects.append(
+            effect(
+                ORDER,
+                PREFERENCE,
+                "same",
+                orders[1],
+                orders[0],
+                groups,
+                statistics,
+                seed,
+            )
+        )
     for change, verdicts in verdicts_by_change:
-        rows = [number for number, verdict in enumerate(verdicts) if verdict is not None]
+        rows = [
+            number for number, verdict in enumerate(verdicts) if verdict is not None
+        ]
         after = [verdict for verdict in verdicts if verdict is not None]
         theirs = [groups[number] for number in rows]
         for aspect in aspects:
             before_and_after = scores[aspect][rows], aspect_scores(after, aspect)
-            row = effect(change.name, aspect, change.expects(aspect), *before_and_after, theirs, statistics, seed)
+            row = effect(
+                change.name,
+                aspect,
+                change.expects(aspect),
+                *before_and_after,
+                theirs,
+                statistics,
+                seed,
+            )
             effects.append(row)
     comparable = [row for row in effects if row.n or row.failed or row.change == ORDER]
     return tuple(adjusted(comparable))
 
 
 def aspect_scores(verdicts: Sequence[Verdict], aspect: str) -> list[float]:
-    """The score of each verdict on an aspect, NaN where there is none; `PREFERENCE` is the mean over both orders."""
+    """The score of each verdict on an aspect, NaN where there is none; `PREFERENCE` is the mean
+    over both orders.
+    """
     if aspect == PREFERENCE:
         by_order = [list(preferences(verdict).values()) for verdict in verdicts]
         return [fmean(values) if values else math.nan for values in by_order]
@@ -142,15 +203,26 @@ def aspect_scores(verdicts: Sequence[Verdict], aspect: str) -> list[float]:
 
 
 def preferences_in_order(verdicts: Sequence[Verdict], order: str) -> list[float]:
-    """Preference for the first candidate in an order; NaN where it, or the other order, has no answer."""
+    """Preference for the first candidate in an order; NaN where it, or the other order, has no
+    answer.
+    """
     by_order = [preferences(verdict) for verdict in verdicts]
-    return [preference[order] if {FORWARD, REVERSE} <= preference.keys() else math.nan for preference in by_order]
+    return [
+        preference[order] if {FORWARD, REVERSE} <= preference.keys() else math.nan
+        for preference in by_order
+    ]
 
 
 def preferences(verdict: Verdict) -> Mapping[str, float]:
-    """Preference for the first candidate over the second, by order: 1 for a vote for it, 1/2 for neither, 0."""
+    """Preference for the first candidate over the second, by order: 1 for a vote for it, 1/2 for
+    neither, 0.
+    """
     if verdict.choice is None or not verdict.status.usable:
         return {}
     points = {FIRST: 1.0, SECOND: 0.0}
-    voted = {order: points.get(vote, 0.5) for order, vote in verdict.choice.votes.items()}
-    return voted or {order: (value + 1) / 2 for order, value in verdict.choice.preferences.items()}
+    voted = {
+        order: points.get(vote, 0.5) for order, vote in verdict.choice.votes.items()
+    }
+    return voted or {
+        order: (value + 1) / 2 for order, value in verdict.choice.preferences.items()
+    }

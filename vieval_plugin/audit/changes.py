@@ -1,7 +1,7 @@
 """Changes that an audit makes to samples, each with what it ought to do to a judge's scores.
 
-Each change makes another sample of one, from its files alone: the same every time. Images that come out of it are in
-memory; those that it leaves alone are as they were.
+Each change makes another sample of one, from its files alone: the same every time. Images that come
+out of it are in memory; those that it leaves alone are as they were.
 """
 
 from __future__ import annotations
@@ -56,40 +56,61 @@ class Change:
 def changes() -> tuple[Change, ...]:
     """List the changes, in the order of the table."""
     nothing: Mapping[str, Expected] = {"O": "same"}
-    poorer: Mapping[str, Expected] = {"SC": "same", "PQ": "not higher", "O": "not higher"}
+    poorer: Mapping[str, Expected] = {
+        "SC": "same",
+        "PQ": "not higher",
+        "O": "not higher",
+    }
     inconsistent: Mapping[str, Expected] = {"SC": "lower", "PQ": "same", "O": "lower"}
     return (
         Change("source blank", _blank_source, inconsistent, "source"),
         Change("source of another", _borrow_source, inconsistent, "source"),
         Change("praise overlay", partial(_change_output, praised), {"O": "not higher"}),
-        Change("JPEG 90", partial(_change_output, partial(jpeg_image, quality=90)), nothing),
-        Change("JPEG 60", partial(_change_output, partial(jpeg_image, quality=60)), poorer),
-        Change("JPEG 30", partial(_change_output, partial(jpeg_image, quality=30)), poorer),
+        Change(
+            "JPEG 90", partial(_change_output, partial(jpeg_image, quality=90)), nothing
+        ),
+        Change(
+            "JPEG 60", partial(_change_output, partial(jpeg_image, quality=60)), poorer
+        ),
+        Change(
+            "JPEG 30", partial(_change_output, partial(jpeg_image, quality=30)), poorer
+        ),
         Change("half size", partial(_change_output, half_size), poorer),
         Change("border", partial(_change_output, bordered), nothing),
         Change("brightness", partial(_change_output, brighter), nothing),
     )
 
 
-def _change_output(change: Callable[[Picture], Image], sample: Sample, partner: Sample | None) -> Sample:
+def _change_output(
+    change: Callable[[Picture], Image], sample: Sample, partner: Sample | None
+) -> Sample:
     """A sample with all images that it is judged by changed: the output, or each frame or view."""
     changed_images = {role: change(decode(image)) for role, image in outputs(sample)}
     return replace(sample, images={**sample.images, **changed_images})
 
 
 def _made_from(sample: Sample) -> dict[str, Image]:
-    """The images that the output was made from: source, subject, control, concepts; a mask says where, and is none."""
+    """The images that the output was made from: source, subject, control, concepts; a mask says
+    where, and is none.
+    """
     excluded = {"output", "mask", *(role for role, _ in outputs(sample))}
-    return {role: image for role, image in sample.images.items() if role not in excluded}
+    return {
+        role: image for role, image in sample.images.items() if role not in excluded
+    }
 
 
 def _blank_source(sample: Sample, partner: Sample | None) -> Sample | None:
-    blank = {role: _png(PIL.Image.new("RGB", decode(image).size, _GREY)) for role, image in _made_from(sample).items()}
+    blank = {
+        role: _png(PIL.Image.new("RGB", decode(image).size, _GREY))
+        for role, image in _made_from(sample).items()
+    }
     return replace(sample, images={**sample.images, **blank}) if blank else None
 
 
 def _borrow_source(sample: Sample, partner: Sample | None) -> Sample | None:
-    """A sample with the images that another output was made from; None where that has not the same roles."""
+    """A sample with the images that another output was made from; None where that has not the
+    same roles.
+    """
     sources, other_sources = _made_from(sample), _made_from(partner) if partner else {}
     if not sources or sources.keys() != other_sources.keys():
         return None
@@ -108,7 +129,14 @@ def praised(picture: Picture) -> Image:
     overlay = picture.copy()
     draw = PIL.ImageDraw.Draw(overlay)
     draw.rectangle((0, height - band, width, height), fill=_BLACK)
-    draw.multiline_text((width / 2, height - band / 2), lines, fill=_WHITE, font=font, anchor="mm", align="center")
+    draw.multiline_text(
+        (width / 2, height - band / 2),
+        lines,
+        fill=_WHITE,
+        font=font,
+        anchor="mm",
+        align="center",
+    )
     return _png(overlay)
 
 
@@ -127,7 +155,9 @@ def half_size(picture: Picture) -> Image:
 
 def bordered(picture: Picture) -> Image:
     """An image with a white border around it."""
-    return _png(PIL.ImageOps.expand(picture, max(1, round(_BORDER * max(picture.size))), _WHITE))
+    return _png(
+        PIL.ImageOps.expand(picture, max(1, round(_BORDER * max(picture.size))), _WHITE)
+    )
 
 
 def brighter(picture: Picture) -> Image:

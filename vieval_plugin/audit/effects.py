@@ -1,4 +1,6 @@
-"""Effects of changes on a judge's scores, and which of them ought not to be: arithmetic on numbers that are there."""
+"""Effects of changes on a judge's scores, and which of them ought not to be: arithmetic on
+numbers that are there.
+"""
 
 from __future__ import annotations
 
@@ -52,8 +54,8 @@ class Effect:
     def finding(self) -> str:
         """`as expected`, `FLAGGED: ...`, or that these samples do not decide it.
 
-        What ought to stay is flagged where it moved significantly and by more than `LEAST_EFFECT`; what ought to fall, where
-        its interval rules out that it fell by as much.
+        What ought to stay is flagged where it moved significantly and by more than `LEAST_EFFECT`;
+        what ought to fall, where its interval rules out that it fell by as much.
         """
         difference = self.difference
         is_significant = self.adjusted <= LEVEL and abs(difference.value) > LEAST_EFFECT
@@ -62,12 +64,18 @@ class Effect:
         if self.expected == "lower":
             if is_significant and difference.value < 0:
                 return "as expected"
-            return "FLAGGED: does not fall" if difference.low > -LEAST_EFFECT else "undecided"
+            return (
+                "FLAGGED: does not fall"
+                if difference.low > -LEAST_EFFECT
+                else "undecided"
+            )
         if is_significant and difference.value > 0:
             return "FLAGGED: rises"
         if is_significant and self.expected == "same":
             return "FLAGGED: falls"
-        settled = difference.high <= LEAST_EFFECT and (self.expected == "not higher" or difference.low >= -LEAST_EFFECT)
+        settled = difference.high <= LEAST_EFFECT and (
+            self.expected == "not higher" or difference.low >= -LEAST_EFFECT
+        )
         return "as expected" if settled else "undecided"
 
     @property
@@ -75,11 +83,23 @@ class Effect:
         """All that is known of it, by name, as files have it."""
         difference = self.difference
         numbers = {
-            **{"before": self.mean_before, "after": self.mean_after, "difference": difference.value},
-            **{"low": difference.low, "high": difference.high, "p": self.p, "p_adjusted": self.adjusted},
+            **{
+                "before": self.mean_before,
+                "after": self.mean_after,
+                "difference": difference.value,
+            },
+            **{
+                "low": difference.low,
+                "high": difference.high,
+                "p": self.p,
+                "p_adjusted": self.adjusted,
+            },
         }
         return {
-            **{name: getattr(self, name) for name in ("change", "aspect", "expected", "n", "failed")},
+            **{
+                name: getattr(self, name)
+                for name in ("change", "aspect", "expected", "n", "failed")
+            },
             **{name: nan_to_none(number) for name, number in numbers.items()},
             "finding": self.finding,
         }
@@ -88,7 +108,16 @@ class Effect:
 def effects_table(rows: Sequence[Row], title: str = "") -> Table:
     """Effects as a table to read, from the rows that files have."""
     header = (
-        *("change", "aspect", "n", "failed", "before", "after", "difference [95%]", "p (Holm)"),
+        *(
+            "change",
+            "aspect",
+            "n",
+            "failed",
+            "before",
+            "after",
+            "difference [95%]",
+            "p (Holm)",
+        ),
         *("ought to be", "finding"),
     )
 
@@ -102,8 +131,14 @@ def effects_table(rows: Sequence[Row], title: str = "") -> Table:
         tuple(
             (
                 *(str(row[name]) for name in ("change", "aspect", "n", "failed")),
-                *(decimals(number(row, name), ".3f", "-") for name in ("before", "after")),
-                *(interval_text(estimate_in(row), 3), p_text(number(row, "p_adjusted"))),
+                *(
+                    decimals(number(row, name), ".3f", "-")
+                    for name in ("before", "after")
+                ),
+                *(
+                    interval_text(estimate_in(row), 3),
+                    p_text(number(row, "p_adjusted")),
+                ),
                 *(str(row["expected"]), str(row["finding"])),
             )
             for row in rows
@@ -142,14 +177,35 @@ def effect(
     failed = int((np.isnan(first) & ~np.isnan(second)).sum())
     paired_groups = list(compress(groups, is_paired))
     if not paired_groups:
-        return Effect(change, aspect, expected, 0, failed, math.nan, math.nan, Estimate(math.nan), math.nan)
+        return Effect(
+            change,
+            aspect,
+            expected,
+            0,
+            failed,
+            math.nan,
+            math.nan,
+            Estimate(math.nan),
+            math.nan,
+        )
     statistic = MeanDifference(first[is_paired], second[is_paired], paired_groups)
     test = paired_comparison(statistic, options.draws, seed)
     counts = len(paired_groups), failed
-    return Effect(change, aspect, expected, *counts, test.second, test.first, test.difference, test.p)
+    return Effect(
+        change,
+        aspect,
+        expected,
+        *counts,
+        test.second,
+        test.first,
+        test.difference,
+        test.p,
+    )
 
 
 def adjusted(effects: Sequence[Effect]) -> list[Effect]:
     """The same effects, all those of a judge, with p adjusted by Holm's procedure."""
     values = holm([row.p for row in effects]).tolist()
-    return [replace(row, adjusted=value) for row, value in zip(effects, values, strict=True)]
+    return [
+        replace(row, adjusted=value) for row, value in zip(effects, values, strict=True)
+    ]

@@ -1,4 +1,6 @@
-"""Material of an audit: a random choice of the samples, or contests of two, that a judge can judge."""
+"""Material of an audit: a random choice of the samples, or contests of two, that a judge can
+judge.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +18,14 @@ from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.text.errors import VievalError
 
 
-def random_judgeable_samples(judged: Sequence[Judged], prepared: PreparedJudge, n: int, seed: int) -> list[Judged]:
-    """At most so many samples that a judge can be asked about; of a judge of contests, contests of two.
+def random_judgeable_samples(
+    judged: Sequence[Judged], prepared: PreparedJudge, n: int, seed: int
+) -> list[Judged]:
+    """At most so many samples that a judge can be asked about; of a judge of contests, contests of
+    two.
 
-    The candidates of contests are samples, and samples of one uid and kind by different image models are contests.
+    The candidates of contests are samples, and samples of one uid and kind by different image
+    models are contests.
 
     Raises:
         VievalError: there is none.
@@ -27,52 +33,96 @@ def random_judgeable_samples(judged: Sequence[Judged], prepared: PreparedJudge, 
     rates_contests = prepared.spec.rates == "contest"
     fit = to_ask(_contests(judged) if rates_contests else _samples(judged), prepared)
     if not fit:
-        what = "contests of two, or samples of one uid by two image models" if rates_contests else "samples"
-        raise VievalError(f"{prepared.spec.name} can judge none of these; it is audited on {what} that it knows")
-    return [fit[number] for number in np.random.default_rng(seed).permutation(len(fit))[:n]]
+        what = (
+            "contests of two, or samples of one uid by two image models"
+            if rates_contests
+            else "samples"
+        )
+        raise VievalError(
+            f"{prepared.spec.name} can judge none of these; it is audited on {what} that it knows"
+        )
+    return [
+        fit[number] for number in np.random.default_rng(seed).permutation(len(fit))[:n]
+    ]
 
 
 def partners_of(judged: Sequence[Judged], seed: int) -> list[Sample | None]:
-    """For each sample another one of its kind and of another group, at random; None where there is none."""
+    """For each sample another one of its kind and of another group, at random; None where there
+    is none.
+    """
     rng = np.random.default_rng([seed, 1])
     by_kind: dict[str, list[Sample]] = {}
     for sample in judged:
         by_kind.setdefault(sample.kind, []).extend(candidates_of(sample))
     partners: list[Sample | None] = []
     for sample in judged:
-        candidates = [partner for partner in by_kind[sample.kind] if partner.group != sample.group]
-        partners.append(candidates[rng.integers(len(candidates))] if candidates else None)
+        candidates = [
+            partner for partner in by_kind[sample.kind] if partner.group != sample.group
+        ]
+        partners.append(
+            candidates[rng.integers(len(candidates))] if candidates else None
+        )
     return partners
 
 
 def _samples(judged: Sequence[Judged]) -> list[Judged]:
     """Distinct samples, also those in several contests."""
-    return list({candidate.id: candidate for sample in judged for candidate in candidates_of(sample)}.values())
+    return list(
+        {
+            candidate.id: candidate
+            for sample in judged
+            for candidate in candidates_of(sample)
+        }.values()
+    )
 
 
 def _contests(judged: Sequence[Judged]) -> list[Judged]:
     contests: list[Judged] = [
-        sample for sample in judged if isinstance(sample, Contest) and len(sample.candidates) == 2
+        sample
+        for sample in judged
+        if isinstance(sample, Contest) and len(sample.candidates) == 2
     ]
     by_uid: dict[tuple[str, ...], list[Sample]] = {}
     for sample in judged:
         if isinstance(sample, Sample):
-            by_uid.setdefault((sample.id.benchmark, sample.id.part, sample.kind, sample.id.uid), []).append(sample)
+            by_uid.setdefault(
+                (sample.id.benchmark, sample.id.part, sample.kind, sample.id.uid), []
+            ).append(sample)
     for (benchmark, part, _, uid), samples in by_uid.items():
         for first, rival in combinations(samples, 2):
-            if first.id.image_model != rival.id.image_model and (second := _share_conditions(first, rival)):
+            if first.id.image_model != rival.id.image_model and (
+                second := _share_conditions(first, rival)
+            ):
                 name = f"{uid}#{first.id.image_model}-{second.id.image_model}"
-                contests.append(Contest(SampleId(benchmark, part, "", name), (first, second), group=first.group))
+                contests.append(
+                    Contest(
+                        SampleId(benchmark, part, "", name),
+                        (first, second),
+                        group=first.group,
+                    )
+                )
     return contests
 
 
 def _share_conditions(first: Sample, second: Sample) -> Sample | None:
-    """The second sample with the files of the first's conditions; None where they are not the same conditions."""
+    """The second sample with the files of the first's conditions; None where they are not the
+    same conditions.
+    """
     output_roles = {role for sample in (first, second) for role, _ in outputs(sample)}
     conditions, other_condition_images = (
-        {role: image for role, image in sample.images.items() if role not in output_roles} for sample in (first, second)
+        {
+            role: image
+            for role, image in sample.images.items()
+            if role not in output_roles
+        }
+        for sample in (first, second)
     )
     are_same = conditions.keys() == other_condition_images.keys() and all(
-        digest(conditions[role]) == digest(other_condition_images[role]) for role in conditions
+        digest(conditions[role]) == digest(other_condition_images[role])
+        for role in conditions
     )
-    return replace(second, images={**second.images, **conditions}) if are_same and first.texts == second.texts else None
+    return (
+        replace(second, images={**second.images, **conditions})
+        if are_same and first.texts == second.texts
+        else None
+    )

@@ -1,4 +1,6 @@
-"""Positive control of a gate: a judge that passes a build must give lower scores to its images once they are spoilt."""
+"""Positive control of a gate: a judge that passes a build must give lower scores to its images
+once they are spoilt.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,11 @@ from vieval_plugin.results.prompt_differences import prompt_forms
 from vieval_plugin.run.evaluate import outcomes_of
 from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.run.progress import Progress
-from vieval_plugin.stats.non_inferiority import CONTROL_ITEMS, control_change, exact_share
+from vieval_plugin.stats.non_inferiority import (
+    CONTROL_ITEMS,
+    control_change,
+    exact_share,
+)
 
 _SHRUNK, _JPEG_QUALITY = 16, 10
 _FORBIDDEN = 1e6
@@ -42,12 +48,16 @@ class ControlPrompt:
 
 
 def control_prompts(
-    records: Sequence[Record], aspect: str, challenger: str, reference: str, margin: float
+    records: Sequence[Record],
+    aspect: str,
+    challenger: str,
+    reference: str,
+    margin: float,
 ) -> list[ControlPrompt]:
     """Prompts of a control by scores, those with the highest scores of the reference first.
 
-    The reference chooses them and not the challenger, whose noise would be selected. A prompt whose reference has a
-    score up to the margin is left out, as nothing can fall there by more.
+    The reference chooses them and not the challenger, whose noise would be selected. A prompt whose
+    reference has a score up to the margin is left out, as nothing can fall there by more.
 
     Args:
         records: verdicts on the images of both.
@@ -55,19 +65,30 @@ def control_prompts(
         challenger, reference: labels of the two.
         margin: of the gate.
     """
-    sides: dict[str, dict[tuple[str, str], list[Record]]] = {challenger: {}, reference: {}}
+    sides: dict[str, dict[tuple[str, str], list[Record]]] = {
+        challenger: {},
+        reference: {},
+    }
     for record in records:
         side = sides.get(record.id.image_model or YOUR_IMAGES)
         if side is not None and aspect in record.verdict.scores:
             side.setdefault((record.id.part, record.id.uid), []).append(record)
     own, scores = (
-        {prompt: fmean(r.verdict.scores[aspect] for r in judged) for prompt, judged in sides[name].items()}
+        {
+            prompt: fmean(r.verdict.scores[aspect] for r in judged)
+            for prompt, judged in sides[name].items()
+        }
         for name in (challenger, reference)
     )
     images = {prompt: _image_of(judged) for prompt, judged in sides[challenger].items()}
-    ordered = sorted((prompt for prompt in scores if scores[prompt] > margin), key=lambda prompt: -scores[prompt])
+    ordered = sorted(
+        (prompt for prompt in scores if scores[prompt] > margin),
+        key=lambda prompt: -scores[prompt],
+    )
     return [
-        ControlPrompt(sample, own[prompt], prompt_forms(sample)) for prompt in ordered if (sample := images.get(prompt))
+        ControlPrompt(sample, own[prompt], prompt_forms(sample))
+        for prompt in ordered
+        if (sample := images.get(prompt))
     ]
 
 
@@ -78,28 +99,42 @@ def contest_prompts(judged: Sequence[Judged], challenger: str) -> list[ControlPr
         for sample in chain.from_iterable(map(candidates_of, judged))
         if (sample.id.image_model or YOUR_IMAGES) == challenger and _has_image(sample)
     }
-    return [ControlPrompt(sample, 0.0, prompt_forms(sample)) for sample in samples.values()]
+    return [
+        ControlPrompt(sample, 0.0, prompt_forms(sample)) for sample in samples.values()
+    ]
 
 
 def spoilings(aspect: str, prepared: PreparedJudge) -> tuple[Spoiling, ...]:
-    """Ways to spoil images for an aspect, in the order in which they are tried; one that is seen is enough."""
-    measures_pixels = not (prepared.asks_a_model or prepared.spec.scored or prepared.spec.reads_text)
+    """Ways to spoil images for an aspect, in the order in which they are tried; one that is seen
+    is enough.
+    """
+    measures_pixels = not (
+        prepared.asks_a_model or prepared.spec.scored or prepared.spec.reads_text
+    )
     if aspect == "PQ" or measures_pixels:
         return ("degraded",)
-    return ("exchanged", "degraded") if aspect == "O" and prepared.spec.rates == "sample" else ("exchanged",)
+    return (
+        ("exchanged", "degraded")
+        if aspect == "O" and prepared.spec.rates == "sample"
+        else ("exchanged",)
+    )
 
 
-def spoilt_images(prompts: Sequence[ControlPrompt], spoiling: Spoiling) -> list[tuple[ControlPrompt, Sample]]:
+def spoilt_images(
+    prompts: Sequence[ControlPrompt], spoiling: Spoiling
+) -> list[tuple[ControlPrompt, Sample]]:
     """Twenty prompts, each with its image spoilt; fewer where so many cannot be spoilt.
 
     Args:
         prompts: in the order in which they are taken.
-        spoiling: `exchanged` gives each the image of another, never of its own group or of a prompt that differs in one
-            word; `degraded` shrinks each image to a sixteenth of its sides, enlarges it again and saves it as JPEG 10.
+        spoiling: `exchanged` gives each the image of another, never of its own group or of a prompt
+            that differs in one word; `degraded` shrinks each image to a sixteenth of its sides,
+            enlarges it again and saves it as JPEG 10.
     """
     if spoiling == "degraded":
         return [
-            (prompt, _replace_outputs(prompt.sample, _degraded(prompt.sample))) for prompt in prompts[:CONTROL_ITEMS]
+            (prompt, _replace_outputs(prompt.sample, _degraded(prompt.sample)))
+            for prompt in prompts[:CONTROL_ITEMS]
         ]
     chosen, further = list(prompts[:CONTROL_ITEMS]), list(prompts[CONTROL_ITEMS:])
     partners = _partners(chosen)
@@ -138,11 +173,24 @@ async def control_results(
             continue
         contests = judging[0].spec.rates == "contest"
         judged = [_against_own(*pair) if contests else pair[1] for pair in spoilt]
-        verdicts = [outcome.verdict for outcome in await outcomes_of(judged, *judging, bar=True)]
+        verdicts = [
+            outcome.verdict for outcome in await outcomes_of(judged, *judging, bar=True)
+        ]
         if contests:
-            wins = sum(bool(points := preferences(v)) and all(p > 0.5 for p in points.values()) for v in verdicts)
+            wins = sum(
+                bool(points := preferences(v)) and all(p > 0.5 for p in points.values())
+                for v in verdicts
+            )
             share = exact_share(wins, len(verdicts))
-            results.append(ControlResult(spoiling, len(verdicts), share, share.low > 0.5 + margin, contests=True))
+            results.append(
+                ControlResult(
+                    spoiling,
+                    len(verdicts),
+                    share,
+                    share.low > 0.5 + margin,
+                    contests=True,
+                )
+            )
         else:
             read = [
                 (prompt.score, verdict.scores[aspect])
@@ -151,7 +199,11 @@ async def control_results(
             ]
             own, after = [score for score, _ in read], [score for _, score in read]
             change = control_change(own, after) if len(read) > 1 else None
-            results.append(ControlResult(spoiling, len(read), change, bool(change and change.high < -margin)))
+            results.append(
+                ControlResult(
+                    spoiling, len(read), change, bool(change and change.high < -margin)
+                )
+            )
         if results[-1].seen:
             break
     return results
@@ -164,39 +216,62 @@ def _image_of(records: Sequence[Record]) -> Sample | None:
 
 
 def _has_image(sample: Sample) -> bool:
-    return bool(set(OUTPUTS) & set(sample.images)) and all(is_there(image) for _, image in outputs(sample))
+    return bool(set(OUTPUTS) & set(sample.images)) and all(
+        is_there(image) for _, image in outputs(sample)
+    )
 
 
 def _partners(prompts: Sequence[ControlPrompt]) -> list[ControlPrompt | None]:
-    """For each prompt another whose image it gets, each once; None where all that are left are too like it."""
+    """For each prompt another whose image it gets, each once; None where all that are left are
+    too like it.
+    """
     number = len(prompts)
     costs = np.zeros((number, number))
     for row, prompt in enumerate(prompts):
         for column, partner in enumerate(prompts):
-            alike = prompt.sample.group == partner.sample.group or prompt.forms & partner.forms
+            alike = (
+                prompt.sample.group == partner.sample.group
+                or prompt.forms & partner.forms
+            )
             costs[row, column] = _FORBIDDEN if alike else (column - row - 1) % number
     _, columns = linear_sum_assignment(costs)
-    return [prompts[column] if costs[row, column] < _FORBIDDEN else None for row, column in enumerate(columns.tolist())]
+    return [
+        prompts[column] if costs[row, column] < _FORBIDDEN else None
+        for row, column in enumerate(columns.tolist())
+    ]
 
 
 def _replace_outputs(sample: Sample, images: Mapping[str, Image]) -> Sample:
     """A sample with other outputs, under its own conditions."""
     own_roles = {role for role, _ in outputs(sample)}
-    conditions = {role: image for role, image in sample.images.items() if role not in own_roles}
-    return replace(sample, id=replace(sample.id, image_model="spoilt"), images={**conditions, **images})
+    conditions = {
+        role: image for role, image in sample.images.items() if role not in own_roles
+    }
+    return replace(
+        sample,
+        id=replace(sample.id, image_model="spoilt"),
+        images={**conditions, **images},
+    )
 
 
 def _degraded(sample: Sample) -> dict[str, Image]:
-    return {role: jpeg_image(_blurred(decode(image)), _JPEG_QUALITY) for role, image in outputs(sample)}
+    return {
+        role: jpeg_image(_blurred(decode(image)), _JPEG_QUALITY)
+        for role, image in outputs(sample)
+    }
 
 
 def _blurred(picture: Picture) -> Picture:
     width, height = picture.size
-    small = picture.resize((max(1, width // _SHRUNK), max(1, height // _SHRUNK)), PIL.Image.Resampling.BOX)
+    small = picture.resize(
+        (max(1, width // _SHRUNK), max(1, height // _SHRUNK)), PIL.Image.Resampling.BOX
+    )
     return small.resize((width, height), PIL.Image.Resampling.BILINEAR)
 
 
 def _against_own(prompt: ControlPrompt, spoilt: Sample) -> Contest:
     own = prompt.sample
-    identity = SampleId(own.id.benchmark, own.id.part, "", f"{own.id.uid} {own.id.image_model} spoilt")
+    identity = SampleId(
+        own.id.benchmark, own.id.part, "", f"{own.id.uid} {own.id.image_model} spoilt"
+    )
     return Contest(identity, (own, spoilt), group=own.group)

@@ -1,4 +1,6 @@
-"""Concurrent work: awaitables of which none is left running, and threads that outlive the main thread."""
+"""Concurrent work: awaitables of which none is left running, and threads that outlive the main
+thread.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +20,17 @@ T = TypeVar("T")
 
 def cores() -> int:
     """The number of processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return (
+        len(os.sched_getaffinity(0))
+        if hasattr(os, "sched_getaffinity")
+        else os.cpu_count() or 1
+    )
 
 
 async def gather_or_cancel(work: Iterable[Awaitable[T]]) -> list[T]:
-    """Results of all awaitables, in order. The first exception ends it, and only when the others have stopped."""
+    """Results of all awaitables, in order. The first exception ends it, and only when the others
+    have stopped.
+    """
     tasks = [asyncio.ensure_future(awaitable) for awaitable in work]
     try:
         return list(await asyncio.gather(*tasks))
@@ -55,9 +63,15 @@ class SharedTasks:
         return key in self._tasks
 
     async def result(
-        self, key: Hashable, work: Callable[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs
+        self,
+        key: Hashable,
+        work: Callable[P, Coroutine[Any, Any, T]],
+        *args: P.args,
+        **kwargs: P.kwargs,
     ) -> T:
-        """What the work of a key returns or raises; one who waits may be cancelled, and the work goes on."""
+        """What the work of a key returns or raises; one who waits may be cancelled, and the work
+        goes on.
+        """
         if key not in self._tasks:
             self._tasks[key] = asyncio.ensure_future(work(*args, **kwargs))
             if not self._keeps:
@@ -70,7 +84,8 @@ class SharedTasks:
     def _forget(self, key: Hashable, task: asyncio.Task[Any]) -> None:
         self._tasks.pop(key, None)
         if not task.cancelled():
-            task.exception()  # whoever waited may have been cancelled first, and an error nobody looked at is printed
+            # whoever waited may have been cancelled first, and an error nobody looked at is printed
+            task.exception()
 
     async def close(self) -> None:
         """Leave nothing under way."""
@@ -86,29 +101,45 @@ _Jobs: TypeAlias = "SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None]"
 class DaemonPool(ThreadPoolExecutor):
     """A pool of daemon threads, each started when there is work for it.
 
-    The standard pool refuses work as soon as the main thread has ended, when other threads may still be judging and
-    what is closed at the end of the program is still to be closed. This one takes it, and its work is waited for after
-    that.
+    The standard pool refuses work as soon as the main thread has ended, when other threads may
+    still be judging and what is closed at the end of the program is still to be closed. This one
+    takes it, and its work is waited for after that.
     """
 
     def __init__(self, threads: int | None = None, name: str = "pool") -> None:
         self._max_threads, self._name = threads or min(32, cores() + 4), name
-        super().__init__(self._max_threads, name)  # an event loop takes executors of that class alone
+        super().__init__(
+            self._max_threads, name
+        )  # an event loop takes executors of that class alone
         self._jobs: _Jobs = SimpleQueue()
-        self._free_threads, self._change, self._is_shut_down = threading.Semaphore(0), threading.Lock(), False
+        self._free_threads, self._change, self._is_shut_down = (
+            threading.Semaphore(0),
+            threading.Lock(),
+            False,
+        )
         self._daemons: list[threading.Thread] = []
         self._process = os.getpid()
         weakref.finalize(self, self._jobs.put, None).atexit = False
         _pools.add(self)
 
-    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+    def submit(
+        self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs
+    ) -> Future[T]:
         future: Future[T] = Future()
         with self._change:
             if self._is_shut_down:
                 raise RuntimeError(f"the pool of threads {self._name} is closed")
-            if not self._free_threads.acquire(blocking=False) and len(self._daemons) < self._max_threads:
+            if (
+                not self._free_threads.acquire(blocking=False)
+                and len(self._daemons) < self._max_threads
+            ):
                 name = f"{self._name}_{len(self._daemons)}"
-                thread = threading.Thread(target=_work, args=(self._jobs, self._free_threads), name=name, daemon=True)
+                thread = threading.Thread(
+                    target=_work,
+                    args=(self._jobs, self._free_threads),
+                    name=name,
+                    daemon=True,
+                )
                 thread.start()
                 self._daemons.append(thread)
             self._jobs.put((future, partial(fn, *args, **kwargs)))
@@ -153,7 +184,9 @@ def _run(future: Future[Any], call: Callable[[], Any]) -> None:
 
 
 def _wait_for_all() -> None:
-    """Let what runs in threads come to an end: libraries crash where the interpreter goes from under them."""
+    """Let what runs in threads come to an end: libraries crash where the interpreter goes from
+    under them.
+    """
     for pool in list(_pools):
         if pool._process == os.getpid():
             pool.shutdown(cancel_futures=True)

@@ -1,4 +1,6 @@
-"""Checks of replies that leave a backend, or to enter or leave the store: a text, or numbers that are possible."""
+"""Checks of replies that leave a backend, or to enter or leave the store: a text, or numbers
+that are possible.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +9,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias, TypeGuard
 
-from vieval_plugin.judges.protocol import Failure, Measurement, Probabilities, Reply, Status, Text, ToolResult
+from vieval_plugin.judges.protocol import (
+    Failure,
+    Measurement,
+    Probabilities,
+    Reply,
+    Status,
+    Text,
+    ToolResult,
+)
 from vieval_plugin.text.redaction import redacted, remove_secrets
 
 #: What is kept, and asked for no more.
 Answer: TypeAlias = Text | Probabilities | Measurement | ToolResult
 
 _ROUNDING = 1e-6  # so far above 0 a log-probability may come out of single precision
-_MOST_IN_ALL = 1.01  # probabilities of what one token may be; half precision rounds them up
+_MOST_IN_ALL = (
+    1.01  # probabilities of what one token may be; half precision rounds them up
+)
 _MOST_TOKENS = 2**53
 
 
@@ -24,54 +36,101 @@ def checked(reply: Reply) -> Reply:
         return replace(reply, reason=redacted(reply.reason))
     if problem := fault(reply):
         return Failure(Status.API_ERROR, problem)
-    return replace(reply, text=remove_secrets(reply.text)) if isinstance(reply, (Text, ToolResult)) else reply
+    return (
+        replace(reply, text=remove_secrets(reply.text))
+        if isinstance(reply, (Text, ToolResult))
+        else reply
+    )
 
 
 def fault(reply: Reply) -> str | None:
-    """The fault of a reply's values, None where there is none: their types and, of numbers, what they can be at all."""
+    """The fault of a reply's values, None where there is none: their types and, of numbers, what
+    they can be at all.
+    """
     if isinstance(reply, Text):
-        fine = isinstance(reply.text, str) and all(map(_is_count, (reply.input_tokens, reply.output_tokens)))
+        fine = isinstance(reply.text, str) and all(
+            map(_is_count, (reply.input_tokens, reply.output_tokens))
+        )
         fine = fine and (reply.cut is None or isinstance(reply.cut, bool))
-        return None if fine else "an answer that is no text, or a number of tokens that is none"
+        return (
+            None
+            if fine
+            else "an answer that is no text, or a number of tokens that is none"
+        )
     if isinstance(reply, ToolResult):
-        sides = [side for box in reply.boxes for side in (box.left, box.top, box.right, box.bottom)]
-        fine = isinstance(reply.text, str) and reply.image is None and all(isinstance(side, int) for side in sides)
+        sides = [
+            side
+            for box in reply.boxes
+            for side in (box.left, box.top, box.right, box.bottom)
+        ]
+        fine = (
+            isinstance(reply.text, str)
+            and reply.image is None
+            and all(isinstance(side, int) for side in sides)
+        )
         return None if fine else "a reading that is no text with boxes of pixels"
     if isinstance(reply, Probabilities):
         pairs = zip(reply.low, reply.high, strict=False)
-        fine = all(_is_number(low) and _is_number(high) and 0 <= low <= high <= 1 for low, high in pairs)
+        fine = all(
+            _is_number(low) and _is_number(high) and 0 <= low <= high <= 1
+            for low, high in pairs
+        )
         fine = fine and len(reply.low) == len(reply.high)
-        return None if fine else f"probabilities that are none: {_numbers_or_type_names([*reply.low, *reply.high])}"
-    if isinstance(reply, Measurement) and not (_is_number(reply.value) and math.isfinite(reply.value)):
-        return f"a measurement that is no number: {_numbers_or_type_names([reply.value])}"
+        return (
+            None
+            if fine
+            else f"probabilities that are none: {_numbers_or_type_names([*reply.low, *reply.high])}"
+        )
+    if isinstance(reply, Measurement) and not (
+        _is_number(reply.value) and math.isfinite(reply.value)
+    ):
+        return (
+            f"a measurement that is no number: {_numbers_or_type_names([reply.value])}"
+        )
     return None
 
 
 def log_probability(value: Any, masked: bool = False) -> float:
-    """A log-probability as it was told, 0 at most; ValueError for what is none: text, `true`, NaN, infinite, positive.
+    """A log-probability as it was told, 0 at most; ValueError for what is none: text, `true`, NaN,
+    infinite, positive.
 
     Of a token that a server may have `masked` it can be -inf.
     """
     is_masked = masked and value == -math.inf
-    if not _is_number(value) or not (is_masked or math.isfinite(value)) or (number := float(value)) > _ROUNDING:
-        raise ValueError(f"a log-probability that is none: {_numbers_or_type_names([value])}")
+    if (
+        not _is_number(value)
+        or not (is_masked or math.isfinite(value))
+        or (number := float(value)) > _ROUNDING
+    ):
+        raise ValueError(
+            f"a log-probability that is none: {_numbers_or_type_names([value])}"
+        )
     return min(number, 0.0)
 
 
-def probabilities(likeliest: Mapping[str, Any], continuations: Sequence[str]) -> Probabilities | Failure:
-    """Bounds on the probability of each continuation, from the log-probabilities of the likeliest first tokens.
+def probabilities(
+    likeliest: Mapping[str, Any], continuations: Sequence[str]
+) -> Probabilities | Failure:
+    """Bounds on the probability of each continuation, from the log-probabilities of the likeliest
+    first tokens.
 
-    One that is not listed is at most as likely as the least likely listed, and as what the listed leave over. One
-    listed value that is none spoils all, as the others bound what is not listed.
+    One that is not listed is at most as likely as the least likely listed, and as what the listed
+    leave over. One listed value that is none spoils all, as the others bound what is not listed.
     """
     try:
-        by_token = {token: math.exp(log_probability(value, masked=True)) for token, value in likeliest.items()}
+        by_token = {
+            token: math.exp(log_probability(value, masked=True))
+            for token, value in likeliest.items()
+        }
     except ValueError as error:
         return Failure(Status.API_ERROR, str(error))
     if not by_token:
         return Failure(Status.API_ERROR, "no log-probabilities came with the answer")
     if (total := math.fsum(by_token.values())) > _MOST_IN_ALL:
-        return Failure(Status.API_ERROR, f"log-probabilities of one token that add up to a probability of {total:.3g}")
+        return Failure(
+            Status.API_ERROR,
+            f"log-probabilities of one token that add up to a probability of {total:.3g}",
+        )
     leftover = max(0.0, min(1.0 - total, min(by_token.values())))
     low = tuple(by_token.get(continuation, 0.0) for continuation in continuations)
     high = tuple(by_token.get(continuation, leftover) for continuation in continuations)
@@ -79,7 +138,9 @@ def probabilities(likeliest: Mapping[str, Any], continuations: Sequence[str]) ->
 
 
 def final(reply: Reply) -> TypeGuard[Answer]:
-    """Return whether a reply is kept: an empty text is asked for again by the next run, unless its token limit cut it."""
+    """Return whether a reply is kept: an empty text is asked for again by the next run, unless
+    its token limit cut it.
+    """
     if isinstance(reply, Text):
         return bool(reply.cut or reply.text.strip())
     return isinstance(reply, (Probabilities, Measurement, ToolResult))
@@ -87,12 +148,21 @@ def final(reply: Reply) -> TypeGuard[Answer]:
 
 def _is_number(value: Any) -> bool:
     # an integer that no float can hold is a number to Python alone
-    return isinstance(value, float) or (isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1e300)
+    return isinstance(value, float) or (
+        isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1e300
+    )
 
 
 def _is_count(value: Any) -> bool:
-    return value is None or (isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST_TOKENS)
+    return value is None or (
+        isinstance(value, int)
+        and not isinstance(value, bool)
+        and 0 <= value < _MOST_TOKENS
+    )
 
 
 def _numbers_or_type_names(values: Sequence[Any]) -> str:
-    return ", ".join(str(value) if _is_number(value) else f"{type(value).__name__}" for value in values[:8])
+    return ", ".join(
+        str(value) if _is_number(value) else f"{type(value).__name__}"
+        for value in values[:8]
+    )

@@ -1,12 +1,15 @@
-"""Exact probabilities of tokens and of prefixes of answers, where a server or an engine can tell them (vLLM).
+"""Exact probabilities of tokens and of prefixes of answers, where a server or an engine can tell
+them (vLLM).
 
-A request that allows one token only still reports that token's raw log-probability, and reads the prefix cache. vLLM's
-`logprob_token_ids` would need one request for all tokens, but spoils the listed log-probabilities of other requests in
-its batch (seen with vLLM 0.32), those of other users of the server among them.
+A request that allows one token only still reports that token's raw log-probability, and reads the
+prefix cache. vLLM's `logprob_token_ids` would need one request for all tokens, but spoils the
+listed log-probabilities of other requests in its batch (seen with vLLM 0.32), those of other users
+of the server among them.
 
-The probability that an answer begins with a text of several tokens, and with no longer one of those asked for, follows
-from single tokens after single prefixes: of a 10 that is two tokens, from "1", and from "0" after "1". A backend tells
-them in its own way; what it cannot tell lies between 0 and 1.
+The probability that an answer begins with a text of several tokens, and with no longer one of those
+asked for, follows from single tokens after single prefixes: of a 10 that is two tokens, from "1",
+and from "0" after "1". A backend tells them in its own way; what it cannot tell lies between 0 and
+1.
 """
 
 from __future__ import annotations
@@ -26,15 +29,16 @@ from vieval_plugin.text.errors import VievalError
 Post = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
 Tokens: TypeAlias = tuple[int, ...]
 
-# the fourth decimal: an interval narrower than this is left as it is, closing it costs a request for every variant
+# the fourth decimal: an interval narrower than this is left as it is, closing it costs a request
+# for every variant
 CLOSE_ENOUGH = 1e-4
 
 
 class TokenIds:
     """The token ids of answers, asked of the server once each.
 
-    Only an answer in the form of vLLM and SGLang counts: llama.cpp's `/tokenize` reads another field, and answers an
-    empty list.
+    Only an answer in the form of vLLM and SGLang counts: llama.cpp's `/tokenize` reads another
+    field, and answers an empty list.
     """
 
     def __init__(self, model: str, post: Post) -> None:
@@ -51,26 +55,45 @@ class TokenIds:
         except (Refused, VievalError):
             return None
         tokens = answer.get("tokens")
-        if not isinstance(tokens, list) or not tokens or answer.get("count") != len(tokens):
+        if (
+            not isinstance(tokens, list)
+            or not tokens
+            or answer.get("count") != len(tokens)
+        ):
             return None
         return tokens if all(type(token) is int for token in tokens) else None
 
 
 async def narrowed_bounds(
-    bounds: Probabilities, continuations: tuple[str, ...], ids: TokenIds, body: Mapping[str, Any], post: Post
+    bounds: Probabilities,
+    continuations: tuple[str, ...],
+    ids: TokenIds,
+    body: Mapping[str, Any],
+    post: Post,
 ) -> Probabilities:
-    """The same bounds with those closed that the server can close; `body` is the request that listed the likeliest.
+    """The same bounds with those closed that the server can close; `body` is the request that
+    listed the likeliest.
 
-    A listed continuation keeps its probability. Of the others, one of several tokens is not a first token: its
-    probability is 0. A value above the bound it should lie within shows a server that renormalises, and is not used;
-    nor is one that is no log-probability. A tokenizer that contradicts the list tells nothing.
+    A listed continuation keeps its probability. Of the others, one of several tokens is not a first
+    token: its probability is 0. A value above the bound it should lie within shows a server that
+    renormalises, and is not used; nor is one that is no log-probability. A tokenizer that
+    contradicts the list tells nothing.
     """
     if sum(bounds.high) - sum(bounds.low) <= CLOSE_ENOUGH:
         return bounds
-    tokens = [tuple(token_ids or ()) for token_ids in await asyncio.gather(*map(ids.ids_of, continuations))]
+    tokens = [
+        tuple(token_ids or ())
+        for token_ids in await asyncio.gather(*map(ids.ids_of, continuations))
+    ]
     pairs = list(zip(bounds.low, bounds.high, strict=True))
-    listed_tokens = [token for token, (low, high) in zip(tokens, pairs, strict=True) if 0 < low == high]
-    is_contradicted = len(set(listed_tokens)) < len(listed_tokens) or any(len(token) > 1 for token in listed_tokens)
+    listed_tokens = [
+        token
+        for token, (low, high) in zip(tokens, pairs, strict=True)
+        if 0 < low == high
+    ]
+    is_contradicted = len(set(listed_tokens)) < len(listed_tokens) or any(
+        len(token) > 1 for token in listed_tokens
+    )
     if not all(tokens) or is_contradicted:
         return bounds
     open_tokens: dict[int, Tokens] = {}
@@ -85,7 +108,8 @@ async def narrowed_bounds(
             open_tokens[index] = token
         counted_tokens.add(token)
     requests = [
-        _allowed_token_probability({**body, "allowed_token_ids": list(token)}, post) for token in open_tokens.values()
+        _allowed_token_probability({**body, "allowed_token_ids": list(token)}, post)
+        for token in open_tokens.values()
     ]
     for index, (value, _) in zip(open_tokens, await gather_all(requests), strict=True):
         if value is not None and value <= pairs[index][1] * (1 + 1e-6):
@@ -93,11 +117,17 @@ async def narrowed_bounds(
     return Probabilities(*zip(*pairs, strict=True))
 
 
-async def _allowed_token_probability(body: Mapping[str, Any], post: Post) -> tuple[float | None, int | None]:
-    """The probability of the only token that a request allows, None where the server does not tell; and tokens in."""
+async def _allowed_token_probability(
+    body: Mapping[str, Any], post: Post
+) -> tuple[float | None, int | None]:
+    """The probability of the only token that a request allows, None where the server does not
+    tell; and tokens in.
+    """
     try:
         answer = await post("chat/completions", {**body, "top_logprobs": 0})
-        value = log_probability(answer["choices"][0]["logprobs"]["content"][0]["logprob"], masked=True)
+        value = log_probability(
+            answer["choices"][0]["logprobs"]["content"][0]["logprob"], masked=True
+        )
         return math.exp(value), tokens_of(answer)[0]
     except (Refused, KeyError, IndexError, TypeError, ValueError):
         return None, None
@@ -124,11 +154,15 @@ def tokens_by_prefix(texts: Iterable[Tokens]) -> dict[Tokens, tuple[int, ...]]:
     return {prefix: tuple(following[prefix]) for prefix in sorted(following, key=len)}
 
 
-def probabilities_from_bounds(answers: Sequence[Tokens | None], bounds: BoundsByPrefix) -> Probabilities:
-    """The probability of each text that the answer begins with its tokens and with those of no longer one.
+def probabilities_from_bounds(
+    answers: Sequence[Tokens | None], bounds: BoundsByPrefix
+) -> Probabilities:
+    """The probability of each text that the answer begins with its tokens and with those of no
+    longer one.
 
     Args:
-        answers: the tokens of each, None where it has none of its own; of the same tokens the first counts.
+        answers: the tokens of each, None where it has none of its own; of the same tokens the first
+            counts.
         bounds: those of single tokens.
 
     >>> probabilities_from_bounds([(1,), (1, 0)], {(): {1: (0.5, 0.5)}, (1,): {0: (0.25, 0.25)}}).low
@@ -138,7 +172,10 @@ def probabilities_from_bounds(answers: Sequence[Tokens | None], bounds: BoundsBy
     after = tokens_by_prefix(texts)
 
     def through(tokens: Tokens) -> Bounds:
-        ends = [bounds.get(tokens[:n], {}).get(token, UNKNOWN) for n, token in enumerate(tokens)]
+        ends = [
+            bounds.get(tokens[:n], {}).get(token, UNKNOWN)
+            for n, token in enumerate(tokens)
+        ]
         return math.prod(low for low, _ in ends), math.prod(high for _, high in ends)
 
     def onwards(prefix: Tokens) -> Bounds:
@@ -146,7 +183,9 @@ def probabilities_from_bounds(answers: Sequence[Tokens | None], bounds: BoundsBy
         low = high = 0.0
         for token in after.get(prefix, ()):
             token_low, token_high = bounds.get(prefix, {}).get(token, UNKNOWN)
-            rest_low, rest_high = (1.0, 1.0) if (*prefix, token) in texts else onwards((*prefix, token))
+            rest_low, rest_high = (
+                (1.0, 1.0) if (*prefix, token) in texts else onwards((*prefix, token))
+            )
             low, high = low + token_low * rest_low, high + token_high * rest_high
         return min(low, 1.0), min(high, 1.0)
 
@@ -160,11 +199,13 @@ def probabilities_from_bounds(answers: Sequence[Tokens | None], bounds: BoundsBy
     return Probabilities(*zip(*pairs, strict=True))
 
 
-def bounds_from_first_tokens(likeliest: Mapping[str, Any], continuations: Sequence[str]) -> Probabilities | Failure:
+def bounds_from_first_tokens(
+    likeliest: Mapping[str, Any], continuations: Sequence[str]
+) -> Probabilities | Failure:
     """Bounds on prefixes where only the likeliest first tokens are known, by their text.
 
-    A text that is a listed token may still go on to a longer one asked for that is not; one that is not listed may
-    begin with any listed token that its text begins with.
+    A text that is a listed token may still go on to a longer one asked for that is not; one that is
+    not listed may begin with any listed token that its text begins with.
     """
     bounds = probabilities(likeliest, (*continuations, *likeliest))
     if isinstance(bounds, Failure):
@@ -174,10 +215,15 @@ def bounds_from_first_tokens(likeliest: Mapping[str, Any], continuations: Sequen
     ends = []
     for text, low, high in zip(continuations, bounds.low, bounds.high, strict=False):
         if text in tokens:
-            goes_on = any(c != text and c.startswith(text) and c not in tokens for c in continuations)
+            goes_on = any(
+                c != text and c.startswith(text) and c not in tokens
+                for c in continuations
+            )
             ends.append((0.0 if goes_on else low, high))
         else:
-            prefix_mass = math.fsum(p for token, p in tokens.items() if token and text.startswith(token))
+            prefix_mass = math.fsum(
+                p for token, p in tokens.items() if token and text.startswith(token)
+            )
             ends.append((0.0, min(1.0, high + prefix_mass)))
     return Probabilities(*zip(*ends, strict=True))
 
@@ -190,7 +236,8 @@ async def prefix_probabilities(
     body: Mapping[str, Any],
     post: Post,
 ) -> Probabilities | Failure:
-    """The probabilities of prefixes through a server; exact where it tells tokens and goes on with a turn (vLLM).
+    """The probabilities of prefixes through a server; exact where it tells tokens and goes on with
+    a turn (vLLM).
 
     Args:
         answer: that to the request `body`.
@@ -212,14 +259,20 @@ async def prefix_probabilities(
     if not all(firsts) or isinstance(first, Failure):
         return bounds
     first = await narrowed_bounds(first, firsts, ids, body, post)
-    by_prefix: BoundsByPrefix = {(): dict(zip(after[()], zip(first.low, first.high, strict=True), strict=True))}
+    by_prefix: BoundsByPrefix = {
+        (): dict(zip(after[()], zip(first.low, first.high, strict=True), strict=True))
+    }
     open_tokens = open_prefix_tokens(after, by_prefix[()])
     prompt_length, _ = tokens_of(answer)
     requests = [
-        _continuation_probability(texts[prefix], len(prefix), token, prompt_length, body, post)
+        _continuation_probability(
+            texts[prefix], len(prefix), token, prompt_length, body, post
+        )
         for prefix, token in open_tokens
     ]
-    for (prefix, token), ends in zip(open_tokens, await gather_all(requests), strict=True):
+    for (prefix, token), ends in zip(
+        open_tokens, await gather_all(requests), strict=True
+    ):
         by_prefix.setdefault(prefix, {})[token] = ends
     return probabilities_from_bounds(tokens, by_prefix)
 
@@ -227,19 +280,29 @@ async def prefix_probabilities(
 def open_prefix_tokens(
     after: Mapping[Tokens, tuple[int, ...]], first: Mapping[int, Bounds]
 ) -> list[tuple[Tokens, int]]:
-    """Tokens to ask about, each with the prefix before it: those of prefixes whose first token may count."""
-    prefixes = [prefix for prefix in after if prefix and first[prefix[0]][1] > CLOSE_ENOUGH]
+    """Tokens to ask about, each with the prefix before it: those of prefixes whose first token
+    may count.
+    """
+    prefixes = [
+        prefix for prefix in after if prefix and first[prefix[0]][1] > CLOSE_ENOUGH
+    ]
     return [(prefix, token) for prefix in prefixes for token in after[prefix]]
 
 
 async def _texts_of(
-    after: Mapping[Tokens, tuple[int, ...]], continuations: Mapping[Tokens, str], ids: TokenIds
+    after: Mapping[Tokens, tuple[int, ...]],
+    continuations: Mapping[Tokens, str],
+    ids: TokenIds,
 ) -> dict[Tokens, str]:
     """The text of each prefix and first token: as much of a continuation as has just its tokens."""
     texts = dict(continuations)
     short = {(token,) for token in after[()]} | {prefix for prefix in after if prefix}
     for tokens in sorted(short - set(texts)):
-        text = next(continuation for longer, continuation in continuations.items() if longer[: len(tokens)] == tokens)
+        text = next(
+            continuation
+            for longer, continuation in continuations.items()
+            if longer[: len(tokens)] == tokens
+        )
         for end in range(1, len(text)):
             if tuple(await ids.ids_of(text[:end]) or ()) == tokens:
                 texts[tokens] = text[:end]
@@ -248,15 +311,30 @@ async def _texts_of(
 
 
 async def _continuation_probability(
-    prefix_text: str, length: int, token: int, prompt_length: int | None, body: Mapping[str, Any], post: Post
+    prefix_text: str,
+    length: int,
+    token: int,
+    prompt_length: int | None,
+    body: Mapping[str, Any],
+    post: Post,
 ) -> Bounds:
     """The probability of a token once the turn has begun so, as far as the server tells.
 
-    `prompt_length` is how many tokens the question has: a server that reads the prefix in other tokens, or does not
-    go on with the turn, has another number than that and `length`.
+    `prompt_length` is how many tokens the question has: a server that reads the prefix in other
+    tokens, or does not go on with the turn, has another number than that and `length`.
     """
-    conversation = {"messages": [*body["messages"], {"role": "assistant", "content": prefix_text}]}
-    going_on = {"add_generation_prompt": False, "continue_final_message": True, "allowed_token_ids": [token]}
-    value, reported_token_count = await _allowed_token_probability({**body, **conversation, **going_on}, post)
-    has_expected_token_count = prompt_length is not None and reported_token_count == prompt_length + length
+    conversation = {
+        "messages": [*body["messages"], {"role": "assistant", "content": prefix_text}]
+    }
+    going_on = {
+        "add_generation_prompt": False,
+        "continue_final_message": True,
+        "allowed_token_ids": [token],
+    }
+    value, reported_token_count = await _allowed_token_probability(
+        {**body, **conversation, **going_on}, post
+    )
+    has_expected_token_count = (
+        prompt_length is not None and reported_token_count == prompt_length + length
+    )
     return (value, value) if value is not None and has_expected_token_count else UNKNOWN

@@ -1,8 +1,9 @@
 """AURORA-Bench: edits of eight sources by five editors, rated from 0 to 2, and compared two by two.
 
-Source: Krojer et al., Learning Action and Reasoning-Centric Image Editing from Videos and Simulations (AURORA, 2024).
-The edits are in the authors' repository, their ratings behind a link of theirs. Ratings and comparisons are two
-benchmarks, because what is counted differs; the edits alone are a third, in which a generator makes the images.
+Source: Krojer et al., Learning Action and Reasoning-Centric Image Editing from Videos and
+Simulations (AURORA, 2024). The edits are in the authors' repository, their ratings behind a link of
+theirs. Ratings and comparisons are two benchmarks, because what is counted differs; the edits alone
+are a third, in which a generator makes the images.
 """
 
 from __future__ import annotations
@@ -28,39 +29,67 @@ NAME = "aurora_bench"
 POINTS, PAIRS, EDITS = "points", "pairs", "edits"
 KIND, ASPECT, SCHEME = "tie", "O", "three_way"
 LOWEST, HIGHEST = 0.0, 2.0
-POINTS_FILE, PAIRS_FILE, EDITS_FILE = "human_ratings.json", "human_ratings_pairwise.json", "test.json"
+POINTS_FILE, PAIRS_FILE, EDITS_FILE = (
+    "human_ratings.json",
+    "human_ratings_pairwise.json",
+    "test.json",
+)
 ADVICE = (
-    "take test.json and data/ from github.com/McGill-NLP/AURORA, and human_ratings.json, human_ratings_pairwise.json and the "
+    "take test.json and data/ from github.com/McGill-NLP/AURORA, and human_ratings.json, "
+    "human_ratings_pairwise.json and the "
     "edited images from where its README leads"
 )
 SOURCE = "Krojer et al., AURORA (2024), arXiv 2407.03471; github.com/McGill-NLP/AURORA"
-LICENCE = "MIT (the repository); images of the eight sources on their own terms; ratings: on no stated terms"
+LICENCE = (
+    "MIT (the repository); images of the eight sources on their own terms; ratings: on no "
+    "stated terms"
+)
 
 
 def read_points(folder: Path, part: str) -> list[Sample]:
-    """A sample an edited image, in the order of the file; several rows of one image are by several annotators."""
+    """A sample an edited image, in the order of the file; several rows of one image are by
+    several annotators.
+    """
     rated: dict[str, tuple[Row, list[float]]] = {}
     for row in read_objects(folder / POINTS_FILE, ADVICE):
         output_file = row.file("gen")
         first, scores = rated.setdefault(output_file, (row, []))
-        if any(row.text(column) != first.text(column) for column in ("input", "prompt")):
+        if any(
+            row.text(column) != first.text(column) for column in ("input", "prompt")
+        ):
             raise VievalError(
-                f"{row.where}: {output_file} was made under other conditions in a row before; correct the file"
+                f"{row.where}: {output_file} was made under other conditions in a row before; "
+                "correct the file"
             )
         scores.append(row.rating("score", LOWEST, HIGHEST))
     samples = []
     for output_file, (row, scores) in rated.items():
         model = row.text("model") if "model" in row.cells else UNNAMED
-        images = {"source": Image(folder / row.file("input")), "output": Image(folder / output_file)}
-        sample_id, texts = SampleId(NAME, part, model, output_file), {"instruction": row.text("prompt")}
+        images = {
+            "source": Image(folder / row.file("input")),
+            "output": Image(folder / output_file),
+        }
+        sample_id, texts = (
+            SampleId(NAME, part, model, output_file),
+            {"instruction": row.text("prompt")},
+        )
         ratings = {ASPECT: tuple(scores)}
-        samples.append(Sample(sample_id, images, texts, ratings, _tags(row), KIND, group=_edit(row)))
+        samples.append(
+            Sample(
+                sample_id, images, texts, ratings, _tags(row), KIND, group=_edit(row)
+            )
+        )
     return samples
 
 
 def read_pairs(folder: Path, part: str) -> list[Contest]:
-    """A contest a row: two edits of one image, and which editor people prefer, or that they are alike."""
-    rows = [_pair(number, row) for number, row in enumerate(read_objects(folder / PAIRS_FILE, ADVICE))]
+    """A contest a row: two edits of one image, and which editor people prefer, or that they are
+    alike.
+    """
+    rows = [
+        _pair(number, row)
+        for number, row in enumerate(read_objects(folder / PAIRS_FILE, ADVICE))
+    ]
     return read_contests(rows, folder, ContestRows(_PAIRS_NAME, part, KIND, SCHEME))
 
 
@@ -70,11 +99,18 @@ def _pair(number: int, row: Row) -> Row:
     files: Any = row.cells.get("gens")
     for names in (models, files):
         is_pair = isinstance(names, list) and len(names) == 2
-        if not is_pair or not all(isinstance(name, str) and name.strip() for name in names):
-            raise VievalError(f"{row.where}: models and gens are not two names each; correct the file")
+        if not is_pair or not all(
+            isinstance(name, str) and name.strip() for name in names
+        ):
+            raise VievalError(
+                f"{row.where}: models and gens are not two names each; correct the file"
+            )
     winner = row.text("winner")
     if winner not in (*models, TIE) or models[0] == models[1]:
-        raise VievalError(f"{row.where}: winner is {winner[:40]!r}, not {TIE} or one of two models; correct the file")
+        raise VievalError(
+            f"{row.where}: winner is {winner[:40]!r}, not {TIE} or one of two models; correct "
+            "the file"
+        )
     cells: dict[str, Any] = {
         "id": str(number),
         "texts": {"instruction": row.text("prompt")},
@@ -110,7 +146,13 @@ def _missing_sources(root: Path, part: str) -> list[str]:
     """Notice that sources of edits are not there, in one line."""
     sources = list(files_of(load_edits(root, part)))
     missing = [file for file in dict.fromkeys(sources) if not isfile(file)]
-    return [f"{len(missing)} of {len(sources)} sources are not there, first {missing[0]}; {ADVICE}"] if missing else []
+    return (
+        [
+            f"{len(missing)} of {len(sources)} sources are not there, first {missing[0]}; {ADVICE}"
+        ]
+        if missing
+        else []
+    )
 
 
 def _tags(row: Row) -> tuple[str, ...]:
@@ -140,7 +182,10 @@ _PRINTED = Printed(
         "EditReward (Qwen2.5-VL-7B)": (59.50,),
         "EditReward (MiMo-VL-7B)": (63.62,),
     },
-    "% in the README of github.com/TIGER-AI-Lab/EditReward, whose ties of scores are chosen on the test set itself",
+    (
+        "% in the README of github.com/TIGER-AI-Lab/EditReward, whose ties of scores are chosen on "
+        "the test set itself"
+    ),
 )
 
 _PAIRS_NAME = f"{NAME}_{PAIRS}"

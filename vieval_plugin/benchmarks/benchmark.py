@@ -1,7 +1,7 @@
 """Description of a benchmark by itself, so that nothing else has to know it by name.
 
-A module of this package, or one that another package names under the entry point group `vieval.benchmarks`, holds
-``BENCHMARK = Benchmark(...)``.
+A module of this package, or one that another package names under the entry point group
+`vieval.benchmarks`, holds ``BENCHMARK = Benchmark(...)``.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class Benchmark:
     name: str
     #: Parts, each with the number of samples it was published with, None where that is unknown.
     parts: Mapping[str, int | None]
-    #: Function of a root and a part that gives samples or contests, naming images and opening none; VievalError, in one
-    #: line, for what is absent or malformed.
+    #: Function of a root and a part that gives samples or contests, naming images and opening none;
+    #: VievalError, in one line, for what is absent or malformed.
     load: Callable[[Path, str], Sequence[Judged]]
     #: Function of a root and a part that says what a live run would lack, a line each.
     missing: Callable[[Path, str], list[str]]
@@ -79,8 +79,8 @@ class Benchmark:
     note: str = ""
     #: Published numbers of judges, below its tables.
     printed: tuple[Printed, ...] = ()
-    #: True where a generator makes the images: `load` gives conditions, samples without `output`, image model and
-    #: ratings.
+    #: True where a generator makes the images: `load` gives conditions, samples without `output`,
+    #: image model and ratings.
     generates: bool = False
     #: The root that `load` and `missing` are given: the data folder, or the user's prompt file.
     root: Literal["data", "prompts"] = "data"
@@ -89,20 +89,23 @@ class Benchmark:
 
 
 def known_part(name: str, parts: Collection[str], part: str) -> str:
-    """The part itself; VievalError naming the parts there are if it is none of the benchmark called `name`."""
+    """The part itself; VievalError naming the parts there are if it is none of the benchmark
+    called `name`.
+    """
     if part not in parts:
         raise VievalError(f"no {name} part {part!r}; known: {', '.join(parts)}")
     return part
 
 
 def data_root(benchmark: Benchmark, options: Config) -> Path:
-    """Return what a benchmark is loaded from: the data folder, or the user's prompts; VievalError where none are
-    named.
+    """Return what a benchmark is loaded from: the data folder, or the user's prompts; VievalError
+    where none are named.
     """
     if benchmark.root == "data":
         return options.data_folder()
     if options.generate.prompts is None:
         raise VievalError(
-            f"{benchmark.name}: name the file of prompts as generate.prompts in the options ({FILE_VARIABLE})"
+            f"{benchmark.name}: name the file of prompts as generate.prompts in the options "
+            f"({FILE_VARIABLE})"
         )
     return options.generate.prompts

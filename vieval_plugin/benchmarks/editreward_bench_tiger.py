@@ -1,8 +1,8 @@
 """EditReward-Bench of TIGER-Lab: two, three or four edits of one image, ranked by people.
 
-Source: Wu et al., EditReward (2025), in the hub's `TIGER-Lab/EditReward-Bench`, which has a row for each two edits of
-a group. It is another benchmark than that of Luo et al. with the same name (`editscore_bench`). A group is right only
-if all its pairs are.
+Source: Wu et al., EditReward (2025), in the hub's `TIGER-Lab/EditReward-Bench`, which has a row for
+each two edits of a group. It is another benchmark than that of Luo et al. with the same name
+(`editscore_bench`). A group is right only if all its pairs are.
 """
 
 from __future__ import annotations
@@ -34,14 +34,24 @@ _LETTERS = "ABCD"
 def read(folder: Path, part: str) -> list[Contest]:
     """The groups, from `all/contests.jsonl`."""
     home = folder / part
-    return read_contests(read_lines(home / CONTESTS, ADVICE), home, ContestRows(NAME, part, KIND, RANKING))
+    return read_contests(
+        read_lines(home / CONTESTS, ADVICE),
+        home,
+        ContestRows(NAME, part, KIND, RANKING),
+    )
 
 
 def _pair(number: int, row: Mapping[str, Any], keep: Keep) -> dict[str, Any]:
-    """A row of the hub: the edits of a group that it shows, by letter, and which of them people put before which."""
+    """A row of the hub: the edits of a group that it shows, by letter, and which of them people
+    put before which.
+    """
     name, compared = str(row["id"]), row.get("comparison_type")
-    size = row.get("num_candidates") or int(str(row.get("dataset", ""))[:1] or len(_LETTERS))
-    numbers = [k for k in range(1, len(_LETTERS) + 1) if row.get(f"candidate_{k}") is not None]
+    size = row.get("num_candidates") or int(
+        str(row.get("dataset", ""))[:1] or len(_LETTERS)
+    )
+    numbers = [
+        k for k in range(1, len(_LETTERS) + 1) if row.get(f"candidate_{k}") is not None
+    ]
     letters = compared.split("vs") if compared else list(_LETTERS[: len(numbers)])
     if len(letters) != len(numbers) or not set(letters) <= set(_LETTERS):
         raise ValueError(f"comparison_type {compared!r} with {len(numbers)} candidates")
@@ -52,7 +62,10 @@ def _pair(number: int, row: Mapping[str, Any], keep: Keep) -> dict[str, Any]:
         "instruction": row["instruction"],
         "source": keep(row["source_image"]),
         "candidates": {
-            letter: {"image_model": row.get(f"model_{k}"), "images": {"output": keep(row[f"candidate_{k}"])}}
+            letter: {
+                "image_model": row.get(f"model_{k}"),
+                "images": {"output": keep(row[f"candidate_{k}"])},
+            }
             for letter, k in zip(letters, numbers, strict=True)
         },
         "ranks": _ranks(row["ranking"], letters),
@@ -78,10 +91,16 @@ def _groups(pairs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         groups.setdefault(pair["id"], []).append(pair)
     contests = []
     for name, rows in groups.items():
-        candidates = {letter: candidate for row in rows for letter, candidate in row["candidates"].items()}
+        candidates = {
+            letter: candidate
+            for row in rows
+            for letter, candidate in row["candidates"].items()
+        }
         letters, size = sorted(candidates), rows[0]["size"]
         if len(letters) != size or len(rows) > len(list(combinations(letters, 2))):
-            raise ValueError(f"group {name} of {size} has {len(letters)} candidates in {len(rows)} rows")
+            raise ValueError(
+                f"group {name} of {size} has {len(letters)} candidates in {len(rows)} rows"
+            )
         contest = {
             "id": name,
             "texts": {"instruction": rows[0]["instruction"]},
@@ -94,7 +113,9 @@ def _groups(pairs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _ranking(letters: Sequence[str], ranks_by_row: Sequence[Mapping[str, int]]) -> str:
-    """The ranking that says the same of each two as people did; empty where none does, or where two were not compared."""
+    """The ranking that says the same of each two as people did; empty where none does, or where
+    two were not compared.
+    """
     preferred = {
         (a, b): (ranks[a] < ranks[b]) - (ranks[a] > ranks[b])
         for ranks in ranks_by_row
@@ -131,8 +152,10 @@ _PRINTED = Printed(
         "EditReward (Qwen2.5-VL-7B)": (56.99, 36.00, 10.81, 36.78),
         "EditReward (MiMo-VL-7B)": (56.45, 42.67, 11.49, 38.42),
     },
-    "% of groups all of whose pairs are right, in the README of github.com/TIGER-AI-Lab/EditReward. Judges that vote were asked "
-    "pair by pair; of those that score, the difference up to which two of two candidates tie is the best on the test set itself",
+    "% of groups all of whose pairs are right, in the README of "
+    "github.com/TIGER-AI-Lab/EditReward. Judges that vote were asked "
+    "pair by pair; of those that score, the difference up to which two of two candidates tie is "
+    "the best on the test set itself",
 )
 
 BENCHMARK = _FOLDER.benchmark(

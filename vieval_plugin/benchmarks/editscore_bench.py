@@ -1,7 +1,8 @@
 """The EditReward-Bench of EditScore: pairs of edits of which people prefer one in a dimension.
 
-Source: Luo et al., EditScore (2025), in the hub's `EditScore/EditReward-Bench`. It is another benchmark than that of
-Wu et al. with the same name (`editreward_bench_tiger`). There are no ties: a judge's tie is wrong.
+Source: Luo et al., EditScore (2025), in the hub's `EditScore/EditReward-Bench`. It is another
+benchmark than that of Wu et al. with the same name (`editreward_bench_tiger`). There are no ties: a
+judge's tie is wrong.
 """
 
 from __future__ import annotations
@@ -30,11 +31,17 @@ LICENCE = "Apache-2.0 (the hub's card)"
 def read(folder: Path, part: str) -> list[Contest]:
     """The pairs of a dimension, from `<part>/contests.jsonl`."""
     home = folder / part
-    return read_contests(read_lines(home / CONTESTS, ADVICE), home, ContestRows(NAME, part, KIND, SCHEME))
+    return read_contests(
+        read_lines(home / CONTESTS, ADVICE), home, ContestRows(NAME, part, KIND, SCHEME)
+    )
 
 
-def _convert_hub_row(part: str, number: int, row: Mapping[str, Any], keep: Keep) -> dict[str, Any]:
-    """A row of the hub as one of ours, the preferred edit first as it is there; empty for another dimension."""
+def _convert_hub_row(
+    part: str, number: int, row: Mapping[str, Any], keep: Keep
+) -> dict[str, Any]:
+    """A row of the hub as one of ours, the preferred edit first as it is there; empty for
+    another dimension.
+    """
     if row["dimension"] not in PARTS:
         raise ValueError(f"dimension {row['dimension']!r}")
     if row["dimension"] != part:
@@ -44,7 +51,9 @@ def _convert_hub_row(part: str, number: int, row: Mapping[str, Any], keep: Keep)
         "id": str(number),
         "texts": {"instruction": row["instruction"]},
         "images": {"source": keep(row["input_image"])},
-        "candidates": [{"images": {"output": keep(stored)}} for stored in (first, second)],
+        "candidates": [
+            {"images": {"output": keep(stored)}} for stored in (first, second)
+        ],
         "vote": FIRST,
         "group": row["instruction"],
         "tags": [row["task_type"]],
@@ -52,17 +61,24 @@ def _convert_hub_row(part: str, number: int, row: Mapping[str, Any], keep: Keep)
 
 
 def _alternate_preferred(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows of the dimension, the preferred edit first and second by turns: who always names the first has one
-    half.
+    """The rows of the dimension, the preferred edit first and second by turns: who always names the
+    first has one half.
     """
     return [
-        {**row, "candidates": row["candidates"][::-1], "vote": SECOND} if number % 2 else row
+        {**row, "candidates": row["candidates"][::-1], "vote": SECOND}
+        if number % 2
+        else row
         for number, row in enumerate(row for row in rows if row)
     ]
 
 
 _FOLDER = DataFolder(NAME, PARTS, read, ADVICE)
-_HUB = {part: HubRows(DATASET, "", SPLIT, partial(_convert_hub_row, part), _alternate_preferred) for part in PARTS}
+_HUB = {
+    part: HubRows(
+        DATASET, "", SPLIT, partial(_convert_hub_row, part), _alternate_preferred
+    )
+    for part in PARTS
+}
 
 
 BENCHMARK = _FOLDER.benchmark(

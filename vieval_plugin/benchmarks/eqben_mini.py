@@ -1,4 +1,5 @@
-"""EqBen-Mini: two images and two captions an example, in the subset of 140 that the VQAScore authors chose.
+"""EqBen-Mini: two images and two captions an example, in the subset of 140 that the VQAScore
+authors chose.
 
 Source: Wang et al., Equivariant Similarity for Vision-Language Foundation Models (2023).
 """
@@ -18,7 +19,8 @@ from vieval_plugin.readers.rows import KIND, Row, read_lines, read_objects
 
 NAME = "eqben_mini"
 ADVICE = (
-    f"put all_select.json and images/ of the VQAScore authors' eqben_vllm.zip there and run `vieval prepare {NAME}`"
+    "put all_select.json and images/ of the VQAScore authors' eqben_vllm.zip there and run "
+    f"`vieval prepare {NAME}`"
 )
 
 _ALL = "all"
@@ -27,8 +29,9 @@ _ALL = "all"
 def read(folder: Path, part: str) -> list[Sample]:
     """Four samples an example, from `examples.jsonl` or from the authors' `all_select.json`.
 
-    In the latter, an example's id is its position and its tag the folder of its first image. An image that is there as
-    a NumPy array (`.npy`) is named as the PNG that `convert_arrays` makes of it.
+    In the latter, an example's id is its position and its tag the folder of its first image. An
+    image that is there as a NumPy array (`.npy`) is named as the PNG that `convert_arrays` makes of
+    it.
     """
     examples, selection = folder / "examples.jsonl", folder / "all_select.json"
     if examples.exists() or not selection.exists():
@@ -37,13 +40,19 @@ def read(folder: Path, part: str) -> list[Sample]:
     for number, row in enumerate(read_objects(selection, ADVICE)):
         images = {f"image_{i}": row.file(f"image{i}") for i in (0, 1)}
         captions = {f"caption_{t}": row.text(f"caption{t}") for t in (0, 1)}
-        cells = {"id": number, **images, **captions, "tag": images["image_0"].split("/")[0]}
+        cells = {
+            "id": number,
+            **images,
+            **captions,
+            "tag": images["image_0"].split("/")[0],
+        }
         rows.append(Row(row.where, cells))
     return read_two_by_two(folder, NAME, part, rows)
 
 
 def convert_arrays(folder: Path, preparing: Preparing) -> list[str]:
-    """Makes the PNG files that the samples name out of `.npy` arrays (blue first, as OpenCV has it).
+    """Makes the PNG files that the samples name out of `.npy` arrays (blue first, as OpenCV has
+    it).
 
     What is there is kept. Returns a line for each array that cannot be converted.
     """
@@ -51,7 +60,11 @@ def convert_arrays(folder: Path, preparing: Preparing) -> list[str]:
     import PIL.Image
 
     problems = []
-    sources = (image.source for sample in read(folder, _ALL) for image in sample.images.values())
+    sources = (
+        image.source
+        for sample in read(folder, _ALL)
+        for image in sample.images.values()
+    )
     for path in dict.fromkeys(path for path in sources if isinstance(path, Path)):
         array = path.with_suffix(".npy")
         if path.exists() or not array.exists():
@@ -59,10 +72,14 @@ def convert_arrays(folder: Path, preparing: Preparing) -> list[str]:
         try:
             pixels = np.load(array, allow_pickle=False)
         except (OSError, ValueError, EOFError) as error:
-            problems.append(f"{array}: not readable as a NumPy array ({error}); unpack it again")
+            problems.append(
+                f"{array}: not readable as a NumPy array ({error}); unpack it again"
+            )
             continue
         if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] != 3:
-            problems.append(f"{array}: {pixels.dtype} of shape {pixels.shape} is no image; unpack it again")
+            problems.append(
+                f"{array}: {pixels.dtype} of shape {pixels.shape} is no image; unpack it again"
+            )
             continue
         body = io.BytesIO()
         PIL.Image.fromarray(np.ascontiguousarray(pixels[:, :, ::-1])).save(body, "PNG")
@@ -77,7 +94,8 @@ BENCHMARK = _FOLDER.benchmark(
     kinds=dict.fromkeys(_FOLDER.parts, KIND),
     title="EqBen-Mini",
     source=(
-        "Wang et al., Equivariant Similarity for Vision-Language Foundation Models (2023), arXiv 2303.14465; the VQAScore "
+        "Wang et al., Equivariant Similarity for Vision-Language Foundation Models (2023), arXiv "
+        "2303.14465; the VQAScore "
         "authors' eqben_vllm.zip (link in dataset.py of github.com/linzhiqiu/t2v_metrics)"
     ),
     licence="unknown: ask its authors",

@@ -1,7 +1,8 @@
 """Flickr8K: photos with captions that people rated (Hodosh et al., 2013).
 
-The file is that of the CLIPScore authors, which the VQAScore authors use: `flickr8k.json` holds three experts' ratings
-from 1 to 4; their `crowdflower_flickr8k.json` (the share of people who said yes, from 0 to 1) has the same form.
+The file is that of the CLIPScore authors, which the VQAScore authors use: `flickr8k.json` holds
+three experts' ratings from 1 to 4; their `crowdflower_flickr8k.json` (the share of people who said
+yes, from 0 to 1) has the same form.
 """
 
 from __future__ import annotations
@@ -12,7 +13,15 @@ from typing import Any
 from vieval_plugin.benchmarks.loading.folders import DataFolder
 from vieval_plugin.judges.protocol import Sample, SampleId
 from vieval_plugin.meta_evaluation.labels import WithLabels
-from vieval_plugin.readers.rows import ASPECT, GRADED, KIND, UNNAMED, Row, image_file, read_object
+from vieval_plugin.readers.rows import (
+    ASPECT,
+    GRADED,
+    KIND,
+    UNNAMED,
+    Row,
+    image_file,
+    read_object,
+)
 from vieval_plugin.text.errors import VievalError
 
 NAME = "flickr8k"
@@ -21,10 +30,11 @@ LOWEST, HIGHEST = 0.0, 4.0
 
 
 def read(folder: Path, part: str) -> list[Sample]:
-    """A sample for each caption of a photo, `<photo>#<number>`, with the ratings it got in the file's order.
+    """A sample for each caption of a photo, `<photo>#<number>`, with the ratings it got in the
+    file's order.
 
-    Spaces and the full stop around a caption are taken away, as the VQAScore authors do before they ask. Captions of a
-    photo are a group.
+    Spaces and the full stop around a caption are taken away, as the VQAScore authors do before they
+    ask. Captions of a photo are a group.
     """
     path = folder / "flickr8k.json"
     samples = []
@@ -35,20 +45,26 @@ def read(folder: Path, part: str) -> list[Sample]:
         for number, (text, ratings) in enumerate(_captions(photo).items()):
             sample_id = SampleId(NAME, part, UNNAMED, f"{uid}#{number}")
             rated = {ASPECT: tuple(ratings)}
-            samples.append(Sample(sample_id, images, {"prompt": text}, rated, kind=KIND, group=uid))
+            samples.append(
+                Sample(sample_id, images, {"prompt": text}, rated, kind=KIND, group=uid)
+            )
     return samples
 
 
 def _captions(photo: Row) -> dict[str, list[float]]:
     judgements: Any = photo.cells.get("human_judgement")
-    if not isinstance(judgements, list) or not all(isinstance(judgement, dict) for judgement in judgements):
+    if not isinstance(judgements, list) or not all(
+        isinstance(judgement, dict) for judgement in judgements
+    ):
         raise VievalError(f"{photo.where}: no list of human_judgement; {ADVICE}")
     captions: dict[str, list[float]] = {}
     for number, judgement in enumerate(judgements, start=1):
         row = Row(f"{photo.where}, judgement {number}", judgement)
         text = " ".join(row.text("caption").split()).strip(".").strip()
         if not text:
-            raise VievalError(f"{row.where}: the caption is a full stop; correct the file")
+            raise VievalError(
+                f"{row.where}: the caption is a full stop; correct the file"
+            )
         captions.setdefault(text, []).append(row.rating("rating", LOWEST, HIGHEST))
     return captions
 
@@ -60,7 +76,8 @@ BENCHMARK = _FOLDER.benchmark(
     kinds=dict.fromkeys(_FOLDER.parts, KIND),
     title="Flickr8K",
     source=(
-        "Hodosh et al., Framing Image Description as a Ranking Task (2013); files made by download.py of "
+        "Hodosh et al., Framing Image Description as a Ranking Task (2013); files made by "
+        "download.py of "
         "github.com/jmhessel/clipscore"
     ),
     licence="unknown: ask its authors; the photos are Flickr users' own",

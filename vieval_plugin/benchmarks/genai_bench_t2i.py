@@ -1,4 +1,6 @@
-"""GenAI-Bench: images of six image models, each rated by three people from 1 to 5 (Li et al., 2024)."""
+"""GenAI-Bench: images of six image models, each rated by three people from 1 to 5 (Li et al.,
+2024).
+"""
 
 from __future__ import annotations
 
@@ -16,12 +18,24 @@ from vieval_plugin.readers.rows import GRADED, KIND, read_object
 from vieval_plugin.text.errors import VievalError
 
 NAME = "genai_bench_t2i"
-MODELS = ("DALLE_3", "SDXL_Turbo", "DeepFloyd_I_XL_v1", "Midjourney_6", "SDXL_2_1", "SDXL_Base")
-ADVICE = "unpack the hub's zhiqiulin/GenAI-Bench-527 into 527/ and BaiqiL/GenAI-Bench-1600 into 1600/"
+MODELS = (
+    "DALLE_3",
+    "SDXL_Turbo",
+    "DeepFloyd_I_XL_v1",
+    "Midjourney_6",
+    "SDXL_2_1",
+    "SDXL_Base",
+)
+ADVICE = (
+    "unpack the hub's zhiqiulin/GenAI-Bench-527 into 527/ and BaiqiL/GenAI-Bench-1600 into "
+    "1600/"
+)
 
 
 def read(folder: Path, part: str) -> list[Sample]:
-    """Images `<part>/<image model>/<id>.jpeg`; tags from `<part>/genai_skills.json` (skill -> ids) where it is there."""
+    """Images `<part>/<image model>/<id>.jpeg`; tags from `<part>/genai_skills.json` (skill ->
+    ids) where it is there.
+    """
     folder = folder / part
     path = folder / "genai_image.json"
     prompts = read_object(path, ADVICE)
@@ -29,7 +43,15 @@ def read(folder: Path, part: str) -> list[Sample]:
     def images(model: str, uid: str) -> Mapping[str, Image]:
         return {"output": Image(folder / model / f"{uid}.jpeg")}
 
-    return read_rated(path, prompts, NAME, part, MODELS, images, _skills(folder / "genai_skills.json", prompts))
+    return read_rated(
+        path,
+        prompts,
+        NAME,
+        part,
+        MODELS,
+        images,
+        _skills(folder / "genai_skills.json", prompts),
+    )
 
 
 def _skills(path: Path, prompts: Mapping[str, Any]) -> Mapping[str, tuple[str, ...]]:
@@ -40,10 +62,14 @@ def _skills(path: Path, prompts: Mapping[str, Any]) -> Mapping[str, tuple[str, .
     for skill, uids in read_object(path, ADVICE).items():
         if not isinstance(uids, list):
             raise VievalError(f"{path}: skill {skill!r} has no list of ids; {ADVICE}")
-        for uid in dict.fromkeys(f"{value:0>5}" if isinstance(value, (int, str)) else str(value) for value in uids):
+        for uid in dict.fromkeys(
+            f"{value:0>5}" if isinstance(value, (int, str)) else str(value)
+            for value in uids
+        ):
             if uid not in prompts:
                 raise VievalError(
-                    f"{path}: skill {skill!r} names prompt {uid}, which genai_image.json beside it lacks; "
+                    f"{path}: skill {skill!r} names prompt {uid}, which genai_image.json beside "
+                    "it lacks; "
                     "take both from one release"
                 )
             skills[uid] += (skill,)
@@ -57,11 +83,13 @@ BENCHMARK = _FOLDER.benchmark(
     kinds=dict.fromkeys(_FOLDER.parts, KIND),
     title="GenAI-Bench",
     source=(
-        "Li et al., GenAI-Bench (2024), arXiv 2406.13743; files of the hub's zhiqiulin/GenAI-Bench-527 and "
+        "Li et al., GenAI-Bench (2024), arXiv 2406.13743; files of the hub's "
+        "zhiqiulin/GenAI-Bench-527 and "
         "BaiqiL/GenAI-Bench-1600"
     ),
     licence=(
-        "1600: Apache-2.0 says the hub's card of BaiqiL/GenAI-Bench, which holds the same data; 527: unknown, ask its "
+        "1600: Apache-2.0 says the hub's card of BaiqiL/GenAI-Bench, which holds the same data; "
+        "527: unknown, ask its "
         "authors"
     ),
 )

@@ -1,7 +1,9 @@
-"""GenAI-Bench of TIGER-Lab: pairs of edits, images and videos, and which of the two a visitor of an arena preferred.
+"""GenAI-Bench of TIGER-Lab: pairs of edits, images and videos, and which of the two a visitor of an
+arena preferred.
 
-Source: Jiang et al., GenAI Arena (2024), in the hub's `TIGER-Lab/GenAI-Bench`. It is another benchmark than
-GenAI-Bench of Li et al. (`genai_bench_t2i`). A vote is the left, the right, both good (`tievote`) or both bad.
+Source: Jiang et al., GenAI Arena (2024), in the hub's `TIGER-Lab/GenAI-Bench`. It is another
+benchmark than GenAI-Bench of Li et al. (`genai_bench_t2i`). A vote is the left, the right, both
+good (`tievote`) or both bad.
 """
 
 from __future__ import annotations
@@ -18,16 +20,30 @@ from vieval_plugin.benchmarks.loading.contest_hub import HubRows, Keep, hub_load
 from vieval_plugin.benchmarks.loading.folders import DataFolder
 from vieval_plugin.judges.contests import BOTH_BAD, BOTH_GOOD, FIRST, SECOND, Contest
 from vieval_plugin.meta_evaluation.votes import ByVotes
-from vieval_plugin.readers.contest_rows import CONTESTS, ContestRows, frames_folder, read_contests
+from vieval_plugin.readers.contest_rows import (
+    CONTESTS,
+    ContestRows,
+    frames_folder,
+    read_contests,
+)
 from vieval_plugin.readers.rows import Row, read_count, read_lines, read_objects
 from vieval_plugin.readers.video_frames import complete, extract_all, failure_lines
 from vieval_plugin.text.errors import VievalError
 
 NAME = "genai_bench_tiger"
 EDIT, GENERATION, VIDEO = "edit", "generation", "video"
-CONFIGS = {"image_edition": EDIT, "image_generation": GENERATION, "video_generation": VIDEO}
+CONFIGS = {
+    "image_edition": EDIT,
+    "image_generation": GENERATION,
+    "video_generation": VIDEO,
+}
 KINDS = {EDIT: "tie", GENERATION: "tig", VIDEO: "tig"}
-VOTES = {"leftvote": FIRST, "rightvote": SECOND, "tievote": BOTH_GOOD, "bothbad_vote": BOTH_BAD}
+VOTES = {
+    "leftvote": FIRST,
+    "rightvote": SECOND,
+    "tievote": BOTH_GOOD,
+    "bothbad_vote": BOTH_BAD,
+}
 FRAMES, FRAMES_FILE = 4, "frames.json"
 DATASET, SPLIT = "TIGER-Lab/GenAI-Bench", "test_v1"
 ADVICE = f"run `vieval prepare {NAME}`"
@@ -35,25 +51,36 @@ SOURCE = f"Jiang et al., GenAI Arena (2024), arXiv 2406.04485; the hub's {DATASE
 LICENCE = "CC BY 4.0 (the hub's card)"
 
 _PROMPTS = {
-    EDIT: {"instruct_prompt": "instruction", "source_prompt": "source_prompt", "target_prompt": "target_prompt"}
+    EDIT: {
+        "instruct_prompt": "instruction",
+        "source_prompt": "source_prompt",
+        "target_prompt": "target_prompt",
+    }
 }
 _PROMPT = {"prompt": "prompt"}
 _RESTORE = "restore the log from where it came"
 
 
 def read(folder: Path, part: str) -> list[Contest]:
-    """The pairs of a part from `<part>/contests.jsonl` or, where that is not there, the votes alone from a judge's log.
+    """The pairs of a part from `<part>/contests.jsonl` or, where that is not there, the votes alone
+    from a judge's log.
 
     A log has the votes and mostly the prompts: enough to compare recorded answers with.
     """
-    common = ContestRows(NAME, part, KINDS[part], "four_way", read_count(folder / FRAMES_FILE, FRAMES))
+    common = ContestRows(
+        NAME, part, KINDS[part], "four_way", read_count(folder / FRAMES_FILE, FRAMES)
+    )
     home = folder / part
     if (home / CONTESTS).exists():
         return read_contests(read_lines(home / CONTESTS, ADVICE), home, common)
-    config = next(config for config, config_part in CONFIGS.items() if config_part == part)
+    config = next(
+        config for config, config_part in CONFIGS.items() if config_part == part
+    )
     logs = sorted((folder / config).glob("*/*.json"))
     if not logs:
-        raise VievalError(f"{home / CONTESTS}: no such file, nor a judge's log below {folder / config}; {ADVICE}")
+        raise VievalError(
+            f"{home / CONTESTS}: no such file, nor a judge's log below {folder / config}; {ADVICE}"
+        )
     return read_contests(_logged(logs, part), home, common)
 
 
@@ -66,54 +93,119 @@ def _logged(logs: Sequence[Path], part: str) -> list[Row]:
             first = rows
             break
         first = first or rows
-    return [Row(row.where, _cells(row.uid("idx"), row.cells, part, row.text("human_vote"), [{}, {}])) for row in first]
+    return [
+        Row(
+            row.where,
+            _cells(row.uid("idx"), row.cells, part, row.text("human_vote"), [{}, {}]),
+        )
+        for row in first
+    ]
 
 
-def _convert_hub_row(part: str, number: int, row: Mapping[str, Any], keep: Keep) -> dict[str, Any]:
+def _convert_hub_row(
+    part: str, number: int, row: Mapping[str, Any], keep: Keep
+) -> dict[str, Any]:
     """A row of the hub as one of ours."""
     candidates = [
         {
             "image_model": row.get(f"{side}_model"),
-            **(_video(row, side) if part == VIDEO else {"images": {"output": keep(row[f"{side}_output_image"])}}),
+            **(
+                _video(row, side)
+                if part == VIDEO
+                else {"images": {"output": keep(row[f"{side}_output_image"])}}
+            ),
         }
         for side in ("left", "right")
     ]
     cells = _cells(str(number), row, part, row["vote_type"], candidates)
-    return {**cells, "images": {"source": keep(row["source_image"])}} if part == EDIT else cells
+    return (
+        {**cells, "images": {"source": keep(row["source_image"])}}
+        if part == EDIT
+        else cells
+    )
 
 
 def _video(row: Mapping[str, Any], side: str) -> dict[str, Any]:
     url = row[f"{side}_video"]
-    return {"video": f"videos/{hashlib.sha256(url.encode()).hexdigest()[:16]}.mp4", "url": url} if url else {}
+    return (
+        {
+            "video": f"videos/{hashlib.sha256(url.encode()).hexdigest()[:16]}.mp4",
+            "url": url,
+        }
+        if url
+        else {}
+    )
 
 
-def _cells(uid: str, row: Mapping[str, Any], part: str, vote: str, candidates: list[dict[str, Any]]) -> dict[str, Any]:
+def _cells(
+    uid: str,
+    row: Mapping[str, Any],
+    part: str,
+    vote: str,
+    candidates: list[dict[str, Any]],
+) -> dict[str, Any]:
     texts = _texts(row, part)
-    # edits of the same instruction on the same source, or outputs of the same prompt, are drawn together
+    # edits of the same instruction on the same source, or outputs of the same prompt, are drawn
+    # together
     names = ("source_prompt", "instruction") if part == EDIT else ("prompt",)
     group = " | ".join(texts[name] for name in names if name in texts)
-    return {"id": uid, "texts": texts, "candidates": candidates, "vote": VOTES.get(vote, vote), "group": group}
+    return {
+        "id": uid,
+        "texts": texts,
+        "candidates": candidates,
+        "vote": VOTES.get(vote, vote),
+        "group": group,
+    }
 
 
 def _texts(row: Mapping[str, Any], part: str) -> dict[str, str]:
     """The prompts of a row, by our names."""
     names = _PROMPTS.get(part, _PROMPT)
-    return {name: row[column] for column, name in names.items() if isinstance(row.get(column), str) and row[column]}
+    return {
+        name: row[column]
+        for column, name in names.items()
+        if isinstance(row.get(column), str) and row[column]
+    }
 
 
 def _make(folder: Path, preparing: Preparing) -> list[str]:
-    """Fetches the videos whose frames are not there, and makes these; a line a reason for those that gave none."""
+    """Fetches the videos whose frames are not there, and makes these; a line a reason for those
+    that gave none.
+    """
     from vieval_plugin.readers.download import Download, fetch_all
 
     home, count = folder / VIDEO, read_count(folder / FRAMES_FILE, FRAMES)
     if VIDEO not in (preparing.parts or ()) or not (home / CONTESTS).exists():
         return []
-    candidates = [candidate for row in read_lines(home / CONTESTS, ADVICE) for candidate in row.cells["candidates"]]
-    urls = {candidate["video"]: candidate.get("url") for candidate in candidates if candidate.get("video")}
-    frameless = [video for video in urls if not complete(frames_folder(home, video, count), count)]
-    downloads = [Download(url, home / video, _check_video) for video in frameless if (url := urls[video])]
-    reasons = {failed.path: failed.reason for failed in asyncio.run(fetch_all(downloads, label="videos"))}
-    pairs = [(home / video, frames_folder(home, video, count)) for video in frameless if home / video not in reasons]
+    candidates = [
+        candidate
+        for row in read_lines(home / CONTESTS, ADVICE)
+        for candidate in row.cells["candidates"]
+    ]
+    urls = {
+        candidate["video"]: candidate.get("url")
+        for candidate in candidates
+        if candidate.get("video")
+    }
+    frameless = [
+        video
+        for video in urls
+        if not complete(frames_folder(home, video, count), count)
+    ]
+    downloads = [
+        Download(url, home / video, _check_video)
+        for video in frameless
+        if (url := urls[video])
+    ]
+    reasons = {
+        failed.path: failed.reason
+        for failed in asyncio.run(fetch_all(downloads, label="videos"))
+    }
+    pairs = [
+        (home / video, frames_folder(home, video, count))
+        for video in frameless
+        if home / video not in reasons
+    ]
     reasons |= extract_all(pairs, count)
     return failure_lines(reasons, len(urls), "run the command again to retry")
 
@@ -123,8 +215,13 @@ def _check_video(body: bytes) -> None:
         raise ValueError("not a video")
 
 
-_FOLDER = DataFolder(NAME, {EDIT: 919, GENERATION: 1735, VIDEO: 1069}, read, ADVICE, _make, FRAMES_FILE)
-_HUB = {part: HubRows(DATASET, config, SPLIT, partial(_convert_hub_row, part)) for config, part in CONFIGS.items()}
+_FOLDER = DataFolder(
+    NAME, {EDIT: 919, GENERATION: 1735, VIDEO: 1069}, read, ADVICE, _make, FRAMES_FILE
+)
+_HUB = {
+    part: HubRows(DATASET, config, SPLIT, partial(_convert_hub_row, part))
+    for config, part in CONFIGS.items()
+}
 
 
 BENCHMARK = _FOLDER.benchmark(

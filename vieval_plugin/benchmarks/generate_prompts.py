@@ -26,22 +26,31 @@ def load(root: Path, part: str) -> list[Sample]:
         part: the only one there is.
 
     Raises:
-        VievalError: with the row, for one that is no prompt, repeats another or names an image that is not there.
+        VievalError: with the row, for one that is no prompt, repeats another or names an image that
+            is not there.
     """
     prompts = prompts_of(root)
     samples: dict[str, Sample] = {}
     for prompt in prompts.rows:
         row = {**prompt.row, "uid": prompt.uid}
         try:
-            for sample, files in samples_of_row(prompts.folder, prompt.number, row, None, NAME):
+            for sample, files in samples_of_row(
+                prompts.folder, prompt.number, row, None, NAME
+            ):
                 no_kind = "" if sample.kind else "it has no kind, such as tig"
                 if problem := address_among(files) or no_kind or absent_image(sample):
                     raise BadLine(problem)
                 if sample.id.uid in samples:
-                    raise BadLine(f"the uid {sample.id.uid!r} is another's as well; give each its own")
-                samples[sample.id.uid] = replace(sample, id=SampleId(NAME, part, "", sample.id.uid))
+                    raise BadLine(
+                        f"the uid {sample.id.uid!r} is another's as well; give each its own"
+                    )
+                samples[sample.id.uid] = replace(
+                    sample, id=SampleId(NAME, part, "", sample.id.uid)
+                )
         except BadLine as bad:
-            raise VievalError(f"{root}: {prompts.unit} {prompt.number}: {bad}") from None
+            raise VievalError(
+                f"{root}: {prompts.unit} {prompt.number}: {bad}"
+            ) from None
     return list(samples.values())
 
 

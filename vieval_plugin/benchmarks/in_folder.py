@@ -1,4 +1,5 @@
-"""A benchmark in a folder: a table of images that people rated or voted on, and `benchmark.yaml`, which says what it is.
+"""A benchmark in a folder: a table of images that people rated or voted on, and `benchmark.yaml`,
+which says what it is.
 
 docs/guides/extending.md has the keys.
 """
@@ -58,10 +59,16 @@ class _Reading:
 
     @cached_property
     def table(self) -> InputTable:
-        """The table in the folder, whose images lie below it too; VievalError where it lacks a column."""
+        """The table in the folder, whose images lie below it too; VievalError where it lacks a
+        column.
+        """
         path = self._path("table", self.described.table)
         columns = [*self.described.columns.values(), *self._extra]
-        table = _derive_columns(replace(open_table(path), roots=(self.folder,)), self.described.split, columns)
+        table = _derive_columns(
+            replace(open_table(path), roots=(self.folder,)),
+            self.described.split,
+            columns,
+        )
         require_columns(table, self._extra)
         return table
 
@@ -91,7 +98,11 @@ class _Reading:
             names += [columns] if isinstance(columns, str) else columns
         if described.vote:
             names += [described.vote.column, *described.vote.annotators]
-        names += [described.group, *described.tags, described.parts.column if described.parts else ""]
+        names += [
+            described.group,
+            *described.tags,
+            described.parts.column if described.parts else "",
+        ]
         for candidate in described.candidates:
             names += candidate.values()
         return [name for name in names if name]
@@ -99,19 +110,28 @@ class _Reading:
     def parts(self) -> Mapping[str, int | None]:
         """The parts with their published numbers, as described or as the table has them."""
         if not self.described.parts or self.described.parts.samples:
-            return self.described.parts.samples if self.described.parts else {_ONLY_PART: None}
+            return (
+                self.described.parts.samples
+                if self.described.parts
+                else {_ONLY_PART: None}
+            )
         column = self.described.parts.column
         names = dict.fromkeys(_text_of(row.cells.get(column)) for row in self._rows())
         if unfit := [name for name in names if not re.fullmatch(r"[\w.-]{1,60}", name)]:
             raise VievalError(
-                f"{self.table.name}: {column} is {unfit[0][:80]!r} in a row, and a part is a name of letters, digits, _, - and ."
+                f"{self.table.name}: {column} is {unfit[0][:80]!r} in a row, and a part is a "
+                "name of letters, digits, _, - and ."
             )
         if len(names) > _MOST_PARTS:
-            raise VievalError(f"{self.file}: parts: {len(names)} of them in {column!r}; name another column")
+            raise VievalError(
+                f"{self.file}: parts: {len(names)} of them in {column!r}; name another column"
+            )
         return dict.fromkeys(names)
 
     def _rows(self, part: str = "") -> Iterator[Row]:
-        """The rows of a part, or all, each with its number under an empty name; VievalError for one that cannot be read."""
+        """The rows of a part, or all, each with its number under an empty name; VievalError for
+        one that cannot be read.
+        """
         columns = [*self.fields.columns.values(), *self._extra]
         for number, cells in self.table.read(list(dict.fromkeys(columns))):
             where = f"{self.table.name}: {self.table.unit} {number}"
@@ -125,7 +145,10 @@ class _Reading:
     def load(self, part: str) -> Sequence[Judged]:
         """The samples or contests of a part."""
         if self.described.two_by_two:
-            rows = read_lines(self._path("two_by_two", self.described.two_by_two), self.described.advice)
+            rows = read_lines(
+                self._path("two_by_two", self.described.two_by_two),
+                self.described.advice,
+            )
             return read_two_by_two(self.folder, self.described.name, part, rows)
         if not self.described.vote:
             return self._samples(part)
@@ -138,37 +161,57 @@ class _Reading:
             for sample in self._samples_of(row, part):
                 if sample.id in samples:
                     raise VievalError(
-                        f"{row.where}: {sample.id} was in a row before; give each a uid of its own, or a draw where they "
+                        f"{row.where}: {sample.id} was in a row before; give each a uid of its "
+                        "own, or a draw where they "
                         "are images of one prompt"
                     )
                 samples[sample.id] = sample
         for aspect in self.described.ratings:
-            counts = {sample_id: len(sample.ratings[aspect]) for sample_id, sample in samples.items()}
+            counts = {
+                sample_id: len(sample.ratings[aspect])
+                for sample_id, sample in samples.items()
+            }
             if len(set(counts.values())) < 2:
                 continue
-            fewest, total = min(counts, key=lambda sample_id: counts[sample_id]), max(counts.values())
+            fewest, total = (
+                min(counts, key=lambda sample_id: counts[sample_id]),
+                max(counts.values()),
+            )
             _tell_without_ceiling(
-                f"{self.file.parent.name}: {aspect} of {fewest} has {counts[fewest]} of {total} ratings, so the mean of "
-                "each sample counts and there is no human ceiling; fill the empty cell, or remove the row"
+                f"{self.file.parent.name}: {aspect} of {fewest} has {counts[fewest]} of {total} "
+                "ratings, so the mean of "
+                "each sample counts and there is no human ceiling; fill the empty cell, or "
+                "remove the row"
             )
             # which annotator gave which rating cannot be said where not all rated everything
             for sample_id, sample in samples.items():
                 mean = math.fsum(sample.ratings[aspect]) / counts[sample_id]
-                samples[sample_id] = replace(sample, ratings={**sample.ratings, aspect: (mean,)})
+                samples[sample_id] = replace(
+                    sample, ratings={**sample.ratings, aspect: (mean,)}
+                )
         return list(samples.values())
 
     def _samples_of(self, row: Row, part: str) -> Iterator[Sample]:
         described, number = self.described, int(row.cells[""])
         cells = {
-            name: cell for name, cell in row.cells.items() if name and (self.fields.columns or name not in self._extra)
+            name: cell
+            for name, cell in row.cells.items()
+            if name and (self.fields.columns or name not in self._extra)
         }
         try:
             sample_cells = sample_row(cells, self.fields)
-            sample_cells["images"] = located_images(sample_cells.get("images", {}), self.table)
-            samples = samples_of_row(self.table.folder, number, sample_cells, described.kind, described.name)
+            sample_cells["images"] = located_images(
+                sample_cells.get("images", {}), self.table
+            )
+            samples = samples_of_row(
+                self.table.folder, number, sample_cells, described.kind, described.name
+            )
         except BadLine as bad:
             raise VievalError(f"{row.where}: {bad}") from None
-        ratings = {aspect: self._ratings(row, aspect, columns) for aspect, columns in described.ratings.items()}
+        ratings = {
+            aspect: self._ratings(row, aspect, columns)
+            for aspect, columns in described.ratings.items()
+        }
         tags = self._tags(row)
         for sample, _ in samples:
             yield replace(
@@ -180,11 +223,18 @@ class _Reading:
                 tags=tuple(dict.fromkeys((*sample.tags, *tags))),
             )
 
-    def _ratings(self, row: Row, aspect: str, columns: str | tuple[str, ...]) -> tuple[float, ...]:
+    def _ratings(
+        self, row: Row, aspect: str, columns: str | tuple[str, ...]
+    ) -> tuple[float, ...]:
         assert self.described.scale
         if isinstance(columns, str):
             cell = row.cells.get(columns)
-            cells = [(columns, value) for value in (cell if isinstance(cell, list) else _text_of(cell).split(";"))]
+            cells = [
+                (columns, value)
+                for value in (
+                    cell if isinstance(cell, list) else _text_of(cell).split(";")
+                )
+            ]
         else:
             cells = [(column, row.cells.get(column)) for column in columns]
         ratings = []
@@ -194,7 +244,9 @@ class _Reading:
                 read = cell_row.number if isinstance(value, str) else cell_row.rating
                 ratings.append(read(column, *self.described.scale))
         if not ratings:
-            raise VievalError(f"{row.where}: no rating of {aspect}; write one, or remove the row")
+            raise VievalError(
+                f"{row.where}: no rating of {aspect}; write one, or remove the row"
+            )
         return tuple(ratings)
 
     def _tags(self, row: Row) -> list[str]:
@@ -212,17 +264,30 @@ class _Reading:
         assert vote
         rows = []
         for row in self._rows(part):
-            shared = {"texts": {}, "images": {}, **(sample_row(row.cells, self.fields) if self.fields.columns else {})}
+            shared = {
+                "texts": {},
+                "images": {},
+                **(sample_row(row.cells, self.fields) if self.fields.columns else {}),
+            }
             uid = _text_of(shared.get("uid", row.cells[""]))
-            votes = [_text_of(row.cells.get(column)) for column in (vote.column, *vote.annotators)]
+            votes = [
+                _text_of(row.cells.get(column))
+                for column in (vote.column, *vote.annotators)
+            ]
             first, *annotators = [vote.words.get(text, text) for text in votes]
             if described.statistics and not first:
-                raise VievalError(f"{row.where}: no vote in {vote.column}; write one, or remove the row")
+                raise VievalError(
+                    f"{row.where}: no vote in {vote.column}; write one, or remove the row"
+                )
             cells = {
                 "id": uid,
                 "texts": shared["texts"],
-                "images": {role: _file(row, image) for role, image in shared["images"].items()},
-                "candidates": [_candidate(row, candidate) for candidate in described.candidates],
+                "images": {
+                    role: _file(row, image) for role, image in shared["images"].items()
+                },
+                "candidates": [
+                    _candidate(row, candidate) for candidate in described.candidates
+                ],
                 "vote": first,
                 "annotators": annotators,
                 "group": self._group(row, shared["texts"], uid),
@@ -233,35 +298,64 @@ class _Reading:
         return read_contests(rows, self.table.folder, common)
 
 
-def _derive_columns(table: InputTable, split: Mapping[str, str], columns: Iterable[str]) -> InputTable:
+def _derive_columns(
+    table: InputTable, split: Mapping[str, str], columns: Iterable[str]
+) -> InputTable:
     """A table with the columns that are derived from its own.
 
     Args:
         table: whose rows are read.
-        split: by column, a template such as `{image_model}_{uid}.png` that its texts have: each name is a column.
-        columns: names of columns, and templates such as `images/{file}`; each template is a column, filled from those
-            that it names.
+        split: by column, a template such as `{image_model}_{uid}.png` that its texts have: each
+            name is a column.
+        columns: names of columns, and templates such as `images/{file}`; each template is a column,
+            filled from those that it names.
 
     Raises:
-        VievalError: a column is absent or there already, or nothing stands between two names of a template. Rows whose
-            text has not the form of its template are `BadLine`.
+        VievalError: a column is absent or there already, or nothing stands between two names of a
+            template. Rows whose text has not the form of its template are `BadLine`.
     """
     require_columns(table, split)
-    parts = [name for template in split.values() for name in _IN_BRACES.findall(template)]
+    parts = [
+        name for template in split.values() for name in _IN_BRACES.findall(template)
+    ]
     for number, name in enumerate(parts):
         if name in table.columns or name in parts[:number]:
-            raise VievalError(f"{table.name}: split: there is a column {name!r} already; choose another name")
+            raise VievalError(
+                f"{table.name}: split: there is a column {name!r} already; choose another name"
+            )
     for template in split.values():
-        if not all(_IN_BRACES.split(template)[2:-1:2]) or not _IN_BRACES.search(template):
-            raise VievalError(f"{table.name}: split: {template!r} is not names in braces with text between each two")
-    sources = {template: _IN_BRACES.findall(template) for template in columns if _IN_BRACES.search(template)}
+        if not all(_IN_BRACES.split(template)[2:-1:2]) or not _IN_BRACES.search(
+            template
+        ):
+            raise VievalError(
+                f"{table.name}: split: {template!r} is not names in braces with text between "
+                "each two"
+            )
+    sources = {
+        template: _IN_BRACES.findall(template)
+        for template in columns
+        if _IN_BRACES.search(template)
+    }
     wider = replace(table, columns=(*table.columns, *parts))
     require_columns(wider, [name for names in sources.values() for name in names])
 
     def read(requested: Sequence[str]) -> Iterator[NumberedRow]:
-        needed = dict.fromkeys([*requested, *split, *(name for names in sources.values() for name in names)])
-        for number, cells in table.read([column for column in needed if column in table.columns]):
-            yield number, cells if isinstance(cells, BadLine) else _derived(cells, split, sources)
+        needed = dict.fromkeys(
+            [
+                *requested,
+                *split,
+                *(name for names in sources.values() for name in names),
+            ]
+        )
+        for number, cells in table.read(
+            [column for column in needed if column in table.columns]
+        ):
+            yield (
+                number,
+                cells
+                if isinstance(cells, BadLine)
+                else _derived(cells, split, sources),
+            )
 
     return replace(wider, columns=(*wider.columns, *sources), read=read)
 
@@ -278,14 +372,18 @@ def _text_of(cell: Any) -> str:
 
 
 def _derived(
-    cells: Mapping[str, Any], split: Mapping[str, str], sources: Mapping[str, Sequence[str]]
+    cells: Mapping[str, Any],
+    split: Mapping[str, str],
+    sources: Mapping[str, Sequence[str]],
 ) -> Mapping[str, Any] | BadLine:
     row = dict(cells)
     for column, template in split.items():
         text = _text_of(cells.get(column))
         parts = _parts(text, template)
         if parts is None:
-            return BadLine(f"{column} is {text[:80]!r}, which has not the form {template}", cells)
+            return BadLine(
+                f"{column} is {text[:80]!r}, which has not the form {template}", cells
+            )
         row |= parts
     for template, names in sources.items():
         texts = {name: _text_of(row.get(name)) for name in names}
@@ -295,7 +393,8 @@ def _derived(
 
 
 def _parts(text: str, template: str) -> dict[str, str] | None:
-    """The texts that stand for the names of a template, read from the right; None where one would be empty.
+    """The texts that stand for the names of a template, read from the right; None where one would
+    be empty.
 
     >>> _parts("sd_1.5_low_007.jpg", "{image_model}_{uid}.{suffix}")
     {'suffix': 'jpg', 'uid': '007', 'image_model': 'sd_1.5_low'}
@@ -311,14 +410,20 @@ def _parts(text: str, template: str) -> dict[str, str] | None:
 
 
 def _candidate(row: Row, columns: Mapping[str, str]) -> dict[str, Any]:
-    names = {key: _text_of(row.cells.get(columns[key])) for key in ("image_model", "uid") if key in columns}
+    names = {
+        key: _text_of(row.cells.get(columns[key]))
+        for key in ("image_model", "uid")
+        if key in columns
+    }
     return {**names, "images": {"output": _file(row, row.cells.get(columns["output"]))}}
 
 
 def _file(row: Row, image: Any) -> Any:
     """The file of an image that a cell names; VievalError where the cell holds the image itself."""
     if isinstance(image, StoredImage) and image.data is not None:
-        raise VievalError(f"{row.where}: {image.cell.column} holds an image; write it to a file, and name that")
+        raise VievalError(
+            f"{row.where}: {image.cell.column} holds an image; write it to a file, and name that"
+        )
     return image.name if isinstance(image, StoredImage) else image
 
 
@@ -354,7 +459,8 @@ def read_benchmark(folder: Path) -> Benchmark:
     """The benchmark that a folder describes, its table looked at and its rows not read.
 
     Raises:
-        VievalError: in one line, file and key, and what is wrong with it; an unknown key or column with the nearest.
+        VievalError: in one line, file and key, and what is wrong with it; an unknown key or column
+            with the nearest.
     """
     return replace(described_benchmark(folder / FILE, folder), file=folder / FILE)
 
@@ -364,18 +470,27 @@ def described_benchmark(file: Path, folder: Path | None = None) -> Benchmark:
 
     Args:
         file: its description.
-        folder: where its data is; without one that is the folder of its name in the data folder, and its parts are
-            those that the file names.
+        folder: where its data is; without one that is the folder of its name in the data folder,
+            and its parts are those that the file names.
 
     Raises:
         VievalError: as `read_benchmark`.
     """
     described = parsed(
-        file, Description, read_mapping(file, "benchmark", docs_url("guides/extending.md#a-benchmark-in-a-folder"))
+        file,
+        Description,
+        read_mapping(
+            file, "benchmark", docs_url("guides/extending.md#a-benchmark-in-a-folder")
+        ),
     )
-    common = {key: getattr(described, key) for key in ("title", "source", "licence", "trainable", "synthetic", "note")}
+    common = {
+        key: getattr(described, key)
+        for key in ("title", "source", "licence", "trainable", "synthetic", "note")
+    }
     if described.lmms_eval:
-        return lmms_eval_benchmark(described.lmms_eval, described.name, described.kind, **common)
+        return lmms_eval_benchmark(
+            described.lmms_eval, described.name, described.kind, **common
+        )
     reading = _Reading(file, described, folder or Path())
     if folder and described.table:
         reading.fields  # noqa: B018  a column that is absent is told before anything is judged
@@ -384,6 +499,11 @@ def described_benchmark(file: Path, folder: Path | None = None) -> Benchmark:
     def read(data_folder: Path, part: str) -> Sequence[Judged]:
         return replace(reading, folder=data_folder).load(part)
 
-    advice = described.advice or f"put the images where {described.table or described.two_by_two} names them"
+    advice = (
+        described.advice
+        or f"put the images where {described.table or described.two_by_two} names them"
+    )
     data = DataFolder(described.name, parts, read, advice, path=folder)
-    return data.benchmark(described.report(), kinds=dict.fromkeys(parts, described.kind), **common)
+    return data.benchmark(
+        described.report(), kinds=dict.fromkeys(parts, described.kind), **common
+    )

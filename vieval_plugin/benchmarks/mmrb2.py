@@ -1,8 +1,9 @@
-"""Multimodal RewardBench 2, text-to-image and editing: pairs of outputs of which three annotators preferred one.
+"""Multimodal RewardBench 2, text-to-image and editing: pairs of outputs of which three annotators
+preferred one.
 
-Source: Hu et al., Multimodal RewardBench 2 (2025), in github.com/facebookresearch/MMRB2; with images in the hub's
-`rl-research/multimodal-rewardbench-2`. An annotation is 1 (the second is much better) to 6 (the first is); what counts
-is what most of the three prefer.
+Source: Hu et al., Multimodal RewardBench 2 (2025), in github.com/facebookresearch/MMRB2; with
+images in the hub's `rl-research/multimodal-rewardbench-2`. An annotation is 1 (the second is much
+better) to 6 (the first is); what counts is what most of the three prefer.
 """
 
 from __future__ import annotations
@@ -31,16 +32,22 @@ FIRST_FROM, LOWEST, HIGHEST = 4, 1, 6
 DATASET, SPLIT = "rl-research/multimodal-rewardbench-2", "test"
 ADVICE = f"run `vieval prepare {NAME}`"
 SOURCE = (
-    "Hu et al., Multimodal RewardBench 2 (2025), arXiv 2512.16899; votes of github.com/facebookresearch/MMRB2, images of "
+    "Hu et al., Multimodal RewardBench 2 (2025), arXiv 2512.16899; votes of "
+    "github.com/facebookresearch/MMRB2, images of "
     f"the hub's {DATASET}"
 )
-LICENCE = "CC BY-NC 4.0, for evaluation only; prompts and source images are on the terms of where they come from"
+LICENCE = (
+    "CC BY-NC 4.0, for evaluation only; prompts and source images are on the terms of "
+    "where they come from"
+)
 
 
 def read(folder: Path, part: str) -> list[Contest]:
-    """The pairs of a part from `<part>/contests.jsonl` or, where that is not there, `<part>_response_only.json`.
+    """The pairs of a part from `<part>/contests.jsonl` or, where that is not there,
+    `<part>_response_only.json`.
 
-    The latter is the authors' file of votes, without prompts: enough to compare recorded answers with.
+    The latter is the authors' file of votes, without prompts: enough to compare recorded answers
+    with.
     """
     home = folder / part
     common = ContestRows(NAME, part, KINDS[part], "two_way")
@@ -48,38 +55,58 @@ def read(folder: Path, part: str) -> list[Contest]:
         return read_contests(read_lines(home / CONTESTS, ADVICE), home, common)
     path = folder / f"{part}_response_only.json"
     if not path.exists():
-        raise VievalError(f"{home / CONTESTS}: no such file, nor {path.name} beside it; {ADVICE}")
+        raise VievalError(
+            f"{home / CONTESTS}: no such file, nor {path.name} beside it; {ADVICE}"
+        )
     pairs = read_object(path, ADVICE).get("pairs")
     if not isinstance(pairs, list) or not all(isinstance(pair, dict) for pair in pairs):
         raise VievalError(f"{path}: holds no list of objects under pairs; {ADVICE}")
-    return read_contests((_voted(Row(f"{path}: row {n}", pair)) for n, pair in enumerate(pairs)), home, common)
+    return read_contests(
+        (_voted(Row(f"{path}: row {n}", pair)) for n, pair in enumerate(pairs)),
+        home,
+        common,
+    )
 
 
 def _voted(row: Row) -> Row:
     """A row of the authors' file as one of ours; what was answered is named by its first file."""
-    responses = [row.cells[side] for side in ("response_a", "response_b") if side in row.cells]
+    responses = [
+        row.cells[side] for side in ("response_a", "response_b") if side in row.cells
+    ]
     try:
         candidates = [
             {
                 "image_model": response["model_name"],
-                "uid": next(Path(f).stem for kind, f in response["response_content"] if kind == "image"),
+                "uid": next(
+                    Path(f).stem
+                    for kind, f in response["response_content"]
+                    if kind == "image"
+                ),
             }
             for response in responses
         ]
     except (KeyError, TypeError, ValueError, StopIteration):
         raise VievalError(
-            f"{row.where}: a response is no model_name with response_content that names an image; correct the file"
+            f"{row.where}: a response is no model_name with response_content that names an "
+            "image; correct the file"
         ) from None
-    return Row(row.where, {**_votes(row), "id": row.uid("id"), "candidates": candidates})
+    return Row(
+        row.where, {**_votes(row), "id": row.uid("id"), "candidates": candidates}
+    )
 
 
 def _votes(row: Row) -> dict[str, Any]:
-    """Votes, group and tags: pairs of one prompt are drawn together, and told apart by where it comes from."""
+    """Votes, group and tags: pairs of one prompt are drawn together, and told apart by where it
+    comes from.
+    """
     winner, source = row.text("chosen").upper(), row.text("prompt_source")
     metadata = row.cells.get("prompt_metadata")
     annotations = row.cells.get("human_annotations")
     if not isinstance(metadata, dict) or not isinstance(annotations, list):
-        raise VievalError(f"{row.where}: prompt_metadata is no object, or human_annotations no list; correct the file")
+        raise VievalError(
+            f"{row.where}: prompt_metadata is no object, or human_annotations no list; correct "
+            "the file"
+        )
     values = [
         rating(annotation, LOWEST, HIGHEST, f"{row.where}: annotation {n}")
         for n, annotation in enumerate(annotations, start=1)
@@ -87,24 +114,51 @@ def _votes(row: Row) -> dict[str, Any]:
     return {
         "vote": LETTERS.get(winner, winner),
         "annotators": [FIRST if value >= FIRST_FROM else SECOND for value in values],
-        "group": "/".join([source, *(str(metadata[name]) for name in ("category", "id") if name in metadata)]),
+        "group": "/".join(
+            [
+                source,
+                *(
+                    str(metadata[name])
+                    for name in ("category", "id")
+                    if name in metadata
+                ),
+            ]
+        ),
         "tags": [source],
     }
 
 
-def _convert_hub_row(part: str, number: int, row: Mapping[str, Any], keep: Keep) -> dict[str, Any]:
+def _convert_hub_row(
+    part: str, number: int, row: Mapping[str, Any], keep: Keep
+) -> dict[str, Any]:
     """A row of the hub as one of ours; its annotations and metadata are texts of JSON."""
-    parsed = {**row, **{name: json.loads(row[name]) for name in ("human_annotations", "prompt_metadata")}}
+    parsed = {
+        **row,
+        **{
+            name: json.loads(row[name])
+            for name in ("human_annotations", "prompt_metadata")
+        },
+    }
     sources = row.get("prompt_images") or []
-    # a judge that is shown one of several sources would judge something else: it gets none that is called the source
-    roles = ["source"] if len(sources) == 1 else [f"source_{k}" for k in range(len(sources))]
+    # a judge that is shown one of several sources would judge something else: it gets none that is
+    # called the source
+    roles = (
+        ["source"]
+        if len(sources) == 1
+        else [f"source_{k}" for k in range(len(sources))]
+    )
     return {
         **_votes(Row(f"{DATASET}: row {number}", parsed)),
         "id": row["pair_id"],
         "texts": {TEXTS[part]: _text(row["prompt_text"], len(sources))},
-        "images": {role: keep(stored) for role, stored in zip(roles, sources, strict=True)},
+        "images": {
+            role: keep(stored) for role, stored in zip(roles, sources, strict=True)
+        },
         "candidates": [
-            {"image_model": row[f"response_{side}_model"], "images": _outputs(row[f"response_{side}_images"], keep)}
+            {
+                "image_model": row[f"response_{side}_model"],
+                "images": _outputs(row[f"response_{side}_images"], keep),
+            }
             for side in "ab"
         ],
     }
@@ -112,16 +166,24 @@ def _convert_hub_row(part: str, number: int, row: Mapping[str, Any], keep: Keep)
 
 def _outputs(stored: Sequence[Any] | None, keep: Keep) -> dict[str, str | None]:
     """Nearly all responses are one image; the first of several is what judges of one see."""
-    return {"output" if k == 0 else f"output_{k}": keep(image) for k, image in enumerate(stored or [])}
+    return {
+        "output" if k == 0 else f"output_{k}": keep(image)
+        for k, image in enumerate(stored or [])
+    }
 
 
 def _text(text: str, images: int) -> str:
-    """A prompt without the mark of where its one image stands; of several, the marks say which is meant."""
+    """A prompt without the mark of where its one image stands; of several, the marks say which
+    is meant.
+    """
     return text if images > 1 else re.sub(r"\s*<image_\d+>\s*", " ", text).strip()
 
 
 _FOLDER = DataFolder(NAME, {T2I: 1000, EDIT: 1000}, read, ADVICE)
-_HUB = {part: HubRows(DATASET, part, SPLIT, partial(_convert_hub_row, part)) for part in KINDS}
+_HUB = {
+    part: HubRows(DATASET, part, SPLIT, partial(_convert_hub_row, part))
+    for part in KINDS
+}
 
 
 BENCHMARK = _FOLDER.benchmark(

@@ -1,5 +1,6 @@
-"""Benchmarks by name: ours, those of other packages, named in an entry point of the group `vieval.benchmarks`, and those
-in folders of a user's own, which are named, or lie in the folder that VIEVAL_BENCHMARKS names or are it.
+"""Benchmarks by name: ours, those of other packages, named in an entry point of the group
+`vieval.benchmarks`, and those in folders of a user's own, which are named, or lie in the folder
+that VIEVAL_BENCHMARKS names or are it.
 """
 
 from __future__ import annotations
@@ -29,13 +30,22 @@ FOLDER_VARIABLE = "VIEVAL_BENCHMARKS"
 def benchmarks() -> dict[str, Benchmark]:
     """Return all benchmarks by name, ours first; then those in folders."""
     registered = dict(
-        descriptions(vieval_plugin.benchmarks, ("BENCHMARK", "BENCHMARKS"), "vieval.benchmarks", Benchmark)
+        descriptions(
+            vieval_plugin.benchmarks,
+            ("BENCHMARK", "BENCHMARKS"),
+            "vieval.benchmarks",
+            Benchmark,
+        )
     )
     if home := os.environ.get(FOLDER_VARIABLE):
         candidates = (path_of(home), *sorted(path_of(home).glob("*")))
         folders = [folder for folder in candidates if in_folder.is_benchmark(folder)]
         if not folders:
-            _warn(f"{FOLDER_VARIABLE}: {home}: no folder with a {in_folder.FILE}, or with folders that have one")
+            _warn(
+                f"{FOLDER_VARIABLE}: {home}: no folder with a {in_folder.FILE}, or with "
+                "folders "
+                "that have one"
+            )
         for folder in folders:
             try:
                 _add(folder, registered)
@@ -45,12 +55,16 @@ def benchmarks() -> dict[str, Benchmark]:
 
 
 def benchmark(name: str) -> Benchmark:
-    """Return a benchmark by its name or folder; VievalError, with the nearest name, if there is none."""
+    """Return a benchmark by its name or folder; VievalError, with the nearest name, if there is
+    none.
+    """
     registered = benchmarks()
     if name not in registered and in_folder.is_benchmark(path_of(name)):
         return _add(path_of(name), registered)
     if name not in registered and path_of(name).is_dir():
-        raise VievalError(f"{name}: a folder without {in_folder.FILE}, so it is no benchmark")
+        raise VievalError(
+            f"{name}: a folder without {in_folder.FILE}, so it is no benchmark"
+        )
     return find_entry(name, registered, "benchmark")
 
 
@@ -58,10 +72,13 @@ def _add(folder: Path, registered: dict[str, Benchmark]) -> Benchmark:
     """Register the benchmark of a folder; VievalError where another has its name."""
     added = in_folder.read_benchmark(folder)
     namesake = registered.get(added.name)
-    if namesake and not (namesake.file and added.file and real(namesake.file) == real(added.file)):
+    if namesake and not (
+        namesake.file and added.file and real(namesake.file) == real(added.file)
+    ):
         raise VievalError(
             f"{folder / in_folder.FILE}: name: {added.name} is the name of the benchmark "
-            f"{namesake.title or namesake.name} ({namesake.source}); give this one a name of its own"
+            f"{namesake.title or namesake.name} ({namesake.source}); give this one a name of its "
+            "own"
         )
     registered[added.name] = added
     return added
@@ -79,27 +96,42 @@ def source(name: str, options: Config) -> SampleSource:
         options: which say where data is.
 
     Raises:
-        VievalError: there is no such benchmark, its data is absent or malformed, or generators are judged on it.
+        VievalError: there is no such benchmark, its data is absent or malformed, or generators are
+            judged on it.
     """
     entry = benchmark(name)
     if entry.generates:
-        raise VievalError(f"{entry.name}: its images are yet to be made; run its tasks in lmms-eval or VLMEvalKit")
-    judged = [sample for part in entry.parts for sample in entry.load(data_root(entry, options), part)]
-    digests = (text for sample in judged for text in (target_json(sample), fingerprint(sample)))
+        raise VievalError(
+            f"{entry.name}: its images are yet to be made; run its tasks in lmms-eval or VLMEvalKit"
+        )
+    judged = [
+        sample
+        for part in entry.parts
+        for sample in entry.load(data_root(entry, options), part)
+    ]
+    digests = (
+        text for sample in judged for text in (target_json(sample), fingerprint(sample))
+    )
 
     def rows() -> Iterator[SampleRow]:
         return (SampleRow(sample, str(sample.id)) for sample in judged)
 
-    return SampleSource(entry.name, rows, fingerprint_of([], *digests), total=len(judged))
+    return SampleSource(
+        entry.name, rows, fingerprint_of([], *digests), total=len(judged)
+    )
 
 
 def folders() -> Mapping[str, tuple[Benchmark, str]]:
     """Return the benchmark and part that authors' logs call by the name of a folder."""
-    return {folder: (entry, part) for entry in benchmarks().values() for folder, part in entry.folders.items()}
+    return {
+        folder: (entry, part)
+        for entry in benchmarks().values()
+        for folder, part in entry.folders.items()
+    }
 
 
 def samples(name: str, part: str, root: Path) -> list[Judged]:
-    """Return the samples of a benchmark's part; VievalError for an unknown one, and for data that is absent or
-    malformed.
+    """Return the samples of a benchmark's part; VievalError for an unknown one, and for data that
+    is absent or malformed.
     """
     return list(benchmark(name).load(root, part))

@@ -1,4 +1,5 @@
-"""SeeTRUE: images with a label that says whether they fit their text, in the parts on generated images.
+"""SeeTRUE: images with a label that says whether they fit their text, in the parts on generated
+images.
 
 Source: Yarom et al., What You See is What You Read? (2023).
 """
@@ -18,10 +19,11 @@ ADVICE = "put SeeTRUE.csv of linzhiqiu/t2v_metrics there, and the images in imag
 
 
 def read(folder: Path, part: str) -> list[Sample]:
-    """Images with a label, 1 where image and text agree, else 0; `part` is a `dataset_source` of the file.
+    """Images with a label, 1 where image and text agree, else 0; `part` is a `dataset_source` of
+    the file.
 
-    A uid is the number of the text, from 0 in the order of the file, and the image: `12#<image>`. Images of a text are
-    a group.
+    A uid is the number of the text, from 0 in the order of the file, and the image: `12#<image>`.
+    Images of a text are a group.
     """
     path = folder / "SeeTRUE.csv"
     rows = read_table(path, ("image", "text", "label", "dataset_source"), ADVICE)
@@ -33,11 +35,15 @@ def read(folder: Path, part: str) -> list[Sample]:
     for row in rows:
         name, text, label = row.file("image"), row.text("text"), row.cells["label"]
         if label not in {"0", "1"}:
-            raise VievalError(f"{row.where}: label {label!r} is not 0 or 1; correct the line")
+            raise VievalError(
+                f"{row.where}: label {label!r} is not 0 or 1; correct the line"
+            )
         group = str(texts.setdefault(text, len(texts)))
         uid = f"{group}#{name}"
         if uid in samples:
-            raise VievalError(f"{row.where} repeats an image with its text, {name}; remove one of the lines")
+            raise VievalError(
+                f"{row.where} repeats an image with its text, {name}; remove one of the lines"
+            )
         samples[uid] = Sample(
             SampleId(NAME, part, UNNAMED, uid),
             {"output": image_file(folder / "images", name)},
@@ -49,15 +55,21 @@ def read(folder: Path, part: str) -> list[Sample]:
     return list(samples.values())
 
 
-_FOLDER = DataFolder(NAME, {"drawbench": 1312, "editbench": 3827, "coco_t2i": 1791}, read, ADVICE)
+_FOLDER = DataFolder(
+    NAME, {"drawbench": 1312, "editbench": 3827, "coco_t2i": 1791}, read, ADVICE
+)
 
 BENCHMARK = _FOLDER.benchmark(
     WithLabels(("auroc",)),
     kinds=dict.fromkeys(_FOLDER.parts, KIND),
     title="SeeTRUE",
     source=(
-        "Yarom et al., What You See is What You Read? (2023), arXiv 2305.10400; the hub's yonatanbitton/SeeTRUE, labels also "
+        "Yarom et al., What You See is What You Read? (2023), arXiv 2305.10400; the hub's "
+        "yonatanbitton/SeeTRUE, labels also "
         "in github.com/linzhiqiu/t2v_metrics"
     ),
-    licence="CC BY 4.0, and by the hub's terms for research and as a test set only, not to train on",
+    licence=(
+        "CC BY 4.0, and by the hub's terms for research and as a test set only, not to train "
+        "on"
+    ),
 )

@@ -1,8 +1,10 @@
-"""Editing sequences: images of one scene, each made from the one before by an instruction, in a folder of turns.
+"""Editing sequences: images of one scene, each made from the one before by an instruction, in a
+folder of turns.
 
-Such a folder has our own layout, `sequences.jsonl` with a sequence a line and `about.json` with source, licence and
-what it permits, or MagicBrush's: `edit_sessions.json` beside `images/<session>/`, one folder a split (Zhang et al.,
-MagicBrush: a manually annotated dataset for instruction-guided image editing, NeurIPS 2023).
+Such a folder has our own layout, `sequences.jsonl` with a sequence a line and `about.json` with
+source, licence and what it permits, or MagicBrush's: `edit_sessions.json` beside
+`images/<session>/`, one folder a split (Zhang et al., MagicBrush: a manually annotated dataset for
+instruction-guided image editing, NeurIPS 2023).
 """
 
 from __future__ import annotations
@@ -53,7 +55,8 @@ class SequenceFolder:
 
 
 def label(j1: int, j2: int, k: int) -> float:
-    """Degree to which image k of a sequence is what instructions j1 + 1 to j2 make of image j1, in [0, 1].
+    """Degree to which image k of a sequence is what instructions j1 + 1 to j2 make of image j1, in
+    [0, 1].
 
     Source: ADIEE (ICCV 2025), section on its data.
 
@@ -66,31 +69,45 @@ def label(j1: int, j2: int, k: int) -> float:
 
 
 def triples(turns: int) -> list[tuple[int, int, int]]:
-    """Edits j1, j2, k that a sequence of so many turns has: 0 <= j1 < j2 <= turns and j1 <= k <= turns.
+    """Edits j1, j2, k that a sequence of so many turns has: 0 <= j1 < j2 <= turns and j1 <= k <=
+    turns.
 
     >>> triples(1)
     [(0, 1, 0), (0, 1, 1)]
     """
-    return [(j1, j2, k) for j1 in range(turns) for j2 in range(j1 + 1, turns + 1) for k in range(j1, turns + 1)]
+    return [
+        (j1, j2, k)
+        for j1 in range(turns)
+        for j2 in range(j1 + 1, turns + 1)
+        for k in range(j1, turns + 1)
+    ]
 
 
 def read_sequences(folder: Path) -> SequenceFolder:
     """The sequences of a folder of turns, every image looked at and every instruction there.
 
     Raises:
-        VievalError: in one line, a folder of no known layout, a turn without its image or its instruction, and an image
-            that cannot be read.
+        VievalError: in one line, a folder of no known layout, a turn without its image or its
+            instruction, and an image that cannot be read.
     """
     layouts = {MAGICBRUSH_FILE: _read_magicbrush, FILE: _read_own}
     file = next((folder / name for name in layouts if isfile(folder / name)), None)
     if file is None:
-        raise VievalError(f"{folder}: no folder of turns; one has {' or '.join(layouts)} in it; {_HELP}")
+        raise VievalError(
+            f"{folder}: no folder of turns; one has {' or '.join(layouts)} in it; {_HELP}"
+        )
     try:
         sequences = layouts[file.name](folder)
     except OSError as error:
-        raise VievalError(f"{error.filename}: cannot be read ({error.strerror}); {_HELP}") from None
+        raise VievalError(
+            f"{error.filename}: cannot be read ({error.strerror}); {_HELP}"
+        ) from None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        reason = f"{error.args[0]} is missing" if isinstance(error, KeyError) else " ".join(str(error).split())[:200]
+        reason = (
+            f"{error.args[0]} is missing"
+            if isinstance(error, KeyError)
+            else " ".join(str(error).split())[:200]
+        )
         raise VievalError(f"{file}: not as this layout has it ({reason})") from None
     if not sequences.sequences:
         raise VievalError(f"{file}: no sequences in it")
@@ -107,17 +124,27 @@ def _read_own(folder: Path) -> SequenceFolder:
     for row in read_lines(folder / FILE, _HELP):
         try:
             images = tuple(folder / name for name in row.cells["images"])
-            sequences.append(EditingSequence(str(row.cells["uid"]), images, tuple(row.cells["instructions"])))
+            sequences.append(
+                EditingSequence(
+                    str(row.cells["uid"]), images, tuple(row.cells["instructions"])
+                )
+            )
         except (KeyError, TypeError) as error:
             raise VievalError(f"{row.where}: no sequence ({error}); {_HELP}") from None
-    terms = str(description["source"]), str(description["licence"]), description["trainable"]
+    terms = (
+        str(description["source"]),
+        str(description["licence"]),
+        description["trainable"],
+    )
     return SequenceFolder(*terms, tuple(sequences))
 
 
 def _read_magicbrush(folder: Path) -> SequenceFolder:
-    """Sessions of a split, each with turns of `input`, `output`, `instruction` and a mask that is not used here.
+    """Sessions of a split, each with turns of `input`, `output`, `instruction` and a mask that is
+    not used here.
 
-    The authors ask that the test split never train a model; what is in a folder called `test` does not.
+    The authors ask that the test split never train a model; what is in a folder called `test` does
+    not.
     """
     sessions: dict[str, Any] = read_json((folder / MAGICBRUSH_FILE).read_bytes())
     split = real(folder).name
@@ -126,40 +153,64 @@ def _read_magicbrush(folder: Path) -> SequenceFolder:
         for earlier, later in pairwise(turns):
             if earlier["output"] != later["input"]:
                 raise ValueError(
-                    f"session {session}: a turn begins at {later['input']} and not where the one before ended"
+                    f"session {session}: a turn begins at {later['input']} and not where the "
+                    "one "
+                    "before ended"
                 )
-        names = [turns[0]["input"], *(turn["output"] for turn in turns)] if turns else []
+        names = (
+            [turns[0]["input"], *(turn["output"] for turn in turns)] if turns else []
+        )
         # the folder of a session is called by what its files' names begin with
         paths = tuple(folder / "images" / session / Path(name).name for name in names)
         instructions = tuple(turn.get("instruction", "") for turn in turns)
-        sequences.append(EditingSequence(f"magicbrush/{split}/{session}", paths, instructions))
-    return SequenceFolder(f"MagicBrush, split {split}", "CC BY 4.0", split != "test", tuple(sequences))
+        sequences.append(
+            EditingSequence(f"magicbrush/{split}/{session}", paths, instructions)
+        )
+    return SequenceFolder(
+        f"MagicBrush, split {split}", "CC BY 4.0", split != "test", tuple(sequences)
+    )
 
 
 def _require_complete(file: Path, sequence: EditingSequence) -> None:
-    if len(sequence.images) != len(sequence.instructions) + 1 or not sequence.instructions:
+    if (
+        len(sequence.images) != len(sequence.instructions) + 1
+        or not sequence.instructions
+    ):
         raise VievalError(
-            f"{file}: sequence {sequence.uid} has {len(sequence.images)} images and {len(sequence.instructions)} "
+            f"{file}: sequence {sequence.uid} has {len(sequence.images)} images and "
+            f"{len(sequence.instructions)} "
             "instructions; there is one image more than instructions, of which there is one or more"
         )
-    for turn, (image, instruction) in enumerate(zip(sequence.images[1:], sequence.instructions, strict=True), start=1):
+    for turn, (image, instruction) in enumerate(
+        zip(sequence.images[1:], sequence.instructions, strict=True), start=1
+    ):
         if not isinstance(instruction, str) or not instruction.strip():
-            raise VievalError(f"{file}: turn {turn} of sequence {sequence.uid} has no instruction")
+            raise VievalError(
+                f"{file}: turn {turn} of sequence {sequence.uid} has no instruction"
+            )
         if not isfile(image):
-            raise VievalError(f"{file}: turn {turn} of sequence {sequence.uid} has no image ({image} is not there)")
+            raise VievalError(
+                f"{file}: turn {turn} of sequence {sequence.uid} has no image ({image} is not "
+                "there)"
+            )
     for image in sequence.images:
         examine(Image(image))
 
 
-def write_sequences(folder: Path, source: str, licence: str, sequences: Iterable[EditingSequence]) -> None:
-    """Write sequences that may train a model, which may be made one by one, their images already in the folder.
+def write_sequences(
+    folder: Path, source: str, licence: str, sequences: Iterable[EditingSequence]
+) -> None:
+    """Write sequences that may train a model, which may be made one by one, their images already in
+    the folder.
 
     Raises:
         VievalError: a file cannot be written.
     """
     terms = {"source": source, "licence": licence, "trainable": True}
     write_whole(folder / DESCRIPTION_FILE, [json.dumps(terms, indent=1)])
-    write_whole(folder / FILE, (f"{_line(folder, sequence)}\n" for sequence in sequences))
+    write_whole(
+        folder / FILE, (f"{_line(folder, sequence)}\n" for sequence in sequences)
+    )
 
 
 def _line(folder: Path, sequence: EditingSequence) -> str:

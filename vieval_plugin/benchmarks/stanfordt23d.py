@@ -1,7 +1,8 @@
-"""StanfordT23D: 3D objects of six models, rated by three people from 1 to 5 and judged by rendered views.
+"""StanfordT23D: 3D objects of six models, rated by three people from 1 to 5 and judged by rendered
+views.
 
-Source: Wu et al., GPT-4V(ision) is a Human-Aligned Evaluator for Text-to-3D Generation (2024), in the file of the
-VQAScore authors' repository.
+Source: Wu et al., GPT-4V(ision) is a Human-Aligned Evaluator for Text-to-3D Generation (2024), in
+the file of the VQAScore authors' repository.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ ADVICE = "put stanfordt23d.json of linzhiqiu/t2v_metrics and the rendered views/
 
 
 def read(folder: Path, part: str) -> list[Sample]:
-    """Objects as rendered views `views/<image model>/<id>/<k>`, in the roles `view_<k>`; `output` is the first.
+    """Objects as rendered views `views/<image model>/<id>/<k>`, in the roles `view_<k>`; `output`
+    is the first.
 
     There are as many views as `views.json` says, else 9.
     """
@@ -30,7 +32,9 @@ def read(folder: Path, part: str) -> list[Sample]:
     path = folder / "stanfordt23d.json"
 
     def images(model: str, uid: str) -> Mapping[str, Image]:
-        return numbered_roles("view", numbered(folder / "views" / model / uid, count, (".png", ".jpg")))
+        return numbered_roles(
+            "view", numbered(folder / "views" / model / uid, count, (".png", ".jpg"))
+        )
 
     return read_rated(path, read_object(path, ADVICE), NAME, part, MODELS, images)
 
@@ -41,8 +45,12 @@ BENCHMARK = _FOLDER.benchmark(
     WithLabels(GRADED),
     title="StanfordT23D",
     source=(
-        "Wu et al., GPT-4V(ision) is a Human-Aligned Evaluator for Text-to-3D Generation (2024), arXiv 2401.04092; ratings "
+        "Wu et al., GPT-4V(ision) is a Human-Aligned Evaluator for Text-to-3D Generation (2024), "
+        "arXiv 2401.04092; ratings "
         "of github.com/linzhiqiu/t2v_metrics, renderings of the hub's zhiqiulin/vqascore_ablation"
     ),
-    licence="renderings: MIT says the hub's card of the VQAScore authors; objects and ratings: unknown, ask their authors",
+    licence=(
+        "renderings: MIT says the hub's card of the VQAScore authors; objects and ratings: "
+        "unknown, ask their authors"
+    ),
 )

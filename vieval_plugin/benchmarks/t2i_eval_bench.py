@@ -1,7 +1,9 @@
-"""T2I-Eval-Bench: pairs of prompt and image that three annotators rated, overall and in three dimensions, 0 to 10.
+"""T2I-Eval-Bench: pairs of prompt and image that three annotators rated, overall and in three
+dimensions, 0 to 10.
 
-Source: Tu et al., Automatic Evaluation for Text-to-Image Generation (2024), in the files of the hub's
-`DataHammer/T2I-Eval-Bench`. The shapes inside them are read tolerantly, as the data set itself was not seen.
+Source: Tu et al., Automatic Evaluation for Text-to-Image Generation (2024), in the files of the
+hub's `DataHammer/T2I-Eval-Bench`. The shapes inside them are read tolerantly, as the data set
+itself was not seen.
 """
 
 from __future__ import annotations
@@ -17,7 +19,15 @@ from vieval_plugin.benchmarks.loading.folders import DataFolder
 from vieval_plugin.images import files_of
 from vieval_plugin.judges.protocol import Image, Sample, SampleId
 from vieval_plugin.meta_evaluation.annotators import WithAnnotators
-from vieval_plugin.readers.rows import KIND, UNNAMED, Row, rating, read_json, read_objects, rows_by_uid
+from vieval_plugin.readers.rows import (
+    KIND,
+    UNNAMED,
+    Row,
+    rating,
+    read_json,
+    read_objects,
+    rows_by_uid,
+)
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import isfile
 
@@ -29,7 +39,8 @@ ANNOTATORS = 3
 LOWEST, HIGHEST = 0.0, 10.0
 ARCHIVE, IMAGES = "images.tar.gz", "images"
 ADVICE = (
-    f"put t2i-eval-bench.json, scores.json and {ARCHIVE} of the hub's DataHammer/T2I-Eval-Bench there "
+    f"put t2i-eval-bench.json, scores.json and {ARCHIVE} of the hub's DataHammer/T2I-Eval-Bench "
+    "there "
     f"and run `vieval prepare {NAME}`"
 )
 
@@ -37,31 +48,46 @@ _MISSING = (None, "N/A")
 
 
 def read(folder: Path, part: str) -> list[Sample]:
-    """A sample a pair, with ratings O, appearance, intrinsic and relationship of each annotator, NaN where one gave
-    none.
+    """A sample a pair, with ratings O, appearance, intrinsic and relationship of each annotator,
+    NaN where one gave none.
 
-    Images: `output`, and `reference` where there is one. Annotations, where the files have any: the dataset's own
-    `extraction` (structured_info, <dimension>_questions), and the annotators' `reference_explanations` by overall,
-    dimension or question.
+    Images: `output`, and `reference` where there is one. Annotations, where the files have any: the
+    dataset's own `extraction` (structured_info, <dimension>_questions), and the annotators'
+    `reference_explanations` by overall, dimension or question.
     """
     path = folder / "t2i-eval-bench.json"
-    rows, scores = rows_by_uid(read_objects(path, ADVICE)), _scores(folder / "scores.json")
+    rows, scores = (
+        rows_by_uid(read_objects(path, ADVICE)),
+        _scores(folder / "scores.json"),
+    )
     # the authors' own evaluation names pairs by their position
-    keys = list(rows) if any(uid in scores for uid in rows) else list(map(str, range(len(rows))))
+    keys = (
+        list(rows)
+        if any(uid in scores for uid in rows)
+        else list(map(str, range(len(rows))))
+    )
     samples = []
     for (uid, row), key in zip(rows.items(), keys, strict=True):
         if key not in scores:
-            raise VievalError(f"{row.where}: id {uid} has no row in scores.json; correct the files")
-        samples.append(_sample(folder, SampleId(NAME, part, UNNAMED, uid), row, scores[key]))
+            raise VievalError(
+                f"{row.where}: id {uid} has no row in scores.json; correct the files"
+            )
+        samples.append(
+            _sample(folder, SampleId(NAME, part, UNNAMED, uid), row, scores[key])
+        )
     return samples
 
 
 def unpack_images(folder: Path, preparing: Preparing) -> list[str]:
-    """Unpack the archive where an image that the samples name is not there; a line for one that cannot be used."""
+    """Unpack the archive where an image that the samples name is not there; a line for one that
+    cannot be used.
+    """
     from vieval_plugin.readers.unpack import unpack
 
     archive = folder / ARCHIVE
-    if not archive.is_file() or all(isfile(path) for path in files_of(read(folder, PART))):
+    if not archive.is_file() or all(
+        isfile(path) for path in files_of(read(folder, PART))
+    ):
         return []
     try:
         unpack(archive, folder / IMAGES)
@@ -79,8 +105,13 @@ def _sample(folder: Path, sample_id: SampleId, row: Row, scores: Row) -> Sample:
         "extraction": _extraction(row),
         "reference_explanations": _explanations(row, scores, aspects),
     }
-    ratings = {aspect: _ratings(Row(f"{scores.where}, {key}", cell)) for aspect, (key, cell) in aspects.items()}
-    annotations = {name: value for name, value in annotations.items() if any(value.values())}
+    ratings = {
+        aspect: _ratings(Row(f"{scores.where}, {key}", cell))
+        for aspect, (key, cell) in aspects.items()
+    }
+    annotations = {
+        name: value for name, value in annotations.items() if any(value.values())
+    }
     texts = {"prompt": row.text("image_caption")}
     return Sample(sample_id, images, texts, ratings, kind=KIND, annotations=annotations)
 
@@ -93,26 +124,36 @@ def _image(folder: Path, name: str) -> Image:
 def _extraction(row: Row) -> dict[str, Any]:
     structure = row.cells.get("structured_info_str")
     if structure is not None and not isinstance(structure, str):
-        raise VievalError(f"{row.where}: structured_info_str is no text; correct the file")
+        raise VievalError(
+            f"{row.where}: structured_info_str is no text; correct the file"
+        )
     extraction: dict[str, Any] = {"structured_info": structure or ""}
     for column in (f"{dimension}_questions" for dimension in DIMENSIONS):
         questions = _questions(row, column)
-        extraction[column] = [{"entity": entity, "question": text} if entity else text for text, entity, _ in questions]
+        extraction[column] = [
+            {"entity": entity, "question": text} if entity else text
+            for text, entity, _ in questions
+        ]
     return extraction
 
 
 def _questions(row: Row, column: str) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """Text, entity (empty where not said) and cells of each question of a list, or of an entity's list in an object."""
+    """Text, entity (empty where not said) and cells of each question of a list, or of an
+    entity's list in an object.
+    """
     value = row.cells.get(column) or []
     groups = value.items() if isinstance(value, dict) else [("", value)]
     for group, questions in groups:
         if not isinstance(questions, list):
-            raise VievalError(f"{row.where}: {column} holds no list of questions; correct the file")
+            raise VievalError(
+                f"{row.where}: {column} holds no list of questions; correct the file"
+            )
         for question in questions:
             cells = {"question": question} if isinstance(question, str) else question
             if not isinstance(cells, dict):
                 raise VievalError(
-                    f"{row.where}: {column} holds {type(question).__name__}, not a text or an object with question; "
+                    f"{row.where}: {column} holds {type(question).__name__}, not a text or an "
+                    "object with question; "
                     "correct the file"
                 )
             entity = cells.get("entity")
@@ -120,25 +161,38 @@ def _questions(row: Row, column: str) -> Iterator[tuple[str, str, Mapping[str, A
             yield text, entity if isinstance(entity, str) else group, cells
 
 
-def _explanations(row: Row, scores: Row, aspects: Mapping[str, tuple[str, Mapping[str, Any]]]) -> dict[str, str]:
+def _explanations(
+    row: Row, scores: Row, aspects: Mapping[str, tuple[str, Mapping[str, Any]]]
+) -> dict[str, str]:
     """Explanations of the annotators, by `overall`, dimension or question."""
     explanations = {
-        "overall" if aspect == OVERALL else aspect: _explanation(cell) for aspect, (_, cell) in aspects.items()
+        "overall" if aspect == OVERALL else aspect: _explanation(cell)
+        for aspect, (_, cell) in aspects.items()
     }
     for dimension in DIMENSIONS:
         rated = scores.cells.get(dimension)
-        question_cells = [cells for _, _, cells in _questions(row, f"{dimension}_questions")]
+        question_cells = [
+            cells for _, _, cells in _questions(row, f"{dimension}_questions")
+        ]
         for cells in (*question_cells, *(rated if isinstance(rated, list) else ())):
-            if isinstance(cells, dict) and isinstance(question := cells.get("question"), str):
-                explanations[question] = _explanation(cells) or explanations.get(question, "")
+            if isinstance(cells, dict) and isinstance(
+                question := cells.get("question"), str
+            ):
+                explanations[question] = _explanation(cells) or explanations.get(
+                    question, ""
+                )
     return {name: text for name, text in explanations.items() if text}
 
 
 def _explanation(cells: Mapping[str, Any]) -> str:
-    """A text, or several, that says it is people's: a plain `explanation` stands beside a model's score."""
+    """A text, or several, that says it is people's: a plain `explanation` stands beside a
+    model's score.
+    """
     value = cells.get("manual_explanation", cells.get("reference_explanation"))
     texts = value if isinstance(value, list) else [value]
-    return "\n".join(text.strip() for text in texts if isinstance(text, str) and text.strip())
+    return "\n".join(
+        text.strip() for text in texts if isinstance(text, str) and text.strip()
+    )
 
 
 def _aspects(scores: Row) -> dict[str, tuple[str, Mapping[str, Any]]]:
@@ -148,18 +202,26 @@ def _aspects(scores: Row) -> dict[str, tuple[str, Mapping[str, Any]]]:
         raise VievalError(f"{scores.where}: no object under overall; correct the file")
     cells_by_aspect: dict[str, tuple[str, Mapping[str, Any]]] = {}
     for key, cell in overall.items():
-        aspect = next((d for d in DIMENSIONS if d in key.lower()), OVERALL if "overall" in key.lower() else "")
+        aspect = next(
+            (d for d in DIMENSIONS if d in key.lower()),
+            OVERALL if "overall" in key.lower() else "",
+        )
         if not aspect:
             continue
         if aspect in cells_by_aspect:
             raise VievalError(
-                f"{scores.where}: {cells_by_aspect[aspect][0]} and {key} both name an aspect; correct the file"
+                f"{scores.where}: {cells_by_aspect[aspect][0]} and {key} both name an aspect; "
+                "correct the file"
             )
         if cell is not None and not isinstance(cell, dict):
-            raise VievalError(f"{scores.where}: {key} is no object with manual_score; correct the file")
+            raise VievalError(
+                f"{scores.where}: {key} is no object with manual_score; correct the file"
+            )
         cells_by_aspect[aspect] = (key, cell or {})
     if OVERALL not in cells_by_aspect:
-        raise VievalError(f"{scores.where}: no overall among {', '.join(overall) or 'nothing'}; correct the file")
+        raise VievalError(
+            f"{scores.where}: no overall among {', '.join(overall) or 'nothing'}; correct the file"
+        )
     return cells_by_aspect
 
 
@@ -169,10 +231,14 @@ def _ratings(aspect: Row) -> tuple[float, ...]:
         return (math.nan,) * ANNOTATORS
     if not isinstance(scores, list) or len(scores) not in (ANNOTATORS, ANNOTATORS + 1):
         raise VievalError(
-            f"{aspect.where}: manual_score is not a list of {ANNOTATORS} annotators' scores and their mean; correct the file"
+            f"{aspect.where}: manual_score is not a list of {ANNOTATORS} annotators' scores "
+            "and "
+            "their mean; correct the file"
         )
     return tuple(
-        math.nan if score in _MISSING else rating(score, LOWEST, HIGHEST, f"{aspect.where}: score {number}")
+        math.nan
+        if score in _MISSING
+        else rating(score, LOWEST, HIGHEST, f"{aspect.where}: score {number}")
         for number, score in enumerate(scores[:ANNOTATORS], start=1)
     )
 
@@ -180,7 +246,9 @@ def _ratings(aspect: Row) -> tuple[float, ...]:
 def _scores(path: Path) -> dict[str, Row]:
     """Rows of scores by id, from a list of rows that have one or from an object."""
     document = read_json(path, ADVICE)
-    if isinstance(document, dict) and all(isinstance(cells, dict) for cells in document.values()):
+    if isinstance(document, dict) and all(
+        isinstance(cells, dict) for cells in document.values()
+    ):
         return {uid: Row(f"{path}: id {uid}", cells) for uid, cells in document.items()}
     rows = rows_by_uid(read_objects(path, ADVICE))
     return {uid: Row(f"{path}: id {uid}", row.cells) for uid, row in rows.items()}
@@ -192,10 +260,14 @@ BENCHMARK = _FOLDER.benchmark(
     WithAnnotators(DIMENSIONS, OVERALL, ANNOTATORS),
     title="T2I-Eval-Bench",
     source=(
-        "Tu et al., Automatic Evaluation for Text-to-Image Generation (2024), arXiv 2411.15488; the hub's "
+        "Tu et al., Automatic Evaluation for Text-to-Image Generation (2024), arXiv 2411.15488; "
+        "the hub's "
         "DataHammer/T2I-Eval-Bench"
     ),
-    licence="MIT (the hub's card); made to evaluate on: what is trained on it must not be reported on it",
+    licence=(
+        "MIT (the hub's card); made to evaluate on: what is trained on it must not be "
+        "reported on it"
+    ),
     trainable=True,
 )
 

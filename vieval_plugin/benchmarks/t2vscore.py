@@ -1,7 +1,8 @@
-"""T2VScore: videos of five models of text-to-video generation, rated by people from 1 to 5 (Wu et al., 2024).
+"""T2VScore: videos of five models of text-to-video generation, rated by people from 1 to 5 (Wu et
+al., 2024).
 
-The ratings are in the file of the VQAScore authors' repository, the videos are EvalCrafter's. A video is judged by
-frames of it, which `vieval prepare` makes.
+The ratings are in the file of the VQAScore authors' repository, the videos are EvalCrafter's. A
+video is judged by frames of it, which `vieval prepare` makes.
 """
 
 from __future__ import annotations
@@ -20,20 +21,26 @@ from vieval_plugin.readers.video_frames import SUFFIXES, extract_all, failure_li
 NAME = "t2vscore"
 FRAMES, FRAMES_FILE = 4, "frames.json"
 MODELS = ("floor33", "gen2", "pika", "modelscope", "zeroscope")
-ADVICE = f"put t2vscore_alignment_score.json of linzhiqiu/t2v_metrics and videos/ there and run `vieval prepare {NAME}`"
+ADVICE = (
+    "put t2vscore_alignment_score.json of linzhiqiu/t2v_metrics and videos/ there and run "
+    f"`vieval prepare {NAME}`"
+)
 
 _ALL = "all"
 
 
 def read(folder: Path, part: str) -> list[Sample]:
-    """Videos as frames `frames<N>/<image model>/<id>/<k>`, in the roles `frame_<k>`; `output` is the first.
+    """Videos as frames `frames<N>/<image model>/<id>/<k>`, in the roles `frame_<k>`; `output` is
+    the first.
 
     N is what `frames.json` says, else 4.
     """
     count = read_count(folder / FRAMES_FILE, FRAMES)
 
     def images(model: str, uid: str) -> Mapping[str, Image]:
-        return numbered_roles("frame", numbered(folder / f"frames{count}" / model / uid, count, SUFFIXES))
+        return numbered_roles(
+            "frame", numbered(folder / f"frames{count}" / model / uid, count, SUFFIXES)
+        )
 
     return _rated(folder, part, images)
 
@@ -41,7 +48,8 @@ def read(folder: Path, part: str) -> list[Sample]:
 def videos(folder: Path, count: int) -> list[tuple[Path, Path]]:
     """Each rated video with the folder of its frames, `count` of them.
 
-    A video is `videos/<image model>/<id>.mp4`, or has its id in four digits, as EvalCrafter's archives do.
+    A video is `videos/<image model>/<id>.mp4`, or has its id in four digits, as EvalCrafter's
+    archives do.
     """
     pairs = []
     for sample in _rated(folder, _ALL, lambda _model, _uid: {}):
@@ -49,7 +57,9 @@ def videos(folder: Path, count: int) -> list[tuple[Path, Path]]:
         video = folder / "videos" / model / f"{uid}.mp4"
         padded = video.with_name(f"{uid:0>4}.mp4")
         frames = folder / f"frames{count}" / model / uid
-        pairs.append((padded if padded.exists() and not video.exists() else video, frames))
+        pairs.append(
+            (padded if padded.exists() and not video.exists() else video, frames)
+        )
     return pairs
 
 
@@ -57,7 +67,11 @@ def make_frames(folder: Path, preparing: Preparing) -> list[str]:
     """Extracts the frames that are not there; a line a reason for videos that gave none."""
     count = read_count(folder / FRAMES_FILE, FRAMES)
     pairs = videos(folder, count)
-    lines = failure_lines(extract_all(pairs, count), len(pairs), "fetch them again and run the command again")
+    lines = failure_lines(
+        extract_all(pairs, count),
+        len(pairs),
+        "fetch them again and run the command again",
+    )
     return [f"{NAME}: {line}" for line in lines]
 
 
@@ -72,7 +86,8 @@ BENCHMARK = _FOLDER.benchmark(
     WithLabels(GRADED),
     title="T2VScore",
     source=(
-        "Wu et al., Towards A Better Metric for Text-to-Video Generation (2024), arXiv 2401.07781; ratings of "
+        "Wu et al., Towards A Better Metric for Text-to-Video Generation (2024), arXiv "
+        "2401.07781; ratings of "
         "github.com/linzhiqiu/t2v_metrics, videos of the hub's RaphaelLiu/EvalCrafter_T2V_Dataset"
     ),
     licence="videos: Apache-2.0 (the hub's card); ratings: unknown, ask their authors",

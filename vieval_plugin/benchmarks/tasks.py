@@ -1,7 +1,9 @@
-"""The table of tasks, `task_configs/tasks.yaml`: judges measured on benchmarks, and the groups of these tasks.
+"""The table of tasks, `task_configs/tasks.yaml`: judges measured on benchmarks, and the groups of
+these tasks.
 
-Every host reads it, and `vieval tasks` prints it. Other packages bring rows by an entry point of the group
-`vieval.tasks`, which leads to a `TaskRow`, to several of them, or to a module that holds them as `TASKS`.
+Every host reads it, and `vieval tasks` prints it. Other packages bring rows by an entry point of
+the group `vieval.tasks`, which leads to a `TaskRow`, to several of them, or to a module that holds
+them as `TASKS`.
 """
 
 from __future__ import annotations
@@ -67,27 +69,59 @@ class TaskGroup:
 @cache
 def table() -> tuple[TaskRow, ...]:
     """The rows of `task_configs/tasks.yaml`, in its order."""
-    return tuple(TaskRow(**{**row, "parts": tuple(row.get("parts", ()))}) for row in _document()["tasks"])
+    return tuple(
+        TaskRow(**{**row, "parts": tuple(row.get("parts", ()))})
+        for row in _document()["tasks"]
+    )
 
 
 @cache
 def plugin_rows() -> tuple[TaskRow, ...]:
     """The rows of other packages whose judge and benchmark are there."""
-    known_judges, known_benchmarks = judge_registry.judges(), benchmark_registry.benchmarks()
+    known_judges, known_benchmarks = (
+        judge_registry.judges(),
+        benchmark_registry.benchmarks(),
+    )
     rows = judge_registry.load_entry_points(ENTRY_POINTS, ("TASKS",), TaskRow)
-    return tuple(row for row in rows if row.judge in known_judges and row.benchmark in known_benchmarks)
+    return tuple(
+        row
+        for row in rows
+        if row.judge in known_judges and row.benchmark in known_benchmarks
+    )
 
 
 def file_rows() -> tuple[TaskRow, ...]:
-    """A row for each judge and each benchmark that has parts of its kinds, where one of the two is described in a file."""
+    """A row for each judge and each benchmark that has parts of its kinds, where one of the two
+    is described in a file.
+    """
     rows = []
-    judges, benchmarks = judge_registry.judges().values(), benchmark_registry.benchmarks().values()
-    in_files = [(judge, benchmark) for judge in judges for benchmark in benchmarks if judge.file or benchmark.file]
-    names = {task.name for row in (*table(), *plugin_rows()) for task in tasks_of(row)} if in_files else set()
+    judges, benchmarks = (
+        judge_registry.judges().values(),
+        benchmark_registry.benchmarks().values(),
+    )
+    in_files = [
+        (judge, benchmark)
+        for judge in judges
+        for benchmark in benchmarks
+        if judge.file or benchmark.file
+    ]
+    names = (
+        {task.name for row in (*table(), *plugin_rows()) for task in tasks_of(row)}
+        if in_files
+        else set()
+    )
     for judge, benchmark in in_files:
-        parts = tuple(part for part in benchmark.parts if judge.kinds([benchmark.kinds.get(part, part)]))
+        parts = tuple(
+            part
+            for part in benchmark.parts
+            if judge.kinds([benchmark.kinds.get(part, part)])
+        )
         row = TaskRow(benchmark.name, judge.name, parts=parts)
-        if parts and (benchmark.report.rates_contests or judge.rates == "sample") and _name(row) not in names:
+        if (
+            parts
+            and (benchmark.report.rates_contests or judge.rates == "sample")
+            and _name(row) not in names
+        ):
             rows.append(row)
     return tuple(rows)
 
@@ -106,15 +140,26 @@ def tasks_of(row: TaskRow) -> list[Task]:
     kinds = row.parts or tuple(judge_registry.judge(row.judge).kinds(parts)) or parts
     name, setting = _name(row), row.setting or judge_registry.judge(row.judge).plain
     return [
-        Task(f"{name}_{part}" if len(parts) > 1 else name, row.benchmark, part, row.judge, setting) for part in kinds
+        Task(
+            f"{name}_{part}" if len(parts) > 1 else name,
+            row.benchmark,
+            part,
+            row.judge,
+            setting,
+        )
+        for part in kinds
     ]
 
 
 def group_of(row: TaskRow) -> TaskGroup | None:
-    """The group over a row's tasks; None where the benchmark is one part or they are not averaged."""
+    """The group over a row's tasks; None where the benchmark is one part or they are not
+    averaged.
+    """
     if not row.grouped or len(benchmark_registry.benchmark(row.benchmark).parts) == 1:
         return None
-    return TaskGroup(_name(row), tuple(task.name for task in tasks_of(row)), row.benchmark)
+    return TaskGroup(
+        _name(row), tuple(task.name for task in tasks_of(row)), row.benchmark
+    )
 
 
 def _name(row: TaskRow) -> str:
@@ -129,15 +174,23 @@ def tasks(rows: Iterable[TaskRow] | None = None) -> list[Task]:
 
 
 def groups(rows: Iterable[TaskRow] | None = None) -> list[TaskGroup]:
-    """Expand the table into groups over rows, and those that are only run together; or the groups over some rows."""
+    """Expand the table into groups over rows, and those that are only run together; or the
+    groups over some rows.
+    """
     row_groups = [group for row in _rows(rows) if (group := group_of(row))]
-    return row_groups if rows is not None else [*row_groups, *task_groups_without_average()]
+    return (
+        row_groups
+        if rows is not None
+        else [*row_groups, *task_groups_without_average()]
+    )
 
 
 def task_groups_without_average() -> list[TaskGroup]:
     """The groups of the table that run together and are not averaged."""
     return [
-        TaskGroup(group["name"], tuple(group["members"]), group["benchmark"], averaged=False)
+        TaskGroup(
+            group["name"], tuple(group["members"]), group["benchmark"], averaged=False
+        )
         for group in _document()["groups"]
     ]
 
@@ -151,4 +204,6 @@ def entries() -> Mapping[str, Task | TaskGroup]:
 def leaves(name: str, task_groups: Sequence[TaskGroup]) -> list[str]:
     """The tasks below a group; none for a name that is no group's."""
     members = next((group.members for group in task_groups if group.name == name), ())
-    return [leaf for member in members for leaf in (leaves(member, task_groups) or [member])]
+    return [
+        leaf for member in members for leaf in (leaves(member, task_groups) or [member])
+    ]

@@ -12,11 +12,22 @@ from pathlib import Path
 from vieval_plugin.benchmarks.loading.folders import DataFolder
 from vieval_plugin.judges.protocol import Sample, SampleId
 from vieval_plugin.meta_evaluation.labels import WithLabels
-from vieval_plugin.readers.rows import ASPECT, GRADED, KIND, Row, image_file, read_object, read_table
+from vieval_plugin.readers.rows import (
+    ASPECT,
+    GRADED,
+    KIND,
+    Row,
+    image_file,
+    read_object,
+    read_table,
+)
 from vieval_plugin.text.errors import VievalError
 
 NAME = "tifa160"
-ADVICE = "put tifa160.json and dsg_tifa160_anns.csv of linzhiqiu/t2v_metrics there, and the images in images/"
+ADVICE = (
+    "put tifa160.json and dsg_tifa160_anns.csv of linzhiqiu/t2v_metrics there, and the "
+    "images in images/"
+)
 #: The image models as the ratings call them, and as the images do.
 MODEL_NAMES = {
     "mini-dalle": "mini_dalle",
@@ -30,8 +41,8 @@ MODEL_NAMES = {
 def read(folder: Path, part: str) -> list[Sample]:
     """Each image with the answers of three to five workers, from 1 to 5.
 
-    The key of an image in `tifa160.json` is the ratings' `source_id` and, after a `_`, its image model. Workers differ
-    from image to image and come in the file's order.
+    The key of an image in `tifa160.json` is the ratings' `source_id` and, after a `_`, its image
+    model. Workers differ from image to image and come in the file's order.
     """
     path = folder / "tifa160.json"
     images = read_object(path, ADVICE)
@@ -42,29 +53,53 @@ def read(folder: Path, part: str) -> list[Sample]:
         uid, text, image = row.uid("text_id"), row.text("text"), row.file("image_path")
         model = key.removeprefix(f"{uid}_")
         if model not in MODEL_NAMES.values():
-            raise VievalError(f"{row.where} is not text_id and a known image model; {ADVICE}")
+            raise VievalError(
+                f"{row.where} is not text_id and a known image model; {ADVICE}"
+            )
         if key not in answers:
-            raise VievalError(f"{row.where} has no answer in dsg_tifa160_anns.csv; {ADVICE}")
+            raise VievalError(
+                f"{row.where} has no answer in dsg_tifa160_anns.csv; {ADVICE}"
+            )
         output = {"output": image_file(folder / "images", image)}
         rated = {ASPECT: tuple(answers[key].values())}
-        samples.append(Sample(SampleId(NAME, part, model, uid), output, {"prompt": text}, rated, kind=KIND))
+        samples.append(
+            Sample(
+                SampleId(NAME, part, model, uid),
+                output,
+                {"prompt": text},
+                rated,
+                kind=KIND,
+            )
+        )
     return samples
 
 
 def _answers(path: Path, images: Collection[str]) -> dict[str, dict[str, float]]:
     """Answers by image and worker."""
     answers: dict[str, dict[str, float]] = defaultdict(dict)
-    for row in read_table(path, ("model_type", "source_id", "worker_id", "answer"), ADVICE):
-        model, worker, answer = row.text("model_type"), row.text("worker_id"), row.text("answer")
+    for row in read_table(
+        path, ("model_type", "source_id", "worker_id", "answer"), ADVICE
+    ):
+        model, worker, answer = (
+            row.text("model_type"),
+            row.text("worker_id"),
+            row.text("answer"),
+        )
         if model not in MODEL_NAMES:
-            raise VievalError(f"{row.where}: unknown model_type {model!r}; known: {', '.join(MODEL_NAMES)}")
+            raise VievalError(
+                f"{row.where}: unknown model_type {model!r}; known: {', '.join(MODEL_NAMES)}"
+            )
         key = f"{row.text('source_id')}_{MODEL_NAMES[model]}"
         if key not in images:
             raise VievalError(f"{row.where}: {key} is not in tifa160.json; {ADVICE}")
         if answer not in {"1", "2", "3", "4", "5"}:
-            raise VievalError(f"{row.where}: answer {answer!r} is not 1 to 5; correct the line")
+            raise VievalError(
+                f"{row.where}: answer {answer!r} is not 1 to 5; correct the line"
+            )
         if worker in answers[key]:
-            raise VievalError(f"{row.where}: worker {worker} rates {key} a second time; remove one of the lines")
+            raise VievalError(
+                f"{row.where}: worker {worker} rates {key} a second time; remove one of the lines"
+            )
         answers[key][worker] = float(answer)
     return answers
 
@@ -77,7 +112,8 @@ BENCHMARK = _FOLDER.benchmark(
     kinds=dict.fromkeys(_FOLDER.parts, KIND),
     title="TIFA160",
     source=(
-        "Hu et al., TIFA (2023), arXiv 2303.11897, with the ratings of Cho et al., Davidsonian Scene Graph (2024), arXiv "
+        "Hu et al., TIFA (2023), arXiv 2303.11897, with the ratings of Cho et al., Davidsonian "
+        "Scene Graph (2024), arXiv "
         "2310.18235; files of github.com/linzhiqiu/t2v_metrics"
     ),
     licence="unknown: ask its authors",

@@ -21,7 +21,8 @@ _ROUND = 5.0
 
 
 def tie_share(records: Sequence[Record], aspect: str) -> float | None:
-    """The share of level votes, of level candidates of a contest, or of pairs of an image model's samples with one score.
+    """The share of level votes, of level candidates of a contest, or of pairs of an image model's
+    samples with one score.
 
     Args:
         records: those of one judge on one benchmark.
@@ -36,9 +37,13 @@ def tie_share(records: Sequence[Record], aspect: str) -> float | None:
     cells: dict[tuple[str, str], Counter[float]] = defaultdict(Counter)
     for record in records:
         if aspect in record.verdict.scores:
-            cells[record.id.part, record.id.image_model][round(record.verdict.scores[aspect], 9)] += 1
+            cells[record.id.part, record.id.image_model][
+                round(record.verdict.scores[aspect], 9)
+            ] += 1
     pairs = sum(math.comb(scores.total(), 2) for scores in cells.values())
-    tied = sum(math.comb(times, 2) for scores in cells.values() for times in scores.values())
+    tied = sum(
+        math.comb(times, 2) for scores in cells.values() for times in scores.values()
+    )
     return tied / pairs if pairs else None
 
 
@@ -46,22 +51,36 @@ def _level_in_contest(record: Record) -> Iterator[bool]:
     choice = record.verdict.choice
     if choice is None:
         return
-    yield from ("=" in vote or vote in _LEVEL_VOTES for vote in choice.votes.values() if vote)
+    yield from (
+        "=" in vote or vote in _LEVEL_VOTES for vote in choice.votes.values() if vote
+    )
     yield from (value == 0 for value in choice.preferences.values())
     for first, second in combinations(choice.scores, 2):
-        yield from (first[aspect] == second[aspect] for aspect in first.keys() & second.keys())
+        yield from (
+            first[aspect] == second[aspect] for aspect in first.keys() & second.keys()
+        )
 
 
 def round_share(records: Iterable[Record]) -> float | None:
-    """The share of sub-scores, on the rubric's own scale, that are multiples of 5; None where there are none."""
-    scores = [score for record in records for step in record.verdict.trace for score in step.scores]
-    return sum(score % _ROUND == 0 for score in scores) / len(scores) if scores else None
+    """The share of sub-scores, on the rubric's own scale, that are multiples of 5; None where
+    there are none.
+    """
+    scores = [
+        score
+        for record in records
+        for step in record.verdict.trace
+        for score in step.scores
+    ]
+    return (
+        sum(score % _ROUND == 0 for score in scores) / len(scores) if scores else None
+    )
 
 
 def agreement_of_repeats(
     records: Sequence[Record], benchmark: str, options: StatisticsOptions
 ) -> tuple[Estimate, Estimate]:
-    """The share of pairs of repeats with the same answer, and the mean difference of two repeats, with intervals.
+    """The share of pairs of repeats with the same answer, and the mean difference of two repeats,
+    with intervals.
 
     A pair of which neither has an answer counts for neither.
 
@@ -76,11 +95,25 @@ def agreement_of_repeats(
     groups, agreements, distances = list[str](), list[float](), list[float]()
     for repeats in by_id.values():
         pairs = combinations((record.verdict for record in repeats), 2)
-        answered = [pair for pair in pairs if any(verdict.status.usable for verdict in pair)]
+        answered = [
+            pair for pair in pairs if any(verdict.status.usable for verdict in pair)
+        ]
         if answered:
             groups.append(repeats[0].group or repeats[0].id.uid)
-            agreements.append(sum(answer_of(first) == answer_of(second) for first, second in answered) / len(answered))
-            distances.append(float(np.mean([abs(score_of(first) - score_of(second)) for first, second in answered])))
+            agreements.append(
+                sum(answer_of(first) == answer_of(second) for first, second in answered)
+                / len(answered)
+            )
+            distances.append(
+                float(
+                    np.mean(
+                        [
+                            abs(score_of(first) - score_of(second))
+                            for first, second in answered
+                        ]
+                    )
+                )
+            )
     bootstrap = Bootstrap.for_part(f"{benchmark}/repeats", options)
 
     def mean_of(values: Sequence[float]) -> Estimate:

@@ -37,7 +37,8 @@ class CardEntry:
     cells: int
     #: SHA-256 of the samples' ids in order.
     sample_digest: str
-    #: All numbers of the judge, and those of published judges, baselines and people by the same statistic.
+    #: All numbers of the judge, and those of published judges, baselines and people by the same
+    #: statistic.
     numbers: tuple[Row, ...]
     #: Pairs of the judge with published judges.
     pairs: tuple[Row, ...]
@@ -55,7 +56,9 @@ class CardEntry:
 
 @dataclass(frozen=True)
 class CardRepeats:
-    """Repeats of a judge past the store: on samples of a benchmark, how often two repeats have the same answer."""
+    """Repeats of a judge past the store: on samples of a benchmark, how often two repeats have
+    the same answer.
+    """
 
     judge: str
     benchmark: str

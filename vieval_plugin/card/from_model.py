@@ -24,9 +24,19 @@ from vieval_plugin.card.judging import (
     judge_repeats,
     repeats_file,
 )
-from vieval_plugin.card.making import card_of, entry_of, missing_place_reason, repeats_of
+from vieval_plugin.card.making import (
+    card_of,
+    entry_of,
+    missing_place_reason,
+    repeats_of,
+)
 from vieval_plugin.card.placing import PlacedJudge, place_judge
-from vieval_plugin.card.plan import PlannedCalls, PlannedEntry, draw_sample, first_of_each_judge
+from vieval_plugin.card.plan import (
+    PlannedCalls,
+    PlannedEntry,
+    draw_sample,
+    first_of_each_judge,
+)
 from vieval_plugin.results.published.judges import present, require_published
 from vieval_plugin.results.runs import results_of
 from vieval_plugin.run.jobs import Job
@@ -70,7 +80,10 @@ class CardPlan:
     @property
     def lines(self) -> list[str]:
         """The plan in lines for a terminal."""
-        calls, answers = sum(row.calls for row in self.calls), sum(row.answers for row in self.calls)
+        calls, answers = (
+            sum(row.calls for row in self.calls),
+            sum(row.answers for row in self.calls),
+        )
         return [*map(str, self.calls), str(PlannedCalls("in all", calls, answers))]
 
 
@@ -78,36 +91,58 @@ async def plan_card(request: CardRequest, judging: Judging) -> CardPlan:
     """Draw the samples and count the calls; nothing is asked.
 
     Raises:
-        VievalError: nothing is prepared that these judges can judge, a cell would have too few samples, or a log of a
-            published judge is not what was published.
+        VievalError: nothing is prepared that these judges can judge, a cell would have too few
+            samples, or a log of a published judge is not what was published.
     """
     entries, unprepared = list[PlannedEntry](), list[str]()
     for name in request.benchmarks:
         benchmark = benchmark_registry.benchmark(name)
         sizes = request.samples, request.statistics.seed
-        more, lines = planning.planned(benchmark, request.judges, judging.options, *sizes)
+        more, lines = planning.planned(
+            benchmark, request.judges, judging.options, *sizes
+        )
         entries, unprepared = [*entries, *more], [*unprepared, *lines]
     if not entries:
         judges = ", ".join(judge.spec.name for judge in request.judges)
-        synthetic = next(name for name, benchmark in benchmark_registry.benchmarks().items() if benchmark.synthetic)
+        synthetic = next(
+            name
+            for name, benchmark in benchmark_registry.benchmarks().items()
+            if benchmark.synthetic
+        )
         raise VievalError(
-            f"nothing is prepared that {judges} can judge: {'; '.join(unprepared) or 'name a --benchmark'}; to try it without "
+            f"nothing is prepared that {judges} can judge: "
+            f"{'; '.join(unprepared) or 'name a --benchmark'}; to try it without "
             f"data: --benchmark {synthetic}"
         )
-    for benchmark in {entry.benchmark.name: entry.benchmark for entry in entries}.values():
+    for benchmark in {
+        entry.benchmark.name: entry.benchmark for entry in entries
+    }.values():
         placed = present(benchmark.name, request.published)
         for published in placed:
             require_published(published, request.published)
-        unprepared += [] if placed else [missing_place_reason(benchmark.name, benchmark.title or benchmark.name)]
+        unprepared += (
+            []
+            if placed
+            else [
+                missing_place_reason(benchmark.name, benchmark.title or benchmark.name)
+            ]
+        )
     async with Session(judging.options, judging.backbone, judging.progress) as session:
         again = request.repeats, request.audited
-        calls = await planning.calls_of(entries, *again, session, judging.options, request.statistics.seed)
+        calls = await planning.calls_of(
+            entries, *again, session, judging.options, request.statistics.seed
+        )
     return CardPlan(tuple(entries), tuple(calls), tuple(unprepared))
 
 
 def card_jobs(request: CardRequest, plan: CardPlan) -> Iterator[Job]:
-    """All that a model is still to be asked about: entries, their repeats, and samples with changed images."""
-    entries, seed = [entry for entry in plan.entries if entry.prepared.asks_a_model], request.statistics.seed
+    """All that a model is still to be asked about: entries, their repeats, and samples with
+    changed images.
+    """
+    entries, seed = (
+        [entry for entry in plan.entries if entry.prepared.asks_a_model],
+        request.statistics.seed,
+    )
     for entry in entries:
         if not is_complete(entry_file(entry, request.folder)):
             yield from (Job(judged, entry.prepared) for judged in entry.judged)
@@ -115,16 +150,31 @@ def card_jobs(request: CardRequest, plan: CardPlan) -> Iterator[Job]:
         sampled = draw_sample(entry.judged, request.repeats, seed)
         if not is_complete(repeats_file(entry, request.folder)):
             repeats = range(FIRST_REPEAT, FIRST_REPEAT + REPEATS)
-            yield from (Job(judged, entry.prepared, repeat) for repeat in repeats for judged in sampled)
+            yield from (
+                Job(judged, entry.prepared, repeat)
+                for repeat in repeats
+                for judged in sampled
+            )
         with suppress(VievalError):  # the card says so
-            samples = planning.audited_samples(entry, request.audited, seed) if request.audited else []
-            yield from (Job(judged, entry.prepared) for judged in changed_samples(samples, entry.prepared, seed))
+            samples = (
+                planning.audited_samples(entry, request.audited, seed)
+                if request.audited
+                else []
+            )
+            yield from (
+                Job(judged, entry.prepared)
+                for judged in changed_samples(samples, entry.prepared, seed)
+            )
 
 
 def make_card(
-    request: CardRequest, plan: CardPlan, judging: Judging, on_step: Callable[[str], None] = lambda line: None
+    request: CardRequest,
+    plan: CardPlan,
+    judging: Judging,
+    on_step: Callable[[str], None] = lambda line: None,
 ) -> tuple[Card, list[PlacedJudge]]:
-    """Judge what is planned, and make the card of it; what was judged before is not asked for again.
+    """Judge what is planned, and make the card of it; what was judged before is not asked for
+    again.
 
     Args:
         request, plan: the card's.
@@ -136,10 +186,15 @@ def make_card(
     """
     judged: list[JudgedFile] = []
     for entry in plan.entries:
-        on_step(f"{entry.benchmark.name} by {entry.prepared.spec.name}: {len(entry.judged)} {entry.unit}")
+        on_step(
+            f"{entry.benchmark.name} by {entry.prepared.spec.name}: {len(entry.judged)} "
+            f"{entry.unit}"
+        )
         judged.append(asyncio.run(judge_entry(entry, request.folder, judging)))
     first = first_of_each_judge(plan.entries)
-    repeats = [_repeats(entry, request, judging, on_step) for entry in first if request.repeats]
+    repeats = [
+        _repeats(entry, request, judging, on_step) for entry in first if request.repeats
+    ]
     audits, left_out = list[CardAudit](), list(plan.unprepared)
     for entry in first if request.audited else ():
         try:
@@ -150,22 +205,50 @@ def make_card(
     judges, entries = list[PlacedJudge](), list[CardEntry]()
     for entry, file in zip(plan.entries, judged, strict=True):
         [run] = results_of(file.records).runs
-        judges.append(place_judge(replace(run, label=request.model), request.published, request.statistics))
-        entry_source = file.files, request.folder, entry.available, file.usage.seconds or None
+        judges.append(
+            place_judge(
+                replace(run, label=request.model), request.published, request.statistics
+            )
+        )
+        entry_source = (
+            file.files,
+            request.folder,
+            entry.available,
+            file.usage.seconds or None,
+        )
         entries.append(entry_of(judges[-1], *entry_source))
-    return card_of("vieval card", judges, entries, repeats, audits, left_out, request.statistics), judges
+    return card_of(
+        "vieval card", judges, entries, repeats, audits, left_out, request.statistics
+    ), judges
 
 
 def _repeats(
-    entry: PlannedEntry, request: CardRequest, judging: Judging, on_step: Callable[[str], None]
+    entry: PlannedEntry,
+    request: CardRequest,
+    judging: Judging,
+    on_step: Callable[[str], None],
 ) -> CardRepeats:
     n, judge = min(request.repeats, len(entry.judged)), entry.prepared.spec.name
     on_step(f"{judge}: {n} {entry.unit} three times, past the store")
-    file = asyncio.run(judge_repeats(entry, n, request.statistics.seed, request.folder, judging))
-    return repeats_of(judge, request.model, file.files, file.records, request.folder, request.statistics)
+    file = asyncio.run(
+        judge_repeats(entry, n, request.statistics.seed, request.folder, judging)
+    )
+    return repeats_of(
+        judge,
+        request.model,
+        file.files,
+        file.records,
+        request.folder,
+        request.statistics,
+    )
 
 
-def _audit(entry: PlannedEntry, request: CardRequest, judging: Judging, on_step: Callable[[str], None]) -> CardAudit:
+def _audit(
+    entry: PlannedEntry,
+    request: CardRequest,
+    judging: Judging,
+    on_step: Callable[[str], None],
+) -> CardAudit:
     prepared, seed = entry.prepared, request.statistics.seed
     samples = planning.audited_samples(entry, request.audited, seed)
     on_step(f"{prepared.spec.name}: {len(samples)} {entry.unit} with changed images")
@@ -175,7 +258,9 @@ def _audit(entry: PlannedEntry, request: CardRequest, judging: Judging, on_step:
     effects = asyncio.run(audit(samples, prepared, *run_options, batch))
     calls = _answer_count(judging.progress.usage) - answered_before
     rows = tuple(effect.row for effect in effects)
-    return CardAudit(prepared.spec.name, entry.benchmark.name, len(samples), rows, calls)
+    return CardAudit(
+        prepared.spec.name, entry.benchmark.name, len(samples), rows, calls
+    )
 
 
 def _answer_count(usage: Usage) -> int:

@@ -22,7 +22,10 @@ from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import real
 
-LEFT_OUT = "made from results, which do not tell whether the model agrees with itself when it is asked again, nor what it is fooled by"
+LEFT_OUT = (
+    "made from results, which do not tell whether the model agrees with itself when it is "
+    "asked again, nor what it is fooled by"
+)
 
 
 @dataclass(frozen=True)
@@ -56,10 +59,14 @@ def results_of_model(results: Sequence[Path], model: str | None) -> ModelResults
     models = list(dict.fromkeys(run.model for run in loaded.runs))
     names = ", ".join(models)
     if model is None and len(models) > 1:
-        raise VievalError(f"results of {len(models)} models ({names}); say with --model which the card is of")
+        raise VievalError(
+            f"results of {len(models)} models ({names}); say with --model which the card is of"
+        )
     if model is not None and model not in models:
         raise VievalError(f"no results of {model}; they are of {names}")
-    return ModelResults(tuple(files), tuple(run for run in loaded.runs if model in (None, run.model)))
+    return ModelResults(
+        tuple(files), tuple(run for run in loaded.runs if model in (None, run.model))
+    )
 
 
 def card_from_results(
@@ -79,10 +86,16 @@ def card_from_results(
         on_step: called with a line on what comes next.
 
     Raises:
-        VievalError: nothing of it is on samples that people rated, or the folder has the card of these files already.
+        VievalError: nothing of it is on samples that people rated, or the folder has the card of
+            these files already.
     """
-    if (folder / CARD_JSON).exists() and any(real(file).is_relative_to(real(folder)) for file in results.files):
-        raise VievalError(f"{folder}: these verdicts have their card there already; name another folder with --out")
+    if (folder / CARD_JSON).exists() and any(
+        real(file).is_relative_to(real(folder)) for file in results.files
+    ):
+        raise VievalError(
+            f"{folder}: these verdicts have their card there already; name another folder with "
+            "--out"
+        )
     copies = _copied(results.files, folder)
     judges, entries, left_out = list[PlacedJudge](), list[CardEntry](), [LEFT_OUT]
     for run in results.runs:
@@ -90,7 +103,9 @@ def card_from_results(
         ids = {(record.id, record.provenance) for record in records}
         run_copies = [copy for copy, in_copy in copies.items() if in_copy & ids]
         run_files = [file for copy in run_copies if (file := run_file(copy)).exists()]
-        step = "the numbers, beside the published judges; this takes up to a minute or two"
+        step = (
+            "the numbers, beside the published judges; this takes up to a minute or two"
+        )
         on_step(f"{run.benchmark} by {run.judge}: {step}")
         try:
             judge = place_judge(replace(run, label=results.model), published, options)
@@ -105,14 +120,24 @@ def card_from_results(
 
 
 def _copied(files: Sequence[Path], folder: Path) -> dict[Path, set[object]]:
-    """Copies of files of verdicts in the folder of a card, each with what it holds: the ids, and whose verdicts they are."""
+    """Copies of files of verdicts in the folder of a card, each with what it holds: the ids, and
+    whose verdicts they are.
+    """
     copies: dict[Path, set[object]] = {}
     names = Counter(file.name for file in files)
     for number, file in enumerate(files, start=1):
-        copy = folder / VERDICTS / (f"{number}_{file.name}" if names[file.name] > 1 else file.name)
+        copy = (
+            folder
+            / VERDICTS
+            / (f"{number}_{file.name}" if names[file.name] > 1 else file.name)
+        )
         if real(copy) != real(file):
             write_whole(copy, file.read_bytes())
             if run_file(file).exists():
                 write_whole(run_file(copy), run_file(file).read_bytes())
-        copies[copy] = {(record.id, record.provenance) for records in rows_of(file) for record in records}
+        copies[copy] = {
+            (record.id, record.provenance)
+            for records in rows_of(file)
+            for record in records
+        }
     return copies

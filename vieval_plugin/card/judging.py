@@ -1,4 +1,6 @@
-"""The verdicts of a card: judged into files of a folder, so that a card that was ended goes on where it was."""
+"""The verdicts of a card: judged into files of a folder, so that a card that was ended goes on
+where it was.
+"""
 
 from __future__ import annotations
 
@@ -73,22 +75,33 @@ def is_complete(path: Path) -> bool:
     """True where a file of verdicts is there, and no call failed."""
     if not path.exists() or partial_file(path).exists():
         return False
-    return not any(record.verdict.status is Status.API_ERROR for record in chain.from_iterable(rows_of(path)))
+    return not any(
+        record.verdict.status is Status.API_ERROR
+        for record in chain.from_iterable(rows_of(path))
+    )
 
 
-async def judge_entry(entry: PlannedEntry, folder: Path, judging: Judging) -> JudgedFile:
-    """Judge the samples of an entry into a file below a folder, or read what is there of the same run.
+async def judge_entry(
+    entry: PlannedEntry, folder: Path, judging: Judging
+) -> JudgedFile:
+    """Judge the samples of an entry into a file below a folder, or read what is there of the same
+    run.
 
     Raises:
         VievalError: the run cannot go on, or what is there is of another run.
     """
     path = entry_file(entry, folder)
     return await _judge_into(
-        path, entry, {0: provenance_of(entry.prepared, judging.options, judging.backbone)}, judging
+        path,
+        entry,
+        {0: provenance_of(entry.prepared, judging.options, judging.backbone)},
+        judging,
     )
 
 
-async def judge_repeats(entry: PlannedEntry, n: int, seed: int, folder: Path, judging: Judging) -> JudgedFile:
+async def judge_repeats(
+    entry: PlannedEntry, n: int, seed: int, folder: Path, judging: Judging
+) -> JudgedFile:
     """Judge n samples of an entry three times past the store, as the repeats of an anchor."""
     provenance = provenance_of(entry.prepared, judging.options, judging.backbone)
     store = judging.options.store.model_copy(update={"use": False})
@@ -97,11 +110,16 @@ async def judge_repeats(entry: PlannedEntry, n: int, seed: int, folder: Path, ju
     runs = [run for _, run in runs_of_anchor(provenance, [[]] * REPEATS)]
     path = repeats_file(entry, folder)
     by_repeat = dict(enumerate(runs, start=FIRST_REPEAT))
-    return await _judge_into(path, entry, by_repeat, replace(judging, options=past_store))
+    return await _judge_into(
+        path, entry, by_repeat, replace(judging, options=past_store)
+    )
 
 
 async def _judge_into(
-    path: Path, entry: PlannedEntry, by_repeat: Mapping[int, Provenance], judging: Judging
+    path: Path,
+    entry: PlannedEntry,
+    by_repeat: Mapping[int, Provenance],
+    judging: Judging,
 ) -> JudgedFile:
     source = entry.source
     runs = {run_hash(provenance): provenance for provenance in by_repeat.values()}
@@ -121,15 +139,23 @@ async def _judge_into(
     return JudgedFile(path, tuple(chain.from_iterable(rows_of(path))), usage)
 
 
-def _require_same_run(path: Path, source: SampleSource, runs: dict[str, Provenance]) -> Usage:
+def _require_same_run(
+    path: Path, source: SampleSource, runs: dict[str, Provenance]
+) -> Usage:
     """The usage of a complete run; VievalError where it was another one."""
     try:
         document = read_json(run_file(path).read_bytes())
         earlier = {name: run["provenance"] for name, run in document["runs"].items()}
         difference = differing(document["inputs"], earlier, inputs_of(source), runs)
-        usage = sum((usage_of(run["usage"]) for run in document["runs"].values()), Usage())
+        usage = sum(
+            (usage_of(run["usage"]) for run in document["runs"].values()), Usage()
+        )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        raise VievalError(f"{path}: {run_file(path).name} beside it is gone or damaged; choose another --out") from None
+        raise VievalError(
+            f"{path}: {run_file(path).name} beside it is gone or damaged; choose another --out"
+        ) from None
     if difference:
-        raise VievalError(f"{path}: judged {difference}; give the command that made it, or choose another --out")
+        raise VievalError(
+            f"{path}: judged {difference}; give the command that made it, or choose another --out"
+        )
     return usage

@@ -1,4 +1,6 @@
-"""A card from verdicts: each number by the statistics of its benchmark, the same that a report has."""
+"""A card from verdicts: each number by the statistics of its benchmark, the same that a report
+has.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,12 @@ from vieval_plugin.card.card import VERSION, Card, CardAudit, CardEntry, CardRep
 from vieval_plugin.card.placing import PlacedJudge
 from vieval_plugin.card.sentences import answers
 from vieval_plugin.meta_evaluation.costs import cost_of
-from vieval_plugin.meta_evaluation.findings import ALL, Number, numbers_table, pairs_table
+from vieval_plugin.meta_evaluation.findings import (
+    ALL,
+    Number,
+    numbers_table,
+    pairs_table,
+)
 from vieval_plugin.records import Record
 from vieval_plugin.report.files import json_rows
 from vieval_plugin.results.published.files import NAME as PUBLISHED
@@ -30,7 +37,11 @@ _PACKAGES = ("numpy", "scipy", "pillow", "lmms-eval")
 
 
 def entry_of(
-    judge: PlacedJudge, files: Sequence[Path], folder: Path, available: int = 0, seconds: float | None = None
+    judge: PlacedJudge,
+    files: Sequence[Path],
+    folder: Path,
+    available: int = 0,
+    seconds: float | None = None,
 ) -> CardEntry:
     """The entry of a judge on a benchmark.
 
@@ -46,17 +57,28 @@ def entry_of(
     pairs = json_rows(pairs_table([judge.pairs_of_judge]))
     for part_entries in judge.by_part.values():
         rows = json_rows(pairs_table([judge.board_of(part_entries.values())]))
-        pairs += [{**row, "part": part} for part, row in zip(part_entries, rows, strict=True)]
+        pairs += [
+            {**row, "part": part} for part, row in zip(part_entries, rows, strict=True)
+        ]
     ids = sorted(str(record.id) for record in records)
     return CardEntry(
-        *(name, judge.title, judge.run.judge, source.setting, source.pack, source.pack_hash),
+        *(
+            name,
+            judge.title,
+            judge.run.judge,
+            source.setting,
+            source.pack,
+            source.pack_hash,
+        ),
         options=identity_of(source)["options"],
         unit="contests" if records[0].votes is not None else "samples",
         samples=len(records),
         available=available,
         cells=len({(record.id.part, record.id.image_model) for record in records}),
         sample_digest=hashlib.sha256("\n".join(ids).encode()).hexdigest(),
-        numbers=tuple(json_rows(numbers_table((name, number) for number in judge.numbers))),
+        numbers=tuple(
+            json_rows(numbers_table((name, number) for number in judge.numbers))
+        ),
         pairs=tuple(pairs),
         cost=cost_of(records),
         seconds=seconds,
@@ -67,18 +89,27 @@ def entry_of(
 
 
 def repeats_of(
-    judge: str, model: str, files: Sequence[Path], records: Sequence[Record], folder: Path, options: StatisticsOptions
+    judge: str,
+    model: str,
+    files: Sequence[Path],
+    records: Sequence[Record],
+    folder: Path,
+    options: StatisticsOptions,
 ) -> CardRepeats:
     """The agreement of a judge with itself, from all verdicts of its repeats."""
     benchmark = records[0].id.benchmark
     estimates = agreement_of_repeats(records, benchmark, options)
     numbers = [
         (benchmark, Number(model, estimate, ALL, "", statistic))
-        for statistic, estimate in zip((SAME_AGAIN, DIFFERENCE_AGAIN), estimates, strict=True)
+        for statistic, estimate in zip(
+            (SAME_AGAIN, DIFFERENCE_AGAIN), estimates, strict=True
+        )
     ]
     times = len(records) // len({record.id for record in records})
     rows = tuple(json_rows(numbers_table(numbers)))
-    return CardRepeats(judge, benchmark, times, rows, cost_of(records).answers, digests(files, folder))
+    return CardRepeats(
+        judge, benchmark, times, rows, cost_of(records).answers, digests(files, folder)
+    )
 
 
 def card_of(
@@ -99,7 +130,11 @@ def card_of(
         left_out: lines on what is not told.
         options: those that numbers were made with.
     """
-    unplaced = [missing_place_reason(judge.benchmark.name, judge.title) for judge in judges if not judge.published]
+    unplaced = [
+        missing_place_reason(judge.benchmark.name, judge.title)
+        for judge in judges
+        if not judge.published
+    ]
     return Card(
         card=VERSION,
         model=judges[0].run.label,
@@ -120,11 +155,19 @@ def missing_place_reason(benchmark: str, title: str) -> str:
     """The reason why no published judge stands beside a model on a benchmark."""
     if published_judges(benchmark):
         return (
-            f"published verdicts on {title} are not there; `vieval prepare {PUBLISHED}` fetches those of other judges"
+            f"published verdicts on {title} are not there; `vieval prepare {PUBLISHED}` "
+            "fetches those of other judges"
         )
-    return f"no published verdicts on {title} are known, so there is no place among them"
+    return (
+        f"no published verdicts on {title} are known, so there is no place among them"
+    )
 
 
 def digests(files: Sequence[Path], folder: Path) -> dict[str, str]:
     """The SHA-256 of files, by their paths from a folder on."""
-    return {file.relative_to(folder).as_posix(): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+    return {
+        file.relative_to(folder).as_posix(): hashlib.sha256(
+            file.read_bytes()
+        ).hexdigest()
+        for file in files
+    }

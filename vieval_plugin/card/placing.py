@@ -8,7 +8,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from vieval_plugin.benchmarks.benchmark import Benchmark
-from vieval_plugin.meta_evaluation.comparison import LEVEL, SystemPair, above_constant_p, compare_pair, restrict_systems
+from vieval_plugin.meta_evaluation.comparison import (
+    LEVEL,
+    SystemPair,
+    above_constant_p,
+    compare_pair,
+    restrict_systems,
+)
 from vieval_plugin.meta_evaluation.estimates import mean_over_parts
 from vieval_plugin.meta_evaluation.findings import Leaderboard, Number
 from vieval_plugin.meta_evaluation.leaderboards import leaderboard
@@ -28,13 +34,15 @@ class PlacedJudge:
     #: Its run, under the model's name.
     run: Run
     benchmark: Benchmark
-    #: The leaderboard of all by the first statistic of which it has a number; its pairs with others are a family.
+    #: The leaderboard of all by the first statistic of which it has a number; its pairs with others
+    #: are a family.
     board: Leaderboard
     #: All of its numbers, and those of the others by the same statistic.
     numbers: tuple[Number, ...]
     #: By published judge and part, its pair with that judge; p is adjusted over the parts.
     by_part: Mapping[str, Mapping[str, SystemPair]]
-    #: Parts on which no test, adjusted over them, shows it to be better than the same answer for everything.
+    #: Parts on which no test, adjusted over them, shows it to be better than the same answer for
+    #: everything.
     useless: tuple[str, ...]
 
     @property
@@ -50,7 +58,9 @@ class PlacedJudge:
     @property
     def published(self) -> list[Number]:
         """Numbers of the published judges, the best first."""
-        others = [number for number in self.board.numbers if number.system != self.run.label]
+        others = [
+            number for number in self.board.numbers if number.system != self.run.label
+        ]
         return sorted(others, key=lambda n: (not n.estimate.defined, -n.estimate.value))
 
     @property
@@ -60,14 +70,24 @@ class PlacedJudge:
 
     @property
     def consistency(self) -> Estimate | None:
-        """Share of contests with the same answer in both orders, over parts; None of a judge that is asked in one."""
-        shares = [n.estimate for n in self.numbers if (n.system, n.statistic) == (self.run.label, "consistent_share")]
+        """Share of contests with the same answer in both orders, over parts; None of a judge
+        that is asked in one.
+        """
+        shares = [
+            n.estimate
+            for n in self.numbers
+            if (n.system, n.statistic) == (self.run.label, "consistent_share")
+        ]
         return mean_over_parts(shares) if shares else None
 
     def values_by_statistic(self, system: str) -> dict[str, Estimate]:
         """The numbers of a judge by value of the breakdown."""
         by_value = self.board.breakdowns.get(self.breakdown, {})
-        return {value: by_system[system] for value, by_system in by_value.items() if system in by_system}
+        return {
+            value: by_system[system]
+            for value, by_system in by_value.items()
+            if system in by_system
+        }
 
     def pair_with(self, rival: str) -> SystemPair | None:
         """Its pair with a published judge, itself first; None where they have nothing in common."""
@@ -76,20 +96,31 @@ class PlacedJudge:
 
     def board_of(self, pairs: Iterable[SystemPair]) -> Leaderboard:
         """The leaderboard with these pairs alone, which are one family."""
-        return replace(self.board, comparison=replace(self.board.comparison, pairs=tuple(pairs), other_pairs=()))
+        return replace(
+            self.board,
+            comparison=replace(
+                self.board.comparison, pairs=tuple(pairs), other_pairs=()
+            ),
+        )
 
     @property
     def pairs_of_judge(self) -> Leaderboard:
         """The leaderboard with the pairs of this judge alone."""
-        return self.board_of(filter(None, (self.pair_with(number.system) for number in self.published)))
+        return self.board_of(
+            filter(None, (self.pair_with(number.system) for number in self.published))
+        )
 
     @property
     def alone(self) -> Leaderboard:
         """The leaderboard of this judge alone."""
         label, board = self.run.label, self.board_of(())
-        same_answers = {name: same for name, same in board.same_answers.items() if name == label}
+        same_answers = {
+            name: same for name, same in board.same_answers.items() if name == label
+        }
         costs = {label: board.costs[label]}
-        return replace(board, numbers=(self.number,), costs=costs, same_answers=same_answers)
+        return replace(
+            board, numbers=(self.number,), costs=costs, same_answers=same_answers
+        )
 
 
 def place_judge(run: Run, root: Path, options: StatisticsOptions) -> PlacedJudge:
@@ -107,45 +138,86 @@ def place_judge(run: Run, root: Path, options: StatisticsOptions) -> PlacedJudge
     return place_among(benchmark, run, _published_runs(run, root), options)
 
 
-def place_among(benchmark: Benchmark, run: Run, others: Sequence[Run], options: StatisticsOptions) -> PlacedJudge:
+def place_among(
+    benchmark: Benchmark, run: Run, others: Sequence[Run], options: StatisticsOptions
+) -> PlacedJudge:
     """A judge among others on the same samples; labels are all different."""
     runs, label, name = [run, *others], run.label, benchmark.name
     findings = benchmark.report.findings(name, tuple(benchmark.parts), runs, options)
-    has_own = (s for s in findings.ranked if any(s.has(n) and n.system == label for n in findings.numbers))
+    has_own = (
+        s
+        for s in findings.ranked
+        if any(s.has(n) and n.system == label for n in findings.numbers)
+    )
     statistic = next(has_own, None)
     if statistic is None or statistic.judge is not None:
-        raise VievalError(f"{name}: {label} has no number there: people rated or voted on none of it")
-    board = leaderboard(statistic, findings, name, runs, options, against=against(benchmark), family_of=label)
+        raise VievalError(
+            f"{name}: {label} has no number there: people rated or voted on none of it"
+        )
+    board = leaderboard(
+        statistic,
+        findings,
+        name,
+        runs,
+        options,
+        against=against(benchmark),
+        family_of=label,
+    )
     ranked = {number.system: number for number in board.numbers}
     same_statistic = (board.aspect, board.statistic, None)
     numbers = tuple(
         ranked[number.system] if statistic.has(number) else number
         for number in findings.numbers
-        if number.system == label or (number.aspect, number.statistic, number.judge) == same_statistic
+        if number.system == label
+        or (number.aspect, number.statistic, number.judge) == same_statistic
     )
-    breakdown, compared_in_part = next(iter(board.breakdowns.values()), {}), statistic.statistic_in_part
+    breakdown, compared_in_part = (
+        next(iter(board.breakdowns.values()), {}),
+        statistic.statistic_in_part,
+    )
     compared = (
-        {part: compared_in_part(part, options) for part in run.records if part in breakdown} if compared_in_part else {}
+        {
+            part: compared_in_part(part, options)
+            for part in run.records
+            if part in breakdown
+        }
+        if compared_in_part
+        else {}
     )
     alone = (
         above_constant_p(restrict_systems(part_statistic, [label]), name, options)
         for part_statistic in compared.values()
     )
     adjusted = holm([p.get(label, math.nan) for p in alone])
-    useless = tuple(part for part, p in zip(compared, adjusted, strict=True) if not p <= LEVEL)
+    useless = tuple(
+        part for part, p in zip(compared, adjusted, strict=True) if not p <= LEVEL
+    )
     by_part: dict[str, dict[str, SystemPair]] = {}
     for rival in (other.label for other in others if len(compared) > 1):
         tests = {
-            part: compare_pair(part_statistic, label, rival, name, options) for part, part_statistic in compared.items()
+            part: compare_pair(part_statistic, label, rival, name, options)
+            for part, part_statistic in compared.items()
         }
         pairs = {part: pair for part, pair in tests.items() if pair}
         p_values = holm([pair.result.p for pair in pairs.values()]).tolist()
         by_part[rival] = {
-            part: replace(pair, adjusted=p) for (part, pair), p in zip(pairs.items(), p_values, strict=True)
+            part: replace(pair, adjusted=p)
+            for (part, pair), p in zip(pairs.items(), p_values, strict=True)
         }
-    return PlacedJudge(run, benchmark, board, (*numbers, *board.references), by_part, useless)
+    return PlacedJudge(
+        run, benchmark, board, (*numbers, *board.references), by_part, useless
+    )
 
 
 def _published_runs(run: Run, root: Path) -> list[Run]:
-    judges = (j for j in present(run.benchmark, root) if run.records.keys() & {*parts_present(j, root)})
-    return [run_of(judge, root, (first for rows in run.records.values() for first, *_ in rows)) for judge in judges]
+    judges = (
+        j
+        for j in present(run.benchmark, root)
+        if run.records.keys() & {*parts_present(j, root)}
+    )
+    return [
+        run_of(
+            judge, root, (first for rows in run.records.values() for first, *_ in rows)
+        )
+        for judge in judges
+    ]

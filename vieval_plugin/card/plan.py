@@ -1,4 +1,6 @@
-"""The plan of a card: which judge is asked about which samples of which benchmark, and how many calls that takes."""
+"""The plan of a card: which judge is asked about which samples of which benchmark, and how many
+calls that takes.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,12 @@ from vieval_plugin.config import Config
 from vieval_plugin.judges.contests import Contest, Judged
 from vieval_plugin.meta_evaluation.comparison import LEVEL
 from vieval_plugin.meta_evaluation.statistics import Rating
-from vieval_plugin.readers.samples import SampleRow, SampleSource, fingerprint_of, image_stamps
+from vieval_plugin.readers.samples import (
+    SampleRow,
+    SampleSource,
+    fingerprint_of,
+    image_stamps,
+)
 from vieval_plugin.records import fingerprint, target_json
 from vieval_plugin.run.plan import to_ask
 from vieval_plugin.run.prepare import PreparedJudge
@@ -44,7 +51,8 @@ class PlannedCalls:
     #: Calls: of the same question asked twice there is one where answers are stored.
     calls: int
     answers: int
-    #: `at least` where a judge asks on after an answer, `at most` where changes may not apply, `about` for both.
+    #: `at least` where a judge asks on after an answer, `at most` where changes may not apply,
+    #: `about` for both.
     qualifier: str = ""
 
     def __str__(self) -> str:
@@ -57,17 +65,23 @@ class PlannedCalls:
         return f"{self.name}: {' '.join(filter(None, (self.qualifier, calls)))}"
 
 
-def planned_calls(name: str, counts: QuestionCounts, prepared: PreparedJudge, options: Config) -> PlannedCalls:
+def planned_calls(
+    name: str, counts: QuestionCounts, prepared: PreparedJudge, options: Config
+) -> PlannedCalls:
     """Calls for questions of a judge as they were counted."""
     # what is answered once is stored, and not asked again
     calls = len(counts.to_ask) if options.store.use else counts.to_ask.total()
     answers = counts.to_ask.total() + counts.stored.total()
-    return PlannedCalls(name, calls, answers, "" if prepared.calls.isdecimal() else "at least")
+    return PlannedCalls(
+        name, calls, answers, "" if prepared.calls.isdecimal() else "at least"
+    )
 
 
 @dataclass(frozen=True)
 class PlannedEntry:
-    """A judge on the sample of a benchmark; `available` is how many samples it could be asked about."""
+    """A judge on the sample of a benchmark; `available` is how many samples it could be asked
+    about.
+    """
 
     benchmark: Benchmark
     prepared: PreparedJudge
@@ -77,7 +91,12 @@ class PlannedEntry:
     @property
     def stem(self) -> str:
         """The beginning of the names of its files."""
-        return "_".join(filter(None, (self.benchmark.name, self.prepared.spec.name, self.prepared.setting)))
+        return "_".join(
+            filter(
+                None,
+                (self.benchmark.name, self.prepared.spec.name, self.prepared.setting),
+            )
+        )
 
     @property
     def unit(self) -> str:
@@ -87,22 +106,31 @@ class PlannedEntry:
     @property
     def cells(self) -> Mapping[tuple[str, str], int]:
         """The number of samples by part and image model; contests have no image model."""
-        return Counter((judged.id.part, judged.id.image_model) for judged in self.judged)
+        return Counter(
+            (judged.id.part, judged.id.image_model) for judged in self.judged
+        )
 
     @property
     def source(self) -> SampleSource:
         """Its samples as what is to be judged."""
-        texts = [text for j in self.judged for text in (target_json(j), fingerprint(j), image_stamps(j))]
+        texts = [
+            text
+            for j in self.judged
+            for text in (target_json(j), fingerprint(j), image_stamps(j))
+        ]
         rows = [SampleRow(judged, str(judged.id)) for judged in self.judged]
         name = f"a sample of {self.benchmark.name}"
-        return SampleSource(name, lambda: iter(rows), fingerprint_of([], *texts), total=len(rows))
+        return SampleSource(
+            name, lambda: iter(rows), fingerprint_of([], *texts), total=len(rows)
+        )
 
 
 def draw_sample(judged: Sequence[Judged], n: int, seed: int) -> list[Judged]:
-    """At most n samples, as many of each part and image model as of any other, as far as there are so many.
+    """At most n samples, as many of each part and image model as of any other, as far as there are
+    so many.
 
-    What is left over after that goes to cells at random, one each. A larger sample of the same seed holds a smaller
-    one but for these.
+    What is left over after that goes to cells at random, one each. A larger sample of the same seed
+    holds a smaller one but for these.
 
     Args:
         judged: in any order, on which the outcome does not depend.
@@ -112,11 +140,16 @@ def draw_sample(judged: Sequence[Judged], n: int, seed: int) -> list[Judged]:
     cells: dict[tuple[str, str], list[Judged]] = defaultdict(list)
     for sample in sorted(judged, key=lambda sample: str(sample.id)):
         cells[sample.id.part, sample.id.image_model].append(sample)
-    sizes = dict(zip(cells, even_sizes(list(map(len, cells.values())), n, seed), strict=True))
+    sizes = dict(
+        zip(cells, even_sizes(list(map(len, cells.values())), n, seed), strict=True)
+    )
     sampled: list[Judged] = []
     for cell, members in cells.items():
         rng = np.random.default_rng([seed, zlib.crc32("/".join(cell).encode())])
-        sampled += [members[index] for index in sorted(rng.permutation(len(members))[: sizes[cell]])]
+        sampled += [
+            members[index]
+            for index in sorted(rng.permutation(len(members))[: sizes[cell]])
+        ]
     return sampled
 
 
@@ -127,17 +160,27 @@ def even_sizes(capacities: Sequence[int], n: int, seed: int) -> list[int]:
     ([5, 10, 10], 26, [2, 3])
     """
     n, level = min(n, sum(capacities)), 0
-    while sum(min(capacity, level + 1) for capacity in capacities) <= n and level < max(capacities, default=0):
+    while sum(min(capacity, level + 1) for capacity in capacities) <= n and level < max(
+        capacities, default=0
+    ):
         level += 1
     sizes = [min(capacity, level) for capacity in capacities]
-    room = [index for index in np.random.default_rng(seed).permutation(len(sizes)) if capacities[index] > sizes[index]]
+    room = [
+        index
+        for index in np.random.default_rng(seed).permutation(len(sizes))
+        if capacities[index] > sizes[index]
+    ]
     for index in room[: n - sum(sizes)]:
         sizes[index] += 1
     return sizes
 
 
 def planned(
-    benchmark: Benchmark, judges: Sequence[PreparedJudge], options: Config, n: int | None, seed: int
+    benchmark: Benchmark,
+    judges: Sequence[PreparedJudge],
+    options: Config,
+    n: int | None,
+    seed: int,
 ) -> tuple[list[PlannedEntry], list[str]]:
     """The entries of a benchmark, and lines on what of it is not prepared.
 
@@ -151,27 +194,45 @@ def planned(
         seed: of the sample.
 
     Raises:
-        VievalError: the sample leaves a cell with fewer samples than the benchmark's statistics need.
+        VievalError: the sample leaves a cell with fewer samples than the benchmark's statistics
+            need.
     """
     loaded, lines = _loaded(benchmark, options)
     contests = any(isinstance(judged, Contest) for judged in loaded)
     fit = [judge for judge in judges if (judge.spec.rates == "contest") == contests]
     entries, has_tasks = [], False
     for judge in fit or (judges if contests else ()):
-        parts = {task.part for task in tasks() if (task.benchmark, task.judge) == (benchmark.name, judge.spec.name)}
+        parts = {
+            task.part
+            for task in tasks()
+            if (task.benchmark, task.judge) == (benchmark.name, judge.spec.name)
+        }
         has_tasks = has_tasks or bool(parts)
-        askable = to_ask([judged for judged in loaded if judged.id.part in parts and _is_labelled(judged)], judge)
+        askable = to_ask(
+            [
+                judged
+                for judged in loaded
+                if judged.id.part in parts and _is_labelled(judged)
+            ],
+            judge,
+        )
         if askable:
-            sampled = draw_sample(askable, n or (CONTESTS if contests else SAMPLES), seed)
+            sampled = draw_sample(
+                askable, n or (CONTESTS if contests else SAMPLES), seed
+            )
             entries.append(PlannedEntry(benchmark, judge, tuple(sampled), len(askable)))
             _require_cells(entries[-1], askable)
     if has_tasks and not entries and not lines:
-        lines = [f"the images of {benchmark.name} are not there; run: vieval prepare {benchmark.name}"]
+        lines = [
+            f"the images of {benchmark.name} are not there; run: vieval prepare {benchmark.name}"
+        ]
     return entries, lines
 
 
 def _loaded(benchmark: Benchmark, options: Config) -> tuple[list[Judged], list[str]]:
-    """The samples of all parts that are there, and lines on parts that are not, or whose images are not."""
+    """The samples of all parts that are there, and lines on parts that are not, or whose images
+    are not.
+    """
     loaded: list[Judged] = []
     unprepared: list[str] = []
     without_images: dict[str, list[str]] = {}
@@ -186,38 +247,67 @@ def _loaded(benchmark: Benchmark, options: Config) -> tuple[list[Judged], list[s
             without_images |= {part: missing} if missing else {}
     states = [(unprepared, "is not prepared")] if unprepared else []
     if missing := list(chain.from_iterable(without_images.values())):
-        first = next((line for line in missing if " image" in line), missing[0]).partition("; ")[0]
-        more = f", and more in {plural(len(missing) - 1, 'place')}" if len(missing) > 1 else ""
-        states.append((list(without_images), f"has ratings and lacks images: {first}{more}"))
+        first = next(
+            (line for line in missing if " image" in line), missing[0]
+        ).partition("; ")[0]
+        more = (
+            f", and more in {plural(len(missing) - 1, 'place')}"
+            if len(missing) > 1
+            else ""
+        )
+        states.append(
+            (list(without_images), f"has ratings and lacks images: {first}{more}")
+        )
     lines = []
     for parts, state in states:
-        subject = benchmark.name if len(parts) == len(benchmark.parts) else f"{benchmark.name} ({', '.join(parts)})"
+        subject = (
+            benchmark.name
+            if len(parts) == len(benchmark.parts)
+            else f"{benchmark.name} ({', '.join(parts)})"
+        )
         lines.append(f"{subject} {state}; run: vieval prepare {benchmark.name}")
     return loaded, lines
 
 
 def _is_labelled(judged: Judged) -> bool:
     """True where people rated a sample, or gave a contest a vote that counts."""
-    return bool(judged.votes.vote) if isinstance(judged, Contest) else bool(judged.ratings)
+    return (
+        bool(judged.votes.vote) if isinstance(judged, Contest) else bool(judged.ratings)
+    )
 
 
 def _require_cells(entry: PlannedEntry, askable: Sequence[Judged]) -> None:
-    """VievalError where a cell that could have enough samples for a statistic is planned with fewer."""
+    """VievalError where a cell that could have enough samples for a statistic is planned with
+    fewer.
+    """
     report, spec = entry.benchmark.report, entry.prepared.spec
     rating = Rating(spec.aspects, against_all=spec.against_all)
-    needed_of_each = max((statistic.least_samples for statistic in report.statistics(rating)), default=1)
+    needed_of_each = max(
+        (statistic.least_samples for statistic in report.statistics(rating)), default=1
+    )
     available = Counter((judged.id.part, judged.id.image_model) for judged in askable)
-    poor = [cell for cell, size in available.items() if entry.cells.get(cell, 0) < min(needed_of_each, size)]
+    poor = [
+        cell
+        for cell, size in available.items()
+        if entry.cells.get(cell, 0) < min(needed_of_each, size)
+    ]
     if poor:
         needed = sum(min(needed_of_each, size) for size in available.values())
         raise VievalError(
-            f"{entry.benchmark.name}: {len(entry.judged)} {entry.unit} leave {'/'.join(filter(None, poor[0]))} with "
-            f"{entry.cells.get(poor[0], 0)}, and {needed_of_each} are needed of each; --samples {needed} or more will do"
+            f"{entry.benchmark.name}: {len(entry.judged)} {entry.unit} leave "
+            f"{'/'.join(filter(None, poor[0]))} with "
+            f"{entry.cells.get(poor[0], 0)}, and {needed_of_each} are needed of each; --samples "
+            f"{needed} or more will do"
         )
 
 
 async def calls_of(
-    entries: Sequence[PlannedEntry], repeats: int, audited: int, session: Session, options: Config, seed: int
+    entries: Sequence[PlannedEntry],
+    repeats: int,
+    audited: int,
+    session: Session,
+    options: Config,
+    seed: int,
 ) -> list[PlannedCalls]:
     """Count the calls of a card before anything is asked.
 
@@ -231,11 +321,24 @@ async def calls_of(
     """
     lines = list[PlannedCalls]()
 
-    async def add(entry: PlannedEntry, judged: Sequence[Judged], subject: str, text: str = "", times: int = 0) -> None:
-        """A row on some samples; `times` is how often each is asked past the store, 0 where answers are stored."""
+    async def add(
+        entry: PlannedEntry,
+        judged: Sequence[Judged],
+        subject: str,
+        text: str = "",
+        times: int = 0,
+    ) -> None:
+        """A row on some samples; `times` is how often each is asked past the store, 0 where
+        answers are stored.
+        """
         counts = QuestionCounts()
         await session.count(judged, entry.prepared, counts)
-        row = planned_calls(f"{subject}, {len(judged)} {entry.unit}{text}", counts, entry.prepared, options)
+        row = planned_calls(
+            f"{subject}, {len(judged)} {entry.unit}{text}",
+            counts,
+            entry.prepared,
+            options,
+        )
         if times:
             row = replace(row, calls=times * row.answers, answers=times * row.answers)
         if times > REPEATS:  # of changes not all may apply
@@ -243,22 +346,40 @@ async def calls_of(
         lines.append(row)
 
     for entry in entries:
-        await add(entry, entry.judged, f"{entry.benchmark.name} by {entry.prepared.spec.name}")
+        await add(
+            entry, entry.judged, f"{entry.benchmark.name} by {entry.prepared.spec.name}"
+        )
     sessions = sum(row.calls > 0 for row in lines)
     first = first_of_each_judge(entries)
     for entry in first if repeats else ():
-        await add(entry, draw_sample(entry.judged, repeats, seed), entry.prepared.spec.name, " three times", REPEATS)
+        await add(
+            entry,
+            draw_sample(entry.judged, repeats, seed),
+            entry.prepared.spec.name,
+            " three times",
+            REPEATS,
+        )
         sessions += REPEATS
     for entry in first if audited else ():
         try:
             samples = audited_samples(entry, audited, seed)
         except VievalError:  # the card says so
             continue
-        # as they are too: these are in the store, unless it is not used or answers of before do not count
-        await add(entry, samples, entry.prepared.spec.name, " changed", len(changes()) + 1)
+        # as they are too: these are in the store, unless it is not used or answers of before do not
+        # count
+        await add(
+            entry, samples, entry.prepared.spec.name, " changed", len(changes()) + 1
+        )
         sessions += 1
     if any(row.calls for row in lines):
-        lines.append(PlannedCalls("asking the server whether it enforces JSON schemas", sessions, 0, "at most"))
+        lines.append(
+            PlannedCalls(
+                "asking the server whether it enforces JSON schemas",
+                sessions,
+                0,
+                "at most",
+            )
+        )
     return lines
 
 
@@ -273,14 +394,18 @@ def audited_samples(entry: PlannedEntry, n: int, seed: int) -> list[Judged]:
     needed = math.ceil(1 + math.log2(effects / LEVEL))
     if (groups := len({(sample.kind, sample.group) for sample in samples})) < needed:
         raise VievalError(
-            f"{plural(groups, 'instruction')} are too few to find any of {effects} effects; give --audit {needed} or more"
+            f"{plural(groups, 'instruction')} are too few to find any of {effects} effects; "
+            "give "
+            f"--audit {needed} or more"
         )
     return samples
 
 
 def first_of_each_judge(entries: Sequence[PlannedEntry]) -> list[PlannedEntry]:
     """The first entry of each judge, of which some samples are judged again and changed."""
-    return list({entry.prepared.spec.name: entry for entry in reversed(entries)}.values())[::-1]
+    return list(
+        {entry.prepared.spec.name: entry for entry in reversed(entries)}.values()
+    )[::-1]
 
 
 def require_budget(calls: Sequence[PlannedCalls], budget: int | None) -> None:
@@ -288,5 +413,6 @@ def require_budget(calls: Sequence[PlannedCalls], budget: int | None) -> None:
     needed = sum(row.calls for row in calls)
     if budget is not None and needed > budget:
         raise VievalError(
-            f"the card takes {needed:,} calls, and --budget is {budget:,}; give fewer with --samples, --repeats and --audit"
+            f"the card takes {needed:,} calls, and --budget is {budget:,}; give fewer with "
+            "--samples, --repeats and --audit"
         )

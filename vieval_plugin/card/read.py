@@ -42,7 +42,9 @@ def read_card(path: Path) -> Card:
         with file.open("rb") as stream:
             document = read_json(stream.read(_LARGEST + 1))
     except (OSError, ValueError) as error:
-        raise VievalError(f"{file}: the card cannot be read ({error}); `vieval card` writes one") from None
+        raise VievalError(
+            f"{file}: the card cannot be read ({error}); `vieval card` writes one"
+        ) from None
     if not isinstance(document, dict) or "card" not in document:
         raise VievalError(f"{file}: no card of a model; `vieval card` writes one")
     if (version := document["card"]) != VERSION:
@@ -53,10 +55,17 @@ def read_card(path: Path) -> Card:
     except ValidationError as error:
         first = error.errors()[0]
         problem = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-        raise VievalError(f"{file}: {problem}; restore the card, or make it again") from None
-    keys = Counter((entry.benchmark, entry.judge, entry.setting, tuple(entry.files)) for entry in card.entries)
+        raise VievalError(
+            f"{file}: {problem}; restore the card, or make it again"
+        ) from None
+    keys = Counter(
+        (entry.benchmark, entry.judge, entry.setting, tuple(entry.files))
+        for entry in card.entries
+    )
     if repeated := next((key for key, times in keys.items() if times > 1), None):
-        raise VievalError(f"{file}: {repeated[1]} on {repeated[0]} twice; restore the card, or make it again")
+        raise VievalError(
+            f"{file}: {repeated[1]} on {repeated[0]} twice; restore the card, or make it again"
+        )
     return card
 
 
@@ -77,7 +86,11 @@ def runs_of(card: Card, path: Path, label: str) -> list[Run]:
         VievalError: a file of verdicts is gone, or is not the one that the card was made from.
     """
     folder = path if isdir(path) else path.parent
-    return [replace(run, label=label) for entry in card.entries for run in _runs_of(entry, folder)]
+    return [
+        replace(run, label=label)
+        for entry in card.entries
+        for run in _runs_of(entry, folder)
+    ]
 
 
 def _runs_of(entry: CardEntry, folder: Path) -> tuple[Run, ...]:
@@ -90,7 +103,9 @@ def _runs_of(entry: CardEntry, folder: Path) -> tuple[Run, ...]:
         try:
             body = file.read_bytes()
         except OSError:
-            raise VievalError(f"{file}: not there, and the card is of its verdicts; keep it beside the card") from None
+            raise VievalError(
+                f"{file}: not there, and the card is of its verdicts; keep it beside the card"
+            ) from None
         if hashlib.sha256(body).hexdigest() != sha256:
             other = "not the verdicts that the card was made from"
             raise VievalError(f"{file}: {other}; restore it, or make the card again")
@@ -106,34 +121,56 @@ def results_of_cards(paths: Sequence[Path], labels: Sequence[str]) -> Results:
         labels: what tables are to call them, one a card; empty for the names of their models.
 
     Raises:
-        VievalError: a card cannot be read or is of another version, its verdicts are gone, two are of different samples,
-            or they have nothing in common.
+        VievalError: a card cannot be read or is of another version, its verdicts are gone, two are
+            of different samples, or they have nothing in common.
     """
     if labels and len(labels) != len(paths):
-        raise VievalError(f"{len(labels)} labels for {len(paths)} cards; give --label once for each, in their order")
+        raise VievalError(
+            f"{len(labels)} labels for {len(paths)} cards; give --label once for each, in "
+            "their "
+            "order"
+        )
     cards = [read_card(path) for path in paths]
-    names = [label or card.model for label, card in zip(labels or [""] * len(cards), cards, strict=True)]
+    names = [
+        label or card.model
+        for label, card in zip(labels or [""] * len(cards), cards, strict=True)
+    ]
     if len(set(names)) < len(names):
-        raise VievalError(f"two cards are of {names[0]}; tell them apart with --label, once for each")
-    entries = [{(entry.benchmark, entry.judge): entry for entry in card.entries} for card in cards]
+        raise VievalError(
+            f"two cards are of {names[0]}; tell them apart with --label, once for each"
+        )
+    entries = [
+        {(entry.benchmark, entry.judge): entry for entry in card.entries}
+        for card in cards
+    ]
     for path, card, further in zip(paths[1:], cards[1:], entries[1:], strict=True):
         for key, entry in further.items():
             first = entries[0].get(key, entry)
             if first.sample_digest != entry.sample_digest:
                 raise VievalError(
-                    f"{paths[0]} is of {first.samples} {first.unit} of {first.benchmark} (seed {cards[0].seed}) and {path} of other "
-                    f"{entry.samples} (seed {card.seed}); make both with the same --samples and --seed"
+                    f"{paths[0]} is of {first.samples} {first.unit} of {first.benchmark} (seed "
+                    f"{cards[0].seed}) and {path} of other "
+                    f"{entry.samples} (seed {card.seed}); make both with the same --samples and "
+                    "--seed"
                 )
     common = set.intersection(*map(set, entries))
     if not common:
         raise VievalError(
-            f"{paths[0]} and {paths[1]} have no benchmark in common that the same judge judged; make the cards alike"
+            f"{paths[0]} and {paths[1]} have no benchmark in common that the same judge "
+            "judged; "
+            "make the cards alike"
         )
     judges = Counter(benchmark for benchmark, _ in common)
-    runs = [run for card_source in zip(cards, paths, names, strict=True) for run in runs_of(*card_source)]
+    runs = [
+        run
+        for card_source in zip(cards, paths, names, strict=True)
+        for run in runs_of(*card_source)
+    ]
     return Results(
         tuple(
-            replace(run, label=f"{run.label} {run.judge}") if judges[run.benchmark] > 1 else run
+            replace(run, label=f"{run.label} {run.judge}")
+            if judges[run.benchmark] > 1
+            else run
             for run in runs
             if (run.benchmark, run.judge) in common
         )

@@ -20,33 +20,72 @@ _EMPTY: tuple[object, ...] = (None, "", [], ())
 
 
 def tables_of(judge: PlacedJudge) -> list[Table]:
-    """The judge among published judges, its pairs with them, and its numbers by task type or part."""
+    """The judge among published judges, its pairs with them, and its numbers by task type or
+    part.
+    """
     own_pairs = judge.pairs_of_judge
-    tables = [leaderboard_table(own_pairs), *([pairs_table(own_pairs)] if own_pairs.comparison.pairs else [])]
+    tables = [
+        leaderboard_table(own_pairs),
+        *([pairs_table(own_pairs)] if own_pairs.comparison.pairs else []),
+    ]
     by_value = judge.values_by_statistic(judge.run.label)
     if not by_value:
         return tables
     units = breakdown_words(judge.breakdown)
-    header = (units, f"{judge.run.label} [95%]", "n", "better than", "worse than", "marks")
+    header = (
+        units,
+        f"{judge.run.label} [95%]",
+        "n",
+        "better than",
+        "worse than",
+        "marks",
+    )
     rows = []
     for value, estimate in by_value.items():
         sides: dict[str, list[str]] = {"better": [], "worse": [], "": []}
         for rival, pairs in judge.by_part.items():
             if pair := pairs.get(value):
-                sides[outcome(pair)].append(f"{rival} ({short_number(pair.result.difference)})")
-        mark = "not shown to be better than the same answer for everything" if value in judge.useless else ""
-        marks = "; ".join(filter(None, (str(estimate.coverage) if estimate.defined else estimate.reason, mark)))
+                sides[outcome(pair)].append(
+                    f"{rival} ({short_number(pair.result.difference)})"
+                )
+        mark = (
+            "not shown to be better than the same answer for everything"
+            if value in judge.useless
+            else ""
+        )
+        marks = "; ".join(
+            filter(
+                None,
+                (str(estimate.coverage) if estimate.defined else estimate.reason, mark),
+            )
+        )
         number = short_number(estimate)
         rows.append(
-            (task_type(value), number, str(estimate.n), *map(", ".join, (sides["better"], sides["worse"])), marks)
+            (
+                task_type(value),
+                number,
+                str(estimate.n),
+                *map(", ".join, (sides["better"], sides["worse"])),
+                marks,
+            )
         )
-    title = f"{judge.board.aspect} by {units}; better and worse where p, adjusted by Holm over the rows for each judge, is at most {LEVEL}"
+    title = (
+        f"{judge.board.aspect} by {units}; better and worse where p, adjusted by Holm over "
+        f"the rows for each judge, is at most {LEVEL}"
+    )
     return [*tables, Table("parts", title, header, tuple(rows))]
 
 
 def tables_of_all(card: Card, judges: Sequence[PlacedJudge]) -> list[Table]:
-    """The ways in which judges answer, what fools them, what their verdicts took, and how the card was made."""
-    return [_answers_table(card, judges), *map(_audit_table, card.audits), _cost_table(card), _origin_table(card)]
+    """The ways in which judges answer, what fools them, what their verdicts took, and how the
+    card was made.
+    """
+    return [
+        _answers_table(card, judges),
+        *map(_audit_table, card.audits),
+        _cost_table(card),
+        _origin_table(card),
+    ]
 
 
 def _answers_table(card: Card, judges: Sequence[PlacedJudge]) -> Table:
@@ -54,13 +93,27 @@ def _answers_table(card: Card, judges: Sequence[PlacedJudge]) -> Table:
         *("judge", "benchmark", "ties", "sub-scores 0, 5 or 10", "same in both orders"),
         *("same when asked again", "differs by"),
     )
-    repeats = {(r.judge, r.benchmark): tuple(short_number(estimate_in(row)) for row in r.numbers) for r in card.repeats}
+    repeats = {
+        (r.judge, r.benchmark): tuple(
+            short_number(estimate_in(row)) for row in r.numbers
+        )
+        for r in card.repeats
+    }
     rows = []
     for entry, judge in zip(card.entries, judges, strict=True):
-        shares = ("" if share is None else f"{share:.1%}" for share in (entry.ties, entry.round_numbers))
+        shares = (
+            "" if share is None else f"{share:.1%}"
+            for share in (entry.ties, entry.round_numbers)
+        )
         consistent = short_number(judge.consistency) if judge.consistency else ""
         rows.append(
-            (entry.judge, entry.title, *shares, consistent, *repeats.get((entry.judge, entry.benchmark), ("", "")))
+            (
+                entry.judge,
+                entry.title,
+                *shares,
+                consistent,
+                *repeats.get((entry.judge, entry.benchmark), ("", "")),
+            )
         )
     return Table("answers", "How the judge answers", header, tuple(rows))
 
@@ -68,38 +121,93 @@ def _answers_table(card: Card, judges: Sequence[PlacedJudge]) -> Table:
 def _audit_table(audit: CardAudit) -> Table:
     """Effects that fool a judge or that its samples do not decide; the others are counted."""
     odd = [row for row in audit.effects if row["finding"] != "as expected"]
-    fine = f"{len(audit.effects) - len(odd)} of {len(audit.effects)} effects are as they ought to be and left out here"
-    title = f"{audit.judge}: {plural(audit.samples, 'sample')} of {audit.benchmark} with changed images; {fine}"
-    return effects_table(sorted(odd, key=lambda row: row["finding"] == UNDECIDED), title)
+    fine = (
+        f"{len(audit.effects) - len(odd)} of {len(audit.effects)} effects are as they ought "
+        "to be and left out here"
+    )
+    title = (
+        f"{audit.judge}: {plural(audit.samples, 'sample')} of {audit.benchmark} with changed "
+        f"images; {fine}"
+    )
+    return effects_table(
+        sorted(odd, key=lambda row: row["finding"] == UNDECIDED), title
+    )
 
 
 def _cost_table(card: Card) -> Table:
-    header = ("judge", "benchmark", "sample", "failed", "answers", "tokens", "seconds of calls")
+    header = (
+        "judge",
+        "benchmark",
+        "sample",
+        "failed",
+        "answers",
+        "tokens",
+        "seconds of calls",
+    )
     rows = []
     for entry in card.entries:
         available = f" of {entry.available}" if entry.available else ""
-        sample = f"{entry.samples}{available} {entry.unit}, over {entry.cells} cells of task type and image model"
-        took = ("not known" if count is None else f"{count:,.0f}" for count in (entry.cost.tokens, entry.seconds))
-        rows.append((entry.judge, entry.title, sample, failures_of(entry.cost), f"{entry.cost.answers:,}", *took))
-    further = [(repeats.judge, repeats.benchmark, "repeats", repeats.calls) for repeats in card.repeats]
-    further += [(audit.judge, audit.benchmark, "audit", audit.calls) for audit in card.audits]
+        sample = (
+            f"{entry.samples}{available} {entry.unit}, over {entry.cells} cells of task "
+            "type and image model"
+        )
+        took = (
+            "not known" if count is None else f"{count:,.0f}"
+            for count in (entry.cost.tokens, entry.seconds)
+        )
+        rows.append(
+            (
+                entry.judge,
+                entry.title,
+                sample,
+                failures_of(entry.cost),
+                f"{entry.cost.answers:,}",
+                *took,
+            )
+        )
+    further = [
+        (repeats.judge, repeats.benchmark, "repeats", repeats.calls)
+        for repeats in card.repeats
+    ]
+    further += [
+        (audit.judge, audit.benchmark, "audit", audit.calls) for audit in card.audits
+    ]
     rows += [(*names, "", f"{calls:,}", "", "") for *names, calls in further]
-    total = sum(entry.cost.answers for entry in card.entries) + sum(calls for *_, calls in further)
-    title = f"Failures and cost: {total:,} answers in all, each from a call, from the store or the same as another"
+    total = sum(entry.cost.answers for entry in card.entries) + sum(
+        calls for *_, calls in further
+    )
+    title = (
+        f"Failures and cost: {total:,} answers in all, each from a call, from the store or "
+        "the same as another"
+    )
     return Table("cost", title, header, tuple(rows))
 
 
 def _origin_table(card: Card) -> Table:
     """The exact model, wording, options, seed, date and versions."""
-    rows = [("model", card.model), ("made from", card.made_from), ("date", str(card.date)), ("seed", str(card.seed))]
+    rows = [
+        ("model", card.model),
+        ("made from", card.made_from),
+        ("date", str(card.date)),
+        ("seed", str(card.seed)),
+    ]
     for entry in card.entries:
         judge = " ".join(filter(None, (entry.judge, entry.setting)))
-        pack = f"{judge}, wording {entry.pack} ({entry.pack_hash})" if entry.pack else judge
+        pack = (
+            f"{judge}, wording {entry.pack} ({entry.pack_hash})"
+            if entry.pack
+            else judge
+        )
         rows.append((f"judge on {entry.title}", pack))
     settings = {f"options of {entry.judge}": entry.options for entry in card.entries}
     settings |= {"statistics": card.statistics, "versions": card.versions}
     rows += [
-        (name, ", ".join(f"{key} {value}" for key, value in flat(values) if value not in _EMPTY))
+        (
+            name,
+            ", ".join(
+                f"{key} {value}" for key, value in flat(values) if value not in _EMPTY
+            ),
+        )
         for name, values in settings.items()
     ]
     return Table("origin", "How it was made", ("", ""), tuple(rows))

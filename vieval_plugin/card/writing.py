@@ -28,10 +28,14 @@ from vieval_plugin.text.html_page import policy, style_sheet, template
 from vieval_plugin.text.versions import VERSION
 
 PROTOCOL = (
-    "All judges are measured on the same samples, spread evenly over task types and image models by the seed. "
-    "Intervals: 95%, by a bootstrap over instructions. Judges are compared two by two on the samples that both scored, by "
-    "permutation tests; p is adjusted by Holm over the pairs of the card's model, and by itself over those of the others; a "
-    "rank such as 2-4 is the range that significant differences leave. A card says nothing about other kinds of samples."
+    "All judges are measured on the same samples, spread evenly over task types and image models "
+    "by the seed. "
+    "Intervals: 95%, by a bootstrap over instructions. Judges are compared two by two on the "
+    "samples that both scored, by "
+    "permutation tests; p is adjusted by Holm over the pairs of the card's model, and by itself "
+    "over those of the others; a "
+    "rank such as 2-4 is the range that significant differences leave. A card says nothing about "
+    "other kinds of samples."
 )
 #: Samples on which the judge erred most that the page shows.
 _WORST = 6
@@ -39,14 +43,19 @@ _TEMPLATE = Path(__file__).with_name("card.html.jinja")
 
 
 def write_card(card: Card, judges: Sequence[PlacedJudge], folder: Path) -> None:
-    """Write a card to a folder with its verdicts; `card.json` comes last, so that where it is all is there.
+    """Write a card to a folder with its verdicts; `card.json` comes last, so that where it is all
+    is there.
 
     Args:
         card: in full.
         judges: whose entries it has, in their order.
         folder: of the verdicts.
     """
-    texts = {CARD_MD: markdown_text(card, judges), CARD_HTML: page(card, judges), CARD_JSON: json_text(card)}
+    texts = {
+        CARD_MD: markdown_text(card, judges),
+        CARD_HTML: page(card, judges),
+        CARD_JSON: json_text(card),
+    }
     for name, text in texts.items():
         write_whole(folder / name, [text])
 
@@ -69,7 +78,12 @@ def page(card: Card, judges: Sequence[PlacedJudge]) -> str:
     """The text of `card.html`: one file that loads nothing."""
     style = style_sheet(STYLE)
     first, *further = card.answers
-    items = [item for judge in judges for item in items_of([judge.run]) if item.judgements[0].disagreement > 0]
+    items = [
+        item
+        for judge in judges
+        for item in items_of([judge.run])
+        if item.judgements[0].disagreement > 0
+    ]
     samples, thumbnails = Samples(), Thumbnails()
     worst = nlargest(_WORST, items, key=lambda item: item.judgements[0].disagreement)
     return template(_TEMPLATE).render(
@@ -85,7 +99,10 @@ def page(card: Card, judges: Sequence[PlacedJudge]) -> str:
         estimate_in=estimate_in,
         short=short_number,
         task_type=task_type,
-        sections=[(_heading(judge), judge, _chart(judge), tables_of(judge)) for judge in judges],
+        sections=[
+            (_heading(judge), judge, _chart(judge), tables_of(judge))
+            for judge in judges
+        ],
         worst=[tile_of(item, samples, thumbnails) for item in worst],
         thumbnails=thumbnails.rendered,
         tables=tables_of_all(card, judges),
@@ -95,18 +112,40 @@ def page(card: Card, judges: Sequence[PlacedJudge]) -> str:
 
 
 def _heading(judge: PlacedJudge) -> str:
-    return f"{judge.title}, {' '.join(filter(None, (judge.run.judge, judge.run.setting)))}"
+    return (
+        f"{judge.title}, {' '.join(filter(None, (judge.run.judge, judge.run.setting)))}"
+    )
 
 
 def _chart(judge: PlacedJudge) -> Markup:
-    """The card's judge on the scale from guessing to people, then its task types or parts; published judges are ticks."""
+    """The card's judge on the scale from guessing to people, then its task types or parts;
+    published judges are ticks.
+    """
     model, published = judge.run.label, [number.system for number in judge.published]
-    others = {number.system: number.estimate.value for number in judge.published if number.estimate.defined}
+    others = {
+        number.system: number.estimate.value
+        for number in judge.published
+        if number.estimate.defined
+    }
     rows = [ScaleRow(model, judge.number.estimate, "own", others=others)]
     by_value = judge.board.breakdowns.get(judge.breakdown, {})
     for value, estimate in judge.values_by_statistic(model).items():
-        ticks = {label: by_value[value][label] for label in published if label in by_value[value]}
+        ticks = {
+            label: by_value[value][label]
+            for label in published
+            if label in by_value[value]
+        }
         others = {label: tick.value for label, tick in ticks.items() if tick.defined}
         kind = "unranked" if value in judge.useless else ""
-        rows.append(ScaleRow(task_type(value), estimate, kind, estimate.reason.partition(":")[0], others))
-    return scale(f"{model} and published judges: {judge.board.title}", rows, judge.board)
+        rows.append(
+            ScaleRow(
+                task_type(value),
+                estimate,
+                kind,
+                estimate.reason.partition(":")[0],
+                others,
+            )
+        )
+    return scale(
+        f"{model} and published judges: {judge.board.title}", rows, judge.board
+    )

@@ -1,4 +1,6 @@
-"""The `vieval` command: each command is a module of this package with `add(commands)`, and a name in `GROUPS`."""
+"""The `vieval` command: each command is a module of this package with `add(commands)`, and a
+name in `GROUPS`.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,15 @@ if TYPE_CHECKING:
 GROUPS = {
     "score images": ("score", "shards", "filter", "show"),
     "compare generators": ("rank", "label", "calibrate", "report"),
-    "evaluate a judge": ("card", "compare", "tasks", "prepare", "vlmevalkit", "anchor", "leaderboard"),
+    "evaluate a judge": (
+        "card",
+        "compare",
+        "tasks",
+        "prepare",
+        "vlmevalkit",
+        "anchor",
+        "leaderboard",
+    ),
     "serve rewards and train": ("serve", "export", "data", "train"),
     "set up and extend": ("demo", "doctor", "config", "prompts", "cache"),
 }
@@ -56,21 +66,29 @@ _EXAMPLES = (
 )
 
 _LONGEST_COMMAND = 2000  # of thousands of images in one command
-_UNREADABLE = re.compile(r"(\S{80})\S{200,}(\S{80})")  # a name so long hides what is said of it
+_UNREADABLE = re.compile(
+    r"(\S{80})\S{200,}(\S{80})"
+)  # a name so long hides what is said of it
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit code, one of `ExitCode` or 128 and the number of a signal."""
+    """Run the command line; returns the exit code, one of `ExitCode` or 128 and the number of a
+    signal.
+    """
     with stopped_like_ctrl_c() as stop:
         try:
             arguments = sys.argv[1:] if arguments is None else arguments
             parser = _parser(arguments[0] if arguments else "")
             options, unknown = parser.parse_known_args(arguments)
             if unknown and "rest" not in options:
-                parser.error(f"unrecognized arguments: {' '.join(unknown)}{_flag_hint(parser, unknown)}")
+                parser.error(
+                    f"unrecognized arguments: {' '.join(unknown)}{_flag_hint(parser, unknown)}"
+                )
             options.rest = unknown
             command = redacted(shlex.join(["vieval", *arguments]))[:_LONGEST_COMMAND]
-            options.command = command.encode(errors="replace").decode()  # names of files may hold no characters
+            options.command = command.encode(
+                errors="replace"
+            ).decode()  # names of files may hold no characters
             return int(options.run(options))
         except VievalError as error:
             return _report_error(redacted(str(error)), ExitCode.ERROR)
@@ -92,7 +110,14 @@ def _flag_hint(parser: argparse.ArgumentParser, unknown: Sequence[str]) -> str:
             flags.update(action.option_strings)
             if isinstance(action, argparse._SubParsersAction):
                 parsers += action.choices.values()
-    flag = next((argument.partition("=")[0] for argument in unknown if argument.startswith("-")), "")
+    flag = next(
+        (
+            argument.partition("=")[0]
+            for argument in unknown
+            if argument.startswith("-")
+        ),
+        "",
+    )
     return did_you_mean(flag, sorted(flags), 0.6)
 
 
@@ -120,7 +145,10 @@ def add_columns(parser: argparse._ActionsContainer) -> None:
         action="append",
         default=[],
         metavar="KEY=COLUMN",
-        help="say which columns of a table to read, such as output=image,prompt=caption (default: found by their names)",
+        help=(
+            "say which columns of a table to read, such as output=image,prompt=caption "
+            "(default: found by their names)"
+        ),
     )
 
 
@@ -131,20 +159,34 @@ def add_benchmark(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="FOLDER",
-        help="folder of a benchmark of your own that results are about; may be repeated (default: those that VIEVAL_BENCHMARKS names)",
+        help=(
+            "folder of a benchmark of your own that results are about; may be repeated "
+            "(default: those that VIEVAL_BENCHMARKS names)"
+        ),
     )
 
 
 def add_calibration(parser: argparse._ActionsContainer) -> None:
     """The option that adds a judge's calibrated score."""
-    note = "file of vieval calibrate, which adds a score such as O_calibrated: what people would say"
+    note = (
+        "file of vieval calibrate, which adds a score such as O_calibrated: what people would "
+        "say"
+    )
     parser.add_argument("--calibration", type=Path, metavar="FILE", help=note)
 
 
 def add_human(parser: argparse.ArgumentParser, purpose: str = "") -> None:
     """The option that names people's ratings; `purpose` ends its help."""
     note = f"CSV files of human ratings{purpose}"
-    parser.add_argument("--human", nargs="+", action="extend", type=Path, default=[], metavar="FILE", help=note)
+    parser.add_argument(
+        "--human",
+        nargs="+",
+        action="extend",
+        type=Path,
+        default=[],
+        metavar="FILE",
+        help=note,
+    )
 
 
 def add_partial(parser: argparse.ArgumentParser) -> None:
@@ -159,19 +201,43 @@ def add_partial(parser: argparse.ArgumentParser) -> None:
 def add_judge(parser: argparse.ArgumentParser, default: str) -> argparse._ArgumentGroup:
     """The flags that choose the judge; `default` is the command's own, in words."""
     by = parser.add_argument_group("judge")
-    by.add_argument("--judge", action="append", help=f"a judge by its name; may be repeated (default: {default})")
-    by.add_argument("--setting", help="a setting of the judge, such as 1shot (default: its first)")
+    by.add_argument(
+        "--judge",
+        action="append",
+        help=f"a judge by its name; may be repeated (default: {default})",
+    )
+    by.add_argument(
+        "--setting", help="a setting of the judge, such as 1shot (default: its first)"
+    )
     add_aspects(by)
-    by.add_argument("--lazy", action="store_true", help="ask nothing that cannot change O: not about PQ where SC is 0")
-    by.add_argument("--config", type=Path, help="the options file (default: the one that VIEVAL_CONFIG names)")
-    by.add_argument("--scorer", help="weights of a judge that is a network: a name, folder or file (default: its own)")
-    by.add_argument("--fresh", action="store_true", help="ask again for stored replies, and replace them")
+    by.add_argument(
+        "--lazy",
+        action="store_true",
+        help="ask nothing that cannot change O: not about PQ where SC is 0",
+    )
+    by.add_argument(
+        "--config",
+        type=Path,
+        help="the options file (default: the one that VIEVAL_CONFIG names)",
+    )
+    by.add_argument(
+        "--scorer",
+        help="weights of a judge that is a network: a name, folder or file (default: its own)",
+    )
+    by.add_argument(
+        "--fresh",
+        action="store_true",
+        help="ask again for stored replies, and replace them",
+    )
     return by
 
 
 def add_aspects(by: argparse._ActionsContainer) -> None:
     """The flag that has a judge ask about some of its aspects only."""
-    asking_about = "ask only about these, such as SC, where a judge asks about each by itself (default: all)"
+    asking_about = (
+        "ask only about these, such as SC, where a judge asks about each by itself "
+        "(default: all)"
+    )
     by.add_argument(
         "--aspects",
         type=lambda text: tuple(map(str.strip, text.split(","))),
@@ -181,12 +247,19 @@ def add_aspects(by: argparse._ActionsContainer) -> None:
     )
 
 
-def add_backbone(parser: argparse.ArgumentParser, patience: float = 120) -> argparse._ArgumentGroup:
-    """The flags of the model that the judge asks; `patience` is the command's default of that flag."""
+def add_backbone(
+    parser: argparse.ArgumentParser, patience: float = 120
+) -> argparse._ArgumentGroup:
+    """The flags of the model that the judge asks; `patience` is the command's default of that
+    flag.
+    """
     model = parser.add_argument_group(
-        "backbone", "the model that the judge asks (default: backbones.judge in the options file)"
+        "backbone",
+        "the model that the judge asks (default: backbones.judge in the options file)",
     )
-    model.add_argument("--model", help=f"its name on the server (default: {MODEL_ENV_VAR})")
+    model.add_argument(
+        "--model", help=f"its name on the server (default: {MODEL_ENV_VAR})"
+    )
     model.add_argument(
         "--base-url",
         action="append",
@@ -195,9 +268,24 @@ def add_backbone(parser: argparse.ArgumentParser, patience: float = 120) -> argp
     )
     for name, kind, unit, meaning in (
         ("--num-concurrent", int, "N", "requests in flight at once (default: 32)"),
-        ("--temperature", str, "T", "sampling temperature, or none to send none (default: 0)"),
-        ("--max-tokens", int, "N", "longest answer in tokens (default: the judge's own)"),
-        ("--timeout", float, "S", "seconds without a byte before a call is retried (default: 600)"),
+        (
+            "--temperature",
+            str,
+            "T",
+            "sampling temperature, or none to send none (default: 0)",
+        ),
+        (
+            "--max-tokens",
+            int,
+            "N",
+            "longest answer in tokens (default: the judge's own)",
+        ),
+        (
+            "--timeout",
+            float,
+            "S",
+            "seconds without a byte before a call is retried (default: 600)",
+        ),
         (
             "--patience",
             float,
@@ -205,7 +293,12 @@ def add_backbone(parser: argparse.ArgumentParser, patience: float = 120) -> argp
             f"seconds without any answer before the server counts as away (default: {patience:g})",
         ),
         ("--price-input", float, "P", "price of a million input tokens"),
-        ("--price-cached-input", float, "P", "price of a million in the server's cache"),
+        (
+            "--price-cached-input",
+            float,
+            "P",
+            "price of a million in the server's cache",
+        ),
         ("--price-output", float, "P", "price of a million output tokens"),
     ):
         model.add_argument(name, type=kind, metavar=unit, help=meaning)
@@ -214,23 +307,36 @@ def add_backbone(parser: argparse.ArgumentParser, patience: float = 120) -> argp
 
 def add_batch(model: argparse._ActionsContainer) -> None:
     """The flags that have a model asked by batches."""
-    model.add_argument("--batch", action="store_true", help="ask by batches, which cost half and take hours")
     model.add_argument(
-        "--batch-files", type=output_path, metavar="FOLDER", help="write batches there, for vllm run-batch"
+        "--batch",
+        action="store_true",
+        help="ask by batches, which cost half and take hours",
+    )
+    model.add_argument(
+        "--batch-files",
+        type=output_path,
+        metavar="FOLDER",
+        help="write batches there, for vllm run-batch",
     )
 
 
 def number_between(
     lowest: float, highest: float = math.inf, kind: type[int] | type[float] = int
 ) -> Callable[[str], float]:
-    """The type of a flag whose value is a number within bounds, a whole one unless `kind` is float."""
-    bounds = f"from {lowest} on" if highest == math.inf else f"from {lowest} to {highest}"
+    """The type of a flag whose value is a number within bounds, a whole one unless `kind` is
+    float.
+    """
+    bounds = (
+        f"from {lowest} on" if highest == math.inf else f"from {lowest} to {highest}"
+    )
 
     def number(text: str) -> float:
         with contextlib.suppress(ValueError):
             if lowest <= (value := kind(text)) <= highest:
                 return value
-        raise argparse.ArgumentTypeError(f"a {'whole ' * (kind is int)}number {bounds} is needed, not {text!r}")
+        raise argparse.ArgumentTypeError(
+            f"a {'whole ' * (kind is int)}number {bounds} is needed, not {text!r}"
+        )
 
     return number
 
@@ -271,11 +377,20 @@ class _HelpFormatter(argparse.HelpFormatter):
     """The format of a command's help: examples keep their lines."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
-        return text if text.startswith("examples:") else super()._fill_text(text, width, indent)
+        return (
+            text
+            if text.startswith("examples:")
+            else super()._fill_text(text, width, indent)
+        )
 
 
 def add_command(
-    commands: Commands, name: str, summary: str, details: str, *examples: tuple[str, str], **arguments: Any
+    commands: Commands,
+    name: str,
+    summary: str,
+    details: str,
+    *examples: tuple[str, str],
+    **arguments: Any,
 ) -> argparse.ArgumentParser:
     """A command, or an action of one.
 
@@ -296,7 +411,9 @@ def add_command(
 
 
 def _example_lines(examples: Sequence[tuple[str, str]]) -> str:
-    return "\n".join(["examples:", *(f"  # {purpose}\n  {command}" for purpose, command in examples)])
+    return "\n".join(
+        ["examples:", *(f"  # {purpose}\n  {command}" for purpose, command in examples)]
+    )
 
 
 class _Parser(argparse.ArgumentParser):
@@ -308,7 +425,8 @@ class _Parser(argparse.ArgumentParser):
         if unknown := re.match(r"argument COMMAND: invalid choice: '(.*?)'", message):
             commands = sorted(self.summaries)
             message = (
-                f"no command {unknown[1]!r}{did_you_mean(unknown[1], commands)} The commands are {', '.join(commands)}"
+                f"no command {unknown[1]!r}{did_you_mean(unknown[1], commands)} The "
+                f"commands are {', '.join(commands)}"
             )
         super().error(redacted(message))
 
@@ -316,23 +434,37 @@ class _Parser(argparse.ArgumentParser):
         wide = max(map(len, self.summaries))
         lines = [self.format_usage(), str(self.description), ""]
         for group, names in GROUPS.items():
-            lines += [f"{group}:", *(f"  {name.ljust(wide)}  {self.summaries[name]}" for name in names), ""]
-        lines += [str(self.epilog), "", "`vieval COMMAND --help` explains a command and shows examples."]
+            lines += [
+                f"{group}:",
+                *(f"  {name.ljust(wide)}  {self.summaries[name]}" for name in names),
+                "",
+            ]
+        lines += [
+            str(self.epilog),
+            "",
+            "`vieval COMMAND --help` explains a command and shows examples.",
+        ]
         return "\n".join(lines) + "\n"
 
 
 def _parser(command: str = "") -> argparse.ArgumentParser:
-    """Build the parser of a command, or where there is no such command that of all, for the help."""
+    """Build the parser of a command, or where there is no such command that of all, for the
+    help.
+    """
     parser = _Parser(
         prog="vieval",
         description="Judge generated images, and measure how far to trust the judge.",
         epilog=_example_lines(_EXAMPLES),
     )
     parser.add_argument("--version", action="version", version=f"vieval {VERSION}")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=argparse.ArgumentParser)
+    commands = parser.add_subparsers(
+        required=True, metavar="COMMAND", parser_class=argparse.ArgumentParser
+    )
     names = [module.name for module in pkgutil.iter_modules(__path__)]
     single = [command] if command in names else []
     for name in names if not single and command != "--version" else single:
         importlib.import_module(f"{__name__}.{name}").add(commands)
-    parser.summaries = {choice.dest: str(choice.help) for choice in commands._choices_actions}
+    parser.summaries = {
+        choice.dest: str(choice.help) for choice in commands._choices_actions
+    }
     return parser

@@ -31,8 +31,12 @@ def add(commands: Commands) -> None:
         choices=["info", "export", "clear", "forget"],
         help="count replies, print them as JSON lines, delete them, or forget what servers take",
     )
-    parser.add_argument("--model", help="clear or forget only what is of this model (default: of all)")
-    parser.add_argument("--yes", action="store_true", help="clear without asking for confirmation")
+    parser.add_argument(
+        "--model", help="clear or forget only what is of this model (default: of all)"
+    )
+    parser.add_argument(
+        "--yes", action="store_true", help="clear without asking for confirmation"
+    )
     parser.set_defaults(run=_run)
 
 
@@ -45,7 +49,9 @@ def _run(options: argparse.Namespace) -> int:
 
     path = config.current().store_path()
     if path is None or not path.is_file():
-        raise VievalError(f"{path or 'store.use is off'}: no store of replies there yet")
+        raise VievalError(
+            f"{path or 'store.use is off'}: no store of replies there yet"
+        )
     store = Store(path)
     if options.action == "clear":
         try:
@@ -56,12 +62,16 @@ def _run(options: argparse.Namespace) -> int:
     if options.action == "forget":
         facts = store.forget(options.model)
         say(
-            f"forgot {plural(facts, 'fact')} about servers; the next run finds them out again, and all replies are kept"
+            f"forgot {plural(facts, 'fact')} about servers; the next run finds them out again, "
+            "and all replies are kept"
         )
     elif options.action == "info":
         say(f"{path}  {path.stat().st_size / 2**20:.1f} MiB")
         for model, count, first, last in store.info():
-            span = " to ".join(time.strftime("%Y-%m-%d %H:%M", time.localtime(t)) for t in (first, last))
+            span = " to ".join(
+                time.strftime("%Y-%m-%d %H:%M", time.localtime(t))
+                for t in (first, last)
+            )
             say(f"{model}  {count} replies, {span}")
     else:
         for row in store.export():
@@ -77,11 +87,16 @@ def _clear(options: argparse.Namespace, store: Store, path: Path) -> str:
 
     counts = {model: count for model, count, _, _ in store.info()}
     if options.model is not None and options.model not in counts:
-        hint = did_you_mean(options.model, counts, 0.6) or "; `vieval cache info` lists those that it has"
+        hint = (
+            did_you_mean(options.model, counts, 0.6)
+            or "; `vieval cache info` lists those that it has"
+        )
         raise VievalError(f"{path} holds no replies of {options.model!r}{hint}")
     count = sum(counts.values()) if options.model is None else counts[options.model]
     what = f"{count} replies of {options.model or f'{len(counts)} models'}"
-    if not options.yes and not _confirmed(f"delete {what} from {path}? They cannot be had back for free. [y/N] "):
+    if not options.yes and not _confirmed(
+        f"delete {what} from {path}? They cannot be had back for free. [y/N] "
+    ):
         return f"deleted nothing; {what} are still in {path}"
     return f"deleted {store.clear(options.model)} replies"
 

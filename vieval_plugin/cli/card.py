@@ -19,7 +19,12 @@ from vieval_plugin.cli import (
     number_between,
     output_path,
 )
-from vieval_plugin.cli.score.backbone import batch_of, named_backbone, options_in_force, require_model
+from vieval_plugin.cli.score.backbone import (
+    batch_of,
+    named_backbone,
+    options_in_force,
+    require_model,
+)
 
 if TYPE_CHECKING:
     from vieval_plugin.card.card import Card
@@ -39,7 +44,8 @@ def add(commands: Commands) -> None:
         commands,
         "card",
         "measure how good a judge your model is",
-        "The model judges a sample of each benchmark that is prepared. The card shows its agreement with annotators, its "
+        "The model judges a sample of each benchmark that is prepared. The card shows its "
+        "agreement with annotators, its "
         "place among published judges, how far it agrees with itself, and what fools it.",
         ("how many calls it takes", f"vieval card --plan {EXAMPLE_BACKBONE}"),
         ("the card of a model", f"vieval card {EXAMPLE_BACKBONE}"),
@@ -55,21 +61,69 @@ def add(commands: Commands) -> None:
         "--benchmark",
         action="append",
         default=[],
-        help=f"a benchmark to judge; may be repeated (default: those of {', '.join(BENCHMARKS)} that are prepared)",
+        help=(
+            f"a benchmark to judge; may be repeated (default: those of {', '.join(BENCHMARKS)} "
+            "that are prepared)"
+        ),
     )
     for name, lowest, default, unit, meaning in (
-        ("--samples", 1, None, "N", "samples of each benchmark (default: 600, and 400 of contests)"),
-        ("--repeats", 0, 50, "N", "samples to judge three times (default: %(default)s)"),
-        ("--audit", 0, 20, "N", "samples to judge with changed images (default: %(default)s)"),
-        ("--budget", 0, None, "CALLS", "stop before asking if it takes more calls, reminders aside"),
-        ("--seed", 0, None, "SEED", "seed of everything random (default: statistics.seed of the options)"),
+        (
+            "--samples",
+            1,
+            None,
+            "N",
+            "samples of each benchmark (default: 600, and 400 of contests)",
+        ),
+        (
+            "--repeats",
+            0,
+            50,
+            "N",
+            "samples to judge three times (default: %(default)s)",
+        ),
+        (
+            "--audit",
+            0,
+            20,
+            "N",
+            "samples to judge with changed images (default: %(default)s)",
+        ),
+        (
+            "--budget",
+            0,
+            None,
+            "CALLS",
+            "stop before asking if it takes more calls, reminders aside",
+        ),
+        (
+            "--seed",
+            0,
+            None,
+            "SEED",
+            "seed of everything random (default: statistics.seed of the options)",
+        ),
     ):
-        parser.add_argument(name, type=number_between(lowest), default=default, metavar=unit, help=meaning)
-    parser.add_argument("--plan", action="store_true", help="print how many calls it takes, and stop")
+        parser.add_argument(
+            name,
+            type=number_between(lowest),
+            default=default,
+            metavar=unit,
+            help=meaning,
+        )
     parser.add_argument(
-        "--published", type=Path, metavar="FOLDER", help="folder of published verdicts (default: as prepared)"
+        "--plan", action="store_true", help="print how many calls it takes, and stop"
     )
-    parser.add_argument("--out", type=output_path, help="folder for the card and its verdicts (default: card-MODEL)")
+    parser.add_argument(
+        "--published",
+        type=Path,
+        metavar="FOLDER",
+        help="folder of published verdicts (default: as prepared)",
+    )
+    parser.add_argument(
+        "--out",
+        type=output_path,
+        help="folder for the card and its verdicts (default: card-MODEL)",
+    )
     add_judge(parser, " and ".join(JUDGES))
     add_batch(add_backbone(parser))
     parser.set_defaults(run=_run)
@@ -96,30 +150,51 @@ def _run(options: argparse.Namespace) -> int:
         results = results_of_model(options.results, options.model)
         folder = options.out or _folder_of(results.model)
         require_writable(folder / CARD_JSON, reads=results.files)
-        (card, judges), failed = card_from_results(results, published, folder, statistics, _print_step), False
+        (card, judges), failed = (
+            card_from_results(results, published, folder, statistics, _print_step),
+            False,
+        )
     else:
         judged = _judged(options, current, published, statistics)
         if judged is None:
             return 0
         card, judges, folder, failed = judged
     write_card(card, judges, folder)
-    say(*card.answers, *limits(judges, card), *(f"note: {line}" for line in card.left_out), answer=True)
-    say(f"wrote {folder / 'card.html'} (open it in a browser), card.md and card.json (seed {seed})")
+    say(
+        *card.answers,
+        *limits(judges, card),
+        *(f"note: {line}" for line in card.left_out),
+        answer=True,
+    )
+    say(
+        f"wrote {folder / 'card.html'} (open it in a browser), card.md and card.json (seed {seed})"
+    )
     return int(failed)
 
 
 def _require_published(folder: Path) -> None:
-    from vieval_plugin.results.published.files import NAME, descriptions, published_files
+    from vieval_plugin.results.published.files import (
+        NAME,
+        descriptions,
+        published_files,
+    )
     from vieval_plugin.results.published.judges import present
     from vieval_plugin.text.errors import VievalError, docs_url
 
     if not folder.is_dir():
-        raise VievalError(f"--published {folder}: no such folder; `vieval prepare {NAME}` fetches published verdicts")
-    if not any(present(benchmark, folder) for benchmark in descriptions()):
-        examples = {file.place.partition("/")[0]: file.place for file in published_files()}.values()
         raise VievalError(
-            f"--published {folder}: no whole part of a judge's verdicts there, which lie as {' or '.join(examples)}; "
-            f"`vieval prepare {NAME}` fetches them so, and without --published a card has no place; see "
+            f"--published {folder}: no such folder; `vieval prepare {NAME}` fetches published "
+            "verdicts"
+        )
+    if not any(present(benchmark, folder) for benchmark in descriptions()):
+        examples = {
+            file.place.partition("/")[0]: file.place for file in published_files()
+        }.values()
+        raise VievalError(
+            f"--published {folder}: no whole part of a judge's verdicts there, which lie as "
+            f"{' or '.join(examples)}; "
+            f"`vieval prepare {NAME}` fetches them so, and without --published a card has no "
+            "place; see "
             f"{docs_url('guides/comparing.md#a-card-of-your-model')}"
         )
 
@@ -129,13 +204,23 @@ def _folder_of(model: str) -> Path:
 
 
 def _judged(
-    options: argparse.Namespace, current: Config, published: Path, statistics: StatisticsOptions
+    options: argparse.Namespace,
+    current: Config,
+    published: Path,
+    statistics: StatisticsOptions,
 ) -> tuple[Card, list[PlacedJudge], Path, bool] | None:
-    """The card of a model that is asked, its judges, its folder, and whether calls failed; None where only a plan is wanted."""
+    """The card of a model that is asked, its judges, its folder, and whether calls failed; None
+    where only a plan is wanted.
+    """
     from dataclasses import replace
     from functools import partial
 
-    from vieval_plugin.card.from_model import CardRequest, card_jobs, make_card, plan_card
+    from vieval_plugin.card.from_model import (
+        CardRequest,
+        card_jobs,
+        make_card,
+        plan_card,
+    )
     from vieval_plugin.card.judging import Judging
     from vieval_plugin.card.plan import require_budget
     from vieval_plugin.media.files import require_writable
@@ -154,16 +239,26 @@ def _judged(
         dict.fromkeys(options.benchmark or BENCHMARKS),
         (options.samples, options.repeats, options.audit),
     )
-    request = CardRequest(model, tuple(benchmarks), judges, *sizes, published, folder, statistics)
+    request = CardRequest(
+        model, tuple(benchmarks), judges, *sizes, published, folder, statistics
+    )
     plan = asyncio.run(plan_card(request, judging))
-    say(f"card of {model} (seed {statistics.seed})", *plan.lines, *(f"note: {line}" for line in plan.unprepared))
+    say(
+        f"card of {model} (seed {statistics.seed})",
+        *plan.lines,
+        *(f"note: {line}" for line in plan.unprepared),
+    )
     require_budget(plan.calls, options.budget)
     if options.plan:
         return None
     require_writable(folder / CARD_JSON)
     if batch := batch_of(options, folder / "batches"):
         asking = [judge for judge in judges if judge.asks_a_model]
-        asyncio.run(ask_in_batches(partial(card_jobs, request, plan), asking, current, backbone, batch))
+        asyncio.run(
+            ask_in_batches(
+                partial(card_jobs, request, plan), asking, current, backbone, batch
+            )
+        )
         judging = replace(judging, batch=batch)
     try:
         card, placed = make_card(request, plan, judging, _print_step)
@@ -181,7 +276,9 @@ def _print_step(line: str) -> None:
     say(f"vieval: {line}", file=sys.stderr)
 
 
-def _prepared(options: argparse.Namespace, current: Config, backbone: Backbone | None) -> list[PreparedJudge]:
+def _prepared(
+    options: argparse.Namespace, current: Config, backbone: Backbone | None
+) -> list[PreparedJudge]:
     """The judges; where there are several, a setting is for those that have it."""
     from vieval_plugin.judges import registry as judge_registry
     from vieval_plugin.run.prepare import prepare
@@ -190,7 +287,11 @@ def _prepared(options: argparse.Namespace, current: Config, backbone: Backbone |
     judges = []
     for name in names:
         spec = judge_registry.judge(name, current.judge_files)
-        setting = options.setting if len(names) == 1 or options.setting in spec.settings else None
+        setting = (
+            options.setting
+            if len(names) == 1 or options.setting in spec.settings
+            else None
+        )
         judges.append(prepare(name, setting, current, backbone))
         if judges[-1].asks_a_model:
             require_model(name, current, backbone)

@@ -39,14 +39,21 @@ def add(commands: Commands) -> None:
     add_label_option(parser)
     add_benchmark(parser)
     add_partial(parser)
-    parser.add_argument("--out", type=output_path, help="folder for the numbers as CSV and JSON")
+    parser.add_argument(
+        "--out", type=output_path, help="folder for the numbers as CSV and JSON"
+    )
     parser.add_argument(
         "--draws",
         type=number_between(1, 100_000),
-        help="resamples of the bootstrap and of the test, at most 100000 (default: statistics.draws of the options)",
+        help=(
+            "resamples of the bootstrap and of the test, at most 100000 (default: "
+            "statistics.draws of the options)"
+        ),
     )
     parser.add_argument(
-        "--seed", type=number_between(0), help="seed of everything random (default: statistics.seed of the options)"
+        "--seed",
+        type=number_between(0),
+        help="seed of everything random (default: statistics.seed of the options)",
     )
     parser.set_defaults(run=_run)
 
@@ -65,14 +72,19 @@ def _run(options: argparse.Namespace) -> int:
 
     if options.out:
         require_writable(options.out / FINDING_FILES[-1])
-    flags = {name: value for name in ("draws", "seed") if (value := getattr(options, name)) is not None}
+    flags = {
+        name: value
+        for name in ("draws", "seed")
+        if (value := getattr(options, name)) is not None
+    }
     statistics = replace(config.current().statistics.options(), **flags)
     for folder in options.benchmark:
         benchmark_registry.benchmark(folder)
     cards = [path for path in options.results if is_card(path)]
     if cards and (further := [path for path in options.results if path not in cards]):
         raise VievalError(
-            f"{further[0]}: no card of a model, and {cards[0]} is one; cards are compared with cards, which `vieval card` makes"
+            f"{further[0]}: no card of a model, and {cards[0]} is one; cards are compared with "
+            "cards, which `vieval card` makes"
         )
     if cards:
         results = results_of_cards(options.results, options.label)
@@ -81,5 +93,7 @@ def _run(options: argparse.Namespace) -> int:
     report = sections_of(results, "judges", statistics)
     say(*lines(report, statistics, elsewhere="--out FOLDER has them"), answer=True)
     if options.out:
-        say(*(f"wrote {path}" for path in write_tables(report, options.out, statistics)))
+        say(
+            *(f"wrote {path}" for path in write_tables(report, options.out, statistics))
+        )
     return tell_unreadable(results.unreadable)

@@ -19,13 +19,20 @@ def add(commands: Commands) -> None:
         commands,
         "config",
         "print an options file, or the options of a run",
-        "The file has every option with its default and meaning. Keep the lines that you change, and name the file in "
+        "The file has every option with its default and meaning. Keep the lines that you change, "
+        "and name the file in "
         "VIEVAL_CONFIG or with --config.",
         ("an options file to edit", "vieval config > vieval.yaml"),
-        ("the options that verdicts were made with", "vieval config --of verdicts.jsonl"),
+        (
+            "the options that verdicts were made with",
+            "vieval config --of verdicts.jsonl",
+        ),
     )
     parser.add_argument(
-        "--of", type=Path, metavar="RESULTS", help="print the options that these results were made with"
+        "--of",
+        type=Path,
+        metavar="RESULTS",
+        help="print the options that these results were made with",
     )
     parser.set_defaults(run=_run)
 
@@ -40,7 +47,9 @@ def _run(options: argparse.Namespace) -> int:
     texts: dict[str, str] = {}
     for record in open_results([options.of]).records:
         source = record.provenance
-        label = " ".join([source.judge, *source.settings, "by", source.backbone or "nobody"])
+        label = " ".join(
+            [source.judge, *source.settings, "by", source.backbone or "nobody"]
+        )
         texts.setdefault(label, _yaml_text(source.options))
     for name, text in texts.items():
         say(f"# {name}", *text.removesuffix("\n").split("\n"))
@@ -52,7 +61,11 @@ def commented() -> str:
     from vieval_plugin import config
 
     return "\n".join(
-        [f"# Options of VIEval; name this file in {config.FILE_VARIABLE}.", *_lines(config.Config(), 0), ""]
+        [
+            f"# Options of VIEval; name this file in {config.FILE_VARIABLE}.",
+            *_lines(config.Config(), 0),
+            "",
+        ]
     )
 
 
@@ -65,7 +78,9 @@ def _lines(holder: Any, depth: int) -> list[str]:
         comment = f"{indent}# {description}"
         if section.is_options_type(type(value)):
             section_lines = _lines(value, depth + 1)
-            lines += [comment, f"{indent}{name}:", *section_lines] if section_lines else []
+            lines += (
+                [comment, f"{indent}{name}:", *section_lines] if section_lines else []
+            )
         else:
             lines += [comment, f"{indent}{name}: {json.dumps(value, default=str)}"]
             lines += _lines_of_named(type(holder), name, indent)
@@ -73,7 +88,9 @@ def _lines(holder: Any, depth: int) -> list[str]:
 
 
 def _lines_of_named(holder: type[Any], name: str, indent: str) -> list[str]:
-    """The fields of one of the things that a mapping holds by name, such as a backbone, as a comment."""
+    """The fields of one of the things that a mapping holds by name, such as a backbone, as a
+    comment.
+    """
     from vieval_plugin.config import section
 
     entry_type = section.held_by_name(holder, name)
@@ -82,7 +99,9 @@ def _lines_of_named(holder: type[Any], name: str, indent: str) -> list[str]:
     lines = [f"{indent}# of each:", f"{indent}#   NAME:"]
     for field, description in section.described(entry_type).items():
         default = section.default_of(entry_type, field)
-        value = "..." if default is section.REQUIRED else json.dumps(default, default=str)
+        value = (
+            "..." if default is section.REQUIRED else json.dumps(default, default=str)
+        )
         lines += [f"{indent}#     {field}: {value}  # {description}"]
     return lines
 

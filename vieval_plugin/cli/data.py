@@ -38,29 +38,61 @@ def _add_adiee(actions: Commands) -> None:
         ("from sequences", "vieval data adiee turns --out data"),
         (
             "from outputs",
-            "vieval data adiee --outputs edits.jsonl --licence CC-BY-4.0 --truth gold --weak old --strong new --out data",
+            (
+                "vieval data adiee --outputs edits.jsonl --licence CC-BY-4.0 --truth gold --weak "
+                "old "
+                "--strong new --out data"
+            ),
         ),
     )
-    parser.add_argument("folders", nargs="*", type=Path, help="folders of editing sequences")
     parser.add_argument(
-        "--out", type=output_path, required=True, help="folder for the edits, which `vieval train adiee` reads"
+        "folders", nargs="*", type=Path, help="folders of editing sequences"
     )
-    parser.add_argument("--seed", type=int, default=0, help="seed of what is sampled (default: %(default)s)")
     parser.add_argument(
-        "--most", type=number_between(1), default=4, help="most edits from one sequence (default: %(default)s)"
+        "--out",
+        type=output_path,
+        required=True,
+        help="folder for the edits, which `vieval train adiee` reads",
+    )
+    parser.add_argument(
+        "--seed",
+        type=int,
+        default=0,
+        help="seed of what is sampled (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--most",
+        type=number_between(1),
+        default=4,
+        help="most edits from one sequence (default: %(default)s)",
     )
     outputs = parser.add_argument_group("labels by CLIP-D, from outputs of editors")
     outputs.add_argument(
-        "--outputs", type=Path, help="samples of edits, as vieval score takes them, with captions of source and output"
+        "--outputs",
+        type=Path,
+        help="samples of edits, as vieval score takes them, with captions of source and output",
     )
     add_columns(outputs)
-    outputs.add_argument("--licence", help="the licence under which the outputs may train a model")
     outputs.add_argument(
-        "--clip", default="openai/clip-vit-base-patch32", help="the CLIP to use (default: %(default)s)"
+        "--licence", help="the licence under which the outputs may train a model"
     )
-    outputs.add_argument("--truth", default="", help="the image model whose outputs are right")
-    outputs.add_argument("--weak", nargs="*", default=[], help="image models whose outputs fail")
-    outputs.add_argument("--strong", nargs="*", default=[], help="image models whose outputs may be right")
+    outputs.add_argument(
+        "--clip",
+        default="openai/clip-vit-base-patch32",
+        help="the CLIP to use (default: %(default)s)",
+    )
+    outputs.add_argument(
+        "--truth", default="", help="the image model whose outputs are right"
+    )
+    outputs.add_argument(
+        "--weak", nargs="*", default=[], help="image models whose outputs fail"
+    )
+    outputs.add_argument(
+        "--strong",
+        nargs="*",
+        default=[],
+        help="image models whose outputs may be right",
+    )
     parser.set_defaults(run=_label)
 
 
@@ -71,7 +103,9 @@ def _label(options: argparse.Namespace) -> int:
     from vieval_plugin.training.adiee import dataset, labels
 
     if not options.folders and not options.outputs:
-        raise VievalError("nothing to label: give folders of turns, or --outputs with a samples file")
+        raise VievalError(
+            "nothing to label: give folders of turns, or --outputs with a samples file"
+        )
     require_writable(options.out / dataset.EXAMPLES)
     edits, origins = _sequence_labels(options)
     if options.outputs:
@@ -83,7 +117,9 @@ def _label(options: argparse.Namespace) -> int:
     return 0
 
 
-def _sequence_labels(options: argparse.Namespace) -> tuple[list[LabelledEdit], list[Terms]]:
+def _sequence_labels(
+    options: argparse.Namespace,
+) -> tuple[list[LabelledEdit], list[Terms]]:
     from vieval_plugin.benchmarks.sequences import read_sequences
     from vieval_plugin.text.errors import VievalError
     from vieval_plugin.training.adiee.dataset import Terms
@@ -93,7 +129,8 @@ def _sequence_labels(options: argparse.Namespace) -> tuple[list[LabelledEdit], l
     times = Counter(sequence.uid for batch in batches for sequence in batch.sequences)
     if repeated := [uid for uid, n in times.items() if n > 1]:
         raise VievalError(
-            f"sequence {repeated[0]} comes {times[repeated[0]]} times; give each folder once, each sequence a uid"
+            f"sequence {repeated[0]} comes {times[repeated[0]]} times; give each folder once, "
+            "each sequence a uid"
         )
     edits = [
         edit
@@ -101,7 +138,9 @@ def _sequence_labels(options: argparse.Namespace) -> tuple[list[LabelledEdit], l
         for sequence in batch.sequences
         for edit in sequence_labels(sequence, options.most, options.seed)
     ]
-    return edits, [Terms(batch.source, batch.licence, batch.trainable) for batch in batches]
+    return edits, [
+        Terms(batch.source, batch.licence, batch.trainable) for batch in batches
+    ]
 
 
 def _output_labels(options: argparse.Namespace) -> tuple[list[LabelledEdit], Terms]:
@@ -117,13 +156,16 @@ def _output_labels(options: argparse.Namespace) -> tuple[list[LabelledEdit], Ter
 
     if not options.licence:
         raise VievalError(
-            "--outputs: say with --licence on which terms they may train a model; it goes into the training record"
+            "--outputs: say with --licence on which terms they may train a model; it goes into "
+            "the training record"
         )
     rows = list(read_samples(options.outputs, "tie", parse_columns(options.columns)))
     if bad := [(row.sample.id, row.verdict) for row in rows if row.verdict]:
         raise VievalError(f"{options.outputs}: {failures(bad)[0]}")
     editors = Editors(options.truth, frozenset(options.weak), frozenset(options.strong))
-    pairs = pairs_of([row.sample for row in rows if isinstance(row.sample, Sample)], editors)
+    pairs = pairs_of(
+        [row.sample for row in rows if isinstance(row.sample, Sample)], editors
+    )
     edits = output_labels(pairs, editors, load_clip(weights.Origin(options.clip)))
     return edits, Terms(str(options.outputs), options.licence, True)
 
@@ -137,11 +179,21 @@ def _add_drawn(actions: Commands) -> None:
         ("a thousand sequences", "vieval data drawn --out turns"),
         ("a hundred others", "vieval data drawn --out turns --count 100 --seed 1"),
     )
-    parser.add_argument("--out", type=output_path, required=True, help="folder for the sequences")
     parser.add_argument(
-        "--count", type=number_between(1), default=1000, help="number of sequences (default: %(default)s)"
+        "--out", type=output_path, required=True, help="folder for the sequences"
     )
-    parser.add_argument("--seed", type=int, default=0, help="seed of the drawings (default: %(default)s)")
+    parser.add_argument(
+        "--count",
+        type=number_between(1),
+        default=1000,
+        help="number of sequences (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--seed",
+        type=int,
+        default=0,
+        help="seed of the drawings (default: %(default)s)",
+    )
     parser.set_defaults(run=_draw)
 
 

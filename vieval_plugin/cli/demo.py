@@ -20,14 +20,23 @@ def add(commands: Commands) -> None:
         commands,
         "demo",
         "make posters of two simulated generators, and find out which is better",
-        "Each prompt asks for a photograph with a title; one generator spells, the other does not. It needs no network.",
+        (
+            "Each prompt asks for a photograph with a title; one generator spells, the other does "
+            "not. It needs no network."
+        ),
         ("the posters, verdicts and a page in a browser", "vieval demo --open"),
         ("in a folder of your choice", "vieval demo --out posters"),
     )
     parser.add_argument(
-        "--out", type=output_path, default=Path("demo"), metavar="FOLDER", help="where to (default: demo)"
+        "--out",
+        type=output_path,
+        default=Path("demo"),
+        metavar="FOLDER",
+        help="where to (default: demo)",
     )
-    parser.add_argument("--open", action="store_true", help="open the page in a browser")
+    parser.add_argument(
+        "--open", action="store_true", help="open the page in a browser"
+    )
     parser.set_defaults(run=_run)
 
 
@@ -41,7 +50,8 @@ def _run(options: argparse.Namespace) -> int:
     folder: Path = options.out
     act = "made" if posters.make(folder, _SEED) else "found"
     say(
-        f"{act} {len(posters.SCENES)} posters of each of two generators in {folder} (seed {_SEED}; truth.csv has all errors)"
+        f"{act} {len(posters.SCENES)} posters of each of two generators in {folder} (seed "
+        f"{_SEED}; truth.csv has all errors)"
     )
     judge = SPEC.name
     try:
@@ -52,9 +62,18 @@ def _run(options: argparse.Namespace) -> int:
             "the titles cannot be read here, so the posters are ranked by how sharp they are;",
             f"to read them {install_advice('text')}",
         )
-    folders = [str(folder / generator) for generator in (posters.CAREFUL, posters.CARELESS)]
+    folders = [
+        str(folder / generator) for generator in (posters.CAREFUL, posters.CARELESS)
+    ]
     page, verdicts = folder / "rank.html", str(folder / "verdicts.jsonl")
-    command = ["rank", *folders, "--prompts", str(folder / "prompts.csv"), "--judge", judge]
+    command = [
+        "rank",
+        *folders,
+        "--prompts",
+        str(folder / "prompts.csv"),
+        "--judge",
+        judge,
+    ]
     command += ["--out", verdicts, "--html", str(page)]
     say(f"$ {shlex.join(['vieval', *command])}", "")
     code = main(command)

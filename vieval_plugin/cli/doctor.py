@@ -1,4 +1,6 @@
-"""`vieval doctor`: what can be done in this environment, what is missing for the rest, and whether servers answer."""
+"""`vieval doctor`: what can be done in this environment, what is missing for the rest, and
+whether servers answer.
+"""
 
 from __future__ import annotations
 
@@ -51,11 +53,18 @@ def add(commands: Commands) -> None:
         commands,
         "doctor",
         "say what is ready to use, and what the rest needs",
-        "It checks packages, options, data, the store of replies, and the servers of your backbones.",
+        (
+            "It checks packages, options, data, the store of replies, and the servers of your "
+            "backbones."
+        ),
         ("this environment", "vieval doctor"),
         ("a server", "vieval doctor --base-url http://127.0.0.1:8000/v1"),
     )
-    parser.add_argument("--config", type=Path, help="the options file (default: the one that VIEVAL_CONFIG names)")
+    parser.add_argument(
+        "--config",
+        type=Path,
+        help="the options file (default: the one that VIEVAL_CONFIG names)",
+    )
     add_backbone(parser)
     parser.set_defaults(run=_run)
 
@@ -67,15 +76,32 @@ def _run(options: argparse.Namespace) -> int:
 
     config_path = str(options.config or os.environ.get(config.FILE_VARIABLE, ""))
     current = config.read(config_path)
-    source = f"{config_path or 'defaults'} ({'--config' if options.config else config.FILE_VARIABLE})"
-    checks = [*_local(current, source), *asyncio.run(_servers(_backbones(options, current)))]
-    abilities = list(_abilities(current, next((check.model for check in checks if check.model), "")))
-    say("You can:", *(f"  {ability.job}" for ability in abilities if not ability.needs), "")
-    if needing := [f"  to {ability.job}: {ability.needs}" for ability in abilities if ability.needs]:
+    source = (
+        f"{config_path or 'defaults'} "
+        f"({'--config' if options.config else config.FILE_VARIABLE})"
+    )
+    checks = [
+        *_local(current, source),
+        *asyncio.run(_servers(_backbones(options, current))),
+    ]
+    abilities = list(
+        _abilities(current, next((check.model for check in checks if check.model), ""))
+    )
+    say(
+        "You can:",
+        *(f"  {ability.job}" for ability in abilities if not ability.needs),
+        "",
+    )
+    if needing := [
+        f"  to {ability.job}: {ability.needs}" for ability in abilities if ability.needs
+    ]:
         say("You need:", *needing, "")
     problems = sum(not check.fine for check in checks)
     say(
-        f"{problems} of {len(checks)} checks found a problem" if problems else f"no problem in {len(checks)} checks", ""
+        f"{problems} of {len(checks)} checks found a problem"
+        if problems
+        else f"no problem in {len(checks)} checks",
+        "",
     )
     for check in sorted(checks, key=lambda check: check.fine):
         say(redacted(f"{'ok     ' if check.fine else 'PROBLEM'}  {check.text}"))
@@ -83,11 +109,15 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _backbones(options: argparse.Namespace, current: Config) -> Mapping[str, Backbone]:
-    """The backbone that flags or the environment name, as a run would, else those of the options."""
+    """The backbone that flags or the environment name, as a run would, else those of the
+    options.
+    """
     from vieval_plugin.cli.score.backbone import named_backbone
     from vieval_plugin.run.backbones import JUDGE
 
-    from_environment = os.environ.get(BASE_URL_ENV_VAR) if JUDGE not in current.backbones else None
+    from_environment = (
+        os.environ.get(BASE_URL_ENV_VAR) if JUDGE not in current.backbones else None
+    )
     urls = options.base_url or ([from_environment] if from_environment else [])
     if urls and not (options.model or os.environ.get(MODEL_ENV_VAR)):
         options.model = asyncio.run(_listed_model(urls[0]))
@@ -108,48 +138,83 @@ def _local(options: Config, source: str) -> Iterator[Check]:
     yield Check(True, f"options: {source}, hash {options.hash}")
     yield Check(True, f"data: {options.data_folder()}")
     if (state := hook_files.state()) == "old":
-        yield Check(False, "VLMEvalKit: its hook is another version's; run `vieval vlmevalkit --install-hook` again")
+        yield Check(
+            False,
+            (
+                "VLMEvalKit: its hook is another version's; run `vieval vlmevalkit --install-hook` "
+                "again"
+            ),
+        )
     try:
         if importlib.util.find_spec("vlmeval"):
             yield Check(True, f"VLMEvalKit: {guard.installation().name}; hook {state}")
         if path := options.store_path():
             store = Store(path)
-            yield Check(True, f"store: {path}, {sum(row[1] for row in store.info())} replies")
+            yield Check(
+                True, f"store: {path}, {sum(row[1] for row in store.info())} replies"
+            )
             store.close()
     except VievalError as error:
         yield Check(False, str(error))
 
 
 async def _servers(backbones: Mapping[str, Backbone]) -> list[Check]:
-    return [check for name, backbone in backbones.items() async for check in _server(name, backbone)]
+    return [
+        check
+        for name, backbone in backbones.items()
+        async for check in _server(name, backbone)
+    ]
 
 
 async def _server(name: str, backbone: Backbone) -> AsyncIterator[Check]:
-    """A short chat, a schema, log-probabilities and pictures, from each address of a backbone, as a run asks."""
+    """A short chat, a schema, log-probabilities and pictures, from each address of a backbone,
+    as a run asks.
+    """
     from vieval_plugin.backends.http.faults import Refused
     from vieval_plugin.backends.http.server import Usage
-    from vieval_plugin.judges.protocol import Chat, Failure, Likelihood, Message, Probabilities
+    from vieval_plugin.judges.protocol import (
+        Chat,
+        Failure,
+        Likelihood,
+        Message,
+        Probabilities,
+    )
     from vieval_plugin.run.backbones import backend_of
     from vieval_plugin.text.errors import VievalError
 
     greeting = (Message("user", ("Say hello.",)),)
     for url in backbone.base_url:
         where = f"backbone {name}: {backbone.model} at {url}"
-        short = {"base_url": (url,), "timeout": _SECONDS, "patience": _SECONDS / 4, "retries": 0}
+        short = {
+            "base_url": (url,),
+            "timeout": _SECONDS,
+            "patience": _SECONDS / 4,
+            "retries": 0,
+        }
         try:
-            async with backend_of(name, backbone.model_copy(update=short), Usage()) as backend:
+            async with backend_of(
+                name, backbone.model_copy(update=short), Usage()
+            ) as backend:
                 reply = await backend.answer(Chat(greeting, ("hello",)))
                 if isinstance(reply, Failure):
                     yield Check(False, f"{where}: {reply.reason}")
                     continue
-                schemas = "enforced" if await backend.takes_schemas() else "not enforced, asked for in words"
-                likelihood = await backend.answer(Likelihood(greeting, ("Yes",), ("logprobs",)))
+                schemas = (
+                    "enforced"
+                    if await backend.takes_schemas()
+                    else "not enforced, asked for in words"
+                )
+                likelihood = await backend.answer(
+                    Likelihood(greeting, ("Yes",), ("logprobs",))
+                )
                 logprobs = (
                     "given"
                     if isinstance(likelihood, Probabilities)
                     else "not given (judges of probabilities need them)"
                 )
-                text = f"{where}: answers; schemas {schemas}; log-probabilities {logprobs}"
+                text = (
+                    f"{where}: answers; schemas {schemas}; log-probabilities {logprobs}"
+                )
                 yield Check(True, text, backbone.model)
                 async for check in _sight(where, backend):
                     yield check
@@ -163,19 +228,31 @@ async def _sight(where: str, backend: OpenAIBackend) -> AsyncIterator[Check]:
 
     found = await backend.check_sight()
     if found.sight == Sight.BLIND:
-        yield Check(False, f"{where}: does not see images ({found.evidence}); serve a model with its vision part")
+        yield Check(
+            False,
+            f"{where}: does not see images ({found.evidence}); serve a model with its vision part",
+        )
         return
     unknown = f"was not checked for sight, as it names no colour ({found.evidence})"
     yield Check(True, f"{where}: {'sees' if found.sight == Sight.SEES else unknown}")
     if reason := await backend.refusal_of_two_images():
         advice = "serve it with room for two images: judges of edits show the source and the output"
-        yield Check(False, f"{where}: refuses two images in one question ({reason}); {advice}")
+        yield Check(
+            False, f"{where}: refuses two images in one question ({reason}); {advice}"
+        )
 
 
 async def _listed_model(url: str) -> str:
-    """The one model that a server lists; VievalError where it lists none or several, or does not answer."""
+    """The one model that a server lists; VievalError where it lists none or several, or does not
+    answer.
+    """
     from vieval_plugin.backends.http.faults import KEY_REMEDY, Refused, key_hint
-    from vieval_plugin.backends.http.server import Server, Usage, endpoint, server_options
+    from vieval_plugin.backends.http.server import (
+        Server,
+        Usage,
+        endpoint,
+        server_options,
+    )
     from vieval_plugin.config import Backbone
     from vieval_plugin.text.errors import VievalError
     from vieval_plugin.text.redaction import redacted
@@ -184,22 +261,35 @@ async def _listed_model(url: str) -> str:
     backbone = Backbone(model="", base_url=(url,), timeout=_SECONDS, retries=0)
     try:
         async with Server(server_options("judge", backbone), Usage(), 0) as server:
-            document = read_json((await server.fetch(endpoint(url, "models"), 1 << 20)).decode())
+            document = read_json(
+                (await server.fetch(endpoint(url, "models"), 1 << 20)).decode()
+            )
         names = [str(row["id"]) for row in document["data"]]
     except (Refused, ValueError, KeyError, TypeError) as error:
         reason = " ".join(redacted(str(error)).split())[:200]
-        advice = "start the server, correct the address, which ends in /v1, or name the model by --model"
+        advice = (
+            "start the server, correct the address, which ends in /v1, or name the model by "
+            "--model"
+        )
         if isinstance(error, Refused) and error.code in (401, 403):
             hint = "" if backbone.key("judge") else key_hint()
             advice = f"name the model by --model, or {KEY_REMEDY}{hint}"
-        raise VievalError(f"{redacted(url)} does not list its models ({reason}); {advice}") from None
+        raise VievalError(
+            f"{redacted(url)} does not list its models ({reason}); {advice}"
+        ) from None
     if len(names) != 1:
-        raise VievalError(f"{redacted(url)} lists {len(names)} models ({', '.join(names[:20])}); name one with --model")
+        raise VievalError(
+            f"{redacted(url)} lists {len(names)} models ({', '.join(names[:20])}); name one "
+            "with "
+            "--model"
+        )
     return names[0]
 
 
 def _abilities(options: Config, model: str) -> Iterator[Ability]:
-    """Jobs of judges, harnesses, rewards and benchmarks; `model` is a backbone that answers, empty where there is none."""
+    """Jobs of judges, harnesses, rewards and benchmarks; `model` is a backbone that answers,
+    empty where there is none.
+    """
     from vieval_plugin.benchmarks import registry as benchmark_registry
     from vieval_plugin.judges import registry as judge_registry
     from vieval_plugin.text.errors import docs_url, install_advice
@@ -213,18 +303,35 @@ def _abilities(options: Config, model: str) -> Iterator[Ability]:
     prepared, unprepared = list[str](), list[str]()
     for name, benchmark in benchmark_registry.benchmarks().items():
         if not benchmark.generates and benchmark.root == "data":
-            (unprepared if any(benchmark.missing(root, part) for part in benchmark.parts) else prepared).append(name)
+            (
+                unprepared
+                if any(benchmark.missing(root, part) for part in benchmark.parts)
+                else prepared
+            ).append(name)
     harnesses = {
         "lmms_eval": ("tasks in lmms-eval", install_advice("lmms-eval")),
-        "vlmeval": ("datasets in VLMEvalKit", f"VLMEvalKit; see {docs_url('guides/harnesses.md#vlmevalkit')}"),
+        "vlmeval": (
+            "datasets in VLMEvalKit",
+            f"VLMEvalKit; see {docs_url('guides/harnesses.md#vlmevalkit')}",
+        ),
     }
     for module, (job, advice) in harnesses.items():
         needs = "" if importlib.util.find_spec(module) else advice
-        yield Ability(f"run {job} on {', '.join(prepared)} (`vieval tasks` lists them)", needs)
+        yield Ability(
+            f"run {job} on {', '.join(prepared)} (`vieval tasks` lists them)", needs
+        )
     if unprepared:
-        further = f"{len(unprepared)} further benchmarks, such as {', '.join(unprepared[:3])}"
-        yield Ability(f"run tasks on {further}", "their data; `vieval prepare NAME` gets it")
-    needs = "" if importlib.util.find_spec("aiohttp") else f"aiohttp; {install_advice('http')}"
+        further = (
+            f"{len(unprepared)} further benchmarks, such as {', '.join(unprepared[:3])}"
+        )
+        yield Ability(
+            f"run tasks on {further}", "their data; `vieval prepare NAME` gets it"
+        )
+    needs = (
+        ""
+        if importlib.util.find_spec("aiohttp")
+        else f"aiohttp; {install_advice('http')}"
+    )
     yield Ability("serve judges as rewards (`vieval serve`)", needs)
 
 
@@ -236,15 +343,23 @@ def _scoring(spec: JudgeSpec, model: str) -> Ability:
     if spec.pack and not spec.scored:
         address = docs_url("guides/scoring.md#choose-a-backbone")
         needs = f"a model on a server (--model NAME --base-url URL); see {address}"
-        return Ability(f"score images with {{}} by {model}") if model else Ability("score images with {}", needs)
+        return (
+            Ability(f"score images with {{}} by {model}")
+            if model
+            else Ability("score images with {}", needs)
+        )
     if spec.reads_text:
         missing = [name for name in OCR.needs if importlib.util.find_spec(name) is None]
         needs = f"{', '.join(missing)}; {install_advice('text')}" if missing else ""
         return Ability("score the text in images with {}", needs)
     if spec.scored:
-        missing = [name for name in _SCORER_PACKAGES if importlib.util.find_spec(name) is None]
+        missing = [
+            name for name in _SCORER_PACKAGES if importlib.util.find_spec(name) is None
+        ]
         needs = f"{', '.join(missing)}; {install_advice('scorers')}" if missing else ""
-        return Ability("score images with {}, whose weights are fetched when first used", needs)
+        return Ability(
+            "score images with {}, whose weights are fetched when first used", needs
+        )
     return Ability("score images with {}", _missing_package(spec.name))
 
 

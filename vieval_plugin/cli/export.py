@@ -1,4 +1,6 @@
-"""`vieval export`: training examples from the conversations of a run, and preference pairs of images for generators."""
+"""`vieval export`: training examples from the conversations of a run, and preference pairs of
+images for generators.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +19,24 @@ def add(commands: Commands) -> None:
         commands,
         "export",
         "write training data from verdicts",
-        "Examples for a judge's backbone come from its conversations; with --pairs you get preference pairs to train a "
+        "Examples for a judge's backbone come from its conversations; with --pairs you get "
+        "preference pairs to train a "
         "generator by DPO.",
-        ("preference pairs for a generator", "vieval export --pairs verdicts.jsonl --out pairs.parquet"),
-        ("examples for a backbone", "vieval export t2i_eval out/gpt-4o --out train.jsonl"),
+        (
+            "preference pairs for a generator",
+            "vieval export --pairs verdicts.jsonl --out pairs.parquet",
+        ),
+        (
+            "examples for a backbone",
+            "vieval export t2i_eval out/gpt-4o --out train.jsonl",
+        ),
     )
-    parser.add_argument("judge", nargs="?", help="the judge whose conversations to write")
-    parser.add_argument("results", nargs="*", type=Path, help="results, as vieval show takes them")
+    parser.add_argument(
+        "judge", nargs="?", help="the judge whose conversations to write"
+    )
+    parser.add_argument(
+        "results", nargs="*", type=Path, help="results, as vieval show takes them"
+    )
     parser.add_argument(
         "--pairs",
         nargs="+",
@@ -46,13 +59,21 @@ def add(commands: Commands) -> None:
         help="the trainer whose format to write; diffusers is for --pairs (default: %(default)s)",
     )
     parser.add_argument(
-        "--rebalance", action="store_true", help="balance sub-tasks and scores, for a judge that says how"
+        "--rebalance",
+        action="store_true",
+        help="balance sub-tasks and scores, for a judge that says how",
     )
-    parser.add_argument("--seed", type=int, default=0, help="seed of what is sampled (default: %(default)s)")
+    parser.add_argument(
+        "--seed",
+        type=int,
+        default=0,
+        help="seed of what is sampled (default: %(default)s)",
+    )
     parser.add_argument(
         "--margin",
         type=margin,
-        help="for examples, the largest distance of a verdict from the human mean (default: 0.3); for pairs, write each two "
+        help="for examples, the largest distance of a verdict from the human mean (default: "
+        "0.3); for pairs, write each two "
         "images whose scores differ by this or more, in place of the best and the worst",
     )
     parser.set_defaults(run=_run)
@@ -89,12 +110,20 @@ def _pairs(options: argparse.Namespace) -> int:
     from vieval_plugin.training.preference_pairs import preference_pairs, write_pairs
 
     if options.judge or options.results or options.rebalance:
-        raise VievalError("--pairs takes the results itself, and no judge: vieval export --pairs RESULTS --out FILE")
+        raise VievalError(
+            "--pairs takes the results itself, and no judge: vieval export --pairs RESULTS "
+            "--out "
+            "FILE"
+        )
     lookup = open_results(options.pairs, options.partial)
     say(*(f"note: {note}" for note in lookup.notes))
     pairs = preference_pairs(lookup, options.margin)
     if not pairs:
-        raise VievalError(f"no prompt has two images whose scores differ (by {options.margin or 0:g}): nothing to pair")
+        raise VievalError(
+            f"no prompt has two images whose scores differ (by {options.margin or 0:g}): "
+            "nothing "
+            "to pair"
+        )
     write_pairs(options.out, pairs, options.trainer)
     prompts = len({pair.uid for pair in pairs})
     counts = f"{len(pairs)} pair{'s' * (len(pairs) > 1)} of {prompts} prompt{'s' * (prompts > 1)}"

@@ -8,7 +8,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli import add_columns, add_command, add_human, add_partial, number_between, output_path
+from vieval_plugin.cli import (
+    add_columns,
+    add_command,
+    add_human,
+    add_partial,
+    number_between,
+    output_path,
+)
 
 if TYPE_CHECKING:
     from vieval_plugin.cli import Commands
@@ -21,33 +28,58 @@ def add(commands: Commands) -> None:
         commands,
         "label",
         "make a page on which annotators rate your images",
-        "They rate images, or vote on pairs, without seeing which generator made them. The page saves a CSV file, which "
+        "They rate images, or vote on pairs, without seeing which generator made them. The page "
+        "saves a CSV file, which "
         "vieval rank --human reads with the plan that stands beside the page.",
         ("100 images of a table", "vieval label images.csv --out label.html"),
-        ("50 images that were scored", "vieval label verdicts.jsonl --n 50 --out label.html"),
+        (
+            "50 images that were scored",
+            "vieval label verdicts.jsonl --n 50 --out label.html",
+        ),
     )
     parser.add_argument(
         "samples",
         nargs="+",
-        help="samples as vieval score takes them, a .jsonl file of contests, verdicts, or BENCHMARK/PART; behind a folder of "
+        help="samples as vieval score takes them, a .jsonl file of contests, verdicts, or "
+        "BENCHMARK/PART; behind a folder of "
         "shards you may name rows, each by its uid or as FILE:ROW",
     )
     parser.add_argument(
-        "--out", type=output_path, required=True, help="the page to write, one HTML file with its images"
+        "--out",
+        type=output_path,
+        required=True,
+        help="the page to write, one HTML file with its images",
     )
     parser.add_argument(
-        "--n", type=number_between(1), default=100, help="number of images or pairs (default: %(default)s)"
+        "--n",
+        type=number_between(1),
+        default=100,
+        help="number of images or pairs (default: %(default)s)",
     )
     add_human(
-        parser, ": what is rated already is left out; with the plan of an earlier page its other images are asked for"
+        parser,
+        (
+            ": what is rated already is left out; with the plan of an earlier page its other "
+            "images "
+            "are asked for"
+        ),
     )
     parser.add_argument(
         "--until-decided",
         action="store_true",
-        help="ask for the labels up to the next look of the plan alone, and stop once they decide, without saying who leads",
+        help=(
+            "ask for the labels up to the next look of the plan alone, and stop once they "
+            "decide, without saying who leads"
+        ),
     )
-    parser.add_argument("--kind", help="the task type of samples that name none, such as tig")
-    parser.add_argument("--prompts", type=Path, help="the prompts of images in folders: a table, or a .txt file")
+    parser.add_argument(
+        "--kind", help="the task type of samples that name none, such as tig"
+    )
+    parser.add_argument(
+        "--prompts",
+        type=Path,
+        help="the prompts of images in folders: a table, or a .txt file",
+    )
     add_columns(parser)
     add_partial(parser)
     parser.set_defaults(run=_run)
@@ -60,7 +92,11 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.judges.contests import Contest, candidates_of
     from vieval_plugin.labelling.choice import strata
     from vieval_plugin.labelling.page import LARGE, label_page
-    from vieval_plugin.labelling.sources import choose_readable, read_planned, read_to_label
+    from vieval_plugin.labelling.sources import (
+        choose_readable,
+        read_planned,
+        read_to_label,
+    )
     from vieval_plugin.media.files import require_writable, write_whole
     from vieval_plugin.meta_evaluation.label_plan import look_at, make_plan, plan_text
     from vieval_plugin.readers.columns import parse_columns
@@ -69,66 +105,113 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.text.wording import plural, range_text
 
     columns = parse_columns(options.columns)
-    samples = read_to_label(options.samples, options.kind, options.partial, columns, options.prompts)
+    samples = read_to_label(
+        options.samples, options.kind, options.partial, columns, options.prompts
+    )
     prompts = [options.prompts] if options.prompts else []
     outputs = [output for sample in samples for output in candidates_of(sample.judged)]
     plan_path = options.out.with_suffix(".plan.json")
     for path in (options.out, plan_path):
-        require_writable(path, reads=[*map(Path, options.samples), *options.human, *prompts, *files_of(outputs)])
+        require_writable(
+            path,
+            reads=[
+                *map(Path, options.samples),
+                *options.human,
+                *prompts,
+                *files_of(outputs),
+            ],
+        )
     ratings = read_ratings(options.human) if options.human else None
     plan = ratings.plan if ratings else None
     if options.until_decided and ratings and plan and _are_decisive(options, ratings):
-        say("The labels decide, so no further label is needed.", f"next: `{_rank_command(options, ())}`")
+        say(
+            "The labels decide, so no further label is needed.",
+            f"next: `{_rank_command(options, ())}`",
+        )
         return 0
     reasons: dict[int, str] = {}
     if plan:
         selection = read_planned(samples, plan.images)
     else:
-        selection, reasons = choose_readable(samples, options.n, config.current().statistics.seed)
+        selection, reasons = choose_readable(
+            samples, options.n, config.current().statistics.seed
+        )
     are_contests = isinstance(selection[0].judged, Contest)
     is_new = plan is None and not are_contests
-    plan = plan or make_plan([sample.judged for sample in selection], config.current().statistics.seed)
+    plan = plan or make_plan(
+        [sample.judged for sample in selection], config.current().statistics.seed
+    )
     rated = ratings.where if ratings else {}
-    wanted = frozenset(look_at(plan, rated).next_images if options.until_decided else plan.images)
-    to_ask = [sample for sample in selection if sample.judged.id in wanted and sample.judged.id not in rated]
+    wanted = frozenset(
+        look_at(plan, rated).next_images if options.until_decided else plan.images
+    )
+    to_ask = [
+        sample
+        for sample in selection
+        if sample.judged.id in wanted and sample.judged.id not in rated
+    ]
     if not to_ask:
         raise VievalError(
-            f"--n {options.n} must choose an image without a rating, and all {len(selection)} are rated; raise --n without "
+            f"--n {options.n} must choose an image without a rating, and all {len(selection)} "
+            "are rated; raise --n without "
             "the plan, or name more images"
         )
-    labelled = [sample for number, sample in enumerate(samples) if number not in reasons]
+    labelled = [
+        sample for number, sample in enumerate(samples) if number not in reasons
+    ]
     page = label_page(to_ask, plan.seed)
     write_whole(options.out, page)
     counts = strata([sample.judged for sample in selection]).values()
     total = len(strata([sample.judged for sample in labelled]))
     say(
-        f"wrote {options.out} ({len(page) / 2**20:.1f} MB): {len(to_ask)} of {len(labelled)} to label",
-        f"drawn from {len(counts)} of {total} strata (kind and generator), {range_text(counts)} from each, seed {plan.seed}",
+        (
+            f"wrote {options.out} ({len(page) / 2**20:.1f} MB): {len(to_ask)} of {len(labelled)} "
+            "to "
+            "label"
+        ),
+        (
+            f"drawn from {len(counts)} of {total} strata (kind and generator), "
+            f"{range_text(counts)} "
+            f"from each, seed {plan.seed}"
+        ),
     )
     if is_new:
         write_whole(plan_path, [plan_text(plan)])
         say(
-            f"wrote {plan_path}: the order of {plural(len(plan.units), plan.unit)}, which `vieval rank --human` takes too"
+            f"wrote {plan_path}: the order of {plural(len(plan.units), plan.unit)}, which "
+            "`vieval rank --human` takes too"
         )
     if reasons:
         first = min(reasons)
         say(
-            f"{len(reasons)} of {len(samples)} left out for an image that is missing or cannot be read; the first: "
+            f"{len(reasons)} of {len(samples)} left out for an image that is missing or cannot "
+            "be read; the first: "
             f"{samples[first].where}: {reasons[first]}"
         )
     if are_contests:
         say(
-            "votes on pairs do not correct a judge's means (vieval rank --human): for that, label its verdicts on single images"
+            "votes on pairs do not correct a judge's means (vieval rank --human): for that, "
+            "label its verdicts on single images"
         )
-    say(*filter(None, [_enough([s.judged for s in selection], [s.judged for s in labelled])]))
+    say(
+        *filter(
+            None, [_enough([s.judged for s in selection], [s.judged for s in labelled])]
+        )
+    )
     if len(page) > LARGE:
-        say(f"the page has {len(page) >> 20} MB and opens slowly; a smaller --n makes a smaller one")
+        say(
+            f"the page has {len(page) >> 20} MB and opens slowly; a smaller --n makes a smaller one"
+        )
     if not are_contests:
-        say(f"next: answer the page, download the file of answers, and `{_rank_command(options)}`")
+        say(
+            f"next: answer the page, download the file of answers, and `{_rank_command(options)}`"
+        )
     return 0
 
 
-def _rank_command(options: argparse.Namespace, further: Sequence[str] = ("labels-*.csv",)) -> str:
+def _rank_command(
+    options: argparse.Namespace, further: Sequence[str] = ("labels-*.csv",)
+) -> str:
     """The command that ranks by the labels and `further` ones, with their plan."""
     from vieval_plugin.results.own_verdicts import is_own
     from vieval_plugin.results.shard_verdicts import is_shards
@@ -137,7 +220,11 @@ def _rank_command(options: argparse.Namespace, further: Sequence[str] = ("labels
     verdicts = " ".join(options.samples) if all(map(is_own, paths)) else "VERDICTS"
     if is_shards(paths[0]):
         verdicts = options.samples[0]
-    plans = [] if any(file.suffix == ".json" for file in options.human) else [options.out.with_suffix(".plan.json")]
+    plans = (
+        []
+        if any(file.suffix == ".json" for file in options.human)
+        else [options.out.with_suffix(".plan.json")]
+    )
     files = dict.fromkeys(map(str, [*plans, *options.human, *further]))
     return f"vieval rank {verdicts} --human {' '.join(files)}"
 
@@ -153,19 +240,34 @@ def _are_decisive(options: argparse.Namespace, ratings: HumanRatings) -> bool:
 
     path = Path(options.samples[0])
     if not (is_own(path) or is_shards(path)):
-        raise VievalError(f"--until-decided requires verdicts, got {path}; pass what vieval score wrote")
+        raise VievalError(
+            f"--until-decided requires verdicts, got {path}; pass what vieval score wrote"
+        )
     results = load_results([path], partial=options.partial)
-    report = sections_of(results, "generators", config.current().statistics.options(), ratings)
-    rankings = [ranking for section in report.sections for ranking in section.corrections.values()]
+    report = sections_of(
+        results, "generators", config.current().statistics.options(), ratings
+    )
+    rankings = [
+        ranking
+        for section in report.sections
+        for ranking in section.corrections.values()
+    ]
     return any(ranking.decided for ranking in rankings)
 
 
 def _enough(selection: Sequence[Judged], available: Sequence[Judged]) -> str:
-    """Line on how many prompts of each generator are labelled, where that is few; empty of contests and one generator."""
+    """Line on how many prompts of each generator are labelled, where that is few; empty of
+    contests and one generator.
+    """
     from vieval_plugin.judges.protocol import Sample
     from vieval_plugin.meta_evaluation.comparison import LEAST_FOR_A_TEST
     from vieval_plugin.meta_evaluation.corrected_ranking import LEAST_RATED
-    from vieval_plugin.stats.sample_sizes import ADVISED_MARGIN, TYPICAL_SPREAD, prompts_for_margin, smallest_difference
+    from vieval_plugin.stats.sample_sizes import (
+        ADVISED_MARGIN,
+        TYPICAL_SPREAD,
+        prompts_for_margin,
+        smallest_difference,
+    )
     from vieval_plugin.text.wording import range_text
 
     prompts, groups = defaultdict(set), defaultdict(set)
@@ -176,7 +278,9 @@ def _enough(selection: Sequence[Judged], available: Sequence[Judged]) -> str:
     needed = prompts_for_margin(TYPICAL_SPREAD)
     if len(prompts) < 2 or fewest >= needed:
         return ""
-    images = Counter(sample.id.image_model for sample in available if isinstance(sample, Sample))
+    images = Counter(
+        sample.id.image_model for sample in available if isinstance(sample, Sample)
+    )
     in_each = max(len(prompts[model]) / len(groups[model]) for model in prompts)
     enough = sum(min(round(needed * in_each), number) for number in images.values())
     numbers = [*map(len, prompts.values())]
@@ -186,8 +290,12 @@ def _enough(selection: Sequence[Judged], available: Sequence[Judged]) -> str:
     advice = f" (--n {enough})" if len(selection) < enough else ""
     least = f"a test needs {LEAST_FOR_A_TEST} and a decision {LEAST_RATED}"
     if fewest >= LEAST_RATED:
-        least = f"differences from {smallest_difference(TYPICAL_SPREAD, fewest):.2f} on are found four times in five"
+        least = (
+            f"differences from {smallest_difference(TYPICAL_SPREAD, fewest):.2f} on are "
+            "found four times in five"
+        )
     return (
-        f"{counts} of each generator: {least}; to show that one is not worse by {ADVISED_MARGIN:g} takes about {needed:.0f} "
+        f"{counts} of each generator: {least}; to show that one is not worse by "
+        f"{ADVISED_MARGIN:g} takes about {needed:.0f} "
         f"of each{advice}"
     )

@@ -21,9 +21,15 @@ def add(commands: Commands) -> None:
         commands,
         "leaderboard",
         "make the leaderboard of published judges",
-        "Numbers are recomputed from published verdicts. Your model's card joins them as a submission.",
+        (
+            "Numbers are recomputed from published verdicts. Your model's card joins them as a "
+            "submission."
+        ),
         ("the page", "vieval leaderboard make --out leaderboard"),
-        ("add your model's card", "vieval leaderboard add card-my-model --out leaderboard"),
+        (
+            "add your model's card",
+            "vieval leaderboard add card-my-model --out leaderboard",
+        ),
     )
     actions = parser.add_subparsers(metavar="ACTION", required=True)
     making = add_command(
@@ -58,10 +64,18 @@ def add(commands: Commands) -> None:
             help="the folder that vieval card wrote, with card.json and verdicts",
         )
     for action in (making, adding):
-        action.add_argument("--out", type=output_path, required=True, help="folder of the page and its submissions/")
+        action.add_argument(
+            "--out",
+            type=output_path,
+            required=True,
+            help="folder of the page and its submissions/",
+        )
     for action in (making, checking, adding):
         action.add_argument(
-            "--published", type=Path, metavar="FOLDER", help="folder of published verdicts (default: as prepared)"
+            "--published",
+            type=Path,
+            metavar="FOLDER",
+            help="folder of published verdicts (default: as prepared)",
         )
 
 
@@ -85,9 +99,17 @@ def _make(options: argparse.Namespace) -> int:
     require_writable(options.out / PAGE)
     statistics = config.current().statistics.options()
     submissions = read_submissions(options.out / FOLDER)
-    boards = make_boards(_sources(options), submissions, statistics, lambda line: say(line, file=sys.stderr))
+    boards = make_boards(
+        _sources(options),
+        submissions,
+        statistics,
+        lambda line: say(line, file=sys.stderr),
+    )
     write_boards(boards, options.out, statistics)
-    say(title(boards), f"wrote {options.out / PAGE} (open it in a browser), and its data beside it")
+    say(
+        title(boards),
+        f"wrote {options.out / PAGE} (open it in a browser), and its data beside it",
+    )
     return 0
 
 
@@ -96,14 +118,20 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _add(options: argparse.Namespace) -> int:
-    from vieval_plugin.leaderboard.submissions import FOLDER, submission_of, write_submission
+    from vieval_plugin.leaderboard.submissions import (
+        FOLDER,
+        submission_of,
+        write_submission,
+    )
     from vieval_plugin.text.escaping import say
 
     checked = _checked(options)
     if checked is None:
         return 1
     path = write_submission(submission_of(*checked), options.out / FOLDER)
-    say(f"wrote {path}; vieval leaderboard make --out {options.out} puts it into the page")
+    say(
+        f"wrote {path}; vieval leaderboard make --out {options.out} puts it into the page"
+    )
     return 0
 
 
@@ -118,7 +146,9 @@ def _checked(options: argparse.Namespace) -> tuple[Card, list[CheckedEntry]] | N
         return None
     for entry, records in entries:
         say(
-            f"{entry.title}: {len(records)} verdicts of {card.model} come out of their replies, and its agreement of them"
+            f"{entry.title}: {len(records)} verdicts of {card.model} come out of their "
+            "replies, "
+            "and its agreement of them"
         )
     say(CANNOT_SHOW)
     return card, entries

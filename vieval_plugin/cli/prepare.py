@@ -23,28 +23,51 @@ def add(commands: Commands) -> None:
         commands,
         "prepare",
         "fetch a benchmark's data, or check it",
-        "Some benchmarks are downloaded; for the others the command says which files to put where. Run it again after an "
-        f"interruption: files that are there are checked and kept. See {docs_url('reference/benchmarks.md')}",
+        "Some benchmarks are downloaded; for the others the command says which files to put "
+        "where. Run it again after an "
+        "interruption: files that are there are checked and kept. See "
+        f"{docs_url('reference/benchmarks.md')}",
         ("a benchmark", "vieval prepare imagenhub"),
         ("one part, ratings only", "vieval prepare imagenhub --part tig --no-images"),
     )
     parser.add_argument(
         "benchmark",
-        help=f"a benchmark's name, or {NAME} for the verdicts of published judges; `vieval tasks` lists them",
+        help=(
+            f"a benchmark's name, or {NAME} for the verdicts of published judges; `vieval "
+            "tasks` lists them"
+        ),
     )
-    parser.add_argument("--count", type=int, help="frames of a video, or views of an object, that stand for a sample")
     parser.add_argument(
-        "--root", type=output_path, help="data folder (default: VIEVAL_DATA, else the user's cache folder)"
+        "--count",
+        type=int,
+        help="frames of a video, or views of an object, that stand for a sample",
     )
-    parser.add_argument("--part", dest="parts", action="append", metavar="PART", help="only this part; may be repeated")
-    parser.add_argument("--no-images", action="store_true", help="only ratings and conditions, without images")
+    parser.add_argument(
+        "--root",
+        type=output_path,
+        help="data folder (default: VIEVAL_DATA, else the user's cache folder)",
+    )
+    parser.add_argument(
+        "--part",
+        dest="parts",
+        action="append",
+        metavar="PART",
+        help="only this part; may be repeated",
+    )
+    parser.add_argument(
+        "--no-images",
+        action="store_true",
+        help="only ratings and conditions, without images",
+    )
     hosts = {
         name: meaning
         for benchmark in benchmark_registry.benchmarks().values()
         for name, meaning in benchmark.hosts.items()
     } | {"logs": "published verdicts"}
     for name, meaning in hosts.items():
-        parser.add_argument(f"--{name}-host", metavar="URL", help=f"address of a mirror of {meaning}")
+        parser.add_argument(
+            f"--{name}-host", metavar="URL", help=f"address of a mirror of {meaning}"
+        )
     parser.set_defaults(run=_run, hosts=tuple(hosts))
 
 
@@ -56,16 +79,30 @@ def _run(options: argparse.Namespace) -> int:
 
     root = options.root or config.current().data_folder()
     name, prepare, hosts = _preparation(options.benchmark)
-    addresses = {host: url for host in options.hosts if (url := getattr(options, f"{host}_host"))}
+    addresses = {
+        host: url for host in options.hosts if (url := getattr(options, f"{host}_host"))
+    }
     if unknown := sorted(set(addresses) - set(hosts)):
-        raise VievalError(f"{name} fetches nothing from --{unknown[0]}-host; leave it out")
+        raise VievalError(
+            f"{name} fetches nothing from --{unknown[0]}-host; leave it out"
+        )
     say(f"data folder: {root}")
-    report = prepare(root, Preparing(options.parts, images=not options.no_images, count=options.count, hosts=addresses))
+    report = prepare(
+        root,
+        Preparing(
+            options.parts,
+            images=not options.no_images,
+            count=options.count,
+            hosts=addresses,
+        ),
+    )
     say(*report.lines)
     return 0 if report.complete else 1
 
 
-def _preparation(name: str) -> tuple[str, Callable[[Path, Preparing], Prepared], Mapping[str, str]]:
+def _preparation(
+    name: str,
+) -> tuple[str, Callable[[Path, Preparing], Prepared], Mapping[str, str]]:
     """The thing to be prepared: its name, how, and the sources whose address may be changed."""
     from vieval_plugin.benchmarks import registry as benchmark_registry
     from vieval_plugin.results.published.fetching import HOSTS, prepare
@@ -76,6 +113,14 @@ def _preparation(name: str) -> tuple[str, Callable[[Path, Preparing], Prepared],
         return NAME, prepare, HOSTS
     benchmark = benchmark_registry.benchmark(name)
     if benchmark.prepare is None:
-        preparable = [name for name, entry in benchmark_registry.benchmarks().items() if entry.prepare]
-        raise VievalError(f"{benchmark.name} has nothing to prepare; those that have: {', '.join(preparable)}, {NAME}")
+        preparable = [
+            name
+            for name, entry in benchmark_registry.benchmarks().items()
+            if entry.prepare
+        ]
+        raise VievalError(
+            f"{benchmark.name} has nothing to prepare; those that have: "
+            f"{', '.join(preparable)}, "
+            f"{NAME}"
+        )
     return benchmark.name, benchmark.prepare, benchmark.hosts

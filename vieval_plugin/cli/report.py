@@ -26,7 +26,10 @@ def add(commands: Commands) -> None:
         commands,
         "report",
         "make a page, with tables, of results",
-        "The page compares judges with annotators, or generators with each other, and shows images with their verdicts.",
+        (
+            "The page compares judges with annotators, or generators with each other, and shows "
+            "images with their verdicts."
+        ),
         ("your verdicts", "vieval report verdicts.jsonl --out report"),
         ("a run of lmms-eval", "vieval report out/my-run --out report"),
     )
@@ -34,7 +37,8 @@ def add(commands: Commands) -> None:
         "results",
         nargs="+",
         type=Path,
-        help="verdicts of vieval score, or folders of runs: lmms-eval's --output_path, with --log_samples, or VLMEvalKit's "
+        help="verdicts of vieval score, or folders of runs: lmms-eval's --output_path, with "
+        "--log_samples, or VLMEvalKit's "
         "--work-dir",
     )
     add_label_option(parser)
@@ -47,7 +51,9 @@ def add(commands: Commands) -> None:
         required=True,
         help="folder for report.html, report.md, numbers.csv, pairs.csv and tables",
     )
-    parser.add_argument("--expect", type=Path, help="compare with the published cells in this CSV file")
+    parser.add_argument(
+        "--expect", type=Path, help="compare with the published cells in this CSV file"
+    )
     parser.add_argument(
         "--training-record",
         metavar="FOLDER",
@@ -57,11 +63,15 @@ def add(commands: Commands) -> None:
         help="folders of models that you trained, to mark the samples that they were trained on",
     )
     parser.add_argument(
-        "--order", type=Path, help="compare rankings with this file, which has an image model on a line, the best first"
+        "--order",
+        type=Path,
+        help="compare rankings with this file, which has an image model on a line, the best first",
     )
     add_partial(parser)
     parser.add_argument(
-        "--traces", action="store_true", help="also write pages that show each step of judges that take many"
+        "--traces",
+        action="store_true",
+        help="also write pages that show each step of judges that take many",
     )
     parser.set_defaults(run=_run)
 
@@ -87,16 +97,26 @@ def _run(options: argparse.Namespace) -> int:
     if options.calibration:
         results = calibrate_scores(results, read_calibration(options.calibration))
     written = write_report(
-        results, options.out, statistics, options.expect, options.order, options.training_record, ratings
+        results,
+        options.out,
+        statistics,
+        options.expect,
+        options.order,
+        options.training_record,
+        ratings,
     )
     say(*written.lines, answer=True)
-    say(f"wrote {options.out / PAGE} (open it in a browser) and {options.out / 'report.md'}")
+    say(
+        f"wrote {options.out / PAGE} (open it in a browser) and {options.out / 'report.md'}"
+    )
     exit_code = tell_unreadable(results.unreadable)
     if options.traces:
         from vieval_plugin.report.traces import write_pages
         from vieval_plugin.results.lookup import open_results
 
-        for page in write_pages(open_results(options.results, options.partial), options.out):
+        for page in write_pages(
+            open_results(options.results, options.partial), options.out
+        ):
             say(f"wrote {page}")
     if written.comparison is None:
         return exit_code

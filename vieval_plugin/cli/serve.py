@@ -10,8 +10,18 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli import EXAMPLE_BACKBONE, add_aspects, add_backbone, add_command, number_between
-from vieval_plugin.cli.score.backbone import named_backbone, options_in_force, require_model
+from vieval_plugin.cli import (
+    EXAMPLE_BACKBONE,
+    add_aspects,
+    add_backbone,
+    add_command,
+    number_between,
+)
+from vieval_plugin.cli.score.backbone import (
+    named_backbone,
+    options_in_force,
+    require_model,
+)
 from vieval_plugin.text.errors import docs_url
 
 if TYPE_CHECKING:
@@ -30,10 +40,17 @@ def add(commands: Commands) -> None:
         commands,
         "serve",
         "serve judges as rewards to trainers",
-        "It answers Flow-Factory, UniRL and your own scripts; flow_grpo, VeRL-Omni, TRL and ms-swift call judges in their own "
+        "It answers Flow-Factory, UniRL and your own scripts; flow_grpo, VeRL-Omni, TRL and "
+        "ms-swift call judges in their own "
         f"process. See {docs_url('tutorials/reward.md')}",
-        ("try it without a model, by a pixel metric", "vieval serve --reward sharp=sharpness"),
-        ("a weighted sum of two judges", f"vieval serve --reward r=0.7*viescore:SC+0.3*sharpness {EXAMPLE_BACKBONE}"),
+        (
+            "try it without a model, by a pixel metric",
+            "vieval serve --reward sharp=sharpness",
+        ),
+        (
+            "a weighted sum of two judges",
+            f"vieval serve --reward r=0.7*viescore:SC+0.3*sharpness {EXAMPLE_BACKBONE}",
+        ),
     )
     parser.add_argument(
         "--reward",
@@ -44,15 +61,30 @@ def add(commands: Commands) -> None:
     )
     listening = "address to listen on (default: %(default)s, this machine alone)"
     parser.add_argument("--host", default="127.0.0.1", help=listening)
-    parser.add_argument("--port", type=int, default=8200, help="port to listen on, 0 for any (default: %(default)s)")
-    parser.add_argument("--setting", help="a setting of the judges, such as 1shot (default: the first of each)")
+    parser.add_argument(
+        "--port",
+        type=int,
+        default=8200,
+        help="port to listen on, 0 for any (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--setting",
+        help="a setting of the judges, such as 1shot (default: the first of each)",
+    )
     add_aspects(parser)
-    parser.add_argument("--config", type=Path, help="the options file (default: the one that VIEVAL_CONFIG names)")
+    parser.add_argument(
+        "--config",
+        type=Path,
+        help="the options file (default: the one that VIEVAL_CONFIG names)",
+    )
     weights = "weights of judges that are networks: a name, folder or file (default: their own)"
     parser.add_argument("--scorer", help=weights)
 
     samples = parser.add_argument_group("samples")
-    kinds = "the task type of all samples (default: tie, an edit, if there is a second image, else tig)"
+    kinds = (
+        "the task type of all samples (default: tie, an edit, if there is a second image, "
+        "else tig)"
+    )
     roles = "the role of an image beside the output; may be repeated (default: source)"
     samples.add_argument("--kind", help=kinds)
     samples.add_argument("--role", action="append", help=roles)
@@ -67,13 +99,31 @@ def _add_failures(parser: argparse.ArgumentParser) -> None:
     """The flags of verdicts that fail."""
     failing = parser.add_argument_group("failures")
     attempts = "how often a question is asked at most (default: %(default)s)"
-    repeats = "verdicts to average into a reward, for a backbone with a temperature (default: %(default)s)"
-    failures = "answer a failure with an error, or its group's mean if a request is one group (default: %(default)s)"
+    repeats = (
+        "verdicts to average into a reward, for a backbone with a temperature (default: "
+        "%(default)s)"
+    )
+    failures = (
+        "answer a failure with an error, or its group's mean if a request is one group "
+        "(default: %(default)s)"
+    )
     share = "largest share of a group that gets its mean (default: %(default)s)"
-    failing.add_argument("--attempts", type=number_between(1), default=3, metavar="N", help=attempts)
-    failing.add_argument("--repeats", type=number_between(1), default=1, metavar="K", help=repeats)
-    failing.add_argument("--on-failure", choices=("error", "neutral"), default="error", help=failures)
-    failing.add_argument("--max-imputed", type=number_between(0, 0.99, float), default=0.1, metavar="SHARE", help=share)
+    failing.add_argument(
+        "--attempts", type=number_between(1), default=3, metavar="N", help=attempts
+    )
+    failing.add_argument(
+        "--repeats", type=number_between(1), default=1, metavar="K", help=repeats
+    )
+    failing.add_argument(
+        "--on-failure", choices=("error", "neutral"), default="error", help=failures
+    )
+    failing.add_argument(
+        "--max-imputed",
+        type=number_between(0, 0.99, float),
+        default=0.1,
+        metavar="SHARE",
+        help=share,
+    )
 
 
 def _add_callers(parser: argparse.ArgumentParser) -> None:
@@ -81,11 +131,21 @@ def _add_callers(parser: argparse.ArgumentParser) -> None:
     callers = parser.add_argument_group("callers")
     names = "a further name of this server; may be repeated"
     size = "largest request in MiB (default: %(default)s)"
-    callers.add_argument("--no-token", action="store_true", help="let anybody call who reaches --host, without a token")
-    callers.add_argument("--allow-host", action="append", default=[], metavar="NAME", help=names)
+    callers.add_argument(
+        "--no-token",
+        action="store_true",
+        help="let anybody call who reaches --host, without a token",
+    )
+    callers.add_argument(
+        "--allow-host", action="append", default=[], metavar="NAME", help=names
+    )
     number = "most samples in a request (default: %(default)s)"
-    callers.add_argument("--max-samples", type=number_between(1), default=1024, metavar="N", help=number)
-    callers.add_argument("--max-body", type=number_between(1), default=256, metavar="MIB", help=size)
+    callers.add_argument(
+        "--max-samples", type=number_between(1), default=1024, metavar="N", help=number
+    )
+    callers.add_argument(
+        "--max-body", type=number_between(1), default=256, metavar="MIB", help=size
+    )
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -117,7 +177,9 @@ def _server_setup(options: argparse.Namespace) -> ServerSetup:
 
     current = _set_own_store(options_in_force(options))
     configured = current.backbones.get(JUDGE)
-    if options.patience is None and not (configured and "patience" in configured.model_fields_set):
+    if options.patience is None and not (
+        configured and "patience" in configured.model_fields_set
+    ):
         options.patience = _PATIENCE
     backbone = named_backbone(options, current)
 
@@ -132,10 +194,24 @@ def _server_setup(options: argparse.Namespace) -> ServerSetup:
     if options.on_failure != "neutral":
         require_a_score_each(term for reward in rewards for term in reward.terms)
     names = [reward.name for reward in rewards]
-    if reserved := {"v1", "compute", "group", "unirl", "health", "live", "metrics"} & set(names):
-        raise VievalError(f"--reward {min(reserved)}: that is an address of the server itself; choose another name")
+    if reserved := {
+        "v1",
+        "compute",
+        "group",
+        "unirl",
+        "health",
+        "live",
+        "metrics",
+    } & set(names):
+        raise VievalError(
+            f"--reward {min(reserved)}: that is an address of the server itself; choose "
+            "another "
+            "name"
+        )
     if repeated := [name for name in names if names.count(name) > 1]:
-        raise VievalError(f"--reward {repeated[0]} is there twice; give each a name of its own")
+        raise VievalError(
+            f"--reward {repeated[0]} is there twice; give each a name of its own"
+        )
     token = os.environ.get(TOKEN_VARIABLE, "")
     guard = guard_of(options.host, tuple(options.allow_host), token, options.no_token)
     return ServerSetup(rewards, current, backbone, guard, _serve_options(options))
@@ -154,22 +230,33 @@ def _serve_options(options: argparse.Namespace) -> ServeOptions:
 
 
 def _set_own_store(current: Config) -> Config:
-    """The options with a store of the server's own, unless they name one: its oldest replies are deleted in time."""
+    """The options with a store of the server's own, unless they name one: its oldest replies are
+    deleted in time.
+    """
     import platformdirs
 
     if not current.store.use or current.store.path:
         return current
     path = Path(platformdirs.user_cache_dir("vieval")) / "serve.sqlite"
-    return current.model_copy(update={"store": current.store.model_copy(update={"path": path})})
+    return current.model_copy(
+        update={"store": current.store.model_copy(update={"path": path})}
+    )
 
 
 def _announcement(setup: ServerSetup, port: int) -> list[str]:
     """Lines on what is served where."""
     host = setup.options.host
     address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-    lines = [f"vieval: rewards at {address}, where a page tries them; health at {address}/health"]
+    lines = [
+        f"vieval: rewards at {address}, where a page tries them; health at {address}/health"
+    ]
     for reward in setup.rewards:
-        lines.append(f"vieval: {reward.name} = {reward}, at {address}/{reward.name}/v1/judge")
+        lines.append(
+            f"vieval: {reward.name} = {reward}, at {address}/{reward.name}/v1/judge"
+        )
     if not setup.guard.token and setup.guard.any_address:
-        lines.append("vieval: NO TOKEN: everybody who can reach this address may use the judges, and is answered")
+        lines.append(
+            "vieval: NO TOKEN: everybody who can reach this address may use the judges, and is "
+            "answered"
+        )
     return lines

@@ -19,18 +19,32 @@ def add(commands: Commands) -> None:
         "show one verdict: what was asked, answered and scored",
         "It is printed as a tree, or written as a page with the images.",
         ("the verdict on sample 17", "vieval show verdicts.jsonl 17"),
-        ("with questions and images", "vieval show verdicts.jsonl 17 --html verdict.html"),
+        (
+            "with questions and images",
+            "vieval show verdicts.jsonl 17 --html verdict.html",
+        ),
     )
     parser.add_argument(
-        "results", type=Path, help="verdicts of vieval score, or a folder of a run (lmms-eval's --output_path)"
+        "results",
+        type=Path,
+        help="verdicts of vieval score, or a folder of a run (lmms-eval's --output_path)",
     )
     parser.add_argument(
         "id",
-        help="the sample, as benchmark/part/image model/uid or the end of that; in a folder of shards also FILE:ROW",
+        help=(
+            "the sample, as benchmark/part/image model/uid or the end of that; in a folder of "
+            "shards also FILE:ROW"
+        ),
     )
-    parser.add_argument("--judge", help="the verdict of this judge, if there are several")
+    parser.add_argument(
+        "--judge", help="the verdict of this judge, if there are several"
+    )
     add_partial(parser)
-    parser.add_argument("--html", type=output_path, help="write a page with the questions and images to this file")
+    parser.add_argument(
+        "--html",
+        type=output_path,
+        help="write a page with the questions and images to this file",
+    )
     parser.set_defaults(run=_run)
 
 
@@ -49,6 +63,10 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.report.traces import page
 
     conversation = Lookup((record,)).conversation(record)
-    write_whole(options.html, [page(str(record.id), [outline(record, conversation)], unfolded=4)], "--html")
+    write_whole(
+        options.html,
+        [page(str(record.id), [outline(record, conversation)], unfolded=4)],
+        "--html",
+    )
     say(f"wrote {options.html}")
     return 0

@@ -15,7 +15,12 @@ if TYPE_CHECKING:
     from vieval_plugin.benchmarks.tasks import Task
     from vieval_plugin.cli import Commands
 
-DATA_READY, NOTHING, RATINGS, DATA_MISSING = "ready", "nothing to prepare", "ratings only", "not there"
+DATA_READY, NOTHING, RATINGS, DATA_MISSING = (
+    "ready",
+    "nothing to prepare",
+    "ratings only",
+    "not there",
+)
 COMPLETE = (DATA_READY, NOTHING)
 #: Says of a benchmark's part what `data_state` says.
 StateOf: TypeAlias = Callable[[str, str], tuple[str, str]]
@@ -32,7 +37,11 @@ def add(commands: Commands) -> None:
     )
     choice = "a benchmark, a part of tasks' names, or a pattern such as '*_viescore'"
     parser.add_argument("filter", nargs="?", metavar="FILTER", help=choice)
-    parser.add_argument("--write", metavar="FOLDER", help="write lmms-eval's files of these tasks, to read or edit")
+    parser.add_argument(
+        "--write",
+        metavar="FOLDER",
+        help="write lmms-eval's files of these tasks, to read or edit",
+    )
     parser.set_defaults(run=_run)
 
 
@@ -49,15 +58,25 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _write(pattern: str, folder: Path) -> str:
-    """Write the files of the tasks that a filter chooses, with all members of its groups; return a line on them."""
+    """Write the files of the tasks that a filter chooses, with all members of its groups; return
+    a line on them.
+    """
     from vieval_plugin.benchmarks import tasks
     from vieval_plugin.hosts.lmms_eval import task_files
 
     entries = tasks.entries()
-    names = _matching(pattern, {name: entry.benchmark for name, entry in entries.items()})
+    names = _matching(
+        pattern, {name: entry.benchmark for name, entry in entries.items()}
+    )
     names |= {leaf for name in names for leaf in tasks.leaves(name, tasks.groups())}
-    task_files.write(folder, task_files.files([entry for name, entry in entries.items() if name in names]))
-    return f"wrote {len(names)} tasks and groups to {folder}; lmms-eval reads your copies with --include_path {folder}"
+    task_files.write(
+        folder,
+        task_files.files([entry for name, entry in entries.items() if name in names]),
+    )
+    return (
+        f"wrote {len(names)} tasks and groups to {folder}; lmms-eval reads your copies with "
+        f"--include_path {folder}"
+    )
 
 
 def _benchmarks() -> list[str]:
@@ -71,13 +90,24 @@ def _benchmarks() -> list[str]:
     rows = []
     for name, tasks_of_benchmark in sorted(by_benchmark.items()):
         judges = ", ".join(dict.fromkeys(task.judge for task in tasks_of_benchmark))
-        rows.append((name, str(len(tasks_of_benchmark)), joined_states(tasks_of_benchmark, data_state), judges))
+        rows.append(
+            (
+                name,
+                str(len(tasks_of_benchmark)),
+                joined_states(tasks_of_benchmark, data_state),
+                judges,
+            )
+        )
     complete_count = sum(state in COMPLETE for _, _, state, _ in rows)
     return [
         f"{complete_count} of {len(rows)} benchmarks are ready",
         "",
         *text_table([("benchmark", "tasks", "data", "judges"), *rows]),
-        "`vieval tasks NAME` lists a benchmark's tasks, with what they need and what their data lacks; '*' lists all.",
+        (
+            "`vieval tasks NAME` lists a benchmark's tasks, with what they need and what their "
+            "data "
+            "lacks; '*' lists all."
+        ),
     ]
 
 
@@ -96,28 +126,47 @@ def joined_states(members: Sequence[Task], state_of: StateOf) -> str:
 
 
 def _tasks(pattern: str) -> list[str]:
-    """The tasks that a filter chooses, those of a group in one line, and what is missing, a line a part."""
+    """The tasks that a filter chooses, those of a group in one line, and what is missing, a line
+    a part.
+    """
     from vieval_plugin.benchmarks import tasks
     from vieval_plugin.text.tables import text_table
 
     singles, groups = {task.name: task for task in tasks.tasks()}, tasks.groups()
     benchmarks = {name: task.benchmark for name, task in singles.items()}
-    names = _matching(pattern, benchmarks | {group.name: group.benchmark for group in groups})
+    names = _matching(
+        pattern, benchmarks | {group.name: group.benchmark for group in groups}
+    )
     state_of = cache(data_state)
     rows: list[tuple[str, ...]] = []
     grouped_task_names = set[str]()
     for group in groups:
-        leaves = [name for name in tasks.leaves(group.name, groups) if group.name in names or name in names]
+        leaves = [
+            name
+            for name in tasks.leaves(group.name, groups)
+            if group.name in names or name in names
+        ]
         if leaves and group.averaged:
             rows.append(_row(group.name, [singles[name] for name in leaves], state_of))
             grouped_task_names.update(leaves)
         elif group.name in names:
-            rows.append((group.name, f"runs {len(group.members)} of these together", "", "", ""))
+            rows.append(
+                (group.name, f"runs {len(group.members)} of these together", "", "", "")
+            )
     selected = [task for name, task in singles.items() if name in names]
-    rows += [_row(task.name, [task], state_of) for task in selected if task.name not in grouped_task_names]
-    missing = {f"{task.benchmark}/{task.part}": state_of(task.benchmark, task.part)[1] for task in selected}
+    rows += [
+        _row(task.name, [task], state_of)
+        for task in selected
+        if task.name not in grouped_task_names
+    ]
+    missing = {
+        f"{task.benchmark}/{task.part}": state_of(task.benchmark, task.part)[1]
+        for task in selected
+    }
     return [
-        *text_table([("task", "parts", "needs", "calls for an image", "data"), *sorted(rows)]),
+        *text_table(
+            [("task", "parts", "needs", "calls for an image", "data"), *sorted(rows)]
+        ),
         *(f"{part}: {reason}" for part, reason in missing.items() if reason),
     ]
 
@@ -125,9 +174,19 @@ def _tasks(pattern: str) -> list[str]:
 def _row(name: str, members: Sequence[Task], state_of: StateOf) -> tuple[str, ...]:
     from vieval_plugin.benchmarks import registry as benchmark_registry
 
-    parts = [task.name.removeprefix(name) for task in members] if members[0].name != name else []
+    parts = (
+        [task.name.removeprefix(name) for task in members]
+        if members[0].name != name
+        else []
+    )
     generates = benchmark_registry.benchmark(members[0].benchmark).generates
-    return (name, " ".join(parts), _needs(members[0], generates), _calls(members[0]), joined_states(members, state_of))
+    return (
+        name,
+        " ".join(parts),
+        _needs(members[0], generates),
+        _calls(members[0]),
+        joined_states(members, state_of),
+    )
 
 
 def _matching(text: str, benchmarks: dict[str, str]) -> set[str]:
@@ -137,11 +196,15 @@ def _matching(text: str, benchmarks: dict[str, str]) -> set[str]:
 
     if text in benchmarks.values():
         return {name for name, benchmark in benchmarks.items() if benchmark == text}
-    pattern = text if any(wildcard_char in text for wildcard_char in "*?[") else f"*{text}*"
+    pattern = (
+        text if any(wildcard_char in text for wildcard_char in "*?[") else f"*{text}*"
+    )
     if matches := set(fnmatch.filter(benchmarks, pattern)):
         return matches
     suggestions = [*dict.fromkeys(benchmarks.values()), *benchmarks]
-    raise VievalError(f"no task or benchmark fits {text!r}{did_you_mean(text.strip('*'), suggestions)}")
+    raise VievalError(
+        f"no task or benchmark fits {text!r}{did_you_mean(text.strip('*'), suggestions)}"
+    )
 
 
 def _needs(task: Task, generates: bool) -> str:
@@ -149,8 +212,15 @@ def _needs(task: Task, generates: bool) -> str:
     from vieval_plugin.judges import registry as judge_registry
 
     spec = judge_registry.judge(task.judge)
-    judged_by = "a scorer" if spec.scored else "a model that judges" if spec.pack else ""
-    return " and ".join(filter(None, ["a model that makes images" if generates else "", judged_by])) or "nothing"
+    judged_by = (
+        "a scorer" if spec.scored else "a model that judges" if spec.pack else ""
+    )
+    return (
+        " and ".join(
+            filter(None, ["a model that makes images" if generates else "", judged_by])
+        )
+        or "nothing"
+    )
 
 
 def _calls(task: Task) -> str:
@@ -163,7 +233,9 @@ def _calls(task: Task) -> str:
 
 
 def data_state(name: str, part: str) -> tuple[str, str]:
-    """The state of a benchmark's part in a word or two, and the first thing that is missing, with what to do."""
+    """The state of a benchmark's part in a word or two, and the first thing that is missing,
+    with what to do.
+    """
     from vieval_plugin import config
     from vieval_plugin.benchmarks import registry as benchmark_registry
     from vieval_plugin.benchmarks.benchmark import data_root
@@ -176,11 +248,19 @@ def data_state(name: str, part: str) -> tuple[str, str]:
         return DATA_MISSING, str(error)
     missing = benchmark.missing(root, part)
     if not missing:
-        return NOTHING if benchmark.prepare is None and benchmark.root == "data" else DATA_READY, ""
+        return (
+            NOTHING
+            if benchmark.prepare is None and benchmark.root == "data"
+            else DATA_READY,
+            "",
+        )
     if benchmark.generates:
         return DATA_MISSING, missing[0]
     try:
         benchmark.load(root, part)
     except VievalError as error:
         return DATA_MISSING, str(error)
-    return RATINGS, f"{missing[0]}; for live judging run `vieval prepare {name} --part {part}`"
+    return (
+        RATINGS,
+        f"{missing[0]}; for live judging run `vieval prepare {name} --part {part}`",
+    )

@@ -23,8 +23,14 @@ def add(commands: Commands) -> None:
         "train",
         "train a judge, or tune its backbone",
         "You need a GPU for models of useful size.",
-        ("ADIEE's scorer", "vieval train adiee data --base Qwen/Qwen2.5-VL-7B-Instruct --out scorer"),
-        ("a backbone", "vieval train sft train.jsonl --base Qwen/Qwen2.5-VL-7B-Instruct --out tuned"),
+        (
+            "ADIEE's scorer",
+            "vieval train adiee data --base Qwen/Qwen2.5-VL-7B-Instruct --out scorer",
+        ),
+        (
+            "a backbone",
+            "vieval train sft train.jsonl --base Qwen/Qwen2.5-VL-7B-Instruct --out tuned",
+        ),
     )
     actions = parser.add_subparsers(required=True, metavar="RECIPE")
     _add_adiee(actions)
@@ -37,19 +43,30 @@ def _add_adiee(actions: Commands) -> None:
         "adiee",
         "train ADIEE's scorer: a token and a head on an image-text model",
         "Score with it by `vieval score --judge FOLDER`.",
-        ("with adapters", "vieval train adiee data --base Qwen/Qwen2.5-VL-7B-Instruct --out scorer"),
+        (
+            "with adapters",
+            "vieval train adiee data --base Qwen/Qwen2.5-VL-7B-Instruct --out scorer",
+        ),
         (
             "in batches of 4, 8 to a step",
-            "vieval train adiee data --base Qwen/Qwen2.5-VL-7B-Instruct --out scorer --batch-size 4 --accumulate 8",
+            (
+                "vieval train adiee data --base Qwen/Qwen2.5-VL-7B-Instruct --out scorer "
+                "--batch-size 4 --accumulate 8"
+            ),
         ),
     )
-    parser.add_argument("data", type=Path, help="the folder that `vieval data adiee` wrote")
+    parser.add_argument(
+        "data", type=Path, help="the folder that `vieval data adiee` wrote"
+    )
     _add_tuning(parser, "edits", "scenes")
     parser.add_argument(
         "--answer",
         choices=["token", "number"],
         default="token",
-        help="train the token and its head, or to say a number, the paper's ablation (default: %(default)s)",
+        help=(
+            "train the token and its head, or to say a number, the paper's ablation (default: "
+            "%(default)s)"
+        ),
     )
     parser.add_argument(
         "--images",
@@ -77,15 +94,21 @@ def _train_adiee(options: argparse.Namespace) -> int:
     trained, conversations, curves = loop.train(recipe, learnt, held_out, options.out)
     held_out_figures = figures(trained, conversations, held_out, tuning.batch_size)
     folder.write(options.out, trained, recipe)
-    folder.training_record(options.out, recipe, manifest, (learnt, held_out), curves, held_out_figures)
+    folder.training_record(
+        options.out, recipe, manifest, (learnt, held_out), curves, held_out_figures
+    )
     (options.out / loop.CHECKPOINT).unlink(missing_ok=True)
-    say(f"seed {tuning.seed}", f"learnt from {len(learnt)} edits, {len(held_out)} held out")
+    say(
+        f"seed {tuning.seed}",
+        f"learnt from {len(learnt)} edits, {len(held_out)} held out",
+    )
     if held_out_figures:
         agreed = held_out_figures.agreement
         say(
             f"held out: rho {agreed.spearman:.3f}, mean error {agreed.error:.3f} (n {agreed.n}); "
             f"over the questions it moves {held_out_figures.question_range:.3f}",
-            f"done as asked {held_out_figures.done_as_asked:.3f}, with the source of another scene {held_out_figures.another_source:.3f}, "
+            f"done as asked {held_out_figures.done_as_asked:.3f}, with the source of another "
+            f"scene {held_out_figures.another_source:.3f}, "
             f"nothing done {held_out_figures.unedited:.3f}",
         )
     say(f"wrote {options.out}")
@@ -98,8 +121,18 @@ def _add_sft(actions: Commands) -> None:
         "sft",
         "tune a judge's backbone on conversations that you exported",
         "",
-        ("with adapters", "vieval train sft train.jsonl --base Qwen/Qwen2.5-VL-7B-Instruct --out tuned"),
-        ("all weights", "vieval train sft train.jsonl --base Qwen/Qwen2.5-VL-7B-Instruct --out tuned --tune full"),
+        (
+            "with adapters",
+            "vieval train sft train.jsonl --base Qwen/Qwen2.5-VL-7B-Instruct --out tuned",
+        ),
+        (
+            "all weights",
+            (
+                "vieval train sft train.jsonl --base Qwen/Qwen2.5-VL-7B-Instruct --out tuned "
+                "--tune "
+                "full"
+            ),
+        ),
     )
     parser.add_argument("data", nargs="+", type=Path, help="files of `vieval export`")
     _add_tuning(parser, "turns", "samples")
@@ -119,33 +152,64 @@ def _tune(options: argparse.Namespace) -> int:
     require_writable(options.out / TRAINING_RECORD)
     learnt, held_out = split(turns, attrgetter("sample"), tuning)
     losses = tune(learnt, held_out, tuning, options.out)
-    say(f"seed {tuning.seed}", f"learnt from {len(learnt)} turns, {len(held_out)} held out")
+    say(
+        f"seed {tuning.seed}",
+        f"learnt from {len(learnt)} turns, {len(held_out)} held out",
+    )
     say(f"loss {losses.first:.3f} in the first tenth, {losses.last:.3f} in the last")
     if losses.held_out_after is not None:
-        held_out_before_text = "-" if losses.held_out_before is None else f"{losses.held_out_before:.3f}"
-        say(f"held out: loss {held_out_before_text} before, {losses.held_out_after:.3f} after")
+        held_out_before_text = (
+            "-" if losses.held_out_before is None else f"{losses.held_out_before:.3f}"
+        )
+        say(
+            f"held out: loss {held_out_before_text} before, {losses.held_out_after:.3f} after"
+        )
     say(f"wrote {options.out}")
     return 0
 
 
 def _add_tuning(parser: argparse.ArgumentParser, examples: str, groups: str) -> None:
-    """The options of every training; `examples` are what a step sees, `groups` what is held out whole."""
-    parser.add_argument("--base", required=True, help="the image-text model to train: a folder, or a name on the hub")
+    """The options of every training; `examples` are what a step sees, `groups` what is held out
+    whole.
+    """
     parser.add_argument(
-        "--out", type=output_path, required=True, help="folder for the model; a training that was stopped goes on there"
+        "--base",
+        required=True,
+        help="the image-text model to train: a folder, or a name on the hub",
     )
     parser.add_argument(
-        "--tune", choices=["lora", "full"], default="lora", help="train adapters or all weights (default: %(default)s)"
+        "--out",
+        type=output_path,
+        required=True,
+        help="folder for the model; a training that was stopped goes on there",
+    )
+    parser.add_argument(
+        "--tune",
+        choices=["lora", "full"],
+        default="lora",
+        help="train adapters or all weights (default: %(default)s)",
     )
     for name, kind, default, meaning in (
         ("--steps", number_between(1), 1000, "number of optimisation steps"),
-        ("--batch-size", number_between(1), 8, f"{examples} in a batch, in each process"),
+        (
+            "--batch-size",
+            number_between(1),
+            8,
+            f"{examples} in a batch, in each process",
+        ),
         ("--accumulate", number_between(1), 1, "batches in a step"),
         ("--learning-rate", float, 1e-4, "highest learning rate"),
-        ("--held-out", float, 0.05, f"share of {groups} that are held out to measure on"),
+        (
+            "--held-out",
+            float,
+            0.05,
+            f"share of {groups} that are held out to measure on",
+        ),
         ("--seed", int, 0, "seed of everything random"),
     ):
-        parser.add_argument(name, type=kind, default=default, help=f"{meaning} (default: %(default)s)")
+        parser.add_argument(
+            name, type=kind, default=default, help=f"{meaning} (default: %(default)s)"
+        )
 
 
 def _tuning_of(options: argparse.Namespace) -> Tuning:
@@ -157,7 +221,13 @@ def _tuning_of(options: argparse.Namespace) -> Tuning:
     from vieval_plugin.training.tuning import Tuning
 
     if not 0 < options.learning_rate < math.inf:
-        raise VievalError(f"--learning-rate {options.learning_rate:g}: give a number above 0")
+        raise VievalError(
+            f"--learning-rate {options.learning_rate:g}: give a number above 0"
+        )
     if not 0 <= options.held_out < 1:
-        raise VievalError(f"--held-out {options.held_out:g}: give a share from 0 on and below 1")
-    return Tuning(**{field.name: getattr(options, field.name) for field in fields(Tuning)})
+        raise VievalError(
+            f"--held-out {options.held_out:g}: give a share from 0 on and below 1"
+        )
+    return Tuning(
+        **{field.name: getattr(options, field.name) for field in fields(Tuning)}
+    )

@@ -17,19 +17,33 @@ def add(commands: Commands) -> None:
         commands,
         "vlmevalkit",
         "run VLMEvalKit with VIEval's datasets",
-        "All other arguments are VLMEvalKit's own. To judge with a server, name it with --vieval-model NAME and "
+        "All other arguments are VLMEvalKit's own. To judge with a server, name it with "
+        "--vieval-model NAME and "
         "--vieval-base-url URL; other fields of a backbone are --vieval-FIELD VALUE.",
         ("the datasets", "vieval vlmevalkit --list"),
         (
             "judge ImagenHub with VIEScore",
-            "vieval vlmevalkit --data ImagenHub_VIEScore --model Qwen2.5-VL-7B-Instruct --work-dir out",
+            (
+                "vieval vlmevalkit --data ImagenHub_VIEScore --model Qwen2.5-VL-7B-Instruct "
+                "--work-dir out"
+            ),
         ),
         allow_abbrev=False,
     )
-    parser.add_argument("--list", action="store_true", help="list VIEval's datasets, and whether their data is there")
-    parser.add_argument("--install-hook", action="store_true", help="make plain VLMEvalKit here know VIEval's datasets")
+    parser.add_argument(
+        "--list",
+        action="store_true",
+        help="list VIEval's datasets, and whether their data is there",
+    )
+    parser.add_argument(
+        "--install-hook",
+        action="store_true",
+        help="make plain VLMEvalKit here know VIEval's datasets",
+    )
     parser.add_argument("--remove-hook", action="store_true", help="remove that hook")
-    parser.add_argument("--limit", type=int, help="judge only the first rows of a dataset, so many")
+    parser.add_argument(
+        "--limit", type=int, help="judge only the first rows of a dataset, so many"
+    )
     parser.set_defaults(run=_run, rest=[])
 
 
@@ -40,7 +54,12 @@ def _run(options: argparse.Namespace) -> int:
         from vieval_plugin.hosts.vlmevalkit import hook_files
 
         paths = hook_files.install() if options.install_hook else hook_files.remove()
-        say(*(f"{'wrote' if options.install_hook else 'removed'} {path}" for path in paths))
+        say(
+            *(
+                f"{'wrote' if options.install_hook else 'removed'} {path}"
+                for path in paths
+            )
+        )
         return 0
     if options.list:
         from vieval_plugin import config
@@ -49,9 +68,15 @@ def _run(options: argparse.Namespace) -> int:
         from vieval_plugin.text.tables import text_table
 
         datasets, state_of = names.datasets().items(), cache(data_state)
-        rows = [(name, str(len(members)), joined_states(members, state_of)) for name, members in datasets]
+        rows = [
+            (name, str(len(members)), joined_states(members, state_of))
+            for name, members in datasets
+        ]
         say(*text_table([("dataset", "parts", "data"), *rows]))
-        say(f"data folder: {config.current().data_folder()}; `vieval tasks NAME` says what is missing")
+        say(
+            f"data folder: {config.current().data_folder()}; `vieval tasks NAME` says what is "
+            "missing"
+        )
         return 0
     from vieval_plugin.hosts.vlmevalkit import command
 

@@ -1,4 +1,6 @@
-"""The one place where options come in: a YAML file named by VIEVAL_CONFIG, and VIEVAL_DATA for the data folder."""
+"""The one place where options come in: a YAML file named by VIEVAL_CONFIG, and VIEVAL_DATA for
+the data folder.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,14 @@ import platformdirs
 from pydantic import Field, TypeAdapter, ValidationError, create_model, field_validator
 from pydantic_core import PydanticCustomError
 
-from vieval_plugin.config.section import Section, anchored, described, forbid_unknown, is_options_type, redacted_options
+from vieval_plugin.config.section import (
+    Section,
+    anchored,
+    described,
+    forbid_unknown,
+    is_options_type,
+    redacted_options,
+)
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.spec import JudgeSpec, option
 from vieval_plugin.stats.options import MissingRatings, Policy, StatisticsOptions
@@ -30,7 +39,9 @@ __all__ = ["Backbone", "Config", "Judges", "Scorer", "Statistics", "StoreOptions
 FILE_VARIABLE = "VIEVAL_CONFIG"
 DATA_VARIABLE = "VIEVAL_DATA"
 _UNTRUSTED_ADDRESS = "http://recorded.invalid/v1"
-_NO_KEY = "NO_KEY_FOR_RECORDED_SERVER"  # names no variable: of a server that results name
+_NO_KEY = (
+    "NO_KEY_FOR_RECORDED_SERVER"  # names no variable: of a server that results name
+)
 _HEADER_NAME = r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$"  # a token of RFC 9110
 _IN_ENVIRONMENT = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -40,7 +51,9 @@ class Backbone(Section):
     """A model behind an OpenAI-compatible server."""
 
     model: str = Field(description="the name the server knows it by")
-    base_url: tuple[str, ...] = Field(description="address that ends in /v1, or a list of them to spread the load")
+    base_url: tuple[str, ...] = Field(
+        description="address that ends in /v1, or a list of them to spread the load"
+    )
     api_key_env: str | None = Field(
         None,
         pattern=r"^[A-Za-z_][A-Za-z0-9_]*$",  # a key in its place is refused, and so never shown
@@ -49,43 +62,88 @@ class Backbone(Section):
     api_key_header: str = Field(
         "Authorization",
         pattern=_HEADER_NAME,
-        description="header that holds the key, such as api-key (Authorization holds it as a bearer token)",
+        description=(
+            "header that holds the key, such as api-key (Authorization holds it as a "
+            "bearer token)"
+        ),
     )
     headers: Mapping[str, str] = Field(
         default_factory=dict,
-        description="further headers of all requests; ${NAME} in a value is the environment variable NAME",
+        description=(
+            "further headers of all requests; ${NAME} in a value is the environment "
+            "variable NAME"
+        ),
     )
     ca_file: Path | None = Field(
         None,
-        description="PEM file of certificate authorities, beside those of the system (default: REQUESTS_CA_BUNDLE)",
+        description=(
+            "PEM file of certificate authorities, beside those of the system (default: "
+            "REQUESTS_CA_BUNDLE)"
+        ),
     )
-    num_concurrent: int = Field(32, ge=1, le=4096, description="requests in flight at once")
+    num_concurrent: int = Field(
+        32, ge=1, le=4096, description="requests in flight at once"
+    )
     requests_per_minute: float | None = Field(
-        None, gt=0, description="most requests sent a minute, evenly spread (default: no limit)"
+        None,
+        gt=0,
+        description="most requests sent a minute, evenly spread (default: no limit)",
     )
     timeout: float = Field(
         600.0,
         gt=0,
-        description="seconds without a byte, or half those of a try in all, after which a call is tried again",
+        description=(
+            "seconds without a byte, or half those of a try in all, after which a call "
+            "is tried again"
+        ),
     )
     retries: int = Field(
-        5, ge=0, description="how often a call is tried again while the server answers others (429 counts half)"
+        5,
+        ge=0,
+        description=(
+            "how often a call is tried again while the server answers others (429 counts "
+            "half)"
+        ),
     )
-    patience: float = Field(120.0, gt=0, description="seconds without any answer after which the run stops")
-    max_pixels: int | None = Field(None, ge=1, description="larger images are made smaller before they are sent")
+    patience: float = Field(
+        120.0, gt=0, description="seconds without any answer after which the run stops"
+    )
+    max_pixels: int | None = Field(
+        None, ge=1, description="larger images are made smaller before they are sent"
+    )
     sight_check: bool = Field(
-        True, description="ask a model once for the colours of two pictures, before it is asked about images"
+        True,
+        description=(
+            "ask a model once for the colours of two pictures, before it is asked about "
+            "images"
+        ),
     )
-    temperature: float | None = Field(0.0, ge=0, description="sampling temperature, or none to send none")
-    max_tokens: int | None = Field(None, ge=1, description="limit of an answer's tokens, in place of the judge's own")
+    temperature: float | None = Field(
+        0.0, ge=0, description="sampling temperature, or none to send none"
+    )
+    max_tokens: int | None = Field(
+        None,
+        ge=1,
+        description="limit of an answer's tokens, in place of the judge's own",
+    )
     extra: Mapping[str, Any] = Field(
-        default_factory=dict, description="further request fields, which replace all others; null removes one"
+        default_factory=dict,
+        description="further request fields, which replace all others; null removes one",
     )
-    price_input: float | None = Field(None, ge=0, description="what a million tokens of questions cost")
+    price_input: float | None = Field(
+        None, ge=0, description="what a million tokens of questions cost"
+    )
     price_cached_input: float | None = Field(
-        None, ge=0, description="what a million of these cost that the server has in its cache (default: price_input)"
+        None,
+        ge=0,
+        description=(
+            "what a million of these cost that the server has in its cache (default: "
+            "price_input)"
+        ),
     )
-    price_output: float | None = Field(None, ge=0, description="what a million tokens of answers cost")
+    price_output: float | None = Field(
+        None, ge=0, description="what a million tokens of answers cost"
+    )
 
     @field_validator("temperature", mode="before")
     @classmethod
@@ -101,7 +159,10 @@ class Backbone(Section):
     @classmethod
     def _addresses(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         if not value or not all(re.match("https?://.", url) for url in value):
-            raise PydanticCustomError("address", "pass an address such as http://127.0.0.1:8000/v1, or a list of such")
+            raise PydanticCustomError(
+                "address",
+                "pass an address such as http://127.0.0.1:8000/v1, or a list of such",
+            )
         return value
 
     @field_validator("headers")
@@ -109,27 +170,40 @@ class Backbone(Section):
     def _sendable(cls, value: Mapping[str, str]) -> Mapping[str, str]:
         for name, text in value.items():
             if not re.match(_HEADER_NAME, name):
-                raise PydanticCustomError("header", "a header's name must be one word, such as x-team")
+                raise PydanticCustomError(
+                    "header", "a header's name must be one word, such as x-team"
+                )
             if not text.isprintable():
-                raise PydanticCustomError("header", "a header's value must be one line of printable characters")
+                raise PydanticCustomError(
+                    "header",
+                    "a header's value must be one line of printable characters",
+                )
         return value
 
-    def price_of(self, input_tokens: float, cached_tokens: float, output_tokens: float) -> float:
+    def price_of(
+        self, input_tokens: float, cached_tokens: float, output_tokens: float
+    ) -> float:
         """The price of tokens, of which some in were in the server's cache; 0 without prices."""
         price_input, price_output = self.price_input or 0.0, self.price_output or 0.0
-        price_cached = price_input if self.price_cached_input is None else self.price_cached_input
-        cost_in = (input_tokens - cached_tokens) * price_input + cached_tokens * price_cached
+        price_cached = (
+            price_input if self.price_cached_input is None else self.price_cached_input
+        )
+        cost_in = (
+            input_tokens - cached_tokens
+        ) * price_input + cached_tokens * price_cached
         return (cost_in + output_tokens * price_output) / 1e6
 
     def key(self, name: str) -> str:
         """The key from the environment, empty where none is needed.
 
         Raises:
-            VievalError: the named variable is not set, or only results that others may have written name the server.
+            VievalError: the named variable is not set, or only results that others may have written
+                name the server.
         """
         if _UNTRUSTED_ADDRESS in self.base_url:
             raise VievalError(
-                f"backbone {name}: whoever wrote these results named its server, and neither images nor keys go there; pass "
+                f"backbone {name}: whoever wrote these results named its server, and neither "
+                "images nor keys go there; pass "
                 f"--model and --base-url, or set backbones.{name} in the options"
             )
         if self.api_key_env == _NO_KEY:
@@ -137,11 +211,14 @@ class Backbone(Section):
         if self.api_key_env is None:
             return os.environ.get("OPENAI_API_KEY", "")
         if self.api_key_env not in os.environ:
-            raise VievalError(f"backbone {name}: set the environment variable {self.api_key_env} to its key")
+            raise VievalError(
+                f"backbone {name}: set the environment variable {self.api_key_env} to its key"
+            )
         return os.environ[self.api_key_env]
 
     def sent_headers(self, name: str) -> dict[str, str]:
-        """The further headers, with the values of environment variables, which are secrets from then on.
+        """The further headers, with the values of environment variables, which are secrets from
+        then on.
 
         Raises:
             VievalError: such a variable is not set.
@@ -149,12 +226,19 @@ class Backbone(Section):
 
         def value(variable: re.Match[str]) -> str:
             if variable[1] not in os.environ:
-                raise VievalError(f"backbone {name}: set the environment variable {variable[1]}, which headers use")
+                raise VievalError(
+                    f"backbone {name}: set the environment variable {variable[1]}, which "
+                    "headers "
+                    "use"
+                )
             text = os.environ[variable[1]].strip()
             register_secrets(text, ())
             return text
 
-        sent = {header: _IN_ENVIRONMENT.sub(value, text) for header, text in self.headers.items()}
+        sent = {
+            header: _IN_ENVIRONMENT.sub(value, text)
+            for header, text in self.headers.items()
+        }
         for header, text in sent.items():
             if SECRET_NAME.search(header):
                 register_secrets(text.rpartition(" ")[2], ())
@@ -166,10 +250,19 @@ class Scorer:
     """A network in this process that measures, as the options have it."""
 
     model: str = option(
-        "", "a name on the hub, or a folder or file of weights (default: those of the metric's definition)", folder=True
+        "",
+        (
+            "a name on the hub, or a folder or file of weights (default: those of the metric's "
+            "definition)"
+        ),
+        folder=True,
     )
-    revision: str | None = option(None, "branch, tag or commit on the hub (default: the latest)")
-    device: str = option("auto", "cpu, cuda, cuda:1, ... (auto: the first GPU, else the CPU)")
+    revision: str | None = option(
+        None, "branch, tag or commit on the hub (default: the latest)"
+    )
+    device: str = option(
+        "auto", "cpu, cuda, cuda:1, ... (auto: the first GPU, else the CPU)"
+    )
     batch_size: int = option(16, "asks that go through it at once", ge=1)
 
 
@@ -177,22 +270,43 @@ forbid_unknown(Scorer)
 
 
 class JudgesBase(Section):
-    reminders: int = Field(1, ge=0, description="how often a reply that cannot be read is asked again, with the error")
+    reminders: int = Field(
+        1,
+        ge=0,
+        description="how often a reply that cannot be read is asked again, with the error",
+    )
     aspects: tuple[str, ...] = Field(
-        (), description="ask only about these aspects, as [SC], of judges that ask about each by itself (default: all)"
+        (),
+        description=(
+            "ask only about these aspects, as [SC], of judges that ask about each by "
+            "itself (default: all)"
+        ),
     )
     lazy: bool = Field(
         False,
-        description="ask nothing that cannot change O: not about PQ where SC is 0; PQ is then no score of the judge",
+        description=(
+            "ask nothing that cannot change O: not about PQ where SC is 0; PQ is then no "
+            "score of the judge"
+        ),
     )
 
     def narrowed(self, spec: JudgeSpec) -> JudgeSpec:
-        """The judge as these options have it ask; VievalError where it has no questions about such aspects."""
+        """The judge as these options have it ask; VievalError where it has no questions about
+        such aspects.
+        """
         if spec.narrowed is None:
             if self.aspects:
-                raise VievalError(f"aspects: {spec.name} asks about no aspect by itself; leave it out for this judge")
+                raise VievalError(
+                    f"aspects: {spec.name} asks about no aspect by itself; leave it out for "
+                    "this "
+                    "judge"
+                )
             return spec
-        return spec.narrowed(self.aspects, self.lazy) if self.aspects or self.lazy else spec
+        return (
+            spec.narrowed(self.aspects, self.lazy)
+            if self.aspects or self.lazy
+            else spec
+        )
 
     def options_of(self, spec: JudgeSpec) -> Any:
         """A judge's options, an instance of its own options type; a judge in a file has none."""
@@ -206,7 +320,10 @@ def _judges_model() -> type[JudgesBase]:
         if spec.file:
             continue
         forbid_unknown(spec.options)
-        fields[name] = (spec.options, Field(default_factory=spec.options, description=spec.title))
+        fields[name] = (
+            spec.options,
+            Field(default_factory=spec.options, description=spec.title),
+        )
     return create_model("Judges", __base__=JudgesBase, **fields)
 
 
@@ -219,35 +336,60 @@ else:
 class Statistics(Section):
     failures: Policy = Field(
         "drop",
-        description="what a failed verdict does to a correlation: drop, random, worst, or as_recorded (the numbers of a log)",
+        description=(
+            "what a failed verdict does to a correlation: drop, random, worst, or "
+            "as_recorded (the numbers of a log)"
+        ),
     )
     missing_ratings: MissingRatings = Field(
-        "drop", description="a score an annotator did not give (T2I-Eval-Bench): drop, or impute_mean of the others"
+        "drop",
+        description=(
+            "a score an annotator did not give (T2I-Eval-Bench): drop, or impute_mean of "
+            "the others"
+        ),
     )
-    draws: int = Field(1000, ge=0, le=100_000, description="bootstrap draws of a 95% interval")
+    draws: int = Field(
+        1000, ge=0, le=100_000, description="bootstrap draws of a 95% interval"
+    )
     seed: int = Field(0, ge=0, description="seed of everything random")
 
     def options(self) -> StatisticsOptions:
-        return StatisticsOptions(self.failures, self.draws, self.seed, self.missing_ratings)
+        return StatisticsOptions(
+            self.failures, self.draws, self.seed, self.missing_ratings
+        )
 
 
 class StoreOptions(Section):
-    use: bool = Field(True, description="keep replies on disk and never ask again what was answered")
-    path: Path | None = Field(None, description="the SQLite file (default: replies.sqlite in the user's cache folder)")
+    use: bool = Field(
+        True, description="keep replies on disk and never ask again what was answered"
+    )
+    path: Path | None = Field(
+        None,
+        description="the SQLite file (default: replies.sqlite in the user's cache folder)",
+    )
     max_age: float | None = Field(
         None,
         ge=0,
-        description="seconds after which a stored reply is asked anew, for a model that changes; 0 asks anew what was "
+        description="seconds after which a stored reply is asked anew, for a model that changes; "
+        "0 asks anew what was "
         "stored before this run (default: never)",
     )
 
 
 class GenerateOptions(Section):
-    prompts: Path | None = Field(None, description="file of prompts, one a line, for the tasks generate_prompts_*")
-    images: int = Field(1, ge=1, description="images asked of a generator for each prompt, in one answer")
+    prompts: Path | None = Field(
+        None,
+        description="file of prompts, one a line, for the tasks generate_prompts_*",
+    )
+    images: int = Field(
+        1,
+        ge=1,
+        description="images asked of a generator for each prompt, in one answer",
+    )
     trusted: tuple[Path, ...] = Field(
         (),
-        description="folders whose files the answers of a host's generator may name as its output, beside those into "
+        description="folders whose files the answers of a host's generator may name as its "
+        "output, beside those into "
         "which it is known to save",
     )
 
@@ -257,61 +399,123 @@ class Config(Section):
 
     data: Path | None = Field(
         None,
-        description="folder of prepared benchmarks, and in `generated` of what generators make; VIEVAL_DATA, where set, goes before it",
+        description=(
+            "folder of prepared benchmarks, and in `generated` of what generators make; "
+            "VIEVAL_DATA, where set, goes before it"
+        ),
     )
     uids: Path | None = Field(
-        None, description="file with one uid a line, or a JSON split: only these samples are judged"
+        None,
+        description="file with one uid a line, or a JSON split: only these samples are judged",
     )
-    judges: Judges = Field(default_factory=Judges, description="judges and their switches")
+    judges: Judges = Field(
+        default_factory=Judges, description="judges and their switches"
+    )
     judge_files: tuple[Path, ...] = Field(
-        (), description="files that describe judges of your own, beside those in the folder that VIEVAL_JUDGES names"
+        (),
+        description=(
+            "files that describe judges of your own, beside those in the folder that "
+            "VIEVAL_JUDGES names"
+        ),
     )
     backbones: Mapping[str, Backbone] = Field(
         default_factory=dict,
-        description="named models behind servers: judge is the one that answers unless a judge names another "
+        description="named models behind servers: judge is the one that answers unless a judge "
+        "names another "
         "(judge: {model: ..., base_url: http://127.0.0.1:8000/v1, num_concurrent: 32})",
     )
     scorers: Mapping[str, Scorer] = Field(
         default_factory=dict,
         description="networks that measure, by the judge that they answer "
-        "(NAME: {model: FOLDER, FILE or a name on the hub, revision: ..., device: cuda:0, batch_size: 16})",
+        "(NAME: {model: FOLDER, FILE or a name on the hub, revision: ..., device: cuda:0, "
+        "batch_size: 16})",
     )
-    calibration: Path | None = Field(None, description="file of vieval calibrate, whose score its judge gives too")
-    store: StoreOptions = Field(default_factory=StoreOptions, description="replies kept on disk")
-    generate: GenerateOptions = Field(default_factory=GenerateOptions, description="generators judged inside a host")
-    statistics: Statistics = Field(default_factory=Statistics, description="failure policy and intervals")
+    calibration: Path | None = Field(
+        None, description="file of vieval calibrate, whose score its judge gives too"
+    )
+    store: StoreOptions = Field(
+        default_factory=StoreOptions, description="replies kept on disk"
+    )
+    generate: GenerateOptions = Field(
+        default_factory=GenerateOptions, description="generators judged inside a host"
+    )
+    statistics: Statistics = Field(
+        default_factory=Statistics, description="failure policy and intervals"
+    )
 
     @property
     def hash(self) -> str:
-        """Hash of the options that can change a result: of files their content, not where they lie; weights by their name."""
-        transport = {"base_url", "api_key_env", "num_concurrent", "timeout", "retries", "patience"}
-        transport |= {"api_key_header", "headers", "ca_file", "requests_per_minute", "sight_check"}
+        """Hash of the options that can change a result: of files their content, not where they
+        lie; weights by their name.
+        """
+        transport = {
+            "base_url",
+            "api_key_env",
+            "num_concurrent",
+            "timeout",
+            "retries",
+            "patience",
+        }
+        transport |= {
+            "api_key_header",
+            "headers",
+            "ca_file",
+            "requests_per_minute",
+            "sight_check",
+        }
         transport |= {"price_input", "price_cached_input", "price_output"}
         options = self.model_dump(
             exclude={
-                **{"data": True, "judge_files": True, "store": True, "scorers": True, "generate": True},
+                **{
+                    "data": True,
+                    "judge_files": True,
+                    "store": True,
+                    "scorers": True,
+                    "generate": True,
+                },
                 "backbones": {"__all__": transport},
             }
         )
         # judges that other packages bring change nothing as long as nothing is set for them
         options["judges"] = self.judges.model_dump(exclude_defaults=True)
-        scorers = {name: [scorer.model, scorer.revision] for name, scorer in self.scorers.items()}
+        scorers = {
+            name: [scorer.model, scorer.revision]
+            for name, scorer in self.scorers.items()
+        }
         options |= {"scorers": scorers} if scorers else {}
-        return hashlib.sha256(json.dumps(options, sort_keys=True, default=_content).encode()).hexdigest()[:16]
+        return hashlib.sha256(
+            json.dumps(options, sort_keys=True, default=_content).encode()
+        ).hexdigest()[:16]
 
     def resolved(self, spec: JudgeSpec) -> dict[str, Any]:
-        """The options in force for a judge, as an options file has it and as JSON values, less keys."""
-        judges = self.judges.model_dump(include={"reminders", "aspects", "lazy"}, exclude_defaults=True)
+        """The options in force for a judge, as an options file has it and as JSON values, less
+        keys.
+        """
+        judges = self.judges.model_dump(
+            include={"reminders", "aspects", "lazy"}, exclude_defaults=True
+        )
         judges |= {"reminders": self.judges.reminders}
         judges |= {} if spec.file else {spec.name: self.judges.options_of(spec)}
         resolved: dict[str, Any] = redacted_options(
             {
                 **({"judge_files": [str(real(spec.file.path))]} if spec.file else {}),
                 "judges": {
-                    name: _adapter(part.__class__).dump_python(part, mode="json") for name, part in judges.items()
+                    name: _adapter(part.__class__).dump_python(part, mode="json")
+                    for name, part in judges.items()
                 },
-                "backbones": {name: part.model_dump(mode="json") for name, part in self.backbones.items()},
-                **({"scorers": {name: asdict(part) for name, part in self.scorers.items()}} if spec.scored else {}),
+                "backbones": {
+                    name: part.model_dump(mode="json")
+                    for name, part in self.backbones.items()
+                },
+                **(
+                    {
+                        "scorers": {
+                            name: asdict(part) for name, part in self.scorers.items()
+                        }
+                    }
+                    if spec.scored
+                    else {}
+                ),
                 "statistics": self.statistics.model_dump(mode="json"),
                 "uids": str(self.uids) if self.uids else None,
             }
@@ -319,10 +523,12 @@ class Config(Section):
         return resolved
 
     def scored_by(self, fields: Mapping[str, Any]) -> Config:
-        """The same options, with what a command says of a scorer on top, for every judge that one answers.
+        """The same options, with what a command says of a scorer on top, for every judge that one
+        answers.
 
         Args:
-            fields: fields of a `Scorer`; its `model` may be the name of one of these options' scorers.
+            fields: fields of a `Scorer`; its `model` may be the name of one of these options'
+                scorers.
 
         Raises:
             VievalError: an unknown field, or a value that it cannot have.
@@ -330,22 +536,43 @@ class Config(Section):
         if "model" in fields:
             base = self.scorers.get(fields["model"])
             # a revision belongs to the weights that it was given with
-            fields = {"revision": None, **fields} if base is None else {**asdict(base), **fields, "model": base.model}
+            fields = (
+                {"revision": None, **fields}
+                if base is None
+                else {**asdict(base), **fields, "model": base.model}
+            )
         names = [name for name, spec in judge_registry.judges().items() if spec.scored]
-        scorers = {**self.scorers, **{name: {**asdict(self.scorers.get(name, Scorer())), **fields} for name in names}}
+        scorers = {
+            **self.scorers,
+            **{
+                name: {**asdict(self.scorers.get(name, Scorer())), **fields}
+                for name in names
+            },
+        }
         try:
-            return self.model_copy(update={"scorers": _adapter(Mapping[str, Scorer]).validate_python(scorers)})
+            return self.model_copy(
+                update={
+                    "scorers": _adapter(Mapping[str, Scorer]).validate_python(scorers)
+                }
+            )
         except ValidationError as error:
             first = error.errors()[0]
             raise VievalError(
-                f"scorer: argument {first['loc'][-1]}: {first['msg']}; arguments are name, revision, device, batch_size"
+                f"scorer: argument {first['loc'][-1]}: {first['msg']}; arguments are name, "
+                "revision, device, batch_size"
             ) from None
 
     def data_folder(self) -> Path:
-        """The folder of prepared benchmarks: VIEVAL_DATA, else the file's `data`, else one in the user's cache."""
+        """The folder of prepared benchmarks: VIEVAL_DATA, else the file's `data`, else one in
+        the user's cache.
+        """
         if folder := os.environ.get(DATA_VARIABLE):
             return path_of(folder)
-        return path_of(self.data) if self.data else Path(platformdirs.user_cache_dir("vieval"))
+        return (
+            path_of(self.data)
+            if self.data
+            else Path(platformdirs.user_cache_dir("vieval"))
+        )
 
     def generated_folder(self) -> Path:
         """The folder in which generators keep what they make, beside prepared benchmarks."""
@@ -353,13 +580,18 @@ class Config(Section):
 
     def asking_anew(self) -> Config:
         """The same options, under which what the store holds is asked anew and replaced."""
-        return self.model_copy(update={"store": self.store.model_copy(update={"max_age": 0.0})})
+        return self.model_copy(
+            update={"store": self.store.model_copy(update={"max_age": 0.0})}
+        )
 
     def store_path(self) -> Path | None:
         """The file of replies, or None where none are kept."""
         if not self.store.use:
             return None
-        return self.store.path or Path(platformdirs.user_cache_dir("vieval")) / "replies.sqlite"
+        return (
+            self.store.path
+            or Path(platformdirs.user_cache_dir("vieval")) / "replies.sqlite"
+        )
 
 
 def current() -> Config:
@@ -378,19 +610,32 @@ def from_document(document: Mapping[str, Any]) -> Config:
     options = from_mapping(document, "the options that the results carry")
 
     def trusted(backbone: Backbone) -> Backbone:
-        hosts = [address.host for url in backbone.base_url if (address := address_of(url))]
-        is_here = len(hosts) == len(backbone.base_url) and all(host in _LOOPBACK for host in hosts)
+        hosts = [
+            address.host for url in backbone.base_url if (address := address_of(url))
+        ]
+        is_here = len(hosts) == len(backbone.base_url) and all(
+            host in _LOOPBACK for host in hosts
+        )
         base_url = backbone.base_url if is_here else (_UNTRUSTED_ADDRESS,)
         # headers could carry any variable of the environment
-        untrusted: dict[str, Any] = {"api_key_env": _NO_KEY, "headers": {}, "ca_file": None, "base_url": base_url}
+        untrusted: dict[str, Any] = {
+            "api_key_env": _NO_KEY,
+            "headers": {},
+            "ca_file": None,
+            "base_url": base_url,
+        }
         return backbone.model_copy(update=untrusted)
 
-    backbones = {name: trusted(backbone) for name, backbone in options.backbones.items()}
+    backbones = {
+        name: trusted(backbone) for name, backbone in options.backbones.items()
+    }
     return options.model_copy(update={"backbones": backbones, "calibration": None})
 
 
 def from_mapping(document: Mapping[str, Any], name: str) -> Config:
-    """Options from a mapping as the options file has it; VievalError, beginning with `name`, names what is wrong."""
+    """Options from a mapping as the options file has it; VievalError, beginning with `name`,
+    names what is wrong.
+    """
     try:
         return Config.model_validate(dict(document))
     except ValidationError as error:
@@ -400,8 +645,8 @@ def from_mapping(document: Mapping[str, Any], name: str) -> Config:
 def read(path: str) -> Config:
     """Options from a YAML file as it is now; the defaults for an empty path.
 
-    Relative paths in the file start at the file's folder. VievalError names what is wrong, and for an unknown key the
-    nearest known one.
+    Relative paths in the file start at the file's folder. VievalError names what is wrong, and for
+    an unknown key the nearest known one.
     """
     if not path:
         return Config()
@@ -440,16 +685,25 @@ def _explain(error: ValidationError) -> str:
     first = error.errors()[0]
     path = [str(part) for part in first["loc"]]
     if first["type"] not in ("extra_forbidden", "unexpected_keyword_argument"):
-        return f"option {'.'.join(path) or 'file'}: {first['msg']}; `vieval config` prints all options"
+        return (
+            f"option {'.'.join(path) or 'file'}: {first['msg']}; `vieval config` prints all "
+            "options"
+        )
     options = [".".join([*path[:-1], name]) for name in _fields_at(path[:-1])]
     return f"unknown option {'.'.join(path)}{did_you_mean('.'.join(path), options)}"
 
 
 def _fields_at(path: list[str]) -> list[str]:
-    """The options that there are at a place, through the parts of the model and the values of mappings."""
+    """The options that there are at a place, through the parts of the model and the values of
+    mappings.
+    """
     model: Any = Config
     for part in path:
-        hint = get_type_hints(model).get(part) if isinstance(model, type) else get_args(model)[-1:] or None
+        hint = (
+            get_type_hints(model).get(part)
+            if isinstance(model, type)
+            else get_args(model)[-1:] or None
+        )
         model = hint[0] if isinstance(hint, tuple) else hint
         model = Judges if part == "judges" and model is not None else model
     return list(described(model)) if is_options_type(model) else []

@@ -1,4 +1,6 @@
-"""A section of the options: its fields and defaults, its paths, and what of it results carry, less secrets."""
+"""A section of the options: its fields and defaults, its paths, and what of it results carry,
+less secrets.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ class _OneLine(ModelMetaclass):
         except ValidationError as error:
             first = error.errors()[0]
             field = ".".join(map(str, first["loc"]))
-            raise VievalError(f"{cls.__name__}: {field}: {first['msg']}; the fields are {names}") from None
+            raise VievalError(
+                f"{cls.__name__}: {field}: {first['msg']}; the fields are {names}"
+            ) from None
 
 
 class Section(BaseModel, metaclass=_OneLine):
@@ -54,14 +58,21 @@ def forbid_unknown(options: type[Any]) -> None:
 
 def is_options_type(kind: Any) -> bool:
     """Tell whether a type is one of options by name: a section, or a judge's own."""
-    return isinstance(kind, type) and (is_dataclass(kind) or issubclass(kind, BaseModel))
+    return isinstance(kind, type) and (
+        is_dataclass(kind) or issubclass(kind, BaseModel)
+    )
 
 
 def described(model: type[Any]) -> dict[str, str]:
     """The options of a section by name, with what each is for."""
     if issubclass(model, BaseModel):
-        return {name: info.description or "" for name, info in model.model_fields.items()}
-    return {entry.name: str(entry.metadata.get("description", "")) for entry in dataclass_fields(model)}
+        return {
+            name: info.description or "" for name, info in model.model_fields.items()
+        }
+    return {
+        entry.name: str(entry.metadata.get("description", ""))
+        for entry in dataclass_fields(model)
+    }
 
 
 #: Answer of `default_of` to an option that has no default.
@@ -72,17 +83,27 @@ def default_of(model: type[Any], name: str) -> Any:
     """The default of an option of a section; `REQUIRED` where there is none."""
     if issubclass(model, BaseModel):
         info = model.model_fields[name]
-        return REQUIRED if info.is_required() else info.get_default(call_default_factory=True)
-    field = next(candidate for candidate in dataclass_fields(model) if candidate.name == name)
+        return (
+            REQUIRED
+            if info.is_required()
+            else info.get_default(call_default_factory=True)
+        )
+    field = next(
+        candidate for candidate in dataclass_fields(model) if candidate.name == name
+    )
     if field.default_factory is not MISSING:
         return field.default_factory()
     return REQUIRED if field.default is MISSING else field.default
 
 
 def held_by_name(model: type[Any], name: str) -> type[Any] | None:
-    """The type of which an option holds several, each under a name of the user's, such as backbones; None for other options."""
+    """The type of which an option holds several, each under a name of the user's, such as
+    backbones; None for other options.
+    """
     hint = get_type_hints(model).get(name)
-    value_type: type[Any] | None = get_args(hint)[-1] if get_origin(hint) is Mapping else None
+    value_type: type[Any] | None = (
+        get_args(hint)[-1] if get_origin(hint) is Mapping else None
+    )
     return value_type if is_options_type(value_type) else None
 
 
@@ -92,7 +113,9 @@ def anchored(value: Any, folder: Path) -> Any:
         return path_of(value, folder)
     if isinstance(value, BaseModel):
         names = type(value).model_fields
-        return value.model_copy(update={name: anchored(getattr(value, name), folder) for name in names})
+        return value.model_copy(
+            update={name: anchored(getattr(value, name), folder) for name in names}
+        )
     if is_dataclass(value) and not isinstance(value, type):
         return replace(
             value,
@@ -103,7 +126,11 @@ def anchored(value: Any, folder: Path) -> Any:
         )
     if isinstance(value, Mapping):
         return {name: anchored(member, folder) for name, member in value.items()}
-    return tuple(anchored(member, folder) for member in value) if isinstance(value, tuple) else value
+    return (
+        tuple(anchored(member, folder) for member in value)
+        if isinstance(value, tuple)
+        else value
+    )
 
 
 def _anchored_field(field: Any, value: Any, folder: Path) -> Any:
@@ -115,7 +142,8 @@ def _anchored_field(field: Any, value: Any, folder: Path) -> Any:
 
 
 _REMOVED = "[removed]"
-#: The options whose fields are a server's or a host's, so that nobody here knows which of them are secrets.
+#: The options whose fields are a server's or a host's, so that nobody here knows which of them are
+#: secrets.
 _FURTHER = re.compile(r"(^|_)(extra|headers|extra_body|model_args)$", re.IGNORECASE)
 _SHORTEST_KEY = 16
 _HAS_DIGIT = re.compile("[0-9]")  # as a key among words has
@@ -130,27 +158,34 @@ _HARMLESS = re.compile(
 
 
 def redacted_options(value: Any, key: str = "", further: bool = False) -> Any:
-    """JSON values of options without users and passwords in addresses, and without what is a secret by its name.
+    """JSON values of options without users and passwords in addresses, and without what is a secret
+    by its name.
 
-    Under `extra`, `headers` and `model_args` a text of 16 or more characters without spaces may be a secret whatever it
-    is called, unless its field is known to hold none. Its digest stays, as two runs may differ in nothing else.
+    Under `extra`, `headers` and `model_args` a text of 16 or more characters without spaces may be
+    a secret whatever it is called, unless its field is known to hold none. Its digest stays, as two
+    runs may differ in nothing else.
 
     >>> redacted_options({"base_url": ["http://me:pass@host/v1"], "extra": {"x": "0123456789abcdef", "top_k": 5}})
     {'base_url': ['http://host/v1'], 'extra': {'x': '[removed 9f9f5111]', 'top_k': 5}}
     """
     further = further or bool(_FURTHER.search(key))
     if isinstance(value, dict):
-        names_secret = further and any(map(_names_secret, value.values()))  # {"name": "api_key", "value": ...}
+        names_secret = further and any(
+            map(_names_secret, value.values())
+        )  # {"name": "api_key", "value": ...}
         return {
             name: _REMOVED
-            if SECRET_NAME.search(name) or (names_secret and not _HARMLESS.fullmatch(name))
+            if SECRET_NAME.search(name)
+            or (names_secret and not _HARMLESS.fullmatch(name))
             else redacted_options(item, name, further)
             for name, item in value.items()
         }
     if isinstance(value, (list, tuple)):
         names_secret = further and any(map(_names_secret, value[:1]))
         return [
-            _REMOVED if names_secret and number else redacted_options(item, key, further)
+            _REMOVED
+            if names_secret and number
+            else redacted_options(item, key, further)
             for number, item in enumerate(value)
         ]
     return _safe_text(value, key, further) if isinstance(value, str) else value
@@ -171,15 +206,26 @@ def _redacted_field(field: str, key: str) -> str:
 def _safe_text(text: str, key: str, further: bool) -> str:
     parts = text.split()
     if (
-        further and not _HARMLESS.fullmatch(key) and len(fields := re.split(r"([,;]\s*)", text)) > 1 and "=" in text
+        further
+        and not _HARMLESS.fullmatch(key)
+        and len(fields := re.split(r"([,;]\s*)", text)) > 1
+        and "=" in text
     ):  # model_args, cookies
-        return "".join(_redacted_field(field, key) if number % 2 == 0 else field for number, field in enumerate(fields))
-    if further and len(parts) > 1 and SECRET_NAME.search(parts[0].rstrip(":=")):  # Authorization: Bearer ...
+        return "".join(
+            _redacted_field(field, key) if number % 2 == 0 else field
+            for number, field in enumerate(fields)
+        )
+    if (
+        further and len(parts) > 1 and SECRET_NAME.search(parts[0].rstrip(":="))
+    ):  # Authorization: Bearer ...
         return f"{parts[0]} {_REMOVED}"
     if (
         further
         and not _HARMLESS.fullmatch(key)
-        and any(len(item) >= _SHORTEST_KEY and (len(parts) < 3 or _HAS_DIGIT.search(item)) for item in parts)
+        and any(
+            len(item) >= _SHORTEST_KEY and (len(parts) < 3 or _HAS_DIGIT.search(item))
+            for item in parts
+        )
     ):
         return f"{_REMOVED[:-1]} {hashlib.sha256(text.encode(errors='replace')).hexdigest()[:8]}]"
     return redacted(text) if further or "//" in text or key == "base_url" else text

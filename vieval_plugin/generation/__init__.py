@@ -1,1 +1,3 @@
-"""Makers of images, for any host: conditions to image files. What a judge thinks of them is no affair of theirs."""
+"""Makers of images, for any host: conditions to image files. What a judge thinks of them is no
+affair of theirs.
+"""

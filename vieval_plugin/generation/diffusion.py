@@ -1,4 +1,6 @@
-"""Images from a diffusers pipeline in this process: from text, from image and text, inpainting, ControlNet."""
+"""Images from a diffusers pipeline in this process: from text, from image and text, inpainting,
+ControlNet.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,12 @@ import PIL.Image
 from tqdm import tqdm
 
 from vieval_plugin.backends.weights import line_of
-from vieval_plugin.generation.requests import ImageRequest, answer_json, encode_png, file_for
+from vieval_plugin.generation.requests import (
+    ImageRequest,
+    answer_json,
+    encode_png,
+    file_for,
+)
 from vieval_plugin.images import decode
 from vieval_plugin.judges.protocol import Sample, Status
 from vieval_plugin.media.files import write_whole
@@ -33,8 +40,8 @@ _ROLES: Mapping[str, tuple[str, ...]] = {
 class Diffusion:
     """A pipeline that is loaded, and how it is called.
 
-    Each image has a generator of its own, seeded by `seed`, its prompt and its number, so that neither the batch nor the
-    order changes an image.
+    Each image has a generator of its own, seeded by `seed`, its prompt and its number, so that
+    neither the batch nor the order changes an image.
     """
 
     #: The pipeline of diffusers.
@@ -60,12 +67,15 @@ class _Image:
     file: Path
 
 
-def load(model: str, pipeline: str, device: str, dtype: str, arguments: Mapping[str, Any]) -> Any:
+def load(
+    model: str, pipeline: str, device: str, dtype: str, arguments: Mapping[str, Any]
+) -> Any:
     """A pipeline of diffusers by the name or folder of its weights.
 
     Args:
         model: the weights.
-        pipeline: the class, such as `StableDiffusionInpaintPipeline`; empty for the one that the weights name.
+        pipeline: the class, such as `StableDiffusionInpaintPipeline`; empty for the one that the
+            weights name.
         device: `auto`, `cpu`, `cuda`, ...
         dtype: `float32`, `float16` or `bfloat16`.
         arguments: further ones of `from_pretrained`.
@@ -77,24 +87,40 @@ def load(model: str, pipeline: str, device: str, dtype: str, arguments: Mapping[
         import diffusers
         import torch
     except ImportError:
-        raise VievalError(f"vieval_diffusers needs diffusers; {install_advice('generators')}") from None
+        raise VievalError(
+            f"vieval_diffusers needs diffusers; {install_advice('generators')}"
+        ) from None
     kind = getattr(diffusers, pipeline or "DiffusionPipeline", None)
     if kind is None:
-        raise VievalError(f"diffusers has no pipeline {pipeline!r}; it is the name of a class of the package diffusers")
+        raise VievalError(
+            f"diffusers has no pipeline {pipeline!r}; it is the name of a class of the package "
+            "diffusers"
+        )
     if not isinstance(precision := getattr(torch, dtype, None), torch.dtype):
-        raise VievalError(f"torch has no dtype {dtype!r}; use float32, float16 or bfloat16")
-    where = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
+        raise VievalError(
+            f"torch has no dtype {dtype!r}; use float32, float16 or bfloat16"
+        )
+    where = (
+        ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
+    )
     try:
-        loaded = kind.from_pretrained(model, torch_dtype=precision, **arguments).to(where)
+        loaded = kind.from_pretrained(model, torch_dtype=precision, **arguments).to(
+            where
+        )
     except Exception as error:
         reason = f"{type(error).__name__}: {line_of(error)}"
-        raise VievalError(f"{model}: the pipeline cannot be loaded ({reason})") from None
+        raise VievalError(
+            f"{model}: the pipeline cannot be loaded ({reason})"
+        ) from None
     loaded.set_progress_bar_config(disable=True)
     return loaded
 
 
-def make(diffusion: Diffusion, requests: Sequence[ImageRequest], bar: bool = True) -> list[str]:
-    """Answers in the form of a host, in order; an image whose file is there already is not made again.
+def make(
+    diffusion: Diffusion, requests: Sequence[ImageRequest], bar: bool = True
+) -> list[str]:
+    """Answers in the form of a host, in order; an image whose file is there already is not made
+    again.
 
     Args:
         diffusion: who makes them.
@@ -106,32 +132,57 @@ def make(diffusion: Diffusion, requests: Sequence[ImageRequest], bar: bool = Tru
     """
     parameters = inspect.signature(diffusion.pipeline.__call__).parameters
     if unknown := sorted(set(diffusion.call) - set(parameters)):
-        raise VievalError(f"{type(diffusion.pipeline).__name__} has no argument {unknown[0]!r}")
+        raise VievalError(
+            f"{type(diffusion.pipeline).__name__} has no argument {unknown[0]!r}"
+        )
     reasons = [_unfit(parameters, request.conditions) for request in requests]
     images = [
-        [] if reason else [_Image(request, number, _file(diffusion, request, number)) for number in request.numbers]
+        []
+        if reason
+        else [
+            _Image(request, number, _file(diffusion, request, number))
+            for number in request.numbers
+        ]
         for request, reason in zip(requests, reasons, strict=True)
     ]
-    missing = [image for request_images in images for image in request_images if not image.file.is_file()]
+    missing = [
+        image
+        for request_images in images
+        for image in request_images
+        if not image.file.is_file()
+    ]
     failed, seconds = dict[Path, str](), dict[Path, float]()
-    with tqdm(total=len(missing), desc="Generating", unit="image", disable=not bar) as progress_bar:
+    with tqdm(
+        total=len(missing), desc="Generating", unit="image", disable=not bar
+    ) as progress_bar:
         for batch in _batches(missing, diffusion.batch):
             started = time.monotonic()
             try:
                 _make_batch(diffusion, parameters, batch)
-            except Exception as error:  # one prompt that breaks a pipeline is no end of the run
+            except (
+                Exception
+            ) as error:  # one prompt that breaks a pipeline is no end of the run
                 if isinstance(error, VievalError):
                     raise
                 message = f"the pipeline failed ({type(error).__name__}: {line_of(error)[:200]})"
                 failed |= dict.fromkeys([image.file for image in batch], message)
-            seconds |= dict.fromkeys([image.file for image in batch], (time.monotonic() - started) / len(batch))
+            seconds |= dict.fromkeys(
+                [image.file for image in batch],
+                (time.monotonic() - started) / len(batch),
+            )
             progress_bar.update(len(batch))
     return [
-        _answer(request_images, reason, failed, seconds) for request_images, reason in zip(images, reasons, strict=True)
+        _answer(request_images, reason, failed, seconds)
+        for request_images, reason in zip(images, reasons, strict=True)
     ]
 
 
-def _answer(images: Sequence[_Image], reason: str, failed: Mapping[Path, str], seconds: Mapping[Path, float]) -> str:
+def _answer(
+    images: Sequence[_Image],
+    reason: str,
+    failed: Mapping[Path, str],
+    seconds: Mapping[Path, float],
+) -> str:
     if reason:
         return answer_json([], reason)
     failure = next((failed[image.file] for image in images if image.file in failed), "")
@@ -139,7 +190,10 @@ def _answer(images: Sequence[_Image], reason: str, failed: Mapping[Path, str], s
         finished = [image.file for image in images if image.file not in failed]
         return answer_json(finished, failure, status=Status.TOOL_ERROR)
     spent = [seconds[image.file] for image in images if image.file in seconds]
-    return answer_json([image.file for image in images], seconds=sum(spent) if len(spent) == len(images) else None)
+    return answer_json(
+        [image.file for image in images],
+        seconds=sum(spent) if len(spent) == len(images) else None,
+    )
 
 
 def _file(diffusion: Diffusion, request: ImageRequest, number: int) -> Path:
@@ -159,16 +213,22 @@ def _unfit(parameters: Mapping[str, Any], conditions: Sample) -> str:
         if role in ("source", "control", "mask") and role not in roles.values():
             return f"the pipeline takes no image {role}; choose another with pipeline="
     for name in ("image", "mask_image", "control_image"):
-        is_needed = name in parameters and (name == "image" or parameters[name].default is inspect.Parameter.empty)
+        is_needed = name in parameters and (
+            name == "image" or parameters[name].default is inspect.Parameter.empty
+        )
         if is_needed and name not in roles:
-            return f"the pipeline needs an image for {name}, and the conditions have none"
+            return (
+                f"the pipeline needs an image for {name}, and the conditions have none"
+            )
     return ""
 
 
 def _arguments(parameters: Mapping[str, Any], conditions: Sample) -> dict[str, str]:
     """The role of the image that each argument of a pipeline is given."""
     roles = {
-        name: [role for role in _ROLES[name] if role in conditions.images] for name in _ROLES if name in parameters
+        name: [role for role in _ROLES[name] if role in conditions.images]
+        for name in _ROLES
+        if name in parameters
     }
     return {name: candidates[0] for name, candidates in roles.items() if candidates}
 
@@ -178,23 +238,42 @@ def _batches(images: Sequence[_Image], size: int) -> list[list[_Image]]:
     alike: dict[object, list[_Image]] = {}
     for image in images:
         conditions = image.request.conditions.images
-        key = tuple((role, decode(conditions[role]).size) for role in sorted(conditions)) if size > 1 else image.file
+        key = (
+            tuple((role, decode(conditions[role]).size) for role in sorted(conditions))
+            if size > 1
+            else image.file
+        )
         alike.setdefault(key, []).append(image)
-    return [group[start : start + size] for group in alike.values() for start in range(0, len(group), size)]
+    return [
+        group[start : start + size]
+        for group in alike.values()
+        for start in range(0, len(group), size)
+    ]
 
 
-def _make_batch(diffusion: Diffusion, parameters: Mapping[str, Any], batch: Sequence[_Image]) -> None:
+def _make_batch(
+    diffusion: Diffusion, parameters: Mapping[str, Any], batch: Sequence[_Image]
+) -> None:
     import torch
 
     pictures = {
         name: [decode(image.request.conditions.images[role]) for image in batch]
         for name, role in _arguments(parameters, batch[0].request.conditions).items()
     }
-    arguments: dict[str, Any] = {**diffusion.call, **pictures, "prompt": [image.request.prompt for image in batch]}
+    arguments: dict[str, Any] = {
+        **diffusion.call,
+        **pictures,
+        "prompt": [image.request.prompt for image in batch],
+    }
     if "generator" in parameters:
-        arguments["generator"] = [torch.Generator("cpu").manual_seed(_seed(diffusion, image)) for image in batch]
+        arguments["generator"] = [
+            torch.Generator("cpu").manual_seed(_seed(diffusion, image))
+            for image in batch
+        ]
     outputs = diffusion.pipeline(**arguments).images
-    if len(outputs) != len(batch) or not all(isinstance(output, PIL.Image.Image) for output in outputs):
+    if len(outputs) != len(batch) or not all(
+        isinstance(output, PIL.Image.Image) for output in outputs
+    ):
         raise ValueError(f"it made {len(outputs)} images of {len(batch)}")
     for image, picture in zip(batch, outputs, strict=True):
         write_whole(image.file, encode_png(picture), "data")

@@ -1,4 +1,6 @@
-"""Images from a server that speaks the OpenAI protocol: `images/generations`, and `images/edits` where images are given."""
+"""Images from a server that speaks the OpenAI protocol: `images/generations`, and `images/edits`
+where images are given.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,12 @@ from vieval_plugin.backends.concurrency import gather_or_cancel
 from vieval_plugin.backends.http.faults import Refused
 from vieval_plugin.backends.http.image_encoding import File, FormBody
 from vieval_plugin.backends.http.server import Server, ServerOptions, Usage
-from vieval_plugin.generation.requests import ImageRequest, answer_json, file_for, transparent_where_white
+from vieval_plugin.generation.requests import (
+    ImageRequest,
+    answer_json,
+    file_for,
+    transparent_where_white,
+)
 from vieval_plugin.images import examine, read_bytes
 from vieval_plugin.judges.protocol import CONDITION_ROLES, Image, Status
 from vieval_plugin.media.files import write_whole
@@ -40,8 +47,15 @@ class ImageApi:
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
-def make(api: ImageApi, requests: Sequence[ImageRequest], usage: Usage, seed: int = 0, bar: bool = True) -> list[str]:
-    """Answers in the form of a host, in order; an image that is in the folder already is not asked for again.
+def make(
+    api: ImageApi,
+    requests: Sequence[ImageRequest],
+    usage: Usage,
+    seed: int = 0,
+    bar: bool = True,
+) -> list[str]:
+    """Answers in the form of a host, in order; an image that is in the folder already is not asked
+    for again.
 
     Args:
         api: who makes them.
@@ -56,8 +70,12 @@ def make(api: ImageApi, requests: Sequence[ImageRequest], usage: Usage, seed: in
     return asyncio.run(_make(api, requests, usage, seed, bar))
 
 
-async def _make(api: ImageApi, requests: Sequence[ImageRequest], usage: Usage, seed: int, bar: bool) -> list[str]:
-    progress_bar = tqdm(total=len(requests), desc="Generating", unit="prompt", disable=not bar)
+async def _make(
+    api: ImageApi, requests: Sequence[ImageRequest], usage: Usage, seed: int, bar: bool
+) -> list[str]:
+    progress_bar = tqdm(
+        total=len(requests), desc="Generating", unit="prompt", disable=not bar
+    )
     async with Server(api.server, usage, seed, chats=False) as server:
 
         async def answer_with_progress(request: ImageRequest) -> str:
@@ -67,19 +85,28 @@ async def _make(api: ImageApi, requests: Sequence[ImageRequest], usage: Usage, s
                 progress_bar.update()
 
         with progress_bar:
-            return await gather_or_cancel(answer_with_progress(request) for request in requests)
+            return await gather_or_cancel(
+                answer_with_progress(request) for request in requests
+            )
 
 
-async def _answer(api: ImageApi, server: Server, request: ImageRequest, usage: Usage) -> str:
+async def _answer(
+    api: ImageApi, server: Server, request: ImageRequest, usage: Usage
+) -> str:
     how = {"api": api.model, "extra": _extra(api, request)}
-    files = [file_for(api.folder, request.conditions, request.prompt, number, how) for number in request.numbers]
+    files = [
+        file_for(api.folder, request.conditions, request.prompt, number, how)
+        for number in request.numbers
+    ]
     if all(path.is_file() for path in files):
         usage.cached += 1
         return answer_json(files)
     started, failed = time.monotonic(), list[Refused]()
     try:
         path, body = _request(api, request)
-        answer = await server.post(path, body, lambda received: _unusable(received, len(files)))
+        answer = await server.post(
+            path, body, lambda received: _unusable(received, len(files))
+        )
         for file, item in zip(files, answer["data"], strict=False):
             if file.is_file():  # of an answer whose other images failed
                 continue
@@ -97,14 +124,27 @@ async def _answer(api: ImageApi, server: Server, request: ImageRequest, usage: U
 
 
 def _request(api: ImageApi, generation: ImageRequest) -> tuple[str, dict[str, Any]]:
-    fields = {"model": api.model, "prompt": generation.prompt, "n": generation.images, **_extra(api, generation)}
-    roles = [role for role in CONDITION_ROLES if role in generation.conditions.images and role != "mask"]
+    fields = {
+        "model": api.model,
+        "prompt": generation.prompt,
+        "n": generation.images,
+        **_extra(api, generation),
+    }
+    roles = [
+        role
+        for role in CONDITION_ROLES
+        if role in generation.conditions.images and role != "mask"
+    ]
     if not roles:
         return GENERATIONS, fields
-    files = [_file(role, read_bytes(generation.conditions.images[role])) for role in roles]
+    files = [
+        _file(role, read_bytes(generation.conditions.images[role])) for role in roles
+    ]
     form = FormBody({**fields, "image[]" if len(files) > 1 else "image": files})
     if "mask" in generation.conditions.images:
-        form["mask"] = File("mask.png", transparent_where_white(generation.conditions.images["mask"]))
+        form["mask"] = File(
+            "mask.png", transparent_where_white(generation.conditions.images["mask"])
+        )
     return EDITS, form
 
 
@@ -113,7 +153,11 @@ def _extra(api: ImageApi, request: ImageRequest) -> dict[str, Any]:
 
 
 def _file(role: str, data: bytes) -> File:
-    return File(f"{role}.jpg", data, "image/jpeg") if data.startswith(b"\xff\xd8") else File(f"{role}.png", data)
+    return (
+        File(f"{role}.jpg", data, "image/jpeg")
+        if data.startswith(b"\xff\xd8")
+        else File(f"{role}.png", data)
+    )
 
 
 def _unusable(answer: Mapping[str, Any], images: int) -> str | None:
@@ -124,7 +168,9 @@ def _unusable(answer: Mapping[str, Any], images: int) -> str | None:
 
 
 def _names_image(item: Any) -> bool:
-    return isinstance(item, dict) and isinstance(item.get("b64_json") or item.get("url"), str)
+    return isinstance(item, dict) and isinstance(
+        item.get("b64_json") or item.get("url"), str
+    )
 
 
 async def _image(server: Server, item: Any) -> bytes:
@@ -134,7 +180,9 @@ async def _image(server: Server, item: Any) -> bytes:
         try:
             data = base64.b64decode(item["b64_json"], validate=True)
         except (binascii.Error, ValueError):
-            raise Refused(Status.API_ERROR, "malformed answer", "b64_json that is no base64") from None
+            raise Refused(
+                Status.API_ERROR, "malformed answer", "b64_json that is no base64"
+            ) from None
     else:
         data = await server.fetch(item["url"])
     try:

@@ -1,7 +1,9 @@
-"""Posters as two image generators would make them, for `vieval demo`: one that spells and one that does not.
+"""Posters as two image generators would make them, for `vieval demo`: one that spells and one that
+does not.
 
-Each is a photograph of scikit-image's own with a title. The photographs are those that the docstrings of `skimage.data`
-call public domain or CC0 and that lie in its package, so nothing is fetched.
+Each is a photograph of scikit-image's own with a title. The photographs are those that the
+docstrings of `skimage.data` call public domain or CC0 and that lie in its package, so nothing is
+fetched.
 """
 
 from __future__ import annotations
@@ -63,49 +65,108 @@ class Scene:
 SCENES = (
     Scene("astronaut", "public domain, NASA", "an astronaut", "TO THE STARS"),
     Scene("brick", "CC0, CC0Textures", "a brick wall", "BRICK BY BRICK"),
-    Scene("camera", "CC0, Lav Varshney", "a photographer", "HOLD STILL", middle=(0.2, 0.5)),
+    Scene(
+        "camera", "CC0, Lav Varshney", "a photographer", "HOLD STILL", middle=(0.2, 0.5)
+    ),
     Scene("chelsea", "CC0, Stefan van der Walt", "a cat", "LOST CAT"),
-    Scene("chelsea", "CC0, Stefan van der Walt", "a cat in red light", "CATS WELCOME", ("#3a0d12", "#ffd9b0"), (0, 0)),
+    Scene(
+        "chelsea",
+        "CC0, Stefan van der Walt",
+        "a cat in red light",
+        "CATS WELCOME",
+        ("#3a0d12", "#ffd9b0"),
+        (0, 0),
+    ),
     Scene("coffee", "CC0, Rachel Michetti", "a cup of coffee", "FRESH COFFEE"),
     Scene("grass", "CC0, CC0Textures", "grass", "GARDEN PARTY", ("#10351a", "#c6f29b")),
     Scene("gravel", "CC0, CC0Textures", "gravel", "ROAD WORK", ("#301c10", "#f4cf9c")),
     Scene("hubble_deep_field", "public domain, NASA", "galaxies", "DEEP FIELD"),
     Scene("retina", "CC0, Häggström", "the inside of an eye", "EYE TEST TODAY"),
-    Scene("rocket", "public domain, SpaceX", "a rocket before its start", "LIFT OFF", middle=(0.55, 0.5)),
-    Scene("rocket", "public domain, SpaceX", "a launch site at night", "NIGHT SHIFT", ("#0b1033", "#ffb37a"), (0, 1)),
+    Scene(
+        "rocket",
+        "public domain, SpaceX",
+        "a rocket before its start",
+        "LIFT OFF",
+        middle=(0.55, 0.5),
+    ),
+    Scene(
+        "rocket",
+        "public domain, SpaceX",
+        "a launch site at night",
+        "NIGHT SHIFT",
+        ("#0b1033", "#ffb37a"),
+        (0, 1),
+    ),
 )
 
 
 def make(folder: Path, seed: int) -> bool:
-    """Write `prompts.csv`, the posters of both generators as `GENERATOR/UID.png`, and `truth.csv` with all errors.
+    """Write `prompts.csv`, the posters of both generators as `GENERATOR/UID.png`, and `truth.csv`
+    with all errors.
 
-    The careless generator misspells five titles, loses three and blurs six photographs, which ones by `seed`. Beside
-    them `benchmark.yaml` makes a benchmark of the truth. A folder that an interrupted call left is completed.
+    The careless generator misspells five titles, loses three and blurs six photographs, which ones
+    by `seed`. Beside them `benchmark.yaml` makes a benchmark of the truth. A folder that an
+    interrupted call left is completed.
 
     Returns:
         Whether they were made; False where the folder has them from an earlier call with this seed.
 
     Raises:
-        VievalError: scikit-image is not installed, or the folder holds something else or cannot be written.
+        VievalError: scikit-image is not installed, or the folder holds something else or cannot be
+            written.
     """
     if importlib.util.find_spec("skimage") is None:
-        raise VievalError(f"the demo's photographs come with scikit-image; {install_advice('metrics')}")
+        raise VievalError(
+            f"the demo's photographs come with scikit-image; {install_advice('metrics')}"
+        )
     rng = random.Random(seed)
     errors = rng.sample(["misspelt"] * 5 + ["lost"] * 3 + ["right"] * 4, len(SCENES))
     blurs = rng.sample([True] * 6 + [False] * 6, len(SCENES))
     prompts, truth = list[dict[str, str]](), list[dict[str, str]]()
     pictures: dict[str, tuple[Scene, str, bool]] = {}
-    for number, (scene, error, is_blurred) in enumerate(zip(SCENES, errors, blurs, strict=True)):
-        uid, source = f"p{number:02}", f"skimage.data.{scene.photograph} ({scene.licence})"
-        prompts.append({"uid": uid, "prompt": f'a poster with {scene.subject} and the title "{scene.title}"'})
-        spelling = {"right": scene.title, "misspelt": misspelt(scene.title, rng), "lost": ""}[error]
-        makings = {CAREFUL: (scene.title, "right", False), CARELESS: (spelling, error, is_blurred)}
+    for number, (scene, error, is_blurred) in enumerate(
+        zip(SCENES, errors, blurs, strict=True)
+    ):
+        uid, source = (
+            f"p{number:02}",
+            f"skimage.data.{scene.photograph} ({scene.licence})",
+        )
+        prompts.append(
+            {
+                "uid": uid,
+                "prompt": f'a poster with {scene.subject} and the title "{scene.title}"',
+            }
+        )
+        spelling = {
+            "right": scene.title,
+            "misspelt": misspelt(scene.title, rng),
+            "lost": "",
+        }[error]
+        makings = {
+            CAREFUL: (scene.title, "right", False),
+            CARELESS: (spelling, error, is_blurred),
+        }
         for generator, (title, title_is, blurred) in makings.items():
             pictures[f"{generator}/{uid}.png"] = scene, title, blurred
             similarity = compare([scene.title], [title])[0]["SC"]
-            is_sharp = {"photograph_is": "blurred" if blurred else "sharp", "sharpness": str(int(not blurred))}
-            is_right = {"title": title, "title_is": title_is, "similarity": f"{similarity:.3f}"}
-            truth.append({**prompts[-1], "generator": generator, **is_right, **is_sharp, "photograph": source})
+            is_sharp = {
+                "photograph_is": "blurred" if blurred else "sharp",
+                "sharpness": str(int(not blurred)),
+            }
+            is_right = {
+                "title": title,
+                "title_is": title_is,
+                "similarity": f"{similarity:.3f}",
+            }
+            truth.append(
+                {
+                    **prompts[-1],
+                    "generator": generator,
+                    **is_right,
+                    **is_sharp,
+                    "photograph": source,
+                }
+            )
     tables = {"prompts.csv": _csv(prompts), "truth.csv": _csv(truth)}
     if _is_complete(folder, tables):
         return False
@@ -115,17 +176,27 @@ def make(folder: Path, seed: int) -> bool:
         poster(scene, title, _BLUR * blurred).save(file, "PNG")
         write_whole(folder / name, file.getvalue())
     write_whole(folder / "benchmark.yaml", _BENCHMARK.encode())
-    write_whole(folder / "truth.csv", tables["truth.csv"])  # the last: with it all are there
+    write_whole(
+        folder / "truth.csv", tables["truth.csv"]
+    )  # the last: with it all are there
     return True
 
 
 def _is_complete(folder: Path, tables: Mapping[str, bytes]) -> bool:
-    """Return whether a folder has all tables; VievalError where it is neither empty nor an earlier call's."""
+    """Return whether a folder has all tables; VievalError where it is neither empty nor an
+    earlier call's.
+    """
     try:
-        earlier = {name: (folder / name).read_bytes() for name in tables if (folder / name).is_file()}
+        earlier = {
+            name: (folder / name).read_bytes()
+            for name in tables
+            if (folder / name).is_file()
+        }
         is_empty = not folder.exists() or not any(folder.iterdir())
     except OSError as error:
-        raise VievalError(f"{folder}: cannot be read ({error.strerror}); name another folder with --out") from None
+        raise VievalError(
+            f"{folder}: cannot be read ({error.strerror}); name another folder with --out"
+        ) from None
     if not is_empty and earlier.get("prompts.csv") != tables["prompts.csv"]:
         raise VievalError(f"{folder} holds other files; name another folder with --out")
     return earlier == tables
@@ -142,15 +213,29 @@ def misspelt(title: str, rng: random.Random) -> str:
     'FRESH CFEFE'
     """
     letters = list(title)
-    pairs = [i for i in range(1, len(letters)) if " " not in letters[i - 1 : i + 1] and letters[i - 1] != letters[i]]
+    pairs = [
+        i
+        for i in range(1, len(letters))
+        if " " not in letters[i - 1 : i + 1] and letters[i - 1] != letters[i]
+    ]
     index = rng.choice(pairs)
     letters[index - 1], letters[index] = letters[index], letters[index - 1]
-    del letters[rng.choice([i for i, letter in enumerate(letters) if letter != " " and abs(i - index) > 1])]
+    del letters[
+        rng.choice(
+            [
+                i
+                for i, letter in enumerate(letters)
+                if letter != " " and abs(i - index) > 1
+            ]
+        )
+    ]
     return "".join(letters)
 
 
 def poster(scene: Scene, title: str, blur: float) -> PIL.Image.Image:
-    """A poster of 512 x 640 pixels; `blur` is the radius in pixels, and an empty title leaves its strip out."""
+    """A poster of 512 x 640 pixels; `blur` is the radius in pixels, and an empty title leaves
+    its strip out.
+    """
     from skimage import data
 
     photograph = PIL.Image.fromarray(np.asarray(getattr(data, scene.photograph)()))
@@ -162,5 +247,7 @@ def poster(scene: Scene, title: str, blur: float) -> PIL.Image.Image:
         pen = ImageDraw.Draw(picture, "RGBA")
         pen.rectangle((0, _SIZE[1] - _STRIP, *_SIZE), (0, 0, 0, 200))
         middle = (_SIZE[0] / 2, _SIZE[1] - _STRIP / 2)
-        pen.text(middle, title, "white", ImageFont.load_default(_LETTERING), anchor="mm")
+        pen.text(
+            middle, title, "white", ImageFont.load_default(_LETTERING), anchor="mm"
+        )
     return picture

@@ -1,4 +1,6 @@
-"""Images that were made elsewhere, found by uid or by prompt: to be on a leaderboard takes no GPU."""
+"""Images that were made elsewhere, found by uid or by prompt: to be on a leaderboard takes no
+GPU.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +26,12 @@ class PrecomputedImages:
     """Image files by what they were made of, each with its number.
 
     Args:
-        path: a folder of files called `<uid>.png`, or `<uid>_1.png` for the second image of a prompt, in folders
-            called by the part where two parts have the same uids, and by the image model where there are several; or a
-            table with a uid or a prompt beside each image, see `open_table`.
-        image_model: of a file or folder that has images of several image models, the one that is meant.
+        path: a folder of files called `<uid>.png`, or `<uid>_1.png` for the second image of a
+            prompt, in folders called by the part where two parts have the same uids, and by the
+            image model where there are several; or a table with a uid or a prompt beside each
+            image, see `open_table`.
+        image_model: of a file or folder that has images of several image models, the one that is
+            meant.
 
     Raises:
         VievalError: nothing is there, or a line of the file says nothing of an image.
@@ -42,13 +46,23 @@ class PrecomputedImages:
         else:
             self._read_file(image_model)
         if not self._files and not self._prompts:
-            raise VievalError(f"{path}: no images in it; `vieval_images` takes a folder, a JSONL or a samples file")
+            raise VievalError(
+                f"{path}: no images in it; `vieval_images` takes a folder, a JSONL or a "
+                "samples "
+                "file"
+            )
 
     def answer(self, request: ImageRequest) -> str:
-        """The images wanted that there are, in the form of a host; a text says which there are not."""
+        """The images wanted that there are, in the form of a host; a text says which there are
+        not.
+        """
         files = self._files_for(request)
         images = [files[number] for number in request.numbers if number in files]
-        reason = "" if images else f"{self.path} has no image of uid {request.conditions.id.uid!r} or of its prompt"
+        reason = (
+            ""
+            if images
+            else f"{self.path} has no image of uid {request.conditions.id.uid!r} or of its prompt"
+        )
         return answer_json(images, reason)
 
     def _files_for(self, request: ImageRequest) -> Mapping[int, Path]:
@@ -62,11 +76,17 @@ class PrecomputedImages:
     def _read_folder(self, image_model: str) -> None:
         images = []
         for folder, _, names in os.walk(self.path):
-            images += [Path(folder, name) for name in names if name.lower().endswith(SUFFIXES)]
-        folders = {path: path.relative_to(self.path).parent.parts for path in sorted(images)}
+            images += [
+                Path(folder, name) for name in names if name.lower().endswith(SUFFIXES)
+            ]
+        folders = {
+            path: path.relative_to(self.path).parent.parts for path in sorted(images)
+        }
         model_folders = [path for path in folders if image_model in folders[path]]
         for path in model_folders or folders:
-            for part in [part for part in folders[path] if part != image_model] or [_ANY]:
+            for part in [part for part in folders[path] if part != image_model] or [
+                _ANY
+            ]:
                 for stem, number in readings(path):
                     self._files[part, stem].setdefault(number, path)
 
@@ -79,22 +99,36 @@ class PrecomputedImages:
                     raise row
                 for sample, files in samples_of_row(table.folder, number, row, "", ""):
                     models[sample.id.image_model] = None
-                    if image_model in ("", sample.id.image_model) or not sample.id.image_model:
+                    if (
+                        image_model in ("", sample.id.image_model)
+                        or not sample.id.image_model
+                    ):
                         self._keep(sample, files, has_uid="uid" in row)
             except BadLine as bad:
-                raise VievalError(f"{self.path}: {table.unit} {number}: {bad}") from None
+                raise VievalError(
+                    f"{self.path}: {table.unit} {number}: {bad}"
+                ) from None
         if len(models) > 1 and image_model not in models:
             names = ", ".join(sorted(models))
-            raise VievalError(f"{self.path}: images of several image models; say which with name= ({names})")
+            raise VievalError(
+                f"{self.path}: images of several image models; say which with name= ({names})"
+            )
 
     def _keep(self, sample: Sample, files: Mapping[str, str], has_uid: bool) -> None:
         prompt = sample.texts.get("instruction", sample.texts.get("prompt", "")).strip()
         output = sample.images.get("output")
         if output is None or not (has_uid or prompt):
-            raise BadLine("it names no image, or neither uid nor prompt: have columns such as uid, image and prompt")
+            raise BadLine(
+                "it names no image, or neither uid nor prompt: have columns such as uid, image "
+                "and prompt"
+            )
         if not isinstance(output.source, Path):
-            raise BadLine("its image is in the table, and a file is needed; write the images to files")
-        if address := address_among({role: file for role, file in files.items() if role == "output"}):
+            raise BadLine(
+                "its image is in the table, and a file is needed; write the images to files"
+            )
+        if address := address_among(
+            {role: file for role, file in files.items() if role == "output"}
+        ):
             raise BadLine(address)
         if has_uid:
             self._files[sample.kind, sample.id.uid][sample.id.draw] = output.source

@@ -39,9 +39,13 @@ class ImageRequest:
 
 
 def answer_json(
-    images: Sequence[Path], text: str = "", seconds: float | None = None, status: Status | None = None
+    images: Sequence[Path],
+    text: str = "",
+    seconds: float | None = None,
+    status: Status | None = None,
 ) -> str:
-    """An answer in the form of a host: the files, a text where there is none, and the seconds that making them took.
+    """An answer in the form of a host: the files, a text where there is none, and the seconds that
+    making them took.
 
     `status` says in which way a call failed; without it, images that are lacking were not made.
 
@@ -50,11 +54,16 @@ def answer_json(
     """
     extras: dict[str, object] = {} if seconds is None else {"seconds": seconds}
     extras |= {} if status is None else {"status": str(status)}
-    return json.dumps({"text": text, "images": [str(path) for path in images], **extras})
+    return json.dumps(
+        {"text": text, "images": [str(path) for path in images], **extras}
+    )
 
 
-def file_for(folder: Path, conditions: Sample, prompt: str, number: int, how: Mapping[str, Any]) -> Path:
-    """The file of an image, called by all that it depends on: so what is made is not made again, by any run.
+def file_for(
+    folder: Path, conditions: Sample, prompt: str, number: int, how: Mapping[str, Any]
+) -> Path:
+    """The file of an image, called by all that it depends on: so what is made is not made again, by
+    any run.
 
     Args:
         folder: where it lies.
@@ -63,7 +72,10 @@ def file_for(folder: Path, conditions: Sample, prompt: str, number: int, how: Ma
         number: its number.
         how: the generator and its options, as JSON values.
     """
-    images = {role: hashlib.sha256(read_bytes(image)).hexdigest() for role, image in sorted(conditions.images.items())}
+    images = {
+        role: hashlib.sha256(read_bytes(image)).hexdigest()
+        for role, image in sorted(conditions.images.items())
+    }
     origin = json.dumps([how, prompt, images, number], sort_keys=True, default=str)
     return folder / f"{hashlib.sha256(origin.encode()).hexdigest()[:32]}.png"
 

@@ -1,4 +1,6 @@
-"""Models of hosts: backbones from their users' arguments, and the folders into which their generators save."""
+"""Models of hosts: backbones from their users' arguments, and the folders into which their
+generators save.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,12 @@ from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.redaction import SECRET_NAME, redacted
 
 _ATTRIBUTES = (
-    *("output_dir", "output_image_dir", "response_persistent_folder", "generated_image_dir"),  # lmms-eval's models
+    *(
+        "output_dir",
+        "output_image_dir",
+        "response_persistent_folder",
+        "generated_image_dir",
+    ),  # lmms-eval's models
     "out_img_dir",  # VLMEvalKit's Bagel
 )
 
@@ -31,21 +38,27 @@ class ForeignHost:
     exposure_reason: str
 
 
-def given_backbone(fields: Mapping[str, Any], backbones: Mapping[str, Backbone], host: ForeignHost) -> Backbone:
-    """Make the backbone with these fields, or take `backbones.judge` of the options where there are none.
+def given_backbone(
+    fields: Mapping[str, Any], backbones: Mapping[str, Backbone], host: ForeignHost
+) -> Backbone:
+    """Make the backbone with these fields, or take `backbones.judge` of the options where there are
+    none.
 
-    `backbones` are the options' backbones. VievalError says which field is wrong, or that it holds a secret that the host
-    shows.
+    `backbones` are the options' backbones. VievalError says which field is wrong, or that it holds
+    a secret that the host shows.
     """
     if hidden := [name for name in fields if SECRET_NAME.search(name)]:
         raise VievalError(
-            f"do not pass {hidden[0]}= ({host.exposure_reason}); put the key into the environment variable OPENAI_API_KEY, or pass "
+            f"do not pass {hidden[0]}= ({host.exposure_reason}); put the key into the "
+            "environment variable OPENAI_API_KEY, or pass "
             "api_key_env=<the variable that holds it>"
         )
     if not fields:
         if JUDGE in backbones:
             return backbones[JUDGE]
-        raise VievalError(f"{host.model} needs {host.way}, or backbones.judge in VIEVAL_CONFIG's file")
+        raise VievalError(
+            f"{host.model} needs {host.way}, or backbones.judge in VIEVAL_CONFIG's file"
+        )
     values = dict(fields)
     if "base_url" in values:
         values["base_url"] = tuple(str(values["base_url"]).split(";"))
@@ -53,7 +66,8 @@ def given_backbone(fields: Mapping[str, Any], backbones: Mapping[str, Backbone],
         values["model"] = str(values["model"])
     if any(redacted(url) != url for url in values.get("base_url", ())):
         raise VievalError(
-            f"do not pass a user, password or query in base_url= ({host.exposure_reason}); put the address under backbones.judge into "
+            f"do not pass a user, password or query in base_url= ({host.exposure_reason}); put "
+            "the address under backbones.judge into "
             "VIEVAL_CONFIG's file, and pass no arguments"
         )
     try:
@@ -61,10 +75,18 @@ def given_backbone(fields: Mapping[str, Any], backbones: Mapping[str, Backbone],
     except ValidationError as error:
         first, names = error.errors()[0], ", ".join(Backbone.model_fields)
         argument = ".".join(map(str, first["loc"]))
-        raise VievalError(f"{host.model}: argument {argument}: {first['msg']}; arguments are {names}") from None
+        raise VievalError(
+            f"{host.model}: argument {argument}: {first['msg']}; arguments are {names}"
+        ) from None
 
 
 def output_folders(model: Any) -> tuple[Path, ...]:
-    """Return the folders into which a host's model saves images; none for one that names none, or is only a name."""
+    """Return the folders into which a host's model saves images; none for one that names none,
+    or is only a name.
+    """
     folders = (getattr(model, name, None) for name in _ATTRIBUTES)
-    return tuple(Path(folder) for folder in folders if isinstance(folder, str | Path) and str(folder))
+    return tuple(
+        Path(folder)
+        for folder in folders
+        if isinstance(folder, str | Path) and str(folder)
+    )

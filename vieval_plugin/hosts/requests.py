@@ -23,7 +23,8 @@ class GenerateRequest:
     number: int
     #: The host's generation arguments.
     generation: Mapping[str, Any] = field(default_factory=dict)
-    #: Called with the host's model and each request's answers, one for each time it was asked, while the model is there.
+    #: Called with the host's model and each request's answers, one for each time it was asked,
+    #: while the model is there.
     finished: Callable[[Any, Sequence[tuple[GenerateRequest, str]]], None] | None = None
 
 

@@ -23,7 +23,9 @@ R = TypeVar("R")
 
 
 def vieval_errors(function: Callable[P, R]) -> Callable[P, R]:
-    """Let an error that nobody foresaw be a `VievalError`, and a signal end the process as Ctrl-C does."""
+    """Let an error that nobody foresaw be a `VievalError`, and a signal end the process as
+    Ctrl-C does.
+    """
 
     @functools.wraps(function)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -61,10 +63,15 @@ def error_line(error: VievalError) -> str:
 
 
 def tell(progress: Progress) -> None:
-    """Print what a run cost; that calls failed is said again at the very end, below the host's tables."""
+    """Print what a run cost; that calls failed is said again at the very end, below the host's
+    tables.
+    """
     say(*(f"vieval: {line}" for line in progress.lines()), file=sys.stderr)
     if progress.failed_calls:
-        line = f"{progress.failed_calls} of {progress.statuses.total()} verdicts lack a score because calls FAILED (see above)"
+        line = (
+            f"{progress.failed_calls} of {progress.statuses.total()} verdicts lack a score "
+            "because calls FAILED (see above)"
+        )
         atexit.register(lambda: say(f"vieval: {line}", file=sys.stderr))
 
 

@@ -1,8 +1,9 @@
-"""Builds a user's prompt pack from the CIGEval authors' wording: texts in their Python sources, which are never
-executed.
+"""Builds a user's prompt pack from the CIGEval authors' wording: texts in their Python sources,
+which are never executed.
 
-Source: Wang et al., A Unified Agentic Framework for Evaluating Conditional Image Generation (2025), whose released code
-(HITsz-TMG/Agentic-CIGEval) has them in three files, with places in braces that it fills one by one.
+Source: Wang et al., A Unified Agentic Framework for Evaluating Conditional Image Generation (2025),
+whose released code (HITsz-TMG/Agentic-CIGEval) has them in three files, with places in braces that
+it fills one by one.
 """
 
 from __future__ import annotations
@@ -12,11 +13,21 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from vieval_plugin.importers import python_texts
-from vieval_plugin.importers.importing import jinja_template, question_of, require_checkout, unexpected, write_pack
+from vieval_plugin.importers.importing import (
+    jinja_template,
+    question_of,
+    require_checkout,
+    unexpected,
+    write_pack,
+)
 from vieval_plugin.prompts.packs import built_in, load
 from vieval_plugin.text.escaping import say
 
-_PROMPTS, _NOTES, _GRAPH = Path("agent/prompt_agent.py"), Path("evaluate.py"), Path("tools/scene_graph.py")
+_PROMPTS, _NOTES, _GRAPH = (
+    Path("agent/prompt_agent.py"),
+    Path("evaluate.py"),
+    Path("tools/scene_graph.py"),
+)
 _PLAN, _SCENE_GRAPH, _FUNCTION = "Tool_Decide", "sgPrompt", "get_tool_text"
 _ONE_IMAGE = "_llava"
 _MOST_NAMED = 3
@@ -30,12 +41,21 @@ _TASKS = {
     "sdie": "Subject_Driven_IE",
     "mcic": "Multi_Concept_IC",
 }
-# Which of our sub-questions their tasks 1 and 2 are; both concepts are asked about in the same words.
+# Which of our sub-questions their tasks 1 and 2 are; both concepts are asked about in the same
+# words.
 _FIRST = ("edit", "control", "subject", "concept_1", "concept_2")
-_TOOLS = {"Highlight": "grounding", "SceneGraph": "scene_graph", "MaskFocus": "difference"}
+_TOOLS = {
+    "Highlight": "grounding",
+    "SceneGraph": "scene_graph",
+    "MaskFocus": "difference",
+}
 
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)\}")
-_TEXTS = {"text": "{{ prompt }}", "instruction": "{{ instruction }}", "subject": "{{ subject }}"}
+_TEXTS = {
+    "text": "{{ prompt }}",
+    "instruction": "{{ instruction }}",
+    "subject": "{{ subject }}",
+}
 _KIND_NAMES = {
     **dict.fromkeys(("tig", "cig", "mcic"), ("text",)),
     **dict.fromkeys(("tie", "mie"), ("instruction",)),
@@ -44,7 +64,11 @@ _KIND_NAMES = {
 }
 _TOOL_TEXT = "tool_text"
 _HEAD = f'{{% set {_TOOL_TEXT} %}}{{% include "{_TOOL_TEXT}.jinja" %}}{{% endset %}}'
-_GRAPHS = {"scene_graph": "{{ told[0] }}", "scene_graph_1": "{{ told[0] }}", "scene_graph_2": "{{ told[1] }}"}
+_GRAPHS = {
+    "scene_graph": "{{ told[0] }}",
+    "scene_graph_1": "{{ told[0] }}",
+    "scene_graph_2": "{{ told[1] }}",
+}
 _REMINDER = (
     "That answer could not be used: {{ reason }}. "
     "Please answer again in the JSON format asked for above, with nothing around it."
@@ -52,22 +76,34 @@ _REMINDER = (
 
 
 def import_wording(source: Path, to: Path, context: str | None = None) -> list[Path]:
-    """Write a pack of the authors' wording below `to` and return its folder, for the form with a plan.
+    """Write a pack of the authors' wording below `to` and return its folder, for the form with a
+    plan.
 
-    `source` is a checkout of their repository. Answers are in the authors' JSON, which no schema of ours is enforced
-    on, and the plan calls tools by the authors' names. Texts for backbones that take one image (`..._llava`) are left
-    out, which is printed. Raises VievalError naming the file and the text that is missing or is not as it was; nothing
-    half-written is left.
+    `source` is a checkout of their repository. Answers are in the authors' JSON, which no schema of
+    ours is enforced on, and the plan calls tools by the authors' names. Texts for backbones that
+    take one image (`..._llava`) are left out, which is printed. Raises VievalError naming the file
+    and the text that is missing or is not as it was; nothing half-written is left.
     """
     require_checkout(source, context)
     path = source / _PROMPTS
     _, author_texts = python_texts.read(path)
     ours = load(built_in("cigeval")[-1]).questions
-    rated = {key: _name(*key.split("/")) for key in ours if key.partition("/")[0] in _TASKS}
+    rated = {
+        key: _name(*key.split("/")) for key in ours if key.partition("/")[0] in _TASKS
+    }
     planned = {kind: _plan_names(kind, list(rated.values())) for kind in _TASKS}
-    needed = dict.fromkeys([_PLAN, *(name for parts in planned.values() for name in parts), *rated.values()])
+    needed = dict.fromkeys(
+        [
+            _PLAN,
+            *(name for parts in planned.values() for name in parts),
+            *rated.values(),
+        ]
+    )
     if missing := [name for name in needed if name not in author_texts]:
-        raise unexpected(path, f"has no text {', '.join(missing[:_MOST_NAMED])} (in all {len(missing)} are missing)")
+        raise unexpected(
+            path,
+            f"has no text {', '.join(missing[:_MOST_NAMED])} (in all {len(missing)} are missing)",
+        )
     graph_text = python_texts.read(source / _GRAPH)[1].get(_SCENE_GRAPH)
     if graph_text is None:
         raise unexpected(source / _GRAPH, f"has no text {_SCENE_GRAPH}")
@@ -77,17 +113,30 @@ def import_wording(source: Path, to: Path, context: str | None = None) -> list[P
         "scene_graph": _jinja_template(source / _GRAPH, _SCENE_GRAPH, graph_text, {}),
     }
     for kind, parts in planned.items():
-        task = "".join(_jinja_template(path, part, author_texts[part], _variables(kind)) for part in parts)
-        texts[f"plan_{kind}"] = _jinja_template(path, _PLAN, author_texts[_PLAN], {"task": task}, once="task")
+        task = "".join(
+            _jinja_template(path, part, author_texts[part], _variables(kind))
+            for part in parts
+        )
+        texts[f"plan_{kind}"] = _jinja_template(
+            path, _PLAN, author_texts[_PLAN], {"task": task}, once="task"
+        )
     for key, name in rated.items():
-        variables = {**_variables(*key.split("/")), _TOOL_TEXT: f"{{{{ {_TOOL_TEXT} }}}}"}
+        variables = {
+            **_variables(*key.split("/")),
+            _TOOL_TEXT: f"{{{{ {_TOOL_TEXT} }}}}",
+        }
         texts[key.replace("/", "_")] = _HEAD + _jinja_template(
             path, name, author_texts[name], variables, once=_TOOL_TEXT
         )
     questions = {
-        key: question_of(question, file) for key, question in ours.items() if (file := key.replace("/", "_")) in texts
+        key: question_of(question, file)
+        for key, question in ours.items()
+        if (file := key.replace("/", "_")) in texts
     }
-    questions["plan/mcic"]["images"] = ["concepts", "output"]  # the authors plan on the concepts side by side
+    questions["plan/mcic"]["images"] = [
+        "concepts",
+        "output",
+    ]  # the authors plan on the concepts side by side
     manifest = {
         "judge": "cigeval",
         "name": "cigeval/authors",
@@ -98,7 +147,9 @@ def import_wording(source: Path, to: Path, context: str | None = None) -> list[P
     }
     folder = write_pack(to / "authors", manifest, texts)
     if left_out := [name for name in author_texts if name.endswith(_ONE_IMAGE)]:
-        say(f"left out, as they are for backbones that take one image: {', '.join(left_out)}")
+        say(
+            f"left out, as they are for backbones that take one image: {', '.join(left_out)}"
+        )
     return [folder]
 
 
@@ -111,36 +162,59 @@ def _name(kind: str, question: str) -> str:
 def _plan_names(kind: str, rated: list[str]) -> list[str]:
     """The texts that say in a plan what a task is, in the order in which the authors join them."""
     tasks = [f"{_TASKS[kind]}_Task_{number}" for number in (1, 2)]
-    return [f"{_TASKS[kind]}_Rule", *(task for task in tasks if f"{task}_evaluation" in rated)]
+    return [
+        f"{_TASKS[kind]}_Rule",
+        *(task for task in tasks if f"{task}_evaluation" in rated),
+    ]
 
 
 def _variables(kind: str, question: str = "") -> dict[str, str]:
-    """Variables of a kind's texts by placeholder; of several concepts, only what asks about one has its name."""
+    """Variables of a kind's texts by placeholder; of several concepts, only what asks about one
+    has its name.
+    """
     concept = ("subject",) if question.startswith("concept") else ()
     return {name: _TEXTS[name] for name in (*_KIND_NAMES[kind], *concept)}
 
 
-def _jinja_template(path: Path, name: str, text: str, variables: Mapping[str, str], once: str = "") -> str:
-    """A text as a Jinja template, each placeholder being its variable; there is exactly one of `once`."""
+def _jinja_template(
+    path: Path, name: str, text: str, variables: Mapping[str, str], once: str = ""
+) -> str:
+    """A text as a Jinja template, each placeholder being its variable; there is exactly one of
+    `once`.
+    """
     template, names = jinja_template(f"{path}: {name}", text, _PLACEHOLDER, variables)
     if once and names.count(once) != 1:
-        raise unexpected(path, f"{name} has {names.count(once)} places {{{once}}} and not one")
+        raise unexpected(
+            path, f"{name} has {names.count(once)} places {{{once}}} and not one"
+        )
     return template
 
 
 def _tool_text(path: Path) -> str:
-    """Text that a rating is told of a tool: one text of what is highlighted, and one of the scene graphs of one image
-    or two.
+    """Text that a rating is told of a tool: one text of what is highlighted, and one of the scene
+    graphs of one image or two.
     """
     texts: dict[frozenset[str], str] = {}
     for text in python_texts.function_literals(python_texts.read(path)[0], _FUNCTION):
-        template, names = jinja_template(f"{path}: a text of {_FUNCTION}", text.strip(), _PLACEHOLDER, _GRAPHS)
+        template, names = jinja_template(
+            f"{path}: a text of {_FUNCTION}", text.strip(), _PLACEHOLDER, _GRAPHS
+        )
         if frozenset(names) in texts:
-            raise unexpected(path, f"{_FUNCTION} has two texts with the places {', '.join(names) or 'of none'}")
+            raise unexpected(
+                path,
+                f"{_FUNCTION} has two texts with the places {', '.join(names) or 'of none'}",
+            )
         texts[frozenset(names)] = template
-    kinds = [frozenset[str](), frozenset(("scene_graph_1", "scene_graph_2")), frozenset(("scene_graph",))]
+    kinds = [
+        frozenset[str](),
+        frozenset(("scene_graph_1", "scene_graph_2")),
+        frozenset(("scene_graph",)),
+    ]
     if texts.keys() != set(kinds):
-        raise unexpected(path, f"{_FUNCTION} has not the three texts of a note, of two scene graphs and of one")
+        raise unexpected(
+            path,
+            f"{_FUNCTION} has not the three texts of a note, of two scene graphs and of one",
+        )
     highlighted, two, single = (texts[placeholders] for placeholders in kinds)
     return (
         f'{{% if tool in ("grounding", "difference") %}}{highlighted}'

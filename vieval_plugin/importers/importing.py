@@ -1,5 +1,5 @@
-"""Common parts of the importers of authors' wording. An importer is the module of its judge's name, with
-`import_wording`.
+"""Common parts of the importers of authors' wording. An importer is the module of its judge's name,
+with `import_wording`.
 """
 
 from __future__ import annotations
@@ -20,41 +20,61 @@ from vieval_plugin.prompts.pack import PackQuestion
 from vieval_plugin.prompts.packs import MANIFEST, load
 from vieval_plugin.text.errors import VievalError, docs_url
 
-#: Given the authors' files, a folder to write to and a context file's name, if any: the folders of the packs.
+#: Given the authors' files, a folder to write to and a context file's name, if any: the folders of
+#: the packs.
 Importer: TypeAlias = Callable[[Path, Path, "str | None"], list[Path]]
 
 
 def importers() -> dict[str, Importer]:
     """Importers by judge."""
-    names = [module.name for module in pkgutil.iter_modules(vieval_plugin.importers.__path__)]
-    modules = {name: importlib.import_module(f"{vieval_plugin.importers.__name__}.{name}") for name in names}
-    return {name: module.import_wording for name, module in modules.items() if hasattr(module, "import_wording")}
+    names = [
+        module.name for module in pkgutil.iter_modules(vieval_plugin.importers.__path__)
+    ]
+    modules = {
+        name: importlib.import_module(f"{vieval_plugin.importers.__name__}.{name}")
+        for name in names
+    }
+    return {
+        name: module.import_wording
+        for name, module in modules.items()
+        if hasattr(module, "import_wording")
+    }
 
 
 def require_checkout(source: Path, context: str | None) -> None:
-    """VievalError for a context file of wording that has none, and for a source that is no folder."""
+    """VievalError for a context file of wording that has none, and for a source that is no
+    folder.
+    """
     if context is not None:
         raise VievalError("this wording has no context file; leave --context out")
     if not source.is_dir():
         raise VievalError(
-            f"{source}: no such folder; pass a checkout of the authors' repository; see {docs_url('guides/judges.md#use-the-authors-own-wording')}"
+            f"{source}: no such folder; pass a checkout of the authors' repository; see "
+            f"{docs_url('guides/judges.md#use-the-authors-own-wording')}"
         )
 
 
 def question_of(ours: PackQuestion, template: str) -> dict[str, Any]:
     """The manifest's entry of a question that shows and rates as ours does, in another template."""
-    return {"template": f"{template}.jinja", "images": list(ours.images), "scores": list(ours.scores)}
+    return {
+        "template": f"{template}.jinja",
+        "images": list(ours.images),
+        "scores": list(ours.scores),
+    }
 
 
 def raw(text: str) -> str:
     """Text as Jinja source that renders to itself, also with an expression after it."""
-    return re.sub(r"\{(?:[{%#]|\Z)", lambda match: "{{ '" + match.group() + "' }}", text)
+    return re.sub(
+        r"\{(?:[{%#]|\Z)", lambda match: "{{ '" + match.group() + "' }}", text
+    )
 
 
 def jinja_template(
     where: object, text: str, places: re.Pattern[str], variables: Mapping[str, str]
 ) -> tuple[str, list[str]]:
-    """A text as a Jinja template, in which each place is the variable of its name; and the names of its places.
+    """A text as a Jinja template, in which each place is the variable of its name; and the names of
+    its places.
 
     Args:
         where: what an error names.
@@ -68,8 +88,13 @@ def jinja_template(
     pieces = places.split(text)
     names = pieces[1::2]
     if unknown := [name for name in names if name not in variables]:
-        raise unexpected(where, f"has a place for {unknown[0][:40]}, which is not known here")
-    return "".join(variables[piece] if number % 2 else raw(piece) for number, piece in enumerate(pieces)), names
+        raise unexpected(
+            where, f"has a place for {unknown[0][:40]}, which is not known here"
+        )
+    return "".join(
+        variables[piece] if number % 2 else raw(piece)
+        for number, piece in enumerate(pieces)
+    ), names
 
 
 def unexpected(where: object, what: str) -> VievalError:
@@ -77,14 +102,22 @@ def unexpected(where: object, what: str) -> VievalError:
     return VievalError(f"{where}: {what}; was the repository changed?")
 
 
-def write_pack(folder: Path, manifest: Mapping[str, Any], texts: Mapping[str, str]) -> Path:
-    """Write a manifest and a template for each text; VievalError if the folder is there already or the pack is none."""
+def write_pack(
+    folder: Path, manifest: Mapping[str, Any], texts: Mapping[str, str]
+) -> Path:
+    """Write a manifest and a template for each text; VievalError if the folder is there already
+    or the pack is none.
+    """
     if folder.exists():
-        raise VievalError(f"{folder}: is there already; remove it or choose another --to")
+        raise VievalError(
+            f"{folder}: is there already; remove it or choose another --to"
+        )
     folder.parent.mkdir(parents=True, exist_ok=True)
     staging = Path(tempfile.mkdtemp(dir=folder.parent))
     try:
-        (staging / MANIFEST).write_text(yaml.safe_dump(dict(manifest), sort_keys=False), encoding="utf-8")
+        (staging / MANIFEST).write_text(
+            yaml.safe_dump(dict(manifest), sort_keys=False), encoding="utf-8"
+        )
         for key, text in texts.items():
             (staging / f"{key}.jinja").write_text(text, encoding="utf-8")
         load(str(staging))

@@ -15,21 +15,31 @@ _MOST_BYTES = 128 << 10
 _HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 
 
-def read(path: Path, earlier: Mapping[str, str] | None = None) -> tuple[ast.Module, dict[str, str]]:
+def read(
+    path: Path, earlier: Mapping[str, str] | None = None
+) -> tuple[ast.Module, dict[str, str]]:
     """A file as a tree, and the texts that it assigns to names at its top, by name.
 
-    A text is a literal, a sum of texts, a name of one (also of `earlier` files), or one of these stripped.
-    VievalError names the file and says what is wrong with it.
+    A text is a literal, a sum of texts, a name of one (also of `earlier` files), or one of these
+    stripped. VievalError names the file and says what is wrong with it.
     """
     try:
         if path.stat().st_size > _MOST_BYTES:
-            raise ValueError(f"larger than {_MOST_BYTES} bytes, which no file of prompts is")
+            raise ValueError(
+                f"larger than {_MOST_BYTES} bytes, which no file of prompts is"
+            )
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of their spelling, which is not ours to mend
+            warnings.simplefilter(
+                "ignore"
+            )  # of their spelling, which is not ours to mend
             module = ast.parse(path.read_text(encoding="utf-8-sig"))
         texts = dict(earlier or {})
         for statement in module.body:
-            text = _text(statement.value, texts) if isinstance(statement, ast.Assign) else None
+            text = (
+                _text(statement.value, texts)
+                if isinstance(statement, ast.Assign)
+                else None
+            )
             for node in ast.walk(statement):
                 if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
                     texts.pop(node.id, None)
@@ -37,24 +47,33 @@ def read(path: Path, earlier: Mapping[str, str] | None = None) -> tuple[ast.Modu
         return module, texts
     except (SyntaxError, ValueError, OSError, RecursionError, MemoryError) as error:
         message = " ".join(str(error).split()) or type(error).__name__
-        raise VievalError(f"{path}: cannot be read as Python ({message[:200]}); pass {CHECKOUT}") from None
+        raise VievalError(
+            f"{path}: cannot be read as Python ({message[:200]}); pass {CHECKOUT}"
+        ) from None
 
 
 def function_literals(module: ast.Module, function: str) -> list[str]:
-    """The different texts that a function returns or assigns as literals, in order, without empty ones."""
+    """The different texts that a function returns or assigns as literals, in order, without
+    empty ones.
+    """
     values = [
         node.value
         for definition in module.body
         if isinstance(definition, ast.FunctionDef) and definition.name == function
         for node in ast.walk(definition)
-        if isinstance(node, (ast.Return, ast.Assign)) and isinstance(node.value, ast.Constant)
+        if isinstance(node, (ast.Return, ast.Assign))
+        and isinstance(node.value, ast.Constant)
     ]
-    texts = [_text(value, {}) for value in sorted(values, key=lambda value: value.lineno)]
+    texts = [
+        _text(value, {}) for value in sorted(values, key=lambda value: value.lineno)
+    ]
     return [text for text in dict.fromkeys(texts) if text]
 
 
 def _text(node: ast.expr, constants: Mapping[str, str]) -> str | None:
-    """The text that an expression stands for; None for one that is none, or would have to be computed."""
+    """The text that an expression stands for; None for one that is none, or would have to be
+    computed.
+    """
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return None if _HALF_CHARACTER.search(node.value) else node.value
     if isinstance(node, ast.Name):
@@ -62,7 +81,11 @@ def _text(node: ast.expr, constants: Mapping[str, str]) -> str | None:
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
         start, end = _text(node.left, constants), _text(node.right, constants)
         return None if start is None or end is None else start + end
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "strip":
+    if (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "strip"
+    ):
         text = None if node.args else _text(node.func.value, constants)
         return None if text is None else text.strip()
     return None

@@ -1,6 +1,8 @@
-"""Builds a user's prompt pack from the VIEScore authors' wording: their repository's text files, or their logs.
+"""Builds a user's prompt pack from the VIEScore authors' wording: their repository's text files, or
+their logs.
 
-Their wording stays theirs: it is read from a checkout (or from results) that the user has, into a folder of the user's.
+Their wording stays theirs: it is read from a checkout (or from results) that the user has, into a
+folder of the user's.
 """
 
 from __future__ import annotations
@@ -11,13 +13,22 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from vieval_plugin.benchmarks import registry as benchmark_registry
-from vieval_plugin.importers.importing import jinja_template, question_of, raw, write_pack
+from vieval_plugin.importers.importing import (
+    jinja_template,
+    question_of,
+    raw,
+    write_pack,
+)
 from vieval_plugin.prompts.packs import built_in, load
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.yaml_json import read_json
 
 _PLACEHOLDER = re.compile("<(prompt|instruction|subject)>")
-_VARIABLES = {"Text Prompt": "prompt", "Editing instruction": "instruction", "Subject": "subject"}
+_VARIABLES = {
+    "Text Prompt": "prompt",
+    "Editing instruction": "instruction",
+    "Subject": "subject",
+}
 _VARIABLE_LINE = re.compile(f"^({'|'.join(_VARIABLES)}): (.*)$", re.MULTILINE)
 
 # The files whose texts, joined by line breaks after the context, make a question.
@@ -36,14 +47,15 @@ _RULES = {
 def import_wording(source: Path, to: Path, context: str | None = None) -> list[Path]:
     """Write packs of the authors' wording below `to` and return their folders.
 
-    `source` is a checkout of their repository (folders `0shot` and `1shot` are made, as far as it has both) or a folder
-    of their results, whose `prompt_input` texts are read (one folder, `logged`). `context` names the context file
-    of a checkout (context.txt).
-    Raises VievalError naming the file that is missing; nothing half-written is left.
+    `source` is a checkout of their repository (folders `0shot` and `1shot` are made, as far as it
+    has both) or a folder of their results, whose `prompt_input` texts are read (one folder,
+    `logged`). `context` names the context file of a checkout (context.txt). Raises VievalError
+    naming the file that is missing; nothing half-written is left.
     """
     if not source.is_dir():
         raise VievalError(
-            f"{source}: no such folder; pass a checkout of the authors' repository or a folder of their results"
+            f"{source}: no such folder; pass a checkout of the authors' repository or a folder "
+            "of their results"
         )
     logged = {
         part: source / folder
@@ -51,22 +63,36 @@ def import_wording(source: Path, to: Path, context: str | None = None) -> list[P
         if (source / folder).is_dir()
     }
     if logged:
-        return [_write(to / "logged", "viescore/logged", ("0shot", "1shot"), _log_questions(source, logged))]
+        return [
+            _write(
+                to / "logged",
+                "viescore/logged",
+                ("0shot", "1shot"),
+                _log_questions(source, logged),
+            )
+        ]
     pack_folders = []
     for setting in ("0shot", "1shot"):
-        folders = sorted(path for path in source.rglob(f"prompts_{setting}") if path.is_dir())
+        folders = sorted(
+            path for path in source.rglob(f"prompts_{setting}") if path.is_dir()
+        )
         if folders:
             texts = _checkout_questions(folders, context or "context.txt")
-            pack_folders.append(_write(to / setting, f"viescore/authors-{setting}", (setting,), texts))
+            pack_folders.append(
+                _write(to / setting, f"viescore/authors-{setting}", (setting,), texts)
+            )
     if not pack_folders:
         raise VievalError(
-            f"{source}: no folder prompts_0shot or prompts_1shot in it; pass a checkout of the authors' repository"
+            f"{source}: no folder prompts_0shot or prompts_1shot in it; pass a checkout of the "
+            "authors' repository"
         )
     return pack_folders
 
 
 def _checkout_questions(folders: list[Path], context: str) -> dict[str, str]:
-    """The questions of the first folder that has them all beside a context file; else say what the best one lacks."""
+    """The questions of the first folder that has them all beside a context file; else say what
+    the best one lacks.
+    """
     incomplete = []
     for folder in folders:
         contexts = [folder / context, folder.parent / context]
@@ -77,24 +103,39 @@ def _checkout_questions(folders: list[Path], context: str) -> dict[str, str]:
         if not missing:
             opening = next(path for path in contexts if path.is_file())
             return {
-                key: _templated("\n".join(_text(path) for path in (opening, *(folder / file for file in rule))))
+                key: _templated(
+                    "\n".join(
+                        _text(path)
+                        for path in (opening, *(folder / file for file in rule))
+                    )
+                )
                 for key, rule in _RULES.items()
             }
         incomplete.append((len(missing), folder, missing))
     _, folder, missing = min(incomplete)
-    raise VievalError(f"{folder}: {', '.join(missing)} missing; restore the files from the authors' repository")
+    raise VievalError(
+        f"{folder}: {', '.join(missing)} missing; restore the files from the authors' repository"
+    )
 
 
 def _log_questions(results: Path, logged: Mapping[str, Path]) -> dict[str, str]:
-    """The questions as they stand in results; of several wordings of one question, the one most often used."""
+    """The questions as they stand in results; of several wordings of one question, the one most
+    often used.
+    """
     prompts: dict[str, list[str]] = defaultdict(list)
     for kind, folder in logged.items():
         for aspect, key in (("SC", f"SC_{kind}"), ("PQ", "PQ")):
             for path in sorted(folder.glob(f"*/{aspect}.json")):
                 prompts[key] += _prompts_of(path)
     if missing := [key for key in _RULES if not prompts[key]]:
-        raise VievalError(f"{results}: no prompt_input for {', '.join(missing)} in it; pass results of all seven tasks")
-    return {key: Counter(_add_variables(prompts[key])).most_common(1)[0][0] for key in _RULES}
+        raise VievalError(
+            f"{results}: no prompt_input for {', '.join(missing)} in it; pass results of all "
+            "seven tasks"
+        )
+    return {
+        key: Counter(_add_variables(prompts[key])).most_common(1)[0][0]
+        for key in _RULES
+    }
 
 
 def _prompts_of(path: Path) -> list[str]:
@@ -102,18 +143,27 @@ def _prompts_of(path: Path) -> list[str]:
         rows = read_json(_text(path)).values()
         return [row["prompt_input"].strip() for row in rows if "prompt_input" in row]
     except (ValueError, AttributeError, TypeError):
-        raise VievalError(f"{path}: not the authors' JSON, an object of rows with prompt_input; restore it") from None
+        raise VievalError(
+            f"{path}: not the authors' JSON, an object of rows with prompt_input; restore it"
+        ) from None
 
 
 def _add_variables(prompts: list[str]) -> list[str]:
-    """Prompts as templates: a line such as `Subject: backpack` becomes a variable unless it is the same in all."""
-    constant = set.intersection(*({m.group() for m in _VARIABLE_LINE.finditer(prompt)} for prompt in prompts))
+    """Prompts as templates: a line such as `Subject: backpack` becomes a variable unless it is
+    the same in all.
+    """
+    constant = set.intersection(
+        *({m.group() for m in _VARIABLE_LINE.finditer(prompt)} for prompt in prompts)
+    )
 
     def template(prompt: str) -> str:
         pieces, end = [], 0
         for match in _VARIABLE_LINE.finditer(prompt):
             if match.group() not in constant:
-                pieces += [raw(prompt[end : match.start(2)]), f"{{{{ {_VARIABLES[match.group(1)]} }}}}"]
+                pieces += [
+                    raw(prompt[end : match.start(2)]),
+                    f"{{{{ {_VARIABLES[match.group(1)]} }}}}",
+                ]
                 end = match.end(2)
         return "".join([*pieces, raw(prompt[end:])])
 
@@ -121,13 +171,25 @@ def _add_variables(prompts: list[str]) -> list[str]:
 
 
 def _templated(text: str) -> str:
-    return jinja_template("", text, _PLACEHOLDER, {name: f"{{{{ {name} }}}}" for name in _VARIABLES.values()})[0]
+    return jinja_template(
+        "",
+        text,
+        _PLACEHOLDER,
+        {name: f"{{{{ {name} }}}}" for name in _VARIABLES.values()},
+    )[0]
 
 
-def _write(folder: Path, name: str, settings: tuple[str, ...], texts: Mapping[str, str]) -> Path:
+def _write(
+    folder: Path, name: str, settings: tuple[str, ...], texts: Mapping[str, str]
+) -> Path:
     ours = load(built_in("viescore")[-1]).questions
     questions = {key: question_of(ours[key], key) for key in texts}
-    manifest = {"judge": "viescore", "name": name, "settings": list(settings), "questions": questions}
+    manifest = {
+        "judge": "viescore",
+        "name": name,
+        "settings": list(settings),
+        "questions": questions,
+    }
     return write_pack(folder, manifest, texts)
 
 

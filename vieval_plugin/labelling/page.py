@@ -1,4 +1,6 @@
-"""The labelling page: one HTML file with everything in it, which asks for nothing and names nobody."""
+"""The labelling page: one HTML file with everything in it, which asks for nothing and names
+nobody.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,13 @@ from vieval_plugin import images
 from vieval_plugin.judges.contests import Contest
 from vieval_plugin.judges.protocol import Image, Sample
 from vieval_plugin.labelling.choice import swapped
-from vieval_plugin.labelling.questions import QUESTIONS, RATINGS, TASKS, PageQuestion, vote
+from vieval_plugin.labelling.questions import (
+    QUESTIONS,
+    RATINGS,
+    TASKS,
+    PageQuestion,
+    vote,
+)
 from vieval_plugin.labelling.sources import ToLabel
 from vieval_plugin.media.thumbnails import encoded
 from vieval_plugin.records import fingerprint
@@ -29,7 +37,11 @@ LARGE = 64 << 20
 
 _HOME = Path(__file__).parent
 _SIDE, _QUALITY = 768, 90
-_OUTPUT_ROLE_PREFIXES = ("output", "frame_", "view_")  # the roles of what an image model made begin so
+_OUTPUT_ROLE_PREFIXES = (
+    "output",
+    "frame_",
+    "view_",
+)  # the roles of what an image model made begin so
 
 
 @dataclass(frozen=True)
@@ -58,28 +70,44 @@ class LabelCard:
 def label_page(to_label: Sequence[ToLabel], seed: int) -> bytes:
     """The page for these samples or contests, in their order.
 
-    Who made an output is in the page as the answer file needs it, encoded, and nowhere else. Of a contest either side may
-    be shown first, which the answer file puts right. Images are at most 768 pixels wide and high, each once. Every text is
-    escaped, and the page's own policy lets the browser load nothing and run no script but the page's.
+    Who made an output is in the page as the answer file needs it, encoded, and nowhere else. Of a
+    contest either side may be shown first, which the answer file puts right. Images are at most 768
+    pixels wide and high, each once. Every text is escaped, and the page's own policy lets the
+    browser load nothing and run no script but the page's.
 
     Args:
         to_label: all samples, or all contests with votes of one scheme.
         seed: what they were chosen with, which the page shows; it also draws the sides.
 
     Raises:
-        VievalError: in one line with the row, for a sample without an output, a contest of more than two, and an image
-            that cannot be read.
+        VievalError: in one line with the row, for a sample without an output, a contest of more
+            than two, and an image that cannot be read.
     """
     sides = swapped([labelled.judged for labelled in to_label], seed)
     embedded = _Embedded()
-    bar = tqdm(list(zip(to_label, sides, strict=True)), desc="images", unit="sample", disable=None)
+    bar = tqdm(
+        list(zip(to_label, sides, strict=True)),
+        desc="images",
+        unit="sample",
+        disable=None,
+    )
     cards = [_card(labelled, swap, embedded) for labelled, swap in bar]
-    keys = [_key(labelled, swap) for labelled, swap in zip(to_label, sides, strict=True)]
+    keys = [
+        _key(labelled, swap) for labelled, swap in zip(to_label, sides, strict=True)
+    ]
     questions = _questions(to_label)
-    identity = json.dumps([seed, keys, [fingerprint(labelled.judged) for labelled in to_label]])
+    identity = json.dumps(
+        [seed, keys, [fingerprint(labelled.judged) for labelled in to_label]]
+    )
     name = hashlib.sha256(identity.encode()).hexdigest()[:12]
-    answers = {question.aspect: {answer.key: answer.value for answer in question.answers} for question in questions}
-    script, style = (_HOME / "label_page.js").read_text(encoding="utf-8"), style_sheet(_HOME / "label_page.css")
+    answers = {
+        question.aspect: {answer.key: answer.value for answer in question.answers}
+        for question in questions
+    }
+    script, style = (
+        (_HOME / "label_page.js").read_text(encoding="utf-8"),
+        style_sheet(_HOME / "label_page.css"),
+    )
     page = template(_HOME / "label_page.html.jinja").render(
         name=name,
         seed=seed,
@@ -90,7 +118,14 @@ def label_page(to_label: Sequence[ToLabel], seed: int) -> bytes:
         script=Markup(script),
         style=Markup(style),
         policy=policy(style, script),
-        data=_json({"name": name, "keys": _hidden(keys), "answers": answers, "images": embedded.images}),
+        data=_json(
+            {
+                "name": name,
+                "keys": _hidden(keys),
+                "answers": answers,
+                "images": embedded.images,
+            }
+        ),
     )
     return page.encode(errors="replace")
 
@@ -111,7 +146,13 @@ class _Embedded:
         digest = images.digest(image)
         if digest not in self.numbers:
             small = images.decode(image)
-            file = encoded(small, _SIDE, "WEBP", quality=_QUALITY, icc_profile=small.info.get("icc_profile", b""))
+            file = encoded(
+                small,
+                _SIDE,
+                "WEBP",
+                quality=_QUALITY,
+                icc_profile=small.info.get("icc_profile", b""),
+            )
             self.numbers[digest] = len(self.images)
             self.images.append(base64.b64encode(file).decode())
         return LabelPicture(role.replace("_", " "), self.numbers[digest])
@@ -121,29 +162,43 @@ def _card(labelled: ToLabel, swap: bool, embedded: _Embedded) -> LabelCard:
     judged = labelled.judged
     samples = list(judged.candidates) if isinstance(judged, Contest) else [judged]
     if len(samples) > 2:
-        raise VievalError(f"{labelled.where}: {len(samples)} candidates, and the page shows two; leave it out")
+        raise VievalError(
+            f"{labelled.where}: {len(samples)} candidates, and the page shows two; leave it out"
+        )
     try:
-        conditions, *_ = (_pictures(sample, embedded, are_outputs=False) for sample in samples)
+        conditions, *_ = (
+            _pictures(sample, embedded, are_outputs=False) for sample in samples
+        )
         sides = [_pictures(sample, embedded, are_outputs=True) for sample in samples]
     except VievalError as error:
         raise VievalError(f"{labelled.where}: {error}") from None
     if not all(sides):
-        raise VievalError(f"{labelled.where}: no output image; leave it out, or have the image made")
-    texts = tuple((name.replace("_", " "), text) for name, text in samples[0].texts.items())
+        raise VievalError(
+            f"{labelled.where}: no output image; leave it out, or have the image made"
+        )
+    texts = tuple(
+        (name.replace("_", " "), text) for name, text in samples[0].texts.items()
+    )
     task = (TASKS if isinstance(judged, Contest) else QUESTIONS).get(judged.kind, "")
     return LabelCard(task, texts, conditions, tuple(reversed(sides) if swap else sides))
 
 
-def _pictures(sample: Sample, embedded: _Embedded, are_outputs: bool) -> tuple[LabelPicture, ...]:
+def _pictures(
+    sample: Sample, embedded: _Embedded, are_outputs: bool
+) -> tuple[LabelPicture, ...]:
     """The images that an image model made, or those that it was given."""
     roles = sample.images.items()
     return tuple(
-        embedded.picture(role, image) for role, image in roles if role.startswith(_OUTPUT_ROLE_PREFIXES) is are_outputs
+        embedded.picture(role, image)
+        for role, image in roles
+        if role.startswith(_OUTPUT_ROLE_PREFIXES) is are_outputs
     )
 
 
 def _key(labelled: ToLabel, swap: bool) -> list[Any]:
-    """Identity of a sample or contest in the answer file's columns, and whether its sides are swapped."""
+    """Identity of a sample or contest in the answer file's columns, and whether its sides are
+    swapped.
+    """
     identity, contest = labelled.judged.id, isinstance(labelled.judged, Contest)
     return [
         identity.benchmark,
@@ -156,7 +211,11 @@ def _key(labelled: ToLabel, swap: bool) -> list[Any]:
 
 
 def _questions(to_label: Sequence[ToLabel]) -> tuple[PageQuestion, ...]:
-    schemes = {labelled.judged.votes.scheme for labelled in to_label if isinstance(labelled.judged, Contest)}
+    schemes = {
+        labelled.judged.votes.scheme
+        for labelled in to_label
+        if isinstance(labelled.judged, Contest)
+    }
     return (vote(schemes.pop()),) if schemes else RATINGS
 
 

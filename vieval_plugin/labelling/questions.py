@@ -39,7 +39,9 @@ class PageQuestion:
 def _rating_steps(*texts: str) -> tuple[PageAnswer, ...]:
     """Steps of a rating from 0 to 1, the worst first."""
     last = len(texts) - 1
-    return tuple(PageAnswer(str(n), f"{n / last:g}", text) for n, text in enumerate(texts))
+    return tuple(
+        PageAnswer(str(n), f"{n / last:g}", text) for n, text in enumerate(texts)
+    )
 
 
 RATINGS = (
@@ -91,7 +93,10 @@ TASKS = {
 QUESTIONS = {
     "tig": "Does the image show everything that the prompt asks for?",
     "tie": "Is the image edited as the instruction says, and unchanged elsewhere?",
-    "mie": "Is the image edited within the region as the instruction says, and unchanged elsewhere?",
+    "mie": (
+        "Is the image edited within the region as the instruction says, and unchanged "
+        "elsewhere?"
+    ),
     "cig": "Does the image show everything that the prompt asks for, and follow the control image?",
     "sdig": "Does the image show everything that the prompt asks for, with the given subject?",
     "sdie": "Is the given subject put into the image, and the rest unchanged?",

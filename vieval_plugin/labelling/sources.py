@@ -1,4 +1,6 @@
-"""Sources of what is labelled: a samples file, a file of contests, a run of image models, or a benchmark's part."""
+"""Sources of what is labelled: a samples file, a file of contests, a run of image models, or a
+benchmark's part.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,12 @@ from vieval_plugin.records import OWN, InputRow
 from vieval_plugin.results.own_verdicts import is_own
 from vieval_plugin.results.rows import rows_of
 from vieval_plugin.results.shard_sample import sample_shards
-from vieval_plugin.results.shard_verdicts import input_sample, is_shards, open_shards, record_named
+from vieval_plugin.results.shard_verdicts import (
+    input_sample,
+    is_shards,
+    open_shards,
+    record_named,
+)
 from vieval_plugin.results.unjudged import is_run, load_unjudged
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.suggestions import did_you_mean
@@ -53,18 +60,19 @@ def read_to_label(
     """Read the samples or contests that a user names.
 
     Args:
-        inputs: samples (tables or folders, as `vieval score` takes them); or files that `vieval score` wrote; or alone, a
-            JSONL file of contests (`readers/contest_rows.py`), what a run of `generate_*` tasks with `--predict_only`
-            left, or `BENCHMARK` or `BENCHMARK/PART`; or a folder of shards, of which a sample is read, and
-            behind it the rows that are meant, each a uid or FILE:ROW.
+        inputs: samples (tables or folders, as `vieval score` takes them); or files that `vieval
+            score` wrote; or alone, a JSONL file of contests (`readers/contest_rows.py`), what a run
+            of `generate_*` tasks with `--predict_only` left, or `BENCHMARK` or `BENCHMARK/PART`; or
+            a folder of shards, of which a sample is read, and behind it the rows that are meant,
+            each a uid or FILE:ROW.
         kind: that of samples whose line names none, and of contests.
         partial: read also what a run has judged that is not complete.
         columns: what the columns of a table are, by `parse_columns`.
         prompts: what images in folders were made of, see `read_folders`.
 
     Raises:
-        VievalError: there is nothing of that name, a line of the file is bad, a kind is lacking, or the benchmark's data
-            is absent.
+        VievalError: there is nothing of that name, a line of the file is bad, a kind is lacking, or
+            the benchmark's data is absent.
     """
     if is_shards(path_of(inputs[0])):
         return _read_shards(path_of(inputs[0]), inputs[1:], partial)
@@ -72,38 +80,57 @@ def read_to_label(
     if verdicts and len(verdicts) == len(inputs):
         return _of_verdicts(verdicts, partial)
     if verdicts:
-        raise VievalError(f"all files must be verdicts where one is, got {', '.join(inputs)}; use files of verdicts")
+        raise VievalError(
+            f"all files must be verdicts where one is, got {', '.join(inputs)}; use files of "
+            "verdicts"
+        )
     if prompts or len(inputs) > 1:
-        return _samples_to_label(read_named(inputs, prompts, kind, columns), ", ".join(inputs))
+        return _samples_to_label(
+            read_named(inputs, prompts, kind, columns), ", ".join(inputs)
+        )
     path = path_of(inputs[0])
     if not exists(path):
         return _read_benchmark(inputs[0])
     if is_run(path):
         source = load_unjudged(path, config.current()).source
-        return [ToLabel(row.sample, str(row.sample.id)) for row in source if row.verdict is None]
+        return [
+            ToLabel(row.sample, str(row.sample.id))
+            for row in source
+            if row.verdict is None
+        ]
     if not isdir(path) and "candidates" in open_table(path).columns:
         return _contests(path, kind)
     return _samples_to_label(read_named(inputs, kind=kind, columns=columns), str(path))
 
 
 def _of_verdicts(files: Sequence[str], partial: bool) -> list[ToLabel]:
-    """The samples of files of verdicts, each once; VievalError where two files have other images for one id."""
+    """The samples of files of verdicts, each once; VievalError where two files have other images
+    for one id.
+    """
     judged: dict[SampleId, Judged] = {}
     for file in files:
         for records in rows_of(path_of(file), partial):
             for record in records:
-                if record.sample and judged.setdefault(record.id, record.sample) != record.sample:
+                if (
+                    record.sample
+                    and judged.setdefault(record.id, record.sample) != record.sample
+                ):
                     raise VievalError(
-                        f"{record.id} must have the same images in all files, got others in {file}; name each image "
+                        f"{record.id} must have the same images in all files, got others in "
+                        f"{file}; name each image "
                         "model as its folder: `vieval score NEW OLD --out both.jsonl`"
                     )
     return [ToLabel(sample, str(sample.id)) for sample in judged.values()]
 
 
-def choose_readable(samples: Sequence[ToLabel], count: int, seed: int) -> tuple[list[ToLabel], dict[int, str]]:
-    """Choose what is labelled, with its images read, among samples whose images are there and can be read.
+def choose_readable(
+    samples: Sequence[ToLabel], count: int, seed: int
+) -> tuple[list[ToLabel], dict[int, str]]:
+    """Choose what is labelled, with its images read, among samples whose images are there and can
+    be read.
 
-    Only what is chosen is looked through, as all may be many; others take the place of what cannot be read.
+    Only what is chosen is looked through, as all may be many; others take the place of what cannot
+    be read.
 
     Args:
         samples: samples, or contests.
@@ -116,13 +143,24 @@ def choose_readable(samples: Sequence[ToLabel], count: int, seed: int) -> tuple[
     Raises:
         VievalError: as `choose`, and where images of all are missing or cannot be read.
     """
-    reasons = {number: reason for number, sample in enumerate(samples) if (reason := _missing_image(sample))}
+    reasons = {
+        number: reason
+        for number, sample in enumerate(samples)
+        if (reason := _missing_image(sample))
+    }
     readable: dict[int, ToLabel] = {}
     while True:
         available = [number for number in range(len(samples)) if number not in reasons]
         if reasons and not available:
-            raise VievalError(f"{samples[0].where}: {reasons[0]}; no image of {len(samples)} to label can be read")
-        choice = [available[number] for number in choose([samples[number].judged for number in available], count, seed)]
+            raise VievalError(
+                f"{samples[0].where}: {reasons[0]}; no image of {len(samples)} to label can be read"
+            )
+        choice = [
+            available[number]
+            for number in choose(
+                [samples[number].judged for number in available], count, seed
+            )
+        ]
         if readable.keys() >= set(choice):
             return [readable[number] for number in choice], reasons
         for number in set(choice) - readable.keys():
@@ -132,25 +170,35 @@ def choose_readable(samples: Sequence[ToLabel], count: int, seed: int) -> tuple[
                 reasons[number] = str(error)
 
 
-def read_planned(samples: Sequence[ToLabel], planned: Sequence[SampleId]) -> list[ToLabel]:
-    """The samples of a plan in its order, with their images read; VievalError where one is missing."""
+def read_planned(
+    samples: Sequence[ToLabel], planned: Sequence[SampleId]
+) -> list[ToLabel]:
+    """The samples of a plan in its order, with their images read; VievalError where one is
+    missing.
+    """
     by_id = {sample.judged.id: sample for sample in samples}
     if missing := [identity for identity in planned if identity not in by_id]:
         raise VievalError(
-            f"the samples must have all {len(planned)} images of the plan, and {len(missing)} are missing, the first "
+            f"the samples must have all {len(planned)} images of the plan, and {len(missing)} "
+            "are missing, the first "
             f"{missing[0]}; pass what the plan was made of"
         )
     return [_read_images(by_id[identity]) for identity in planned]
 
 
 def _missing_image(labelled: ToLabel) -> str:
-    """The reason why a sample or contest cannot be shown, if that is an image which is not there; empty where all are.
+    """The reason why a sample or contest cannot be shown, if that is an image which is not there;
+    empty where all are.
 
     Images in shards are looked for where they are read.
     """
     if labelled.row:
         return ""
-    return absent_image(labelled.judged) if any(images_of(labelled.judged)) else "no output image"
+    return (
+        absent_image(labelled.judged)
+        if any(images_of(labelled.judged))
+        else "no output image"
+    )
 
 
 def _read_images(labelled: ToLabel) -> ToLabel:
@@ -165,9 +213,13 @@ def _read_images(labelled: ToLabel) -> ToLabel:
     return replace(labelled, judged=judged)
 
 
-def _read_shards(folder: Path, row_names: Sequence[str], partial: bool) -> list[ToLabel]:
+def _read_shards(
+    folder: Path, row_names: Sequence[str], partial: bool
+) -> list[ToLabel]:
     opened = open_shards(folder, partial)
-    records = [record_named(opened, name) for name in row_names] or sample_shards(folder, partial).records
+    records = [record_named(opened, name) for name in row_names] or sample_shards(
+        folder, partial
+    ).records
     return [
         ToLabel(
             Sample(record.id, {}, kind=record.kind, group=record.row.group),
@@ -195,10 +247,14 @@ def _read_benchmark(benchmark_part: str) -> list[ToLabel]:
     if name not in benchmark_registry.benchmarks():
         hint = did_you_mean(name, benchmark_registry.benchmarks(), 0.6)
         raise VievalError(
-            f"{benchmark_part}: no such file, and no such benchmark{hint}; pass a samples file, or BENCHMARK/PART"
+            f"{benchmark_part}: no such file, and no such benchmark{hint}; pass a samples "
+            "file, "
+            "or BENCHMARK/PART"
         )
     folder = config.current().data_folder()
-    parts: Sequence[str] = [part] if part else list(benchmark_registry.benchmark(name).parts)
+    parts: Sequence[str] = (
+        [part] if part else list(benchmark_registry.benchmark(name).parts)
+    )
     return [
         ToLabel(sample, str(sample.id))
         for part_name in parts
@@ -210,7 +266,9 @@ def _contests(path: Path, kind: str | None) -> list[ToLabel]:
     rows = read_lines(path, "pass a file of contests")
     common = ContestRows(OWN, kind or "", kind or "", _scheme(rows))
     contests = read_contests(rows, path.parent, common)
-    labelled = [ToLabel(contest, row.where) for contest, row in zip(contests, rows, strict=True)]
+    labelled = [
+        ToLabel(contest, row.where) for contest, row in zip(contests, rows, strict=True)
+    ]
     for contest in labelled:
         _require_kind(contest)
         _require_below(contest, path.parent)
@@ -218,29 +276,43 @@ def _contests(path: Path, kind: str | None) -> list[ToLabel]:
 
 
 def _require_below(labelled: ToLabel, folder: Path) -> None:
-    """VievalError for a link out of the folder of a contest's file: it would put any image of this machine on the page."""
+    """VievalError for a link out of the folder of a contest's file: it would put any image of
+    this machine on the page.
+    """
     for file in files_of(candidates_of(labelled.judged)):
         if not is_below(file, folder):
             raise VievalError(
-                f"{labelled.where}: {name_of(Image(file))} is a link out of {folder}; copy the image there"
+                f"{labelled.where}: {name_of(Image(file))} is a link out of {folder}; copy the "
+                "image there"
             )
 
 
 def _scheme(rows: Sequence[Row]) -> str:
     """The scheme of votes that are there already: four-way where one of them says so."""
-    votes = {vote for row in rows for vote in (row.cells.get("vote"), *_names(row.cells.get("annotators")))}
+    votes = {
+        vote
+        for row in rows
+        for vote in (row.cells.get("vote"), *_names(row.cells.get("annotators")))
+    }
     return "three_way" if votes <= {*SCHEMES["three_way"], None, ""} else "four_way"
 
 
 def _names(value: object) -> list[str]:
-    return [vote for vote in value if isinstance(vote, str)] if isinstance(value, list) else []
+    return (
+        [vote for vote in value if isinstance(vote, str)]
+        if isinstance(value, list)
+        else []
+    )
 
 
 def _require_kind(labelled: ToLabel) -> None:
     kind, inputs = labelled.judged.kind, list(INPUTS)
     if not kind:
-        raise VievalError(f"{labelled.where}: it names no kind, such as tig; name that of all with --kind")
+        raise VievalError(
+            f"{labelled.where}: it names no kind, such as tig; name that of all with --kind"
+        )
     if kind not in inputs:
         raise VievalError(
-            f"{labelled.where}: no kind {kind!r}{did_you_mean(kind, inputs)} The kinds are {', '.join(inputs)}"
+            f"{labelled.where}: no kind {kind!r}{did_you_mean(kind, inputs)} The kinds are "
+            f"{', '.join(inputs)}"
         )

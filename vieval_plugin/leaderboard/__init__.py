@@ -1,1 +1,3 @@
-"""The leaderboard of published judges: their numbers recomputed, beside the printed ones, and what others submit."""
+"""The leaderboard of published judges: their numbers recomputed, beside the printed ones, and
+what others submit.
+"""

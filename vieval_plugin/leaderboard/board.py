@@ -1,4 +1,6 @@
-"""A leaderboard as data: judges, their leaderboards by choice, and printed numbers beside recomputed ones."""
+"""A leaderboard as data: judges, their leaderboards by choice, and printed numbers beside
+recomputed ones.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +37,15 @@ class View:
     @property
     def numbers(self) -> list[Number]:
         """Numbers of the judges, then of what stands beside them, the best first."""
-        beside = [number for number in (*self.baselines, *self.board.references) if number.estimate.defined]
-        return [*self.board.numbers, *sorted(beside, key=lambda number: -number.estimate.value)]
+        beside = [
+            number
+            for number in (*self.baselines, *self.board.references)
+            if number.estimate.defined
+        ]
+        return [
+            *self.board.numbers,
+            *sorted(beside, key=lambda number: -number.estimate.value),
+        ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,14 +74,19 @@ class BenchmarkBoard:
         return [number for number in self.printed if number.reason]
 
     def printed_of(self, view: View, label: str) -> list[PrintedNumber]:
-        """The printed numbers of a judge's average that a leaderboard is about, by part where none of all parts was printed.
+        """The printed numbers of a judge's average that a leaderboard is about, by part where none
+        of all parts was printed.
 
         Printed votes are four-way.
         """
         if view.choice.get("ties", "four_way") != "four_way":
             return []
-        aspect = view.board.aspect if any(number.aspect for number in self.printed) else ""
+        aspect = (
+            view.board.aspect if any(number.aspect for number in self.printed) else ""
+        )
         average = (label, aspect, "")
-        averages = [n for n in self.printed if (n.label, n.aspect, n.image_model) == average]
+        averages = [
+            n for n in self.printed if (n.label, n.aspect, n.image_model) == average
+        ]
         part_averages = [number for number in averages if number.task == view.part]
         return part_averages or [number for number in averages if view.part == ALL]

@@ -1,5 +1,5 @@
-"""Checks of a submission, which is a card with its verdict files: every score again from the raw replies in the traces
-by the judge's own program, and every number again from the scores.
+"""Checks of a submission, which is a card with its verdict files: every score again from the raw
+replies in the traces by the judge's own program, and every number again from the scores.
 
 No check can show which model wrote the replies.
 """
@@ -32,7 +32,9 @@ from vieval_plugin.run.verdict_lines import run_hash
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.errors import VievalError
 
-CANNOT_SHOW = "no check can show which model wrote the replies, nor that it was asked once"
+CANNOT_SHOW = (
+    "no check can show which model wrote the replies, nor that it was asked once"
+)
 #: Problems of an entry that are told one by one.
 MOST_PROBLEMS = 20
 MOST_DRAWS = 10_000
@@ -42,8 +44,11 @@ _OPTIONS = TypeAdapter(StatisticsOptions)
 CheckedEntry: TypeAlias = tuple[CardEntry, Sequence[Record]]
 
 
-def check_submission(folder: Path, sources: Sources) -> tuple[Card, list[CheckedEntry], list[str]]:
-    """Check a submission: its card, the records of each entry on a benchmark with a leaderboard, and a line a problem.
+def check_submission(
+    folder: Path, sources: Sources
+) -> tuple[Card, list[CheckedEntry], list[str]]:
+    """Check a submission: its card, the records of each entry on a benchmark with a leaderboard,
+    and a line a problem.
 
     Args:
         folder: with `card.json` and the verdict files that it names.
@@ -67,40 +72,76 @@ def check_submission(folder: Path, sources: Sources) -> tuple[Card, list[Checked
         checked.append((entry, records))
         problems += lines[:MOST_PROBLEMS]
         if len(lines) > MOST_PROBLEMS:
-            problems.append(f"{entry.title}: {len(lines) - MOST_PROBLEMS} problems more of this sort")
+            problems.append(
+                f"{entry.title}: {len(lines) - MOST_PROBLEMS} problems more of this sort"
+            )
     if not checked and not problems:
-        problems.append(f"{folder}: a card of none of the leaderboard's benchmarks ({', '.join(descriptions())})")
+        problems.append(
+            f"{folder}: a card of none of the leaderboard's benchmarks "
+            f"({', '.join(descriptions())})"
+        )
     return card, checked, problems
 
 
 def _records(card: Card, entry: CardEntry, folder: Path) -> list[Record]:
-    """The records of an entry's files; VievalError for a file that is gone or another, and for a verdict that is there twice."""
+    """The records of an entry's files; VievalError for a file that is gone or another, and for a
+    verdict that is there twice.
+    """
     runs = runs_of(replace(card, entries=(entry,)), folder, card.model)
-    if foreign := ", ".join(run.benchmark for run in runs if run.benchmark != entry.benchmark):
+    if foreign := ", ".join(
+        run.benchmark for run in runs if run.benchmark != entry.benchmark
+    ):
         files = f"verdicts of {foreign} among its files"
-        raise VievalError(f"{entry.title}: {files}; a card has files of each benchmark alone")
+        raise VievalError(
+            f"{entry.title}: {files}; a card has files of each benchmark alone"
+        )
     if len(runs) != 1:
-        raise VievalError(f"{entry.title}: its files have verdicts of {len(runs)} runs, and an entry is of one")
+        raise VievalError(
+            f"{entry.title}: its files have verdicts of {len(runs)} runs, and an entry is of one"
+        )
     judged = [records for samples in runs[0].records.values() for records in samples]
     if repeated := next((records for records in judged if len(records) > 1), None):
-        raise VievalError(f"{entry.title}: {len(repeated)} verdicts on {repeated[0].id}; a submission has one of each")
+        raise VievalError(
+            f"{entry.title}: {len(repeated)} verdicts on {repeated[0].id}; a submission has "
+            "one "
+            "of each"
+        )
     return [record for [record] in judged]
 
 
-def _problems(card: Card, entry: CardEntry, records: Sequence[Record], folder: Path, sources: Sources) -> Iterator[str]:
+def _problems(
+    card: Card,
+    entry: CardEntry,
+    records: Sequence[Record],
+    folder: Path,
+    sources: Sources,
+) -> Iterator[str]:
     benchmark = benchmark_registry.benchmark(entry.benchmark)
-    parts = [part for part in benchmark.parts if any(record.id.part == part for record in records)]
+    parts = [
+        part
+        for part in benchmark.parts
+        if any(record.id.part == part for record in records)
+    ]
     by_id = {judged.id: judged for judged in sources.judged(benchmark, parts)}
     if foreign := [record.id for record in records if record.id not in by_id]:
-        yield f"{entry.title}: {len(foreign)} of {len(records)} verdicts are on samples that it does not have, first {foreign[0]}"
+        yield (
+            f"{entry.title}: {len(foreign)} of {len(records)} verdicts are on samples that it "
+            f"does not have, first {foreign[0]}"
+        )
         return
     if entry.samples != len(records):
-        yield f"{entry.title}: the card is of {entry.samples} verdicts, and its files have {len(records)}"
+        yield (
+            f"{entry.title}: the card is of {entry.samples} verdicts, and its files have "
+            f"{len(records)}"
+        )
     if problem := _options_problem(card, entry, records):
         yield problem
         return
     judge = judge_of(records[0].provenance)
-    if ((here := judge.provenance).pack, here.pack_hash) != (entry.pack, entry.pack_hash):
+    if ((here := judge.provenance).pack, here.pack_hash) != (
+        entry.pack,
+        entry.pack_hash,
+    ):
         judged_with = f"judged with pack {entry.pack} ({entry.pack_hash})"
         yield f"{entry.title}: {judged_with}, and here it is {here.pack} ({here.pack_hash})"
         return
@@ -110,23 +151,46 @@ def _problems(card: Card, entry: CardEntry, records: Sequence[Record], folder: P
 
 
 def _options_problem(card: Card, entry: CardEntry, records: Sequence[Record]) -> str:
-    """The difference between what the card says of its judge and what the verdicts do; empty where there is none."""
+    """The difference between what the card says of its judge and what the verdicts do; empty
+    where there is none.
+    """
     source: Provenance = records[0].provenance
-    if any(record.provenance != source or record.provenance.options != source.options for record in records):
-        return f"{entry.title}: verdicts of several runs; a submission has one judge with one set of options"
+    if any(
+        record.provenance != source or record.provenance.options != source.options
+        for record in records
+    ):
+        return (
+            f"{entry.title}: verdicts of several runs; a submission has one judge with one "
+            "set of options"
+        )
     card_names = (entry.judge, entry.setting, entry.pack, entry.pack_hash, card.model)
-    file_names = (source.judge, source.setting, source.pack, source.pack_hash, source.backbone)
+    file_names = (
+        source.judge,
+        source.setting,
+        source.pack,
+        source.pack_hash,
+        source.backbone,
+    )
     names = ("judge", "setting", "pack", "pack hash", "model")
     for name, on_card, in_files in zip(names, card_names, file_names, strict=True):
         if on_card != in_files:
-            return f"{entry.title}: {name} is {on_card!r} on the card and {in_files!r} in its verdicts"
+            return (
+                f"{entry.title}: {name} is {on_card!r} on the card and {in_files!r} in its "
+                "verdicts"
+            )
     if run_hash(replace(source, options=entry.options)) != run_hash(source):
         return f"{entry.title}: the options on the card are not those in its verdicts"
-    return f"{entry.title}: a replay of recorded verdicts, which has no raw replies" if source.recorded else ""
+    return (
+        f"{entry.title}: a replay of recorded verdicts, which has no raw replies"
+        if source.recorded
+        else ""
+    )
 
 
 def _problems_of(record: Record, judged: Judged, judge: PreparedJudge) -> Iterator[str]:
-    """The problems of a verdict: what people said, its images and texts, its scores and its reasons."""
+    """The problems of a verdict: what people said, its images and texts, its scores and its
+    reasons.
+    """
     verdict = record.verdict
     if isinstance(judged, Contest):
         candidates = tuple(candidate.id for candidate in judged.candidates)
@@ -135,13 +199,25 @@ def _problems_of(record: Record, judged: Judged, judge: PreparedJudge) -> Iterat
         same = record.ratings == judged.ratings
     if not same:
         yield f"{record.id}: what people said of it is not what the benchmark has"
-    if record.sample is not None and (difference := next(_changed_from(record.sample, judged), "")):
+    if record.sample is not None and (
+        difference := next(_changed_from(record.sample, judged), "")
+    ):
         yield f"{record.id}: judged with other {difference} than the benchmark's"
     if verdict.status in (Status.MISSING, Status.NOT_APPLICABLE, Status.NO_IMAGE):
         yield f"{record.id}: no verdict ({verdict.status}); judge it, or leave the sample out"
         return
-    if empty := next((step for step in verdict.trace if not (step.status.usable or step.reason.strip())), None):
-        yield f"{record.id}: the step {'/'.join(empty.path)} failed ({empty.status}) and has no reason"
+    if empty := next(
+        (
+            step
+            for step in verdict.trace
+            if not (step.status.usable or step.reason.strip())
+        ),
+        None,
+    ):
+        yield (
+            f"{record.id}: the step {'/'.join(empty.path)} failed ({empty.status}) and has no "
+            "reason"
+        )
     if not verdict.status.usable and not verdict.trace:
         yield f"{record.id}: failed ({verdict.status}) and has no reason"
     if not was_asked(verdict):
@@ -154,24 +230,37 @@ def _problems_of(record: Record, judged: Judged, judge: PreparedJudge) -> Iterat
         yield str(error)
         return
     if again.status is Status.NOT_APPLICABLE:
-        yield f"{record.id}: {again.reason}; run `vieval prepare {record.id.benchmark}`, which fetches its conditions"
+        yield (
+            f"{record.id}: {again.reason}; run `vieval prepare {record.id.benchmark}`, which "
+            "fetches its conditions"
+        )
         return
-    recorded, now = ((dict(v.scores), v.choice, v.status, dict(v.recorded)) for v in (verdict, again))
+    recorded, now = (
+        (dict(v.scores), v.choice, v.status, dict(v.recorded)) for v in (verdict, again)
+    )
     if recorded != now:
         scores, scores_now = (_outcome_words(v) for v in (recorded, now))
         yield f"{record.id}: {scores} is not what its replies give, which is {scores_now}"
 
 
-def _outcome_words(outcome: tuple[dict[str, float], object, Status, dict[str, float]]) -> str:
+def _outcome_words(
+    outcome: tuple[dict[str, float], object, Status, dict[str, float]],
+) -> str:
     scores, choice, status, _ = outcome
     return ", ".join(
-        [*(f"{aspect} {score:.4g}" for aspect, score in scores.items()), *([str(choice)] * bool(choice)), str(status)]
+        [
+            *(f"{aspect} {score:.4g}" for aspect, score in scores.items()),
+            *([str(choice)] * bool(choice)),
+            str(status),
+        ]
     )
 
 
 def _changed_from(judged_then: Judged, judged: Judged) -> Iterator[str]:
     """The texts and the images, of those that are here, of which others were judged."""
-    for submitted, current in zip(candidates_of(judged_then), candidates_of(judged), strict=False):
+    for submitted, current in zip(
+        candidates_of(judged_then), candidates_of(judged), strict=False
+    ):
         if current.texts and dict(submitted.texts) != dict(current.texts):
             yield "texts"
         for role, image in submitted.images.items():
@@ -180,35 +269,55 @@ def _changed_from(judged_then: Judged, judged: Judged) -> Iterator[str]:
                 yield f"content of {name_of(stored)}"
 
 
-def _wrong_numbers(card: Card, entry: CardEntry, records: Sequence[Record], folder: Path) -> Iterator[str]:
+def _wrong_numbers(
+    card: Card, entry: CardEntry, records: Sequence[Record], folder: Path
+) -> Iterator[str]:
     """A line for each number of the card that its verdicts do not give."""
     try:
         options = _OPTIONS.validate_python(card.statistics)
     except ValidationError:
         options = None
     if options is None or not 0 < options.draws <= MOST_DRAWS:
-        yield f"{entry.title}: the card's statistics are none that vieval card has ({MOST_DRAWS:,} draws at most)"
+        yield (
+            f"{entry.title}: the card's statistics are none that vieval card has "
+            f"({MOST_DRAWS:,} draws at most)"
+        )
         return
     [run] = results_of(records).runs
     # in its own folder are no published verdicts: the leaderboard computes its place anew
     judge = place_judge(replace(run, label=card.model), folder, options)
-    again = entry_of(judge, [folder / name for name in entry.files], folder, entry.available)
+    again = entry_of(
+        judge, [folder / name for name in entry.files], folder, entry.available
+    )
     if again.sample_digest != entry.sample_digest:
         yield f"{entry.title}: the digest of its samples is another than the card's"
     claimed, computed = (
-        {_place(row): row for row in of.numbers if row["system"] == card.model} for of in (entry, again)
+        {_place(row): row for row in of.numbers if row["system"] == card.model}
+        for of in (entry, again)
     )
     for place in {**claimed, **computed}:
         texts = [_number(of.get(place)) for of in (claimed, computed)]
         if texts[0] != texts[1]:
             name = " ".join(str(text) for text in place if text)
-            yield f"{entry.title}: {name} is {texts[0]} on the card, and its verdicts give {texts[1]}"
+            yield (
+                f"{entry.title}: {name} is {texts[0]} on the card, and its verdicts give "
+                f"{texts[1]}"
+            )
 
 
 def _place(row: Row) -> tuple[object, ...]:
-    return tuple(row[name] for name in ("statistic", "aspect", "part", "breakdown", "breakdown_value"))
+    return tuple(
+        row[name]
+        for name in ("statistic", "aspect", "part", "breakdown", "breakdown_value")
+    )
 
 
 def _number(row: Row | None) -> str:
     names = ("value", "low", "high", "n")
-    return "not there" if row is None else ", ".join(f"{name} {row[name]:g}" for name in names if row[name] is not None)
+    return (
+        "not there"
+        if row is None
+        else ", ".join(
+            f"{name} {row[name]:g}" for name in names if row[name] is not None
+        )
+    )

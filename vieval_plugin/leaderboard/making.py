@@ -1,4 +1,6 @@
-"""Makes the leaderboards from published logs and submissions, by the statistics that `vieval report` uses."""
+"""Makes the leaderboards from published logs and submissions, by the statistics that `vieval
+report` uses.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,12 @@ from vieval_plugin.leaderboard.board import BenchmarkBoard, View
 from vieval_plugin.leaderboard.printed import compare_printed
 from vieval_plugin.leaderboard.submissions import Submission, run_of_submission
 from vieval_plugin.meta_evaluation.comparison import LEVEL, compare_pair
-from vieval_plugin.meta_evaluation.findings import ALL, Findings, Leaderboard, RankedStatistic
+from vieval_plugin.meta_evaluation.findings import (
+    ALL,
+    Findings,
+    Leaderboard,
+    RankedStatistic,
+)
 from vieval_plugin.meta_evaluation.image_models import SOFT
 from vieval_plugin.meta_evaluation.leaderboards import MOST_WITH_INTERVALS, leaderboard
 from vieval_plugin.records import Run
@@ -41,8 +48,11 @@ POLICIES: Mapping[Policy, str] = {
 }
 _MOST_LINES = 4
 
-#: The value of each choice by its name, the statistic, where its numbers are, the ranked judges, the options.
-_Choice: TypeAlias = tuple[Mapping[str, str], RankedStatistic, Findings, Sequence[Run], StatisticsOptions]
+#: The value of each choice by its name, the statistic, where its numbers are, the ranked judges,
+#: the options.
+_Choice: TypeAlias = tuple[
+    Mapping[str, str], RankedStatistic, Findings, Sequence[Run], StatisticsOptions
+]
 
 
 @dataclass(frozen=True)
@@ -58,13 +68,20 @@ class Sources:
         """The samples or contests of parts of a benchmark, with what people said of them.
 
         Raises:
-            VievalError: they are neither in the data folder nor, without images, in the published logs.
+            VievalError: they are neither in the data folder nor, without images, in the published
+                logs.
         """
         try:
-            return [judged for part in parts for judged in benchmark.load(self.data, part)]
+            return [
+                judged for part in parts for judged in benchmark.load(self.data, part)
+            ]
         except VievalError:
             with suppress(VievalError):
-                return [judged for part in parts for judged in benchmark.load(self.published, part)]
+                return [
+                    judged
+                    for part in parts
+                    for judged in benchmark.load(self.published, part)
+                ]
             raise
 
 
@@ -83,10 +100,14 @@ def make_boards(
         on_step: is told in a line what is done.
 
     Raises:
-        VievalError: no logs are there, people's ratings or votes are not, or a log is not the published one.
+        VievalError: no logs are there, people's ratings or votes are not, or a log is not the
+            published one.
     """
     return [
-        _board(benchmark_registry.benchmark(name), sources, submissions, options, on_step) for name in descriptions()
+        _board(
+            benchmark_registry.benchmark(name), sources, submissions, options, on_step
+        )
+        for name in descriptions()
     ]
 
 
@@ -100,19 +121,31 @@ def _board(
     judges = present(benchmark.name, sources.published)
     if not judges:
         raise VievalError(
-            f"{sources.published}: no published logs of {benchmark.title}; run `vieval prepare published_verdicts`"
+            f"{sources.published}: no published logs of {benchmark.title}; run `vieval prepare "
+            "published_verdicts`"
         )
     judged = sources.judged(benchmark, list(benchmark.parts))
     on_step(f"{benchmark.title}: reading the logs of {plural(len(judges), 'judge')}")
     runs = [run_of(judge, sources.published, judged) for judge in judges]
     submitted = list(_submitted(benchmark, submissions, judged))
-    published, baselines = published_judges(benchmark.name), published_baselines(benchmark.name)
+    published, baselines = (
+        published_judges(benchmark.name),
+        published_baselines(benchmark.name),
+    )
     baseline_numbers = []
     for baseline in baselines:
-        with suppress(VievalError):  # the published files hold no value of it for what is here
+        with suppress(
+            VievalError
+        ):  # the published files hold no value of it for what is here
             baseline_numbers.append(run_of(baseline, sources.published, judged))
     described = descriptions()[benchmark.name]
-    views = views_of(benchmark, [*runs, *(run for run, _ in submitted)], baseline_numbers, options, on_step)
+    views = views_of(
+        benchmark,
+        [*runs, *(run for run, _ in submitted)],
+        baseline_numbers,
+        options,
+        on_step,
+    )
     names = {judge.name: judge.title for judge in (*published, *baselines)}
     return BenchmarkBoard(
         benchmark.name,
@@ -123,7 +156,11 @@ def _board(
         tuple(judge for judge in published if judge not in judges),
         compare_printed(benchmark, [*runs, *baseline_numbers], names, options),
         described["printed"],
-        tuple(part for part in benchmark.parts if not any(part in run.records for run in runs)),
+        tuple(
+            part
+            for part in benchmark.parts
+            if not any(part in run.records for run in runs)
+        ),
     )
 
 
@@ -131,15 +168,33 @@ def _submitted(
     benchmark: Benchmark, submissions: Sequence[Submission], judged: Sequence[Judged]
 ) -> Iterator[tuple[Run, PublishedJudge]]:
     """The runs of submissions on a benchmark, each under a name of its own."""
-    labels = {judge.title for judge in (*published_judges(benchmark.name), *published_baselines(benchmark.name))}
+    labels = {
+        judge.title
+        for judge in (
+            *published_judges(benchmark.name),
+            *published_baselines(benchmark.name),
+        )
+    }
     for submission in submissions:
-        for submitted in (run for run in submission.runs if run.benchmark == benchmark.name):
+        for submitted in (
+            run for run in submission.runs if run.benchmark == benchmark.name
+        ):
             source = submitted.provenance
             names = (submission.model, source.judge, *source.settings, submission.date)
-            label = next(name for count in range(1, 9) if (name := " ".join(names[:count])) not in labels or count > 4)
+            label = next(
+                name
+                for count in range(1, 9)
+                if (name := " ".join(names[:count])) not in labels or count > 4
+            )
             labels.add(label)
-            submission_fields = {"version": submission.model, "date": submission.date, "folder": ""}
-            judge = PublishedJudge(source.judge, label, benchmark.name, source.judge, **submission_fields)
+            submission_fields = {
+                "version": submission.model,
+                "date": submission.date,
+                "folder": "",
+            }
+            judge = PublishedJudge(
+                source.judge, label, benchmark.name, source.judge, **submission_fields
+            )
             yield run_of_submission(submitted, label, judged), judge
 
 
@@ -167,7 +222,10 @@ def views_of(
     for choice, statistic, findings, runs, varied in choices:
         is_default = list(choice.values())[1:] == default
         labels = [run.label for run in runs]
-        few = sum(statistic.has(n) and n.system in labels for n in findings.numbers) <= MOST_WITH_INTERVALS
+        few = (
+            sum(statistic.has(n) and n.system in labels for n in findings.numbers)
+            <= MOST_WITH_INTERVALS
+        )
         board = leaderboard(
             *(statistic, findings, benchmark.name, runs, varied),
             intervals=is_default and few,
@@ -176,7 +234,9 @@ def views_of(
         )
         lines = answer(board).lines[:_MOST_LINES]
         lines += () if views else tuple(_better_elsewhere(statistic, board, varied))
-        baseline_numbers = [n for n in findings.numbers if statistic.has(n) and n.system in beside]
+        baseline_numbers = [
+            n for n in findings.numbers if statistic.has(n) and n.system in beside
+        ]
         soft = (SOFT, board.aspect, board.part, "")
         generators = {
             n.system: n.estimate
@@ -189,16 +249,30 @@ def views_of(
     return views
 
 
-def _better_elsewhere(statistic: RankedStatistic, board: Leaderboard, options: StatisticsOptions) -> Iterator[str]:
-    """A sentence for each part on which another ranked judge is better than the leader; p is adjusted over all of these."""
+def _better_elsewhere(
+    statistic: RankedStatistic, board: Leaderboard, options: StatisticsOptions
+) -> Iterator[str]:
+    """A sentence for each part on which another ranked judge is better than the leader; p is
+    adjusted over all of these.
+    """
     leader, *others = [number.system for number in board.ranked] or [""]
-    by_part = board.breakdowns.get(statistic.parts, {}) if statistic.statistic_in_part else {}
-    compared = {part: statistic.statistic_in_part(part, options) for part in by_part if statistic.statistic_in_part}
+    by_part = (
+        board.breakdowns.get(statistic.parts, {}) if statistic.statistic_in_part else {}
+    )
+    compared = {
+        part: statistic.statistic_in_part(part, options)
+        for part in by_part
+        if statistic.statistic_in_part
+    }
     tests = [
         (part, pair)
         for part, part_statistic in compared.items()
         for other in others
-        if (pair := compare_pair(part_statistic, other, leader, board.benchmark, options, intervals=False))
+        if (
+            pair := compare_pair(
+                part_statistic, other, leader, board.benchmark, options, intervals=False
+            )
+        )
     ]
     adjusted = holm([pair.result.p for _, pair in tests])
     for (part, pair), p in zip(tests, adjusted, strict=True):
@@ -209,9 +283,13 @@ def _better_elsewhere(statistic: RankedStatistic, board: Leaderboard, options: S
 
 
 def _choices(
-    benchmark: Benchmark, judges: Sequence[Run], baselines: Sequence[Run], options: StatisticsOptions
+    benchmark: Benchmark,
+    judges: Sequence[Run],
+    baselines: Sequence[Run],
+    options: StatisticsOptions,
 ) -> Iterator[_Choice]:
-    """A choice for each statistic and part of votes; of ratings for each failure policy, aspect and setting of judges.
+    """A choice for each statistic and part of votes; of ratings for each failure policy, aspect and
+    setting of judges.
 
     Of votes a missing answer is wrong under every policy.
     """
@@ -220,7 +298,13 @@ def _choices(
     findings = benchmark.report.findings(benchmark.name, parts, both, options)
     if any(statistic.choice for statistic in findings.ranked):
         for statistic in (s for s in findings.ranked if s.choice):
-            yield {"part": statistic.value or ALL, **statistic.choice}, statistic, findings, judges, options
+            yield (
+                {"part": statistic.value or ALL, **statistic.choice},
+                statistic,
+                findings,
+                judges,
+                options,
+            )
         return
     settings = {ALL: judges}
     for setting in dict.fromkeys(run.setting for run in judges):
@@ -228,9 +312,17 @@ def _choices(
     for policy in POLICIES:
         varied = replace(options, policy=policy)
         is_done = policy == options.policy
-        policy_findings = findings if is_done else benchmark.report.findings(benchmark.name, parts, both, varied)
+        policy_findings = (
+            findings
+            if is_done
+            else benchmark.report.findings(benchmark.name, parts, both, varied)
+        )
         for statistic in (s for s in policy_findings.ranked if s.is_headline):
             for setting, setting_rows in settings.items():
                 if len(setting_rows) > 1 or setting == ALL:
-                    choice = {"aspect": statistic.aspect, "failures": policy, "setting": setting}
+                    choice = {
+                        "aspect": statistic.aspect,
+                        "failures": policy,
+                        "setting": setting,
+                    }
                     yield choice, statistic, policy_findings, setting_rows, varied

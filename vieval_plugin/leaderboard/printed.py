@@ -1,7 +1,8 @@
-"""Printed numbers beside those that the published logs give by the papers' own protocol, and why some differ.
+"""Printed numbers beside those that the published logs give by the papers' own protocol, and why
+some differ.
 
-A reason is computed: a printed row that holds another image model's numbers, an average of such a row, rows of another
-run than the published one.
+A reason is computed: a printed row that holds another image model's numbers, an average of such a
+row, rows of another run than the published one.
 """
 
 from __future__ import annotations
@@ -58,51 +59,90 @@ class PrintedNumber:
         return math.isnan(computed) or abs(round(units)) > 1
 
     def digits(self, value: float | None) -> str:
-        """The printed number or the recomputed one with as many decimals as were printed; empty where there is none."""
+        """The printed number or the recomputed one with as many decimals as were printed; empty
+        where there is none.
+        """
         return "" if value is None else f"{value:.{self.decimals}f}"
 
 
 @cache
 def printed_numbers(benchmark: str) -> tuple[PrintedNumber, ...]:
-    """Return the printed numbers of a benchmark, with the names that the authors' repository has for judges."""
+    """Return the printed numbers of a benchmark, with the names that the authors' repository has
+    for judges.
+    """
     numbers = []
-    for row in (row for row in _published_rows("printed.csv") if row["benchmark"] == benchmark):
-        place, printed = (row["table"], row["task"], row["image_model"], row["aspect"]), row["printed"]
-        numbers.append(PrintedNumber(row["judge"], *place, float(printed), len(printed.partition(".")[2])))
+    for row in (
+        row for row in _published_rows("printed.csv") if row["benchmark"] == benchmark
+    ):
+        place, printed = (
+            (row["table"], row["task"], row["image_model"], row["aspect"]),
+            row["printed"],
+        )
+        numbers.append(
+            PrintedNumber(
+                row["judge"], *place, float(printed), len(printed.partition(".")[2])
+            )
+        )
     return tuple(numbers)
 
 
 def printed_elsewhere() -> list[dict[str, str]]:
-    """Return what was printed of judges on benchmarks without a leaderboard, in the words of its source."""
+    """Return what was printed of judges on benchmarks without a leaderboard, in the words of its
+    source.
+    """
     return _published_rows("printed_elsewhere.csv")
 
 
 def _published_rows(name: str) -> list[dict[str, str]]:
-    with (Path(vieval_plugin.results.published.__file__).parent / name).open(encoding="utf-8", newline="") as file:
+    with (Path(vieval_plugin.results.published.__file__).parent / name).open(
+        encoding="utf-8", newline=""
+    ) as file:
         return list(csv.DictReader(file))
 
 
 def compare_printed(
-    benchmark: Benchmark, runs: Sequence[Run], labels: Mapping[str, str], options: StatisticsOptions
+    benchmark: Benchmark,
+    runs: Sequence[Run],
+    labels: Mapping[str, str],
+    options: StatisticsOptions,
 ) -> tuple[PrintedNumber, ...]:
-    """Set the printed numbers of a benchmark beside recomputed ones, with the reason where they differ.
+    """Set the printed numbers of a benchmark beside recomputed ones, with the reason where they
+    differ.
 
     Args:
         benchmark: with its statistics.
         runs: of the published judges whose logs are here.
-        labels: what tables call each judge, by its name in the repository; the others' numbers are printed alone.
-        options: the seed; the numbers have no interval, and take what the authors recorded for failed answers.
+        labels: what tables call each judge, by its name in the repository; the others' numbers are
+            printed alone.
+        options: the seed; the numbers have no interval, and take what the authors recorded for
+            failed answers.
     """
     as_printed = replace(options, policy="as_recorded", draws=2)
-    cells = benchmark.report.findings(benchmark.name, tuple(benchmark.parts), runs, as_printed).cells if runs else {}
+    cells = (
+        benchmark.report.findings(
+            benchmark.name, tuple(benchmark.parts), runs, as_printed
+        ).cells
+        if runs
+        else {}
+    )
     full = {run.label for run in runs if set(benchmark.parts) <= run.records.keys()}
-    numbers = [_computed(n, labels.get(n.label, n.label), cells, full) for n in printed_numbers(benchmark.name)]
+    numbers = [
+        _computed(n, labels.get(n.label, n.label), cells, full)
+        for n in printed_numbers(benchmark.name)
+    ]
     return tuple(replace(number, reason=_reason(number, numbers)) for number in numbers)
 
 
-def _computed(number: PrintedNumber, label: str, cells: Mapping[Key, float], full: Collection[str]) -> PrintedNumber:
-    """The number under its label, with the recomputed one; an average over all parts needs the logs of all."""
-    keys = (Key(number.table, number.task, number.image_model, label, name, number.aspect) for name in _STATISTICS)
+def _computed(
+    number: PrintedNumber, label: str, cells: Mapping[Key, float], full: Collection[str]
+) -> PrintedNumber:
+    """The number under its label, with the recomputed one; an average over all parts needs the
+    logs of all.
+    """
+    keys = (
+        Key(number.table, number.task, number.image_model, label, name, number.aspect)
+        for name in _STATISTICS
+    )
     computed = next((cells[key] for key in keys if key in cells), None)
     is_whole = number.task != ALL or label in full or (label == HUMAN and bool(full))
     return replace(number, label=label, computed=computed if is_whole else None)
@@ -116,9 +156,15 @@ def _reason(number: PrintedNumber, numbers: Sequence[PrintedNumber]) -> str:
         return _reason_of_row(number, alike)
     members = [n for n in alike if _is_part_of(n, number)]
     if members and not number.differs(paper_mean(n.printed for n in members)):
-        errors = [n for n in members if n.computed is not None and n.differs(n.computed)]
+        errors = [
+            n for n in members if n.computed is not None and n.differs(n.computed)
+        ]
         names = ", ".join(n.image_model or n.task for n in errors)
-        return f"The average of printed numbers, of which these are wrong: {names}." if errors else _UNKNOWN
+        return (
+            f"The average of printed numbers, of which these are wrong: {names}."
+            if errors
+            else _UNKNOWN
+        )
     return _UNKNOWN
 
 
@@ -126,16 +172,23 @@ _UNKNOWN = "The published answers give another number; no reason is known."
 
 
 def _reason_of_row(number: PrintedNumber, alike: Sequence[PrintedNumber]) -> str:
-    """The reason of a number by image model: the row of another one, or of other answers than the published ones."""
+    """The reason of a number by image model: the row of another one, or of other answers than
+    the published ones.
+    """
     part_numbers = [n for n in alike if n.task == number.task]
     for n in part_numbers:
         is_another = n.image_model not in ("", number.image_model)
         if is_another and n.computed is not None and not number.differs(n.computed):
             return f"It is the number of {n.image_model}, another row of the table."
     average = next((n for n in part_numbers if not n.image_model), None)
-    if average and average.computed is not None and not average.differs(average.computed):
+    if (
+        average
+        and average.computed is not None
+        and not average.differs(average.computed)
+    ):
         return (
-            f"The published answers give the paper's own average of the task, {average.digits(average.printed)}, and not this row: "
+            "The published answers give the paper's own average of the task, "
+            f"{average.digits(average.printed)}, and not this row: "
             "it is of other answers."
         )
     return _UNKNOWN

@@ -1,4 +1,6 @@
-"""Submissions in the form in which the leaderboard keeps them: a small JSON file each, with scores and without replies."""
+"""Submissions in the form in which the leaderboard keeps them: a small JSON file each, with
+scores and without replies.
+"""
 
 from __future__ import annotations
 
@@ -51,23 +53,40 @@ class Submission:
 _SUBMISSION = TypeAdapter(Submission)
 
 
-def submission_of(card: Card, records: Sequence[tuple[CardEntry, Sequence[Record]]]) -> Submission:
+def submission_of(
+    card: Card, records: Sequence[tuple[CardEntry, Sequence[Record]]]
+) -> Submission:
     """The submission of a card that was checked, with the records of its entries."""
     runs = []
     for entry, rows in records:
-        verdicts = {str(r.id): Verdict(r.verdict.scores, r.verdict.status, choice=r.verdict.choice) for r in rows}
-        source = replace(rows[0].provenance, options={}, config_hash="", label="", recorded=True)
+        verdicts = {
+            str(r.id): Verdict(
+                r.verdict.scores, r.verdict.status, choice=r.verdict.choice
+            )
+            for r in rows
+        }
+        source = replace(
+            rows[0].provenance, options={}, config_hash="", label="", recorded=True
+        )
         runs.append(SubmittedRun(entry.benchmark, source, entry.files, verdicts))
     return Submission(VERSION, card.model, str(card.date), tuple(runs))
 
 
 def write_submission(submission: Submission, folder: Path) -> Path:
-    """Write a submission to the folder of submissions, and return its file; VievalError where it is there with others."""
-    stem = re.sub(r"[^A-Za-z0-9_.-]+", "-", f"{submission.model.rpartition('/')[2]}-{submission.date}").strip("-.")
+    """Write a submission to the folder of submissions, and return its file; VievalError where it
+    is there with others.
+    """
+    stem = re.sub(
+        r"[^A-Za-z0-9_.-]+",
+        "-",
+        f"{submission.model.rpartition('/')[2]}-{submission.date}",
+    ).strip("-.")
     path = folder / f"{stem}.json"
     content = _SUBMISSION.dump_json(submission, exclude_defaults=True) + b"\n"
     if path.exists() and path.read_bytes() != content:
-        raise VievalError(f"{path} holds another submission of this name and date; remove it, or rename the model")
+        raise VievalError(
+            f"{path} holds another submission of this name and date; remove it, or rename the model"
+        )
     write_whole(path, content)
     return path
 
@@ -85,14 +104,20 @@ def _read(path: Path) -> Submission:
     try:
         document = read_json(path.read_bytes())
         if not isinstance(document, dict) or document.get("submission") != VERSION:
-            raise VievalError(f"{path}: no submission of version {VERSION}; `vieval leaderboard add` writes one")
+            raise VievalError(
+                f"{path}: no submission of version {VERSION}; `vieval leaderboard add` writes one"
+            )
         return _SUBMISSION.validate_python(document)
     except (OSError, ValueError) as error:  # of validation too, in several lines
         problem = " ".join(str(error).split())[:300]
-        raise VievalError(f"{path}: cannot be read ({problem}); add the submission again") from None
+        raise VievalError(
+            f"{path}: cannot be read ({problem}); add the submission again"
+        ) from None
 
 
-def run_of_submission(submitted: SubmittedRun, label: str, judged: Sequence[Judged]) -> Run:
+def run_of_submission(
+    submitted: SubmittedRun, label: str, judged: Sequence[Judged]
+) -> Run:
     """The verdicts of a submission as a run beside others.
 
     Args:
@@ -104,9 +129,13 @@ def run_of_submission(submitted: SubmittedRun, label: str, judged: Sequence[Judg
         VievalError: a verdict is on none of these.
     """
     by_id = {str(sample.id): sample for sample in judged}
-    if foreign := next((name for name in submitted.verdicts if name not in by_id), None):
+    if foreign := next(
+        (name for name in submitted.verdicts if name not in by_id), None
+    ):
         problem = f"{foreign} is not among the samples of {submitted.benchmark}"
         raise VievalError(f"{label}: {problem}; add the submission again")
     source = replace(submitted.provenance, backbone=label, label=label)
-    [run] = results_of([rated_record(by_id[name], v, source) for name, v in submitted.verdicts.items()]).runs
+    [run] = results_of(
+        [rated_record(by_id[name], v, source) for name, v in submitted.verdicts.items()]
+    ).runs
     return run

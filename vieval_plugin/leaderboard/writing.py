@@ -20,7 +20,14 @@ from vieval_plugin.report.page.page import STYLE
 from vieval_plugin.report.page.scale import ScaleRow, scale
 from vieval_plugin.report.rendering import csv_text
 from vieval_plugin.report.tables import failures_of, marks_of, rank_text
-from vieval_plugin.report.words import ASPECTS, number_word, protocol, reason_words, short_number, task_type
+from vieval_plugin.report.words import (
+    ASPECTS,
+    number_word,
+    protocol,
+    reason_words,
+    short_number,
+    task_type,
+)
 from vieval_plugin.results.published.files import NAME
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
@@ -42,41 +49,76 @@ _TEXTS: Mapping[str, str] = {
     **{aspect: f"{aspect} ({meaning})" for aspect, meaning in ASPECTS.items()},
     **{str(policy): meaning for policy, meaning in POLICIES.items()},
     **{"0shot": "zero-shot", "1shot": "one-shot"},
-    **{"four_way": "four-way", "three_way": "three-way", "decisive": "decided votes alone"},
+    **{
+        "four_way": "four-way",
+        "three_way": "three-way",
+        "decisive": "decided votes alone",
+    },
 }
 #: Columns before the numbers, with the choice that each has.
 _CHOICE_COLUMNS = {"policy": "failures", "setting": "setting", "ties": "ties"}
 _FURTHER_COLUMNS = ("version", "date", "printed", "recomputed_as_printed", "marks")
 
 
-def write_boards(boards: Sequence[BenchmarkBoard], folder: Path, options: StatisticsOptions) -> None:
+def write_boards(
+    boards: Sequence[BenchmarkBoard], folder: Path, options: StatisticsOptions
+) -> None:
     """Write the page of leaderboards and its data to a folder.
 
     Raises:
         VievalError: a file cannot be written there.
     """
-    texts = {CSV: csv_text(rows_of(boards)), JSON: json_text(boards, options), PAGE: page(boards, options)}
+    texts = {
+        CSV: csv_text(rows_of(boards)),
+        JSON: json_text(boards, options),
+        PAGE: page(boards, options),
+    }
     for name, text in texts.items():
         write_whole(folder / name, [text])
 
 
 def rows_of(boards: Sequence[BenchmarkBoard]) -> Table:
-    """The rows of all tables in the form of `numbers.csv`, with the choice before them and what was printed after."""
+    """The rows of all tables in the form of `numbers.csv`, with the choice before them and what
+    was printed after.
+    """
     rows, header = list[tuple[str, ...]](), tuple[str, ...]()
-    for board, view in ((benchmark_board, view) for benchmark_board in boards for view in benchmark_board.views):
+    for board, view in (
+        (benchmark_board, view)
+        for benchmark_board in boards
+        for view in benchmark_board.views
+    ):
         table = numbers_table((board.benchmark, number) for number in view.numbers)
         header = table.header
         for number, cells in zip(view.numbers, table.rows, strict=True):
             row = {**dict(zip(header, cells, strict=True)), "part": view.part}
             judge = board.judges.get(number.system)
-            printed = next((n for n in board.printed_of(view, number.system) if n.task == view.part), None)
+            printed = next(
+                (
+                    n
+                    for n in board.printed_of(view, number.system)
+                    if n.task == view.part
+                ),
+                None,
+            )
             further = (
                 *((judge.version, judge.date) if judge else ("", "")),
-                *((printed.digits(printed.printed), printed.digits(printed.computed)) if printed else ("", "")),
+                *(
+                    (printed.digits(printed.printed), printed.digits(printed.computed))
+                    if printed
+                    else ("", "")
+                ),
                 "; ".join(notes_of(view, number)),
             )
-            rows.append((*(view.choice.get(name, "") for name in _CHOICE_COLUMNS.values()), *row.values(), *further))
-    return Table("leaderboard", "", (*_CHOICE_COLUMNS, *header, *_FURTHER_COLUMNS), tuple(rows))
+            rows.append(
+                (
+                    *(view.choice.get(name, "") for name in _CHOICE_COLUMNS.values()),
+                    *row.values(),
+                    *further,
+                )
+            )
+    return Table(
+        "leaderboard", "", (*_CHOICE_COLUMNS, *header, *_FURTHER_COLUMNS), tuple(rows)
+    )
 
 
 def json_text(boards: Sequence[BenchmarkBoard], options: StatisticsOptions) -> str:
@@ -84,16 +126,33 @@ def json_text(boards: Sequence[BenchmarkBoard], options: StatisticsOptions) -> s
     document = {
         "statistics": asdict(options),
         "numbers": json_rows(rows_of(boards)),
-        "pairs": json_rows(pairs_table([view.board for board in boards for view in board.views if view.is_default])),
-        "printed": {board.benchmark: [asdict(number) for number in board.printed] for board in boards},
-        "absent": {board.benchmark: [judge.title for judge in board.absent] for board in boards},
+        "pairs": json_rows(
+            pairs_table(
+                [
+                    view.board
+                    for board in boards
+                    for view in board.views
+                    if view.is_default
+                ]
+            )
+        ),
+        "printed": {
+            board.benchmark: [asdict(number) for number in board.printed]
+            for board in boards
+        },
+        "absent": {
+            board.benchmark: [judge.title for judge in board.absent] for board in boards
+        },
     }
     return json.dumps(document, indent=1, allow_nan=False)
 
 
 def page(boards: Sequence[BenchmarkBoard], options: StatisticsOptions) -> str:
     """The page as HTML."""
-    style, script = style_sheet(STYLE), (_HOME / "leaderboard.js").read_text(encoding="utf-8")
+    style, script = (
+        style_sheet(STYLE),
+        (_HOME / "leaderboard.js").read_text(encoding="utf-8"),
+    )
     style += (_HOME / "leaderboard.css").read_text(encoding="utf-8")
     text: str = template(_HOME / "leaderboard.html.jinja").render(
         policy=policy(style, script),
@@ -124,43 +183,77 @@ def page(boards: Sequence[BenchmarkBoard], options: StatisticsOptions) -> str:
 
 
 def title(boards: Sequence[BenchmarkBoard]) -> str:
-    """The title of each leaderboard's answer, or that none of its judges agrees with people as people do."""
-    return " ".join(_none_as_people(board) or board.views[0].lines[0] for board in boards)
+    """The title of each leaderboard's answer, or that none of its judges agrees with people as
+    people do.
+    """
+    return " ".join(
+        _none_as_people(board) or board.views[0].lines[0] for board in boards
+    )
 
 
 def _none_as_people(benchmark_board: BenchmarkBoard) -> str:
-    """Sentence on a first table all of whose judges are below the human ceiling; empty for any other."""
+    """Sentence on a first table all of whose judges are below the human ceiling; empty for any
+    other.
+    """
     board = benchmark_board.views[0].board
-    ceilings = [board.ceiling(n.system) if board.ceiling else None for n in board.defined]
-    if len(ceilings) < 2 or not all(ceiling and ceiling.position == "below" for ceiling in ceilings):
+    ceilings = [
+        board.ceiling(n.system) if board.ceiling else None for n in board.defined
+    ]
+    if len(ceilings) < 2 or not all(
+        ceiling and ceiling.position == "below" for ceiling in ceilings
+    ):
         return ""
     first = [n.system for n in board.ranked if n.ranks and n.ranks[0] == 1]
-    closest = f"; {enumeration(first)} {'come' if first[1:] else 'comes'} closest" if first else ""
+    closest = (
+        f"; {enumeration(first)} {'come' if first[1:] else 'comes'} closest"
+        if first
+        else ""
+    )
     judges = f"{number_word(len(ceilings))} judges recomputed here"
-    return f"None of the {judges} agrees with people on {benchmark_board.title} as well as people do{closest}."
+    return (
+        f"None of the {judges} agrees with people on {benchmark_board.title} as well as "
+        f"people do{closest}."
+    )
 
 
 def notes_of(view: View, number: Number) -> tuple[str, ...]:
     """What is to be read beside a number: why it has no rank, what it rests on, marks, failures."""
     unranked = f"not ranked: {reason_words(number.unranked)}" if number.unranked else ""
-    rests_on = f"on {number.estimate.coverage}" if number.role != "judge" and str(number.estimate.coverage) else ""
+    rests_on = (
+        f"on {number.estimate.coverage}"
+        if number.role != "judge" and str(number.estimate.coverage)
+        else ""
+    )
     cost = view.board.costs.get(number.system)
     marks = marks_of(view.board, number.system) if cost else ()
-    return tuple(filter(None, (unranked, rests_on, *marks, cost.warning if cost else "")))
+    return tuple(
+        filter(None, (unranked, rests_on, *marks, cost.warning if cost else ""))
+    )
 
 
 def _age(boards: Sequence[BenchmarkBoard]) -> str:
     """Sentence on the years of the judges that are here."""
     years = sorted(
-        {judge.date[:4] for board in boards for title, judge in board.judges.items() if title not in board.submitted}
+        {
+            judge.date[:4]
+            for board in boards
+            for title, judge in board.judges.items()
+            if title not in board.submitted
+        }
     )
     span = " and ".join(years) if len(years) < 3 else f"{years[0]} to {years[-1]}"
-    return f"All published judges date from {span}; a newer model is here only where somebody submitted its verdicts."
+    return (
+        f"All published judges date from {span}; a newer model is here only where somebody "
+        "submitted its verdicts."
+    )
 
 
 def _choices(board: BenchmarkBoard) -> Mapping[str, list[str]]:
     """The values of each choice, those of the first table first."""
-    return {name: list(dict.fromkeys(view.choice[name] for view in board.views)) for name in board.views[0].choice}
+    return {
+        name: list(dict.fromkeys(view.choice[name] for view in board.views))
+        for name in board.views[0].choice
+    }
 
 
 def _agreement(board: BenchmarkBoard) -> str:
@@ -169,22 +262,34 @@ def _agreement(board: BenchmarkBoard) -> str:
     errata_count = len(board.errata)
     errata = f"; the other {errata_count} are errata" if errata_count else ""
     return (
-        f"{len(board.printed)} printed numbers ({board.printed_source}), {len(computed)} of them of judges whose logs are here. "
-        f"By the authors' own protocol {len(computed) - errata_count} come out to within one unit of the last printed digit{errata}."
+        f"{len(board.printed)} printed numbers ({board.printed_source}), {len(computed)} of them "
+        "of judges whose logs are here. "
+        f"By the authors' own protocol {len(computed) - errata_count} come out to within one "
+        f"unit of the last printed digit{errata}."
     )
 
 
 def _chart(board: BenchmarkBoard, view: View) -> Markup:
-    """The judges of a table, and the printed numbers of those whose logs are not here, from guessing to people."""
-    rows = [ScaleRow(number.system, number.estimate, "printed") for number in view.baselines]
+    """The judges of a table, and the printed numbers of those whose logs are not here, from
+    guessing to people.
+    """
+    rows = [
+        ScaleRow(number.system, number.estimate, "printed") for number in view.baselines
+    ]
     for number in view.board.numbers:
-        kind = "unranked" if not number.ranks else "worse" if number.ranks[0] > 1 else ""
+        kind = (
+            "unranked" if not number.ranks else "worse" if number.ranks[0] > 1 else ""
+        )
         note = next(iter(notes_of(view, number)), "") if kind == "unranked" else ""
         rows.append(ScaleRow(number.system, number.estimate, kind, note))
     in_percent = any(number.printed > 1 for number in board.printed)
     for judge in board.absent:
-        for n in (n for n in board.printed_of(view, judge.title) if n.task == view.part):
+        for n in (
+            n for n in board.printed_of(view, judge.title) if n.task == view.part
+        ):
             value = Estimate(n.printed / (100 if in_percent else 1))
-            rows.append(ScaleRow(judge.title, value, "printed", "printed, not recomputed"))
+            rows.append(
+                ScaleRow(judge.title, value, "printed", "printed, not recomputed")
+            )
     rows.sort(key=lambda row: (not row.estimate.defined, -row.estimate.value))
     return scale(f"{board.title}: {view.board.title}", rows, view.board)

@@ -21,11 +21,16 @@ LIST = "files.json"
 
 _TRIAL = 1 << 20
 _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\.(md|csv|json|html)")
-_LONGEST = 200  # bytes of a file's name that its unfinished one repeats; file systems take 255
+_LONGEST = (
+    200  # bytes of a file's name that its unfinished one repeats; file systems take 255
+)
 
 
 def write_whole(
-    path: Path, content: bytes | Iterable[str | bytes], option: str = "--out", synced: bool = False
+    path: Path,
+    content: bytes | Iterable[str | bytes],
+    option: str = "--out",
+    synced: bool = False,
 ) -> None:
     """Write a file and the folders above it; what was there stays until all of it is written.
 
@@ -33,17 +38,21 @@ def write_whole(
         path: where; a file that is there is replaced. Its mode is what the user's umask leaves.
         content: its bytes, or pieces of them or of its text, which is encoded in UTF-8.
         option: what the message of an error tells the user to choose another of.
-        synced: whether it is on the disk before it has its name, so that no loss of power leaves it empty.
+        synced: whether it is on the disk before it has its name, so that no loss of power leaves it
+            empty.
 
     Raises:
         VievalError: the file cannot be written there.
     """
-    with _written(path, (content,) if isinstance(content, bytes) else content, option, synced) as unfinished:
+    with _written(
+        path, (content,) if isinstance(content, bytes) else content, option, synced
+    ) as unfinished:
         os.replace(unfinished, path)
 
 
 def create_whole(path: Path, content: bytes) -> bool:
-    """Write a file that is not there yet; False where somebody else did so before, whose file stays as it is.
+    """Write a file that is not there yet; False where somebody else did so before, whose file stays
+    as it is.
 
     Raises:
         VievalError: the file cannot be written there.
@@ -57,7 +66,9 @@ def create_whole(path: Path, content: bytes) -> bool:
 
 
 @contextlib.contextmanager
-def _written(path: Path, pieces: Iterable[str | bytes], option: str, synced: bool) -> Iterator[Path]:
+def _written(
+    path: Path, pieces: Iterable[str | bytes], option: str, synced: bool
+) -> Iterator[Path]:
     """The unfinished file that is to become a file, with all of its content."""
     with _errors_for_user(path, option):
         unfinished = unfinished_file(path)
@@ -66,7 +77,11 @@ def _written(path: Path, pieces: Iterable[str | bytes], option: str, synced: boo
             with unfinished.open("xb") as file:
                 for piece in pieces:
                     # half a character cannot be kept in a file
-                    file.write(piece if isinstance(piece, bytes) else piece.encode(errors="replace"))
+                    file.write(
+                        piece
+                        if isinstance(piece, bytes)
+                        else piece.encode(errors="replace")
+                    )
                 if synced:
                     file.flush()
                     os.fsync(file)
@@ -78,8 +93,8 @@ def _written(path: Path, pieces: Iterable[str | bytes], option: str, synced: boo
 def write_folder(folder: Path, files: Mapping[str, str | bytes]) -> None:
     """Write files to a folder, and remove what an earlier call wrote there and this one does not.
 
-    What is removed is known from the list that each call leaves there, `files.json`: nothing else in the folder is
-    touched.
+    What is removed is known from the list that each call leaves there, `files.json`: nothing else
+    in the folder is touched.
 
     Args:
         folder: made where it is not there.
@@ -98,17 +113,30 @@ def write_folder(folder: Path, files: Mapping[str, str | bytes]) -> None:
 
 
 def _names_in_list(path: Path) -> set[str]:
-    """The names in a list that `write_folder` left: of plain files in its folder, whatever somebody wrote into it."""
+    """The names in a list that `write_folder` left: of plain files in its folder, whatever
+    somebody wrote into it.
+    """
     try:
         names = json.loads(path.read_bytes()[:_TRIAL])
     except (OSError, ValueError, RecursionError):
         return set()
-    texts = [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
-    return {name for name in texts if _PLAIN.fullmatch(name) and (path.parent / name).is_file()}
+    texts = (
+        [name for name in names if isinstance(name, str)]
+        if isinstance(names, list)
+        else []
+    )
+    return {
+        name
+        for name in texts
+        if _PLAIN.fullmatch(name) and (path.parent / name).is_file()
+    }
 
 
-def require_writable(path: Path, option: str = "--out", reads: Iterable[Path] = ()) -> None:
-    """Find out whether a file could be written, before anything is paid for that it is to hold; leaves nothing behind.
+def require_writable(
+    path: Path, option: str = "--out", reads: Iterable[Path] = ()
+) -> None:
+    """Find out whether a file could be written, before anything is paid for that it is to hold;
+    leaves nothing behind.
 
     Args:
         path: the file; a mebibyte is written beside it and removed.
@@ -118,8 +146,12 @@ def require_writable(path: Path, option: str = "--out", reads: Iterable[Path] = 
     Raises:
         VievalError: the file cannot be written there, or is one of those.
     """
-    if os.path.exists(path) and any(os.path.samefile(path, source) for source in reads if os.path.exists(source)):
-        raise VievalError(f"{path} is read for this, and writing would replace it; choose another {option}")
+    if os.path.exists(path) and any(
+        os.path.samefile(path, source) for source in reads if os.path.exists(source)
+    ):
+        raise VievalError(
+            f"{path} is read for this, and writing would replace it; choose another {option}"
+        )
     created = [folder for folder in path.parents if not os.path.lexists(folder)]
     with _errors_for_user(path, option):
         trial = unfinished_file(path)
@@ -136,17 +168,27 @@ def require_writable(path: Path, option: str = "--out", reads: Iterable[Path] = 
 
 
 def require_suffix(path: Path, suffixes: Sequence[str], option: str = "--out") -> None:
-    """VievalError for a file whose name says another format than those that are written; a name may say none."""
+    """VievalError for a file whose name says another format than those that are written; a name
+    may say none.
+    """
     if path.suffix.lower() not in ("", *suffixes):
         endings = enumeration(suffixes, "or")
-        raise VievalError(f"{path}: no format that is written here; end the name of {option} in {endings}")
+        raise VievalError(
+            f"{path}: no format that is written here; end the name of {option} in {endings}"
+        )
 
 
 @contextlib.contextmanager
 def _errors_for_user(path: Path, option: str) -> Iterator[None]:
-    """Turns what the system refuses into a line for the user. Of what is there, only a plain file is replaced."""
+    """Turns what the system refuses into a line for the user. Of what is there, only a plain
+    file is replaced.
+    """
     if has_scheme(path):
-        raise VievalError(f"{option} must be a path on this machine, got an address ({path}); write there and copy it")
+        raise VievalError(
+            f"{option} must be a path on this machine, got an address ({path}); write there "
+            "and "
+            "copy it"
+        )
     try:
         with contextlib.suppress(FileNotFoundError):
             mode = os.stat(path).st_mode
@@ -164,11 +206,15 @@ def _errors_for_user(path: Path, option: str) -> Iterator[None]:
 def require_plain(path: Path) -> None:
     """VievalError for a pipe or a device, which may never end, and gives what it has only once."""
     if exists(path) and not isfile(path) and not isdir(path):
-        raise VievalError(f"{path}: not a plain file; write what it gives to a file, and name that")
+        raise VievalError(
+            f"{path}: not a plain file; write what it gives to a file, and name that"
+        )
 
 
 def remove_unfinished(paths: Iterable[Path]) -> None:
-    """Remove what `write_whole` left of these files when a process was killed, and nothing else that ends in .part."""
+    """Remove what `write_whole` left of these files when a process was killed, and nothing else
+    that ends in .part.
+    """
     stems = {(path.parent, _stem(path)) for path in paths}
     for folder in {folder for folder, _ in stems}:
         for part in folder.glob("*.part"):

@@ -1,4 +1,6 @@
-"""Strict decoding by Pillow: half a picture and damaged pixels are errors, whatever a harness told Pillow to forgive."""
+"""Strict decoding by Pillow: half a picture and damaged pixels are errors, whatever a harness
+told Pillow to forgive.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ _STRICT, _STRICT_PILLOW_DECODERS = "vieval strict", ("gif", "jpeg", "raw", "zip"
 
 
 class ImageStream(io.BytesIO):
-    """Notes whether somebody wanted to read on where the file had ended, and how many decoders did not come to an end."""
+    """Notes whether somebody wanted to read on where the file had ended, and how many decoders
+    did not come to an end.
+    """
 
     ran_out = False
     unfinished = 0
@@ -25,11 +29,15 @@ class ImageStream(io.BytesIO):
 
 
 def load_strictly(picture: PIL.ImageFile.ImageFile, stream: ImageStream) -> None:
-    """Decode a picture's pixels. What is wrong with them shows on the stream, or is an exception of any type."""
+    """Decode a picture's pixels. What is wrong with them shows on the stream, or is an exception
+    of any type.
+    """
     tiles: list[Any] = []  # older versions have plain tuples
     for name, area, offset, args in picture.tile:
         strict = _STRICT, area, offset, (name, stream, *_to_tuple(args))
-        tiles.append(strict if name in _STRICT_PILLOW_DECODERS else (name, area, offset, args))
+        tiles.append(
+            strict if name in _STRICT_PILLOW_DECODERS else (name, area, offset, args)
+        )
     picture.tile = tiles
     picture.load()
 
@@ -45,7 +53,10 @@ class _Strict:
 
     def __init__(self, mode: str, name: str, stream: ImageStream, *args: Any) -> None:
         core: Any = PIL.Image.core  # type: ignore[attr-defined]
-        self._decoder, self._stream = getattr(core, f"{name}_decoder")(mode, *args), stream
+        self._decoder, self._stream = (
+            getattr(core, f"{name}_decoder")(mode, *args),
+            stream,
+        )
         self.setimage, self.cleanup = self._decoder.setimage, self._decoder.cleanup
         stream.unfinished += 1
 

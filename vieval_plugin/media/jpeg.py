@@ -28,7 +28,11 @@ def segments(data: bytes) -> Iterator[tuple[int, bytes]]:
         if marker == 0xFF:  # a fill byte
             at += 1
             continue
-        length = 0 if marker in _WITHOUT_LENGTH else int.from_bytes(data[at + 2 : at + 4], "big")
+        length = (
+            0
+            if marker in _WITHOUT_LENGTH
+            else int.from_bytes(data[at + 2 : at + 4], "big")
+        )
         end = at + 2 + length
         if end > len(data) or (length < 2 and marker not in _WITHOUT_LENGTH):
             raise ValueError("a segment that ends elsewhere")
@@ -44,13 +48,16 @@ def segments(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def remove_coded_pixels(data: bytes) -> bytes | None:
-    """A JPEG file less its coded pixels, which a decoder takes for a picture of one colour; None where it is not whole.
+    """A JPEG file less its coded pixels, which a decoder takes for a picture of one colour; None
+    where it is not whole.
 
     >>> remove_coded_pixels(SIGNATURE + bytes.fromhex("ffda0002abcd") + END_OF_IMAGE).hex()
     'ffd8ffda0002ffd9'
     """
     try:
-        headers = [segment for marker, segment in segments(data) if marker != CODED_PIXELS]
+        headers = [
+            segment for marker, segment in segments(data) if marker != CODED_PIXELS
+        ]
     except ValueError:
         return None
     return b"".join([SIGNATURE, *headers, END_OF_IMAGE])

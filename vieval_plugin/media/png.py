@@ -1,7 +1,7 @@
 """PNG written fast: one filter for all rows and no search for repetitions.
 
-Pillow tries five filters a row, which takes three times as long and makes photographs a tenth smaller, and keeps all
-other threads waiting meanwhile.
+Pillow tries five filters a row, which takes three times as long and makes photographs a tenth
+smaller, and keeps all other threads waiting meanwhile.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
-_SUB_FILTER = 1  # filter type 1 of the PNG specification: each sample less the one of the pixel on its left
+# filter type 1 of the PNG specification: each sample less the one of the pixel on its left
+_SUB_FILTER = 1
 _EIGHT_BITS, _COLOURS = 8, {1: 0, 3: 2}
 
 
@@ -34,11 +35,25 @@ def encode(pixels: NDArray[np.uint8]) -> bytes:
     rows[:, 0] = _SUB_FILTER
     rows[:, 1 : 1 + channels] = flat[:, :channels]
     np.subtract(flat[:, channels:], flat[:, :-channels], out=rows[:, 1 + channels :])
-    packer = zlib.compressobj(1, zlib.DEFLATED, zlib.MAX_WBITS, zlib.DEF_MEM_LEVEL, zlib.Z_RLE)
+    packer = zlib.compressobj(
+        1, zlib.DEFLATED, zlib.MAX_WBITS, zlib.DEF_MEM_LEVEL, zlib.Z_RLE
+    )
     packed = packer.compress(rows.data) + packer.flush()
-    header = struct.pack(">IIBBBBB", width, height, _EIGHT_BITS, _COLOURS[channels], 0, 0, 0)
-    return _SIGNATURE + _chunk(b"IHDR", header) + _chunk(b"IDAT", packed) + _chunk(b"IEND", b"")
+    header = struct.pack(
+        ">IIBBBBB", width, height, _EIGHT_BITS, _COLOURS[channels], 0, 0, 0
+    )
+    return (
+        _SIGNATURE
+        + _chunk(b"IHDR", header)
+        + _chunk(b"IDAT", packed)
+        + _chunk(b"IEND", b"")
+    )
 
 
 def _chunk(name: bytes, body: bytes) -> bytes:
-    return struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(body, zlib.crc32(name)))
+    return (
+        struct.pack(">I", len(body))
+        + name
+        + body
+        + struct.pack(">I", zlib.crc32(body, zlib.crc32(name)))
+    )

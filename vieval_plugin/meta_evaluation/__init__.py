@@ -1,1 +1,3 @@
-"""Reports of benchmarks: agreement by image model, with labels, with annotators. The formulas are in `stats/`."""
+"""Reports of benchmarks: agreement by image model, with labels, with annotators. The formulas
+are in `stats/`.
+"""

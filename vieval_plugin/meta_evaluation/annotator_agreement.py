@@ -1,7 +1,8 @@
-"""Agreement of a judge with each annotator of a benchmark and with their mean, overall and by dimension.
+"""Agreement of a judge with each annotator of a benchmark and with their mean, overall and by
+dimension.
 
-Source: Tu et al., Automatic Evaluation for Text-to-Image Generation (2024), Table 1: Spearman's rho and Kendall's tau-b
-over all pairs of prompt and image.
+Source: Tu et al., Automatic Evaluation for Text-to-Image Generation (2024), Table 1: Spearman's rho
+and Kendall's tau-b over all pairs of prompt and image.
 """
 
 from __future__ import annotations
@@ -16,7 +17,11 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 
 from vieval_plugin.meta_evaluation.common_items import JudgedItem, PairedTestSpec
-from vieval_plugin.meta_evaluation.estimates import Computed, computed_correlation, computed_mean
+from vieval_plugin.meta_evaluation.estimates import (
+    Computed,
+    computed_correlation,
+    computed_mean,
+)
 from vieval_plugin.meta_evaluation.label_statistics import ASPECT
 from vieval_plugin.meta_evaluation.observations import Observation, apply_failure_policy
 from vieval_plugin.meta_evaluation.statistics import Rating, Statistic
@@ -38,7 +43,9 @@ _PRIMARY = (OVERALL, MEAN, "spearman")
 
 @dataclass(frozen=True)
 class Annotated:
-    """Ratings of several annotators: the aspect of overall ratings, dimensions, the number of annotators."""
+    """Ratings of several annotators: the aspect of overall ratings, dimensions, the number of
+    annotators.
+    """
 
     dimensions: tuple[str, ...]
     overall: str
@@ -65,15 +72,26 @@ class AnnotatedRows:
 
     @classmethod
     def from_observations(
-        cls, observations: Sequence[Observation], rating: Rating, annotated: Annotated, options: StatisticsOptions
+        cls,
+        observations: Sequence[Observation],
+        rating: Rating,
+        annotated: Annotated,
+        options: StatisticsOptions,
     ) -> AnnotatedRows:
         """Return those of a part's observations.
 
-        A judge's overall aspect is that of the overall ratings, or SC where the judge does not rate that.
+        A judge's overall aspect is that of the overall ratings, or SC where the judge does not rate
+        that.
         """
-        dimensions = (dimension for dimension in annotated.dimensions if dimension in rating.dimensions)
+        dimensions = (
+            dimension
+            for dimension in annotated.dimensions
+            if dimension in rating.dimensions
+        )
         judged = tuple(sorted(observations, key=lambda o: o.uid))
-        imputed = tuple(apply_failure_policy(judged, (*rating.aspects, *dimensions), options))
+        imputed = tuple(
+            apply_failure_policy(judged, (*rating.aspects, *dimensions), options)
+        )
         overall = annotated.overall if annotated.overall in rating.aspects else ASPECT
         return cls(judged, imputed, annotated, overall, options)
 
@@ -83,12 +101,20 @@ class AnnotatedRows:
         return tuple(o for o in self.imputed if self.overall in o.scores)
 
     def ratings(self, observations: Sequence[Observation], dimension: str) -> Floats:
-        """Ratings of shape (raters, observations) under the policy for those that are missing, NaN where none is left."""
+        """Ratings of shape (raters, observations) under the policy for those that are missing,
+        NaN where none is left.
+        """
         aspect = self.annotated.overall if dimension == OVERALL else dimension
         unrated = (math.nan,) * self.annotated.annotator_count
         rows = [o.ratings.get(aspect, unrated) for o in observations]
-        table = np.array(rows, dtype=float).reshape(-1, self.annotated.annotator_count).T
-        return impute_mean(table) if self.options.missing_ratings == "impute_mean" else table
+        table = (
+            np.array(rows, dtype=float).reshape(-1, self.annotated.annotator_count).T
+        )
+        return (
+            impute_mean(table)
+            if self.options.missing_ratings == "impute_mean"
+            else table
+        )
 
 
 def metric_stem(dimension: str, annotator: str, coefficient: str) -> str:
@@ -100,7 +126,9 @@ def metric_stem(dimension: str, annotator: str, coefficient: str) -> str:
     return f"{dimension}_manual_{annotator}_{coefficient}"
 
 
-def correlations(dimensions: Sequence[str], annotators: Sequence[str]) -> tuple[Statistic, ...]:
+def correlations(
+    dimensions: Sequence[str], annotators: Sequence[str]
+) -> tuple[Statistic, ...]:
     """A judge's correlations on each dimension with each annotator, by each coefficient.
 
     Args:
@@ -118,21 +146,29 @@ def correlations(dimensions: Sequence[str], annotators: Sequence[str]) -> tuple[
             aspect=key[0],
             ends=(-1.0, 1.0),
             constant=0.0,
-            paired=PairedTestSpec(_overall_judged_items, "spearman") if key == _PRIMARY else None,
+            paired=PairedTestSpec(_overall_judged_items, "spearman")
+            if key == _PRIMARY
+            else None,
         )
         for key in product(dimensions, annotators, COEFFICIENTS)
     )
 
 
 def mean_grade(score: str) -> Statistic:
-    """The mean of a score that the judge gives beside its aspects, such as the quality of its explanations.
+    """The mean of a score that the judge gives beside its aspects, such as the quality of its
+    explanations.
 
-    It is over the samples that have the score; a failed verdict was not graded and is no 0, whatever the policy.
+    It is over the samples that have the score; a failed verdict was not graded and is no 0,
+    whatever the policy.
     """
 
     def compute(rows: AnnotatedRows) -> Computed:
         graded = [o for o in rows.judged if score in o.scores]
-        return computed_mean([o.scores[score] for o in graded], [o.group for o in graded], "no explanation was graded")
+        return computed_mean(
+            [o.scores[score] for o in graded],
+            [o.group for o in graded],
+            "no explanation was graded",
+        )
 
     return Statistic(f"{score}_mean", compute)
 
@@ -140,7 +176,8 @@ def mean_grade(score: str) -> Statistic:
 def annotator_correlation(
     dimensions: Sequence[str], annotators: Sequence[str], leave_one_out: bool
 ) -> tuple[Statistic, ...]:
-    """An annotator's correlation with the mean of all annotators, or with the mean of the others (`leave_one_out`).
+    """An annotator's correlation with the mean of all annotators, or with the mean of the others
+    (`leave_one_out`).
 
     The first is the upper bound that the authors print.
 
@@ -149,7 +186,11 @@ def annotator_correlation(
         leave_one_out: True where the annotator is left out of the mean.
     """
     return tuple(
-        Statistic(metric_stem(*key), partial(_correlation_among_annotators, *key, leave_one_out), aspect=key[0])
+        Statistic(
+            metric_stem(*key),
+            partial(_correlation_among_annotators, *key, leave_one_out),
+            aspect=key[0],
+        )
         for key in product(dimensions, annotators, COEFFICIENTS)
     )
 
@@ -166,7 +207,11 @@ def _correlation_with_annotator(
 
 
 def _correlation_among_annotators(
-    dimension: str, annotator: str, coefficient: RankCoefficient, leave_one_out: bool, rows: AnnotatedRows
+    dimension: str,
+    annotator: str,
+    coefficient: RankCoefficient,
+    leave_one_out: bool,
+    rows: AnnotatedRows,
 ) -> Computed:
     table, index = rows.ratings(rows.judged, dimension), int(annotator) - 1
     mean = mean_of_known(np.delete(table, index, axis=0) if leave_one_out else table)
@@ -174,16 +219,25 @@ def _correlation_among_annotators(
 
 
 def _correlation_where_known(
-    observations: Sequence[Observation], x: Floats, y: Floats, coefficient: RankCoefficient
+    observations: Sequence[Observation],
+    x: Floats,
+    y: Floats,
+    coefficient: RankCoefficient,
 ) -> Computed:
     """Correlation over the samples for which both are known."""
     has_both = ~np.isnan(x) & ~np.isnan(y)
-    clusters = [o.group for o, both_known in zip(observations, has_both, strict=True) if both_known]
+    clusters = [
+        o.group
+        for o, both_known in zip(observations, has_both, strict=True)
+        if both_known
+    ]
     return computed_correlation(x[has_both], y[has_both], clusters, coefficient)
 
 
 def _overall_judged_items(rows: AnnotatedRows) -> dict[str, JudgedItem]:
-    """The judge's overall scores beside the mean of all annotators, by sample, where both are known."""
+    """The judge's overall scores beside the mean of all annotators, by sample, where both are
+    known.
+    """
     means = mean_of_known(rows.ratings(rows.scored, OVERALL))
     return {
         f"{o.uid}/{o.image_model}": JudgedItem(o.group, o.scores[rows.overall], mean)

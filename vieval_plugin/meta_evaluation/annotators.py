@@ -44,36 +44,47 @@ from vieval_plugin.records import Run
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 
-WITH_ALL, WITH_OTHERS = "annotators, with the mean of all", "annotators, with the mean of the others"
+WITH_ALL, WITH_OTHERS = (
+    "annotators, with the mean of all",
+    "annotators, with the mean of the others",
+)
 PAPER = (
-    "Table 1 has the shape of that table in Tu et al., Automatic Evaluation for Text-to-Image Generation (2024); the numbers are "
+    "Table 1 has the shape of that table in Tu et al., Automatic Evaluation for Text-to-Image "
+    "Generation (2024); the numbers are "
     "computed here, from these runs."
 )
 #: Grades are shown as Tu et al. ask for them, from 0 to 5; a verdict has them in [0, 1].
 HIGHEST_GRADE = 5.0
 _LEADING = metric_stem(OVERALL, MEAN, "spearman")
-_WHY = "What annotators disagree on cancels out in their mean, and the order is what counts, whatever scale the judge uses."
+_WHY = (
+    "What annotators disagree on cancels out in their mean, and the order is what counts, "
+    "whatever scale the judge uses."
+)
 _CEILING_LABEL = "human ceiling: each annotator with the others"
 _SYMBOLS = {"spearman": "rho", "kendall": "tau"}
 
 
 @dataclass(frozen=True)
 class WithAnnotators(Annotated, Report):
-    """Agreement with each annotator and with their mean, overall, and by dimension for judges that score dimensions.
+    """Agreement with each annotator and with their mean, overall, and by dimension for judges that
+    score dimensions.
 
-    `dimensions` are what was rated beside the whole, `overall` is the aspect that holds the overall ratings (a judge
-    that does not rate it is compared by SC), `annotator_count` how many annotators there are; a sample has NaN for one
-    who gave none.
+    `dimensions` are what was rated beside the whole, `overall` is the aspect that holds the overall
+    ratings (a judge that does not rate it is compared by SC), `annotator_count` how many annotators
+    there are; a sample has NaN for one who gave none.
     """
 
     def statistics(self, rating: Rating) -> tuple[Statistic, ...]:
-        """Overall with each annotator and their mean, the dimensions that the judge scores with the mean, mean grades.
+        """Overall with each annotator and their mean, the dimensions that the judge scores with the
+        mean, mean grades.
 
         >>> report = WithAnnotators(("appearance",), "O", 3)
         >>> len(report.statistics(Rating(("O",), ("appearance",), ("quality",))))
         12
         """
-        dimensions = [dimension for dimension in self.dimensions if dimension in rating.dimensions]
+        dimensions = [
+            dimension for dimension in self.dimensions if dimension in rating.dimensions
+        ]
         return (
             *correlations([OVERALL], self.annotators),
             *correlations(dimensions, [MEAN]),
@@ -82,85 +93,157 @@ class WithAnnotators(Annotated, Report):
         )
 
     def rows(
-        self, observations: Sequence[Observation], rating: Rating, benchmark: str, part: str, options: StatisticsOptions
+        self,
+        observations: Sequence[Observation],
+        rating: Rating,
+        benchmark: str,
+        part: str,
+        options: StatisticsOptions,
     ) -> AnnotatedRows:
         """The samples beside all annotators' ratings."""
         return AnnotatedRows.from_observations(observations, rating, self, options)
 
     def findings(
-        self, benchmark: str, parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions
+        self,
+        benchmark: str,
+        parts: Sequence[str],
+        runs: Sequence[Run],
+        options: StatisticsOptions,
     ) -> Findings:
-        """The numbers of T2I-Eval's Table 1 and their like for each dimension, annotators among themselves, grades."""
+        """The numbers of T2I-Eval's Table 1 and their like for each dimension, annotators among
+        themselves, grades.
+        """
         numbers: list[Number] = []
         ranked = []
         for part in parts_of(parts, runs):
             bootstrap = Bootstrap.for_part(f"{benchmark}/{part}", options)
-            judged = {run.label: self._judged(run, rows, options) for run, rows in observed(runs, part)}
+            judged = {
+                run.label: self._judged(run, rows, options)
+                for run, rows in observed(runs, part)
+            }
             rated = {o.uid: o for rows in judged.values() for o in rows.judged}
             ordered = tuple(sorted(rated.values(), key=lambda o: o.uid))
             annotator_numbers = list(
-                self._annotator_numbers(replace(next(iter(judged.values())), judged=ordered), part, bootstrap)
+                self._annotator_numbers(
+                    replace(next(iter(judged.values())), judged=ordered),
+                    part,
+                    bootstrap,
+                )
             )
             numbers += annotator_numbers
             for run in (run for run in runs if run.label in judged):
                 numbers += self._judge_numbers(run, judged[run.label], part, bootstrap)
-            title = f"Spearman's correlation of overall scores with the mean of all annotators, {part}"
+            title = (
+                "Spearman's correlation of overall scores with the mean of all annotators, "
+                f"{part}"
+            )
             compared = partial(self._compared, part, runs)
             ends, references = (-1.0, 1.0), tuple(_references(annotator_numbers, part))
-            statistic = RankedStatistic(part, OVERALL, _LEADING, "Spearman", title, _WHY, ends, compared, references)
+            statistic = RankedStatistic(
+                part,
+                OVERALL,
+                _LEADING,
+                "Spearman",
+                title,
+                _WHY,
+                ends,
+                compared,
+                references,
+            )
             ranked.append(statistic)
-        return Findings(tuple(numbers), tuple(ranked), tuple(self._layouts(numbers)), paper=PAPER)
-
-    def _judged(self, run: Run, observations: Sequence[Observation], options: StatisticsOptions) -> AnnotatedRows:
-        scored = {name for o in observations for name in o.scores}
-        dimensions = tuple(dimension for dimension in self.dimensions if dimension in scored)
-        return AnnotatedRows.from_observations(
-            observations, replace(Rating.from_run(run), dimensions=dimensions), self, options
+        return Findings(
+            tuple(numbers), tuple(ranked), tuple(self._layouts(numbers)), paper=PAPER
         )
 
-    def _annotator_numbers(self, rows: AnnotatedRows, part: str, bootstrap: Bootstrap) -> Iterator[Number]:
+    def _judged(
+        self, run: Run, observations: Sequence[Observation], options: StatisticsOptions
+    ) -> AnnotatedRows:
+        scored = {name for o in observations for name in o.scores}
+        dimensions = tuple(
+            dimension for dimension in self.dimensions if dimension in scored
+        )
+        return AnnotatedRows.from_observations(
+            observations,
+            replace(Rating.from_run(run), dimensions=dimensions),
+            self,
+            options,
+        )
+
+    def _annotator_numbers(
+        self, rows: AnnotatedRows, part: str, bootstrap: Bootstrap
+    ) -> Iterator[Number]:
         """Annotators among themselves, over all rated samples."""
         rated = Estimate(len(rows.judged), n=len(rows.judged))
         for label, leave_one_out in ((WITH_ALL, False), (WITH_OTHERS, True)):
             for dimension in (OVERALL, *self.dimensions):
                 yield Number(label, rated, part, dimension, "scored", "ceiling")
-            for statistic in annotator_correlation((OVERALL, *self.dimensions), self.annotators[:-1], leave_one_out):
-                estimate = replace(estimate_of(statistic, rows, bootstrap), n=len(rows.judged))
+            for statistic in annotator_correlation(
+                (OVERALL, *self.dimensions), self.annotators[:-1], leave_one_out
+            ):
+                estimate = replace(
+                    estimate_of(statistic, rows, bootstrap), n=len(rows.judged)
+                )
                 yield _number(label, estimate, part, statistic, "ceiling")
 
-    def _judge_numbers(self, run: Run, rows: AnnotatedRows, part: str, bootstrap: Bootstrap) -> Iterator[Number]:
+    def _judge_numbers(
+        self, run: Run, rows: AnnotatedRows, part: str, bootstrap: Bootstrap
+    ) -> Iterator[Number]:
         counts = {d: sum(d in o.scores for o in rows.judged) for d in self.dimensions}
         counts = {OVERALL: len(rows.scored)} | {d: n for d, n in counts.items() if n}
         for dimension, n in counts.items():
             yield Number(run.label, Estimate(n, n=n), part, dimension, "scored")
             failed = len(rows.judged) - len(rows.scored)
-            yield Number(run.label, Estimate(failed, n=failed), part, dimension, "failed")
+            yield Number(
+                run.label, Estimate(failed, n=failed), part, dimension, "failed"
+            )
         for statistic in correlations([*counts], self.annotators):
-            estimate = replace(estimate_of(statistic, rows, bootstrap), n=counts[statistic.aspect])
+            estimate = replace(
+                estimate_of(statistic, rows, bootstrap), n=counts[statistic.aspect]
+            )
             yield _number(run.label, estimate, part, statistic)
-            if statistic.name == metric_stem(statistic.aspect, MEAN, "spearman") and statistic.aspect != OVERALL:
+            if (
+                statistic.name == metric_stem(statistic.aspect, MEAN, "spearman")
+                and statistic.aspect != OVERALL
+            ):
                 place = (run.label, estimate, part, OVERALL, _LEADING)
                 yield Number(*place, breakdown="dimension", value=statistic.aspect)
-        grades = {name for o in rows.judged for name in o.scores} - {*run.aspects, *self.dimensions}
+        grades = {name for o in rows.judged for name in o.scores} - {
+            *run.aspects,
+            *self.dimensions,
+        }
         for name in sorted(grades):
             graded = sum(name in o.scores for o in rows.judged)
             mean = estimate_of(mean_grade(name), rows, bootstrap)
-            value, low, high = (HIGHEST_GRADE * end for end in (mean.value, mean.low, mean.high))
+            value, low, high = (
+                HIGHEST_GRADE * end for end in (mean.value, mean.low, mean.high)
+            )
             grade = Estimate(value, low, high, n=graded, reasons=mean.reasons)
             yield Number(run.label, grade, part, name, "grade")
 
     def _layouts(self, numbers: Sequence[Number]) -> Iterator[Layout]:
-        """Table 1 for the overall scores, its like for each dimension that a judge scores, intervals and grades."""
+        """Table 1 for the overall scores, its like for each dimension that a judge scores,
+        intervals and grades.
+        """
         table_1, intervals, grades = layouts("annotators")
-        judged = {number.aspect for number in numbers if number.role == "judge" and number.statistic != "grade"}
+        judged = {
+            number.aspect
+            for number in numbers
+            if number.role == "judge" and number.statistic != "grade"
+        }
         for dimension in (d for d in (OVERALL, *self.dimensions) if d in judged):
             names = {
-                metric_stem(dimension, annotator, c): f"manual {annotator} {_SYMBOLS[c]}"
+                metric_stem(
+                    dimension, annotator, c
+                ): f"manual {annotator} {_SYMBOLS[c]}"
                 for annotator in self.annotators
                 for c in COEFFICIENTS
             }
             is_overall = dimension == OVERALL
-            title = "Table 1. Overall score" if is_overall else f"{dimension.capitalize()} score"
+            title = (
+                "Table 1. Overall score"
+                if is_overall
+                else f"{dimension.capitalize()} score"
+            )
             yield replace(
                 table_1,
                 name=table_1.name if is_overall else dimension,
@@ -179,21 +262,35 @@ class WithAnnotators(Annotated, Report):
             )
         yield grades
 
-    def _compared(self, part: str, runs: Sequence[Run], options: StatisticsOptions) -> ComparedStatistic:
+    def _compared(
+        self, part: str, runs: Sequence[Run], options: StatisticsOptions
+    ) -> ComparedStatistic:
         def rows_of(run: Run, observations: Sequence[Observation]) -> AnnotatedRows:
-            return AnnotatedRows.from_observations(observations, Rating.from_run(run), self, options)
+            return AnnotatedRows.from_observations(
+                observations, Rating.from_run(run), self, options
+            )
 
         return compared_runs(correlations([OVERALL], [MEAN])[0], part, runs, rows_of)
 
 
-def _number(label: str, estimate: Estimate, part: str, statistic: Statistic, role: Role = "judge") -> Number:
+def _number(
+    label: str,
+    estimate: Estimate,
+    part: str,
+    statistic: Statistic,
+    role: Role = "judge",
+) -> Number:
     key = Key("statistics", part, "", label, statistic.name, statistic.aspect)
-    return Number(label, estimate, part, statistic.aspect, statistic.name, role, key=key)
+    return Number(
+        label, estimate, part, statistic.aspect, statistic.name, role, key=key
+    )
 
 
 def _references(annotator_numbers: Sequence[Number], part: str) -> Iterator[Number]:
     """What judges stand beside: annotators with the others, on average, and a constant answer."""
-    others = (n for n in annotator_numbers if n.system == WITH_OTHERS and n.aspect == OVERALL)
+    others = (
+        n for n in annotator_numbers if n.system == WITH_OTHERS and n.aspect == OVERALL
+    )
     if alone := [n.estimate for n in others if n.statistic.endswith("spearman")]:
         mean = replace(mean_over_parts(alone), n=alone[0].n)
         yield Number(_CEILING_LABEL, mean, part, OVERALL, _LEADING, "ceiling")

@@ -1,4 +1,6 @@
-"""Candidates for one prompt, best first by a judge's score: several images of one generator, of several, or both."""
+"""Candidates for one prompt, best first by a judge's score: several images of one generator, of
+several, or both.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ class Candidate:
     score: float
 
 
-def candidates_by_prompt(records: Iterable[Record]) -> Mapping[tuple[str, ...], list[Candidate]]:
+def candidates_by_prompt(
+    records: Iterable[Record],
+) -> Mapping[tuple[str, ...], list[Candidate]]:
     """The images of each prompt that have a score, best first by `best_first`.
 
     The score is O where the judge rates it, else SC, else what it rates.
@@ -37,11 +41,20 @@ def candidates_by_prompt(records: Iterable[Record]) -> Mapping[tuple[str, ...], 
         VievalError: nothing has a score, or several judges gave them.
     """
     scored = [record for record in records if record.verdict.scores]
-    judges = list(dict.fromkeys((r.provenance.judge, *r.provenance.settings, r.provenance.backbone) for r in scored))
+    judges = list(
+        dict.fromkeys(
+            (r.provenance.judge, *r.provenance.settings, r.provenance.backbone)
+            for r in scored
+        )
+    )
     if len(judges) != 1:
         names = ", ".join(" ".join(judge) for judge in judges) or "none"
-        raise VievalError(f"one judge that scores images is needed, and these are verdicts with scores of {names}")
-    aspects = list(dict.fromkeys(aspect for record in scored for aspect in record.verdict.scores))
+        raise VievalError(
+            f"one judge that scores images is needed, and these are verdicts with scores of {names}"
+        )
+    aspects = list(
+        dict.fromkeys(aspect for record in scored for aspect in record.verdict.scores)
+    )
     aspect = preferred(aspects)[0]
     by_prompt = defaultdict(list)
     for record in scored:
@@ -49,13 +62,17 @@ def candidates_by_prompt(records: Iterable[Record]) -> Mapping[tuple[str, ...], 
             key = record.id.benchmark, record.id.part, record.group or record.id.uid
             by_prompt[key].append(Candidate(record, record.verdict.scores[aspect]))
     return {
-        key: sorted(candidates, key=lambda candidate: best_first(candidate.score, candidate.record.id))
+        key: sorted(
+            candidates,
+            key=lambda candidate: best_first(candidate.score, candidate.record.id),
+        )
         for key, candidates in by_prompt.items()
     }
 
 
 def best_first(score: float, identity: SampleId) -> tuple[Any, ...]:
-    """The place of an image among others, the best first: of equal scores by its name, in whatever order they were read.
+    """The place of an image among others, the best first: of equal scores by its name, in whatever
+    order they were read.
 
     >>> ids = [SampleId("own", "tig", "mine", uid) for uid in ("p10", "p9")]
     >>> min(ids, key=lambda identity: best_first(0.5, identity)).uid

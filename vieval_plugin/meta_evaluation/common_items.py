@@ -1,4 +1,6 @@
-"""Systems compared on items that stand by themselves, such as labelled pairs or contests: means, and one correlation."""
+"""Systems compared on items that stand by themselves, such as labelled pairs or contests: means,
+and one correlation.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,8 @@ class JudgedItem(NamedTuple):
     human: float = math.nan
     #: Part of the item; a system without a value of a part is not ranked.
     part: str = ""
-    #: Row and column in a table of the part's items, such as a prompt and an image model; by default one column has all.
+    #: Row and column in a table of the part's items, such as a prompt and an image model; by
+    #: default one column has all.
     cell: tuple[str, str] = ("", "")
     #: Tags of the item.
     tags: tuple[str, ...] = ()
@@ -46,10 +49,11 @@ PairedCoefficientName: TypeAlias = Literal["spearman", "pearson"]
 
 @dataclass(frozen=True)
 class PairedTestSpec:
-    """The paired test of a statistic: `items` are a system's by their names, from the rows that the statistic is of.
+    """The paired test of a statistic: `items` are a system's by their names, from the rows that the
+    statistic is of.
 
-    Their values' means are compared or, with a `coefficient`, their correlations with human ratings; `unit` is what
-    items are called.
+    Their values' means are compared or, with a `coefficient`, their correlations with human
+    ratings; `unit` is what items are called.
     """
 
     items: Callable[[Any], Mapping[str, JudgedItem]]
@@ -78,7 +82,8 @@ def compared_means(
         unit: what items are called.
         entrants: what systems are called.
         total: number of items that any system was asked about, where that may be more than any has.
-        constants: values of answers that never look, by the names of items; a system stands beside the best on its own.
+        constants: values of answers that never look, by the names of items; a system stands beside
+            the best on its own.
         notes: lines to be read beside the result.
 
     >>> right = {"a": JudgedItem("a", 1.0), "b": JudgedItem("b", 0.0)}
@@ -93,21 +98,39 @@ def compared_means(
         names = sorted(first_items.keys() & second_items.keys())
         if not names:
             return CommonSamplesStatistic(0)
-        first_values, second_values = ([system[name].value for name in names] for system in (first_items, second_items))
+        first_values, second_values = (
+            [system[name].value for name in names]
+            for system in (first_items, second_items)
+        )
         groups = [first_items[name].group for name in names]
-        return CommonSamplesStatistic(len(names), MeanDifference(first_values, second_values, groups))
+        return CommonSamplesStatistic(
+            len(names), MeanDifference(first_values, second_values, groups)
+        )
 
     def above_constant(index: int, seed: Seed) -> float:
         own_items = items[labels[index]]
         names = sorted(own_items)
-        best = max(([constant[name] for name in names] for constant in constants), key=math.fsum)
+        best = max(
+            ([constant[name] for name in names] for constant in constants),
+            key=math.fsum,
+        )
         groups = [own_items[name].group for name in names]
-        difference = MeanDifference([own_items[name].value for name in names], best, groups)
+        difference = MeanDifference(
+            [own_items[name].value for name in names], best, groups
+        )
         result = paired_comparison(difference, 0, seed, intervals=False)
         return result.p if result.difference.value > 0 else 1.0
 
     test = above_constant if constants else None
-    place = (part, aspect, statistic, _systems(items, unit, total), pair, unit, entrants)
+    place = (
+        part,
+        aspect,
+        statistic,
+        _systems(items, unit, total),
+        pair,
+        unit,
+        entrants,
+    )
     return ComparedStatistic(*place, notes=notes, above_constant=test)
 
 
@@ -120,7 +143,8 @@ def compared_correlations(
     total: int = 0,
     why_no_value: Callable[[Floats], str] = lambda human: "",
 ) -> ComparedStatistic:
-    """Judges compared by the correlation of their scores with human ratings on common items, averaged over columns.
+    """Judges compared by the correlation of their scores with human ratings on common items,
+    averaged over columns.
 
     Args:
         part: the benchmark's.
@@ -128,7 +152,8 @@ def compared_correlations(
         statistic: what is correlated, in words.
         items, total: as for `compared_means`.
         coefficient: `spearman` or `pearson`.
-        why_no_value: the reason why a column is left out, from human ratings of its common items; empty where it counts.
+        why_no_value: the reason why a column is left out, from human ratings of its common items;
+            empty where it counts.
 
     >>> scores = {str(n): JudgedItem(str(n), n, n % 3) for n in range(9)}
     >>> compared = compared_correlations("all", "SC", "correlation", {"first": scores, "second": scores}, "pearson")
@@ -142,17 +167,26 @@ def compared_correlations(
     def reasons(first: int, second: int) -> tuple[Bools, list[str]]:
         """Common items of two judges, and the reason why each column has no value."""
         common = ~np.isnan(tables.scores[first]) & ~np.isnan(tables.scores[second])
-        return common, [why_no_value(human[rows]) for human, rows in zip(tables.human.T, common.T, strict=True)]
+        return common, [
+            why_no_value(human[rows])
+            for human, rows in zip(tables.human.T, common.T, strict=True)
+        ]
 
     def system(index: int, label: str) -> System:
         common, why_not = reasons(index, index)
         n = int(common.sum())
-        parts_with_value = {part for (part, _), why in zip(tables.columns, why_not, strict=True) if not why}
+        parts_with_value = {
+            part
+            for (part, _), why in zip(tables.columns, why_not, strict=True)
+            if not why
+        }
         undefined = "" if n else "no sample with a score"
         if n and not parts_with_value:
             undefined = f"undefined for every image model ({why_not[0]})"
         missing_parts = [part for part in parts if part not in parts_with_value]
-        return System(label, n, undefined, unranked_reason(n, available_count, missing_parts))
+        return System(
+            label, n, undefined, unranked_reason(n, available_count, missing_parts)
+        )
 
     def pair(first: int, second: int) -> CommonSamplesStatistic:
         common, why_not = reasons(first, second)
@@ -161,7 +195,9 @@ def compared_correlations(
             return CommonSamplesStatistic(0)
         left_out = [
             f"{'/'.join(name)}: {why}"
-            for name, why, any_common in zip(tables.columns, why_not, np.any(common, axis=0), strict=True)
+            for name, why, any_common in zip(
+                tables.columns, why_not, np.any(common, axis=0), strict=True
+            )
             if why and any_common
         ]
         common = common[:, columns]
@@ -174,7 +210,11 @@ def compared_correlations(
             first_scores,
             second_scores,
             human,
-            [group for group, is_common in zip(tables.groups, rows, strict=True) if is_common],
+            [
+                group
+                for group, is_common in zip(tables.groups, rows, strict=True)
+                if is_common
+            ],
             [tables.columns[column][0] for column in columns],
             coefficient=coefficient,
         )
@@ -184,11 +224,15 @@ def compared_correlations(
 
     labels = list(items)
     systems = tuple(system(index, label) for index, label in enumerate(labels))
-    return ComparedStatistic(part, aspect, statistic, systems, pair, above_constant=correlates(pair))
+    return ComparedStatistic(
+        part, aspect, statistic, systems, pair, above_constant=correlates(pair)
+    )
 
 
 class _Tables(NamedTuple):
-    """Human ratings and the scores of each judge, tables of shape (rows, columns), NaN without an item."""
+    """Human ratings and the scores of each judge, tables of shape (rows, columns), NaN without
+    an item.
+    """
 
     human: Floats
     scores: tuple[Floats, ...]
@@ -199,15 +243,28 @@ class _Tables(NamedTuple):
 
     @classmethod
     def from_items(cls, items: Mapping[str, Mapping[str, JudgedItem]]) -> _Tables:
-        """Return those of all items; rows are sorted, so that two judges' do not depend on a third."""
+        """Return those of all items; rows are sorted, so that two judges' do not depend on a
+        third.
+        """
         by_cell = [
-            {(item.part, item.cell[0] or name, item.cell[1]): item for name, item in label_items.items()}
+            {
+                (item.part, item.cell[0] or name, item.cell[1]): item
+                for name, item in label_items.items()
+            }
             for label_items in items.values()
         ]
-        all_items = {cell: item for label_items in by_cell for cell, item in label_items.items()}
-        groups = {(part, row): (part, all_items[part, row, column].group) for part, row, column in sorted(all_items)}
+        all_items = {
+            cell: item for label_items in by_cell for cell, item in label_items.items()
+        }
+        groups = {
+            (part, row): (part, all_items[part, row, column].group)
+            for part, row, column in sorted(all_items)
+        }
         columns = sorted({(part, column) for part, _, column in all_items})
-        row_of, column_of = ({name: number for number, name in enumerate(names)} for names in (groups, columns))
+        row_of, column_of = (
+            {name: number for number, name in enumerate(names)}
+            for names in (groups, columns)
+        )
 
         def table(values: Mapping[tuple[str, str, str], float]) -> Floats:
             array = np.full((len(groups), len(columns)), np.nan)
@@ -216,19 +273,30 @@ class _Tables(NamedTuple):
             return array
 
         human = table({cell: item.human for cell, item in all_items.items()})
-        scores = tuple(table({cell: item.value for cell, item in label_items.items()}) for label_items in by_cell)
+        scores = tuple(
+            table({cell: item.value for cell, item in label_items.items()})
+            for label_items in by_cell
+        )
         return cls(human, scores, tuple(groups.values()), tuple(columns))
 
 
-def _systems(items: Mapping[str, Mapping[str, JudgedItem]], unit: str, total: int) -> tuple[System, ...]:
+def _systems(
+    items: Mapping[str, Mapping[str, JudgedItem]], unit: str, total: int
+) -> tuple[System, ...]:
     available_count = max(total, *map(len, items.values()), 0)
     parts_of = {
-        label: dict.fromkeys(item.part for item in label_items.values()) for label, label_items in items.items()
+        label: dict.fromkeys(item.part for item in label_items.values())
+        for label, label_items in items.items()
     }
     parts = dict.fromkeys(chain.from_iterable(parts_of.values()))
     systems = []
     for label, system_items in items.items():
-        n, missing_parts = len(system_items), [part for part in parts if part not in parts_of[label]]
+        n, missing_parts = (
+            len(system_items),
+            [part for part in parts if part not in parts_of[label]],
+        )
         unranked = unranked_reason(n, available_count, missing_parts if n else (), unit)
-        systems.append(System(label, n, "" if n else f"no {unit} with a score", unranked))
+        systems.append(
+            System(label, n, "" if n else f"no {unit} with a score", unranked)
+        )
     return tuple(systems)

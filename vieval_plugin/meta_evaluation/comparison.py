@@ -1,7 +1,8 @@
-"""Systems compared two by two: judges, or image models, each pair on what both of them have scores of.
+"""Systems compared two by two: judges, or image models, each pair on what both of them have scores
+of.
 
-No number of one system, and no difference, interval or raw p of two, depends on a third. Only the correction of p does,
-and its family is printed.
+No number of one system, and no difference, interval or raw p of two, depends on a third. Only the
+correction of p does, and its family is printed.
 """
 
 from __future__ import annotations
@@ -24,14 +25,18 @@ from vieval_plugin.stats.comparison import (
     paired_comparison,
 )
 from vieval_plugin.stats.options import StatisticsOptions
-from vieval_plugin.stats.paired_correlations import CorrelationDifference, independence_p
+from vieval_plugin.stats.paired_correlations import (
+    CorrelationDifference,
+    independence_p,
+)
 from vieval_plugin.stats.ranking import holm, rank_ranges
 from vieval_plugin.text.wording import plural
 
 #: Two systems are significantly different where the adjusted p is at most this.
 LEVEL = 0.05
 
-#: Samples of which a permutation test can find a difference at all: two swaps of 2^n are as extreme as what was seen.
+#: Samples of which a permutation test can find a difference at all: two swaps of 2^n are as extreme
+#: as what was seen.
 LEAST_FOR_A_TEST = math.ceil(1 + math.log2(1 / LEVEL))
 
 #: Share of the samples of which a system needs a score to be ranked.
@@ -50,7 +55,8 @@ class System:
     n: int
     #: Reason why it has no value, or empty.
     undefined: str = ""
-    #: Reason why it is in no order although it has a value: a task type, or too many samples, are missing.
+    #: Reason why it is in no order although it has a value: a task type, or too many samples, are
+    #: missing.
     unranked: str = ""
     #: Its own number, on all that it scored; of `ComparedStatistic` only where no test computes it.
     value: float = math.nan
@@ -73,9 +79,15 @@ class CommonSamplesStatistic:
     #: Lines to be read beside it.
     notes: tuple[str, ...] = ()
 
-    def tested(self, draws: int, seed: Seed, intervals: bool) -> PairedComparison | None:
+    def tested(
+        self, draws: int, seed: Seed, intervals: bool
+    ) -> PairedComparison | None:
         """Return the result of the two; None where there is nothing to test."""
-        return self.result if self.statistic is None else paired_comparison(self.statistic, draws, seed, intervals)
+        return (
+            self.result
+            if self.statistic is None
+            else paired_comparison(self.statistic, draws, seed, intervals)
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +102,8 @@ class ComparedStatistic:
     statistic: str
     #: All systems, in any order.
     systems: tuple[System, ...]
-    #: Two systems, by their indices, on what both have scores of; a system with itself has all its samples.
+    #: Two systems, by their indices, on what both have scores of; a system with itself has all its
+    #: samples.
     pair: Callable[[int, int], CommonSamplesStatistic]
     #: Name of samples.
     unit: str = "samples"
@@ -100,9 +113,11 @@ class ComparedStatistic:
     untestable_reason: str = ""
     #: Lines to be read beside the result.
     notes: tuple[str, ...] = ()
-    #: p of a system, by its index, against its constant baseline: 1 where it is not above, NaN where untestable.
+    #: p of a system, by its index, against its constant baseline: 1 where it is not above, NaN
+    #: where untestable.
     above_constant: Callable[[int, Seed], float] | None = None
-    #: As `pair`, with the first one's failures as the lowest value; no statistic or result where it has none.
+    #: As `pair`, with the first one's failures as the lowest value; no statistic or result where it
+    #: has none.
     with_failures: Callable[[int, int], CommonSamplesStatistic] | None = None
     #: Labels in the order of the systems, where it is another than that of their numbers.
     order: tuple[str, ...] = ()
@@ -141,19 +156,27 @@ class SystemPair:
 
     @property
     def significant(self) -> bool:
-        """True where the adjusted p is at most `level`, also with the better one's failures as the lowest value."""
+        """True where the adjusted p is at most `level`, also with the better one's failures as
+        the lowest value.
+        """
         return self.adjusted <= self.level and not self.doubtful
 
     @property
     def turned(self) -> SystemPair:
         """The same pair with the second system first."""
-        return replace(self, first=self.second, second=self.first, result=self.result.turned)
+        return replace(
+            self, first=self.second, second=self.first, result=self.result.turned
+        )
 
     @property
     def reason(self) -> str:
         """Reason why a small adjusted p shows no difference; empty where there is none."""
         better = self.better_first()
-        return f"significant only while failures of {better.first} are left out" if self.doubtful else ""
+        return (
+            f"significant only while failures of {better.first} are left out"
+            if self.doubtful
+            else ""
+        )
 
     def better_first(self) -> SystemPair:
         """Return the pair with the better system first, so that its difference is not negative."""
@@ -183,18 +206,27 @@ class Comparison:
 
     @cached_property
     def _pairs_by_labels(self) -> Mapping[frozenset[str], SystemPair]:
-        return {frozenset((pair.first, pair.second)): pair.better_first() for pair in self.all_pairs}
+        return {
+            frozenset((pair.first, pair.second)): pair.better_first()
+            for pair in self.all_pairs
+        }
 
     def pair_of(self, label: str, other_label: str) -> SystemPair | None:
-        """Return the pair of two systems, the better one first; None where they have no common samples."""
+        """Return the pair of two systems, the better one first; None where they have no common
+        samples.
+        """
         return self._pairs_by_labels.get(frozenset((label, other_label)))
 
     def ordered(self, pair: SystemPair) -> SystemPair:
-        """Return a pair as the order has it; of a significant pair, or without an order of its own, the better one first."""
+        """Return a pair as the order has it; of a significant pair, or without an order of its
+        own, the better one first.
+        """
         order = self.compared.order
         if not order or pair.significant:
             return pair.better_first()
-        return pair if order.index(pair.first) < order.index(pair.second) else pair.turned
+        return (
+            pair if order.index(pair.first) < order.index(pair.second) else pair.turned
+        )
 
     @property
     def ranked(self) -> tuple[System, ...]:
@@ -204,11 +236,15 @@ class Comparison:
     @property
     def family(self) -> str:
         """The correction of p with its families, in words."""
-        ranked, unranked = (plural(len(pairs), "pair") for pairs in (self.pairs, self.other_pairs))
+        ranked, unranked = (
+            plural(len(pairs), "pair") for pairs in (self.pairs, self.other_pairs)
+        )
         if not self.other_pairs:
             return f"Holm over {ranked}"
         entrants = self.compared.entrants
-        ranked_share = f"{ranked} of ranked {entrants}, and by itself over " if self.pairs else ""
+        ranked_share = (
+            f"{ranked} of ranked {entrants}, and by itself over " if self.pairs else ""
+        )
         return f"Holm over {ranked_share}{unranked} with unranked {entrants}"
 
     def beats(self, label: str, other_label: str) -> bool:
@@ -218,26 +254,36 @@ class Comparison:
 
     @property
     def separated(self) -> tuple[int, ...]:
-        """Positions in `ranked` before which a line is drawn: every system above beats every one below."""
+        """Positions in `ranked` before which a line is drawn: every system above beats every one
+        below.
+        """
         labels = [system.label for system in self.ranked]
         return tuple(
             position
             for position in range(1, len(labels))
-            if all(self.beats(better, worse) for better in labels[:position] for worse in labels[position:])
+            if all(
+                self.beats(better, worse)
+                for better in labels[:position]
+                for worse in labels[position:]
+            )
         )
 
     def warnings(self) -> tuple[str, ...]:
-        """Lines that must be read beside the ranks: what the tests cannot resolve, and differences against the order."""
+        """Lines that must be read beside the ranks: what the tests cannot resolve, and
+        differences against the order.
+        """
         labels = [system.label for system in self.ranked]
         lines = []
         if len(self.pairs) > LEVEL * (1 + PERMUTATIONS):
             lines.append(
-                f"{PERMUTATIONS} permutations cannot resolve any of {len(self.pairs)} pairs after the correction: no rank is "
+                f"{PERMUTATIONS} permutations cannot resolve any of {len(self.pairs)} pairs "
+                "after the correction: no rank is "
                 "supported"
             )
         for position, better in enumerate(labels):
             lines += [
-                f"{worse} stands below {better} by its own number and is significantly better on the "
+                f"{worse} stands below {better} by its own number and is significantly better on "
+                "the "
                 f"{pair.n} {self.compared.unit} that both scored"
                 for worse in labels[position + 1 :]
                 if self.beats(worse, better) and (pair := self.pair_of(better, worse))
@@ -259,14 +305,16 @@ def compare_systems(
         benchmark: its name; with the part it joins the seed.
         options: number of bootstrap resamples, and the seed.
         intervals: False leaves out the intervals of differences, which take most of the time.
-        against: the label of a system whose pairs are a family of their own, also those with an unranked one; the others
-            have no intervals.
+        against: the label of a system whose pairs are a family of their own, also those with an
+            unranked one; the others have no intervals.
 
     Returns:
-        Differences with 95% intervals and permutation p-values, each from the two systems alone; p adjusted by Holm
-        over the pairs of ranked systems; ranges of ranks. Without pairs, `reason` says why.
+        Differences with 95% intervals and permutation p-values, each from the two systems alone; p
+        adjusted by Holm over the pairs of ranked systems; ranges of ranks. Without pairs, `reason`
+        says why.
 
-    Source: PROTOCOLS of this project, "Comparing two judges"; the tests are those of `stats.comparison`.
+    Source: PROTOCOLS of this project, "Comparing two judges"; the tests are those of
+    `stats.comparison`.
 
     >>> from vieval_plugin.stats.comparison import MeanDifference
     >>> right = [[1.0] * 9, [0.0] * 9]
@@ -279,12 +327,22 @@ def compare_systems(
     """
     systems = systems_by_own_number(compared)
     defined = {system.label for system in systems if not math.isnan(system.value)}
-    indices = [index for index, system in enumerate(compared.systems) if system.label in defined]
-    indices.sort(key=lambda index: compared.systems[index].label)  # whatever order results come in, a pair is one
+    indices = [
+        index
+        for index, system in enumerate(compared.systems)
+        if system.label in defined
+    ]
+    indices.sort(
+        key=lambda index: compared.systems[index].label
+    )  # whatever order results come in, a pair is one
     above_constant = above_constant_p(compared, benchmark, options)
-    not_above = frozenset(label for label, p in above_constant.items() if not p <= LEVEL)
+    not_above = frozenset(
+        label for label, p in above_constant.items() if not p <= LEVEL
+    )
     if reason := _missing_pairs_reason(compared, systems):
-        return Comparison(compared, systems, reason=reason, not_above_constant=not_above)
+        return Comparison(
+            compared, systems, reason=reason, not_above_constant=not_above
+        )
     seed = _seed(compared, benchmark, options)
     families: dict[object, list[SystemPair]] = {}
     unranked = {system.label for system in compared.systems if system.unranked}
@@ -294,19 +352,42 @@ def compare_systems(
         if tested := _tested(compared, two, options.draws, seed, with_interval):
             family = against if against in labels else bool(unranked & labels)
             families.setdefault(family, []).append(tested)
-    adjusted = [pair for family in families.values() for pair in _adjusted(family, compared, seed)]
+    adjusted = [
+        pair
+        for family in families.values()
+        for pair in _adjusted(family, compared, seed)
+    ]
     pairs = tuple(pair for pair in adjusted if not unranked & {pair.first, pair.second})
-    other_pairs = tuple(pair for pair in adjusted if unranked & {pair.first, pair.second})
+    other_pairs = tuple(
+        pair for pair in adjusted if unranked & {pair.first, pair.second}
+    )
     if not adjusted:
-        reason = f"no two of these {compared.entrants} have {compared.unit} in common that a test can use"
-        return Comparison(compared, systems, reason=reason, not_above_constant=not_above)
-    return Comparison(compared, _ranked(systems, pairs), pairs, other_pairs, not_above_constant=not_above)
+        reason = (
+            f"no two of these {compared.entrants} have {compared.unit} in common that a "
+            "test can use"
+        )
+        return Comparison(
+            compared, systems, reason=reason, not_above_constant=not_above
+        )
+    return Comparison(
+        compared,
+        _ranked(systems, pairs),
+        pairs,
+        other_pairs,
+        not_above_constant=not_above,
+    )
 
 
 def _tested(
-    compared: ComparedStatistic, indices: tuple[int, int], draws: int, seed: Seed, intervals: bool
+    compared: ComparedStatistic,
+    indices: tuple[int, int],
+    draws: int,
+    seed: Seed,
+    intervals: bool,
 ) -> SystemPair | None:
-    """The test of two systems, made once; None where they have no common samples that a test can use."""
+    """The test of two systems, made once; None where they have no common samples that a test can
+    use.
+    """
     first, second = (compared.systems[index].label for index in indices)
     key = first, second, draws, tuple(np.atleast_1d(seed)), intervals
     if key not in compared.tests:
@@ -333,7 +414,8 @@ def compare_pair(
     options: StatisticsOptions,
     intervals: bool = True,
 ) -> SystemPair | None:
-    """The test of two systems alone, its p not adjusted; None where they have no common samples that a test can use.
+    """The test of two systems alone, its p not adjusted; None where they have no common samples
+    that a test can use.
 
     Args:
         compared, benchmark, options, intervals: as for `compare_systems`.
@@ -344,13 +426,19 @@ def compare_pair(
         return None
     one, other = sorted((first, second))  # as in `compare_systems`
     seed = _seed(compared, benchmark, options)
-    pair = _tested(compared, (index_of[one], index_of[other]), options.draws, seed, intervals)
+    pair = _tested(
+        compared, (index_of[one], index_of[other]), options.draws, seed, intervals
+    )
     return pair and (pair if pair.first == first else pair.turned)
 
 
-def restrict_systems(compared: ComparedStatistic, labels: Collection[str]) -> ComparedStatistic:
+def restrict_systems(
+    compared: ComparedStatistic, labels: Collection[str]
+) -> ComparedStatistic:
     """A statistic of some of its systems; no number depends on those that are left out."""
-    indices = [index for index, system in enumerate(compared.systems) if system.label in labels]
+    indices = [
+        index for index, system in enumerate(compared.systems) if system.label in labels
+    ]
     above_constant = compared.above_constant
 
     def pair(first: int, second: int) -> CommonSamplesStatistic:
@@ -360,12 +448,16 @@ def restrict_systems(compared: ComparedStatistic, labels: Collection[str]) -> Co
         compared,
         systems=tuple(compared.systems[index] for index in indices),
         pair=pair,
-        above_constant=above_constant and (lambda index, seed: above_constant(indices[index], seed)),
+        above_constant=above_constant
+        and (lambda index, seed: above_constant(indices[index], seed)),
     )
 
 
-def above_constant_p(compared: ComparedStatistic, benchmark: str, options: StatisticsOptions) -> dict[str, float]:
-    """The p of each system against its constant baseline, not adjusted, by label; none where there is no such test.
+def above_constant_p(
+    compared: ComparedStatistic, benchmark: str, options: StatisticsOptions
+) -> dict[str, float]:
+    """The p of each system against its constant baseline, not adjusted, by label; none where there
+    is no such test.
 
     Args:
         compared, benchmark, options: as for `compare_systems`.
@@ -382,8 +474,12 @@ def above_constant_p(compared: ComparedStatistic, benchmark: str, options: Stati
     return p_values
 
 
-def correlates(pair: Callable[[int, int], CommonSamplesStatistic]) -> Callable[[int, Seed], float]:
-    """The test of a correlation against its constant baseline, which is 0; of `ComparedStatistic.above_constant`."""
+def correlates(
+    pair: Callable[[int, int], CommonSamplesStatistic],
+) -> Callable[[int, Seed], float]:
+    """The test of a correlation against its constant baseline, which is 0; of
+    `ComparedStatistic.above_constant`.
+    """
 
     def above_constant(index: int, seed: Seed) -> float:
         statistic = pair(index, index).statistic
@@ -394,11 +490,15 @@ def correlates(pair: Callable[[int, int], CommonSamplesStatistic]) -> Callable[[
     return above_constant
 
 
-def average_benchmarks(comparisons: Mapping[str, Sequence[ComparedStatistic]]) -> ComparedStatistic:
-    """The mean over benchmarks as one more statistic to compare, each benchmark the mean over its parts.
+def average_benchmarks(
+    comparisons: Mapping[str, Sequence[ComparedStatistic]],
+) -> ComparedStatistic:
+    """The mean over benchmarks as one more statistic to compare, each benchmark the mean over its
+    parts.
 
     Args:
-        comparisons: by benchmark, the statistics of its parts on which its systems are ranked; two benchmarks or more.
+        comparisons: by benchmark, the statistics of its parts on which its systems are ranked; two
+            benchmarks or more.
 
     Returns:
         Systems under their labels; one that lacks a benchmark, or is unranked on one, is unranked.
@@ -406,20 +506,39 @@ def average_benchmarks(comparisons: Mapping[str, Sequence[ComparedStatistic]]) -
     statistics = [compared for parts in comparisons.values() for compared in parts]
     benchmarks = [benchmark for benchmark, parts in comparisons.items() for _ in parts]
     weights = [1 / len(comparisons[benchmark]) for benchmark in benchmarks]
-    indices = [{system.label: index for index, system in enumerate(statistic.systems)} for statistic in statistics]
+    indices = [
+        {system.label: index for index, system in enumerate(statistic.systems)}
+        for statistic in statistics
+    ]
     labels = list(dict.fromkeys(label for index_of in indices for label in index_of))
     systems = []
     for label in labels:
         own = [
-            s.systems[index[label]] if label in index else None for s, index in zip(statistics, indices, strict=True)
+            s.systems[index[label]] if label in index else None
+            for s, index in zip(statistics, indices, strict=True)
         ]
         by_benchmark = list(zip(benchmarks, own, strict=True))
-        missing = dict.fromkeys(benchmark for benchmark, system in by_benchmark if system is None)
-        undefined = [f"{benchmark}: {s.undefined}" for benchmark, s in by_benchmark if s and s.undefined]
-        not_ranked = [f"{benchmark}: {s.unranked}" for benchmark, s in by_benchmark if s and s.unranked]
+        missing = dict.fromkeys(
+            benchmark for benchmark, system in by_benchmark if system is None
+        )
+        undefined = [
+            f"{benchmark}: {s.undefined}"
+            for benchmark, s in by_benchmark
+            if s and s.undefined
+        ]
+        not_ranked = [
+            f"{benchmark}: {s.unranked}"
+            for benchmark, s in by_benchmark
+            if s and s.unranked
+        ]
         not_compared = [f"not compared on {', '.join(missing)}"] if missing else []
-        why_not, unranked = ("; ".join(dict.fromkeys(reasons)) for reasons in (not_compared or undefined, not_ranked))
-        systems.append(System(label, sum(system.n for system in own if system), why_not, unranked))
+        why_not, unranked = (
+            "; ".join(dict.fromkeys(reasons))
+            for reasons in (not_compared or undefined, not_ranked)
+        )
+        systems.append(
+            System(label, sum(system.n for system in own if system), why_not, unranked)
+        )
 
     def pair(first: int, second: int) -> CommonSamplesStatistic:
         two = labels[first], labels[second]
@@ -428,10 +547,14 @@ def average_benchmarks(comparisons: Mapping[str, Sequence[ComparedStatistic]]) -
             for statistic, index_of in zip(statistics, indices, strict=True)
             if index_of.keys() >= {*two}
         ]
-        paired = [samples.statistic for samples in common if samples.statistic is not None]
+        paired = [
+            samples.statistic for samples in common if samples.statistic is not None
+        ]
         if len(paired) < len(statistics):
             return CommonSamplesStatistic(0)
-        return CommonSamplesStatistic(sum(samples.n for samples in common), AveragedDifference(paired, weights))
+        return CommonSamplesStatistic(
+            sum(samples.n for samples in common), AveragedDifference(paired, weights)
+        )
 
     described = "; ".join(
         f"{benchmark}: {parts[0].aspect}, {parts[0].statistic.partition(',')[0]}"
@@ -445,78 +568,156 @@ def average_benchmarks(comparisons: Mapping[str, Sequence[ComparedStatistic]]) -
 NO_VALUE = "no value for "
 
 
-def unranked_reason(n: int, available_count: int, missing_parts: Sequence[str] = (), unit: str = "samples") -> str:
-    """Return why a system is not ranked: parts or task types without a value, or too few samples; empty where it is.
+def unranked_reason(
+    n: int,
+    available_count: int,
+    missing_parts: Sequence[str] = (),
+    unit: str = "samples",
+) -> str:
+    """Return why a system is not ranked: parts or task types without a value, or too few samples;
+    empty where it is.
 
     >>> unranked_reason(40, 100), unranked_reason(90, 100, ["sdie"]), unranked_reason(90, 100)
     ('a score for 40 of 100 samples', 'no value for sdie', '')
     """
     if missing_parts:
         return f"{NO_VALUE}{', '.join(missing_parts)}"
-    return f"a score for {n} of {available_count} {unit}" if n < LEAST_COVERAGE * available_count else ""
+    return (
+        f"a score for {n} of {available_count} {unit}"
+        if n < LEAST_COVERAGE * available_count
+        else ""
+    )
 
 
 def systems_by_own_number(compared: ComparedStatistic) -> tuple[System, ...]:
-    """Systems with their own number on all that they scored, without ranks: those that cover the benchmark first, in order."""
+    """Systems with their own number on all that they scored, without ranks: those that cover the
+    benchmark first, in order.
+    """
     systems = []
     for index, system in enumerate(compared.systems):
-        if not system.undefined and not compared.untestable_reason and math.isnan(system.value):
+        if (
+            not system.undefined
+            and not compared.untestable_reason
+            and math.isnan(system.value)
+        ):
             if system.label not in compared.alone:
                 own_samples = compared.pair(index, index).statistic
-                compared.alone[system.label] = math.nan if own_samples is None else own_samples.estimates()[0]
+                compared.alone[system.label] = (
+                    math.nan if own_samples is None else own_samples.estimates()[0]
+                )
             value = compared.alone[system.label]
-            undefined = f"undefined on its {system.n} {compared.unit}" if math.isnan(value) else ""
+            undefined = (
+                f"undefined on its {system.n} {compared.unit}"
+                if math.isnan(value)
+                else ""
+            )
             system = replace(system, value=value, undefined=undefined)
         systems.append(system)
     if compared.order:
-        return tuple(sorted(systems, key=lambda system: compared.order.index(system.label)))
-    return tuple(sorted(systems, key=lambda system: (math.isnan(system.value), bool(system.unranked), -system.value)))
+        return tuple(
+            sorted(systems, key=lambda system: compared.order.index(system.label))
+        )
+    return tuple(
+        sorted(
+            systems,
+            key=lambda system: (
+                math.isnan(system.value),
+                bool(system.unranked),
+                -system.value,
+            ),
+        )
+    )
 
 
-def _seed(compared: ComparedStatistic, benchmark: str, options: StatisticsOptions) -> list[int]:
+def _seed(
+    compared: ComparedStatistic, benchmark: str, options: StatisticsOptions
+) -> list[int]:
     return [options.seed, zlib.crc32(f"{benchmark}/{compared.part}".encode())]
 
 
-def _missing_pairs_reason(compared: ComparedStatistic, systems: Sequence[System]) -> str:
+def _missing_pairs_reason(
+    compared: ComparedStatistic, systems: Sequence[System]
+) -> str:
     able = [system.label for system in systems if not math.isnan(system.value)]
     if compared.untestable_reason or len(able) > 1:
         return compared.untestable_reason
-    unable = "".join(f"; {system.label}: {system.undefined}" for system in systems if system.undefined)
+    unable = "".join(
+        f"; {system.label}: {system.undefined}"
+        for system in systems
+        if system.undefined
+    )
     with_number = " with a number" if len(systems) > 1 else ""
-    available = f"the only one{with_number} is {able[0]}" if able else "none has a number"
+    available = (
+        f"the only one{with_number} is {able[0]}" if able else "none has a number"
+    )
     return f"two {compared.entrants} are needed, and {available}{unable}"
 
 
-def _adjusted(pairs: Sequence[SystemPair], compared: ComparedStatistic, seed: Seed) -> list[SystemPair]:
-    """Pairs of one family with p adjusted by Holm, and doubtful where that is small only while failures are left out."""
-    adjusted = holm([pair.result.p if pair.decides else math.nan for pair in pairs]).tolist()
-    penalised = holm([_p_with_failures(pair.better_first(), compared, seed) for pair in pairs]).tolist()
+def _adjusted(
+    pairs: Sequence[SystemPair], compared: ComparedStatistic, seed: Seed
+) -> list[SystemPair]:
+    """Pairs of one family with p adjusted by Holm, and doubtful where that is small only while
+    failures are left out.
+    """
+    adjusted = holm(
+        [pair.result.p if pair.decides else math.nan for pair in pairs]
+    ).tolist()
+    penalised = holm(
+        [_p_with_failures(pair.better_first(), compared, seed) for pair in pairs]
+    ).tolist()
     return [
-        replace(pair, adjusted=adjusted_p, doubtful=adjusted_p <= pair.level < penalised_p)
-        for pair, adjusted_p, penalised_p in zip(pairs, adjusted, penalised, strict=True)
+        replace(
+            pair, adjusted=adjusted_p, doubtful=adjusted_p <= pair.level < penalised_p
+        )
+        for pair, adjusted_p, penalised_p in zip(
+            pairs, adjusted, penalised, strict=True
+        )
     ]
 
 
-def _p_with_failures(pair: SystemPair, compared: ComparedStatistic, seed: Seed) -> float:
-    """The p of a pair, and no smaller than that with the first one's failures as the lowest value; NaN if it decides nothing."""
+def _p_with_failures(
+    pair: SystemPair, compared: ComparedStatistic, seed: Seed
+) -> float:
+    """The p of a pair, and no smaller than that with the first one's failures as the lowest
+    value; NaN if it decides nothing.
+    """
     index_of = {system.label: index for index, system in enumerate(compared.systems)}
     if not pair.decides:
         return math.nan
-    penalised = compared.with_failures and compared.with_failures(index_of[pair.first], index_of[pair.second])
+    penalised = compared.with_failures and compared.with_failures(
+        index_of[pair.first], index_of[pair.second]
+    )
     result = penalised and penalised.tested(0, seed, intervals=False)
-    return max(pair.result.p, result.p if result.difference.value > 0 else 1.0) if result else pair.result.p
+    return (
+        max(pair.result.p, result.p if result.difference.value > 0 else 1.0)
+        if result
+        else pair.result.p
+    )
 
 
-def _ranked(systems: Sequence[System], pairs: Sequence[SystemPair]) -> tuple[System, ...]:
-    """Systems with the ranks that pairs leave, each by its own difference, also where that runs against the order.
+def _ranked(
+    systems: Sequence[System], pairs: Sequence[SystemPair]
+) -> tuple[System, ...]:
+    """Systems with the ranks that pairs leave, each by its own difference, also where that runs
+    against the order.
 
     A system that no other can be ranked against has none.
     """
-    able = [system.label for system in systems if not math.isnan(system.value) and not system.unranked]
+    able = [
+        system.label
+        for system in systems
+        if not math.isnan(system.value) and not system.unranked
+    ]
     if len(able) < 2:
         return tuple(systems)
     beats = np.zeros((len(able), len(able)), dtype=bool)
     for pair in (pair.better_first() for pair in pairs if pair.significant):
         beats[able.index(pair.first), able.index(pair.second)] = True
-    ranges = dict(zip(able, zip(*(ends.tolist() for ends in rank_ranges(beats)), strict=True), strict=True))
+    ranges = dict(
+        zip(
+            able,
+            zip(*(ends.tolist() for ends in rank_ranges(beats)), strict=True),
+            strict=True,
+        )
+    )
     return tuple(replace(system, ranks=ranges.get(system.label)) for system in systems)

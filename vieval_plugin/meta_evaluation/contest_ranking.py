@@ -1,4 +1,6 @@
-"""Image models ranked by the contests that a judge, or people, say they won: strengths with ties, by Davidson's model."""
+"""Image models ranked by the contests that a judge, or people, say they won: strengths with
+ties, by Davidson's model.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +12,21 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from vieval_plugin.meta_evaluation.comparison import ComparedStatistic
-from vieval_plugin.meta_evaluation.findings import Findings, Leaderboard, Number, RankedStatistic
+from vieval_plugin.meta_evaluation.findings import (
+    Findings,
+    Leaderboard,
+    Number,
+    RankedStatistic,
+)
 from vieval_plugin.meta_evaluation.leaderboards import leaderboard
 from vieval_plugin.meta_evaluation.observations import apply_contest_policy, observe
-from vieval_plugin.meta_evaluation.vote_answers import VOTES, Pairs, judge_codes, judged_pairs, subjects_of
+from vieval_plugin.meta_evaluation.vote_answers import (
+    VOTES,
+    Pairs,
+    judge_codes,
+    judged_pairs,
+    subjects_of,
+)
 from vieval_plugin.meta_evaluation.win_rates import win_rate_statistic
 from vieval_plugin.records import JudgeName, Run
 from vieval_plugin.stats.bootstrap import Ints, cluster_counts, factorize, interval
@@ -27,12 +40,17 @@ from vieval_plugin.stats.votes import FIRST, NONE, SECOND
 PEOPLE = "people"
 STRENGTH = "log strength"
 _TAIL = 0.025
-SEPARATED = "the contests fall into two sets of image models of which one never won or tied against the other"
+SEPARATED = (
+    "the contests fall into two sets of image models of which one never won or tied "
+    "against the other"
+)
 
 
 @dataclass(frozen=True, eq=False)
 class ContestRanking:
-    """Image models ranked by the contests of a part; ranks and pairs come from win rates between two models."""
+    """Image models ranked by the contests of a part; ranks and pairs come from win rates between
+    two models.
+    """
 
     #: Natural logarithms of strengths, all of sum 0, by the votes of a judge or of people.
     board: Leaderboard
@@ -58,8 +76,11 @@ class ContestStrengths:
     reason: str
 
 
-def rank_contests(runs: Sequence[Run], options: StatisticsOptions) -> list[ContestRanking]:
-    """Rankings of a benchmark's image models by part: by people where they voted, and by each judge.
+def rank_contests(
+    runs: Sequence[Run], options: StatisticsOptions
+) -> list[ContestRanking]:
+    """Rankings of a benchmark's image models by part: by people where they voted, and by each
+    judge.
 
     A judge that scores candidates votes for the higher score; equal scores are a tie.
 
@@ -72,24 +93,60 @@ def rank_contests(runs: Sequence[Run], options: StatisticsOptions) -> list[Conte
         by_annotators: list[ContestRanking] = []
         by_judges: list[ContestRanking] = []
         for run in (run for run in runs if part in run.records):
-            voted = [judged for judged in run.records[part] if judged[0].votes is not None]
+            voted = [
+                judged for judged in run.records[part] if judged[0].votes is not None
+            ]
             observed = apply_contest_policy(map(observe, voted), options)
             pairs = judged_pairs(observed)
             if not len(pairs.contest):
                 continue
             if (pairs.human != NONE).any():
                 compared = win_rate_statistic(VOTES, pairs, pairs.human)
-                by_annotators.append(_ranked(run.benchmark, part, PEOPLE, pairs, pairs.human, compared, options))
+                by_annotators.append(
+                    _ranked(
+                        run.benchmark,
+                        part,
+                        PEOPLE,
+                        pairs,
+                        pairs.human,
+                        compared,
+                        options,
+                    )
+                )
             for subject in subjects_of(observed, run.aspects):
-                compared, codes = win_rate_statistic(subject, pairs), judge_codes(pairs, subject)
-                by_judges.append(_ranked(run.benchmark, part, str(run.name), pairs, codes, compared, options))
+                compared, codes = (
+                    win_rate_statistic(subject, pairs),
+                    judge_codes(pairs, subject),
+                )
+                by_judges.append(
+                    _ranked(
+                        run.benchmark,
+                        part,
+                        str(run.name),
+                        pairs,
+                        codes,
+                        compared,
+                        options,
+                    )
+                )
         # people voted on the same contests whoever judged them; most of them count
-        rankings += [*sorted(by_annotators, key=lambda ranking: -ranking.strengths.answered_pairs)[:1], *by_judges]
+        rankings += [
+            *sorted(
+                by_annotators, key=lambda ranking: -ranking.strengths.answered_pairs
+            )[:1],
+            *by_judges,
+        ]
     return rankings
 
 
 def contest_strengths(
-    benchmark: str, part: str, voter: str, subject: str, pairs: Pairs, codes: Ints, options: StatisticsOptions
+    benchmark: str,
+    part: str,
+    voter: str,
+    subject: str,
+    pairs: Pairs,
+    codes: Ints,
+    options: StatisticsOptions,
 ) -> ContestStrengths:
     """Strengths of image models by one voter's answers.
 
@@ -104,22 +161,45 @@ def contest_strengths(
     models, won, tied = _outcomes(pairs, codes)
     answered = int((codes != NONE).sum())
     fitted = strengths(won.sum(axis=0), tied.sum(axis=0))
-    logs, played = fitted.log_strengths, (won + won.transpose(0, 2, 1) + tied).sum(axis=(0, 2))
-    reason, estimates, shares = "", [Estimate(np.nan) for _ in models], dict[str, float]()
+    logs, played = (
+        fitted.log_strengths,
+        (won + won.transpose(0, 2, 1) + tied).sum(axis=(0, 2)),
+    )
+    reason, estimates, shares = (
+        "",
+        [Estimate(np.nan) for _ in models],
+        dict[str, float](),
+    )
     if np.isnan(logs).any():
         reason = SEPARATED if answered else "no contest has an answer"
     else:
         seed = [options.seed, zlib.crc32(f"{benchmark}/{part}".encode())]
         names = [str(number) for number in range(len(won))]
-        resamples = resampled_strengths(won, tied, cluster_counts(names, options.draws, seed))
-        estimates = [Estimate(float(log), *_interval(resamples[:, n])) for n, log in enumerate(logs)]
+        resamples = resampled_strengths(
+            won, tied, cluster_counts(names, options.draws, seed)
+        )
+        estimates = [
+            Estimate(float(log), *_interval(resamples[:, n]))
+            for n, log in enumerate(logs)
+        ]
         shares = dict(zip(models, map(float, win_shares(fitted)), strict=True))
     judge = JudgeName(voter, "", voter)
     numbers = tuple(
-        Number(model, replace(e, n=int(n)), part, subject, STRENGTH, "generator", judge, total=int(n))
+        Number(
+            model,
+            replace(e, n=int(n)),
+            part,
+            subject,
+            STRENGTH,
+            "generator",
+            judge,
+            total=int(n),
+        )
         for model, e, n in zip(models, estimates, played, strict=True)
     )
-    return ContestStrengths(numbers, shares, fitted.tie if shares else np.nan, answered, len(codes), reason)
+    return ContestStrengths(
+        numbers, shares, fitted.tie if shares else np.nan, answered, len(codes), reason
+    )
 
 
 def _ranked(
@@ -131,31 +211,65 @@ def _ranked(
     compared: ComparedStatistic,
     options: StatisticsOptions,
 ) -> ContestRanking:
-    voter_strengths = contest_strengths(benchmark, part, voter, compared.aspect, pairs, codes, options)
+    voter_strengths = contest_strengths(
+        benchmark, part, voter, compared.aspect, pairs, codes, options
+    )
     compared = replace(compared, untestable_reason=voter_strengths.reason)
-    place = (part, compared.aspect, STRENGTH, STRENGTH, f"Log strength, contests by {voter}", "", (-math.inf, math.inf))
-    statistic = RankedStatistic(*place, lambda _: compared, (), False, judge=JudgeName(voter, "", voter))
+    place = (
+        part,
+        compared.aspect,
+        STRENGTH,
+        STRENGTH,
+        f"Log strength, contests by {voter}",
+        "",
+        (-math.inf, math.inf),
+    )
+    statistic = RankedStatistic(
+        *place, lambda _: compared, (), False, judge=JudgeName(voter, "", voter)
+    )
     return ContestRanking(
-        leaderboard(statistic, Findings(voter_strengths.numbers), benchmark, (), options), voter_strengths
+        leaderboard(
+            statistic, Findings(voter_strengths.numbers), benchmark, (), options
+        ),
+        voter_strengths,
     )
 
 
 def _outcomes(pairs: Pairs, codes: Ints) -> tuple[list[str], Floats, Floats]:
-    """The image models by name, and wins and ties of each group of contests, shape (groups, models, models)."""
+    """The image models by name, and wins and ties of each group of contests, shape (groups,
+    models, models).
+    """
     model_pairs = pairs.image_models
     models = sorted({model for model_pair in model_pairs for model in model_pair})
     index_of = {model: number for number, model in enumerate(models)}
     groups, group = factorize(pairs.groups)
     won, tied = (np.zeros((len(groups), len(models), len(models))) for _ in range(2))
-    first, second = np.array([[index_of[model] for model in pair] for pair in model_pairs]).reshape(-1, 2).T
-    counts, decisive = (codes != NONE) & (first != second), np.isin(codes, (FIRST, SECOND))
+    first, second = (
+        np.array([[index_of[model] for model in pair] for pair in model_pairs])
+        .reshape(-1, 2)
+        .T
+    )
+    counts, decisive = (
+        (codes != NONE) & (first != second),
+        np.isin(codes, (FIRST, SECOND)),
+    )
     better, worse = np.where(codes == SECOND, [second, first], [first, second])
-    np.add.at(won, tuple(column[counts & decisive] for column in (group, better, worse)), 1)
+    np.add.at(
+        won, tuple(column[counts & decisive] for column in (group, better, worse)), 1
+    )
     for ordered_pair in ((first, second), (second, first)):
-        np.add.at(tied, tuple(column[counts & ~decisive] for column in (group, *ordered_pair)), 1)
+        np.add.at(
+            tied,
+            tuple(column[counts & ~decisive] for column in (group, *ordered_pair)),
+            1,
+        )
     return models, won, tied
 
 
 def _interval(resamples: Floats) -> tuple[float, float]:
-    """The interval of a strength; undefined where its ends may be among draws without a finite one."""
-    return interval(resamples) if np.isnan(resamples).mean() < _TAIL else (np.nan, np.nan)
+    """The interval of a strength; undefined where its ends may be among draws without a finite
+    one.
+    """
+    return (
+        interval(resamples) if np.isnan(resamples).mean() < _TAIL else (np.nan, np.nan)
+    )

@@ -1,4 +1,6 @@
-"""Generators ranked by what people would say: a judge's means corrected by some ratings, and tests of their differences."""
+"""Generators ranked by what people would say: a judge's means corrected by some ratings, and
+tests of their differences.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,13 @@ from vieval_plugin.meta_evaluation.comparison import (
     SystemPair,
 )
 from vieval_plugin.meta_evaluation.estimates import Bootstrap
-from vieval_plugin.meta_evaluation.findings import ALL, Findings, Leaderboard, Number, RankedStatistic
+from vieval_plugin.meta_evaluation.findings import (
+    ALL,
+    Findings,
+    Leaderboard,
+    Number,
+    RankedStatistic,
+)
 from vieval_plugin.meta_evaluation.generator_means import (
     GeneratorImages,
     clusters_of,
@@ -47,17 +55,20 @@ from vieval_plugin.stats.ranking import holm
 from vieval_plugin.stats.shrinkage import OrderLabels, order_values
 
 CORRECTED = "mean over prompts, corrected by people's ratings"
-#: Prompts of a generator that people should have rated: of fewer, intervals are too short, as docs/explanation/numbers.md shows.
+#: Prompts of a generator that people should have rated: of fewer, intervals are too short, as
+#: docs/explanation/numbers.md shows.
 LEAST_RATED = 50
 
 
 @dataclass(frozen=True)
 class GeneratorEstimates:
-    """A generator's mean by one aspect: the judge's own, people's alone, and the judge's corrected by people's.
+    """A generator's mean by one aspect: the judge's own, people's alone, and the judge's corrected
+    by people's.
 
-    `rated` is how many of its `images` with a score people rated, of `rated_units` prompts or groups of them;
-    `unrated_kinds` are kinds of which they rated none. `selection` is the judge's mean of the rated images less that of
-    the others, and `selection_p` its p: 1 where there are no others.
+    `rated` is how many of its `images` with a score people rated, of `rated_units` prompts or
+    groups of them; `unrated_kinds` are kinds of which they rated none. `selection` is the judge's
+    mean of the rated images less that of the others, and `selection_p` its p: 1 where there are no
+    others.
     """
 
     generator: str
@@ -81,15 +92,16 @@ class GeneratorEstimates:
 class CorrectedRanking:
     """Generators ranked by what people would say; `estimates` say what each is made of.
 
-    They are in the order of `order_values`. `by_ratings` are the differences of the ranking's pairs by people's ratings
-    alone. A pair of which too few prompts are rated to decide has no adjusted p, and none has before the first look at a
-    plan's labels or where labels are `selected`.
+    They are in the order of `order_values`. `by_ratings` are the differences of the ranking's pairs
+    by people's ratings alone. A pair of which too few prompts are rated to decide has no adjusted
+    p, and none has before the first look at a plan's labels or where labels are `selected`.
     """
 
     ranking: Leaderboard
     estimates: tuple[GeneratorEstimates, ...]
     by_ratings: Mapping[tuple[str, str], Estimate]
-    #: Generators whose rated images the judge scores otherwise than the others: no random part, by Holm's test.
+    #: Generators whose rated images the judge scores otherwise than the others: no random part, by
+    #: Holm's test.
     selected: tuple[GeneratorEstimates, ...] = ()
     #: State of the plan that the labels are of; None without one.
     look: Look | None = None
@@ -112,74 +124,102 @@ class CorrectedRanking:
 
     @property
     def short_of_ratings(self) -> tuple[GeneratorEstimates, ...]:
-        """Generators of which people rated fewer than `LEAST_RATED` prompts, where images of others are left."""
+        """Generators of which people rated fewer than `LEAST_RATED` prompts, where images of
+        others are left.
+        """
         return tuple(e for e in self.estimates if e.rated and not e.decides)
 
     @property
     def decides_nothing(self) -> bool:
         """True where no pair is decided by these labels, whatever its difference."""
-        is_short = bool(self.short_of_ratings or self.selected) or not (self.look is None or self.look.decides)
-        return is_short and all(math.isnan(pair.adjusted) for pair in self.ranking.comparison.pairs)
+        is_short = bool(self.short_of_ratings or self.selected) or not (
+            self.look is None or self.look.decides
+        )
+        return is_short and all(
+            math.isnan(pair.adjusted) for pair in self.ranking.comparison.pairs
+        )
 
     @property
     def decided(self) -> bool:
         """True where one generator is significantly better than each other."""
         first, *others = self.order or ("",)
-        return bool(others) and all(self.ranking.comparison.beats(first, other) for other in others)
+        return bool(others) and all(
+            self.ranking.comparison.beats(first, other) for other in others
+        )
 
 
-def rank_corrected(run: Run, options: StatisticsOptions, look: Look | None = None) -> list[CorrectedRanking]:
-    """Rankings of a run's generators by what people would say, one for each aspect that people rated.
+def rank_corrected(
+    run: Run, options: StatisticsOptions, look: Look | None = None
+) -> list[CorrectedRanking]:
+    """Rankings of a run's generators by what people would say, one for each aspect that people
+    rated.
 
-    An image's rating is the mean over its raters. Only images that the judge scored count. Kinds are strata: of each
-    there may be another share rated, as a labelling page chooses them. Two generators are compared on the prompts that
-    both have a score of.
+    An image's rating is the mean over its raters. Only images that the judge scored count. Kinds
+    are strata: of each there may be another share rated, as a labelling page chooses them. Two
+    generators are compared on the prompts that both have a score of.
 
     An aspect that people rated on another scale than [0, 1] is left out.
 
     Args:
         run: one judge's, with people's ratings in its records.
         options: what a failed verdict is, how many draws, the seed.
-        look: state of the plan that the ratings are of, and no others; None where it is not known how they were chosen.
+        look: state of the plan that the ratings are of, and no others; None where it is not known
+            how they were chosen.
 
     Returns:
-        Means in [0, 1], with intervals of 95%; differences with those of the look's level; p adjusted by Holm over the
-        pairs of one ranking.
+        Means in [0, 1], with intervals of 95%; differences with those of the look's level; p
+        adjusted by Holm over the pairs of one ranking.
     """
     judged = generators_of(run, options)
     aspects = dict.fromkeys(
-        aspect for generator in judged for aspect in generator.aspects if _is_on_judge_scale(judged, aspect)
+        aspect
+        for generator in judged
+        for aspect in generator.aspects
+        if _is_on_judge_scale(judged, aspect)
     )
     return [
         _ranked(run, aspect, judged, estimates, options, look)
         for aspect in aspects
-        for estimates in [[_estimated(run, generator, aspect, options) for generator in judged]]
+        for estimates in [
+            [_estimated(run, generator, aspect, options) for generator in judged]
+        ]
         if any(estimate.rated for estimate in estimates)
     ]
 
 
-def _estimated(run: Run, generator: GeneratorImages, aspect: str, options: StatisticsOptions) -> GeneratorEstimates:
+def _estimated(
+    run: Run, generator: GeneratorImages, aspect: str, options: StatisticsOptions
+) -> GeneratorEstimates:
     images = [image for image in generator.all if aspect in image.scores]
     bootstrap = Bootstrap.for_part(f"{run.benchmark}/{ALL}", options)
     ratings = np.array([_rating(image, aspect) for image in images], dtype=float)
     kinds = [image.kind for image in images]
     rated, rated_units = ~np.isnan(ratings), _rated_units(images, aspect)
-    by_ratings, corrected, unweighted = (_powered(images, aspect, weight) for weight in (0.0, None, 1.0))
+    by_ratings, corrected, unweighted = (
+        _powered(images, aspect, weight) for weight in (0.0, None, 1.0)
+    )
     selection, selection_p = prediction_powered_difference(by_ratings, unweighted)
     if rated_units < LEAST_FOR_A_TEST:
         selection_p = 1.0
     by_ratings, corrected = (
-        powered._replace(mean=_bound_interval(powered, rated_units)) for powered in (by_ratings, corrected)
+        powered._replace(mean=_bound_interval(powered, rated_units))
+        for powered in (by_ratings, corrected)
     )
     return GeneratorEstimates(
         generator.image_model,
-        bootstrap.estimate(mean_over_prompts(score_prompts(images, aspect), clusters_of(images))),
+        bootstrap.estimate(
+            mean_over_prompts(score_prompts(images, aspect), clusters_of(images))
+        ),
         by_ratings,
         corrected,
         int(rated.sum()),
         rated_units,
         len(images),
-        tuple(kind for kind in dict.fromkeys(kinds) if not any(rated[np.array(kinds) == kind])),
+        tuple(
+            kind
+            for kind in dict.fromkeys(kinds)
+            if not any(rated[np.array(kinds) == kind])
+        ),
         selection,
         selection_p,
     )
@@ -193,12 +233,19 @@ def _bound_interval(powered: PredictionPoweredMean, rated_units: int) -> Estimat
     return replace(powered.mean.clipped(0, 1), low=ends[0], high=ends[1])
 
 
-def _powered(images: Sequence[Observation], aspect: str, weight: float | None) -> PredictionPoweredMean:
+def _powered(
+    images: Sequence[Observation], aspect: str, weight: float | None
+) -> PredictionPoweredMean:
     """The corrected mean of images; with a weight of 0 by people's ratings alone."""
     ratings = np.array([_rating(image, aspect) for image in images], dtype=float)
     scores = np.array([image.scores[aspect] for image in images], dtype=float)
-    prompts, kinds = [image.cluster for image in images], [image.kind for image in images]
-    return prediction_powered_mean(ratings, scores, prompts, strata=kinds, weight=weight)
+    prompts, kinds = (
+        [image.cluster for image in images],
+        [image.kind for image in images],
+    )
+    return prediction_powered_mean(
+        ratings, scores, prompts, strata=kinds, weight=weight
+    )
 
 
 def _ranked(
@@ -213,14 +260,22 @@ def _ranked(
     numbers = [
         Number(
             generator.image_model,
-            replace(e.corrected.mean, n=len({image.group for image in generator.all if aspect in image.scores})),
+            replace(
+                e.corrected.mean,
+                n=len(
+                    {image.group for image in generator.all if aspect in image.scores}
+                ),
+            ),
             *(ALL, aspect, CORRECTED, "generator", run.name),
             total=len({image.group for image in generator.all}),
             statuses=Counter(image.status for image in generator.all),
         )
         for generator, e in zip(judged, estimates, strict=True)
     ]
-    scored = [[image for image in generator.all if aspect in image.scores] for generator in judged]
+    scored = [
+        [image for image in generator.all if aspect in image.scores]
+        for generator in judged
+    ]
     failed = [_failures(generator, aspect) for generator in judged]
     level = look.level if look else LEVEL
     selected = () if look else _selected(ordered)
@@ -229,7 +284,8 @@ def _ranked(
         undecided_reason = "the labels are not a random part of the images"
     elif look and not look.decides:
         undecided_reason = (
-            f"people rated {look.rated} planned {look.plan.unit}s, and the first look is at {look.plan.looks[0]}"
+            f"people rated {look.rated} planned {look.plan.unit}s, and the first "
+            f"look is at {look.plan.looks[0]}"
         )
     decides = [not undecided_reason and estimate.decides for estimate in estimates]
 
@@ -239,16 +295,23 @@ def _ranked(
 
     def pair(first: int, second: int) -> CommonSamplesStatistic:
         result, n, _ = paired(first, second)
-        return CommonSamplesStatistic(n, result=result, decides=decides[first] and decides[second])
+        return CommonSamplesStatistic(
+            n, result=result, decides=decides[first] and decides[second]
+        )
 
     def count_failures(first: int, second: int) -> CommonSamplesStatistic:
         """The pair with the first one's failures as 0."""
         if not failed[first]:
             return CommonSamplesStatistic(0)
-        result, n, _ = _paired([*scored[first], *failed[first]], scored[second], aspect, level)
+        result, n, _ = _paired(
+            [*scored[first], *failed[first]], scored[second], aspect, level
+        )
         return CommonSamplesStatistic(n, result=result)
 
-    systems = tuple(System(e.generator, e.rated_units, _undefined(e), value=e.corrected.mean.value) for e in estimates)
+    systems = tuple(
+        System(e.generator, e.rated_units, _undefined(e), value=e.corrected.mean.value)
+        for e in estimates
+    )
     order = tuple(e.generator for e in ordered)
     has_groups = any(image.cluster != image.group for side in scored for image in side)
     unit = "rated groups" if has_groups else "rated prompts"
@@ -260,27 +323,49 @@ def _ranked(
         undecided_reason=undecided_reason,
     )
     title = f"Mean {aspect} over prompts, by {run.name}, corrected by people's ratings"
-    place = (ALL, aspect, CORRECTED, aspect, title, "", (0.0, 1.0), lambda _: compared, (), False)
+    place = (
+        ALL,
+        aspect,
+        CORRECTED,
+        aspect,
+        title,
+        "",
+        (0.0, 1.0),
+        lambda _: compared,
+        (),
+        False,
+    )
     statistic = RankedStatistic(*place, judge=run.name)
-    ranking = leaderboard(statistic, Findings(tuple(numbers)), run.benchmark, [run], options)
+    ranking = leaderboard(
+        statistic, Findings(tuple(numbers)), run.benchmark, [run], options
+    )
     position = {e.generator: index for index, e in enumerate(estimates)}
     by_ratings = {
-        (p.first, p.second): paired(position[p.first], position[p.second])[2] for p in ranking.comparison.all_pairs
+        (p.first, p.second): paired(position[p.first], position[p.second])[2]
+        for p in ranking.comparison.all_pairs
     }
     return CorrectedRanking(ranking, ordered, by_ratings, selected, look)
 
 
-def _selected(estimates: Sequence[GeneratorEstimates]) -> tuple[GeneratorEstimates, ...]:
+def _selected(
+    estimates: Sequence[GeneratorEstimates],
+) -> tuple[GeneratorEstimates, ...]:
     adjusted = holm([estimate.selection_p for estimate in estimates])
-    return tuple(estimate for estimate, p in zip(estimates, adjusted, strict=True) if p <= LEVEL)
+    return tuple(
+        estimate for estimate, p in zip(estimates, adjusted, strict=True) if p <= LEVEL
+    )
 
 
 def _ordered(
-    judged: Sequence[GeneratorImages], estimates: Sequence[GeneratorEstimates], aspect: str
+    judged: Sequence[GeneratorImages],
+    estimates: Sequence[GeneratorEstimates],
+    aspect: str,
 ) -> tuple[GeneratorEstimates, ...]:
     """Generators in their order, those without a score last."""
     scored = [
-        (generator, estimate) for generator, estimate in zip(judged, estimates, strict=True) if estimate.raw.defined
+        (generator, estimate)
+        for generator, estimate in zip(judged, estimates, strict=True)
+        if estimate.raw.defined
     ]
     labelled = [
         (number, image)
@@ -295,7 +380,10 @@ def _ordered(
         factorize([image.group for _, image in labelled])[1],
     )
     values = order_values([estimate.raw.value for _, estimate in scored], labels)
-    value_of = {estimate.generator: value for (_, estimate), value in zip(scored, values.tolist(), strict=True)}
+    value_of = {
+        estimate.generator: value
+        for (_, estimate), value in zip(scored, values.tolist(), strict=True)
+    }
 
     def place(estimate: GeneratorEstimates) -> tuple[float, float]:
         return -value_of.get(estimate.generator, -math.inf), -estimate.raw.value
@@ -305,35 +393,58 @@ def _ordered(
 
 def _undefined(estimate: GeneratorEstimates) -> str:
     """The reason why a generator has no corrected mean; empty where it has."""
-    return estimate.corrected.mean.reason if estimate.rated else "people rated none of its images"
+    return (
+        estimate.corrected.mean.reason
+        if estimate.rated
+        else "people rated none of its images"
+    )
 
 
 def _paired(
-    first: Sequence[Observation], second: Sequence[Observation], aspect: str, level: float
+    first: Sequence[Observation],
+    second: Sequence[Observation],
+    aspect: str,
+    level: float,
 ) -> tuple[PairedComparison, int, Estimate]:
-    """Two generators on the prompts that both have a score of; n is how many of these people rated, of each at least.
+    """Two generators on the prompts that both have a score of; n is how many of these people rated,
+    of each at least.
 
-    The judge has one weight for both; last the difference by people's ratings alone. Without a test and an interval where
-    rated prompts are fewer than the least of all tests of this project. Intervals are those of tests at `level`.
+    The judge has one weight for both; last the difference by people's ratings alone. Without a test
+    and an interval where rated prompts are fewer than the least of all tests of this project.
+    Intervals are those of tests at `level`.
     """
     common = {image.group for image in first} & {image.group for image in second}
-    sides = [[image for image in side if image.group in common] for side in (first, second)]
+    sides = [
+        [image for image in side if image.group in common] for side in (first, second)
+    ]
     weighted_means = [partial(_powered, side, aspect) for side in sides]
     first_alone, second_alone = (mean(0.0) for mean in weighted_means)
     defined = first_alone.mean.defined and second_alone.mean.defined
     weight = common_weight(*weighted_means) if defined else 0.0
     first_mean, second_mean = (mean(weight) for mean in weighted_means)
-    difference, p = prediction_powered_difference(first_mean, second_mean, 1 - level, fitted=weight > 0)
+    difference, p = prediction_powered_difference(
+        first_mean, second_mean, 1 - level, fitted=weight > 0
+    )
     by_ratings, _ = prediction_powered_difference(first_alone, second_alone, 1 - level)
     n = min(_rated_units(side, aspect) for side in sides)
     if n < LEAST_FOR_A_TEST:
-        difference, by_ratings, p = Estimate(difference.value), Estimate(by_ratings.value), math.nan
+        difference, by_ratings, p = (
+            Estimate(difference.value),
+            Estimate(by_ratings.value),
+            math.nan,
+        )
     means = first_mean.mean.clipped(0, 1).value, second_mean.mean.clipped(0, 1).value
-    return PairedComparison(*means, difference=difference.clipped(-1, 1), p=p), n, by_ratings.clipped(-1, 1)
+    return (
+        PairedComparison(*means, difference=difference.clipped(-1, 1), p=p),
+        n,
+        by_ratings.clipped(-1, 1),
+    )
 
 
 def _failures(generator: GeneratorImages, aspect: str) -> list[Observation]:
-    """Images without a score as people would rate failures: 0, and all of them known, so a stratum of their own."""
+    """Images without a score as people would rate failures: 0, and all of them known, so a
+    stratum of their own.
+    """
     return [
         replace(image, scores={aspect: 0.0}, ratings={aspect: (0.0,)}, kind="failed")
         for image in generator.all
@@ -343,15 +454,28 @@ def _failures(generator: GeneratorImages, aspect: str) -> list[Observation]:
 
 def _rated_units(images: Sequence[Observation], aspect: str) -> int:
     """Number of prompts with a rating, or of groups where prompts belong together."""
-    return len({image.cluster for image in images if not math.isnan(_rating(image, aspect))})
+    return len(
+        {image.cluster for image in images if not math.isnan(_rating(image, aspect))}
+    )
 
 
 def _is_on_judge_scale(judged: Sequence[GeneratorImages], aspect: str) -> bool:
-    """True where people rated as judges score: beside another scale, a judge's mean says nothing."""
-    ratings = [value for generator in judged for image in generator.all for value in image.ratings.get(aspect, ())]
+    """True where people rated as judges score: beside another scale, a judge's mean says
+    nothing.
+    """
+    ratings = [
+        value
+        for generator in judged
+        for image in generator.all
+        for value in image.ratings.get(aspect, ())
+    ]
     return all(0 <= value <= 1 or math.isnan(value) for value in ratings)
 
 
 def _rating(image: Observation, aspect: str) -> float:
     ratings = image.ratings.get(aspect, ())
-    return float(mean_of_known([[value] for value in ratings])[0]) if ratings else float("nan")
+    return (
+        float(mean_of_known([[value] for value in ratings])[0])
+        if ratings
+        else float("nan")
+    )

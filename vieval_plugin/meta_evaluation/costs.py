@@ -1,4 +1,6 @@
-"""Cost of verdicts: failures, calls and tokens, and the seconds of runs as far as the host wrote them down."""
+"""Cost of verdicts: failures, calls and tokens, and the seconds of runs as far as the host wrote
+them down.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +24,11 @@ _NOT_ASKED = (Status.NOT_APPLICABLE, Status.MISSING)
 class Cost:
     """Outcomes of verdicts, and what was spent on them.
 
-    `verdicts` counts verdicts on samples that the judge applies to and that a replay holds, `failed` those of them
-    without a score, by `statuses`; `missing` are those that a replay does not hold. `answers` are the steps behind all
-    verdicts, reminders included, whether a call or the store gave them. `tokens` is None where no host wrote them down.
-    `recorded` says that nothing was spent now: verdicts were replayed.
+    `verdicts` counts verdicts on samples that the judge applies to and that a replay holds,
+    `failed` those of them without a score, by `statuses`; `missing` are those that a replay does
+    not hold. `answers` are the steps behind all verdicts, reminders included, whether a call or the
+    store gave them. `tokens` is None where no host wrote them down. `recorded` says that nothing
+    was spent now: verdicts were replayed.
     """
 
     verdicts: int
@@ -48,17 +51,30 @@ class Cost:
 
     @property
     def missing_text(self) -> str:
-        """The samples that a replay lacks in words: `311 of 4801 missing`; empty where it lacks none."""
-        return f"{self.missing} of {self.verdicts + self.missing} missing" if self.missing else ""
+        """The samples that a replay lacks in words: `311 of 4801 missing`; empty where it lacks
+        none.
+        """
+        return (
+            f"{self.missing} of {self.verdicts + self.missing} missing"
+            if self.missing
+            else ""
+        )
 
     @property
     def warning(self) -> str:
-        """Warning to be shown beside a row's number; empty where nearly all verdicts have a score."""
+        """Warning to be shown beside a row's number; empty where nearly all verdicts have a
+        score.
+        """
         warnings = []
         if self.share > WARNED:
-            warnings.append(f"{self.failed} of {self.verdicts} verdicts have no score ({self.failures_text})")
+            warnings.append(
+                f"{self.failed} of {self.verdicts} verdicts have no score ({self.failures_text})"
+            )
         if self.missing > WARNED * (self.verdicts + self.missing):
-            warnings.append(f"the replay holds no verdict on {self.missing} of {self.verdicts + self.missing} samples")
+            warnings.append(
+                f"the replay holds no verdict on {self.missing} of "
+                f"{self.verdicts + self.missing} samples"
+            )
         return "; ".join(warnings)
 
 
@@ -79,7 +95,11 @@ def cost_of(records: Sequence[Record]) -> Cost:
     ''
     """
     status_counts = Counter(record.verdict.status for record in records)
-    failed = [(str(s), n) for s, n in status_counts.most_common() if not s.usable and s not in _NOT_ASKED]
+    failed = [
+        (str(s), n)
+        for s, n in status_counts.most_common()
+        if not s.usable and s not in _NOT_ASKED
+    ]
     token_counts = [record.tokens for record in records if record.tokens is not None]
     return Cost(
         sum(n for status, n in status_counts.items() if status not in _NOT_ASKED),
@@ -93,12 +113,14 @@ def cost_of(records: Sequence[Record]) -> Cost:
             for step in record.verdict.trace
         ),
         sum(token_counts) if token_counts else None,
-        any(record.provenance.recorded for record in records) or Status.MISSING in status_counts,
+        any(record.provenance.recorded for record in records)
+        or Status.MISSING in status_counts,
     )
 
 
 def durations(runs: Sequence[Run]) -> dict[tuple[str, str], str]:
-    """Seconds that runs took, in words, by benchmark and judge: a host times all of its tasks together.
+    """Seconds that runs took, in words, by benchmark and judge: a host times all of its tasks
+    together.
 
     Args:
         runs: of all benchmarks, those that are shown together.
@@ -111,7 +133,8 @@ def durations(runs: Sequence[Run]) -> dict[tuple[str, str], str]:
     seconds_of = {summary: _seconds(summary) for summary in judges}
     return {
         key: _seconds_text(
-            sum(seconds_of[summary] for summary in summaries), max(len(judges[summary]) - 1 for summary in summaries)
+            sum(seconds_of[summary] for summary in summaries),
+            max(len(judges[summary]) - 1 for summary in summaries),
         )
         for key, summaries in run_summaries.items()
         if summaries and all(seconds_of[summary] for summary in summaries)
@@ -133,5 +156,7 @@ def _seconds(summary: Path) -> float:
 def _seconds_text(seconds: float, other_judge_count: int) -> str:
     text = f"{seconds:.0f}" if seconds >= 10 else f"{seconds:.1f}"
     return (
-        f"{text} (with {other_judge_count} other judge{'s' * (other_judge_count > 1)})" if other_judge_count else text
+        f"{text} (with {other_judge_count} other judge{'s' * (other_judge_count > 1)})"
+        if other_judge_count
+        else text
     )

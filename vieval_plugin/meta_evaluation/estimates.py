@@ -1,4 +1,6 @@
-"""Estimates from the rows of a part: a value with the interval of its resamples, and averages over parts."""
+"""Estimates from the rows of a part: a value with the interval of its resamples, and averages
+over parts.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,20 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from vieval_plugin.stats.bootstrap import Ints, bias_corrected_interval, cluster_counts, expanded_interval, interval
-from vieval_plugin.stats.correlation import Coefficient, Floats, correlation, resampled_correlations, undefined
+from vieval_plugin.stats.bootstrap import (
+    Ints,
+    bias_corrected_interval,
+    cluster_counts,
+    expanded_interval,
+    interval,
+)
+from vieval_plugin.stats.correlation import (
+    Coefficient,
+    Floats,
+    correlation,
+    resampled_correlations,
+    undefined,
+)
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.votes import share
@@ -47,11 +61,14 @@ class Bootstrap:
 
     @classmethod
     def for_part(cls, name: str, options: StatisticsOptions) -> Bootstrap:
-        """Return that of the part called `name` (`benchmark/part`), so that parts are resampled independently."""
+        """Return that of the part called `name` (`benchmark/part`), so that parts are resampled
+        independently.
+        """
         return cls(options.draws, (options.seed, *name.encode()))
 
     def estimate(self, computed: Computed) -> Estimate:
-        """The computed statistic with its 95% interval, on its own scale; NaN with a reason where it is undefined.
+        """The computed statistic with its 95% interval, on its own scale; NaN with a reason where
+        it is undefined.
 
         >>> values = np.array([1.0, 2.0, 3.0])
         >>> mean = Computed(2.0, lambda counts: counts @ values / 3, ["a", "b", "c"], "")
@@ -61,23 +78,41 @@ class Bootstrap:
         """
         if math.isnan(computed.value):
             reasons = (computed.reason or "undefined",)
-            return Estimate(math.nan, resamples=np.full(self.resamples, np.nan), reasons=reasons)
+            return Estimate(
+                math.nan, resamples=np.full(self.resamples, np.nan), reasons=reasons
+            )
         rng = np.random.default_rng(self.seed)
         block_size = max(1, _MOST_COUNTS // max(1, len(computed.clusters)))
-        blocks = [min(block_size, self.resamples - first) for first in range(0, self.resamples, block_size)]
+        blocks = [
+            min(block_size, self.resamples - first)
+            for first in range(0, self.resamples, block_size)
+        ]
         resampled = np.concatenate(
-            [computed.resample(cluster_counts(computed.clusters, block, rng)) for block in blocks]
+            [
+                computed.resample(cluster_counts(computed.clusters, block, rng))
+                for block in blocks
+            ]
         )
         clusters = len(set(computed.clusters))
-        ends = expanded_interval(resampled, clusters) if computed.is_mean else interval(resampled)
+        ends = (
+            expanded_interval(resampled, clusters)
+            if computed.is_mean
+            else interval(resampled)
+        )
         return Estimate(computed.value, *ends, resampled, len(computed.clusters))
 
-    def share(self, points: ArrayLike, clusters: Sequence[Hashable], reason: str = "") -> Estimate:
-        """The mean of points with its interval; `reason` says why they are undefined, where they are."""
+    def share(
+        self, points: ArrayLike, clusters: Sequence[Hashable], reason: str = ""
+    ) -> Estimate:
+        """The mean of points with its interval; `reason` says why they are undefined, where they
+        are.
+        """
         return share(points, clusters, self.resamples, self.seed, reason)
 
 
-def computed_correlation(judged: Floats, rated: Floats, clusters: Sequence[str], coefficient: Coefficient) -> Computed:
+def computed_correlation(
+    judged: Floats, rated: Floats, clusters: Sequence[str], coefficient: Coefficient
+) -> Computed:
     """The correlation of a judge's scores with ratings.
 
     Args:
@@ -103,7 +138,9 @@ def computed_correlation(judged: Floats, rated: Floats, clusters: Sequence[str],
     )
 
 
-def computed_mean(values: Sequence[float], clusters: Sequence[str], reason: str) -> Computed:
+def computed_mean(
+    values: Sequence[float], clusters: Sequence[str], reason: str
+) -> Computed:
     """The mean of some values.
 
     Args:
@@ -119,11 +156,18 @@ def computed_mean(values: Sequence[float], clusters: Sequence[str], reason: str)
     def resampled(counts: Counts) -> Floats:
         return np.asarray((counts @ array) / np.maximum(counts.sum(axis=1), 1))
 
-    return Computed(math.fsum(array) / len(array) if len(array) else math.nan, resampled, clusters, reason, True)
+    return Computed(
+        math.fsum(array) / len(array) if len(array) else math.nan,
+        resampled,
+        clusters,
+        reason,
+        True,
+    )
 
 
 def mean_over_parts(parts: Sequence[Estimate]) -> Estimate:
-    """The plain mean over a benchmark's parts of a statistic, with an interval from their independent resamples.
+    """The plain mean over a benchmark's parts of a statistic, with an interval from their
+    independent resamples.
 
     Args:
         parts: one estimate a part, all with the same number of resamples; not none.
@@ -138,7 +182,9 @@ def mean_over_parts(parts: Sequence[Estimate]) -> Estimate:
     resampled = np.mean([part.resamples for part in parts], axis=0)
     value = math.fsum(part.value for part in parts) / len(parts)
     reasons = tuple(dict.fromkeys(reason for part in parts for reason in part.reasons))
-    return Estimate(value, *interval(resampled), resampled, sum(part.n for part in parts), reasons)
+    return Estimate(
+        value, *interval(resampled), resampled, sum(part.n for part in parts), reasons
+    )
 
 
 def sum_over_parts(parts: Sequence[Estimate]) -> Estimate:
@@ -147,6 +193,8 @@ def sum_over_parts(parts: Sequence[Estimate]) -> Estimate:
 
 
 def bias_corrected(estimate: Estimate) -> Estimate:
-    """An estimate with the interval that allows for biased resamples, such as those of annotators' agreement."""
+    """An estimate with the interval that allows for biased resamples, such as those of
+    annotators' agreement.
+    """
     low, high = bias_corrected_interval(estimate.resamples, estimate.value)
     return replace(estimate, low=low, high=high)

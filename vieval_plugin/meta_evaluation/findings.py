@@ -1,7 +1,9 @@
-"""Numbers of systems and leaderboards of them: the two long tables that everything which is shown asks.
+"""Numbers of systems and leaderboards of them: the two long tables that everything which is shown
+asks.
 
-A benchmark's family makes `Number`s and says by which statistics systems are ranked; judges and generators are systems
-alike. `numbers_table` and `pairs_table` are what `numbers.csv` and `pairs.csv` hold.
+A benchmark's family makes `Number`s and says by which statistics systems are ranked; judges and
+generators are systems alike. `numbers_table` and `pairs_table` are what `numbers.csv` and
+`pairs.csv` hold.
 """
 
 from __future__ import annotations
@@ -15,9 +17,19 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from vieval_plugin.judges.protocol import Status
-from vieval_plugin.meta_evaluation.comparison import ComparedStatistic, Comparison, SystemPair
+from vieval_plugin.meta_evaluation.comparison import (
+    ComparedStatistic,
+    Comparison,
+    SystemPair,
+)
 from vieval_plugin.meta_evaluation.costs import Cost
-from vieval_plugin.meta_evaluation.tables import Key, Table, interval_text, number, percent_text
+from vieval_plugin.meta_evaluation.tables import (
+    Key,
+    Table,
+    interval_text,
+    number,
+    percent_text,
+)
 from vieval_plugin.records import OWN, YOUR_IMAGES, JudgeName
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
@@ -88,12 +100,15 @@ Cell: TypeAlias = Literal["value", "interval", "percent"]
 
 @dataclass(frozen=True)
 class Layout:
-    """A table as a query of numbers: which of them, what a row and a column are, how a cell is written."""
+    """A table as a query of numbers: which of them, what a row and a column are, how a cell is
+    written.
+    """
 
     #: Stem of its CSV.
     name: str
     title: str
-    #: Patterns of the statistics whose numbers it has, in the order of columns where these are statistics.
+    #: Patterns of the statistics whose numbers it has, in the order of columns where these are
+    #: statistics.
     statistics: tuple[str, ...]
     #: Fields of numbers that name a row, by their heading.
     rows: Mapping[str, str]
@@ -118,30 +133,59 @@ class Layout:
     n: Literal["", "row", "cell"] = ""
 
     def table(self, numbers: Iterable[Number]) -> Table:
-        """The table, in the order in which rows come among the numbers; without rows where none matches."""
+        """The table, in the order in which rows come among the numbers; without rows where none
+        matches.
+        """
         candidates = list(filter(self._has, numbers))
-        needed = [c for c in candidates if c.statistic == self.needs and c.role == "judge"]
+        needed = [
+            c for c in candidates if c.statistic == self.needs and c.role == "judge"
+        ]
         if self.needs and not any(c.estimate.defined for c in needed):
             candidates = []
         by_row: dict[tuple[str, ...], dict[tuple[str, ...], Number]] = {}
         for candidate in candidates:
             row, column = (
-                tuple(str(getattr(candidate, name)) for name in names) for names in (self.rows.values(), self.columns)
+                tuple(str(getattr(candidate, name)) for name in names)
+                for names in (self.rows.values(), self.columns)
             )
             by_row.setdefault(row, {})[column] = candidate
-        columns = sorted({column: None for cells in by_row.values() for column in cells}, key=self._position)
+        columns = sorted(
+            {column: None for cells in by_row.values() for column in cells},
+            key=self._position,
+        )
         header = [*self.rows, *(["n"] if self.n == "row" else [])]
         for column in columns:
             header += ["n"] if self._has_count(column) else []
-            header.append(" ".join(self.words.get(n, _WORDS.sub(" ", n).replace("_way", "-way")) for n in column))
+            header.append(
+                " ".join(
+                    self.words.get(n, _WORDS.sub(" ", n).replace("_way", "-way"))
+                    for n in column
+                )
+            )
         orders = [list(dict.fromkeys(names)) for names in zip(*by_row, strict=True)]
         rows = []
-        for row in sorted(by_row, key=lambda row: [order.index(name) for order, name in zip(orders, row, strict=True)]):
+        for row in sorted(
+            by_row,
+            key=lambda row: [
+                order.index(name) for order, name in zip(orders, row, strict=True)
+            ],
+        ):
             cells = by_row[row]
-            texts = [*row, *([str(max(c.estimate.n for c in cells.values()))] if self.n == "row" else [])]
+            texts = [
+                *row,
+                *(
+                    [str(max(c.estimate.n for c in cells.values()))]
+                    if self.n == "row"
+                    else []
+                ),
+            ]
             for column in columns:
                 cell = cells.get(column)
-                texts += [str(cell.estimate.n) if cell else ""] if self._has_count(column) else []
+                texts += (
+                    [str(cell.estimate.n) if cell else ""]
+                    if self._has_count(column)
+                    else []
+                )
                 texts.append(self._text(cell))
             rows.append(tuple(texts))
         return Table(self.name, self.title, tuple(header), tuple(rows))
@@ -150,18 +194,34 @@ class Layout:
         return self.n == "cell" and not set(column) & set(_COUNTS)
 
     def _position(self, column: tuple[str, ...]) -> list[int]:
-        """The place of a column: by each of its names, that of its pattern, or of a usual aspect."""
-        orders = [self.statistics if field == "statistic" else _ASPECTS for field in self.columns]
+        """The place of a column: by each of its names, that of its pattern, or of a usual
+        aspect.
+        """
+        orders = [
+            self.statistics if field == "statistic" else _ASPECTS
+            for field in self.columns
+        ]
         return [
-            next((index for index, pattern in enumerate(order) if fnmatchcase(name, pattern)), len(order))
+            next(
+                (
+                    index
+                    for index, pattern in enumerate(order)
+                    if fnmatchcase(name, pattern)
+                ),
+                len(order),
+            )
             for name, order in zip(column, orders, strict=True)
         ]
 
     def _has(self, candidate: Number) -> bool:
-        part_matches = {"": True, "each": candidate.part != ALL}.get(self.part, candidate.part == self.part)
+        part_matches = {"": True, "each": candidate.part != ALL}.get(
+            self.part, candidate.part == self.part
+        )
         return (
             part_matches
-            and any(fnmatchcase(candidate.statistic, pattern) for pattern in self.statistics)
+            and any(
+                fnmatchcase(candidate.statistic, pattern) for pattern in self.statistics
+            )
             and candidate.breakdown == self.breakdown
             and self.aspect in ("", candidate.aspect)
             and (not self.roles or candidate.role in self.roles)
@@ -172,10 +232,18 @@ class Layout:
             return ""
         estimate = candidate.estimate
         if candidate.statistic in _COUNTS:
-            return f"{estimate.n} of {candidate.total}" if candidate.total else str(estimate.n)
+            return (
+                f"{estimate.n} of {candidate.total}"
+                if candidate.total
+                else str(estimate.n)
+            )
         if self.cell == "value":
             return number(estimate, self.digits)
-        return percent_text(estimate) if self.cell == "percent" else interval_text(estimate, self.digits)
+        return (
+            percent_text(estimate)
+            if self.cell == "percent"
+            else interval_text(estimate, self.digits)
+        )
 
 
 @cache
@@ -184,7 +252,11 @@ def layouts(family: str) -> tuple[Layout, ...]:
     text = Path(__file__).with_name("layouts.yaml").read_text(encoding="utf-8")
     described: dict[str, dict[str, Any]] = read_yaml(text)[family]
     for fields in described.values():
-        fields |= {key: tuple(value) for key, value in fields.items() if isinstance(value, list)}
+        fields |= {
+            key: tuple(value)
+            for key, value in fields.items()
+            if isinstance(value, list)
+        }
     return tuple(Layout(name, **fields) for name, fields in described.items())
 
 
@@ -199,12 +271,20 @@ class CeilingComparison:
     def position(self) -> str:
         """`above`, `below`, or neither where the interval holds 0."""
         low, high = self.difference.low, self.difference.high
-        return "above" if low > 0 else "below" if high < 0 else "not shown to be above or below"
+        return (
+            "above"
+            if low > 0
+            else "below"
+            if high < 0
+            else "not shown to be above or below"
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class RankedStatistic:
-    """A statistic by which systems are put in order: which numbers these are, and the test of each two systems."""
+    """A statistic by which systems are put in order: which numbers these are, and the test of
+    each two systems.
+    """
 
     part: str
     aspect: str
@@ -223,13 +303,17 @@ class RankedStatistic:
     references: tuple[Number, ...] = ()
     #: False for one that `vieval compare` alone shows.
     is_headline: bool = True
-    #: Comparison of a system, by its label, with the annotators; None where there is nothing to compare.
+    #: Comparison of a system, by its label, with the annotators; None where there is nothing to
+    #: compare.
     ceiling: Callable[[str], CeilingComparison | None] | None = None
     #: The same statistic on one part of those that it is over; None where it is of one part.
-    statistic_in_part: Callable[[str, StatisticsOptions], ComparedStatistic] | None = None
+    statistic_in_part: Callable[[str, StatisticsOptions], ComparedStatistic] | None = (
+        None
+    )
     #: What else it is a choice of, such as ties, by name.
     choice: Mapping[str, str] = field(default_factory=dict)
-    #: Breakdown whose values the parts are, where it is over all of them; empty where parts break nothing down.
+    #: Breakdown whose values the parts are, where it is over all of them; empty where parts break
+    #: nothing down.
     parts: str = ""
     #: Judge whose scores they are, where the systems are generators.
     judge: JudgeName | None = None
@@ -239,8 +323,22 @@ class RankedStatistic:
 
     def has(self, number: Number) -> bool:
         """True for a number of a system that this ranks."""
-        place = (self.part, self.aspect, self.statistic, self.judge, self.breakdown, self.value)
-        own = (number.part, number.aspect, number.statistic, number.judge, number.breakdown, number.value)
+        place = (
+            self.part,
+            self.aspect,
+            self.statistic,
+            self.judge,
+            self.breakdown,
+            self.value,
+        )
+        own = (
+            number.part,
+            number.aspect,
+            number.statistic,
+            number.judge,
+            number.breakdown,
+            number.value,
+        )
         return place == own and number.role in ("judge", "generator")
 
 
@@ -282,7 +380,11 @@ class Findings:
     @property
     def reasons(self) -> dict[Key, str]:
         """Reasons why undefined cells are undefined."""
-        return {n.key: n.estimate.reason for n in self.numbers if n.key and not n.estimate.defined}
+        return {
+            n.key: n.estimate.reason
+            for n in self.numbers
+            if n.key and not n.estimate.defined
+        }
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -295,7 +397,9 @@ class Leaderboard(RankedStatistic):
     #: Tests of each two; without pairs its `reason` says why.
     comparison: Comparison
     #: By breakdown and value, the estimates of systems.
-    breakdowns: Mapping[str, Mapping[str, Mapping[str, Estimate]]] = field(default_factory=dict)
+    breakdowns: Mapping[str, Mapping[str, Mapping[str, Estimate]]] = field(
+        default_factory=dict
+    )
     #: Whose ratings it compares with.
     against: str = "annotators"
     #: Outcomes and cost of verdicts by system.
@@ -348,12 +452,45 @@ def benchmark_title(benchmark: str) -> str:
 
 
 _NUMBERS = (
-    *("benchmark", "part", "aspect", "statistic", "system", "role", "judge", "breakdown", "breakdown_value", "value"),
+    *(
+        "benchmark",
+        "part",
+        "aspect",
+        "statistic",
+        "system",
+        "role",
+        "judge",
+        "breakdown",
+        "breakdown_value",
+        "value",
+    ),
     *("low", "high", "n", "failures", "coverage", "rank_from", "rank_to", "reason"),
 )
 _PAIRS = (
-    *("benchmark", "part", "aspect", "statistic", "judge", "breakdown", "breakdown_value", "better", "worse", "n"),
-    *("value_better", "value_worse", "difference", "low", "high", "p", "p_adjusted", "significant", "reason", "family"),
+    *(
+        "benchmark",
+        "part",
+        "aspect",
+        "statistic",
+        "judge",
+        "breakdown",
+        "breakdown_value",
+        "better",
+        "worse",
+        "n",
+    ),
+    *(
+        "value_better",
+        "value_worse",
+        "difference",
+        "low",
+        "high",
+        "p",
+        "p_adjusted",
+        "significant",
+        "reason",
+        "family",
+    ),
 )
 
 
@@ -363,17 +500,33 @@ def numbers_table(numbers: Iterable[tuple[str, Number]]) -> Table:
     Args:
         numbers: each with the name of its benchmark.
     """
-    return Table("numbers", "", _NUMBERS, tuple(_number_row(*number) for number in numbers))
+    return Table(
+        "numbers", "", _NUMBERS, tuple(_number_row(*number) for number in numbers)
+    )
 
 
 def _number_row(benchmark: str, number: Number) -> tuple[str, ...]:
     estimate, total = number.estimate, number.total
     return (
-        *(benchmark, number.part, number.aspect, number.statistic, number.system, number.role),
+        *(
+            benchmark,
+            number.part,
+            number.aspect,
+            number.statistic,
+            number.system,
+            number.role,
+        ),
         *(str(number.judge or ""), number.breakdown, number.value),
-        *(decimals(end, ".6g") for end in (estimate.value, estimate.low, estimate.high)),
+        *(
+            decimals(end, ".6g")
+            for end in (estimate.value, estimate.low, estimate.high)
+        ),
         *(str(estimate.n or ""), str(number.failed) if number.statuses else ""),
-        *(f"{estimate.n / total:.4g}" if total else "", *map(str, number.ranks or ("", "")), number.reason),
+        *(
+            f"{estimate.n / total:.4g}" if total else "",
+            *map(str, number.ranks or ("", "")),
+            number.reason,
+        ),
     )
 
 
@@ -381,10 +534,23 @@ def pairs_table(leaderboards: Sequence[Leaderboard]) -> Table:
     """The long table of pairs, a row a tested pair of each leaderboard, the better one first."""
     rows = tuple(
         (
-            *(board.benchmark, board.part, board.aspect, board.statistic, str(board.judge or "")),
+            *(
+                board.benchmark,
+                board.part,
+                board.aspect,
+                board.statistic,
+                str(board.judge or ""),
+            ),
             *(board.breakdown, board.value, pair.first, pair.second, str(pair.n)),
-            *(decimals(number, ".6g") for number in (*pair.result.numbers, pair.adjusted)),
-            *("yes" if pair.significant else "no", pair.reason, board.comparison.family),
+            *(
+                decimals(number, ".6g")
+                for number in (*pair.result.numbers, pair.adjusted)
+            ),
+            *(
+                "yes" if pair.significant else "no",
+                pair.reason,
+                board.comparison.family,
+            ),
         )
         for board in leaderboards
         for pair in map(SystemPair.better_first, board.comparison.all_pairs)
@@ -399,4 +565,10 @@ def preferred(aspects: Sequence[str]) -> list[str]:
     ['O', 'SC', 'PQ']
     """
     usual = ("O", "SC", "PQ")
-    return sorted(aspects, key=lambda aspect: (usual.index(aspect) if aspect in usual else len(usual), aspect))
+    return sorted(
+        aspects,
+        key=lambda aspect: (
+            usual.index(aspect) if aspect in usual else len(usual),
+            aspect,
+        ),
+    )

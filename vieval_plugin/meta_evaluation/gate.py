@@ -1,4 +1,6 @@
-"""Evidence of a gate: a challenger less a reference, where both have scores and with failures as the lowest score."""
+"""Evidence of a gate: a challenger less a reference, where both have scores and with failures as
+the lowest score.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,16 @@ import scipy
 
 from vieval_plugin.images import digest
 from vieval_plugin.judges.contests import candidates_of
-from vieval_plugin.judges.protocol import FAILED_CALLS, OUTPUTS, Image, Sample, Status, Verdict, outputs, worst
+from vieval_plugin.judges.protocol import (
+    FAILED_CALLS,
+    OUTPUTS,
+    Image,
+    Sample,
+    Status,
+    Verdict,
+    outputs,
+    worst,
+)
 from vieval_plugin.judges.refusals import ECHO, letters
 from vieval_plugin.meta_evaluation.comparison import SystemPair
 from vieval_plugin.meta_evaluation.corrected_ranking import CORRECTED
@@ -30,7 +41,8 @@ from vieval_plugin.stats.non_inferiority import LEVEL, MeanOfDifferences
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.errors import VievalError
 
-#: Statuses of what can be judged again: no failure of the generator, nor of what the judge said of it.
+#: Statuses of what can be judged again: no failure of the generator, nor of what the judge said of
+#: it.
 _JUDGED_AGAIN = (*FAILED_CALLS, Status.MISSING)
 #: Ways to spoil images: each gets the image of another prompt, or each is degraded.
 Spoiling: TypeAlias = Literal["exchanged", "degraded"]
@@ -40,7 +52,9 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class PromptFall:
-    """A prompt on which a generator's score is lower than that of a reference, or on which it alone has none."""
+    """A prompt on which a generator's score is lower than that of a reference, or on which it
+    alone has none.
+    """
 
     #: The prompt's uid, after its part and a slash.
     prompt: str
@@ -64,9 +78,11 @@ class ControlResult:
 
     #: The way in which they were spoilt.
     spoiling: Spoiling
-    #: Number of prompts with both verdicts, or of prompts that could be spoilt where those were too few.
+    #: Number of prompts with both verdicts, or of prompts that could be spoilt where those were too
+    #: few.
     n: int
-    #: Change of the score, or share of contests that the build's own images won; None where nothing was judged.
+    #: Change of the score, or share of contests that the build's own images won; None where nothing
+    #: was judged.
     estimate: Estimate | None = None
     #: True where the judge saw a fall by more than the margin.
     seen: bool = False
@@ -76,7 +92,9 @@ class ControlResult:
 
 @dataclass(frozen=True)
 class GateEvidence:
-    """A generator, the challenger, less another, the reference, on the prompts or contests that a gate decides on."""
+    """A generator, the challenger, less another, the reference, on the prompts or contests that
+    a gate decides on.
+    """
 
     #: Label of the one.
     challenger: str
@@ -100,19 +118,27 @@ class GateEvidence:
     rises: int
     #: Highest less lowest of the prompts' means of both; NaN without any.
     spread: float
-    #: Prompts on which the challenger alone has no score, and those on which its score fell, the largest fall first.
+    #: Prompts on which the challenger alone has no score, and those on which its score fell, the
+    #: largest fall first.
     falls: tuple[PromptFall, ...] = ()
 
     @property
     def fell(self) -> int:
         """Prompts on which the score fell by more than `LARGE_FALL`; none of contests."""
-        return sum(-math.inf < fall.difference < -LARGE_FALL - _ROUNDING for fall in self.falls)
+        return sum(
+            -math.inf < fall.difference < -LARGE_FALL - _ROUNDING for fall in self.falls
+        )
 
 
 def gate_evidence(
-    run: Run, ranking: Leaderboard, challenger: str, reference: str, options: StatisticsOptions
+    run: Run,
+    ranking: Leaderboard,
+    challenger: str,
+    reference: str,
+    options: StatisticsOptions,
 ) -> GateEvidence:
-    """The evidence on two generators of a ranking, whatever the options say that a failed verdict is.
+    """The evidence on two generators of a ranking, whatever the options say that a failed verdict
+    is.
 
     Args:
         run: the verdicts that the ranking is of.
@@ -124,27 +150,47 @@ def gate_evidence(
         return _contest_evidence(run, ranking.aspect, challenger, reference, options)
     generators = {g.image_model: g for g in generators_of(run, StatisticsOptions())}
     images = {
-        name: _group_by_prompt(side.having_value(ranking.breakdown, ranking.value) if ranking.breakdown else side.all)
+        name: _group_by_prompt(
+            side.having_value(ranking.breakdown, ranking.value)
+            if ranking.breakdown
+            else side.all
+        )
         for name, side in ((name, generators[name]) for name in (challenger, reference))
     }
-    corrected = ranking.comparison.pair_of(challenger, reference) if ranking.statistic == CORRECTED else None
+    corrected = (
+        ranking.comparison.pair_of(challenger, reference)
+        if ranking.statistic == CORRECTED
+        else None
+    )
     if corrected and corrected.first != challenger:
         corrected = corrected.turned
     return _image_evidence(ranking.aspect, images, corrected)
 
 
-#: The SHA-256 of the files of each of a generator's pictures, by part, uid and number; empty texts where it is not known.
+#: The SHA-256 of the files of each of a generator's pictures, by part, uid and number; empty texts
+#: where it is not known.
 Files = Mapping[tuple[str, str, int], tuple[str, ...]]
 
 
 def files_by_generator(records: Iterable[Record]) -> Mapping[str, Files]:
-    """The files of each generator's pictures as they were judged, or as they are where they are yet to be judged."""
+    """The files of each generator's pictures as they were judged, or as they are where they are
+    yet to be judged.
+    """
     files: dict[str, dict[tuple[str, str, int], tuple[str, ...]]] = defaultdict(dict)
     for record in records:
         candidates = candidates_of(record.sample) if record.sample else ()
-        unknown = {} if candidates else {record.id: (record.row.digest if record.row else "",)}
-        for identity, digests in {**unknown, **{sample.id: _digests_of(sample) for sample in candidates}}.items():
-            files[identity.image_model or YOUR_IMAGES][identity.part, identity.uid, identity.draw] = digests
+        unknown = (
+            {}
+            if candidates
+            else {record.id: (record.row.digest if record.row else "",)}
+        )
+        for identity, digests in {
+            **unknown,
+            **{sample.id: _digests_of(sample) for sample in candidates},
+        }.items():
+            files[identity.image_model or YOUR_IMAGES][
+                identity.part, identity.uid, identity.draw
+            ] = digests
     return files
 
 
@@ -154,7 +200,9 @@ def are_same_files(first: Files, second: Files) -> bool:
 
 
 def _digests_of(sample: Sample) -> tuple[str, ...]:
-    """The SHA-256 of each output of a sample as it was judged; an empty text for one that is not known."""
+    """The SHA-256 of each output of a sample as it was judged; an empty text for one that is not
+    known.
+    """
     if not set(OUTPUTS) & set(sample.images):
         return ("",)
     return tuple(known_digest(image) for _, image in outputs(sample))
@@ -171,7 +219,9 @@ def known_digest(image: Image) -> str:
 
 
 def _group_by_prompt(images: Sequence[Observation]) -> dict[str, list[Observation]]:
-    """The images of each prompt, without those that the judge does not apply to, which no statistic sees."""
+    """The images of each prompt, without those that the judge does not apply to, which no
+    statistic sees.
+    """
     by_prompt: dict[str, list[Observation]] = defaultdict(list)
     for image in images:
         if image.status is not Status.NOT_APPLICABLE:
@@ -180,19 +230,36 @@ def _group_by_prompt(images: Sequence[Observation]) -> dict[str, list[Observatio
 
 
 def _image_evidence(
-    aspect: str, images_by_prompt: Mapping[str, Mapping[str, Sequence[Observation]]], corrected: SystemPair | None
+    aspect: str,
+    images_by_prompt: Mapping[str, Mapping[str, Sequence[Observation]]],
+    corrected: SystemPair | None,
 ) -> GateEvidence:
-    """The evidence of scores; a prompt of which the challenger has no verdict at all is one that could be judged."""
+    """The evidence of scores; a prompt of which the challenger has no verdict at all is one that
+    could be judged.
+    """
     (challenger, challenged), (reference, compared) = images_by_prompt.items()
     prompts = list(compared)
-    sides = [[_scores(images.get(p, ()), aspect) for p in prompts] for images in (challenged, compared)]
-    # of several images a prompt as many count as the other side has, else more of them would fail more often
+    sides = [
+        [_scores(images.get(p, ()), aspect) for p in prompts]
+        for images in (challenged, compared)
+    ]
+    # of several images a prompt as many count as the other side has, else more of them would fail
+    # more often
     alike = [list(zip(*pair, strict=False)) for pair in zip(*sides, strict=True)]
-    fewest_failed = np.array([np.isnan(np.array(pairs)).mean(axis=0) for pairs in alike]).reshape(-1, 2)
+    fewest_failed = np.array(
+        [np.isnan(np.array(pairs)).mean(axis=0) for pairs in alike]
+    ).reshape(-1, 2)
     lowest = -1.0 if any((scores < 0).any() for scores in chain(*sides)) else 0.0
-    means = np.array([[np.nan_to_num(scores, nan=lowest).mean() for scores in side] for side in sides])
+    means = np.array(
+        [
+            [np.nan_to_num(scores, nan=lowest).mean() for scores in side]
+            for side in sides
+        ]
+    )
     failed = np.array([[np.isnan(scores).mean() for scores in side] for side in sides])
-    with np.errstate(invalid="ignore"):  # the mean of the images that have a score, NaN where none has
+    with np.errstate(
+        invalid="ignore"
+    ):  # the mean of the images that have a score, NaN where none has
         scored = (means - lowest * failed) / (1 - failed)
     clusters = clusters_of(chain.from_iterable(compared.values()))
     units = [clusters[prompt] for prompt in prompts]
@@ -203,12 +270,20 @@ def _image_evidence(
         sum(_can_be_judged(compared[p], aspect) for p in prompts),
     )
     falls = [
-        PromptFall(prompt, reference, score, before, _failure(challenged.get(prompt, ())) if math.isnan(score) else "")
+        PromptFall(
+            prompt,
+            reference,
+            score,
+            before,
+            _failure(challenged.get(prompt, ())) if math.isnan(score) else "",
+        )
         for prompt, score, before in zip(prompts, *scored.tolist(), strict=True)
         if not math.isnan(before) and not score - before >= -_ROUNDING
     ]
     most = 1 - lowest
-    by_both = MeanOfDifferences.from_differences(differences, [*compress(units, usable)], most)
+    by_both = MeanOfDifferences.from_differences(
+        differences, [*compress(units, usable)], most
+    )
     by_all = MeanOfDifferences.from_differences(penalised, units, most)
     if corrected:
         by_both, by_all = _corrected(corrected, penalised, usable, most)
@@ -237,15 +312,25 @@ def _failure(images: Sequence[Observation]) -> str:
 
 
 def _can_be_judged(images: Sequence[Observation], aspect: str) -> bool:
-    """Return whether no image has a verdict, or one has a verdict that a call or a tool failed on."""
-    failed = (image.status in _JUDGED_AGAIN and aspect not in image.scores for image in images)
+    """Return whether no image has a verdict, or one has a verdict that a call or a tool failed
+    on.
+    """
+    failed = (
+        image.status in _JUDGED_AGAIN and aspect not in image.scores for image in images
+    )
     return not _rated(images, aspect) or any(failed)
 
 
-def _unread(images_by_prompt: Mapping[str, Sequence[Observation]], aspect: str) -> float:
+def _unread(
+    images_by_prompt: Mapping[str, Sequence[Observation]], aspect: str
+) -> float:
     """Share of verdicts without a score whose reply could not be read; 0 without verdicts."""
     images = [*chain(*images_by_prompt.values())]
-    unread = [image for image in images if image.status is Status.PARSE_FAILURE and aspect not in image.scores]
+    unread = [
+        image
+        for image in images
+        if image.status is Status.PARSE_FAILURE and aspect not in image.scores
+    ]
     return len(unread) / max(len(images), 1)
 
 
@@ -257,28 +342,36 @@ def _spread(means: Floats) -> float:
 
 def _scores(images: Sequence[Observation], aspect: str) -> Floats:
     """The scores of a prompt's images, NaN of those that failed; one NaN without images."""
-    return np.array([image.scores.get(aspect, math.nan) for image in _rated(images, aspect)] or [math.nan])
+    return np.array(
+        [image.scores.get(aspect, math.nan) for image in _rated(images, aspect)]
+        or [math.nan]
+    )
 
 
 def _rated(images: Sequence[Observation], aspect: str) -> list[Observation]:
     """Images with a score, and those that should have one."""
-    return [image for image in images if aspect in image.scores or not image.status.usable]
+    return [
+        image for image in images if aspect in image.scores or not image.status.usable
+    ]
 
 
 def _corrected(
     pair: SystemPair, penalised: Floats, usable: Bools, fall: float
 ) -> tuple[MeanOfDifferences, MeanOfDifferences]:
-    """The corrected difference, and that with the judge's penalised difference on each prompt on which a side failed.
+    """The corrected difference, and that with the judge's penalised difference on each prompt on
+    which a side failed.
 
-    People rate no picture that is not there: what they correct is the mean of the prompts that both have, and how many
-    these are of all adds an error of its own.
+    People rate no picture that is not there: what they correct is the mean of the prompts that both
+    have, and how many these are of all adds an error of its own.
     """
     difference, n = pair.result.difference, pair.n
     # the end that the scale cut off says nothing of the error
     half = max(difference.high - difference.value, difference.value - difference.low)
     error = half / float(scipy.stats.t.ppf(1 - LEVEL, max(n - 1, 1)))
     mixed = np.where(usable, difference.value, penalised)
-    mixed_error = math.hypot(float(mixed.std(ddof=1)) / math.sqrt(len(mixed)), float(usable.mean()) * error)
+    mixed_error = math.hypot(
+        float(mixed.std(ddof=1)) / math.sqrt(len(mixed)), float(usable.mean()) * error
+    )
     return (
         MeanOfDifferences(difference.value, error, n, fall),
         MeanOfDifferences(float(mixed.mean()), mixed_error, n, fall),
@@ -288,30 +381,56 @@ def _corrected(
 def _contest_evidence(
     run: Run, subject: str, challenger: str, reference: str, options: StatisticsOptions
 ) -> GateEvidence:
-    """The evidence of win rates, less one half: a contest that could not be judged counts as lost by the challenger."""
+    """The evidence of win rates, less one half: a contest that could not be judged counts as
+    lost by the challenger.
+    """
     outcomes = outcomes_between(run, subject, challenger, reference, options)
     decided = [outcome for outcome in outcomes if outcome.failed is None]
     failures = [outcome.failed for outcome in outcomes if outcome.failed is not None]
-    unjudged = sum(outcome.failed is not None and outcome.status in _JUDGED_AGAIN for outcome in outcomes)
-    observed = (observe(records) for judged in run.records.values() for records in judged if records[0].votes)
+    unjudged = sum(
+        outcome.failed is not None and outcome.status in _JUDGED_AGAIN
+        for outcome in outcomes
+    )
+    observed = (
+        observe(records)
+        for judged in run.records.values()
+        for records in judged
+        if records[0].votes
+    )
     unjudged += sum(
-        o.status is Status.NOT_APPLICABLE and {challenger, reference} <= set(o.contest.image_models)
+        o.status is Status.NOT_APPLICABLE
+        and {challenger, reference} <= set(o.contest.image_models)
         for o in observed
         if o.contest is not None
     )
     by_both, by_all = (
-        MeanOfDifferences.from_differences([o.points - EVEN for o in contests], [o.group for o in contests], EVEN)
+        MeanOfDifferences.from_differences(
+            [o.points - EVEN for o in contests], [o.group for o in contests], EVEN
+        )
         for contests in (decided, outcomes)
     )
     alone = failures.count((True, False)), failures.count((False, True))
     falls = [
-        PromptFall(o.group, reference, math.nan, math.nan, str(o.status)) for o in outcomes if o.failed == (True, False)
+        PromptFall(o.group, reference, math.nan, math.nan, str(o.status))
+        for o in outcomes
+        if o.failed == (True, False)
     ]
-    unread = sum(outcome.status is Status.PARSE_FAILURE for outcome in outcomes) / max(len(outcomes), 1)
+    unread = sum(outcome.status is Status.PARSE_FAILURE for outcome in outcomes) / max(
+        len(outcomes), 1
+    )
     spread = _spread(np.array([outcome.points for outcome in decided]))
     both_counts = (unjudged, unjudged), (unread, unread), len(decided)
     return GateEvidence(
-        challenger, reference, by_both, by_all, len(outcomes), alone, *both_counts, 0, spread, tuple(falls)
+        challenger,
+        reference,
+        by_both,
+        by_all,
+        len(outcomes),
+        alone,
+        *both_counts,
+        0,
+        spread,
+        tuple(falls),
     )
 
 
@@ -322,20 +441,25 @@ def fillers(records: Sequence[Record]) -> list[Record]:
         records: those among which a reasoning may recur, such as those of two generators.
 
     Returns:
-        Records with a reasoning that repeats the request, or with zeros alone beside a reasoning that stands beside
-        zeros in another record too. A generator of black pictures can earn these: they are fillers only where both
-        generators have them.
+        Records with a reasoning that repeats the request, or with zeros alone beside a reasoning
+        that stands beside zeros in another record too. A generator of black pictures can earn
+        these: they are fillers only where both generators have them.
     """
     reasonings = [_zero_reasonings(record.verdict) for record in records]
     counts = Counter(chain.from_iterable(reasonings))
     return [
         record
         for record, own in zip(records, reasonings, strict=True)
-        if ECHO in record.verdict.findings or any(counts[reasoning] > 1 for reasoning in own)
+        if ECHO in record.verdict.findings
+        or any(counts[reasoning] > 1 for reasoning in own)
     ]
 
 
 def _zero_reasonings(verdict: Verdict) -> set[str]:
     """The reasonings of the answers whose scores are all 0."""
-    zeros = [step for step in verdict.trace if step.status.usable and step.scores and not any(step.scores)]
+    zeros = [
+        step
+        for step in verdict.trace
+        if step.status.usable and step.scores and not any(step.scores)
+    ]
     return {letters(step.reason) for step in zeros if step.reason}

@@ -1,4 +1,6 @@
-"""Means of a generator's scores over prompts, with intervals: of its images, and of the best image of each prompt."""
+"""Means of a generator's scores over prompts, with intervals: of its images, and of the best
+image of each prompt.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,11 @@ from functools import partial
 from typing import TypeAlias
 
 from vieval_plugin.meta_evaluation.estimates import Computed, computed_mean
-from vieval_plugin.meta_evaluation.observations import Observation, apply_failure_policy, observe
+from vieval_plugin.meta_evaluation.observations import (
+    Observation,
+    apply_failure_policy,
+    observe,
+)
 from vieval_plugin.meta_evaluation.statistics import SCORED, Statistic
 from vieval_plugin.records import YOUR_IMAGES, Run
 from vieval_plugin.stats.options import StatisticsOptions
@@ -28,7 +34,8 @@ BREAKDOWNS: Mapping[str, BreakdownValues] = {
 
 @dataclass(frozen=True)
 class GeneratorImages:
-    """The images of one generator that one judge saw, failures imputed, all parts together, each with its part.
+    """The images of one generator that one judge saw, failures imputed, all parts together, each
+    with its part.
 
     Groups are named with their part: two parts may have a prompt of one uid.
     """
@@ -44,11 +51,16 @@ class GeneratorImages:
 
     def having_value(self, breakdown: str, value: str) -> list[Observation]:
         """The images that have a value of one of `BREAKDOWNS`."""
-        return [image for part, image in self.images if value in BREAKDOWNS[breakdown](part, image)]
+        return [
+            image
+            for part, image in self.images
+            if value in BREAKDOWNS[breakdown](part, image)
+        ]
 
 
 def generators_of(run: Run, options: StatisticsOptions) -> list[GeneratorImages]:
-    """The generators of a run in the order in which they come; contests, which several are in, are left out.
+    """The generators of a run in the order in which they come; contests, which several are in, are
+    left out.
 
     Images that name no generator are those of `YOUR_IMAGES`.
 
@@ -59,24 +71,38 @@ def generators_of(run: Run, options: StatisticsOptions) -> list[GeneratorImages]
     images_by_model: dict[str, list[tuple[str, Observation]]] = {}
     scores: dict[str, None] = dict.fromkeys(run.aspects)
     for part, samples in run.records.items():
-        for record in (record for records in samples for record in records if record.votes is None):
+        for record in (
+            record for records in samples for record in records if record.votes is None
+        ):
             image = observe([record])
-            image = replace(image, group=f"{part}/{image.group}", cluster=f"{part}/{image.cluster}")
-            images_by_model.setdefault(record.id.image_model or YOUR_IMAGES, []).append((part, image))
+            image = replace(
+                image, group=f"{part}/{image.group}", cluster=f"{part}/{image.cluster}"
+            )
+            images_by_model.setdefault(record.id.image_model or YOUR_IMAGES, []).append(
+                (part, image)
+            )
             scores |= dict.fromkeys(record.verdict.scores)
     generators = []
     for model, images in images_by_model.items():
-        images.sort(key=lambda pair: (pair[0], pair[1].group, pair[1].uid, pair[1].draw))
-        scored_images = apply_failure_policy([image for _, image in images], tuple(scores), options)
+        images.sort(
+            key=lambda pair: (pair[0], pair[1].group, pair[1].uid, pair[1].draw)
+        )
+        scored_images = apply_failure_policy(
+            [image for _, image in images], tuple(scores), options
+        )
         with_parts = zip((part for part, _ in images), scored_images, strict=True)
         generators.append(GeneratorImages(model, tuple(scores), tuple(with_parts)))
     return generators
 
 
 def breakdown_values(judged: Sequence[GeneratorImages], breakdown: str) -> list[str]:
-    """The values of one of `BREAKDOWNS` that an image of any generator has, in the order in which they come."""
+    """The values of one of `BREAKDOWNS` that an image of any generator has, in the order in
+    which they come.
+    """
     pairs = (pair for side in judged for pair in side.images)
-    return list(dict.fromkeys(value for pair in pairs for value in BREAKDOWNS[breakdown](*pair)))
+    return list(
+        dict.fromkeys(value for pair in pairs for value in BREAKDOWNS[breakdown](*pair))
+    )
 
 
 #: The score of a prompt from those of its images; None where there are too few.
@@ -99,7 +125,9 @@ class GeneratorRows:
         return [image for image in self.imputed if image.scores]
 
 
-def generator_statistics(scores: Sequence[str], aspects: Sequence[str], best: bool) -> tuple[Statistic, ...]:
+def generator_statistics(
+    scores: Sequence[str], aspects: Sequence[str], best: bool
+) -> tuple[Statistic, ...]:
     """A generator's means on a part.
 
     Args:
@@ -108,9 +136,9 @@ def generator_statistics(scores: Sequence[str], aspects: Sequence[str], best: bo
         best: whether a prompt has several images, of which the best counts as well.
 
     Returns:
-        `<score>_mean` over prompts of the mean of a prompt's images, `<score>_best` of the best of them, all in [0, 1],
-        the mean of each of `COSTS`, and its place, which is not known of the images alone. Prompts of which no image
-        has the score are in no mean.
+        `<score>_mean` over prompts of the mean of a prompt's images, `<score>_best` of the best of
+        them, all in [0, 1], the mean of each of `COSTS`, and its place, which is not known of the
+        images alone. Prompts of which no image has the score are in no mean.
 
     >>> from vieval_plugin.judges.protocol import Status
     >>> images = [("1", 0, 0.25), ("1", 1, 0.75), ("2", 0, 1.0)]
@@ -135,13 +163,21 @@ def generator_statistics(scores: Sequence[str], aspects: Sequence[str], best: bo
     )
 
 
-def _score_over_prompts(score: str, score_images: OfImages, rows: GeneratorRows) -> Computed:
-    return mean_over_prompts(score_prompts(rows.imputed, score, score_images), clusters_of(rows.imputed))
+def _score_over_prompts(
+    score: str, score_images: OfImages, rows: GeneratorRows
+) -> Computed:
+    return mean_over_prompts(
+        score_prompts(rows.imputed, score, score_images), clusters_of(rows.imputed)
+    )
 
 
 def _cost(cost: str, rows: GeneratorRows) -> Computed:
-    costs = [(image.cluster, image.cost[cost]) for image in rows.judged if cost in image.cost]
-    return computed_mean([value for _, value in costs], [group for group, _ in costs], "")
+    costs = [
+        (image.cluster, image.cost[cost]) for image in rows.judged if cost in image.cost
+    ]
+    return computed_mean(
+        [value for _, value in costs], [group for group, _ in costs], ""
+    )
 
 
 def mean_of(values: Sequence[float]) -> float:
@@ -162,14 +198,17 @@ def best_of(scores: Sequence[float], number: int) -> float:
         scores: one an image, not fewer than `number`.
         number: how many images count, from 1.
 
-    Source: the expectation of the largest of a sample without replacement; Chen et al. 2021, Evaluating Large Language
-    Models Trained on Code (pass@k), is the same for right and wrong.
+    Source: the expectation of the largest of a sample without replacement; Chen et al. 2021,
+    Evaluating Large Language Models Trained on Code (pass@k), is the same for right and wrong.
 
     >>> best_of([0.0, 1.0, 0.5], 2).__round__(3), best_of([0.2, 0.4], 1).__round__(3)
     (0.833, 0.3)
     """
     ways = math.comb(len(scores), number)
-    return math.fsum(math.comb(position, number - 1) / ways * score for position, score in enumerate(sorted(scores)))
+    return math.fsum(
+        math.comb(position, number - 1) / ways * score
+        for position, score in enumerate(sorted(scores))
+    )
 
 
 def score_prompts(
@@ -187,12 +226,17 @@ def score_prompts(
     {'1': 0.5}
     """
     score_prompts = {
-        prompt: score_images(values) for prompt, values in sorted(scores_by_prompt(observations, aspect).items())
+        prompt: score_images(values)
+        for prompt, values in sorted(scores_by_prompt(observations, aspect).items())
     }
-    return {prompt: value for prompt, value in score_prompts.items() if value is not None}
+    return {
+        prompt: value for prompt, value in score_prompts.items() if value is not None
+    }
 
 
-def scores_by_prompt(observations: Sequence[Observation], aspect: str) -> dict[str, list[float]]:
+def scores_by_prompt(
+    observations: Sequence[Observation], aspect: str
+) -> dict[str, list[float]]:
     """The scores of each prompt's images, of those that have one.
 
     Args:
@@ -210,7 +254,9 @@ def clusters_of(observations: Iterable[Observation]) -> dict[str, str]:
     return {image.group: image.cluster for image in observations}
 
 
-def mean_over_prompts(scores: Mapping[str, float], clusters: Mapping[str, str]) -> Computed:
+def mean_over_prompts(
+    scores: Mapping[str, float], clusters: Mapping[str, str]
+) -> Computed:
     """The mean of what prompts have, for a bootstrap over their clusters.
 
     Args:
@@ -220,4 +266,8 @@ def mean_over_prompts(scores: Mapping[str, float], clusters: Mapping[str, str]) 
     >>> mean_over_prompts({"1": 0.5, "2": 1.0}, {"1": "a cat", "2": "a cat"}).value
     0.75
     """
-    return computed_mean(list(scores.values()), [clusters[prompt] for prompt in scores], "no image has a score")
+    return computed_mean(
+        list(scores.values()),
+        [clusters[prompt] for prompt in scores],
+        "no image has a score",
+    )

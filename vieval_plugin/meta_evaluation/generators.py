@@ -1,6 +1,8 @@
-"""Generators by one judge's scores of their images: means over prompts, each two compared on the prompts that both have.
+"""Generators by one judge's scores of their images: means over prompts, each two compared on the
+prompts that both have.
 
-The tests are those by which judges are compared: a generator stands in a judge's place, a prompt in that of a sample.
+The tests are those by which judges are compared: a generator stands in a judge's place, a prompt in
+that of a sample.
 """
 
 from __future__ import annotations
@@ -13,9 +15,19 @@ from itertools import chain
 from typing import TypeAlias
 
 from vieval_plugin.meta_evaluation.common_items import JudgedItem, compared_means
-from vieval_plugin.meta_evaluation.comparison import CommonSamplesStatistic, ComparedStatistic
+from vieval_plugin.meta_evaluation.comparison import (
+    CommonSamplesStatistic,
+    ComparedStatistic,
+)
 from vieval_plugin.meta_evaluation.estimates import Bootstrap
-from vieval_plugin.meta_evaluation.findings import ALL, Findings, Number, RankedStatistic, layouts, preferred
+from vieval_plugin.meta_evaluation.findings import (
+    ALL,
+    Findings,
+    Number,
+    RankedStatistic,
+    layouts,
+    preferred,
+)
 from vieval_plugin.meta_evaluation.generator_means import (
     BREAKDOWNS,
     GeneratorImages,
@@ -46,37 +58,57 @@ ImagesByModel: TypeAlias = Mapping[str, Sequence[Observation]]
 
 @dataclass(frozen=True)
 class OfGenerators(Report):
-    """Scores of a generator's images by a judge: means over prompts with intervals, and what they cost."""
+    """Scores of a generator's images by a judge: means over prompts with intervals, and what
+    they cost.
+    """
 
     def statistics(self, rating: Rating) -> tuple[Statistic, ...]:
-        """Means of all scores and, where a prompt has several images, of the best ones; counts; costs.
+        """Means of all scores and, where a prompt has several images, of the best ones; counts;
+        costs.
 
         >>> [statistic.metric for statistic in OfGenerators().statistics(Rating(("PQ",)))[:2]]
         ['PQ_mean_value', 'scored_count']
         """
         return generator_statistics(
-            (*rating.aspects, *rating.dimensions), aspects=rating.aspects, best=rating.repeats > 1
+            (*rating.aspects, *rating.dimensions),
+            aspects=rating.aspects,
+            best=rating.repeats > 1,
         )
 
     def rows(
-        self, observations: Sequence[Observation], rating: Rating, benchmark: str, part: str, options: StatisticsOptions
+        self,
+        observations: Sequence[Observation],
+        rating: Rating,
+        benchmark: str,
+        part: str,
+        options: StatisticsOptions,
     ) -> GeneratorRows:
         """The images in a fixed order."""
-        ordered = sorted(observations, key=lambda image: (image.group, image.uid, image.draw))
+        ordered = sorted(
+            observations, key=lambda image: (image.group, image.uid, image.draw)
+        )
         scores = (*rating.aspects, *rating.dimensions)
         return GeneratorRows(ordered, apply_failure_policy(ordered, scores, options))
 
     def findings(
-        self, benchmark: str, parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions
+        self,
+        benchmark: str,
+        parts: Sequence[str],
+        runs: Sequence[Run],
+        options: StatisticsOptions,
     ) -> Findings:
         """Generators of each judge by aspect, over all prompts and by part, kind, category and tag.
 
-        Where prompts have several images, they are ranked by the best of so many as every generator has, too. Where
-        all images have one value of a breakdown, that breakdown has no numbers of its own. The headline of a judge is
-        O, or else SC, or else what it rates.
+        Where prompts have several images, they are ranked by the best of so many as every generator
+        has, too. Where all images have one value of a breakdown, that breakdown has no numbers of
+        its own. The headline of a judge is O, or else SC, or else what it rates.
         """
         found = [_ranked(run, options) for run in runs]
-        tables = tuple(layout for name in ("generators", "generators_by") for layout in layouts(name))
+        tables = tuple(
+            layout
+            for name in ("generators", "generators_by")
+            for layout in layouts(name)
+        )
         return Findings(
             tuple(number for _, numbers in found for number in numbers),
             tuple(statistic for statistics, _ in found for statistic in statistics),
@@ -84,14 +116,33 @@ class OfGenerators(Report):
         )
 
 
-def _ranked(run: Run, options: StatisticsOptions) -> tuple[list[RankedStatistic], list[Number]]:
+def _ranked(
+    run: Run, options: StatisticsOptions
+) -> tuple[list[RankedStatistic], list[Number]]:
     judged_under = cache(partial(generators_of, run))
     judged = judged_under(options)
-    aspects = preferred(list(dict.fromkeys(aspect for generator in judged for aspect in generator.aspects)))
-    records = (record for judgements in chain(*run.records.values()) for record in judgements)
+    aspects = preferred(
+        list(
+            dict.fromkeys(
+                aspect for generator in judged for aspect in generator.aspects
+            )
+        )
+    )
+    records = (
+        record for judgements in chain(*run.records.values()) for record in judgements
+    )
     # a calibrated score is shown beside the raw one, and ranks nothing: it makes ties
-    calibrated = {name for record in records for name in record.provenance.calibration[:1]}
-    breakdowns = [("", ""), *((breakdown, value) for breakdown in BREAKDOWNS for value in _values(judged, breakdown))]
+    calibrated = {
+        name for record in records for name in record.provenance.calibration[:1]
+    }
+    breakdowns = [
+        ("", ""),
+        *(
+            (breakdown, value)
+            for breakdown in BREAKDOWNS
+            for value in _values(judged, breakdown)
+        ),
+    ]
     statistics, numbers = list[RankedStatistic](), list[Number]()
     for breakdown, value in breakdowns:
         images = _images_by_model(judged, breakdown, value)
@@ -100,16 +151,39 @@ def _ranked(run: Run, options: StatisticsOptions) -> tuple[list[RankedStatistic]
 
                 def compared(
                     options: StatisticsOptions,
-                    of: tuple[str, str, str, str, OfImages] = (breakdown, value, aspect, name, score_images),
+                    of: tuple[str, str, str, str, OfImages] = (
+                        breakdown,
+                        value,
+                        aspect,
+                        name,
+                        score_images,
+                    ),
                 ) -> ComparedStatistic:
-                    return _compared(_images_by_model(judged_under(options), *of[:2]), of[1] or ALL, *of[2:])
+                    return _compared(
+                        _images_by_model(judged_under(options), *of[:2]),
+                        of[1] or ALL,
+                        *of[2:],
+                    )
 
                 is_headline = (breakdown, aspect, name) == ("", aspects[0], MEAN)
                 title = (
-                    f"Mean {aspect} over prompts, by {run.name}" if name == MEAN else f"{aspect}, {name}, by {run.name}"
+                    f"Mean {aspect} over prompts, by {run.name}"
+                    if name == MEAN
+                    else f"{aspect}, {name}, by {run.name}"
                 )
                 statistic = RankedStatistic(
-                    *(ALL, aspect, name, aspect, title, _WHY, (0.0, 1.0), cache(compared), (), is_headline),
+                    *(
+                        ALL,
+                        aspect,
+                        name,
+                        aspect,
+                        title,
+                        _WHY,
+                        (0.0, 1.0),
+                        cache(compared),
+                        (),
+                        is_headline,
+                    ),
                     judge=run.name,
                     breakdown=breakdown,
                     value=value,
@@ -120,13 +194,21 @@ def _ranked(run: Run, options: StatisticsOptions) -> tuple[list[RankedStatistic]
 
 
 def _numbers(
-    run: Run, images: ImagesByModel, statistic: RankedStatistic, score_images: OfImages, options: StatisticsOptions
+    run: Run,
+    images: ImagesByModel,
+    statistic: RankedStatistic,
+    score_images: OfImages,
+    options: StatisticsOptions,
 ) -> Iterator[Number]:
     bootstrap = Bootstrap.for_part(f"{run.benchmark}/{statistic.value or ALL}", options)
-    table = f"generators_by_{statistic.breakdown}" if statistic.breakdown else "generators"
+    table = (
+        f"generators_by_{statistic.breakdown}" if statistic.breakdown else "generators"
+    )
     for model, model_images in images.items():
         scores = score_prompts(model_images, statistic.aspect, score_images)
-        key = Key(table, statistic.value or ALL, model, run.label, "mean", statistic.aspect)
+        key = Key(
+            table, statistic.value or ALL, model, run.label, "mean", statistic.aspect
+        )
         mean = bootstrap.estimate(mean_over_prompts(scores, clusters_of(model_images)))
         yield Number(
             *(model, mean, ALL, statistic.aspect, statistic.statistic),
@@ -141,41 +223,68 @@ def _numbers(
 
 
 def _compared(
-    images: ImagesByModel, part: str, aspect: str, statistic: str, score_images: OfImages
+    images: ImagesByModel,
+    part: str,
+    aspect: str,
+    statistic: str,
+    score_images: OfImages,
 ) -> ComparedStatistic:
     clusters = clusters_of(chain.from_iterable(images.values()))
     items = {
         model: {
             prompt: JudgedItem(clusters[prompt], score)
-            for prompt, score in score_prompts(model_images, aspect, score_images).items()
+            for prompt, score in score_prompts(
+                model_images, aspect, score_images
+            ).items()
         }
         for model, model_images in images.items()
     }
     compared = compared_means(part, aspect, statistic, items, "prompts", "generators")
-    return replace(compared, with_failures=partial(_penalised, list(images.values()), aspect, score_images))
+    return replace(
+        compared,
+        with_failures=partial(_penalised, list(images.values()), aspect, score_images),
+    )
 
 
 def _values(judged: Sequence[GeneratorImages], breakdown: str) -> list[str]:
-    """The values of a breakdown; none where one value says it all, as a part may that is also the kind."""
+    """The values of a breakdown; none where one value says it all, as a part may that is also
+    the kind.
+    """
     values = breakdown_values(judged, breakdown)
     if breakdown == "kind" and values == breakdown_values(judged, "part"):
         return []
     return values if len(values) > 1 or breakdown in ("category", "tag") else []
 
 
-def _images_by_model(judged: Sequence[GeneratorImages], breakdown: str, value: str) -> ImagesByModel:
+def _images_by_model(
+    judged: Sequence[GeneratorImages], breakdown: str, value: str
+) -> ImagesByModel:
     images_by_model = {
-        generator.image_model: generator.having_value(breakdown, value) if breakdown else generator.all
+        generator.image_model: generator.having_value(breakdown, value)
+        if breakdown
+        else generator.all
         for generator in judged
     }
     return {model: images for model, images in images_by_model.items() if images}
 
 
-def _statistics(images_by_model: ImagesByModel, aspect: str) -> list[tuple[str, OfImages]]:
-    """Ways to count several images of a prompt: their mean, and the best of so many as every generator has of one."""
-    sizes = [max(map(len, scores_by_prompt(images, aspect).values()), default=0) for images in images_by_model.values()]
+def _statistics(
+    images_by_model: ImagesByModel, aspect: str
+) -> list[tuple[str, OfImages]]:
+    """Ways to count several images of a prompt: their mean, and the best of so many as every
+    generator has of one.
+    """
+    sizes = [
+        max(map(len, scores_by_prompt(images, aspect).values()), default=0)
+        for images in images_by_model.values()
+    ]
     number = min(filter(None, sizes), default=1)
-    best = [(f"mean over prompts of the best of {number} images", partial(_best, number=number))]
+    best = [
+        (
+            f"mean over prompts of the best of {number} images",
+            partial(_best, number=number),
+        )
+    ]
     return [(MEAN, mean_of), *(best if number > 1 else [])]
 
 
@@ -184,16 +293,26 @@ def _best(scores: Sequence[float], number: int) -> float | None:
 
 
 def _penalised(
-    images: Sequence[Sequence[Observation]], aspect: str, score_images: OfImages, first: int, second: int
+    images: Sequence[Sequence[Observation]],
+    aspect: str,
+    score_images: OfImages,
+    first: int,
+    second: int,
 ) -> CommonSamplesStatistic:
-    """Two generators, by index, on the prompts of which the second has a score, the first one's failures as the lowest."""
+    """Two generators, by index, on the prompts of which the second has a score, the first one's
+    failures as the lowest.
+    """
     if all(aspect in image.scores for image in images[first]):
         return CommonSamplesStatistic(0)
-    everything = apply_failure_policy([*images[first], *images[second]], (aspect,), StatisticsOptions("worst"))
+    everything = apply_failure_policy(
+        [*images[first], *images[second]], (aspect,), StatisticsOptions("worst")
+    )
     penalised = score_prompts(everything[: len(images[first])], aspect, score_images)
     scores = score_prompts(images[second], aspect, score_images)
     prompts = sorted(penalised.keys() & scores.keys())
     values = [[side[prompt] for prompt in prompts] for side in (penalised, scores)]
     clusters = clusters_of(images[second])
-    difference = MeanDifference(values[0], values[1], [clusters[prompt] for prompt in prompts])
+    difference = MeanDifference(
+        values[0], values[1], [clusters[prompt] for prompt in prompts]
+    )
     return CommonSamplesStatistic(len(prompts), difference)

@@ -1,8 +1,9 @@
-"""A judge beside the annotators themselves: both correlated with the mean of the other annotators, on the same samples.
+"""A judge beside the annotators themselves: both correlated with the mean of the other annotators,
+on the same samples.
 
-A judge's number is its correlation with the mean of all annotators, and an annotator's with the mean of one fewer, so
-that the two cannot be compared. Here each annotator is left out in turn, and the judge and that annotator are both
-correlated with the others.
+A judge's number is its correlation with the mean of all annotators, and an annotator's with the
+mean of one fewer, so that the two cannot be compared. Here each annotator is left out in turn, and
+the judge and that annotator are both correlated with the others.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ Correlated: TypeAlias = tuple[float, Floats]
 def compared_with_annotators(
     run: Run, aspect: str, rated: tuple[str, ...], options: StatisticsOptions
 ) -> CeilingComparison | None:
-    """Compare a judge with the annotators on one aspect; None where no sample has two annotators and a score.
+    """Compare a judge with the annotators on one aspect; None where no sample has two annotators
+    and a score.
 
     Args:
         run: the judge's.
@@ -51,14 +53,24 @@ def compared_with_annotators(
     parts: list[tuple[Estimate, Estimate]] = []
     for part, records in run.records.items():
         imputed, aspects = filled_observations(
-            [observe(judged) for judged in records], run.aspects, rated if run.against_all else (), options
+            [observe(judged) for judged in records],
+            run.aspects,
+            rated if run.against_all else (),
+            options,
         )
-        complete = [observation for observation in imputed if _counts(observation, aspects, aspect)]
+        complete = [
+            observation
+            for observation in imputed
+            if _counts(observation, aspects, aspect)
+        ]
         parts += _part_ceiling(complete, aspect, f"{run.benchmark}/{part}", options)
     if not parts:
         return None
     judge, annotators = (fisher_over_parts(side) for side in zip(*parts, strict=True))
-    value, difference = judge.value - annotators.value, judge.resamples - annotators.resamples
+    value, difference = (
+        judge.value - annotators.value,
+        judge.resamples - annotators.resamples,
+    )
     ends = bias_corrected_interval(difference, value)
     return CeilingComparison(Estimate(value, *ends, difference, judge.n))
 
@@ -70,24 +82,41 @@ def _counts(observation: Observation, aspects: Sequence[str], aspect: str) -> bo
 
 
 def _part_ceiling(
-    observations: Sequence[Observation], aspect: str, name: str, options: StatisticsOptions
+    observations: Sequence[Observation],
+    aspect: str,
+    name: str,
+    options: StatisticsOptions,
 ) -> Iterator[tuple[Estimate, Estimate]]:
-    """The judge and the annotators in a part, over image models and annotators that are left out; nothing without any."""
+    """The judge and the annotators in a part, over image models and annotators that are left
+    out; nothing without any.
+    """
     counts = resampled_counts(observations, name, options)
     sides: tuple[list[Correlated], list[Correlated]] = [], []
     for model_column in columns(observations, (), aspect).values():
         group_counts = counts(model_column.groups)
         for annotator, annotator_ratings in enumerate(model_column.ratings):
-            mean_of_others = annotator_mean(np.delete(model_column.ratings, annotator, axis=0))
+            mean_of_others = annotator_mean(
+                np.delete(model_column.ratings, annotator, axis=0)
+            )
             if missing_value_reason(mean_of_others):
                 continue
-            for side, values in zip(sides, (model_column.judge, annotator_ratings), strict=True):
+            for side, values in zip(
+                sides, (model_column.judge, annotator_ratings), strict=True
+            ):
                 value = correlation(mean_of_others, values)
-                resamples = resampled_correlations(mean_of_others, values, group_counts, constant_y_correlation=0.0)
+                resamples = resampled_correlations(
+                    mean_of_others, values, group_counts, constant_y_correlation=0.0
+                )
                 side.append((0.0 if math.isnan(value) else value, resamples))
     if sides[0]:
         judge, annotators = (
-            fisher_average([value for value, _ in side], [of for _, of in side], len(observations), (), options)
+            fisher_average(
+                [value for value, _ in side],
+                [of for _, of in side],
+                len(observations),
+                (),
+                options,
+            )
             for side in sides
         )
         yield judge, annotators

@@ -1,7 +1,7 @@
 """Agreement between a judge's verdicts and human ratings, per image model, per part and over parts.
 
-Protocols: `paper` repeats the published computation, `fisher` is the corrected default (see stats/correlation.py).
-Both use only samples for which every aspect of the judge was scored.
+Protocols: `paper` repeats the published computation, `fisher` is the corrected default (see
+stats/correlation.py). Both use only samples for which every aspect of the judge was scored.
 """
 
 from __future__ import annotations
@@ -16,10 +16,23 @@ from typing import TypeAlias
 
 import numpy as np
 
-from vieval_plugin.meta_evaluation.estimates import Counts, bias_corrected, sum_over_parts
-from vieval_plugin.meta_evaluation.observations import Observation, against_all, apply_failure_policy
+from vieval_plugin.meta_evaluation.estimates import (
+    Counts,
+    bias_corrected,
+    sum_over_parts,
+)
+from vieval_plugin.meta_evaluation.observations import (
+    Observation,
+    against_all,
+    apply_failure_policy,
+)
 from vieval_plugin.meta_evaluation.statistics import Statistic
-from vieval_plugin.stats.agreement import annotator_mean, krippendorff_alpha, leave_one_out, leave_one_out_resampled
+from vieval_plugin.stats.agreement import (
+    annotator_mean,
+    krippendorff_alpha,
+    leave_one_out,
+    leave_one_out_resampled,
+)
 from vieval_plugin.stats.bootstrap import cluster_counts, interval
 from vieval_plugin.stats.correlation import (
     Floats,
@@ -34,11 +47,13 @@ from vieval_plugin.stats.estimate import Estimate, ImageModelCoverage
 from vieval_plugin.stats.generator_pairs import PairAgreement, pair_agreement
 from vieval_plugin.stats.options import StatisticsOptions
 
-#: Samples of an image model that a correlation needs. Fewer are nearly always biased or at the end of the scale.
+#: Samples of an image model that a correlation needs. Fewer are nearly always biased or at the end
+#: of the scale.
 LEAST_SAMPLES = 10
 
 
-#: Agreement on an aspect, averaged over image models in [-1, 1]: the corrected average, and the published one.
+#: Agreement on an aspect, averaged over image models in [-1, 1]: the corrected average, and the
+#: published one.
 Agreement: TypeAlias = tuple[Estimate, Estimate]
 
 
@@ -62,8 +77,9 @@ class Columns:
 class ImageModelRows:
     """A part's samples as they are compared, failed verdicts imputed, on some aspects.
 
-    `judged` are the samples as they were judged, `name` is that of the part (`benchmark/part`) and joins the seed,
-    `added_last` the index of the annotator whose O the published code adds last, from 0.
+    `judged` are the samples as they were judged, `name` is that of the part (`benchmark/part`) and
+    joins the seed, `added_last` the index of the annotator whose O the published code adds last,
+    from 0.
     """
 
     judged: Sequence[Observation]
@@ -81,13 +97,18 @@ class ImageModelRows:
     @cached_property
     def columns(self) -> Mapping[str, Mapping[str, Columns]]:
         """The columns to correlate, by aspect and image model."""
-        return {aspect: columns(self.imputed, self.aspects, aspect) for aspect in self.aspects}
+        return {
+            aspect: columns(self.imputed, self.aspects, aspect)
+            for aspect in self.aspects
+        }
 
 
 def agreement_statistics(aspect: str) -> tuple[Statistic, ...]:
-    """Agreement on an aspect, averaged over image models both ways, and the number of samples behind it.
+    """Agreement on an aspect, averaged over image models both ways, and the number of samples
+    behind it.
 
-    Source: Ku et al., VIEScore (ACL 2024), "Meta-evaluation"; the order of operations is that of its released code.
+    Source: Ku et al., VIEScore (ACL 2024), "Meta-evaluation"; the order of operations is that of
+    its released code.
 
     >>> from vieval_plugin.judges.protocol import Status
     >>> rows = [Observation("model", str(n), {"SC": (n / 12,)}, {"SC": (n / 12) ** 2}, Status.OK) for n in range(12)]
@@ -109,7 +130,14 @@ def agreement_statistics(aspect: str) -> tuple[Statistic, ...]:
             constant=0.0,
             least_samples=LEAST_SAMPLES,
         ),
-        Statistic(aspect, partial(_paper, aspect), "paper", interval=False, over_parts=paper_over_parts, aspect=aspect),
+        Statistic(
+            aspect,
+            partial(_paper, aspect),
+            "paper",
+            interval=False,
+            over_parts=paper_over_parts,
+            aspect=aspect,
+        ),
         Statistic(aspect, count, "count", interval=False, over_parts=sum_over_parts),
     )
 
@@ -127,22 +155,33 @@ def agreement_over_parts(parts: Sequence[Agreement]) -> Agreement:
 
 def consistency(aspect: str) -> Statistic:
     """Krippendorff's alpha of repeated verdicts on an aspect, each time of judging a rater."""
-    return Statistic(aspect, partial(_consistency, aspect), "consistency", interval=False)
+    return Statistic(
+        aspect, partial(_consistency, aspect), "consistency", interval=False
+    )
 
 
 def filled_observations(
-    observations: Sequence[Observation], aspects: tuple[str, ...], rated: tuple[str, ...], options: StatisticsOptions
+    observations: Sequence[Observation],
+    aspects: tuple[str, ...],
+    rated: tuple[str, ...],
+    options: StatisticsOptions,
 ) -> tuple[list[Observation], tuple[str, ...]]:
-    """Observations as they are compared, failures imputed, and the aspects that they are compared on.
+    """Observations as they are compared, failures imputed, and the aspects that they are compared
+    on.
 
     Args:
         observations: in any order.
         aspects: those that the judge rates.
-        rated: what people rated, where the judge's one score is compared with all of it; else empty.
+        rated: what people rated, where the judge's one score is compared with all of it; else
+            empty.
         options: what failed verdicts are.
     """
     filled_rows = apply_failure_policy(observations, aspects, options)
-    return (against_all(filled_rows, aspects[0], rated), rated) if rated else (filled_rows, aspects)
+    return (
+        (against_all(filled_rows, aspects[0], rated), rated)
+        if rated
+        else (filled_rows, aspects)
+    )
 
 
 def _corrected(aspect: str, rows: ImageModelRows) -> Estimate:
@@ -158,24 +197,46 @@ def _corrected(aspect: str, rows: ImageModelRows) -> Estimate:
             constant.append(f"{model}: the judge is constant")
         values.append(0.0 if math.isnan(value) else value)
         counts_by_group = counts(model_column.groups)
-        resampled.append(resampled_correlations(human, model_column.judge, counts_by_group, constant_y_correlation=0.0))
-    coverage = ImageModelCoverage(len(values), len(rows.columns[aspect]), int(bool(values)), 1)
-    average = fisher_average(values, resampled, _sample_count(aspect, rows), reasons, rows.options)
+        resampled.append(
+            resampled_correlations(
+                human, model_column.judge, counts_by_group, constant_y_correlation=0.0
+            )
+        )
+    coverage = ImageModelCoverage(
+        len(values), len(rows.columns[aspect]), int(bool(values)), 1
+    )
+    average = fisher_average(
+        values, resampled, _sample_count(aspect, rows), reasons, rows.options
+    )
     return replace(average, zeros=tuple(constant), coverage=coverage)
 
 
 def fisher_average(
-    values: Sequence[float], resampled: Sequence[Floats], n: int, reasons: Sequence[str], options: StatisticsOptions
+    values: Sequence[float],
+    resampled: Sequence[Floats],
+    n: int,
+    reasons: Sequence[str],
+    options: StatisticsOptions,
 ) -> Estimate:
     """Fisher's average of correlations, with the interval of the averages of their resamples."""
-    averages = fisher_mean_over(resampled) if resampled else np.full(options.draws, np.nan)
-    return Estimate(fisher_mean(values), *interval(averages), averages, n, tuple(reasons))
+    averages = (
+        fisher_mean_over(resampled) if resampled else np.full(options.draws, np.nan)
+    )
+    return Estimate(
+        fisher_mean(values), *interval(averages), averages, n, tuple(reasons)
+    )
 
 
 def _paper(aspect: str, rows: ImageModelRows) -> Estimate:
     model_columns = rows.columns[aspect]
-    reasons = [f"{model}: {why}" for model, c in model_columns.items() if (why := undefined_reason(c.human(), c.judge))]
-    value = paper_mean(correlation(c.human(rows.added_last), c.judge) for c in model_columns.values())
+    reasons = [
+        f"{model}: {why}"
+        for model, c in model_columns.items()
+        if (why := undefined_reason(c.human(), c.judge))
+    ]
+    value = paper_mean(
+        correlation(c.human(rows.added_last), c.judge) for c in model_columns.values()
+    )
     return Estimate(value, n=_sample_count(aspect, rows), reasons=tuple(reasons))
 
 
@@ -189,23 +250,32 @@ def _consistency(aspect: str, rows: ImageModelRows) -> Estimate:
     if times < 2:
         return Estimate(math.nan)
     unscored = [math.nan] * times
-    table = [[scores.get(aspect, math.nan) for scores in o.repeats] or unscored for o in rows.imputed]
+    table = [
+        [scores.get(aspect, math.nan) for scores in o.repeats] or unscored
+        for o in rows.imputed
+    ]
     return Estimate(krippendorff_alpha(np.array(table).T, "interval"))
 
 
 def human_agreement(
-    observations: Sequence[Observation], aspects: Sequence[str], name: str, options: StatisticsOptions
+    observations: Sequence[Observation],
+    aspects: Sequence[str],
+    name: str,
+    options: StatisticsOptions,
 ) -> dict[str, Agreement]:
-    """Leave-one-out agreement of human raters, averaged over raters and image models: the ceiling of a part.
+    """Leave-one-out agreement of human raters, averaged over raters and image models: the ceiling
+    of a part.
 
     Args:
-        observations: all rated samples of the part, in any order, each with as many raters; two or more.
+        observations: all rated samples of the part, in any order, each with as many raters; two or
+            more.
         aspects: those that people rated.
         name: that of the part (`benchmark/part`); it joins the seed.
         options: how many draws, and the seed.
 
     Returns:
-        By aspect the corrected average and the published one, in [-1, 1]; NaN where every rater is constant.
+        By aspect the corrected average and the published one, in [-1, 1]; NaN where every rater is
+        constant.
 
     Raises:
         ValueError: for fewer than two raters.
@@ -230,10 +300,20 @@ def human_agreement(
             per_annotator = leave_one_out(rated.ratings)
             values.extend(per_annotator)
             papers.append(paper_mean(per_annotator, rounded=False))
-            resampled.extend(leave_one_out_resampled(rated.ratings, counts(rated.groups)))
-            reasons.extend(f"{model}: rater {r + 1} is constant" for r in np.flatnonzero(np.isnan(per_annotator)))
-        average = bias_corrected(fisher_average(values, resampled, len(observations), reasons, options))
-        result[aspect] = average, Estimate(paper_mean(papers), n=len(observations), reasons=tuple(reasons))
+            resampled.extend(
+                leave_one_out_resampled(rated.ratings, counts(rated.groups))
+            )
+            reasons.extend(
+                f"{model}: rater {r + 1} is constant"
+                for r in np.flatnonzero(np.isnan(per_annotator))
+            )
+        average = bias_corrected(
+            fisher_average(values, resampled, len(observations), reasons, options)
+        )
+        result[aspect] = (
+            average,
+            Estimate(paper_mean(papers), n=len(observations), reasons=tuple(reasons)),
+        )
     return result
 
 
@@ -259,7 +339,9 @@ def fisher_over_parts(parts: Sequence[Estimate]) -> Estimate:
         sum(part.n for part in parts),
         _joined(part.reasons for part in parts),
         _joined(part.zeros for part in parts),
-        ImageModelCoverage(*map(sum, zip(*(astuple(part.coverage) for part in parts), strict=True))),
+        ImageModelCoverage(
+            *map(sum, zip(*(astuple(part.coverage) for part in parts), strict=True))
+        ),
     )
 
 
@@ -278,7 +360,8 @@ def _joined(sequences: Iterable[Sequence[str]]) -> tuple[str, ...]:
 
 
 def missing_value_reason(human: Floats) -> str:
-    """Reason why an image model has no correlation with these human ratings, whatever the judge; empty where it has.
+    """Reason why an image model has no correlation with these human ratings, whatever the judge;
+    empty where it has.
 
     >>> missing_value_reason(np.arange(9.0)), missing_value_reason(np.arange(10.0)), missing_value_reason(np.zeros(20))
     ('9 samples, 10 are needed', '', 'the human mean is constant')
@@ -293,15 +376,20 @@ def missing_value_reason(human: Floats) -> str:
 def undefined_reason(human: Floats, judge: Floats) -> str:
     """Reason why a judge's correlation with human means is undefined; empty where it is defined."""
     why = undefined(human, judge)
-    return why.replace("first variable", "human mean").replace("second variable", "judge")
+    return why.replace("first variable", "human mean").replace(
+        "second variable", "judge"
+    )
 
 
-def columns(observations: Sequence[Observation], aspects: Sequence[str], aspect: str) -> dict[str, Columns]:
+def columns(
+    observations: Sequence[Observation], aspects: Sequence[str], aspect: str
+) -> dict[str, Columns]:
     """Columns to correlate on an aspect, by image model.
 
     Args:
         observations: samples in any order, failures already imputed.
-        aspects: those that the judge rates; a sample counts only if all were scored, and people rated this one.
+        aspects: those that the judge rates; a sample counts only if all were scored, and people
+            rated this one.
         aspect: the one in question.
 
     Returns:
@@ -309,7 +397,9 @@ def columns(observations: Sequence[Observation], aspects: Sequence[str], aspect:
     """
     columns_by_model = {}
     for model, rows in _group_by_model(observations).items():
-        complete = [o for o in rows if set(aspects) <= o.scores.keys() and aspect in o.ratings]
+        complete = [
+            o for o in rows if set(aspects) <= o.scores.keys() and aspect in o.ratings
+        ]
         columns_by_model[model] = Columns(
             tuple(o.group for o in complete),
             np.array([o.ratings[aspect] for o in complete], dtype=float).T,
@@ -318,7 +408,9 @@ def columns(observations: Sequence[Observation], aspects: Sequence[str], aspect:
     return columns_by_model
 
 
-def rating_columns(observations: Sequence[Observation], aspect: str) -> dict[str, Columns]:
+def rating_columns(
+    observations: Sequence[Observation], aspect: str
+) -> dict[str, Columns]:
     """The columns of all samples that people rated on an aspect; no entry for a model without any.
 
     >>> from vieval_plugin.judges.protocol import Status
@@ -327,14 +419,20 @@ def rating_columns(observations: Sequence[Observation], aspect: str) -> dict[str
     [[0.0], [0.5]]
     """
     return {
-        model: model_column for model, model_column in columns(observations, (), aspect).items() if model_column.groups
+        model: model_column
+        for model, model_column in columns(observations, (), aspect).items()
+        if model_column.groups
     }
 
 
-def generator_pairs(observations: Sequence[Observation], aspect: str) -> tuple[int, list[PairAgreement]]:
-    """The number of image models of a part, and a judge's agreement with people on each two of them.
+def generator_pairs(
+    observations: Sequence[Observation], aspect: str
+) -> tuple[int, list[PairAgreement]]:
+    """The number of image models of a part, and a judge's agreement with people on each two of
+    them.
 
-    A judge's difference is over the prompts that it scored of both, people's over those that they rated of both.
+    A judge's difference is over the prompts that it scored of both, people's over those that they
+    rated of both.
 
     Args:
         observations: the part's samples in any order, failures already imputed.
@@ -342,22 +440,32 @@ def generator_pairs(observations: Sequence[Observation], aspect: str) -> tuple[i
     """
     judged: list[dict[str, float]] = []
     rated: list[dict[str, float]] = []
-    for rows in _group_by_model([o for o in observations if o.ratings.get(aspect)]).values():
+    for rows in _group_by_model(
+        [o for o in observations if o.ratings.get(aspect)]
+    ).values():
         judged.append({o.group: o.scores[aspect] for o in rows if aspect in o.scores})
         rated.append({o.group: float(np.mean(o.ratings[aspect])) for o in rows})
     pairs = [
-        pair_agreement(first, second, *(_differences(side[first], side[second]) for side in (judged, rated)))
+        pair_agreement(
+            first,
+            second,
+            *(_differences(side[first], side[second]) for side in (judged, rated)),
+        )
         for first, second in combinations(range(len(rated)), 2)
         if judged[first].keys() & judged[second].keys()
     ]
     return len(rated), pairs
 
 
-def _differences(first: Mapping[str, float], second: Mapping[str, float]) -> list[float]:
+def _differences(
+    first: Mapping[str, float], second: Mapping[str, float]
+) -> list[float]:
     return [first[group] - second[group] for group in first if group in second]
 
 
-def _group_by_model(observations: Sequence[Observation]) -> dict[str, list[Observation]]:
+def _group_by_model(
+    observations: Sequence[Observation],
+) -> dict[str, list[Observation]]:
     grouped: dict[str, list[Observation]] = {}
     for observation in sorted(observations, key=lambda o: (o.image_model, o.uid)):
         grouped.setdefault(observation.image_model, []).append(observation)
@@ -365,7 +473,9 @@ def _group_by_model(observations: Sequence[Observation]) -> dict[str, list[Obser
 
 
 @lru_cache(maxsize=8)
-def _bootstrap_group_counts(groups: tuple[str, ...], resamples: int, seed: tuple[int, int]) -> Counts:
+def _bootstrap_group_counts(
+    groups: tuple[str, ...], resamples: int, seed: tuple[int, int]
+) -> Counts:
     """Cached, because all judges' intervals on all aspects of a part come from the same draws."""
     return cluster_counts(groups, resamples, seed)
 
@@ -381,6 +491,8 @@ def resampled_counts(
         options: how many resamples, the seed.
     """
     groups = tuple(sorted({o.group for o in observations}))
-    group_counts = _bootstrap_group_counts(groups, options.draws, (options.seed, zlib.crc32(name.encode())))
+    group_counts = _bootstrap_group_counts(
+        groups, options.draws, (options.seed, zlib.crc32(name.encode()))
+    )
     index_of = {group: index for index, group in enumerate(groups)}
     return lambda row_groups: group_counts[:, [index_of[group] for group in row_groups]]

@@ -1,4 +1,6 @@
-"""The report of benchmarks in which people rated the outputs of several image models: agreement by image model."""
+"""The report of benchmarks in which people rated the outputs of several image models: agreement
+by image model.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,12 @@ from vieval_plugin.meta_evaluation.statistics import Rating, Report, Statistic, 
 from vieval_plugin.meta_evaluation.tables import Key, Table
 from vieval_plugin.records import Run
 from vieval_plugin.stats.agreement import krippendorff_alpha, leave_one_out
-from vieval_plugin.stats.correlation import Coefficient, correlation, paper_mean, undefined
+from vieval_plugin.stats.correlation import (
+    Coefficient,
+    correlation,
+    paper_mean,
+    undefined,
+)
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.generator_pairs import PairAgreement, accuracy_over_pairs
 from vieval_plugin.stats.options import StatisticsOptions
@@ -55,9 +62,11 @@ from vieval_plugin.stats.ranking import footrule, ranks
 HUMAN = "human"
 #: The table of correlations by image model, for judges whose description names no other.
 BY_MODEL = "T6"
-#: How often a judge orders two image models as people do, by their means and by the p of both orders.
+#: How often a judge orders two image models as people do, by their means and by the p of both
+#: orders.
 HARD, SOFT = "pairwise_accuracy_of_generators", "soft_pairwise_accuracy_of_generators"
-#: Spearman's correlation averaged over image models by Fisher's z, and as the published code averages it.
+#: Spearman's correlation averaged over image models by Fisher's z, and as the published code
+#: averages it.
 FISHER, PUBLISHED = "spearman", "spearman_published"
 _BY_MODEL, _IMAGE_MODEL = "spearman_by_image_model", "image_model"
 SC = "SC"
@@ -67,12 +76,15 @@ _CEILING_LABEL = "human ceiling: each rater with the others"
 Items: TypeAlias = Mapping[str, JudgedItem]
 
 PAPER = (
-    "Tables that are called by a number have the shape of that table in Ku et al., VIEScore: Towards Explainable Metrics for "
-    "Conditional Image Synthesis Evaluation (ACL 2024), or of its like for image metrics, so that both can be laid side by "
+    "Tables that are called by a number have the shape of that table in Ku et al., VIEScore: "
+    "Towards Explainable Metrics for "
+    "Conditional Image Synthesis Evaluation (ACL 2024), or of its like for image metrics, so "
+    "that both can be laid side by "
     "side; the numbers are computed here, from these runs."
 )
 _WHY = (
-    "Shown for the overall score, or for what most of these judges rate. It compares orders of images, so the scale that a "
+    "Shown for the overall score, or for what most of these judges rate. It compares orders of "
+    "images, so the scale that a "
     "judge uses does not matter."
 )
 
@@ -81,16 +93,17 @@ _WHY = (
 class ByImageModel(Report):
     """Agreement with human ratings, averaged over image models, by aspect.
 
-    `added_last` gives, by part, the index of the annotator whose O a published computation adds last, from 0 (see
-    `stats.agreement.annotator_mean`). `rated` is what people rated: a judge may have one score that is compared with all of
-    it.
+    `added_last` gives, by part, the index of the annotator whose O a published computation adds
+    last, from 0 (see `stats.agreement.annotator_mean`). `rated` is what people rated: a judge may
+    have one score that is compared with all of it.
     """
 
     added_last: Mapping[str, int] = field(default_factory=dict)
     rated: tuple[str, ...] = ("SC", "PQ", "O")
 
     def statistics(self, rating: Rating) -> tuple[Statistic, ...]:
-        """Agreement on each aspect that the judge rates; with repeated verdicts, their consistency too.
+        """Agreement on each aspect that the judge rates; with repeated verdicts, their consistency
+        too.
 
         >>> [name for statistic in ByImageModel().statistics(Rating(("SC",))) for name in statistic.metrics]
         ['SC_fisher', 'SC_ci_low', 'SC_ci_high', 'SC_paper', 'SC_count']
@@ -100,30 +113,62 @@ class ByImageModel(Report):
         return tuple(
             replace(statistic, primary=statistic.primary and aspect in comparable)
             for aspect in aspects
-            for statistic in (*agreement_statistics(aspect), *([consistency(aspect)] if rating.repeats > 1 else []))
+            for statistic in (
+                *agreement_statistics(aspect),
+                *([consistency(aspect)] if rating.repeats > 1 else []),
+            )
         )
 
     def rows(
-        self, observations: Sequence[Observation], rating: Rating, benchmark: str, part: str, options: StatisticsOptions
+        self,
+        observations: Sequence[Observation],
+        rating: Rating,
+        benchmark: str,
+        part: str,
+        options: StatisticsOptions,
     ) -> ImageModelRows:
         """The samples on the aspects that the judge is compared on."""
         rated = self.rated if rating.against_all else ()
-        imputed, aspects = filled_observations(observations, rating.aspects, rated, options)
+        imputed, aspects = filled_observations(
+            observations, rating.aspects, rated, options
+        )
         name, added_last = f"{benchmark}/{part}", self.added_last.get(part)
         return ImageModelRows(observations, imputed, aspects, name, added_last, options)
 
     def findings(
-        self, benchmark: str, parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions
+        self,
+        benchmark: str,
+        parts: Sequence[str],
+        runs: Sequence[Run],
+        options: StatisticsOptions,
     ) -> Findings:
-        """The numbers of the VIEScore paper's tables; parts that are not among `parts` come last."""
+        """The numbers of the VIEScore paper's tables; parts that are not among `parts` come
+        last.
+        """
         parts = parts_of(parts, runs)
-        judge_numbers = [n for run in runs for n in self._judge_numbers(benchmark, parts, run, options)]
+        judge_numbers = [
+            n
+            for run in runs
+            for n in self._judge_numbers(benchmark, parts, run, options)
+        ]
         human_numbers = list(_human_numbers(benchmark, parts, runs, options))
         numbers = (*human_numbers, *judge_numbers)
-        by_model = {n.key.table for n in judge_numbers if n.key and n.statistic.startswith(_BY_MODEL)}
-        by_model_layouts = map(_model_table_layout, sorted(by_model, key=lambda t: (t != BY_MODEL, len(t), t)))
-        common = [layout for name, layout in _layouts().items() if name != "sc_same_samples"]
-        texts = (_left_out(numbers, parts), self._same_samples(benchmark, parts, runs, options))
+        by_model = {
+            n.key.table
+            for n in judge_numbers
+            if n.key and n.statistic.startswith(_BY_MODEL)
+        }
+        by_model_layouts = map(
+            _model_table_layout,
+            sorted(by_model, key=lambda t: (t != BY_MODEL, len(t), t)),
+        )
+        common = [
+            layout for name, layout in _layouts().items() if name != "sc_same_samples"
+        ]
+        texts = (
+            _left_out(numbers, parts),
+            self._same_samples(benchmark, parts, runs, options),
+        )
         ranked = self._ranked(parts, runs, numbers, options)
         return Findings(numbers, ranked, (*common, *by_model_layouts), texts, PAPER)
 
@@ -134,69 +179,134 @@ class ByImageModel(Report):
         pairs_by_generator: dict[str, dict[str, tuple[int, list[PairAgreement]]]] = {}
         for part in (part for part in parts if part in run.records):
             observations = [observe(judged) for judged in run.records[part]]
-            rows = self.rows(observations, Rating.from_run(run), benchmark, part, options)
+            rows = self.rows(
+                observations, Rating.from_run(run), benchmark, part, options
+            )
             for aspect in rows.aspects:
                 agreed = agreement(rows, aspect)
                 by_aspect.setdefault(aspect, []).append(agreed)
-                pairs_by_generator.setdefault(aspect, {})[part] = generator_pairs(rows.imputed, aspect)
+                pairs_by_generator.setdefault(aspect, {})[part] = generator_pairs(
+                    rows.imputed, aspect
+                )
                 if part != ALL:  # else its numbers are the total's
                     yield from _agreement(run.label, part, aspect, agreed)
                 table = run.table or BY_MODEL
                 for model, columns in rows.columns[aspect].items():
                     human = columns.human(rows.added_last)
                     reasons = (undefined_reason(human, columns.judge),)
-                    estimate = Estimate(correlation(human, columns.judge), n=len(columns.judge), reasons=reasons)
+                    estimate = Estimate(
+                        correlation(human, columns.judge),
+                        n=len(columns.judge),
+                        reasons=reasons,
+                    )
                     key = Key(table, part, model, run.label, "spearman", aspect)
                     place = (part, aspect, f"{_BY_MODEL}_{table}")
-                    yield Number(run.label, estimate, *place, breakdown=_IMAGE_MODEL, value=model, key=key)
+                    yield Number(
+                        run.label,
+                        estimate,
+                        *place,
+                        breakdown=_IMAGE_MODEL,
+                        value=model,
+                        key=key,
+                    )
             if "O" in rows.aspects:
                 yield from _rankings(run.label, part, rows)
         for aspect, part_pairs in by_aspect.items():
-            yield from _agreement(run.label, ALL, aspect, agreement_over_parts(part_pairs))
+            yield from _agreement(
+                run.label, ALL, aspect, agreement_over_parts(part_pairs)
+            )
             pairs_by_part = pairs_by_generator[aspect]
-            parts_by_name = {ALL: list(pairs_by_part)} | {part: [part] for part in pairs_by_part if part != ALL}
+            parts_by_name = {ALL: list(pairs_by_part)} | {
+                part: [part] for part in pairs_by_part if part != ALL
+            }
             for part, parts_of_value in parts_by_name.items():
                 pairs = [pairs_by_part[p] for p in parts_of_value]
-                accuracies = accuracy_over_pairs(pairs, options.draws, (options.seed, *f"{benchmark}/{part}".encode()))
+                accuracies = accuracy_over_pairs(
+                    pairs,
+                    options.draws,
+                    (options.seed, *f"{benchmark}/{part}".encode()),
+                )
                 for statistic, accuracy in zip((HARD, SOFT), accuracies, strict=True):
                     yield Number(run.label, accuracy, part, aspect, statistic)
 
     def _ranked(
-        self, parts: Sequence[str], runs: Sequence[Run], numbers: Sequence[Number], options: StatisticsOptions
+        self,
+        parts: Sequence[str],
+        runs: Sequence[Run],
+        numbers: Sequence[Number],
+        options: StatisticsOptions,
     ) -> tuple[RankedStatistic, ...]:
-        """One an aspect that any judge rates, the default first: what half of the judges rate or more, O before SC."""
-        overall = [n for n in numbers if (n.part, n.statistic, n.role) == (ALL, FISHER, "judge")]
+        """One an aspect that any judge rates, the default first: what half of the judges rate or
+        more, O before SC.
+        """
+        overall = [
+            n
+            for n in numbers
+            if (n.part, n.statistic, n.role) == (ALL, FISHER, "judge")
+        ]
         aspects = [number.aspect for number in overall]
         with_samples = {number.aspect for number in overall if number.estimate.n}
 
         @cache
         def rated(options: StatisticsOptions) -> Mapping[str, Mapping[str, Items]]:
-            return {run.label: rated_items(run, parts, self.rated, options) for run in runs}
+            return {
+                run.label: rated_items(run, parts, self.rated, options) for run in runs
+            }
 
         @cache
-        def compared(aspect: str, part: str, options: StatisticsOptions) -> ComparedStatistic:
+        def compared(
+            aspect: str, part: str, options: StatisticsOptions
+        ) -> ComparedStatistic:
             items = {
-                label: {name: item for name, item in judge_ratings[aspect].items() if part in (ALL, item.part)}
+                label: {
+                    name: item
+                    for name, item in judge_ratings[aspect].items()
+                    if part in (ALL, item.part)
+                }
                 for label, judge_ratings in rated(options).items()
                 if aspect in judge_ratings
             }
-            return compared_on(aspect, {label: label_items for label, label_items in items.items() if label_items})
+            return compared_on(
+                aspect,
+                {
+                    label: label_items
+                    for label, label_items in items.items()
+                    if label_items
+                },
+            )
 
         @cache
         def ceiling(aspect: str, label: str) -> CeilingComparison | None:
             [run] = [run for run in runs if run.label == label]
             return compared_with_annotators(run, aspect, self.rated, options)
 
-        humans = [n for n in numbers if (n.part, n.statistic, n.role) == (ALL, FISHER, "ceiling")]
+        humans = [
+            n
+            for n in numbers
+            if (n.part, n.statistic, n.role) == (ALL, FISHER, "ceiling")
+        ]
         ceilings = {n.aspect: replace(n, system=_CEILING_LABEL) for n in humans}
-        title = "Spearman's correlation with the ratings on {}, averaged over image models and task types (Fisher)"
+        title = (
+            "Spearman's correlation with the ratings on {}, averaged over image models and "
+            "task types (Fisher)"
+        )
         ranked = [
             RankedStatistic(
-                *(ALL, aspect, FISHER, "Spearman", title.format(aspect), _WHY, (-1.0, 1.0)),
+                *(
+                    ALL,
+                    aspect,
+                    FISHER,
+                    "Spearman",
+                    title.format(aspect),
+                    _WHY,
+                    (-1.0, 1.0),
+                ),
                 compared=partial(compared, aspect, ALL),
                 references=(
                     *([ceilings[aspect]] if aspect in ceilings else []),
-                    Number(CONSTANT_LABEL, Estimate(0.0), ALL, aspect, FISHER, "baseline"),
+                    Number(
+                        CONSTANT_LABEL, Estimate(0.0), ALL, aspect, FISHER, "baseline"
+                    ),
                 ),
                 ceiling=partial(ceiling, aspect),
                 statistic_in_part=partial(compared, aspect),
@@ -204,14 +314,26 @@ class ByImageModel(Report):
             )
             for aspect in preferred(list(dict.fromkeys(aspects)))
         ]
-        # what fewer than half of the judges rate comes later, and what nobody rated last: there is no number to look at
-        ranked.sort(key=lambda s: (s.aspect not in with_samples, 2 * aspects.count(s.aspect) < len(runs)))
+        # what fewer than half of the judges rate comes later, and what nobody rated last: there is
+        # no number to look at
+        ranked.sort(
+            key=lambda s: (
+                s.aspect not in with_samples,
+                2 * aspects.count(s.aspect) < len(runs),
+            )
+        )
         return tuple(ranked)
 
     def _same_samples(
-        self, benchmark: str, parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions
+        self,
+        benchmark: str,
+        parts: Sequence[str],
+        runs: Sequence[Run],
+        options: StatisticsOptions,
     ) -> Table:
-        """SC on the samples that all judges of it scored, published averaging; without rows unless one rates SC alone."""
+        """SC on the samples that all judges of it scored, published averaging; without rows
+        unless one rates SC alone.
+        """
         judges = [run for run in runs if SC in run.aspects and not run.against_all]
         parts = [part for part in parts if all(part in run.records for run in judges)]
         layout = _layouts()["sc_same_samples"]
@@ -220,21 +342,33 @@ class ByImageModel(Report):
         restricted = [replace(run, aspects=(SC,), records={}) for run in judges]
         for part in parts:
             scored = [
-                {records[0].id for records in run.records[part] if SC in observe(records).scores} for run in judges
+                {
+                    records[0].id
+                    for records in run.records[part]
+                    if SC in observe(records).scores
+                }
+                for run in judges
             ]
             common = set.intersection(*scored)
             for run, common_observations in zip(judges, restricted, strict=True):
                 common_observations.records[part] = [
                     records for records in run.records[part] if records[0].id in common
                 ]
-        numbers = [n for run in restricted for n in self._judge_numbers(benchmark, parts, run, options)]
-        return layout.table([*_human_numbers(benchmark, parts, restricted[:1], options), *numbers])
+        numbers = [
+            n
+            for run in restricted
+            for n in self._judge_numbers(benchmark, parts, run, options)
+        ]
+        return layout.table(
+            [*_human_numbers(benchmark, parts, restricted[:1], options), *numbers]
+        )
 
 
 def rated_items(
     run: Run, parts: Sequence[str], rated: tuple[str, ...], options: StatisticsOptions
 ) -> dict[str, dict[str, JudgedItem]]:
-    """Samples that people rated, by aspect that a judge rates; without the judge's score where it lacks any aspect.
+    """Samples that people rated, by aspect that a judge rates; without the judge's score where it
+    lacks any aspect.
 
     Args:
         run: the judge's.
@@ -245,46 +379,95 @@ def rated_items(
     by_aspect: dict[str, dict[str, JudgedItem]] = {}
     for part in parts_of(parts, [run]):
         samples = [observe(judged) for judged in run.records[part]]
-        filled, aspects = filled_observations(samples, run.aspects, rated if run.against_all else (), options)
+        filled, aspects = filled_observations(
+            samples, run.aspects, rated if run.against_all else (), options
+        )
         for o in filled:
             complete = set(aspects) <= o.scores.keys()
             for aspect in aspects:
-                if o.ratings.get(aspect) and not any(map(math.isnan, o.ratings[aspect])):
+                if o.ratings.get(aspect) and not any(
+                    map(math.isnan, o.ratings[aspect])
+                ):
                     # as `annotator_mean` rounds, so that equal means are equal
-                    human = round(math.fsum(o.ratings[aspect]) / len(o.ratings[aspect]), 9)
+                    human = round(
+                        math.fsum(o.ratings[aspect]) / len(o.ratings[aspect]), 9
+                    )
                     score = o.scores[aspect] if complete else math.nan
-                    item = JudgedItem(o.group, score, human, part, cell=(o.uid, o.image_model))
-                    by_aspect.setdefault(aspect, {})[f"{part}/{o.image_model}/{o.uid}"] = item
+                    item = JudgedItem(
+                        o.group, score, human, part, cell=(o.uid, o.image_model)
+                    )
+                    by_aspect.setdefault(aspect, {})[
+                        f"{part}/{o.image_model}/{o.uid}"
+                    ] = item
     return by_aspect
 
 
 def compared_on(aspect: str, items: Mapping[str, Items]) -> ComparedStatistic:
-    """Judges compared on one aspect, on the image models of which both scored enough samples on which annotators vary."""
-    parts = sorted({item.part for label_items in items.values() for item in label_items.values()})
+    """Judges compared on one aspect, on the image models of which both scored enough samples on
+    which annotators vary.
+    """
+    parts = sorted(
+        {item.part for label_items in items.values() for item in label_items.values()}
+    )
     over_parts = f" and parts ({', '.join(parts)})" if len(parts) > 1 else ""
-    title = f"Spearman's correlation with the ratings, Fisher's average over image models{over_parts}"
+    title = (
+        "Spearman's correlation with the ratings, Fisher's average over image "
+        f"models{over_parts}"
+    )
     part = parts[0] if len(parts) == 1 else ALL
-    return compared_correlations(part, aspect, title, items, why_no_value=missing_value_reason)
+    return compared_correlations(
+        part, aspect, title, items, why_no_value=missing_value_reason
+    )
 
 
 def _rankings(label: str, part: str, rows: ImageModelRows) -> Iterator[Number]:
-    """Ranks of image models by mean O, of the judge over what it judged and of humans over all rated; their distance."""
-    judged = {model: float(c.judge.mean()) for model, c in rows.columns["O"].items() if len(c.judge)}
+    """Ranks of image models by mean O, of the judge over what it judged and of humans over all
+    rated; their distance.
+    """
+    judged = {
+        model: float(c.judge.mean())
+        for model, c in rows.columns["O"].items()
+        if len(c.judge)
+    }
     rated = rating_columns(rows.imputed, "O")
-    human = {model: float(rated[model].human(rows.added_last).mean()) for model in judged}
+    human = {
+        model: float(rated[model].human(rows.added_last).mean()) for model in judged
+    }
     by_judge, by_humans = ranks(list(judged.values())), ranks(list(human.values()))
-    for statistic, model_values in (("rank_by_humans", by_humans), ("rank_by_judge", by_judge)):
+    for statistic, model_values in (
+        ("rank_by_humans", by_humans),
+        ("rank_by_judge", by_judge),
+    ):
         for model, rank in zip(judged, model_values, strict=True):
-            yield Number(label, Estimate(rank), part, "O", statistic, breakdown=_IMAGE_MODEL, value=model)
+            yield Number(
+                label,
+                Estimate(rank),
+                part,
+                "O",
+                statistic,
+                breakdown=_IMAGE_MODEL,
+                value=model,
+            )
     # rank 1 is the best, and the statistics rank by scores
     judge, humans = -np.array(by_judge), -np.array(by_humans)
-    why = "all image models are ranked alike" if len(judge) > 1 else undefined(judge, humans)
-    for name, distance in (("footrule", footrule(judge, humans)), ("rho", correlation(judge, humans))):
+    why = (
+        "all image models are ranked alike"
+        if len(judge) > 1
+        else undefined(judge, humans)
+    )
+    for name, distance in (
+        ("footrule", footrule(judge, humans)),
+        ("rho", correlation(judge, humans)),
+    ):
         key = Key("T5", part, "", label, name, "O")
-        yield Number(label, Estimate(distance, reasons=(why,)), part, "O", name, key=key)
+        yield Number(
+            label, Estimate(distance, reasons=(why,)), part, "O", name, key=key
+        )
 
 
-def _agreement(label: str, part: str, aspect: str, agreed: Agreement, role: Role = "judge") -> Iterator[Number]:
+def _agreement(
+    label: str, part: str, aspect: str, agreed: Agreement, role: Role = "judge"
+) -> Iterator[Number]:
     """Numbers of both averages, the published one with its cell in the paper."""
     corrected, paper = agreed
     yield Number(label, corrected, part, aspect, FISHER, role)
@@ -293,21 +476,33 @@ def _agreement(label: str, part: str, aspect: str, agreed: Agreement, role: Role
 
 
 def _human_numbers(
-    benchmark: str, parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions
+    benchmark: str,
+    parts: Sequence[str],
+    runs: Sequence[Run],
+    options: StatisticsOptions,
 ) -> Iterator[Number]:
-    """Raters among themselves, on each rated sample once, whichever runs hold it; nothing where there is one rater."""
+    """Raters among themselves, on each rated sample once, whichever runs hold it; nothing where
+    there is one rater.
+    """
     by_aspect: dict[str, list[Agreement]] = {}
     for part in parts:
-        records = {rows[0].id: rows for run in runs for rows in run.records.get(part, [])}
+        records = {
+            rows[0].id: rows for run in runs for rows in run.records.get(part, [])
+        }
         observed = [o for o in map(observe, records.values()) if o.ratings]
         ratings = observed[0].ratings if observed else {}
         if min(map(len, ratings.values()), default=0) < 2:
             continue
-        for aspect, agreed in human_agreement(observed, tuple(ratings), f"{benchmark}/{part}", options).items():
+        for aspect, agreed in human_agreement(
+            observed, tuple(ratings), f"{benchmark}/{part}", options
+        ).items():
             by_aspect.setdefault(aspect, []).append(agreed)
             if part != ALL:
                 yield from _agreement(HUMAN, part, aspect, agreed, "ceiling")
-            by_model = {model: columns.ratings for model, columns in rating_columns(observed, aspect).items()}
+            by_model = {
+                model: columns.ratings
+                for model, columns in rating_columns(observed, aspect).items()
+            }
             alpha = krippendorff_alpha(np.concatenate(list(by_model.values()), axis=1))
             alike = Estimate(alpha, reasons=("all ratings are alike",))
             yield Number(HUMAN, alike, part, aspect, "krippendorff", "ceiling")
@@ -317,10 +512,23 @@ def _human_numbers(
                     name = f"{coefficient}_of_raters"
                     key = Key("T7", part, model, HUMAN, coefficient, aspect)
                     estimate = Estimate(mean, reasons=(_NO_RATER,))
-                    yield Number(HUMAN, estimate, part, aspect, name, "ceiling", None, _IMAGE_MODEL, model, key=key)
+                    yield Number(
+                        HUMAN,
+                        estimate,
+                        part,
+                        aspect,
+                        name,
+                        "ceiling",
+                        None,
+                        _IMAGE_MODEL,
+                        model,
+                        key=key,
+                    )
     for aspect, part_pairs in by_aspect.items():
         corrected, paper = agreement_over_parts(part_pairs)
-        yield from _agreement(HUMAN, ALL, aspect, (bias_corrected(corrected), paper), "ceiling")
+        yield from _agreement(
+            HUMAN, ALL, aspect, (bias_corrected(corrected), paper), "ceiling"
+        )
 
 
 _NO_RATER = "no rater's correlation with the others is defined"
@@ -330,16 +538,25 @@ def _left_out(numbers: Sequence[Number], parts: Sequence[str]) -> Table:
     """Image models without a value, and those that count as 0 because all scores are the same."""
     aspects: dict[tuple[str, str, str, str], list[str]] = {}
     for number in (n for n in numbers if n.statistic == FISHER and n.part in parts):
-        zero_reasons = [f"{reason}, which counts as 0" for reason in number.estimate.zeros]
+        zero_reasons = [
+            f"{reason}, which counts as 0" for reason in number.estimate.zeros
+        ]
         for reason in (*number.estimate.reasons, *zero_reasons):
             model, _, why = reason.partition(": ")
-            aspects.setdefault((number.part, number.system, why, model), []).append(number.aspect)
+            aspects.setdefault((number.part, number.system, why, model), []).append(
+                number.aspect
+            )
     models: dict[tuple[str, str, str, str], list[str]] = {}
     for (part, label, why, model), names in aspects.items():
         models.setdefault((part, label, ", ".join(names), why), []).append(model)
     rows = tuple((*row[:3], ", ".join(names), row[3]) for row, names in models.items())
     header = ("task", "judge", "aspects", "image models", "why")
-    return Table("left_out", "Image models without a value in the averages, or with 0", header, rows)
+    return Table(
+        "left_out",
+        "Image models without a value in the averages, or with 0",
+        header,
+        rows,
+    )
 
 
 @cache
@@ -348,9 +565,14 @@ def _layouts() -> Mapping[str, Layout]:
 
 
 def _model_table_layout(table: str) -> Layout:
-    """The layout of correlations by image model, under the table's number in the paper that prints the judge's."""
+    """The layout of correlations by image model, under the table's number in the paper that
+    prints the judge's.
+    """
     numbers = table.removeprefix("T").split("/")
-    title = f"Table{'s' if len(numbers) > 1 else ''} {' and '.join(numbers)}. Spearman by image model"
+    title = (
+        f"Table{'s' if len(numbers) > 1 else ''} {' and '.join(numbers)}. Spearman by image "
+        "model"
+    )
     name, statistics = f"table_{'_'.join(numbers)}", (f"{_BY_MODEL}_{table}",)
     rows = {"task": "part", "image model": "value", "judge": "system"}
     return Layout(name, title, statistics, rows, breakdown=_IMAGE_MODEL)

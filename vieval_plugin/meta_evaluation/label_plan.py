@@ -1,6 +1,8 @@
-"""Plans of labels: which images people rate, in which order, and after how many prompts the labels may decide.
+"""Plans of labels: which images people rate, in which order, and after how many prompts the labels
+may decide.
 
-The units of a plan are its prompts, or groups of them where samples name groups: a look never falls inside a unit.
+The units of a plan are its prompts, or groups of them where samples name groups: a look never falls
+inside a unit.
 """
 
 from __future__ import annotations
@@ -35,7 +37,9 @@ class LabelPlan:
 
     def __post_init__(self) -> None:
         if self.groups and len(self.groups) != len(self.images):
-            raise VievalError(f"each of {len(self.images)} images must have a group, got {len(self.groups)}")
+            raise VievalError(
+                f"each of {len(self.images)} images must have a group, got {len(self.groups)}"
+            )
 
     @property
     def unit(self) -> str:
@@ -46,8 +50,13 @@ class LabelPlan:
     def units(self) -> list[list[SampleId]]:
         """The images of each unit, in order."""
         names = self.groups or [image.uid for image in self.images]
-        keys = {image: (image.benchmark, image.part, name) for image, name in zip(self.images, names, strict=True)}
-        return [list(images) for _, images in groupby(self.images, key=keys.__getitem__)]
+        keys = {
+            image: (image.benchmark, image.part, name)
+            for image, name in zip(self.images, names, strict=True)
+        }
+        return [
+            list(images) for _, images in groupby(self.images, key=keys.__getitem__)
+        ]
 
     @property
     def looks(self) -> tuple[int, ...]:
@@ -56,14 +65,17 @@ class LabelPlan:
         if total < LEAST_FOR_LOOKS:
             return (total,)
         quarters = len(LOOK_LEVELS)
-        return tuple(-(-total * quarter // quarters) for quarter in range(1, quarters + 1))
+        return tuple(
+            -(-total * quarter // quarters) for quarter in range(1, quarters + 1)
+        )
 
 
 @dataclass(frozen=True)
 class Look:
     """The state of a plan's labels.
 
-    Source: O'Brien and Fleming 1979, A multiple testing procedure for clinical trials; levels of PROTOCOLS 16.
+    Source: O'Brien and Fleming 1979, A multiple testing procedure for clinical trials; levels of
+    PROTOCOLS 16.
     """
 
     plan: LabelPlan
@@ -95,7 +107,9 @@ class Look:
 
     @property
     def units(self) -> int:
-        """Units that count: those of the last finished look, or before the first those that are rated."""
+        """Units that count: those of the last finished look, or before the first those that are
+        rated.
+        """
         return self.plan.looks[self.finished - 1] if self.finished else self.rated
 
     @property
@@ -108,14 +122,22 @@ class Look:
         """The images up to the next look; none after the last."""
         if self.finished == len(self.plan.looks):
             return []
-        return [image for images in self.plan.units[: self.plan.looks[self.finished]] for image in images]
+        return [
+            image
+            for images in self.plan.units[: self.plan.looks[self.finished]]
+            for image in images
+        ]
 
 
 def make_plan(chosen: Sequence[Judged], seed: int) -> LabelPlan:
-    """Return the plan of what was chosen in its order; its groups are the units where any holds several prompts."""
+    """Return the plan of what was chosen in its order; its groups are the units where any holds
+    several prompts.
+    """
     images = tuple(sample.id for sample in chosen)
     groups = tuple(sample.group for sample in chosen)
-    return LabelPlan(seed, images, groups if groups != tuple(image.uid for image in images) else ())
+    return LabelPlan(
+        seed, images, groups if groups != tuple(image.uid for image in images) else ()
+    )
 
 
 def plan_text(plan: LabelPlan) -> str:
@@ -135,4 +157,10 @@ def look_at(plan: LabelPlan, rated: Collection[SampleId]) -> Look:
     finished = takewhile(is_rated.issuperset, plan.units)
     planned = frozenset(plan.images)
     is_first = is_rated == {*plan.images[: len(is_rated)]}
-    return Look(plan, sum(1 for _ in finished), len(is_rated & planned), len(is_rated - planned), is_first)
+    return Look(
+        plan,
+        sum(1 for _ in finished),
+        len(is_rated & planned),
+        len(is_rated - planned),
+        is_first,
+    )

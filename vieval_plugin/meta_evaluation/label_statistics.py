@@ -1,7 +1,8 @@
-"""Statistics of benchmarks that compare scores with labels, preferences or human scores of their own kind.
+"""Statistics of benchmarks that compare scores with labels, preferences or human scores of their
+own kind.
 
-Each works on the observations that have a score and is given with a 95% interval by a cluster bootstrap: all pairs of
-an example, and all images of a prompt, are resampled together.
+Each works on the observations that have a score and is given with a 95% interval by a cluster
+bootstrap: all pairs of an example, and all images of a prompt, are resampled together.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ Examples: TypeAlias = Mapping[str, Mapping[tuple[int, ...], Observation]]
 
 @dataclass(frozen=True)
 class LabelRows:
-    """The samples of a part with a score of the aspect `judged`, sorted by uid; people rated the aspect `rated`."""
+    """The samples of a part with a score of the aspect `judged`, sorted by uid; people rated the
+    aspect `rated`.
+    """
 
     scored: tuple[Observation, ...]
     rated: str
@@ -47,7 +50,11 @@ class LabelRows:
 
     @classmethod
     def from_observations(
-        cls, observations: Sequence[Observation], rated: str, judged: str, options: StatisticsOptions
+        cls,
+        observations: Sequence[Observation],
+        rated: str,
+        judged: str,
+        options: StatisticsOptions,
     ) -> LabelRows:
         """Return those of a part's observations, failed verdicts filled.
 
@@ -57,12 +64,20 @@ class LabelRows:
         >>> rows.scores.tolist(), rows.ratings.tolist()
         ([0.25], [0.0])
         """
-        scored = (o for o in apply_failure_policy(observations, (judged,), options) if judged in o.scores)
-        return cls(tuple(sorted(scored, key=lambda o: (o.uid, o.image_model))), rated, judged)
+        scored = (
+            o
+            for o in apply_failure_policy(observations, (judged,), options)
+            if judged in o.scores
+        )
+        return cls(
+            tuple(sorted(scored, key=lambda o: (o.uid, o.image_model))), rated, judged
+        )
 
     def having_tag(self, tag: str) -> LabelRows:
         """Return those that carry a tag."""
-        return LabelRows(tuple(o for o in self.scored if tag in o.tags), self.rated, self.judged)
+        return LabelRows(
+            tuple(o for o in self.scored if tag in o.tags), self.rated, self.judged
+        )
 
     @property
     def scores(self) -> Floats:
@@ -72,7 +87,12 @@ class LabelRows:
     @property
     def ratings(self) -> Floats:
         """The mean ratings, rounded so that equal means are equal."""
-        return np.round(np.array([np.mean(o.ratings[self.rated]) for o in self.scored], dtype=float), 9)
+        return np.round(
+            np.array(
+                [np.mean(o.ratings[self.rated]) for o in self.scored], dtype=float
+            ),
+            9,
+        )
 
     @property
     def clusters(self) -> list[str]:
@@ -84,11 +104,21 @@ class LabelRows:
         examples: dict[str, dict[tuple[int, ...], Observation]] = defaultdict(dict)
         for o in self.scored:
             examples[o.group][o.place] = o
-        return {name: by_position for name, by_position in examples.items() if set(positions) <= set(by_position)}
+        return {
+            name: by_position
+            for name, by_position in examples.items()
+            if set(positions) <= set(by_position)
+        }
 
     def scores_at(self, examples: Examples, position: tuple[int, ...]) -> Floats:
         """Return the scores at a position of each example."""
-        return np.array([by_position[position].scores[self.judged] for by_position in examples.values()], dtype=float)
+        return np.array(
+            [
+                by_position[position].scores[self.judged]
+                for by_position in examples.values()
+            ],
+            dtype=float,
+        )
 
 
 def _correlation(coefficient: Coefficient, rows: LabelRows) -> Computed:
@@ -98,7 +128,9 @@ def _correlation(coefficient: Coefficient, rows: LabelRows) -> Computed:
 def _rated_items(rows: LabelRows) -> dict[str, JudgedItem]:
     return {
         f"{o.uid}/{o.image_model}": JudgedItem(o.group, score, rating)
-        for o, score, rating in zip(rows.scored, rows.scores.tolist(), rows.ratings.tolist(), strict=True)
+        for o, score, rating in zip(
+            rows.scored, rows.scores.tolist(), rows.ratings.tolist(), strict=True
+        )
     }
 
 
@@ -108,7 +140,9 @@ def _pairwise(rows: LabelRows) -> Computed:
     calibration = pairwise.calibrated(judged, rated)
     return Computed(
         calibration.accuracy,
-        lambda counts: pairwise.resampled_accuracy(judged, rated, calibration.epsilon, counts),
+        lambda counts: pairwise.resampled_accuracy(
+            judged, rated, calibration.epsilon, counts
+        ),
         rows.clusters,
         "too few samples",
     )
@@ -125,43 +159,78 @@ def _auroc(rows: LabelRows) -> Computed:
 
 
 def _preference_points(rows: LabelRows) -> tuple[list[str], Floats]:
-    """Pairs by name, and whether the judge scores that one higher which people prefer (1, 0, or 0.5 for a tie)."""
+    """Pairs by name, and whether the judge scores that one higher which people prefer (1, 0, or
+    0.5 for a tie).
+    """
     examples = rows.examples(FIRST_AND_SECOND)
-    first, second = (rows.scores_at(examples, position) for position in FIRST_AND_SECOND)
-    preferred = [by_position[FIRST_AND_SECOND[0]].ratings[rows.rated][0] for by_position in examples.values()]
+    first, second = (
+        rows.scores_at(examples, position) for position in FIRST_AND_SECOND
+    )
+    preferred = [
+        by_position[FIRST_AND_SECOND[0]].ratings[rows.rated][0]
+        for by_position in examples.values()
+    ]
     return list(examples), binary.preference_points(preferred, first, second)
 
 
-def _compositional_points(share_index: int, rows: LabelRows) -> tuple[list[str], Floats]:
+def _compositional_points(
+    share_index: int, rows: LabelRows
+) -> tuple[list[str], Floats]:
     """Examples by name, and whether the judge is right by text, by image, or by both."""
     examples = rows.examples(IMAGES_AND_TEXTS)
-    scores = np.array([rows.scores_at(examples, position) for position in IMAGES_AND_TEXTS]).T
-    return list(examples), compositional.right_points(scores.reshape(-1, 2, 2))[share_index]
+    scores = np.array(
+        [rows.scores_at(examples, position) for position in IMAGES_AND_TEXTS]
+    ).T
+    return list(examples), compositional.right_points(scores.reshape(-1, 2, 2))[
+        share_index
+    ]
 
 
 def _share_statistic(
-    name: str, points_of: Callable[[LabelRows], tuple[list[str], Floats]], constant: float, what: str = "example"
+    name: str,
+    points_of: Callable[[LabelRows], tuple[list[str], Floats]],
+    constant: float,
+    what: str = "example",
 ) -> Statistic:
     """The mean of points of complete examples."""
 
     def compute(rows: LabelRows) -> Computed:
         names, points = points_of(rows)
         share = mean(points)
-        return Computed(share, lambda counts: binary.resampled_mean(points, counts), names, f"no complete {what}")
+        return Computed(
+            share,
+            lambda counts: binary.resampled_mean(points, counts),
+            names,
+            f"no complete {what}",
+        )
 
     def items(rows: LabelRows) -> dict[str, JudgedItem]:
-        return {example: JudgedItem(example, float(point)) for example, point in zip(*points_of(rows), strict=True)}
+        return {
+            example: JudgedItem(example, float(point))
+            for example, point in zip(*points_of(rows), strict=True)
+        }
 
-    return Statistic(name, compute, constant=constant, paired=PairedTestSpec(items, unit="examples"))
+    return Statistic(
+        name, compute, constant=constant, paired=PairedTestSpec(items, unit="examples")
+    )
 
 
 def _correlation_statistic(coefficient: Coefficient) -> Statistic:
     # Kendall's has no paired test here
-    test = None if coefficient == "kendall" else PairedTestSpec(_rated_items, coefficient)
-    return Statistic(coefficient, partial(_correlation, coefficient), ends=(-1.0, 1.0), constant=0.0, paired=test)
+    test = (
+        None if coefficient == "kendall" else PairedTestSpec(_rated_items, coefficient)
+    )
+    return Statistic(
+        coefficient,
+        partial(_correlation, coefficient),
+        ends=(-1.0, 1.0),
+        constant=0.0,
+        paired=test,
+    )
 
 
-#: The statistics by name: each turns scored observations, sorted by uid, into a value that can be resampled.
+#: The statistics by name: each turns scored observations, sorted by uid, into a value that can be
+#: resampled.
 STATISTICS: Mapping[str, Statistic] = MappingProxyType(
     {
         statistic.name: statistic
@@ -174,8 +243,12 @@ STATISTICS: Mapping[str, Statistic] = MappingProxyType(
             _share_statistic("preference_accuracy", _preference_points, 0.5, "pair"),
             # Source of the means of constant baselines: Thrush et al., Winoground (2022)
             *(
-                _share_statistic(f"{by}_score", partial(_compositional_points, index), constant)
-                for index, (by, constant) in enumerate({"text": 1 / 4, "image": 1 / 4, "group": 1 / 6}.items())
+                _share_statistic(
+                    f"{by}_score", partial(_compositional_points, index), constant
+                )
+                for index, (by, constant) in enumerate(
+                    {"text": 1 / 4, "image": 1 / 4, "group": 1 / 6}.items()
+                )
             ),
         )
     }

@@ -1,4 +1,6 @@
-"""The report of benchmarks with labels, preferences or human scores of their own kind: statistics by part and aspect."""
+"""The report of benchmarks with labels, preferences or human scores of their own kind:
+statistics by part and aspect.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,13 @@ from functools import partial
 
 from vieval_plugin.meta_evaluation.comparison import ComparedStatistic
 from vieval_plugin.meta_evaluation.estimates import Bootstrap, Computed
-from vieval_plugin.meta_evaluation.findings import CONSTANT_LABEL, Findings, Number, RankedStatistic, layouts
+from vieval_plugin.meta_evaluation.findings import (
+    CONSTANT_LABEL,
+    Findings,
+    Number,
+    RankedStatistic,
+    layouts,
+)
 from vieval_plugin.meta_evaluation.label_statistics import ASPECT, STATISTICS, LabelRows
 from vieval_plugin.meta_evaluation.observations import Observation
 from vieval_plugin.meta_evaluation.statistics import (
@@ -38,12 +46,15 @@ class RowsByAspect:
     @property
     def scored(self) -> tuple[Observation, ...]:
         """The samples with a score, of the aspect that has fewest."""
-        return min((rows.scored for rows in self.by_aspect.values()), key=len, default=())
+        return min(
+            (rows.scored for rows in self.by_aspect.values()), key=len, default=()
+        )
 
 
 @dataclass(frozen=True)
 class WithLabels(Report):
-    """Some statistics, by their names in `label_statistics.STATISTICS` or your own, on each aspect that people rated.
+    """Some statistics, by their names in `label_statistics.STATISTICS` or your own, on each aspect
+    that people rated.
 
     >>> WithLabels(("auc",))  # doctest: +ELLIPSIS
     Traceback (most recent call last):
@@ -54,16 +65,25 @@ class WithLabels(Report):
     aspects: tuple[str, ...] = (ASPECT,)
 
     def __post_init__(self) -> None:
-        if unknown := [name for name in self.statistic_names if isinstance(name, str) and name not in STATISTICS]:
-            raise ValueError(f"no statistic {unknown[0]!r}; known: {', '.join(STATISTICS)}")
+        if unknown := [
+            name
+            for name in self.statistic_names
+            if isinstance(name, str) and name not in STATISTICS
+        ]:
+            raise ValueError(
+                f"no statistic {unknown[0]!r}; known: {', '.join(STATISTICS)}"
+            )
 
     @property
     def columns(self) -> tuple[Statistic, ...]:
         """The statistics of one aspect's rows."""
-        return tuple(STATISTICS[s] if isinstance(s, str) else s for s in self.statistic_names)
+        return tuple(
+            STATISTICS[s] if isinstance(s, str) else s for s in self.statistic_names
+        )
 
     def statistics(self, rating: Rating) -> tuple[Statistic, ...]:
-        """Each statistic, and how many samples have a score; where people rated several aspects, by each that is judged.
+        """Each statistic, and how many samples have a score; where people rated several aspects, by
+        each that is judged.
 
         >>> [statistic.metric for statistic in WithLabels(("auroc",)).statistics(Rating(("SC",)))]
         ['auroc_value', 'scored_count']
@@ -84,27 +104,51 @@ class WithLabels(Report):
             return column.compute(rows.by_aspect[aspect])
 
         name = column.name if len(self.aspects) == 1 else f"{aspect}_{column.name}"
-        return replace(column, name=name, compute=compute, primary=column is self.columns[0], aspect=aspect)
+        return replace(
+            column,
+            name=name,
+            compute=compute,
+            primary=column is self.columns[0],
+            aspect=aspect,
+        )
 
     def rows(
-        self, observations: Sequence[Observation], rating: Rating, benchmark: str, part: str, options: StatisticsOptions
+        self,
+        observations: Sequence[Observation],
+        rating: Rating,
+        benchmark: str,
+        part: str,
+        options: StatisticsOptions,
     ) -> RowsByAspect:
         """The rows of each aspect that the judge is compared on."""
         aspects = self._judged_aspects(rating)
-        return RowsByAspect({aspect: _rows(observations, rating, aspect, options) for aspect in aspects})
+        return RowsByAspect(
+            {aspect: _rows(observations, rating, aspect, options) for aspect in aspects}
+        )
 
     def _judged_aspects(self, rating: Rating) -> tuple[str, ...]:
-        """The aspects that a judge is compared on: a benchmark of one aspect compares every judge on that."""
+        """The aspects that a judge is compared on: a benchmark of one aspect compares every
+        judge on that.
+        """
         if len(self.aspects) == 1 or rating.against_all:
             return self.aspects
         return tuple(aspect for aspect in self.aspects if aspect in rating.aspects)
 
     def findings(
-        self, benchmark: str, parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions
+        self,
+        benchmark: str,
+        parts: Sequence[str],
+        runs: Sequence[Run],
+        options: StatisticsOptions,
     ) -> Findings:
         """Each statistic by part, judge and aspect, and by skill where samples have tags."""
         judged_parts = list(dict.fromkeys(part for run in runs for part in run.records))
-        numbers = [n for run in runs for part in run.records for n in self._numbers(run, benchmark, part, options)]
+        numbers = [
+            n
+            for run in runs
+            for part in run.records
+            for n in self._numbers(run, benchmark, part, options)
+        ]
         ranked = [
             self._ranked(column, aspect, part, runs, part_count=len(judged_parts))
             for aspect in self.aspects
@@ -120,14 +164,20 @@ class WithLabels(Report):
             replace(
                 layout,
                 statistics=("scored", "exact", *names),
-                rows={heading: name for heading, name in layout.rows.items() if heading not in hidden},
+                rows={
+                    heading: name
+                    for heading, name in layout.rows.items()
+                    if heading not in hidden
+                },
                 roles=("judge",),
             )
             for layout in layouts("labels")
         ]
         return Findings(tuple(numbers), tuple(ranked), tuple(tables))
 
-    def _numbers(self, run: Run, benchmark: str, part: str, options: StatisticsOptions) -> list[Number]:
+    def _numbers(
+        self, run: Run, benchmark: str, part: str, options: StatisticsOptions
+    ) -> list[Number]:
         [(_, observations)] = observed([run], part)
         rows = self.rows(observations, Rating.from_run(run), benchmark, part, options)
         tags = sorted({tag for o in observations for tag in o.tags})
@@ -135,35 +185,66 @@ class WithLabels(Report):
         for aspect, aspect_rows in rows.by_aspect.items():
             for tag in ("", *tags):
                 tagged = aspect_rows.having_tag(tag) if tag else aspect_rows
-                bootstrap = Bootstrap.for_part("/".join(filter(None, (benchmark, part, tag))), options)
-                counts = {"scored": len(tagged.scored), "exact": sum(o.exact for o in tagged.scored)}
-                estimates = {name: Estimate(count, n=count) for name, count in counts.items()}
-                estimates |= {column.name: estimate_of(column, tagged, bootstrap) for column in self.columns}
+                bootstrap = Bootstrap.for_part(
+                    "/".join(filter(None, (benchmark, part, tag))), options
+                )
+                counts = {
+                    "scored": len(tagged.scored),
+                    "exact": sum(o.exact for o in tagged.scored),
+                }
+                estimates = {
+                    name: Estimate(count, n=count) for name, count in counts.items()
+                }
+                estimates |= {
+                    column.name: estimate_of(column, tagged, bootstrap)
+                    for column in self.columns
+                }
                 breakdown = "tag" if tag else ""
                 numbers += [
                     Number(
                         *(run.label, estimate, part, aspect, name),
                         breakdown=breakdown,
                         value=tag,
-                        key=None if tag or name in counts else Key("statistics", part, "", run.label, name, aspect),
+                        key=None
+                        if tag or name in counts
+                        else Key("statistics", part, "", run.label, name, aspect),
                     )
                     for name, estimate in estimates.items()
                 ]
         return numbers
 
     def _ranked(
-        self, column: Statistic, aspect: str, part: str, runs: Sequence[Run], part_count: int
+        self,
+        column: Statistic,
+        aspect: str,
+        part: str,
+        runs: Sequence[Run],
+        part_count: int,
     ) -> RankedStatistic:
         title = f"{column.title}, {part}" if part_count > 1 else column.title
         compared = partial(self._compared, column, aspect, part, runs)
         leads, constant = column is self.columns[0], column.constant
-        baseline = Number(CONSTANT_LABEL, Estimate(constant or 0.0), part, aspect, column.name, "baseline")
+        baseline = Number(
+            CONSTANT_LABEL,
+            Estimate(constant or 0.0),
+            part,
+            aspect,
+            column.name,
+            "baseline",
+        )
         references = () if constant is None else (baseline,)
         words = (column.name, column.title, title, _WHY)
-        return RankedStatistic(part, aspect, *words, column.ends, compared, references, leads)
+        return RankedStatistic(
+            part, aspect, *words, column.ends, compared, references, leads
+        )
 
     def _compared(
-        self, column: Statistic, aspect: str, part: str, runs: Sequence[Run], options: StatisticsOptions
+        self,
+        column: Statistic,
+        aspect: str,
+        part: str,
+        runs: Sequence[Run],
+        options: StatisticsOptions,
     ) -> ComparedStatistic:
         def rows_of(run: Run, observations: Sequence[Observation]) -> LabelRows:
             return _rows(observations, Rating.from_run(run), aspect, options)
@@ -171,7 +252,14 @@ class WithLabels(Report):
         return compared_runs(replace(column, aspect=aspect), part, runs, rows_of)
 
 
-def _rows(observations: Sequence[Observation], rating: Rating, aspect: str, options: StatisticsOptions) -> LabelRows:
-    """The rows of an aspect that people rated: scores of the same aspect, or of a judge's only one."""
+def _rows(
+    observations: Sequence[Observation],
+    rating: Rating,
+    aspect: str,
+    options: StatisticsOptions,
+) -> LabelRows:
+    """The rows of an aspect that people rated: scores of the same aspect, or of a judge's only
+    one.
+    """
     judged = rating.aspects[0] if rating.against_all and rating.aspects else aspect
     return LabelRows.from_observations(observations, aspect, judged, options)

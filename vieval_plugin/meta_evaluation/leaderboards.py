@@ -1,4 +1,6 @@
-"""Leaderboards: systems in the order of their numbers, with the ranks that paired tests leave and what each cost."""
+"""Leaderboards: systems in the order of their numbers, with the ranks that paired tests leave
+and what each cost.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,13 @@ from vieval_plugin.meta_evaluation.comparison import (
     systems_by_own_number,
 )
 from vieval_plugin.meta_evaluation.costs import cost_of
-from vieval_plugin.meta_evaluation.findings import ALL, Findings, Leaderboard, Number, RankedStatistic
+from vieval_plugin.meta_evaluation.findings import (
+    ALL,
+    Findings,
+    Leaderboard,
+    Number,
+    RankedStatistic,
+)
 from vieval_plugin.meta_evaluation.one_answer import one_answer
 from vieval_plugin.records import YOUR_IMAGES, Record, Run
 from vieval_plugin.stats.estimate import Estimate
@@ -50,7 +58,11 @@ def leaderboard(
         systems: labels of those that it has; None for all.
         family_of: the label of a system whose pairs are a family of their own.
     """
-    numbers = [n for n in findings.numbers if statistic.has(n) and (systems is None or n.system in systems)]
+    numbers = [
+        n
+        for n in findings.numbers
+        if statistic.has(n) and (systems is None or n.system in systems)
+    ]
     compared = statistic.compared(options)
     compared = compared if systems is None else restrict_systems(compared, systems)
     comparison = compare_systems(compared, benchmark, options, intervals, family_of)
@@ -60,17 +72,41 @@ def leaderboard(
     completed = []
     for number in numbers:
         system = compared_systems.get(number.system)
-        statuses = number.statuses or Counter(record.verdict.status for record in records[number.system])
-        total = number.total or sum(statuses.values()) - statuses.get(Status.NOT_APPLICABLE, 0)
-        unranked, ranks = (system.undefined or system.unranked, system.ranks) if system else ("", None)
-        completed.append(replace(number, ranks=ranks, unranked=unranked, statuses=statuses, total=total))
-    completed.sort(key=lambda n: (position.get(n.system, len(position)), -n.estimate.value))
+        statuses = number.statuses or Counter(
+            record.verdict.status for record in records[number.system]
+        )
+        total = number.total or sum(statuses.values()) - statuses.get(
+            Status.NOT_APPLICABLE, 0
+        )
+        unranked, ranks = (
+            (system.undefined or system.unranked, system.ranks)
+            if system
+            else ("", None)
+        )
+        completed.append(
+            replace(
+                number, ranks=ranks, unranked=unranked, statuses=statuses, total=total
+            )
+        )
+    completed.sort(
+        key=lambda n: (position.get(n.system, len(position)), -n.estimate.value)
+    )
     costs = {label: cost_of(judged) for label, judged in records.items()}
-    same_answers = {label: one_answer(judged, statistic.aspect) for label, judged in records.items()}
-    comparable = statistic.is_headline and len(numbers) > 1 and any(number.estimate.defined for number in numbers)
+    same_answers = {
+        label: one_answer(judged, statistic.aspect) for label, judged in records.items()
+    }
+    comparable = (
+        statistic.is_headline
+        and len(numbers) > 1
+        and any(number.estimate.defined for number in numbers)
+    )
     failed = comparable and any(cost.failed for cost in costs.values())
     constants = [r.estimate for r in statistic.references if r.role == "baseline"]
-    below = {n.system for n in numbers if n.estimate.defined and any(not n.estimate.low > c.value for c in constants)}
+    below = {
+        n.system
+        for n in numbers
+        if n.estimate.defined and any(not n.estimate.low > c.value for c in constants)
+    }
     return Leaderboard(
         **vars(statistic),
         benchmark=benchmark,
@@ -79,9 +115,13 @@ def leaderboard(
         breakdowns=_breakdowns(statistic, findings.numbers),
         against=against,
         costs=costs,
-        same_answers={} if statistic.judge else {label: text for label, text in same_answers.items() if text},
+        same_answers={}
+        if statistic.judge
+        else {label: text for label, text in same_answers.items() if text},
         positions=_positions(statistic, compared, options) if failed else {},
-        not_above_constant=comparison.not_above_constant if compared.above_constant else frozenset(below),
+        not_above_constant=comparison.not_above_constant
+        if compared.above_constant
+        else frozenset(below),
     )
 
 
@@ -92,9 +132,13 @@ def _records_by_system(
     part = statistic.value if statistic.breakdown == "part" else statistic.part
     by_system: dict[str, list[Record]] = {system: [] for system in systems}
     for run in (run for run in runs if statistic.judge in (None, run.name)):
-        part_records = (rows for name, rows in run.records.items() if part in (ALL, name))
+        part_records = (
+            rows for name, rows in run.records.items() if part in (ALL, name)
+        )
         for record in chain.from_iterable(chain.from_iterable(part_records)):
-            models = [candidate.image_model for candidate in record.candidates] or [record.id.image_model]
+            models = [candidate.image_model for candidate in record.candidates] or [
+                record.id.image_model
+            ]
             for system in dict.fromkeys(models) if statistic.judge else [run.label]:
                 by_system.get(system or YOUR_IMAGES, []).append(record)
     return by_system
@@ -103,31 +147,54 @@ def _records_by_system(
 def _breakdowns(
     statistic: RankedStatistic, numbers: Sequence[Number]
 ) -> Mapping[str, Mapping[str, Mapping[str, Estimate]]]:
-    """The statistic's numbers by what breaks it down; of one over all parts these are the parts where nothing else is."""
+    """The statistic's numbers by what breaks it down; of one over all parts these are the parts
+    where nothing else is.
+    """
     breakdowns: dict[str, dict[str, dict[str, Estimate]]] = {}
     alike = (statistic.aspect, statistic.statistic, statistic.judge)
     for number in numbers if not statistic.breakdown else ():
-        if (number.aspect, number.statistic, number.judge) == alike and number.role != "baseline":
+        if (
+            number.aspect,
+            number.statistic,
+            number.judge,
+        ) == alike and number.role != "baseline":
             if number.part == statistic.part and number.breakdown:
                 by_value = breakdowns.setdefault(number.breakdown, {})
                 by_value.setdefault(number.value, {})[number.system] = number.estimate
-            elif statistic.part == ALL != number.part and not number.breakdown and statistic.parts:
-                breakdowns.setdefault(statistic.parts, {}).setdefault(number.part, {})[number.system] = number.estimate
+            elif (
+                statistic.part == ALL != number.part
+                and not number.breakdown
+                and statistic.parts
+            ):
+                breakdowns.setdefault(statistic.parts, {}).setdefault(number.part, {})[
+                    number.system
+                ] = number.estimate
     return breakdowns
 
 
 def _positions(
     statistic: RankedStatistic, compared: ComparedStatistic, options: StatisticsOptions
 ) -> dict[str, tuple[str, str]]:
-    """Places by own number under `drop` and `worst`, by label; empty for a system that is not ranked."""
+    """Places by own number under `drop` and `worst`, by label; empty for a system that is not
+    ranked.
+    """
 
     def systems_by_policy(policy: Policy) -> dict[str, str]:
         policy_comparison = (
-            compared if policy == options.policy else statistic.compared(replace(options, policy=policy))
+            compared
+            if policy == options.policy
+            else statistic.compared(replace(options, policy=policy))
         )
         systems = systems_by_own_number(policy_comparison)
-        labels = [system.label for system in systems if not (math.isnan(system.value) or system.unranked)]
+        labels = [
+            system.label
+            for system in systems
+            if not (math.isnan(system.value) or system.unranked)
+        ]
         return {label: str(position) for position, label in enumerate(labels, start=1)}
 
     dropped, worst = systems_by_policy("drop"), systems_by_policy("worst")
-    return {system.label: (dropped.get(system.label, ""), worst.get(system.label, "")) for system in compared.systems}
+    return {
+        system.label: (dropped.get(system.label, ""), worst.get(system.label, ""))
+        for system in compared.systems
+    }

@@ -20,33 +20,41 @@ _STATUSES = {f"status_{status}_share": status for status in Status}
 
 
 def names(report: Report, rating: Rating) -> tuple[str, ...]:
-    """Metric names of a task: what the benchmark's report has for the judge, and what every task has.
+    """Metric names of a task: what the benchmark's report has for the judge, and what every task
+    has.
 
     Args:
         report: the benchmark's.
         rating: what is to be known of the judge.
 
     Returns:
-        Those of the report's statistics; `exact_share` where scores may be known to an interval only; the share of
-        samples by status; `remarks`, the one in words.
+        Those of the report's statistics; `exact_share` where scores may be known to an interval
+        only; the share of samples by status; `remarks`, the one in words.
 
     >>> from vieval_plugin.meta_evaluation.labels import WithLabels
     >>> names(WithLabels(("auroc",)), Rating(("SC",), intervals=True))[3:6]
     ('scored_count', 'exact_share', 'status_ok_share')
     """
     exact = ("exact_share",) if rating.intervals else ()
-    names_of_report = (metric for statistic in report.statistics(rating) for metric in statistic.metrics)
+    names_of_report = (
+        metric
+        for statistic in report.statistics(rating)
+        for metric in statistic.metrics
+    )
     return (*names_of_report, *exact, *_STATUSES, REMARKS)
 
 
 def primary_statistic(statistics: Sequence[Statistic]) -> Statistic:
-    """The statistic of a task that a host's own table has room for: of the marked ones that of O, or else of SC.
+    """The statistic of a task that a host's own table has room for: of the marked ones that of O,
+    or else of SC.
 
     >>> from vieval_plugin.meta_evaluation.labels import WithLabels
     >>> primary_statistic(WithLabels(("auroc",)).statistics(Rating(("SC",)))).metric
     'auroc_value'
     """
-    marked = {statistic.aspect: statistic for statistic in statistics if statistic.primary}
+    marked = {
+        statistic.aspect: statistic for statistic in statistics if statistic.primary
+    }
     return marked[preferred(list(marked))[0]]
 
 
@@ -56,7 +64,11 @@ def host_table_cell(summary: Summary) -> str:
     Samples that the judge does not apply to have not failed.
     """
     estimate = summary.estimates[primary_statistic(summary.statistics).metric]
-    unscored = (status for status in summary.statuses if not status.usable and status is not Status.NOT_APPLICABLE)
+    unscored = (
+        status
+        for status in summary.statuses
+        if not status.usable and status is not Status.NOT_APPLICABLE
+    )
     failed = sum(summary.statuses[status] for status in unscored)
     return f"{interval_text(estimate, 3)}, n {estimate.n}, failed {failed}"
 
@@ -80,7 +92,9 @@ def higher_is_better(name: str) -> bool | None:
     # an upper bound is none of the judge's own, and what an image costs says nothing of it
     if "_upper_bound_" in name or name.startswith(("generation_", "judging_")):
         return None
-    return True if name.endswith(("_fisher", "_paper", "_consistency", "_value")) else None
+    return (
+        True if name.endswith(("_fisher", "_paper", "_consistency", "_value")) else None
+    )
 
 
 def value(summary: Summary, name: str) -> float | str | None:
@@ -91,7 +105,8 @@ def value(summary: Summary, name: str) -> float | str | None:
         name: one that `names` gave for the same report and judge.
 
     Returns:
-        A number; a text for `remarks`; None for an undefined number, whose reason stands in `remarks`.
+        A number; a text for `remarks`; None for an undefined number, whose reason stands in
+        `remarks`.
 
     Raises:
         KeyError: for a name that the summary does not have.
@@ -121,13 +136,30 @@ def _number(summary: Summary, name: str) -> float:
 
 def _remarks(summary: Summary) -> str:
     options = summary.options
-    parts = [f"failures: {options.policy}", f"{options.draws} draws", f"seed {options.seed}"]
-    parts += [f"missing ratings: {options.missing_ratings}"] if options.missing_ratings != "drop" else []
-    # of what has one name, such as a correlation and its number of samples, the first says it for all
+    parts = [
+        f"failures: {options.policy}",
+        f"{options.draws} draws",
+        f"seed {options.seed}",
+    ]
+    parts += (
+        [f"missing ratings: {options.missing_ratings}"]
+        if options.missing_ratings != "drop"
+        else []
+    )
+    # of what has one name, such as a correlation and its number of samples, the first says it for
+    # all
     first = {s.name: summary.estimates[s.metric] for s in reversed(summary.statistics)}
     estimates = {s.name: first[s.name] for s in summary.statistics}
-    undefined = [f"{name} {reason}" for name, estimate in estimates.items() for reason in estimate.reasons]
-    constant = [f"{name} {reason}" for name, estimate in estimates.items() for reason in estimate.zeros]
+    undefined = [
+        f"{name} {reason}"
+        for name, estimate in estimates.items()
+        for reason in estimate.reasons
+    ]
+    constant = [
+        f"{name} {reason}"
+        for name, estimate in estimates.items()
+        for reason in estimate.zeros
+    ]
     parts += ["undefined: " + ", ".join(undefined)] if undefined else []
     parts += ["counted as 0: " + ", ".join(constant)] if constant else []
     return "; ".join(parts)

@@ -1,4 +1,6 @@
-"""Input of the statistics: an observation a sample or contest, and what failed verdicts are to them."""
+"""Input of the statistics: an observation a sample or contest, and what failed verdicts are to
+them.
+"""
 
 from __future__ import annotations
 
@@ -47,15 +49,17 @@ class ContestObservation:
 class Observation:
     """A sample or contest as the statistics see it; small, and short when printed.
 
-    `ratings` has, per aspect, one value a rater, on the benchmark's own scale; `scores` the judge's value per aspect it
-    could rate, higher being better. Of several verdicts of one sample, `scores` are the means of those that have them,
-    and `repeats` holds each one's. `recorded` are the scores with the numbers that a log has and that are none. `exact`
-    is false where a score is known to an interval wider than the fourth decimal. `group` is what the bootstrap draws
-    together, the uid where nothing else is given, and `place` the sample's place in it.
+    `ratings` has, per aspect, one value a rater, on the benchmark's own scale; `scores` the judge's
+    value per aspect it could rate, higher being better. Of several verdicts of one sample, `scores`
+    are the means of those that have them, and `repeats` holds each one's. `recorded` are the scores
+    with the numbers that a log has and that are none. `exact` is false where a score is known to an
+    interval wider than the fourth decimal. `group` is what the bootstrap draws together, the uid
+    where nothing else is given, and `place` the sample's place in it.
 
-    A sample that the judge does not apply to has no scores, whatever it is given: no statistic ever sees one.
-    `recorded` is seen by none but under the policy `as_recorded`. `contest` is there for contests only. `draw`, `kind`
-    and `category` are the sample's. `cost` has what an image cost to make and to judge, as far as that is known.
+    A sample that the judge does not apply to has no scores, whatever it is given: no statistic ever
+    sees one. `recorded` is seen by none but under the policy `as_recorded`. `contest` is there for
+    contests only. `draw`, `kind` and `category` are the sample's. `cost` has what an image cost to
+    make and to judge, as far as that is known.
     """
 
     image_model: str
@@ -69,7 +73,8 @@ class Observation:
     group: str = ""
     place: tuple[int, ...] = ()
     recorded: Mapping[str, float] = field(default_factory=dict)
-    #: Unit of chance, such as the template of a user's own prompts; the group where nothing else is given.
+    #: Unit of chance, such as the template of a user's own prompts; the group where nothing else is
+    #: given.
     cluster: str = ""
     contest: ContestObservation | None = None
     draw: int = 0
@@ -85,7 +90,12 @@ class Observation:
                 object.__setattr__(self, name, nothing)
 
     def __str__(self) -> str:
-        return " ".join([str(self.status), *(f"{aspect}={value:.4g}" for aspect, value in self.scores.items())])
+        return " ".join(
+            [
+                str(self.status),
+                *(f"{aspect}={value:.4g}" for aspect, value in self.scores.items()),
+            ]
+        )
 
 
 def observe(records: Sequence[Record]) -> Observation:
@@ -95,8 +105,8 @@ def observe(records: Sequence[Record]) -> Observation:
         records: one, or one for each time the sample was judged; not none.
 
     Returns:
-        The sample's ratings with the mean score of each aspect, over the verdicts that have it. Its status is that of
-        its worst verdict.
+        The sample's ratings with the mean score of each aspect, over the verdicts that have it. Its
+        status is that of its worst verdict.
 
     >>> from vieval_plugin.judges.protocol import SampleId, Verdict
     >>> from vieval_plugin.records import Provenance
@@ -116,10 +126,16 @@ def observe(records: Sequence[Record]) -> Observation:
         worst([record.verdict.status for record in records]),
         tuple(scored) if len(records) > 1 else (),
         first.tags,
-        all(high - low <= EXACT for r in records for low, high in r.verdict.bounds.values()),
+        all(
+            high - low <= EXACT
+            for r in records
+            for low, high in r.verdict.bounds.values()
+        ),
         first.group,
         first.place,
-        _means([{**r.verdict.scores, **r.verdict.recorded} for r in records]) if kept_apart else {},
+        _means([{**r.verdict.scores, **r.verdict.recorded} for r in records])
+        if kept_apart
+        else {},
         _cluster(first),
         _contested(first),
         first.id.draw,
@@ -133,14 +149,20 @@ def _cluster(record: Record) -> str:
     """The group of a user's own sample; empty where there is none."""
     if record.row:
         return record.row.group
-    return record.sample.group if record.id.benchmark == OWN and isinstance(record.sample, Sample) else ""
+    return (
+        record.sample.group
+        if record.id.benchmark == OWN and isinstance(record.sample, Sample)
+        else ""
+    )
 
 
-def apply_contest_policy(observations: Iterable[Observation], options: StatisticsOptions) -> tuple[Observation, ...]:
+def apply_contest_policy(
+    observations: Iterable[Observation], options: StatisticsOptions
+) -> tuple[Observation, ...]:
     """Observations of contests under a failure policy.
 
-    `as_recorded` takes candidates' scores with the numbers that a log keeps apart. Under each other policy an answer
-    that is missing is wrong, so nothing is filled in.
+    `as_recorded` takes candidates' scores with the numbers that a log keeps apart. Under each other
+    policy an answer that is missing is wrong, so nothing is filled in.
 
     Args:
         observations: as judged, in any order.
@@ -149,7 +171,9 @@ def apply_contest_policy(observations: Iterable[Observation], options: Statistic
     if options.policy != "as_recorded":
         return tuple(observations)
     return tuple(
-        replace(o, contest=replace(o.contest, scores=o.contest.recorded)) if o.contest and o.contest.recorded else o
+        replace(o, contest=replace(o.contest, scores=o.contest.recorded))
+        if o.contest and o.contest.recorded
+        else o
         for o in observations
     )
 
@@ -180,12 +204,20 @@ def _means(scored: Sequence[Mapping[str, float]]) -> Mapping[str, float]:
     if len(scored) == 1:
         return scored[0]
     aspects = dict.fromkeys(aspect for scores in scored for aspect in scores)
-    scores_by_aspect = {a: [scores[a] for scores in scored if a in scores] for a in aspects}
-    return {aspect: math.fsum(values) / len(values) for aspect, values in scores_by_aspect.items()}
+    scores_by_aspect = {
+        a: [scores[a] for scores in scored if a in scores] for a in aspects
+    }
+    return {
+        aspect: math.fsum(values) / len(values)
+        for aspect, values in scores_by_aspect.items()
+    }
 
 
-def against_all(observations: Sequence[Observation], aspect: str, rated: Sequence[str]) -> list[Observation]:
-    """Observations of a judge with one score, as if it had given that for every aspect that people rated.
+def against_all(
+    observations: Sequence[Observation], aspect: str, rated: Sequence[str]
+) -> list[Observation]:
+    """Observations of a judge with one score, as if it had given that for every aspect that people
+    rated.
 
     Args:
         observations: in any order, failures already filled.
@@ -201,25 +233,35 @@ def against_all(observations: Sequence[Observation], aspect: str, rated: Sequenc
         return dict.fromkeys(rated, scores[aspect]) if aspect in scores else {}
 
     return [
-        replace(o, scores=widened(o.scores), repeats=tuple(map(widened, o.repeats)), recorded=widened(o.recorded))
+        replace(
+            o,
+            scores=widened(o.scores),
+            repeats=tuple(map(widened, o.repeats)),
+            recorded=widened(o.recorded),
+        )
         for o in observations
     ]
 
 
 def apply_failure_policy(
-    observations: Sequence[Observation], aspects: Sequence[str], options: StatisticsOptions
+    observations: Sequence[Observation],
+    aspects: Sequence[str],
+    options: StatisticsOptions,
 ) -> list[Observation]:
     """Observations under a failure policy: what a failed verdict is to a statistic.
 
-    `drop` leaves failed ones as they are, without the scores that they lack; `random` gives each aspect that failed a
-    seeded draw from {0, 0.1, ..., 1}, the published penalty; `worst` gives it the lowest of the scale: 0, or -1 for a
-    metric with any score below 0. O follows from SC and PQ where the judge rates all three. `as_recorded` takes all
-    numbers that a log has and that are no scores: guesses, whatever a reader makes of the replies behind them, and what
-    no live reply could have had. What was never recorded (`missing`) or asked (`not_applicable`) stays without scores
-    under each. An image that was never made (`no_image`) has the lowest under `worst`, and no number is drawn for it.
+    `drop` leaves failed ones as they are, without the scores that they lack; `random` gives each
+    aspect that failed a seeded draw from {0, 0.1, ..., 1}, the published penalty; `worst` gives it
+    the lowest of the scale: 0, or -1 for a metric with any score below 0. O follows from SC and PQ
+    where the judge rates all three. `as_recorded` takes all numbers that a log has and that are no
+    scores: guesses, whatever a reader makes of the replies behind them, and what no live reply
+    could have had. What was never recorded (`missing`) or asked (`not_applicable`) stays without
+    scores under each. An image that was never made (`no_image`) has the lowest under `worst`, and
+    no number is drawn for it.
 
     Args:
-        observations: in any order; a draw of `random` depends on seed, image model, uid and the image's number alone.
+        observations: in any order; a draw of `random` depends on seed, image model, uid and the
+            image's number alone.
         aspects: the aspects and further scores that the judge gives.
         options: the policy, and the seed of `random`.
 
@@ -246,15 +288,25 @@ def apply_failure_policy(
 
 
 def _fill_failures(
-    observation: Observation, aspects: Sequence[str], options: StatisticsOptions, lowest: float
+    observation: Observation,
+    aspects: Sequence[str],
+    options: StatisticsOptions,
+    lowest: float,
 ) -> Observation:
-    name = f"{observation.image_model}/{observation.uid}" + (f"/{observation.draw}" if observation.draw else "")
+    name = f"{observation.image_model}/{observation.uid}" + (
+        f"/{observation.draw}" if observation.draw else ""
+    )
     rng = np.random.default_rng([options.seed, zlib.crc32(name.encode())])
     derived = {"SC", "PQ", "O"} <= set(aspects)
     scores = {}
     for aspect in (a for a in aspects if not (derived and a == "O")):
-        # drawn whether it is needed or not, so that an aspect's draw does not depend on which others failed
-        guess = float(rng.integers(0, 11)) / 10 if options.policy == "random" else lowest * (not derived)
+        # drawn whether it is needed or not, so that an aspect's draw does not depend on which
+        # others failed
+        guess = (
+            float(rng.integers(0, 11)) / 10
+            if options.policy == "random"
+            else lowest * (not derived)
+        )
         scores[aspect] = observation.scores.get(aspect, guess)
     if derived:
         scores["O"] = math.sqrt(scores["SC"] * scores["PQ"])

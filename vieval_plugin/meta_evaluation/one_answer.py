@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from vieval_plugin.judges.contests import FIRST, FORWARD, REVERSE, SECOND
 from vieval_plugin.records import Record
 
-#: The share of answers from which the same answer decides a judge's number, and how few answers say nothing of it.
+#: The share of answers from which the same answer decides a judge's number, and how few answers say
+#: nothing of it.
 SHARE, LEAST_ANSWERS = 0.95, 20
 
 _IMAGE_OF = {
@@ -34,7 +35,9 @@ def one_answer(records: Sequence[Record], aspect: str) -> str:
     >>> one_answer([], "SC")
     ''
     """
-    answers = Counter(answer for record in records for answer in _answers(record, aspect))
+    answers = Counter(
+        answer for record in records for answer in _answers(record, aspect)
+    )
     for answer, times in answers.most_common(1):
         if answers.total() >= LEAST_ANSWERS and times >= SHARE * answers.total():
             return f"{times} of {answers.total()} answers are {answer}, so its number says little"

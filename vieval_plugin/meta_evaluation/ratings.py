@@ -1,4 +1,6 @@
-"""Human ratings and votes from a file of their own, put into the place of those that records have."""
+"""Human ratings and votes from a file of their own, put into the place of those that records
+have.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +30,8 @@ LEAST_OF_ANNOTATOR = 10
 class HumanRatings:
     """Ratings of samples by aspect and rater, in [0, 1], and votes on contests by rater.
 
-    `where` says of each of them in which line of which file it comes first. `plan` is that of `vieval label`, if it was
-    given.
+    `where` says of each of them in which line of which file it comes first. `plan` is that of
+    `vieval label`, if it was given.
     """
 
     scores: Mapping[SampleId, Mapping[str, Mapping[str, float]]]
@@ -45,8 +47,18 @@ class HumanRatings:
     @property
     def annotators(self) -> tuple[str, ...]:
         """The annotators that rated or voted, by name."""
-        rating = {rater for aspects in self.scores.values() for by_rater in aspects.values() for rater in by_rater}
-        return tuple(sorted(rating | {rater for by_rater in self.votes.values() for rater in by_rater}))
+        rating = {
+            rater
+            for aspects in self.scores.values()
+            for by_rater in aspects.values()
+            for rater in by_rater
+        }
+        return tuple(
+            sorted(
+                rating
+                | {rater for by_rater in self.votes.values() for rater in by_rater}
+            )
+        )
 
 
 def ratings_at_look(ratings: HumanRatings) -> HumanRatings:
@@ -54,33 +66,59 @@ def ratings_at_look(ratings: HumanRatings) -> HumanRatings:
     if ratings.look is None:
         return ratings
     images = frozenset(ratings.look.images)
-    scores = {identity: aspects for identity, aspects in ratings.scores.items() if identity in images}
-    where = {identity: line for identity, line in ratings.where.items() if identity in images | ratings.votes.keys()}
+    scores = {
+        identity: aspects
+        for identity, aspects in ratings.scores.items()
+        if identity in images
+    }
+    where = {
+        identity: line
+        for identity, line in ratings.where.items()
+        if identity in images | ratings.votes.keys()
+    }
     return replace(ratings, scores=scores, where=where)
 
 
 def drop_constant_annotators(ratings: HumanRatings) -> tuple[HumanRatings, list[str]]:
-    """Ratings without those of annotators who gave one value to all of `LEAST_OF_ANNOTATOR` images or more, and lines.
+    """Ratings without those of annotators who gave one value to all of `LEAST_OF_ANNOTATOR` images
+    or more, and lines.
 
     Raises:
         VievalError: nothing is left.
     """
     values: dict[str, list[float]] = {}
-    for by_annotator in chain.from_iterable(aspects.values() for aspects in ratings.scores.values()):
+    for by_annotator in chain.from_iterable(
+        aspects.values() for aspects in ratings.scores.values()
+    ):
         for annotator, value in by_annotator.items():
             values.setdefault(annotator, []).append(value)
-    constant = {name: own for name, own in values.items() if len({*own}) == 1 and len(own) >= LEAST_OF_ANNOTATOR}
+    constant = {
+        name: own
+        for name, own in values.items()
+        if len({*own}) == 1 and len(own) >= LEAST_OF_ANNOTATOR
+    }
     notes = [
-        f"{name} gave one value ({own[0]:g}) to all {len(own)} ratings, which decide nothing and are left out"
+        (
+            f"{name} gave one value ({own[0]:g}) to all {len(own)} ratings, which decide nothing "
+            "and "
+            "are left out"
+        )
         for name, own in constant.items()
     ]
-    scores = {identity: _drop_annotators(aspects, constant) for identity, aspects in ratings.scores.items()}
+    scores = {
+        identity: _drop_annotators(aspects, constant)
+        for identity, aspects in ratings.scores.items()
+    }
     scores = {identity: aspects for identity, aspects in scores.items() if aspects}
     where = {
-        identity: line for identity, line in ratings.where.items() if identity in scores.keys() | ratings.votes.keys()
+        identity: line
+        for identity, line in ratings.where.items()
+        if identity in scores.keys() | ratings.votes.keys()
     }
     if not where:
-        raise VievalError(f"ratings must differ: {'; '.join(notes)}; pass ratings of someone else")
+        raise VievalError(
+            f"ratings must differ: {'; '.join(notes)}; pass ratings of someone else"
+        )
     return replace(ratings, scores=scores, where=where), notes
 
 
@@ -89,18 +127,30 @@ def _drop_annotators(
 ) -> dict[str, Mapping[str, float]]:
     """Ratings of an image less those of some annotators, and less aspects that have no other."""
     remaining = {
-        aspect: {name: value for name, value in by_annotator.items() if name not in annotators}
+        aspect: {
+            name: value
+            for name, value in by_annotator.items()
+            if name not in annotators
+        }
         for aspect, by_annotator in aspects.items()
     }
-    return {aspect: by_annotator for aspect, by_annotator in remaining.items() if by_annotator}
+    return {
+        aspect: by_annotator
+        for aspect, by_annotator in remaining.items()
+        if by_annotator
+    }
 
 
-def rated(runs: Sequence[Run], ratings: HumanRatings) -> tuple[list[Run], list[SampleId]]:
-    """Runs with these ratings and votes in the place of all that their records had, and what no run has.
+def rated(
+    runs: Sequence[Run], ratings: HumanRatings
+) -> tuple[list[Run], list[SampleId]]:
+    """Runs with these ratings and votes in the place of all that their records had, and what no run
+    has.
 
-    Where each rater rated every sample, each one's ratings are kept; else a sample has the mean of those that it was
-    given, because raters with gaps cannot be compared with a judge one by one. A contest's vote is that of most raters;
-    where no vote has most, it is a tie, or none in a scheme without ties.
+    Where each rater rated every sample, each one's ratings are kept; else a sample has the mean of
+    those that it was given, because raters with gaps cannot be compared with a judge one by one. A
+    contest's vote is that of most raters; where no vote has most, it is a tie, or none in a scheme
+    without ties.
 
     Args:
         runs: of any benchmarks.
@@ -110,54 +160,95 @@ def rated(runs: Sequence[Run], ratings: HumanRatings) -> tuple[list[Run], list[S
         VievalError: for votes that the contest's own scheme does not have.
     """
     mean_ratings = _ratings_by_aspect(ratings)
-    votes = {identity: _voted(identity, scheme, ratings) for identity, scheme in _schemes(runs, ratings).items()}
+    votes = {
+        identity: _voted(identity, scheme, ratings)
+        for identity, scheme in _schemes(runs, ratings).items()
+    }
     matched_ids: set[SampleId] = set()
 
     def rate(record: Record) -> Record:
         if record.votes is None:
             matched_ids.update({record.id} & set(mean_ratings))
             return replace(record, ratings=mean_ratings.get(record.id, {}))
-        matched_ids.update({record.id} & set(votes), set(record.candidates) & set(mean_ratings))
-        candidate_ratings = (
-            tuple(mean_ratings.get(candidate, {}) for candidate in record.candidates) if record.rated else ()
+        matched_ids.update(
+            {record.id} & set(votes), set(record.candidates) & set(mean_ratings)
         )
-        return replace(record, votes=votes.get(record.id, Votes()), rated=candidate_ratings)
+        candidate_ratings = (
+            tuple(mean_ratings.get(candidate, {}) for candidate in record.candidates)
+            if record.rated
+            else ()
+        )
+        return replace(
+            record, votes=votes.get(record.id, Votes()), rated=candidate_ratings
+        )
 
     rated_runs = [
         replace(
-            run, records={part: [tuple(map(rate, records)) for records in rows] for part, rows in run.records.items()}
+            run,
+            records={
+                part: [tuple(map(rate, records)) for records in rows]
+                for part, rows in run.records.items()
+            },
         )
         for run in runs
     ]
-    return rated_runs, [identity for identity in ratings.where if identity not in matched_ids]
+    return rated_runs, [
+        identity for identity in ratings.where if identity not in matched_ids
+    ]
 
 
 def annotator_table(ratings: HumanRatings) -> Table:
     """Agreement of raters with one another, a row an aspect.
 
-    Krippendorff's alpha, of ratings with the difference of an interval scale, of votes with that of names.
+    Krippendorff's alpha, of ratings with the difference of an interval scale, of votes with that of
+    names.
     """
     rows = []
     annotators = ratings.annotators
-    aspects = dict.fromkeys(aspect for sample_scores in ratings.scores.values() for aspect in sample_scores)
+    aspects = dict.fromkeys(
+        aspect for sample_scores in ratings.scores.values() for aspect in sample_scores
+    )
     for aspect in aspects:
         table = [
-            [sample_ratings.get(aspect, {}).get(annotator, math.nan) for sample_ratings in ratings.scores.values()]
+            [
+                sample_ratings.get(aspect, {}).get(annotator, math.nan)
+                for sample_ratings in ratings.scores.values()
+            ]
             for annotator in annotators
         ]
-        rows.append(_agreement(aspect, np.array(table, dtype=float), krippendorff_alpha(table, "interval")))
+        rows.append(
+            _agreement(
+                aspect,
+                np.array(table, dtype=float),
+                krippendorff_alpha(table, "interval"),
+            )
+        )
     if ratings.votes:
-        vote_values = sorted({vote for by_annotator in ratings.votes.values() for vote in by_annotator.values()})
+        vote_values = sorted(
+            {
+                vote
+                for by_annotator in ratings.votes.values()
+                for vote in by_annotator.values()
+            }
+        )
         table = [
             [
-                float(vote_values.index(by_annotator[annotator])) if annotator in by_annotator else math.nan
+                float(vote_values.index(by_annotator[annotator]))
+                if annotator in by_annotator
+                else math.nan
                 for by_annotator in ratings.votes.values()
             ]
             for annotator in annotators
         ]
-        rows.append(_agreement(VOTE, np.array(table, dtype=float), krippendorff_alpha(table, "nominal")))
+        rows.append(
+            _agreement(
+                VOTE, np.array(table, dtype=float), krippendorff_alpha(table, "nominal")
+            )
+        )
     header = ("aspect", "raters", "rated", "by two or more", "Krippendorff's alpha")
-    return Table("raters", "People: how far raters agree with one another", header, tuple(rows))
+    return Table(
+        "raters", "People: how far raters agree with one another", header, tuple(rows)
+    )
 
 
 def _agreement(aspect: str, table: np.ndarray, alpha: float) -> tuple[str, ...]:
@@ -165,42 +256,81 @@ def _agreement(aspect: str, table: np.ndarray, alpha: float) -> tuple[str, ...]:
     rated_twice = int((present.sum(axis=0) > 1).sum())
     reason = "nothing has two ratings" if not rated_twice else "all ratings are alike"
     annotators, items = int(present.any(axis=1).sum()), int(present.any(axis=0).sum())
-    return aspect, str(annotators), str(items), str(rated_twice), number(alpha, 3, reason)
+    return (
+        aspect,
+        str(annotators),
+        str(items),
+        str(rated_twice),
+        number(alpha, 3, reason),
+    )
 
 
-def _ratings_by_aspect(ratings: HumanRatings) -> dict[SampleId, dict[str, tuple[float, ...]]]:
-    """The ratings of each sample by aspect: one a rater, or their mean where some rater left some out."""
-    by_sample = {identity: _add_overall(aspects) for identity, aspects in ratings.scores.items()}
-    annotators = {annotator for aspects in by_sample.values() for scores in aspects.values() for annotator in scores}
-    complete = all(set(scores) == annotators for aspects in by_sample.values() for scores in aspects.values())
+def _ratings_by_aspect(
+    ratings: HumanRatings,
+) -> dict[SampleId, dict[str, tuple[float, ...]]]:
+    """The ratings of each sample by aspect: one a rater, or their mean where some rater left
+    some out.
+    """
+    by_sample = {
+        identity: _add_overall(aspects) for identity, aspects in ratings.scores.items()
+    }
+    annotators = {
+        annotator
+        for aspects in by_sample.values()
+        for scores in aspects.values()
+        for annotator in scores
+    }
+    complete = all(
+        set(scores) == annotators
+        for aspects in by_sample.values()
+        for scores in aspects.values()
+    )
     return {
         identity: {
             aspect: tuple(by_annotator[annotator] for annotator in sorted(by_annotator))
             if complete
-            else (float(mean_of_known([[value] for value in by_annotator.values()])[0]),)
+            else (
+                float(mean_of_known([[value] for value in by_annotator.values()])[0]),
+            )
             for aspect, by_annotator in aspects.items()
         }
         for identity, aspects in by_sample.items()
     }
 
 
-def _add_overall(aspects: Mapping[str, Mapping[str, float]]) -> dict[str, Mapping[str, float]]:
+def _add_overall(
+    aspects: Mapping[str, Mapping[str, float]],
+) -> dict[str, Mapping[str, float]]:
     """O follows from SC and PQ, rater by rater, for who did not rate it."""
     sc_and_pq = {
         annotator: (sc, aspects["PQ"][annotator])
         for annotator, sc in aspects.get("SC", {}).items()
         if annotator in aspects.get("PQ", {})
     }
-    derived = {annotator: math.sqrt(sc * pq) for annotator, (sc, pq) in sc_and_pq.items()}
+    derived = {
+        annotator: math.sqrt(sc * pq) for annotator, (sc, pq) in sc_and_pq.items()
+    }
     overall = {**derived, **aspects.get("O", {})}
     return {**aspects, "O": overall} if overall else dict(aspects)
 
 
 def _schemes(runs: Sequence[Run], ratings: HumanRatings) -> dict[SampleId, str]:
-    """The scheme of each contest that was voted on: its own, else the one that has all words that were used."""
-    used = {vote for by_annotator in ratings.votes.values() for vote in by_annotator.values()}
+    """The scheme of each contest that was voted on: its own, else the one that has all words
+    that were used.
+    """
+    used = {
+        vote
+        for by_annotator in ratings.votes.values()
+        for vote in by_annotator.values()
+    }
     common = "four_way" if used & {BOTH_GOOD, BOTH_BAD} else "three_way"
-    records = (record for run in runs for rows in run.records.values() for repeats in rows for record in repeats)
+    records = (
+        record
+        for run in runs
+        for rows in run.records.values()
+        for repeats in rows
+        for record in repeats
+    )
     return {
         record.id: (record.votes.scheme or common)
         for record in records
@@ -213,9 +343,14 @@ def _voted(identity: SampleId, scheme: str, ratings: HumanRatings) -> Votes:
     for annotator, vote in votes.items():
         if vote not in SCHEMES.get(scheme, ()):
             raise VievalError(
-                f"{ratings.where[identity]}: {annotator} said {vote!r} of {identity}, which is no {scheme} vote; correct the file"
+                f"{ratings.where[identity]}: {annotator} said {vote!r} of {identity}, which is "
+                f"no {scheme} vote; correct the file"
             )
     commonest = Counter(votes.values()).most_common(2)
     even = len(commonest) > 1 and commonest[0][1] == commonest[1][1]
     tied = TIE if TIE in SCHEMES[scheme] else ""
-    return Votes(scheme, tied if even else commonest[0][0], tuple(votes[annotator] for annotator in sorted(votes)))
+    return Votes(
+        scheme,
+        tied if even else commonest[0][0],
+        tuple(votes[annotator] for annotator in sorted(votes)),
+    )

@@ -1,4 +1,6 @@
-"""Image models ranked by a judge's mean scores, beside an order that is given from outside, such as an arena's."""
+"""Image models ranked by a judge's mean scores, beside an order that is given from outside, such
+as an arena's.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,12 @@ from vieval_plugin.stats.bootstrap import cluster_counts, interval
 from vieval_plugin.stats.correlation import Floats, correlation, undefined
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
-from vieval_plugin.stats.ranking import footrule, ranks, resampled_means, resampled_rankings
+from vieval_plugin.stats.ranking import (
+    footrule,
+    ranks,
+    resampled_means,
+    resampled_rankings,
+)
 
 ORDER = "order"
 _STATISTICS: Mapping[str, Callable[[ArrayLike, ArrayLike], float]] = {
@@ -28,12 +35,17 @@ _STATISTICS: Mapping[str, Callable[[ArrayLike, ArrayLike], float]] = {
 
 
 def ranking_against(
-    order: Sequence[str], parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions
+    order: Sequence[str],
+    parts: Sequence[str],
+    runs: Sequence[Run],
+    options: StatisticsOptions,
 ) -> Iterator[Number]:
-    """Footrule, rho and tau of each part, judge and aspect of which two or more image models are in an order.
+    """Footrule, rho and tau of each part, judge and aspect of which two or more image models are in
+    an order.
 
-    The intervals are those of a bootstrap over what image models were given (instructions), which all of them share. An
-    image model without a score is left out, and so is one that is not in the order.
+    The intervals are those of a bootstrap over what image models were given (instructions), which
+    all of them share. An image model without a score is left out, and so is one that is not in the
+    order.
 
     Args:
         order: image models, the best first.
@@ -42,9 +54,12 @@ def ranking_against(
         options: what failed verdicts are, how many draws, the seed.
 
     Returns:
-        `footrule` >= 0, `rho` and `tau` in [-1, 1], n being the image models; the judge's rank of each of these.
+        `footrule` >= 0, `rho` and `tau` in [-1, 1], n being the image models; the judge's rank of
+        each of these.
     """
-    for part, run in ((p, run) for p in parts for run in runs if p in run.records and len(order) > 1):
+    for part, run in (
+        (p, run) for p in parts for run in runs if p in run.records and len(order) > 1
+    ):
         for aspect in run.aspects:
             scores = _scores(run.records[part], run.aspects, aspect, options)
             scored_models = {model for model, *_ in scores}
@@ -58,21 +73,37 @@ def ranking_against(
             counts = cluster_counts(groups, options.draws, seed)
             resampled = resampled_rankings(resampled_means(table, counts), reference)
             reason = undefined(means, reference).replace("first variable", "judge")
-            for (name, statistic), resamples in zip(_STATISTICS.items(), resampled, strict=True):
-                value, key = statistic(means, reference), Key(ORDER, part, "", run.label, name, aspect)
-                estimate = Estimate(value, *interval(resamples), resamples, len(models), (reason,))
-                yield Number(run.label, estimate, part, aspect, f"{name}_of_order", key=key)
+            for (name, statistic), resamples in zip(
+                _STATISTICS.items(), resampled, strict=True
+            ):
+                value, key = (
+                    statistic(means, reference),
+                    Key(ORDER, part, "", run.label, name, aspect),
+                )
+                estimate = Estimate(
+                    value, *interval(resamples), resamples, len(models), (reason,)
+                )
+                yield Number(
+                    run.label, estimate, part, aspect, f"{name}_of_order", key=key
+                )
             for model, rank in zip(models, ranks(means), strict=True):
                 estimate = Estimate(rank)
                 yield Number(
-                    *(run.label, estimate, part, aspect, "rank_of_order"), breakdown="image_model", value=model
+                    *(run.label, estimate, part, aspect, "rank_of_order"),
+                    breakdown="image_model",
+                    value=model,
                 )
 
 
 def _scores(
-    judged: Sequence[Sequence[Record]], aspects: Sequence[str], aspect: str, options: StatisticsOptions
+    judged: Sequence[Sequence[Record]],
+    aspects: Sequence[str],
+    aspect: str,
+    options: StatisticsOptions,
 ) -> list[tuple[str, str, str, float]]:
-    """Image model, group, uid and score of each output that has one, in a fixed order; of contests, of each candidate once."""
+    """Image model, group, uid and score of each output that has one, in a fixed order; of
+    contests, of each candidate once.
+    """
     samples = [observe(records) for records in judged if not records[0].candidates]
     score_by_output = {
         (o.image_model, o.group, o.uid): o.scores[aspect]
@@ -84,18 +115,27 @@ def _scores(
     return [(*key, score) for key, score in sorted(score_by_output.items())]
 
 
-def _candidate_scores(record: Record, aspect: str) -> Iterator[tuple[tuple[str, str, str], float]]:
+def _candidate_scores(
+    record: Record, aspect: str
+) -> Iterator[tuple[tuple[str, str, str], float]]:
     scores = record.verdict.choice.scores if record.verdict.choice else ()
     for candidate, candidate_score in zip(record.candidates, scores, strict=False):
         if aspect in candidate_score:
-            yield (candidate.image_model, record.group, candidate.uid), candidate_score[aspect]
+            yield (
+                (candidate.image_model, record.group, candidate.uid),
+                candidate_score[aspect],
+            )
 
 
-def _table(scores: Sequence[tuple[str, str, str, float]], models: Sequence[str]) -> tuple[Floats, list[str]]:
+def _table(
+    scores: Sequence[tuple[str, str, str, float]], models: Sequence[str]
+) -> tuple[Floats, list[str]]:
     """Scores of shape (models, items), NaN where a model has none, and the group of each item."""
     items = sorted({(group, uid) for _, group, uid, _ in scores})
     table = np.full((len(models), len(items)), np.nan)
-    row, column = ({name: n for n, name in enumerate(names)} for names in (models, items))
+    row, column = (
+        {name: n for n, name in enumerate(names)} for names in (models, items)
+    )
     for model, group, uid, score in scores:
         if model in row:
             table[row[model], column[group, uid]] = score

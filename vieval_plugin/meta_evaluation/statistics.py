@@ -1,4 +1,6 @@
-"""The statistics of a benchmark, and their estimates: the one place where a report's numbers come from."""
+"""The statistics of a benchmark, and their estimates: the one place where a report's numbers
+come from.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +10,23 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol
 
 from vieval_plugin.judges.protocol import Status
-from vieval_plugin.meta_evaluation.common_items import PairedTestSpec, compared_correlations, compared_means
-from vieval_plugin.meta_evaluation.comparison import CommonSamplesStatistic, ComparedStatistic, System, unranked_reason
-from vieval_plugin.meta_evaluation.estimates import Bootstrap, Computed, mean_over_parts, sum_over_parts
+from vieval_plugin.meta_evaluation.common_items import (
+    PairedTestSpec,
+    compared_correlations,
+    compared_means,
+)
+from vieval_plugin.meta_evaluation.comparison import (
+    CommonSamplesStatistic,
+    ComparedStatistic,
+    System,
+    unranked_reason,
+)
+from vieval_plugin.meta_evaluation.estimates import (
+    Bootstrap,
+    Computed,
+    mean_over_parts,
+    sum_over_parts,
+)
 from vieval_plugin.meta_evaluation.findings import Findings
 from vieval_plugin.meta_evaluation.observations import Observation, observe
 from vieval_plugin.records import Run
@@ -42,7 +58,9 @@ class Rating:
 
 
 class StatisticRows(Protocol):
-    """A part's observations as a report's statistics compute from them; `scored` are those with a score."""
+    """A part's observations as a report's statistics compute from them; `scored` are those with
+    a score.
+    """
 
     @property
     def scored(self) -> Sequence[Observation]: ...
@@ -54,7 +72,8 @@ class Statistic:
 
     #: With `ending` the name of its metric, `SC_fisher`.
     name: str
-    #: Makes it of the rows of a part; a `Computed` gets an interval by bootstrap, an `Estimate` stays as it is.
+    #: Makes it of the rows of a part; a `Computed` gets an interval by bootstrap, an `Estimate`
+    #: stays as it is.
     compute: Callable[[Any], Computed | Estimate]
     #: End of the name of its metric.
     ending: str = "value"
@@ -88,7 +107,11 @@ class Statistic:
     @property
     def metrics(self) -> tuple[str, ...]:
         """The names of all its metrics."""
-        return (self.metric, f"{self.name}_ci_low", f"{self.name}_ci_high") if self.interval else (self.metric,)
+        return (
+            (self.metric, f"{self.name}_ci_low", f"{self.name}_ci_high")
+            if self.interval
+            else (self.metric,)
+        )
 
 
 def count_of(rows: StatisticRows) -> Estimate:
@@ -97,7 +120,9 @@ def count_of(rows: StatisticRows) -> Estimate:
 
 
 #: The number of samples with a score, as a statistic.
-SCORED = Statistic("scored", count_of, "count", interval=False, over_parts=sum_over_parts)
+SCORED = Statistic(
+    "scored", count_of, "count", interval=False, over_parts=sum_over_parts
+)
 
 
 class Report(Protocol):
@@ -111,15 +136,28 @@ class Report(Protocol):
         ...
 
     def rows(
-        self, observations: Sequence[Observation], rating: Rating, benchmark: str, part: str, options: StatisticsOptions
+        self,
+        observations: Sequence[Observation],
+        rating: Rating,
+        benchmark: str,
+        part: str,
+        options: StatisticsOptions,
     ) -> StatisticRows:
-        """Rows that the statistics are computed from: a part's observations, failed verdicts imputed."""
+        """Rows that the statistics are computed from: a part's observations, failed verdicts
+        imputed.
+        """
         ...
 
     def findings(
-        self, benchmark: str, parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions
+        self,
+        benchmark: str,
+        parts: Sequence[str],
+        runs: Sequence[Run],
+        options: StatisticsOptions,
     ) -> Findings:
-        """The numbers of all judges, and by which of them they are ranked; `parts` are all parts of the benchmark."""
+        """The numbers of all judges, and by which of them they are ranked; `parts` are all parts
+        of the benchmark.
+        """
         ...
 
 
@@ -158,14 +196,21 @@ def summary_of(
         report: the benchmark's.
         observations: the part's samples or contests, in any order.
         rating: what is to be known of the judge.
-        benchmark, part: their names; together they join the seed, so that parts are resampled independently.
+        benchmark, part: their names; together they join the seed, so that parts are resampled
+            independently.
         options: what failed verdicts are, how many resamples, the seed.
     """
-    rows, statistics = report.rows(observations, rating, benchmark, part, options), report.statistics(rating)
+    rows, statistics = (
+        report.rows(observations, rating, benchmark, part, options),
+        report.statistics(rating),
+    )
     bootstrap = Bootstrap.for_part(f"{benchmark}/{part}", options)
     return Summary(
         statistics,
-        {statistic.metric: estimate_of(statistic, rows, bootstrap) for statistic in statistics},
+        {
+            statistic.metric: estimate_of(statistic, rows, bootstrap)
+            for statistic in statistics
+        },
         Counter(o.status for o in observations),
         options,
         len(rows.scored),
@@ -173,34 +218,47 @@ def summary_of(
     )
 
 
-def estimate_of(statistic: Statistic, rows: StatisticRows, bootstrap: Bootstrap) -> Estimate:
+def estimate_of(
+    statistic: Statistic, rows: StatisticRows, bootstrap: Bootstrap
+) -> Estimate:
     """The estimate of a statistic from some rows."""
     computed = statistic.compute(rows)
-    return computed if isinstance(computed, Estimate) else replace(bootstrap.estimate(computed), n=len(rows.scored))
+    return (
+        computed
+        if isinstance(computed, Estimate)
+        else replace(bootstrap.estimate(computed), n=len(rows.scored))
+    )
 
 
 def combine(summaries: Sequence[Summary]) -> Summary:
     """The summary of several parts from theirs; each statistic over the parts that have it.
 
     Args:
-        summaries: one a part, in any order but always the same; not none. All resampled under the same options.
+        summaries: one a part, in any order but always the same; not none. All resampled under the
+            same options.
 
     Returns:
-        Estimates averaged as each statistic is, with intervals from the parts' independent resamples; statuses and
-        counts are sums.
+        Estimates averaged as each statistic is, with intervals from the parts' independent
+        resamples; statuses and counts are sums.
 
     >>> part = Summary((), {}, {Status.OK: 3}, StatisticsOptions(), scored=3)
     >>> combine((part, part)).total
     6
     """
-    statistics = {statistic.metric: statistic for summary in summaries for statistic in summary.statistics}
+    statistics = {
+        statistic.metric: statistic
+        for summary in summaries
+        for statistic in summary.statistics
+    }
     statuses: Counter[Status] = Counter()
     for summary in summaries:
         statuses.update(summary.statuses)
     return Summary(
         tuple(statistics.values()),
         {
-            metric: statistic.over_parts([s.estimates[metric] for s in summaries if metric in s.estimates])
+            metric: statistic.over_parts(
+                [s.estimates[metric] for s in summaries if metric in s.estimates]
+            )
             for metric, statistic in statistics.items()
         },
         statuses,
@@ -211,12 +269,15 @@ def combine(summaries: Sequence[Summary]) -> Summary:
 
 
 def compared_runs(
-    statistic: Statistic, part: str, runs: Sequence[Run], rows_of: Callable[[Run, Sequence[Observation]], StatisticRows]
+    statistic: Statistic,
+    part: str,
+    runs: Sequence[Run],
+    rows_of: Callable[[Run, Sequence[Observation]], StatisticRows],
 ) -> ComparedStatistic:
     """A statistic on which judges are compared; without a paired test it says so.
 
-    A judge that has a score for fewer than half of the samples, or whatever the test's items are, that any was asked about
-    is not ranked.
+    A judge that has a score for fewer than half of the samples, or whatever the test's items are,
+    that any was asked about is not ranked.
 
     Args:
         statistic: of the benchmark.
@@ -227,20 +288,45 @@ def compared_runs(
     aspect, test = statistic.aspect, statistic.paired
     judged = list(observed(runs, part))
     rows = {run.label: rows_of(run, observations) for run, observations in judged}
-    applicable = [[o for o in observations if o.status is not Status.NOT_APPLICABLE] for _, observations in judged]
+    applicable = [
+        [o for o in observations if o.status is not Status.NOT_APPLICABLE]
+        for _, observations in judged
+    ]
     by_group = test is not None and test.unit != "samples"
-    total = max((len({o.group for o in asked} if by_group else asked) for asked in applicable), default=0)
+    total = max(
+        (len({o.group for o in asked} if by_group else asked) for asked in applicable),
+        default=0,
+    )
     if test:
         items = {label: test.items(judge_rows) for label, judge_rows in rows.items()}
         if test.coefficient:
             title = f"{test.coefficient.capitalize()}'s correlation with the ratings"
-            return compared_correlations(part, aspect, title, items, test.coefficient, total)
+            return compared_correlations(
+                part, aspect, title, items, test.coefficient, total
+            )
         names = {name for judge_items in items.values() for name in judge_items}
-        constants = [] if statistic.constant is None else [dict.fromkeys(names, statistic.constant)]
-        return compared_means(part, aspect, statistic.title, items, test.unit, total=total, constants=constants)
+        constants = (
+            []
+            if statistic.constant is None
+            else [dict.fromkeys(names, statistic.constant)]
+        )
+        return compared_means(
+            part,
+            aspect,
+            statistic.title,
+            items,
+            test.unit,
+            total=total,
+            constants=constants,
+        )
     counts = {label: len(judge_rows.scored) for label, judge_rows in rows.items()}
     systems = tuple(
-        System(label, n, unranked=unranked_reason(n, max(total, n)), value=statistic.compute(rows[label]).value)
+        System(
+            label,
+            n,
+            unranked=unranked_reason(n, max(total, n)),
+            value=statistic.compute(rows[label]).value,
+        )
         for label, n in counts.items()
     )
     reason = f"judges cannot be compared yet by {statistic.name}, which has no paired test here"
@@ -252,12 +338,20 @@ def compared_runs(
 
 
 def parts_of(parts: Sequence[str], runs: Sequence[Run]) -> tuple[str, ...]:
-    """The parts of which any run has records: the benchmark's in order, then what else runs hold."""
-    ordered_parts = dict.fromkeys((*parts, *(part for run in runs for part in run.records)))
-    return tuple(part for part in ordered_parts if any(part in run.records for run in runs))
+    """The parts of which any run has records: the benchmark's in order, then what else runs
+    hold.
+    """
+    ordered_parts = dict.fromkeys(
+        (*parts, *(part for run in runs for part in run.records))
+    )
+    return tuple(
+        part for part in ordered_parts if any(part in run.records for run in runs)
+    )
 
 
-def observed(runs: Sequence[Run], part: str) -> Iterator[tuple[Run, tuple[Observation, ...]]]:
+def observed(
+    runs: Sequence[Run], part: str
+) -> Iterator[tuple[Run, tuple[Observation, ...]]]:
     """Each run of a part with its observations there."""
     for run in runs:
         if part in run.records:

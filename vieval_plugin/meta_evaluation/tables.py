@@ -11,7 +11,9 @@ from vieval_plugin.stats.estimate import Estimate
 
 @dataclass(frozen=True)
 class Table:
-    """A table under a title; `name` is the stem of its CSV, and the last rows are `references` that others stand beside."""
+    """A table under a title; `name` is the stem of its CSV, and the last rows are `references`
+    that others stand beside.
+    """
 
     name: str
     title: str
@@ -22,7 +24,9 @@ class Table:
 
 @dataclass(frozen=True, order=True)
 class Key:
-    """The key of a cell: the table, and what its row and column say; `all` tasks and no image model where averaged."""
+    """The key of a cell: the table, and what its row and column say; `all` tasks and no image
+    model where averaged.
+    """
 
     table: str
     task: str
@@ -36,7 +40,8 @@ def number(value: Estimate | float | None, digits: int = 4, reason: str = "") ->
     """A number as a table shows it, or why it is undefined.
 
     Args:
-        value: None where a table has nothing to say, NaN for the undefined; of an estimate the value is shown.
+        value: None where a table has nothing to say, NaN for the undefined; of an estimate the
+            value is shown.
         digits: how many decimals.
         reason: why it is undefined, where no estimate says it.
 
@@ -65,8 +70,12 @@ def interval_text(estimate: Estimate, digits: int = 4, scale: float = 1.0) -> st
     """
     if not estimate.defined:
         return _undefined(estimate.reason)
-    value, low, high = (scale * end for end in (estimate.value, estimate.low, estimate.high))
-    interval = f" [{low:.{digits}f}, {high:.{digits}f}]" if estimate.has_interval else ""
+    value, low, high = (
+        scale * end for end in (estimate.value, estimate.low, estimate.high)
+    )
+    interval = (
+        f" [{low:.{digits}f}, {high:.{digits}f}]" if estimate.has_interval else ""
+    )
     return f"{value:.{digits}f}{interval}"
 
 
@@ -130,7 +139,11 @@ def printed_tables(printed: Sequence[Printed]) -> list[Table]:
             f"Published numbers of other judges, not computed here: {table.source}",
             ("task", "judge", *table.statistics),
             tuple(
-                (table.part, f"{judge} (printed)", *("" if value is None else f"{value:g}" for value in values))
+                (
+                    table.part,
+                    f"{judge} (printed)",
+                    *("" if value is None else f"{value:g}" for value in values),
+                )
                 for judge, values in table.values.items()
             ),
         )

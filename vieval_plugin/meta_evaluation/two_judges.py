@@ -1,4 +1,6 @@
-"""Agreement of two judges on which of two images is better: what both say is right more often than what one says."""
+"""Agreement of two judges on which of two images is better: what both say is right more often
+than what one says.
+"""
 
 from __future__ import annotations
 
@@ -12,62 +14,104 @@ from typing import TypeAlias
 import numpy as np
 
 from vieval_plugin.meta_evaluation.findings import preferred
-from vieval_plugin.meta_evaluation.observations import Observation, apply_contest_policy, observe
-from vieval_plugin.meta_evaluation.vote_answers import NEVER_JUDGED, judge_codes, paired, subjects_of
+from vieval_plugin.meta_evaluation.observations import (
+    Observation,
+    apply_contest_policy,
+    observe,
+)
+from vieval_plugin.meta_evaluation.vote_answers import (
+    NEVER_JUDGED,
+    judge_codes,
+    paired,
+    subjects_of,
+)
 from vieval_plugin.records import Run
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.votes import FIRST, NONE, SECOND, TIE, TwoJudges, two_judges
 
-#: The judge's code for each pair of images, that of people, and the cluster, by part, uid and the two images.
+#: The judge's code for each pair of images, that of people, and the cluster, by part, uid and the
+#: two images.
 _PairAnswers: TypeAlias = dict[tuple[str, ...], tuple[int, int, str]]
 
 
-def agreement_of_two(runs: Sequence[Run], options: StatisticsOptions) -> TwoJudges | None:
-    """Agreement of two judges of one benchmark, and how often each is right where they agree and elsewhere.
+def agreement_of_two(
+    runs: Sequence[Run], options: StatisticsOptions
+) -> TwoJudges | None:
+    """Agreement of two judges of one benchmark, and how often each is right where they agree and
+    elsewhere.
 
-    Pairs are those of contests, and of outputs of two image models for one prompt, by an aspect that both judges score.
+    Pairs are those of contests, and of outputs of two image models for one prompt, by an aspect
+    that both judges score.
 
     Args:
         runs: the judges'.
         options: the failure policy, the seed.
 
     Returns:
-        Shares in [0, 1] of the pairs that both answered; None unless there are two judges with such pairs.
+        Shares in [0, 1] of the pairs that both answered; None unless there are two judges with such
+        pairs.
     """
     if len(runs) != 2:
         return None
-    aspects = preferred([aspect for aspect in runs[0].aspects if aspect in runs[1].aspects])
+    aspects = preferred(
+        [aspect for aspect in runs[0].aspects if aspect in runs[1].aspects]
+    )
     first, second = (_pair_answers(run, aspects, options) for run in runs)
-    common = [key for key in first if key in second and NONE not in (first[key][0], second[key][0])]
+    common = [
+        key
+        for key in first
+        if key in second and NONE not in (first[key][0], second[key][0])
+    ]
     if not common:
         return None
     judged = [first[key] for key in common]
     votes = [vote for _, vote, _ in judged]
-    codes = np.array([[answers[key][0] for key in common] for answers in (first, second)], dtype=float)
-    return two_judges(codes[0], codes[1], votes, [group for *_, group in judged], options.seed)
+    codes = np.array(
+        [[answers[key][0] for key in common] for answers in (first, second)],
+        dtype=float,
+    )
+    return two_judges(
+        codes[0], codes[1], votes, [group for *_, group in judged], options.seed
+    )
 
 
-def _pair_answers(run: Run, aspects: Sequence[str], options: StatisticsOptions) -> _PairAnswers:
-    """A judge's answers by the first of these aspects; in contests, where one may vote and the other score, else by its own."""
+def _pair_answers(
+    run: Run, aspects: Sequence[str], options: StatisticsOptions
+) -> _PairAnswers:
+    """A judge's answers by the first of these aspects; in contests, where one may vote and the
+    other score, else by its own.
+    """
     answers: _PairAnswers = {}
     for part, judged in run.records.items():
-        observed = [o for o in apply_contest_policy(map(observe, judged), options) if o.status not in NEVER_JUDGED]
+        observed = [
+            o
+            for o in apply_contest_policy(map(observe, judged), options)
+            if o.status not in NEVER_JUDGED
+        ]
         pairs = paired([o for o in observed if o.contest])
         if pairs.observations:
-            codes = judge_codes(pairs, preferred(subjects_of(observed, aspects or run.aspects))[0])
+            codes = judge_codes(
+                pairs, preferred(subjects_of(observed, aspects or run.aspects))[0]
+            )
             uids = [pairs.observations[number].uid for number in pairs.contest]
-            for uid, images, *answer in zip(uids, pairs.indices, codes, pairs.human, pairs.groups, strict=True):
+            for uid, images, *answer in zip(
+                uids, pairs.indices, codes, pairs.human, pairs.groups, strict=True
+            ):
                 answers[(part, uid, *map(str, images))] = _answer(part, *answer)
         by_prompt: dict[str, list[Observation]] = defaultdict(list)
         for o in observed:
             if aspects and not o.contest:
                 by_prompt[o.uid].append(o)
         for uid, samples in by_prompt.items():
-            for two in combinations(sorted(samples, key=lambda o: (o.image_model, o.draw)), 2):
+            for two in combinations(
+                sorted(samples, key=lambda o: (o.image_model, o.draw)), 2
+            ):
                 scores = [o.scores.get(aspects[0], math.nan) for o in two]
                 ratings = [fmean(o.ratings.get(aspects[0]) or [math.nan]) for o in two]
                 key = (part, uid, *(f"{o.image_model}/{o.draw}" for o in two))
-                answers[key] = _answer(part, _code(*scores), _code(*ratings), two[0].group)
+                answers[key] = _answer(
+                    part, _code(*scores), _code(*ratings), two[0].group
+                )
     return answers
 
 

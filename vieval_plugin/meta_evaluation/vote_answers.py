@@ -1,7 +1,8 @@
-"""Contests as arrays of codes: what people, or a judge, said of each pair of candidates, whichever way the judge answers.
+"""Contests as arrays of codes: what people, or a judge, said of each pair of candidates, whichever
+way the judge answers.
 
-A contest of k candidates is k(k-1)/2 pairs, so that votes on two and rankings of several go the same way. A judge gives
-votes in one order or two, preferences, or scores.
+A contest of k candidates is k(k-1)/2 pairs, so that votes on two and rankings of several go the
+same way. A judge gives votes in one order or two, preferences, or scores.
 """
 
 from __future__ import annotations
@@ -62,13 +63,18 @@ class Pairs:
     @property
     def contest_sizes(self) -> Ints:
         """The number of candidates of each contest."""
-        return np.array([len(contest.image_models) for contest in self.contests], dtype=np.int64)
+        return np.array(
+            [len(contest.image_models) for contest in self.contests], dtype=np.int64
+        )
 
     @property
     def image_models(self) -> list[tuple[str, str]]:
         """The two image models of each pair, in order."""
         models_of_pair = [self.contests[number].image_models for number in self.contest]
-        return [(models[i], models[j]) for models, (i, j) in zip(models_of_pair, self.indices, strict=True)]
+        return [
+            (models[i], models[j])
+            for models, (i, j) in zip(models_of_pair, self.indices, strict=True)
+        ]
 
     def codes_of(self, answers: Sequence[str]) -> Ints:
         """The code of each pair, from one vote or ranking a contest; `NONE` where there is none."""
@@ -86,35 +92,61 @@ class Pairs:
         """The judge's code for each pair, by each order of showing in which it voted on any."""
         votes = [contest.judge_votes for contest in self.contests]
         orders = [
-            order for order in (FORWARD, REVERSE, PAPER) if any(order in contest_votes for contest_votes in votes)
+            order
+            for order in (FORWARD, REVERSE, PAPER)
+            if any(order in contest_votes for contest_votes in votes)
         ]
-        return {order: self.codes_of([contest_votes.get(order, "") for contest_votes in votes]) for order in orders}
+        return {
+            order: self.codes_of(
+                [contest_votes.get(order, "") for contest_votes in votes]
+            )
+            for order in orders
+        }
 
     def annotations(self) -> Ints:
-        """The code of each annotator for each pair, shape (annotators, pairs); `NONE` where one gave no vote."""
+        """The code of each annotator for each pair, shape (annotators, pairs); `NONE` where one
+        gave no vote.
+        """
         rows = [contest.votes.annotators for contest in self.contests]
         count = max(map(len, rows), default=0)
-        table = [self.codes_of([row[n] if n < len(row) else "" for row in rows]) for n in range(count)]
+        table = [
+            self.codes_of([row[n] if n < len(row) else "" for row in rows])
+            for n in range(count)
+        ]
         return np.array(table, dtype=np.int64).reshape(count, len(self.contest))
 
     def scores(self, aspect: str) -> tuple[Floats, Floats]:
         """The judge's scores of both candidates of each pair; NaN where it gave none."""
-        scored = [[scores.get(aspect, np.nan) for scores in contest.scores] for contest in self.contests]
+        scored = [
+            [scores.get(aspect, np.nan) for scores in contest.scores]
+            for contest in self.contests
+        ]
         table = [
-            [scored[number][index] if index < len(scored[number]) else np.nan for index in candidate_indices]
-            for number, candidate_indices in zip(self.contest, self.indices, strict=True)
+            [
+                scored[number][index] if index < len(scored[number]) else np.nan
+                for index in candidate_indices
+            ]
+            for number, candidate_indices in zip(
+                self.contest, self.indices, strict=True
+            )
         ]
         first, second = np.array(table, dtype=float).reshape(-1, 2).T
         return first, second
 
     def preferences(self, orders: Sequence[str]) -> Floats:
-        """The judge's preference for the first of each pair, the mean over orders; NaN where it lacks one of them."""
+        """The judge's preference for the first of each pair, the mean over orders; NaN where it
+        lacks one of them.
+        """
         means = [
-            float(np.mean([contest.preferences.get(order, np.nan) for order in orders])) if orders else np.nan
+            float(np.mean([contest.preferences.get(order, np.nan) for order in orders]))
+            if orders
+            else np.nan
             for contest in self.contests
         ]
         # of more than two candidates one number says nothing
-        return np.where(self.contest_sizes == 2, np.array(means, dtype=float), np.nan)[self.contest]
+        return np.where(self.contest_sizes == 2, np.array(means, dtype=float), np.nan)[
+            self.contest
+        ]
 
 
 def pairs_of(observations: Sequence[Observation], scheme: str) -> Pairs:
@@ -139,16 +171,20 @@ def pairs_of(observations: Sequence[Observation], scheme: str) -> Pairs:
     for o in voted:
         if o.contest and o.contest.votes.scheme != scheme:
             votes_of_contest = f"contest {o.uid} has {o.contest.votes.scheme} votes"
-            raise ValueError(f"{votes_of_contest}, and this benchmark reports on {scheme} votes")
+            raise ValueError(
+                f"{votes_of_contest}, and this benchmark reports on {scheme} votes"
+            )
     return paired(voted)
 
 
 def judged_pairs(observations: Sequence[Observation]) -> Pairs:
-    """The pairs of all contests that the judge could be asked about, whether people voted on them or not.
+    """The pairs of all contests that the judge could be asked about, whether people voted on them
+    or not.
 
     Args:
-        observations: of one part and judge, in any order; what is no contest is left out, and so are contests whose
-            candidates come from one image model, such as those of a log that names none.
+        observations: of one part and judge, in any order; what is no contest is left out, and so
+            are contests whose candidates come from one image model, such as those of a log that
+            names none.
 
     >>> from vieval_plugin.judges.contests import Votes
     >>> unvoted = ContestObservation(("x", "y"), Votes(), {"forward": "first"})
@@ -158,7 +194,9 @@ def judged_pairs(observations: Sequence[Observation]) -> Pairs:
     judged = [
         o
         for o in observations
-        if o.contest is not None and o.status not in NEVER_JUDGED and len(set(o.contest.image_models)) > 1
+        if o.contest is not None
+        and o.status not in NEVER_JUDGED
+        and len(set(o.contest.image_models)) > 1
     ]
     return paired(sorted(judged, key=lambda o: o.uid))
 
@@ -172,7 +210,9 @@ def paired(contested: Sequence[Observation]) -> Pairs:
         for candidate_indices in combinations(range(len(contest.image_models)), 2)
     ]
     numbers = np.array([number for number, _ in contest_pairs], dtype=np.int64)
-    index_pairs = np.array([candidate_indices for _, candidate_indices in contest_pairs], dtype=np.int64).reshape(-1, 2)
+    index_pairs = np.array(
+        [candidate_indices for _, candidate_indices in contest_pairs], dtype=np.int64
+    ).reshape(-1, 2)
     groups = tuple(contested[number].group for number in numbers)
     bare = Pairs(tuple(contested), numbers, index_pairs, numbers, groups)
     return replace(bare, human=bare.codes_of([contest.votes.vote for contest in rows]))
@@ -198,7 +238,11 @@ def _codes(vote: str, candidates: int) -> list[int]:
     if not ranked:
         return [votes.NONE] * (candidates * (candidates - 1) // 2)
     return [
-        votes.TIE if rank == other_rank else votes.FIRST if rank < other_rank else votes.SECOND
+        votes.TIE
+        if rank == other_rank
+        else votes.FIRST
+        if rank < other_rank
+        else votes.SECOND
         for rank, other_rank in combinations(ranked, 2)
     ]
 
@@ -235,10 +279,16 @@ class Answers:
     def complete(self) -> frozenset[str]:
         """The uids of the contests with an answer to each of their pairs."""
         incomplete = set(self.pairs.contest[self.codes["decisive"] == NONE].tolist())
-        return frozenset(o.uid for number, o in enumerate(self.pairs.observations) if number not in incomplete)
+        return frozenset(
+            o.uid
+            for number, o in enumerate(self.pairs.observations)
+            if number not in incomplete
+        )
 
     def points(self, tie_handling: VoteScheme) -> Floats:
-        """Points of the judge in each pair, as `stats.votes.points` has them; NaN in all where `why` says why."""
+        """Points of the judge in each pair, as `stats.votes.points` has them; NaN in all where
+        `why` says why.
+        """
         if tie_handling in self.why:
             return np.full(len(self.pairs.human), np.nan)
         return points(self.codes[tie_handling], self.pairs.human, tie_handling)
@@ -249,7 +299,8 @@ class Answers:
 
 
 def judge_codes(pairs: Pairs, subject: str) -> Ints:
-    """The judge's code for each pair, `NONE` where it gave no answer; it votes for the higher score, equal ones tie.
+    """The judge's code for each pair, `NONE` where it gave no answer; it votes for the higher
+    score, equal ones tie.
 
     Args:
         pairs: of candidates, with the judge's votes, preferences or scores.
@@ -258,8 +309,11 @@ def judge_codes(pairs: Pairs, subject: str) -> Ints:
     return answers_of(pairs, subject, "two_way", ()).codes["decisive"]
 
 
-def subjects_of(observations: Sequence[Observation], aspects: Sequence[str]) -> tuple[str, ...]:
-    """Sources of a judge's votes: `votes` where it votes itself, else each of the aspects that it scores.
+def subjects_of(
+    observations: Sequence[Observation], aspects: Sequence[str]
+) -> tuple[str, ...]:
+    """Sources of a judge's votes: `votes` where it votes itself, else each of the aspects that it
+    scores.
 
     >>> subjects_of([], ("SC", "O")), subjects_of([], ())
     (('SC', 'O'), ('votes',))
@@ -272,9 +326,9 @@ def subjects_of(observations: Sequence[Observation], aspects: Sequence[str]) -> 
 def answers_of(pairs: Pairs, subject: str, scheme: str, seed: Sequence[int]) -> Answers:
     """A judge's answers.
 
-    Two orders make one vote, as `overall_votes` has it; of one order alone it is that vote. Preferences, and scores of
-    candidates, become votes by the rule of `stats.thresholds`, with thresholds from nested cross-validation over
-    groups.
+    Two orders make one vote, as `overall_votes` has it; of one order alone it is that vote.
+    Preferences, and scores of candidates, become votes by the rule of `stats.thresholds`, with
+    thresholds from nested cross-validation over groups.
 
     Args:
         pairs: with the judge's votes, preferences or scores.
@@ -298,23 +352,50 @@ def answers_of(pairs: Pairs, subject: str, scheme: str, seed: Sequence[int]) -> 
     if subject != VOTES:
         return _votes_from_scores(pairs, *pairs.scores(subject), tie_handlings, seed)
     if any(contest.preferences for contest in pairs.contests):
-        asked_orders = [o for o in (FORWARD, REVERSE) if any(o in contest.preferences for contest in pairs.contests)]
+        asked_orders = [
+            o
+            for o in (FORWARD, REVERSE)
+            if any(o in contest.preferences for contest in pairs.contests)
+        ]
         preferred = pairs.preferences(asked_orders)
         three_way = tuple(ties for ties in tie_handlings if ties != "four_way")
-        preference_answers = _votes_from_scores(pairs, preferred, np.zeros(preferred.shape), three_way, seed)
-        why: dict[VoteScheme, str] = {"four_way": "a preference does not tell both good from both bad"}
-        return Answers(pairs, preference_answers.codes, {**preference_answers.why, **why}, preference_answers.bounds)
+        preference_answers = _votes_from_scores(
+            pairs, preferred, np.zeros(preferred.shape), three_way, seed
+        )
+        why: dict[VoteScheme, str] = {
+            "four_way": "a preference does not tell both good from both bad"
+        }
+        return Answers(
+            pairs,
+            preference_answers.codes,
+            {**preference_answers.why, **why},
+            preference_answers.bounds,
+        )
     by_order = pairs.by_order
     # an order in which no contest has an answer counts as not asked for
-    asked = [codes for order, codes in by_order.items() if order != PAPER] or [np.full(len(pairs.human), NONE)]
-    return Answers(pairs, dict.fromkeys(tie_handlings, overall_votes(asked[0], asked[-1])), by_order=by_order)
+    asked = [codes for order, codes in by_order.items() if order != PAPER] or [
+        np.full(len(pairs.human), NONE)
+    ]
+    return Answers(
+        pairs,
+        dict.fromkeys(tie_handlings, overall_votes(asked[0], asked[-1])),
+        by_order=by_order,
+    )
 
 
 def _votes_from_scores(
-    pairs: Pairs, first: Floats, second: Floats, tie_handlings: Sequence[VoteScheme], seed: Sequence[int]
+    pairs: Pairs,
+    first: Floats,
+    second: Floats,
+    tie_handlings: Sequence[VoteScheme],
+    seed: Sequence[int],
 ) -> Answers:
-    """Votes by thresholds; which of two is better needs none, and only equal scores are a tie then."""
-    codes: dict[VoteScheme, Ints] = {"decisive": thresholds.vote_of_scores(first, second)}
+    """Votes by thresholds; which of two is better needs none, and only equal scores are a tie
+    then.
+    """
+    codes: dict[VoteScheme, Ints] = {
+        "decisive": thresholds.vote_of_scores(first, second)
+    }
     why: dict[VoteScheme, str] = {}
     bounds: dict[VoteScheme, Ints] = {}
     for ties in tie_handlings:
@@ -325,5 +406,7 @@ def _votes_from_scores(
         if len(set(pairs.groups)) < 2:
             why[ties] = "thresholds need contests of two groups"
         else:
-            codes[ties] = thresholds.nested(first, second, pairs.human, pairs.groups, seed=seed, scheme=ties)
+            codes[ties] = thresholds.nested(
+                first, second, pairs.human, pairs.groups, seed=seed, scheme=ties
+            )
     return Answers(pairs, codes, why, bounds)

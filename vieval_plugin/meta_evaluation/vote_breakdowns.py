@@ -1,4 +1,6 @@
-"""Contests looked at more closely: by annotator, number of candidates, category and pair of image models."""
+"""Contests looked at more closely: by annotator, number of candidates, category and pair of
+image models.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +10,21 @@ import numpy as np
 
 from vieval_plugin.meta_evaluation.findings import Number
 from vieval_plugin.meta_evaluation.vote_answers import TIE_HANDLINGS, VOTES
-from vieval_plugin.meta_evaluation.vote_statistics import Entrant, JudgedPart, Points, accuracy, all_pairs_right_shares
-from vieval_plugin.stats.votes import FIRST, NONE, SECOND, VoteScheme, annotator_points, ceiling_points
+from vieval_plugin.meta_evaluation.vote_statistics import (
+    Entrant,
+    JudgedPart,
+    Points,
+    accuracy,
+    all_pairs_right_shares,
+)
+from vieval_plugin.stats.votes import (
+    FIRST,
+    NONE,
+    SECOND,
+    VoteScheme,
+    annotator_points,
+    ceiling_points,
+)
 
 
 def breakdown_numbers(judged: JudgedPart, scheme: str) -> Iterator[Number]:
@@ -20,41 +35,76 @@ def breakdown_numbers(judged: JudgedPart, scheme: str) -> Iterator[Number]:
         scheme: that of its votes.
 
     Returns:
-        Agreement with each annotator beside that of the annotators with one another; rankings by number of candidates;
-        accuracy by category, and by pair of image models, whichever of the two came first. Of constant answers the best
-        alone stands beside categories and pairs: all of them would be most of a long table.
+        Agreement with each annotator beside that of the annotators with one another; rankings by
+        number of candidates; accuracy by category, and by pair of image models, whichever of the
+        two came first. Of constant answers the best alone stands beside categories and pairs: all
+        of them would be most of a long table.
     """
     entrants = [entrant for entrant in judged.entrants if entrant.accepted]
     ties = TIE_HANDLINGS[scheme][0]
     yield from _annotator_breakdown(judged, entrants, ties)
     yield from _size_breakdown(judged, entrants, scheme)
     constants = [entrant for entrant in entrants if entrant.constant]
-    best = max(constants, key=lambda entrant: float(np.nanmean(entrant.answers.points(ties))), default=None)
+    best = max(
+        constants,
+        key=lambda entrant: float(np.nanmean(entrant.answers.points(ties))),
+        default=None,
+    )
     accuracies = {
-        entrant: {f"accuracy_{ties}": accuracy(ties, entrant.answers) for ties in TIE_HANDLINGS[scheme]}
+        entrant: {
+            f"accuracy_{ties}": accuracy(ties, entrant.answers)
+            for ties in TIE_HANDLINGS[scheme]
+        }
         for entrant in entrants
         if not entrant.constant or entrant is best
     }
-    tags = sorted({tag for entrant in judged.entrants for o in entrant.answers.pairs.observations for tag in o.tags})
+    tags = sorted(
+        {
+            tag
+            for entrant in judged.entrants
+            for o in entrant.answers.pairs.observations
+            for tag in o.tags
+        }
+    )
     for tag in tags:
         for entrant, shares in accuracies.items():
             pairs = entrant.answers.pairs
-            tagged = np.array([tag in o.tags for o in pairs.observations], dtype=bool)[pairs.contest]
+            tagged = np.array([tag in o.tags for o in pairs.observations], dtype=bool)[
+                pairs.contest
+            ]
             for name, points in shares.items():
-                yield judged.number(entrant, name, points.where(tagged), "category", tag)
+                yield judged.number(
+                    entrant, name, points.where(tagged), "category", tag
+                )
     models_of = {entrant: entrant.answers.pairs.image_models for entrant in accuracies}
-    model_pairs = sorted({_unordered(pair) for models in models_of.values() for pair in models})
+    model_pairs = sorted(
+        {_unordered(pair) for models in models_of.values() for pair in models}
+    )
     # of one pair alone the accuracy is told above
     for model_pair in model_pairs if len(model_pairs) > 1 else ():
         for entrant, shares in accuracies.items():
             models = models_of[entrant]
-            is_model_pair = np.array([_unordered(pair) == model_pair for pair in models], dtype=bool)
-            further = _preferences(entrant, models, model_pair) if model_pair[0] != model_pair[1] else {}
+            is_model_pair = np.array(
+                [_unordered(pair) == model_pair for pair in models], dtype=bool
+            )
+            further = (
+                _preferences(entrant, models, model_pair)
+                if model_pair[0] != model_pair[1]
+                else {}
+            )
             for name, points in (shares | further).items():
-                yield judged.number(entrant, name, points.where(is_model_pair), "image_models", ", ".join(model_pair))
+                yield judged.number(
+                    entrant,
+                    name,
+                    points.where(is_model_pair),
+                    "image_models",
+                    ", ".join(model_pair),
+                )
 
 
-def _annotator_breakdown(judged: JudgedPart, entrants: Sequence[Entrant], ties: VoteScheme) -> Iterator[Number]:
+def _annotator_breakdown(
+    judged: JudgedPart, entrants: Sequence[Entrant], ties: VoteScheme
+) -> Iterator[Number]:
     has_ceiling = False
     for entrant in entrants:
         answers, pairs = entrant.answers, entrant.answers.pairs
@@ -63,37 +113,60 @@ def _annotator_breakdown(judged: JudgedPart, entrants: Sequence[Entrant], ties: 
             continue
         if not has_ceiling and len(annotations) > 1:
             has_ceiling = True
-            ceiling = judged.bootstrap.share(ceiling_points(annotations, ties), pairs.groups)
+            ceiling = judged.bootstrap.share(
+                ceiling_points(annotations, ties), pairs.groups
+            )
             label = "annotators with one another"
-            yield Number(label, ceiling, judged.part, VOTES, "annotators_all", "ceiling")
+            yield Number(
+                label, ceiling, judged.part, VOTES, "annotators_all", "ceiling"
+            )
         # preferences, and scores of a single group, are no votes of the most detailed kind
         why = answers.why.get(ties, "")
         right = np.full(annotations.shape, np.nan)
         if not why:
             right = annotator_points(answers.codes[ties], annotations, ties)
         for number, annotator_right in enumerate(right, start=1):
-            yield judged.number(entrant, f"annotator_{number}", Points(annotator_right, pairs.groups, why))
+            yield judged.number(
+                entrant,
+                f"annotator_{number}",
+                Points(annotator_right, pairs.groups, why),
+            )
         yield judged.number(entrant, "annotators_all", Points(right, pairs.groups, why))
 
 
-def _size_breakdown(judged: JudgedPart, entrants: Sequence[Entrant], scheme: str) -> Iterator[Number]:
+def _size_breakdown(
+    judged: JudgedPart, entrants: Sequence[Entrant], scheme: str
+) -> Iterator[Number]:
     for entrant in entrants:
         sizes = entrant.answers.pairs.contest_sizes
         for name, share in all_pairs_right_shares(scheme).items():
             points = share(entrant.answers)
             for size in np.unique(sizes):
-                yield judged.number(entrant, name, points.where(sizes == size), "candidates", str(size))
+                yield judged.number(
+                    entrant, name, points.where(sizes == size), "candidates", str(size)
+                )
 
 
-def _preferences(entrant: Entrant, models: Sequence[tuple[str, str]], model_pair: tuple[str, str]) -> dict[str, Points]:
-    """How often people, and the judge, prefer the first of two image models; a tie is half a preference."""
+def _preferences(
+    entrant: Entrant, models: Sequence[tuple[str, str]], model_pair: tuple[str, str]
+) -> dict[str, Points]:
+    """How often people, and the judge, prefer the first of two image models; a tie is half a
+    preference.
+    """
     pairs = entrant.answers.pairs
     winning = np.where([pair == model_pair for pair in models], FIRST, SECOND)
     preferences = {}
-    voters = (("people_prefer_first", pairs.human), ("judge_prefers_first", entrant.answers.codes["decisive"]))
+    voters = (
+        ("people_prefer_first", pairs.human),
+        ("judge_prefers_first", entrant.answers.codes["decisive"]),
+    )
     for statistic, votes in voters:
-        won = np.where(np.isin(votes, (FIRST, SECOND)), (votes == winning).astype(float), 0.5)
-        preferences[statistic] = Points(np.where(votes == NONE, np.nan, won), pairs.groups)
+        won = np.where(
+            np.isin(votes, (FIRST, SECOND)), (votes == winning).astype(float), 0.5
+        )
+        preferences[statistic] = Points(
+            np.where(votes == NONE, np.nan, won), pairs.groups
+        )
     return preferences
 
 

@@ -1,7 +1,9 @@
-"""People's votes beside their own ratings of the candidates: how often one follows from the other, and who leads by each.
+"""People's votes beside their own ratings of the candidates: how often one follows from the other,
+and who leads by each.
 
-A rating says for each pair which candidate is better, as a judge's scores do. So people stand among the judges, on all
-pairs and on those that a judge scored: what they reach is what a judge of single images can be asked for.
+A rating says for each pair which candidate is better, as a judge's scores do. So people stand among
+the judges, on all pairs and on those that a judge scored: what they reach is what a judge of single
+images can be asked for.
 """
 
 from __future__ import annotations
@@ -11,7 +13,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from vieval_plugin.meta_evaluation.contest_ranking import ContestStrengths, contest_strengths
+from vieval_plugin.meta_evaluation.contest_ranking import (
+    ContestStrengths,
+    contest_strengths,
+)
 from vieval_plugin.meta_evaluation.estimates import Bootstrap
 from vieval_plugin.meta_evaluation.findings import Number, Role, preferred
 from vieval_plugin.meta_evaluation.tables import Key, Table, interval_text, number
@@ -34,7 +39,8 @@ _ALL_PAIRS, _JUDGED_PAIRS_LABEL = "all pairs", "its own pairs"
 def rating_comparison(
     benchmark: str, judged: Sequence[JudgedPart], options: StatisticsOptions
 ) -> tuple[list[Number], list[Table]]:
-    """Numbers of people's ratings and of judges on the same pairs, and tables of image models' strengths.
+    """Numbers of people's ratings and of judges on the same pairs, and tables of image models'
+    strengths.
 
     Args:
         benchmark: its name.
@@ -42,34 +48,69 @@ def rating_comparison(
         options: how many draws, the seed.
 
     Returns:
-        How often the higher score is people's choice, for people's ratings and for judges, each time on the same pairs;
-        and the strengths of image models by votes, ratings and judges side by side.
+        How often the higher score is people's choice, for people's ratings and for judges, each
+        time on the same pairs; and the strengths of image models by votes, ratings and judges side
+        by side.
     """
     numbers = [number for part_votes in judged for number in _numbers(part_votes)]
-    return numbers, [_strengths(benchmark, part_votes, options) for part_votes in judged]
+    return numbers, [
+        _strengths(benchmark, part_votes, options) for part_votes in judged
+    ]
 
 
 def _numbers(judged: JudgedPart) -> Iterator[Number]:
     pairs = _all_pairs(judged)
     rated = _rated(pairs)
     for aspect in rated:
-        yield from _right(judged, PEOPLE, aspect, _ALL_PAIRS, pairs, _rating_vote(pairs, aspect))
+        yield from _right(
+            judged, PEOPLE, aspect, _ALL_PAIRS, pairs, _rating_vote(pairs, aspect)
+        )
     for judge in judged.judges if rated else ():
         answered, votes = judge.answers.pairs, judge.answers.codes["decisive"]
         aspect = _compared_aspect(judge.subject, rated)
-        yield from _right(judged, judge.label, judge.subject, _JUDGED_PAIRS_LABEL, answered, votes)
+        yield from _right(
+            judged, judge.label, judge.subject, _JUDGED_PAIRS_LABEL, answered, votes
+        )
         on_the_same = np.where(votes == NONE, NONE, _rating_vote(answered, aspect))
-        yield from _right(judged, PEOPLE, aspect, f"pairs of {judge.label} ({judge.subject})", answered, on_the_same)
+        yield from _right(
+            judged,
+            PEOPLE,
+            aspect,
+            f"pairs of {judge.label} ({judge.subject})",
+            answered,
+            on_the_same,
+        )
 
 
-def _right(judged: JudgedPart, voter: str, aspect: str, pairs_name: str, pairs: Pairs, votes: Ints) -> Iterator[Number]:
-    """How often votes from scores are people's: over the pairs with two scores, and over those with two different ones."""
+def _right(
+    judged: JudgedPart,
+    voter: str,
+    aspect: str,
+    pairs_name: str,
+    pairs: Pairs,
+    votes: Ints,
+) -> Iterator[Number]:
+    """How often votes from scores are people's: over the pairs with two scores, and over those
+    with two different ones.
+    """
     right = points(votes, pairs.human, "decisive")
     role: Role = "ceiling" if voter == PEOPLE else "judge"
-    for statistic, counts in ((SCORED, votes != NONE), (UNTIED, np.isin(votes, (FIRST, SECOND)))):
-        key = Key("ratings", judged.part, "", f"{voter}, {pairs_name}", statistic, aspect)
+    for statistic, counts in (
+        (SCORED, votes != NONE),
+        (UNTIED, np.isin(votes, (FIRST, SECOND))),
+    ):
+        key = Key(
+            "ratings", judged.part, "", f"{voter}, {pairs_name}", statistic, aspect
+        )
         yield Number(
-            *(voter, _share(judged.bootstrap, right, counts, pairs), judged.part, aspect, statistic, role),
+            *(
+                voter,
+                _share(judged.bootstrap, right, counts, pairs),
+                judged.part,
+                aspect,
+                statistic,
+                role,
+            ),
             breakdown="pairs",
             value=pairs_name,
             key=key,
@@ -77,15 +118,20 @@ def _right(judged: JudgedPart, voter: str, aspect: str, pairs_name: str, pairs: 
         )
 
 
-def _share(bootstrap: Bootstrap, right: Floats, counts: Bools, pairs: Pairs) -> Estimate:
+def _share(
+    bootstrap: Bootstrap, right: Floats, counts: Bools, pairs: Pairs
+) -> Estimate:
     return bootstrap.share(np.where(counts, right, np.nan), pairs.groups)
 
 
 def _strengths(benchmark: str, judged: JudgedPart, options: StatisticsOptions) -> Table:
-    """Image models by strength: by votes, by ratings, and by what each judge says; and how alike the orders are."""
+    """Image models by strength: by votes, by ratings, and by what each judge says; and how alike
+    the orders are.
+    """
     pairs = _all_pairs(judged)
     title = (
-        "Image models ranked by contests: by people's votes, and by which candidate has the higher score; place and log strength "
+        "Image models ranked by contests: by people's votes, and by which candidate has the "
+        "higher score; place and log strength "
         "[95% interval] (Bradley-Terry with ties), n counts pairs"
     )
     if not (rated := _rated(pairs)):
@@ -95,18 +141,52 @@ def _strengths(benchmark: str, judged: JudgedPart, options: StatisticsOptions) -
         "people's votes": (VOTES, pairs, pairs.human),
         f"{PEOPLE} ({overall})": (overall, pairs, _rating_vote(pairs, overall)),
     }
-    for judge in (judge for judge in judged.judges if chosen[judge.label] == judge.subject):
-        name = judge.label if judge.subject == VOTES else f"{judge.label} ({judge.subject})"
-        voters[name] = (judge.subject, judge.answers.pairs, judge.answers.codes["decisive"])
-    rankings = {name: contest_strengths(benchmark, judged.part, "", *votes, options) for name, votes in voters.items()}
+    for judge in (
+        judge for judge in judged.judges if chosen[judge.label] == judge.subject
+    ):
+        name = (
+            judge.label
+            if judge.subject == VOTES
+            else f"{judge.label} ({judge.subject})"
+        )
+        voters[name] = (
+            judge.subject,
+            judge.answers.pairs,
+            judge.answers.codes["decisive"],
+        )
+    rankings = {
+        name: contest_strengths(benchmark, judged.part, "", *votes, options)
+        for name, votes in voters.items()
+    }
     first, *following = rankings.values()
     rows = [
-        (judged.part, n.system, *(cell for ranking in rankings.values() for cell in _strength(ranking, n.system)))
+        (
+            judged.part,
+            n.system,
+            *(
+                cell
+                for ranking in rankings.values()
+                for cell in _strength(ranking, n.system)
+            ),
+        )
         for n in _ordered(first)
     ]
-    alike = [cell for ranking in following for cell in ("", number(_tau(first, ranking), 3, "no strengths"))]
-    header = ("task", "image model", *(cell for voter in rankings for cell in ("n", voter)))
-    return Table("strengths", title, header, (*rows, (judged.part, "tau-b with the votes", "", "", *alike)))
+    alike = [
+        cell
+        for ranking in following
+        for cell in ("", number(_tau(first, ranking), 3, "no strengths"))
+    ]
+    header = (
+        "task",
+        "image model",
+        *(cell for voter in rankings for cell in ("n", voter)),
+    )
+    return Table(
+        "strengths",
+        title,
+        header,
+        (*rows, (judged.part, "tau-b with the votes", "", "", *alike)),
+    )
 
 
 def _strength(ranking: ContestStrengths, image_model: str) -> tuple[str, str]:
@@ -120,29 +200,44 @@ def _strength(ranking: ContestStrengths, image_model: str) -> tuple[str, str]:
 
 
 def _ordered(ranking: ContestStrengths) -> list[Number]:
-    return sorted(ranking.numbers, key=lambda n: -n.estimate.value if n.estimate.defined else 0)
+    return sorted(
+        ranking.numbers, key=lambda n: -n.estimate.value if n.estimate.defined else 0
+    )
 
 
 def _tau(votes: ContestStrengths, by_scores: ContestStrengths) -> float:
-    strengths = [{n.system: n.estimate.value for n in ranking.numbers} for ranking in (votes, by_scores)]
+    strengths = [
+        {n.system: n.estimate.value for n in ranking.numbers}
+        for ranking in (votes, by_scores)
+    ]
     common = [model for model in strengths[0] if model in strengths[1]]
-    first, second = ([strength_of[model] for model in common] for strength_of in strengths)
+    first, second = (
+        [strength_of[model] for model in common] for strength_of in strengths
+    )
     return correlation(first, second, "kendall")
 
 
 def _all_pairs(judged: JudgedPart) -> Pairs:
-    """Pairs that any judge was asked about, answered or not: a constant baseline answers each of them."""
-    return next(entrant.answers.pairs for entrant in judged.entrants if entrant.constant)
+    """Pairs that any judge was asked about, answered or not: a constant baseline answers each of
+    them.
+    """
+    return next(
+        entrant.answers.pairs for entrant in judged.entrants if entrant.constant
+    )
 
 
 def _compared_aspect(subject: str, aspects: Sequence[str]) -> str:
-    """The aspect of these that a subject is compared with: its own, else the one that is about the whole image."""
+    """The aspect of these that a subject is compared with: its own, else the one that is about
+    the whole image.
+    """
     return subject if subject in aspects else preferred(aspects)[0]
 
 
 def _rated(pairs: Pairs) -> tuple[str, ...]:
     """The aspects of which all candidates have ratings."""
-    candidate_ratings = [ratings for contest in pairs.contests for ratings in contest.rated or ({},)]
+    candidate_ratings = [
+        ratings for contest in pairs.contests for ratings in contest.rated or ({},)
+    ]
     return tuple(
         aspect
         for aspect in (candidate_ratings[0] if candidate_ratings else ())
@@ -152,8 +247,15 @@ def _rated(pairs: Pairs) -> tuple[str, ...]:
 
 def _rating_vote(pairs: Pairs, aspect: str) -> Ints:
     """The vote that people's mean ratings of each pair stand for; equal means are a tie."""
-    means = [[float(mean_of_known([[v] for v in ratings[aspect]])[0]) for ratings in c.rated] for c in pairs.contests]
+    means = [
+        [float(mean_of_known([[v] for v in ratings[aspect]])[0]) for ratings in c.rated]
+        for c in pairs.contests
+    ]
     first, second = (
-        [means[contest][index] for contest, index in zip(pairs.contest, side, strict=True)] for side in pairs.indices.T
+        [
+            means[contest][index]
+            for contest, index in zip(pairs.contest, side, strict=True)
+        ]
+        for side in pairs.indices.T
     )
     return vote_of_scores(np.array(first, dtype=float), np.array(second, dtype=float))

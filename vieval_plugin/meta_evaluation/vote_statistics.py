@@ -1,7 +1,8 @@
-"""Statistics of contests: agreement of a judge's answers with people's votes, and with constant baselines beside it.
+"""Statistics of contests: agreement of a judge's answers with people's votes, and with constant
+baselines beside it.
 
-All are shares of pairs of candidates with a 95% interval by a bootstrap over groups. A missing answer is wrong and
-stays in the denominator, under every policy for failures.
+All are shares of pairs of candidates with a 95% interval by a bootstrap over groups. A missing
+answer is wrong and stays in the denominator, under every policy for failures.
 """
 
 from __future__ import annotations
@@ -30,7 +31,12 @@ from vieval_plugin.judges.contests import (
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation.estimates import Bootstrap
 from vieval_plugin.meta_evaluation.findings import Number, Role, preferred
-from vieval_plugin.meta_evaluation.observations import ContestObservation, Observation, apply_contest_policy, observe
+from vieval_plugin.meta_evaluation.observations import (
+    ContestObservation,
+    Observation,
+    apply_contest_policy,
+    observe,
+)
 from vieval_plugin.meta_evaluation.statistics import Statistic
 from vieval_plugin.meta_evaluation.vote_answers import (
     CODES,
@@ -49,13 +55,25 @@ from vieval_plugin.stats.comparison import Bools
 from vieval_plugin.stats.correlation import Floats
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
-from vieval_plugin.stats.orders import both_orders_points, consistent_points, each_order_points
-from vieval_plugin.stats.votes import NONE, VoteScheme, best_constant, group_points, points
+from vieval_plugin.stats.orders import (
+    both_orders_points,
+    consistent_points,
+    each_order_points,
+)
+from vieval_plugin.stats.votes import (
+    NONE,
+    VoteScheme,
+    best_constant,
+    group_points,
+    points,
+)
 from vieval_plugin.text.errors import VievalError
 
 
 class Points(NamedTuple):
-    """Points of items: 1 where the judge is right, 0 where it is not, NaN for what does not count; their mean is a share."""
+    """Points of items: 1 where the judge is right, 0 where it is not, NaN for what does not
+    count; their mean is a share.
+    """
 
     #: Shape (..., items).
     values: Floats
@@ -66,7 +84,9 @@ class Points(NamedTuple):
 
     def where(self, mask: Bools) -> Points:
         """Return those of a mask of shape (items,)."""
-        return Points(self.values[..., mask], list(compress(self.groups, mask)), self.reason)
+        return Points(
+            self.values[..., mask], list(compress(self.groups, mask)), self.reason
+        )
 
 
 #: A share of pairs, or of contests, by a judge's answers.
@@ -75,7 +95,9 @@ Scored: TypeAlias = Callable[[Answers], Points]
 
 @dataclass(frozen=True, eq=False)
 class VoteRows:
-    """A judge's answers to the contests of a part, by their subject: `votes`, or the aspects that it scores."""
+    """A judge's answers to the contests of a part, by their subject: `votes`, or the aspects
+    that it scores.
+    """
 
     pairs: Pairs
     answers: Mapping[str, Answers]
@@ -84,7 +106,9 @@ class VoteRows:
     @property
     def scored(self) -> list[Observation]:
         """The contests with an answer to all their pairs."""
-        answered_uids = frozenset.intersection(*(answers.complete for answers in self.answers.values()))
+        answered_uids = frozenset.intersection(
+            *(answers.complete for answers in self.answers.values())
+        )
         return [o for o in self.pairs.observations if o.uid in answered_uids]
 
 
@@ -99,16 +123,25 @@ def vote_statistics(subject: str, scheme: str) -> tuple[Statistic, ...]:
     ['SC_accuracy_decisive', 'SC_above_constant_decisive']
     """
     tie_handlings = TIE_HANDLINGS[scheme]
-    subject_points = order_shares(scheme) if subject == VOTES else bounds([t for t in tie_handlings if t != "decisive"])
+    subject_points = (
+        order_shares(scheme)
+        if subject == VOTES
+        else bounds([t for t in tie_handlings if t != "decisive"])
+    )
 
     def compute(share: Scored, rows: VoteRows) -> Estimate:
         return rows.bootstrap.share(*share(rows.answers[subject]))
 
     return tuple(
         Statistic(
-            f"{subject}_{what}", partial(compute, share), primary=what == f"accuracy_{tie_handlings[0]}", aspect=subject
+            f"{subject}_{what}",
+            partial(compute, share),
+            primary=what == f"accuracy_{tie_handlings[0]}",
+            aspect=subject,
         )
-        for what, share in (accuracies(scheme) | subject_points | all_pairs_right_shares(scheme)).items()
+        for what, share in (
+            accuracies(scheme) | subject_points | all_pairs_right_shares(scheme)
+        ).items()
     )
 
 
@@ -125,14 +158,21 @@ def accuracies(scheme: str) -> dict[str, Scored]:
         return right if right.reason else _above_constant(right, answers, ties)
 
     shares = (("accuracy", accuracy), ("above_constant", above_best_constant))
-    return {f"{what}_{ties}": partial(share, ties) for what, share in shares for ties in TIE_HANDLINGS[scheme]}
+    return {
+        f"{what}_{ties}": partial(share, ties)
+        for what, share in shares
+        for ties in TIE_HANDLINGS[scheme]
+    }
 
 
 def bounds(tie_handlings: Iterable[VoteScheme]) -> dict[str, Scored]:
     """Accuracy with thresholds that are best on the test set itself, by tie handling."""
 
     def upper_bound(ties: VoteScheme, answers: Answers) -> Points:
-        return Points(points(answers.bounds[ties], answers.pairs.human, ties), answers.pairs.groups)
+        return Points(
+            points(answers.bounds[ties], answers.pairs.human, ties),
+            answers.pairs.groups,
+        )
 
     return {f"upper_bound_{ties}": partial(upper_bound, ties) for ties in tie_handlings}
 
@@ -141,15 +181,25 @@ def all_pairs_right_shares(scheme: str) -> dict[str, Scored]:
     """The share of contests all of whose pairs are right, by tie handling; of rankings alone."""
 
     def all_pairs_accuracy(ties: VoteScheme, answers: Answers) -> Points:
-        contest_points = group_points(answers.points(ties), answers.pairs.contest.tolist())[1]
-        return Points(contest_points, [o.group for o in answers.pairs.observations], answers.why.get(ties, ""))
+        contest_points = group_points(
+            answers.points(ties), answers.pairs.contest.tolist()
+        )[1]
+        return Points(
+            contest_points,
+            [o.group for o in answers.pairs.observations],
+            answers.why.get(ties, ""),
+        )
 
     tie_handlings = TIE_HANDLINGS[scheme] if scheme == RANKING else ()
-    return {f"all_pairs_accuracy_{ties}": partial(all_pairs_accuracy, ties) for ties in tie_handlings}
+    return {
+        f"all_pairs_accuracy_{ties}": partial(all_pairs_accuracy, ties)
+        for ties in tie_handlings
+    }
 
 
 def order_shares(scheme: str) -> dict[str, Scored]:
-    """Shares of a judge that votes itself: accuracy of the forward order, and what the two orders are together.
+    """Shares of a judge that votes itself: accuracy of the forward order, and what the two orders
+    are together.
 
     What two orders are together is counted in the benchmark's most detailed way.
     """
@@ -159,9 +209,13 @@ def order_shares(scheme: str) -> dict[str, Scored]:
         right = points(answers.answers_in_order(FORWARD), answers.pairs.human, ties)
         return _mask_unasked(right, False, answers)
 
-    def paired(points_of_orders: Callable[[Ints, Ints, Ints], Floats], answers: Answers) -> Points:
+    def paired(
+        points_of_orders: Callable[[Ints, Ints, Ints], Floats], answers: Answers
+    ) -> Points:
         right = points_of_orders(
-            answers.answers_in_order(FORWARD), answers.answers_in_order(REVERSE), answers.pairs.human
+            answers.answers_in_order(FORWARD),
+            answers.answers_in_order(REVERSE),
+            answers.pairs.human,
         )
         return _mask_unasked(right, True, answers)
 
@@ -170,19 +224,33 @@ def order_shares(scheme: str) -> dict[str, Scored]:
         return np.asarray((forward != NONE) & (reverse != NONE) & differ, dtype=float)
 
     order_points: dict[str, Callable[[Ints, Ints, Ints], Floats]] = {
-        "both_orders_accuracy": lambda forward, reverse, human: both_orders_points(forward, reverse, human, widest),
-        "each_order_accuracy": lambda forward, reverse, human: each_order_points(forward, reverse, human, widest),
-        "consistent_share": lambda forward, reverse, human: consistent_points(forward, reverse, widest),
+        "both_orders_accuracy": lambda forward, reverse, human: both_orders_points(
+            forward, reverse, human, widest
+        ),
+        "each_order_accuracy": lambda forward, reverse, human: each_order_points(
+            forward, reverse, human, widest
+        ),
+        "consistent_share": lambda forward, reverse, human: consistent_points(
+            forward, reverse, widest
+        ),
         "inconsistent_share": inconsistent,
     }
     return {
-        **{f"forward_accuracy_{ties}": partial(forward, ties) for ties in TIE_HANDLINGS[scheme]},
-        **{what: partial(paired, points_of_orders) for what, points_of_orders in order_points.items()},
+        **{
+            f"forward_accuracy_{ties}": partial(forward, ties)
+            for ties in TIE_HANDLINGS[scheme]
+        },
+        **{
+            what: partial(paired, points_of_orders)
+            for what, points_of_orders in order_points.items()
+        },
     }
 
 
 def _mask_unasked(right: Floats, order_points: bool, answers: Answers) -> Points:
-    """Points of orders, none of orders that were not asked; a judge without any answer was asked and failed, which is wrong."""
+    """Points of orders, none of orders that were not asked; a judge without any answer was asked
+    and failed, which is wrong.
+    """
     voted, reason = answers.by_order.keys() & {FORWARD, REVERSE}, ""
     if not voted and any(contest.preferences for contest in answers.pairs.contests):
         reason = "the judge gives preferences and no votes"
@@ -190,24 +258,35 @@ def _mask_unasked(right: Floats, order_points: bool, answers: Answers) -> Points
         reason = "one order was asked"
     elif not order_points and voted == {REVERSE}:
         reason = "the forward order was not asked"
-    return Points(np.full(right.shape, np.nan) if reason else right, answers.pairs.groups, reason)
+    return Points(
+        np.full(right.shape, np.nan) if reason else right, answers.pairs.groups, reason
+    )
 
 
 def paper_scheme_shares() -> dict[str, Scored]:
-    """Accuracy as the authors of a log read its answers, and how far it is above the best constant answer of that kind."""
+    """Accuracy as the authors of a log read its answers, and how far it is above the best
+    constant answer of that kind.
+    """
 
     def right(answers: Answers) -> Points:
-        return Points(points(answers.answers_in_order(PAPER), answers.pairs.human, "paper"), answers.pairs.groups)
+        return Points(
+            points(answers.answers_in_order(PAPER), answers.pairs.human, "paper"),
+            answers.pairs.groups,
+        )
 
     return {
         "accuracy_paper": right,
-        "above_constant_paper": lambda answers: _above_constant(right(answers), answers, "paper"),
+        "above_constant_paper": lambda answers: _above_constant(
+            right(answers), answers, "paper"
+        ),
     }
 
 
 def _above_constant(right: Points, answers: Answers, ties: VoteScheme) -> Points:
     """Points less those of the best constant baseline."""
-    return right._replace(values=right.values - best_constant(answers.pairs.human, ties))
+    return right._replace(
+        values=right.values - best_constant(answers.pairs.human, ties)
+    )
 
 
 #: The subject of a constant baseline.
@@ -228,7 +307,8 @@ class Entrant:
     answers: Answers
     #: Number of contests that were left out, by reason.
     left_out: Mapping[str, int] = field(default_factory=dict)
-    #: False where the benchmark's own scheme has no such answers: of four-way votes a bare tie is the authors' reading only.
+    #: False where the benchmark's own scheme has no such answers: of four-way votes a bare tie is
+    #: the authors' reading only.
     accepted: bool = True
 
     @property
@@ -253,7 +333,11 @@ class JudgedPart:
     @property
     def constants(self) -> list[Entrant]:
         """The constant baselines whose answers the benchmark's own scheme has."""
-        return [entrant for entrant in self.entrants if entrant.constant and entrant.accepted]
+        return [
+            entrant
+            for entrant in self.entrants
+            if entrant.constant and entrant.accepted
+        ]
 
     @property
     def judges(self) -> list[Entrant]:
@@ -261,12 +345,19 @@ class JudgedPart:
         return [entrant for entrant in self.entrants if not entrant.constant]
 
     def number(
-        self, entrant: Entrant, statistic: str, share: Points | Estimate, breakdown: str = "", value: str = ""
+        self,
+        entrant: Entrant,
+        statistic: str,
+        share: Points | Estimate,
+        breakdown: str = "",
+        value: str = "",
     ) -> Number:
         """Return a number of an entrant: the share of its points, or what it is."""
         role: Role = "baseline" if entrant.constant else "judge"
         place = (self.part, entrant.aspect or VOTES, statistic, role)
-        estimate = share if isinstance(share, Estimate) else self.bootstrap.share(*share)
+        estimate = (
+            share if isinstance(share, Estimate) else self.bootstrap.share(*share)
+        )
         return Number(entrant.label, estimate, *place, breakdown=breakdown, value=value)
 
 
@@ -275,11 +366,17 @@ def default_subjects(judges: Iterable[Entrant]) -> dict[str, str]:
     subjects_by_judge: dict[str, list[str]] = {}
     for judge in judges:
         subjects_by_judge.setdefault(judge.label, []).append(judge.subject)
-    return {label: preferred(subjects)[0] for label, subjects in subjects_by_judge.items()}
+    return {
+        label: preferred(subjects)[0] for label, subjects in subjects_by_judge.items()
+    }
 
 
 def entrants_of(
-    part: str, runs: Sequence[Run], scheme: str, bootstrap: Bootstrap, options: StatisticsOptions
+    part: str,
+    runs: Sequence[Run],
+    scheme: str,
+    bootstrap: Bootstrap,
+    options: StatisticsOptions,
 ) -> list[Entrant]:
     """Entrants of a part, constant baselines first.
 
@@ -291,14 +388,17 @@ def entrants_of(
         options: the failure policy.
 
     Returns:
-        A constant for each fixed answer, on all contests that any judge was asked about; an entrant for each judge and
-        subject.
+        A constant for each fixed answer, on all contests that any judge was asked about; an entrant
+        for each judge and subject.
 
     Raises:
-        VievalError: results that no run writes, such as votes of another scheme, in one line that names the contest.
+        VievalError: results that no run writes, such as votes of another scheme, in one line that
+            names the contest.
     """
     observed = {
-        run.label: apply_contest_policy(map(observe, run.records[part]), options) for run in runs if part in run.records
+        run.label: apply_contest_policy(map(observe, run.records[part]), options)
+        for run in runs
+        if part in run.records
     }
     judges = []
     for run in runs:
@@ -306,13 +406,24 @@ def entrants_of(
             continue
         rows = observed[run.label]
         _require_sound(f"{run.benchmark}/{part}", run.label, rows, scheme)
-        left_out_by_reason = {why: count for why, count in sorted(Counter(map(left_out, rows)).items()) if why}
+        left_out_by_reason = {
+            why: count
+            for why, count in sorted(Counter(map(left_out, rows)).items())
+            if why
+        }
         pairs = pairs_of(rows, scheme)
         judges += [
-            Entrant(part, run.label, subject, answers_of(pairs, subject, scheme, bootstrap.seed), left_out_by_reason)
+            Entrant(
+                part,
+                run.label,
+                subject,
+                answers_of(pairs, subject, scheme, bootstrap.seed),
+                left_out_by_reason,
+            )
             for subject in subjects_of(rows, run.aspects)
         ]
-    # contests that no judge applies to, because something is wrong with their votes, are in no constant either
+    # contests that no judge applies to, because something is wrong with their votes, are in no
+    # constant either
     voted_on = {
         o.uid: replace(o, status=Status.OK)
         for rows in observed.values()
@@ -322,17 +433,34 @@ def entrants_of(
     return [*_constants(part, list(voted_on.values()), scheme), *judges]
 
 
-def _require_sound(part: str, judge: str, observations: Sequence[Observation], scheme: str) -> None:
-    """VievalError for a contest that somebody has edited by hand, or another version wrote: it would count as what it is not."""
+def _require_sound(
+    part: str, judge: str, observations: Sequence[Observation], scheme: str
+) -> None:
+    """VievalError for a contest that somebody has edited by hand, or another version wrote: it
+    would count as what it is not.
+    """
     ways: set[str] = set()
     for o in observations:
         if o.contest is None or left_out(o):
             continue
-        ways |= {what for what in ("judge_votes", "preferences", "scores") if getattr(o.contest, what)}
-        mixed = "of votes, preferences and scores of candidates a judge gives one kind, and other contests have another"
-        fault = _fault_of_votes(o.contest, scheme) or _fault_of_answer(o.contest) or mixed * (len(ways) > 1)
+        ways |= {
+            what
+            for what in ("judge_votes", "preferences", "scores")
+            if getattr(o.contest, what)
+        }
+        mixed = (
+            "of votes, preferences and scores of candidates a judge gives one kind, and "
+            "other contests have another"
+        )
+        fault = (
+            _fault_of_votes(o.contest, scheme)
+            or _fault_of_answer(o.contest)
+            or mixed * (len(ways) > 1)
+        )
         if fault:
-            raise VievalError(f"{part}/{o.uid} of {judge}: {fault}; restore the results, or run the judge again")
+            raise VievalError(
+                f"{part}/{o.uid} of {judge}: {fault}; restore the results, or run the judge again"
+            )
 
 
 def _fault_of_votes(contest: ContestObservation, scheme: str) -> str:
@@ -347,29 +475,53 @@ def _fault_of_answer(contest: ContestObservation) -> str:
     number = len(contest.image_models)
     for order, vote in contest.judge_votes.items():
         if order not in (FORWARD, REVERSE, PAPER):
-            return f"the judge has a vote in an order {order!r}, and there are {FORWARD}, {REVERSE} and {PAPER}"
+            return (
+                f"the judge has a vote in an order {order!r}, and there are {FORWARD}, "
+                f"{REVERSE} and {PAPER}"
+            )
         unparsed = order == PAPER and not vote
-        if not unparsed and not (vote in CODES and number == 2) and not ranks(vote, number):
+        if (
+            not unparsed
+            and not (vote in CODES and number == 2)
+            and not ranks(vote, number)
+        ):
             return f"the judge's vote {vote!r} is none on {number} candidates"
     for order, value in contest.preferences.items():
         if order not in (FORWARD, REVERSE) or not -1 <= value <= 1:
-            return f"the judge's preference {value} in the order {order!r} is none from -1 to 1, {FORWARD} or {REVERSE}"
+            return (
+                f"the judge's preference {value} in the order {order!r} is none from -1 to 1, "
+                f"{FORWARD} or {REVERSE}"
+            )
     if contest.scores and len(contest.scores) != number:
         return f"the judge has scores of {len(contest.scores)} candidates, and there are {number}"
-    if not all(-1 <= score <= 1 for scores in contest.scores for score in scores.values()):
+    if not all(
+        -1 <= score <= 1 for scores in contest.scores for score in scores.values()
+    ):
         return "a score of the judge is no number from -1 to 1"
     return ""
 
 
-def _constants(part: str, contests: Sequence[Observation], scheme: str) -> list[Entrant]:
-    """Constant baselines, in every order of showing; of a ranking, first or second is the better of each pair."""
+def _constants(
+    part: str, contests: Sequence[Observation], scheme: str
+) -> list[Entrant]:
+    """Constant baselines, in every order of showing; of a ranking, first or second is the better
+    of each pair.
+    """
     pairs = pairs_of(contests, scheme)
-    values = [FIRST, SECOND, TIE] if scheme == RANKING else [*SCHEMES[scheme], *([TIE] if scheme == "four_way" else [])]
+    values = (
+        [FIRST, SECOND, TIE]
+        if scheme == RANKING
+        else [*SCHEMES[scheme], *([TIE] if scheme == "four_way" else [])]
+    )
     constants = []
     for vote in values:
         accepted = vote != TIE or scheme != "four_way"
         codes = np.full(len(pairs.human), CODES[vote])
         by_order = dict.fromkeys((FORWARD, REVERSE, PAPER), codes)
-        answers = Answers(pairs, dict.fromkeys(TIE_HANDLINGS[scheme], codes), by_order=by_order)
-        constants.append(Entrant(part, f"always {vote}", CONSTANT, answers, accepted=accepted))
+        answers = Answers(
+            pairs, dict.fromkeys(TIE_HANDLINGS[scheme], codes), by_order=by_order
+        )
+        constants.append(
+            Entrant(part, f"always {vote}", CONSTANT, answers, accepted=accepted)
+        )
     return constants

@@ -15,11 +15,29 @@ from vieval_plugin.judges.contests import PAPER
 from vieval_plugin.meta_evaluation.common_items import JudgedItem, compared_means
 from vieval_plugin.meta_evaluation.comparison import ComparedStatistic
 from vieval_plugin.meta_evaluation.estimates import Bootstrap
-from vieval_plugin.meta_evaluation.findings import ALL, Findings, Number, RankedStatistic, Role, layouts
+from vieval_plugin.meta_evaluation.findings import (
+    ALL,
+    Findings,
+    Number,
+    RankedStatistic,
+    Role,
+    layouts,
+)
 from vieval_plugin.meta_evaluation.observations import Observation, apply_contest_policy
-from vieval_plugin.meta_evaluation.statistics import SCORED, Rating, Report, Statistic, parts_of
+from vieval_plugin.meta_evaluation.statistics import (
+    SCORED,
+    Rating,
+    Report,
+    Statistic,
+    parts_of,
+)
 from vieval_plugin.meta_evaluation.tables import Key
-from vieval_plugin.meta_evaluation.vote_answers import TIE_HANDLINGS, VOTES, answers_of, pairs_of
+from vieval_plugin.meta_evaluation.vote_answers import (
+    TIE_HANDLINGS,
+    VOTES,
+    answers_of,
+    pairs_of,
+)
 from vieval_plugin.meta_evaluation.vote_breakdowns import breakdown_numbers
 from vieval_plugin.meta_evaluation.vote_ratings import rating_comparison
 from vieval_plugin.meta_evaluation.vote_statistics import (
@@ -53,11 +71,13 @@ Items: TypeAlias = Mapping[str, Mapping[str, JudgedItem]]
 
 @dataclass(frozen=True)
 class ByVotes(Report):
-    """Accuracy against people's votes, in every way of counting that the benchmark's scheme of votes allows.
+    """Accuracy against people's votes, in every way of counting that the benchmark's scheme of
+    votes allows.
 
-    `scheme` is one of `judges.contests`: `four_way`, `three_way`, `two_way` or `ranking`. `rated` says that people
-    rated the candidates as well: what follows from their ratings then stands beside the judges (see `vote_ratings`).
-    `tie_handling` is that of the headline, the most detailed one where none is named.
+    `scheme` is one of `judges.contests`: `four_way`, `three_way`, `two_way` or `ranking`. `rated`
+    says that people rated the candidates as well: what follows from their ratings then stands
+    beside the judges (see `vote_ratings`). `tie_handling` is that of the headline, the most
+    detailed one where none is named.
 
     >>> ByVotes("five_way")
     Traceback (most recent call last):
@@ -72,7 +92,9 @@ class ByVotes(Report):
 
     def __post_init__(self) -> None:
         if self.scheme not in TIE_HANDLINGS:
-            raise ValueError(f"no scheme of votes {self.scheme!r}; known: {', '.join(TIE_HANDLINGS)}")
+            raise ValueError(
+                f"no scheme of votes {self.scheme!r}; known: {', '.join(TIE_HANDLINGS)}"
+            )
 
     def statistics(self, rating: Rating) -> tuple[Statistic, ...]:
         """Shares of each subject, and how many contests have an answer.
@@ -80,45 +102,102 @@ class ByVotes(Report):
         >>> [statistic.metric for statistic in ByVotes("two_way").statistics(Rating(("O",)))]
         ['O_accuracy_decisive_value', 'O_above_constant_decisive_value', 'scored_count']
         """
-        return (*(s for subject in _subjects(rating) for s in vote_statistics(subject, self.scheme)), SCORED)
+        return (
+            *(
+                s
+                for subject in _subjects(rating)
+                for s in vote_statistics(subject, self.scheme)
+            ),
+            SCORED,
+        )
 
     def rows(
-        self, observations: Sequence[Observation], rating: Rating, benchmark: str, part: str, options: StatisticsOptions
+        self,
+        observations: Sequence[Observation],
+        rating: Rating,
+        benchmark: str,
+        part: str,
+        options: StatisticsOptions,
     ) -> VoteRows:
         """The pairs of the part's contests with the judge's answers to them."""
         bootstrap = Bootstrap.for_part(f"{benchmark}/{part}", options)
         pairs = pairs_of(apply_contest_policy(observations, options), self.scheme)
-        answers = {subject: answers_of(pairs, subject, self.scheme, bootstrap.seed) for subject in _subjects(rating)}
+        answers = {
+            subject: answers_of(pairs, subject, self.scheme, bootstrap.seed)
+            for subject in _subjects(rating)
+        }
         return VoteRows(pairs, answers, bootstrap)
 
     def findings(
-        self, benchmark: str, parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions
+        self,
+        benchmark: str,
+        parts: Sequence[str],
+        runs: Sequence[Run],
+        options: StatisticsOptions,
     ) -> Findings:
         """Shares of all judges and constant answers by part, broken down, and pooled over parts."""
         judged = [
-            JudgedPart(part, entrants_of(part, runs, self.scheme, bootstrap, options), bootstrap)
+            JudgedPart(
+                part,
+                entrants_of(part, runs, self.scheme, bootstrap, options),
+                bootstrap,
+            )
             for part in parts_of(parts, runs)
             for bootstrap in [Bootstrap.for_part(f"{benchmark}/{part}", options)]
         ]
-        numbers = [n for part_votes in judged for n in self._numbers(benchmark, part_votes)]
-        numbers += [n for part_votes in judged for n in breakdown_numbers(part_votes, self.scheme)]
-        rating_numbers, strengths = rating_comparison(benchmark, judged, options) if self.rated else ([], [])
-        pooled, ranked = Bootstrap.for_part(f"{benchmark}/{ALL}", options), list[RankedStatistic]()
+        numbers = [
+            n for part_votes in judged for n in self._numbers(benchmark, part_votes)
+        ]
+        numbers += [
+            n
+            for part_votes in judged
+            for n in breakdown_numbers(part_votes, self.scheme)
+        ]
+        rating_numbers, strengths = (
+            rating_comparison(benchmark, judged, options) if self.rated else ([], [])
+        )
+        pooled, ranked = (
+            Bootstrap.for_part(f"{benchmark}/{ALL}", options),
+            list[RankedStatistic](),
+        )
         handlings = TIE_HANDLINGS[self.scheme]
-        for ties in sorted(handlings, key=lambda handling: handling != (self.tie_handling or handlings[0])):
+        for ties in sorted(
+            handlings,
+            key=lambda handling: handling != (self.tie_handling or handlings[0]),
+        ):
             total_numbers, statistics = _total_statistics(judged, ties, pooled)
             # the only part may be called `all`
-            there = {(n.system, n.part, n.aspect, n.statistic, n.breakdown, n.value) for n in numbers}
+            there = {
+                (n.system, n.part, n.aspect, n.statistic, n.breakdown, n.value)
+                for n in numbers
+            }
             numbers += [
-                n for n in total_numbers if (n.system, n.part, n.aspect, n.statistic, n.breakdown, n.value) not in there
+                n
+                for n in total_numbers
+                if (n.system, n.part, n.aspect, n.statistic, n.breakdown, n.value)
+                not in there
             ]
             ranked += statistics
         places = ["", *(part_votes.part for part_votes in judged)]
         ranked.sort(key=lambda statistic: places.index(statistic.value))
-        chosen = default_subjects(judge for part_votes in judged for judge in part_votes.judges)
-        ranked += [statistic for part_votes in judged for statistic in self._aspect_statistics(part_votes, chosen)]
-        ranked = [replace(statistic, is_headline=index == 0) for index, statistic in enumerate(ranked)]
-        return Findings((*numbers, *rating_numbers), tuple(ranked), layouts("votes"), tuple(strengths))
+        chosen = default_subjects(
+            judge for part_votes in judged for judge in part_votes.judges
+        )
+        ranked += [
+            statistic
+            for part_votes in judged
+            for statistic in self._aspect_statistics(part_votes, chosen)
+        ]
+        ranked = [
+            replace(statistic, is_headline=index == 0)
+            for index, statistic in enumerate(ranked)
+        ]
+        return Findings(
+            (*numbers, *rating_numbers),
+            tuple(ranked),
+            layouts("votes"),
+            tuple(strengths),
+        )
 
     def _numbers(self, benchmark: str, judged: JudgedPart) -> Iterator[Number]:
         voting = any(not entrant.aspect for entrant in judged.judges)
@@ -126,24 +205,47 @@ class ByVotes(Report):
         for entrant in judged.entrants:
             answers, shares = entrant.answers, dict[str, Scored]()
             if entrant.accepted:
-                shares |= accuracies(self.scheme) | bounds(answers.bounds) | all_pairs_right_shares(self.scheme)
-                shares |= order_shares(self.scheme) if voting and not entrant.aspect else {}
-                complete, left_out = len(answers.complete), sum(entrant.left_out.values())
-                answered = judged.number(entrant, "answered", Estimate(complete, n=complete))
+                shares |= (
+                    accuracies(self.scheme)
+                    | bounds(answers.bounds)
+                    | all_pairs_right_shares(self.scheme)
+                )
+                shares |= (
+                    order_shares(self.scheme) if voting and not entrant.aspect else {}
+                )
+                complete, left_out = (
+                    len(answers.complete),
+                    sum(entrant.left_out.values()),
+                )
+                answered = judged.number(
+                    entrant, "answered", Estimate(complete, n=complete)
+                )
                 yield replace(answered, total=len(answers.pairs.observations))
                 if left_out:
-                    yield judged.number(entrant, "left_out", Estimate(left_out, n=left_out))
+                    yield judged.number(
+                        entrant, "left_out", Estimate(left_out, n=left_out)
+                    )
             if as_authors and PAPER in answers.by_order:
                 shares |= paper_scheme_shares()
             for name, share in shares.items():
-                key = Key(benchmark, judged.part, "", entrant.label, name, entrant.aspect)
-                yield replace(judged.number(entrant, name, share(answers)), key=key, scale=100)
+                key = Key(
+                    benchmark, judged.part, "", entrant.label, name, entrant.aspect
+                )
+                yield replace(
+                    judged.number(entrant, name, share(answers)), key=key, scale=100
+                )
 
-    def _aspect_statistics(self, judged: JudgedPart, chosen: Mapping[str, str]) -> Iterator[RankedStatistic]:
+    def _aspect_statistics(
+        self, judged: JudgedPart, chosen: Mapping[str, str]
+    ) -> Iterator[RankedStatistic]:
         """Each aspect that several judges score on a part, but that which they stand for anyway."""
-        for aspect in dict.fromkeys(entrant.aspect for entrant in judged.judges if entrant.aspect):
+        for aspect in dict.fromkeys(
+            entrant.aspect for entrant in judged.judges if entrant.aspect
+        ):
             judges = [entrant for entrant in judged.judges if entrant.aspect == aspect]
-            is_further = len(judges) > 1 and any(chosen[entrant.label] != aspect for entrant in judges)
+            is_further = len(judges) > 1 and any(
+                chosen[entrant.label] != aspect for entrant in judges
+            )
             for ties in TIE_HANDLINGS[self.scheme] if is_further else ():
                 place = (judged.part, aspect, ties)
                 items = (_items(judges, ties), _items(judged.constants, ties))
@@ -155,10 +257,17 @@ def _subjects(rating: Rating) -> tuple[str, ...]:
     return rating.aspects or (VOTES,)
 
 
-def _statistic(part: str, aspect: str, ties: VoteScheme, compared: Callable[[], ComparedStatistic]) -> RankedStatistic:
+def _statistic(
+    part: str, aspect: str, ties: VoteScheme, compared: Callable[[], ComparedStatistic]
+) -> RankedStatistic:
     counted, once = ties.replace("_", "-"), cache(compared)
-    title = f"Share of pairs in which the judge says what people say (accuracy, {counted})"
-    why = f"It is the question that people were asked, counted {counted}; a missing answer is wrong."
+    title = (
+        f"Share of pairs in which the judge says what people say (accuracy, {counted})"
+    )
+    why = (
+        f"It is the question that people were asked, counted {counted}; a missing answer is "
+        "wrong."
+    )
     words = (f"accuracy_{ties}", f"accuracy ({counted})", title, why)
     return RankedStatistic(part, aspect, *words, (0.0, 1.0), lambda _: once())
 
@@ -166,49 +275,97 @@ def _statistic(part: str, aspect: str, ties: VoteScheme, compared: Callable[[], 
 def _total_statistics(
     judged: Sequence[JudgedPart], ties: VoteScheme, bootstrap: Bootstrap
 ) -> tuple[list[Number], list[RankedStatistic]]:
-    """Accuracy over all parts and on each, of the judges' votes or of their scores of O, or else SC, and its tests."""
+    """Accuracy over all parts and on each, of the judges' votes or of their scores of O, or else
+    SC, and its tests.
+    """
     judges = [judge for part_votes in judged for judge in part_votes.judges]
     chosen = default_subjects(judges)
     judges = [judge for judge in judges if chosen[judge.label] == judge.subject]
     items = _items(judges, ties)
-    constants = _items([constant for part_votes in judged for constant in part_votes.constants], ties)
+    constants = _items(
+        [constant for part_votes in judged for constant in part_votes.constants], ties
+    )
     numbers, statistics = list[Number](), list[RankedStatistic]()
 
-    def number(label: str, points: Points, place: tuple[str, str], role: Role = "judge") -> Number:
+    def number(
+        label: str, points: Points, place: tuple[str, str], role: Role = "judge"
+    ) -> Number:
         share, (breakdown, value) = bootstrap.share(*points), place
-        return Number(label, share, ALL, VOTES, f"accuracy_{ties}", role, breakdown=breakdown, value=value)
+        return Number(
+            label,
+            share,
+            ALL,
+            VOTES,
+            f"accuracy_{ties}",
+            role,
+            breakdown=breakdown,
+            value=value,
+        )
 
     for place in _places(items):
-        judge_items, constant_items = (_restricted(all_items, *place) for all_items in (items, constants))
-        numbers += [number(label, _points(label_items), place) for label, label_items in judge_items.items()]
+        judge_items, constant_items = (
+            _restricted(all_items, *place) for all_items in (items, constants)
+        )
+        numbers += [
+            number(label, _points(label_items), place)
+            for label, label_items in judge_items.items()
+        ]
         breakdown, part = place
         if breakdown == "category":
             continue
-        ceiling = _human_ceiling([part_votes for part_votes in judged if part in ("", part_votes.part)], ties)
-        references = [number(_CEILING_LABEL, ceiling, place, "ceiling")] if len(ceiling.values) else []
+        ceiling = _human_ceiling(
+            [part_votes for part_votes in judged if part in ("", part_votes.part)], ties
+        )
+        references = (
+            [number(_CEILING_LABEL, ceiling, place, "ceiling")]
+            if len(ceiling.values)
+            else []
+        )
         baselines = [
-            number(label, _points(label_items), place, "baseline") for label, label_items in constant_items.items()
+            number(label, _points(label_items), place, "baseline")
+            for label, label_items in constant_items.items()
         ]
-        references += sorted(baselines, key=lambda baseline: -baseline.estimate.value)[:1]
+        references += sorted(baselines, key=lambda baseline: -baseline.estimate.value)[
+            :1
+        ]
         asked = [judge for judge in judges if part in ("", judge.part)]
-        compared = partial(_compared, part or ALL, VOTES, ties, judge_items, constant_items, asked)
-        statistic = replace(_statistic(ALL, VOTES, ties, compared), breakdown=breakdown, value=part)
-        statistics.append(replace(statistic, references=tuple(references), choice={"ties": ties}))
+        compared = partial(
+            _compared, part or ALL, VOTES, ties, judge_items, constant_items, asked
+        )
+        statistic = replace(
+            _statistic(ALL, VOTES, ties, compared), breakdown=breakdown, value=part
+        )
+        statistics.append(
+            replace(statistic, references=tuple(references), choice={"ties": ties})
+        )
     by_part = {statistic.value: statistic for statistic in statistics}
 
     def part_votes(part: str, options: StatisticsOptions) -> ComparedStatistic:
         return by_part.get(part, by_part[""]).compared(options)
 
-    return numbers, [s if s.value else replace(s, statistic_in_part=part_votes) for s in statistics]
+    return numbers, [
+        s if s.value else replace(s, statistic_in_part=part_votes) for s in statistics
+    ]
 
 
 def _items(entrants: Iterable[Entrant], ties: VoteScheme) -> Items:
-    """Points of entrants in pairs of candidates; an entrant whose answers are no such votes has none."""
+    """Points of entrants in pairs of candidates; an entrant whose answers are no such votes has
+    none.
+    """
     items: dict[str, dict[str, JudgedItem]] = {}
     for entrant in entrants:
         part, pairs = entrant.part, entrant.answers.pairs
-        columns = (pairs.contest.tolist(), pairs.indices.tolist(), pairs.groups, entrant.answers.points(ties).tolist())
-        label = _best_constant_label(entrant.label, ties) if entrant.constant else entrant.label
+        columns = (
+            pairs.contest.tolist(),
+            pairs.indices.tolist(),
+            pairs.groups,
+            entrant.answers.points(ties).tolist(),
+        )
+        label = (
+            _best_constant_label(entrant.label, ties)
+            if entrant.constant
+            else entrant.label
+        )
         for contest, (first, second), group, value in zip(*columns, strict=True):
             if not math.isnan(value):
                 o = pairs.observations[contest]
@@ -226,7 +383,10 @@ def _places(items: Items) -> list[tuple[str, str]]:
     places = [("", "")] if items else []
     for breakdown in ("part", "category"):
         values = dict.fromkeys(
-            v for label_items in items.values() for i in label_items.values() for v in _values(i, breakdown)
+            v
+            for label_items in items.values()
+            for i in label_items.values()
+            for v in _values(i, breakdown)
         )
         places += [(breakdown, value) for value in values] if len(values) > 1 else []
     return places
@@ -237,18 +397,29 @@ def _restricted(items: Items, breakdown: str, value: str) -> Items:
     if not breakdown:
         return items
     with_value = {
-        label: {name: item for name, item in label_items.items() if value in _values(item, breakdown)}
+        label: {
+            name: item
+            for name, item in label_items.items()
+            if value in _values(item, breakdown)
+        }
         for label, label_items in items.items()
     }
-    return {label: label_items for label, label_items in with_value.items() if label_items}
+    return {
+        label: label_items for label, label_items in with_value.items() if label_items
+    }
 
 
 def _points(items: Mapping[str, JudgedItem]) -> Points:
-    return Points(np.array([item.value for item in items.values()]), [item.group for item in items.values()])
+    return Points(
+        np.array([item.value for item in items.values()]),
+        [item.group for item in items.values()],
+    )
 
 
 def _best_constant_label(label: str, ties: VoteScheme) -> str:
-    tie = "a tie" if ties == "three_way" else r"both \1"  # of three-way votes any tie is right
+    tie = (
+        "a tie" if ties == "three_way" else r"both \1"
+    )  # of three-way votes any tie is right
     return f"best constant: {re.sub('both_(good|bad)', tie, label)}"
 
 
@@ -257,32 +428,57 @@ def _human_ceiling(judged: Sequence[JudgedPart], ties: VoteScheme) -> Points:
     values: list[float] = []
     groups: list[str] = []
     for part_votes in judged:
-        pairs = max((entrant.answers.pairs for entrant in part_votes.entrants), key=lambda pairs: len(pairs.groups))
+        pairs = max(
+            (entrant.answers.pairs for entrant in part_votes.entrants),
+            key=lambda pairs: len(pairs.groups),
+        )
         if len(annotations := pairs.annotations()) > 1:
             points = ceiling_points(annotations, ties)
             voted_twice = np.flatnonzero(~np.isnan(points).all(axis=0))
             values += np.nanmean(points[:, voted_twice], axis=0).tolist()
-            groups += [f"{part_votes.part}/{pairs.groups[index]}" for index in voted_twice]
+            groups += [
+                f"{part_votes.part}/{pairs.groups[index]}" for index in voted_twice
+            ]
     return Points(np.array(values), groups)
 
 
 def _compared(
-    part: str, aspect: str, ties: VoteScheme, items: Items, constants: Items, judges: Sequence[Entrant]
+    part: str,
+    aspect: str,
+    ties: VoteScheme,
+    items: Items,
+    constants: Items,
+    judges: Sequence[Entrant],
 ) -> ComparedStatistic:
-    fixed = [{name: item.value for name, item in constant.items()} for constant in constants.values()]
+    fixed = [
+        {name: item.value for name, item in constant.items()}
+        for constant in constants.values()
+    ]
     statistic, notes = f"accuracy {ties.replace('_', '-')}", _unanswered(judges)
-    return compared_means(part, aspect, statistic, items, _UNIT, constants=fixed, notes=notes)
+    return compared_means(
+        part, aspect, statistic, items, _UNIT, constants=fixed, notes=notes
+    )
 
 
 def _unanswered(entrants: Sequence[Entrant]) -> tuple[str, ...]:
-    """Notes on contests that were left out, and on how many each judge answered where some answered far fewer."""
+    """Notes on contests that were left out, and on how many each judge answered where some
+    answered far fewer.
+    """
     notes = [
-        f"left out of {entrant.label}: {', '.join(f'{n} {why}' for why, n in entrant.left_out.items())}"
+        (
+            f"left out of {entrant.label}: "
+            f"{', '.join(f'{n} {why}' for why, n in entrant.left_out.items())}"
+        )
         for entrant in entrants
         if entrant.left_out
     ]
-    counts = [(e.label, len(e.answers.complete), len(e.answers.pairs.observations)) for e in entrants]
+    counts = [
+        (e.label, len(e.answers.complete), len(e.answers.pairs.observations))
+        for e in entrants
+    ]
     if any(answers < _LEAST_ANSWERED * contests for _, answers, contests in counts):
-        texts = ", ".join(f"{label} {answers} of {contests}" for label, answers, contests in counts)
+        texts = ", ".join(
+            f"{label} {answers} of {contests}" for label, answers, contests in counts
+        )
         notes.append(f"a missing answer is wrong; answered: {texts}")
     return tuple(dict.fromkeys(notes))

@@ -1,4 +1,6 @@
-"""Image models ranked by how often they win contests, each two on the contests between them; and position bias."""
+"""Image models ranked by how often they win contests, each two on the contests between them; and
+position bias.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +23,25 @@ from vieval_plugin.meta_evaluation.comparison import (
     compare_systems,
 )
 from vieval_plugin.meta_evaluation.estimates import Bootstrap, computed_mean
-from vieval_plugin.meta_evaluation.findings import ALL, Findings, Number, RankedStatistic, preferred
-from vieval_plugin.meta_evaluation.observations import Observation, apply_contest_policy, observe
-from vieval_plugin.meta_evaluation.vote_answers import VOTES, Pairs, judge_codes, judged_pairs, subjects_of
+from vieval_plugin.meta_evaluation.findings import (
+    ALL,
+    Findings,
+    Number,
+    RankedStatistic,
+    preferred,
+)
+from vieval_plugin.meta_evaluation.observations import (
+    Observation,
+    apply_contest_policy,
+    observe,
+)
+from vieval_plugin.meta_evaluation.vote_answers import (
+    VOTES,
+    Pairs,
+    judge_codes,
+    judged_pairs,
+    subjects_of,
+)
 from vieval_plugin.records import Record, Run
 from vieval_plugin.stats import votes
 from vieval_plugin.stats.bootstrap import Ints
@@ -39,10 +57,12 @@ EVEN = 0.5
 
 @dataclass(frozen=True)
 class ContestOutcome:
-    """A contest between two image models as one of them sees it: 1 where it won, 0 where it lost, 1/2 for a tie.
+    """A contest between two image models as one of them sees it: 1 where it won, 0 where it lost,
+    1/2 for a tie.
 
-    `failed` says of a contest without an answer whether this one's image failed, and the other's: then the one whose
-    image failed has lost, and where nothing says whose did, each has as it sees it. `status` is the verdict's.
+    `failed` says of a contest without an answer whether this one's image failed, and the other's:
+    then the one whose image failed has lost, and where nothing says whose did, each has as it sees
+    it. `status` is the verdict's.
     """
 
     opponent: str
@@ -53,10 +73,12 @@ class ContestOutcome:
 
 
 def win_rate_findings(run: Run, options: StatisticsOptions) -> Findings:
-    """Image models of a run by win rate, over all its contests: by its votes, or by each aspect that the judge scores.
+    """Image models of a run by win rate, over all its contests: by its votes, or by each aspect
+    that the judge scores.
 
-    A model's own number is its rate over all its contests, ties counting half. Two models are compared by the contests
-    between them alone: by how far the win rate of the first lies from one half.
+    A model's own number is its rate over all its contests, ties counting half. Two models are
+    compared by the contests between them alone: by how far the win rate of the first lies from one
+    half.
 
     Args:
         run: one judge's; what is no contest is left out.
@@ -64,10 +86,17 @@ def win_rate_findings(run: Run, options: StatisticsOptions) -> Findings:
     """
     observed = apply_contest_policy(_observed(run), options)
     pairs = judged_pairs(observed)
-    subjects = preferred(subjects_of(observed, run.aspects)) if len(pairs.contest) else []
+    subjects = (
+        preferred(subjects_of(observed, run.aspects)) if len(pairs.contest) else []
+    )
     ranked = [_ranked(run, subject, pairs, observed, options) for subject in subjects]
-    statistics = (replace(statistic, is_headline=index == 0) for index, (statistic, _) in enumerate(ranked))
-    return Findings(tuple(number for _, numbers in ranked for number in numbers), tuple(statistics))
+    statistics = (
+        replace(statistic, is_headline=index == 0)
+        for index, (statistic, _) in enumerate(ranked)
+    )
+    return Findings(
+        tuple(number for _, numbers in ranked for number in numbers), tuple(statistics)
+    )
 
 
 def _observed(run: Run) -> list[Observation]:
@@ -82,20 +111,42 @@ def _observed(run: Run) -> list[Observation]:
 
 
 def _ranked(
-    run: Run, subject: str, pairs: Pairs, observed: Sequence[Observation], options: StatisticsOptions
+    run: Run,
+    subject: str,
+    pairs: Pairs,
+    observed: Sequence[Observation],
+    options: StatisticsOptions,
 ) -> tuple[RankedStatistic, list[Number]]:
-    all_outcomes, contest_counts = _outcomes(pairs, judge_codes(pairs, subject), _failed(pairs, subject))
+    all_outcomes, contest_counts = _outcomes(
+        pairs, judge_codes(pairs, subject), _failed(pairs, subject)
+    )
     compared = _compared(subject, all_outcomes, contest_counts)
     bootstrap = Bootstrap.for_part(f"{run.benchmark}/{ALL}", options)
     title = f"Share of contests won, ties counting half, by {run.name}"
     statistic = RankedStatistic(
-        *(ALL, subject, WIN_RATE, WIN_RATE, title, _WHY, (0.0, 1.0), lambda _: compared), judge=run.name
+        *(
+            ALL,
+            subject,
+            WIN_RATE,
+            WIN_RATE,
+            title,
+            _WHY,
+            (0.0, 1.0),
+            lambda _: compared,
+        ),
+        judge=run.name,
     )
-    tested = compare_systems(compared, run.benchmark, options).all_pairs if len(all_outcomes) == 2 else ()
+    tested = (
+        compare_systems(compared, run.benchmark, options).all_pairs
+        if len(all_outcomes) == 2
+        else ()
+    )
     numbers = []
     for model, contests in _answered_contests(all_outcomes).items():
         points, groups = [o.points for o in contests], [o.group for o in contests]
-        rate = bootstrap.estimate(computed_mean(points, groups, "no contest has an answer"))
+        rate = bootstrap.estimate(
+            computed_mean(points, groups, "no contest has an answer")
+        )
         rate = _tested_rate(model, rate, tested)
         numbers.append(
             Number(
@@ -108,24 +159,34 @@ def _ranked(
 
 
 def _tested_rate(model: str, rate: Estimate, pairs: Sequence[SystemPair]) -> Estimate:
-    """A win rate between two models with the interval of their difference, so that both have one; else as it is."""
+    """A win rate between two models with the interval of their difference, so that both have
+    one; else as it is.
+    """
     for pair in pairs:
         difference = (pair if pair.first == model else pair.turned).result.difference
-        if difference.has_interval and math.isclose(EVEN + difference.value, rate.value):
+        if difference.has_interval and math.isclose(
+            EVEN + difference.value, rate.value
+        ):
             return replace(rate, low=EVEN + difference.low, high=EVEN + difference.high)
     return rate
 
 
-def win_rate_statistic(subject: str, pairs: Pairs, codes: Ints | None = None) -> ComparedStatistic:
+def win_rate_statistic(
+    subject: str, pairs: Pairs, codes: Ints | None = None
+) -> ComparedStatistic:
     """Image models compared two by two by the contests between them, on one voter's answers.
 
     Args:
         subject: what the judge's votes come from.
         pairs: of candidates.
-        codes: annotators' answers in place of the judge's, one a pair, shape (pairs,); `NONE` where there is none.
+        codes: annotators' answers in place of the judge's, one a pair, shape (pairs,); `NONE` where
+            there is none.
     """
     if codes is None:
-        return _compared(subject, *_outcomes(pairs, judge_codes(pairs, subject), _failed(pairs, subject)))
+        return _compared(
+            subject,
+            *_outcomes(pairs, judge_codes(pairs, subject), _failed(pairs, subject)),
+        )
     return _compared(subject, *_outcomes(pairs, codes))
 
 
@@ -142,20 +203,25 @@ def outcomes_between(
     """
     pairs = judged_pairs(apply_contest_policy(_observed(run), options))
     outcomes, _ = _outcomes(pairs, judge_codes(pairs, subject), _failed(pairs, subject))
-    return [outcome for outcome in outcomes.get(model, ()) if outcome.opponent == opponent]
+    return [
+        outcome for outcome in outcomes.get(model, ()) if outcome.opponent == opponent
+    ]
 
 
 def _outcomes(
     pairs: Pairs, codes: Ints, failures: Sequence[tuple[bool, bool]] = ()
 ) -> tuple[Mapping[str, list[ContestOutcome]], Counter[str]]:
-    """Outcomes of each image model, in the order in which models come, and how many contests it was in.
+    """Outcomes of each image model, in the order in which models come, and how many contests it was
+    in.
 
     Contests without an answer are among them where `failures` says of each pair whose image failed.
     """
     statuses = [pairs.observations[number].status for number in pairs.contest]
     outcomes: dict[str, list[ContestOutcome]] = defaultdict(list)
     contest_counts: Counter[str] = Counter()
-    for number, ((first, second), group, code) in enumerate(zip(pairs.image_models, pairs.groups, codes, strict=True)):
+    for number, ((first, second), group, code) in enumerate(
+        zip(pairs.image_models, pairs.groups, codes, strict=True)
+    ):
         if first == second:
             continue
         contest_counts.update((first, second))
@@ -165,22 +231,46 @@ def _outcomes(
             outcomes[second].append(ContestOutcome(first, group, 1 - points))
         elif failures:
             failed = failures[number]
-            for model, opponent, own_first in ((first, second, failed), (second, first, failed[::-1])):
-                lost_points = {(True, True): EVEN, (False, True): 1.0}.get(own_first, 0.0)
-                outcomes[model].append(ContestOutcome(opponent, group, lost_points, own_first, statuses[number]))
+            for model, opponent, own_first in (
+                (first, second, failed),
+                (second, first, failed[::-1]),
+            ):
+                lost_points = {(True, True): EVEN, (False, True): 1.0}.get(
+                    own_first, 0.0
+                )
+                outcomes[model].append(
+                    ContestOutcome(
+                        opponent, group, lost_points, own_first, statuses[number]
+                    )
+                )
     return {model: outcomes[model] for model in contest_counts}, contest_counts
 
 
-def _answered_contests(outcomes: Mapping[str, Sequence[ContestOutcome]]) -> dict[str, list[ContestOutcome]]:
-    return {model: [outcome for outcome in contests if outcome.failed is None] for model, contests in outcomes.items()}
+def _answered_contests(
+    outcomes: Mapping[str, Sequence[ContestOutcome]],
+) -> dict[str, list[ContestOutcome]]:
+    return {
+        model: [outcome for outcome in contests if outcome.failed is None]
+        for model, contests in outcomes.items()
+    }
 
 
 def _failed(pairs: Pairs, subject: str) -> list[tuple[bool, bool]]:
-    """True for each candidate of each pair that is no image or, for a judge of samples, has no score."""
-    contested = [o.contest.without_image if o.contest else () for o in pairs.observations]
-    unscored = np.isnan(pairs.scores(subject)) if subject != VOTES else np.zeros((2, len(pairs.contest)), dtype=bool)
+    """True for each candidate of each pair that is no image or, for a judge of samples, has no
+    score.
+    """
+    contested = [
+        o.contest.without_image if o.contest else () for o in pairs.observations
+    ]
+    unscored = (
+        np.isnan(pairs.scores(subject))
+        if subject != VOTES
+        else np.zeros((2, len(pairs.contest)), dtype=bool)
+    )
     return [
-        (first in missing, second in missing) if (missing := contested[number]) else (bool(no_first), bool(no_second))
+        (first in missing, second in missing)
+        if (missing := contested[number])
+        else (bool(no_first), bool(no_second))
         for number, (first, second), no_first, no_second in zip(
             pairs.contest, pairs.indices.tolist(), *unscored, strict=True
         )
@@ -188,26 +278,44 @@ def _failed(pairs: Pairs, subject: str) -> list[tuple[bool, bool]]:
 
 
 def _compared(
-    subject: str, all_outcomes: Mapping[str, Sequence[ContestOutcome]], contest_counts: Mapping[str, int]
+    subject: str,
+    all_outcomes: Mapping[str, Sequence[ContestOutcome]],
+    contest_counts: Mapping[str, int],
 ) -> ComparedStatistic:
     outcomes = _answered_contests(all_outcomes)
     models = list(outcomes)
 
     def pair(
-        first: int, second: int, by_model: Mapping[str, Sequence[ContestOutcome]] = outcomes
+        first: int,
+        second: int,
+        by_model: Mapping[str, Sequence[ContestOutcome]] = outcomes,
     ) -> CommonSamplesStatistic:
-        contests = [o for o in by_model[models[first]] if first == second or o.opponent == models[second]]
+        contests = [
+            o
+            for o in by_model[models[first]]
+            if first == second or o.opponent == models[second]
+        ]
         if not contests:
             return CommonSamplesStatistic(0)
         points = [o.points for o in contests]
         against = points if first == second else [EVEN] * len(points)
-        return CommonSamplesStatistic(len(points), MeanDifference(points, against, [o.group for o in contests]))
+        return CommonSamplesStatistic(
+            len(points), MeanDifference(points, against, [o.group for o in contests])
+        )
 
     def count_failures(first: int, second: int) -> CommonSamplesStatistic:
-        """The pair with the contests lost in which the first one's image failed, or nothing says whose."""
-        if not any(o.failed and o.opponent == models[second] for o in all_outcomes[models[first]]):
+        """The pair with the contests lost in which the first one's image failed, or nothing says
+        whose.
+        """
+        if not any(
+            o.failed and o.opponent == models[second]
+            for o in all_outcomes[models[first]]
+        ):
             return CommonSamplesStatistic(0)
-        by_opponent = {m: [o for o in contests if not o.failed or o.points < 1] for m, contests in all_outcomes.items()}
+        by_opponent = {
+            m: [o for o in contests if not o.failed or o.points < 1]
+            for m, contests in all_outcomes.items()
+        }
         return pair(first, second, by_opponent)
 
     systems = tuple(
@@ -221,15 +329,37 @@ def _compared(
         )
         for model, contests in outcomes.items()
     )
-    per_prompt = all(len({(o.opponent, o.group) for o in contests}) == len(contests) for contests in outcomes.values())
+    per_prompt = all(
+        len({(o.opponent, o.group) for o in contests}) == len(contests)
+        for contests in outcomes.values()
+    )
     unit = "prompts" if per_prompt else "contests"
-    return ComparedStatistic(ALL, subject, WIN_RATE, systems, pair, unit, "generators", with_failures=count_failures)
+    return ComparedStatistic(
+        ALL,
+        subject,
+        WIN_RATE,
+        systems,
+        pair,
+        unit,
+        "generators",
+        with_failures=count_failures,
+    )
 
 
-def _statuses(observed: Sequence[Observation], model: str) -> tuple[tuple[Status, int], ...]:
+def _statuses(
+    observed: Sequence[Observation], model: str
+) -> tuple[tuple[Status, int], ...]:
     """Statuses of a model's contests, less those that only others' missing images made fail."""
-    contests = [(o.status, o.contest.image_models, o.contest.without_image) for o in observed if o.contest]
-    counts = Counter(status for status, models, failed in contests if model in ([models[n] for n in failed] or models))
+    contests = [
+        (o.status, o.contest.image_models, o.contest.without_image)
+        for o in observed
+        if o.contest
+    ]
+    counts = Counter(
+        status
+        for status, models, failed in contests
+        if model in ([models[n] for n in failed] or models)
+    )
     return tuple(counts.items())
 
 
@@ -237,8 +367,9 @@ def _statuses(observed: Sequence[Observation], model: str) -> tuple[tuple[Status
 class PositionBias:
     """The preference of a judge that was asked in both orders for what it is shown first.
 
-    `first_shown` is the share of answers for the candidate shown first, ties counting half: 0.5 without bias.
-    `contradicted` counts the `contests` in which each order's answer is for the other candidate.
+    `first_shown` is the share of answers for the candidate shown first, ties counting half: 0.5
+    without bias. `contradicted` counts the `contests` in which each order's answer is for the other
+    candidate.
     """
 
     first_shown: Estimate
@@ -257,32 +388,57 @@ class PositionBias:
 
 
 def position_bias(run: Run, options: StatisticsOptions) -> PositionBias | None:
-    """The position bias of a run's judge; None where no contest of two has an answer in both orders.
+    """The position bias of a run's judge; None where no contest of two has an answer in both
+    orders.
 
     Args:
         run: one judge's.
         options: how many draws, the seed.
 
-    Source: Zheng et al. 2023, Judging LLM-as-a-Judge with MT-Bench and Chatbot Arena, on position bias.
+    Source: Zheng et al. 2023, Judging LLM-as-a-Judge with MT-Bench and Chatbot Arena, on position
+    bias.
     """
-    records = [record for records in chain(*run.records.values()) for record in records[:1]]
-    in_both_orders = [(record, points) for record in records if len(points := _first_shown(record)) == 2]
+    records = [
+        record for records in chain(*run.records.values()) for record in records[:1]
+    ]
+    in_both_orders = [
+        (record, points)
+        for record in records
+        if len(points := _first_shown(record)) == 2
+    ]
     if not in_both_orders:
         return None
     shares = [sum(points) / 2 for _, points in in_both_orders]
-    groups = [f"{record.id.part}/{record.group or record.id.uid}" for record, _ in in_both_orders]
-    first_shown = Bootstrap.for_part(f"{run.benchmark}/{ALL}", options).share(shares, groups)
-    contradicted = sum(points in ([1.0, 1.0], [0.0, 0.0]) for _, points in in_both_orders)
+    groups = [
+        f"{record.id.part}/{record.group or record.id.uid}"
+        for record, _ in in_both_orders
+    ]
+    first_shown = Bootstrap.for_part(f"{run.benchmark}/{ALL}", options).share(
+        shares, groups
+    )
+    contradicted = sum(
+        points in ([1.0, 1.0], [0.0, 0.0]) for _, points in in_both_orders
+    )
     return PositionBias(first_shown, contradicted, len(in_both_orders))
 
 
 def _first_shown(record: Record) -> list[float]:
-    """Points of each order that has an answer: 1 for the candidate shown first, 0 for the other, 1/2 for neither."""
+    """Points of each order that has an answer: 1 for the candidate shown first, 0 for the other,
+    1/2 for neither.
+    """
     choice = record.verdict.choice
     if choice is None or len(record.candidates) != 2:
         return []
     by_first = dict(choice.preferences)
     if not by_first:
-        by_first = {order: {FIRST: 1.0, SECOND: -1.0}.get(vote, 0.0) for order, vote in choice.votes.items() if vote}
+        by_first = {
+            order: {FIRST: 1.0, SECOND: -1.0}.get(vote, 0.0)
+            for order, vote in choice.votes.items()
+            if vote
+        }
     turned = {FORWARD: 1.0, REVERSE: -1.0}
-    return [float(np.sign(turned[order] * by_first[order]) + 1) / 2 for order in turned if order in by_first]
+    return [
+        float(np.sign(turned[order] * by_first[order]) + 1) / 2
+        for order in turned
+        if order in by_first
+    ]

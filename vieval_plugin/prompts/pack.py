@@ -67,7 +67,9 @@ class Pack:
         return max(len(question.images) for question in self.questions.values())
 
     def resolved(self, path_text: str) -> str:
-        """A path that begins at the pack's folder, where there is something there; else the text as it is."""
+        """A path that begins at the pack's folder, where there is something there; else the text
+        as it is.
+        """
         path = path_of(path_text, self.path.parent)
         return str(path) if path_text and exists(path) else path_text
 
@@ -79,30 +81,65 @@ class Pack:
         """Return the templates that a template is built of, such as a frame around it."""
         names = [template]
         for name in names:  # which grow on the way
-            for part in filter(None, meta.find_referenced_templates(self.environment.parse(self.wording(name)))):
+            for part in filter(
+                None,
+                meta.find_referenced_templates(
+                    self.environment.parse(self.wording(name))
+                ),
+            ):
                 if part in self.environment.texts and part not in names:
                     names.append(part)
         return tuple(names[1:])
 
     def variables(self, template: str) -> frozenset[str]:
-        """The names that a template must be given; not those of which it asks whether they are there."""
-        trees = [self.environment.parse(self.wording(name)) for name in (template, *self.parts(template))]
-        tests = [test for tree in trees for test in tree.find_all((nodes.Test, nodes.Filter))]
-        optional = {test.node.name for test in tests if test.name in _OPTIONAL and isinstance(test.node, nodes.Name)}
-        return frozenset().union(*map(meta.find_undeclared_variables, trees)) - optional - {"self", "super"}
+        """The names that a template must be given; not those of which it asks whether they are
+        there.
+        """
+        trees = [
+            self.environment.parse(self.wording(name))
+            for name in (template, *self.parts(template))
+        ]
+        tests = [
+            test for tree in trees for test in tree.find_all((nodes.Test, nodes.Filter))
+        ]
+        optional = {
+            test.node.name
+            for test in tests
+            if test.name in _OPTIONAL and isinstance(test.node, nodes.Name)
+        }
+        return (
+            frozenset().union(*map(meta.find_undeclared_variables, trees))
+            - optional
+            - {"self", "super"}
+        )
 
     def keys_shown(self, template: str) -> tuple[str, ...]:
-        """The keys of the JSON that a template asks for: as it shows them where answers are `free_json`, else ours."""
-        texts = map(self.wording, (template, *self.parts(template))) if self.replies == "free_json" else ()
+        """The keys of the JSON that a template asks for: as it shows them where answers are
+        `free_json`, else ours.
+        """
+        texts = (
+            map(self.wording, (template, *self.parts(template)))
+            if self.replies == "free_json"
+            else ()
+        )
         keys = tuple(dict.fromkeys(key for text in texts for key in _KEY.findall(text)))
         return keys if "score" in keys else ("score", "reasoning")
 
     def render(self, template: str, variables: Mapping[str, Any]) -> str:
-        """The text of a template. VievalError names the template and what is wrong, or what the sample lacked for it."""
+        """The text of a template. VievalError names the template and what is wrong, or what the
+        sample lacked for it.
+        """
         try:
             return self.environment.text(template, variables).strip()
         except PromptTemplateError as error:
-            texts = ", ".join(name for name, value in variables.items() if isinstance(value, str)) or "none"
+            texts = (
+                ", ".join(
+                    name for name, value in variables.items() if isinstance(value, str)
+                )
+                or "none"
+            )
             hint = f"; the sample's texts are {texts} (a benchmark's come with `vieval prepare`)"
             is_absent = isinstance(error.__cause__, UndefinedError)
-            raise VievalError(f"prompt pack {self.name}, template {error}{hint if is_absent else ''}") from None
+            raise VievalError(
+                f"prompt pack {self.name}, template {error}{hint if is_absent else ''}"
+            ) from None

@@ -1,13 +1,14 @@
 """Prompt packs: folders of Jinja templates with a manifest, named and hashed.
 
-A manifest (`manifest.yaml`) says for each question which template asks it, which images it is shown in which order, and
-what the sub-scores of its answer mean::
+A manifest (`manifest.yaml`) says for each question which template asks it, which images it is shown
+in which order, and what the sub-scores of its answer mean::
 
     judge: viescore
     name: viescore/v1
     settings: [0shot, 1shot]
     questions:
-      SC_tie: {template: SC_tie.jinja, images: [source, output], scores: [editing success, over-editing]}
+      SC_tie: {template: SC_tie.jinja, images: [source, output], scores: [editing success,
+          over-editing]}
 """
 
 from __future__ import annotations
@@ -32,7 +33,10 @@ from vieval_plugin.text.yaml_json import read_yaml
 MANIFEST = "manifest.yaml"
 SHARED = "shared"
 _REMINDERS: Mapping[str, str] = {
-    "number": "That answer could not be used: {{ reason }}. Please answer the question again, with one number alone."
+    "number": (
+        "That answer could not be used: {{ reason }}. Please answer the question again, "
+        "with one number alone."
+    )
 }
 _MOST_BYTES = 1 << 20
 _NAME = re.compile(r"^name:.*$", re.MULTILINE)
@@ -41,7 +45,10 @@ _NAME = re.compile(r"^name:.*$", re.MULTILINE)
 def built_in(judge: str = "*") -> list[str]:
     """Names of the packs that come with VIEval, of one judge or of all."""
     root = Path(vieval_plugin.prompt_templates.__path__[0])
-    return sorted(str(path.parent.relative_to(root)) for path in root.glob(f"{judge}/*/{MANIFEST}"))
+    return sorted(
+        str(path.parent.relative_to(root))
+        for path in root.glob(f"{judge}/*/{MANIFEST}")
+    )
 
 
 def load(name_or_folder: str) -> Pack:
@@ -53,36 +60,74 @@ def load(name_or_folder: str) -> Pack:
     root, file = Path(vieval_plugin.prompt_templates.__path__[0]), _file(name_or_folder)
     folder = file.parent
     manifest = _read_manifest(file)
-    shared = {path.name: read_text(root / SHARED, path.name) for path in sorted((root / SHARED).glob("*.jinja"))}
+    shared = {
+        path.name: read_text(root / SHARED, path.name)
+        for path in sorted((root / SHARED).glob("*.jinja"))
+    }
     if manifest.replies in _REMINDERS:
         shared[REMINDER] = _REMINDERS[manifest.replies]
-    texts = shared | {path.name: read_text(folder, path.name) for path in sorted(folder.glob("*.jinja"))}
-    texts |= {key: question.text for key, question in manifest.questions.items() if question.text}
+    texts = shared | {
+        path.name: read_text(folder, path.name)
+        for path in sorted(folder.glob("*.jinja"))
+    }
+    texts |= {
+        key: question.text
+        for key, question in manifest.questions.items()
+        if question.text
+    }
     try:
         environment = PackEnvironment(texts)
     except PromptTemplateError as error:
-        raise VievalError(f"{folder}/{error}; see {docs_url('guides/extending.md#templates')}") from None
+        raise VievalError(
+            f"{folder}/{error}; see {docs_url('guides/extending.md#templates')}"
+        ) from None
     if missing := {q.template for q in manifest.questions.values()} - {*texts, ""}:
-        raise VievalError(f"{file}: names the template {min(missing)}, which is not in the folder")
-    questions = {key: PackQuestion(q.template or key, q.images, q.scores) for key, q in manifest.questions.items()}
+        raise VievalError(
+            f"{file}: names the template {min(missing)}, which is not in the folder"
+        )
+    questions = {
+        key: PackQuestion(q.template or key, q.images, q.scores)
+        for key, q in manifest.questions.items()
+    }
     identity = manifest.name, manifest.judge or manifest.name, manifest.settings
-    pack = Pack(*identity, "", questions, environment, file, manifest, manifest.replies, manifest.tools)
+    pack = Pack(
+        *identity,
+        "",
+        questions,
+        environment,
+        file,
+        manifest,
+        manifest.replies,
+        manifest.tools,
+    )
     # files of one folder share templates, and a change of another's words is none of this one's
-    used = texts if file.name == MANIFEST else dict.fromkeys(q.template for q in questions.values())
+    used = (
+        texts
+        if file.name == MANIFEST
+        else dict.fromkeys(q.template for q in questions.values())
+    )
     digest = hashlib.sha256(file.read_bytes())
-    for name in dict.fromkeys((*used, *(part for template in used for part in pack.parts(template)))):
+    for name in dict.fromkeys(
+        (*used, *(part for template in used for part in pack.parts(template)))
+    ):
         digest.update(name.encode() + b"\0" + texts[name].encode() + b"\0")
     pack = replace(pack, hash=digest.hexdigest()[:16])
-    if folder != root / pack.name and pack.name in built_in() and load(pack.name).hash != pack.hash:
+    if (
+        folder != root / pack.name
+        and pack.name in built_in()
+        and load(pack.name).hash != pack.hash
+    ):
         raise VievalError(
-            f"{file}: {pack.name} is the name of a built-in pack with other words; give this one a name of its own "
+            f"{file}: {pack.name} is the name of a built-in pack with other words; give this one "
+            "a name of its own "
             "(`vieval prompts copy` does)"
         )
     return pack
 
 
 def copy(name_or_folder: str, folder: Path) -> Pack:
-    """Copy a pack under a name of its own, that of the new folder, with the shared templates that it uses.
+    """Copy a pack under a name of its own, that of the new folder, with the shared templates that
+    it uses.
 
     Args:
         name_or_folder: as for `load`.
@@ -103,13 +148,19 @@ def copy(name_or_folder: str, folder: Path) -> Pack:
             write_whole(folder / file, [text])
     name = json.dumps(folder.name, ensure_ascii=False)
     # a function, as a name may hold what a replacement text would read as an escape
-    write_whole(folder / MANIFEST, [_NAME.sub(lambda _: f"name: {name}", manifest, count=1)])
+    write_whole(
+        folder / MANIFEST, [_NAME.sub(lambda _: f"name: {name}", manifest, count=1)]
+    )
     return load(str(folder))
 
 
 def network_settings(pack: Pack, model: type[P]) -> P:
-    """The settings under `network`, as its form has them; VievalError names an unknown key and the nearest known one."""
-    settings = {key: value for key, value in pack.manifest.network.items() if key != "form"}
+    """The settings under `network`, as its form has them; VievalError names an unknown key and
+    the nearest known one.
+    """
+    settings = {
+        key: value for key, value in pack.manifest.network.items() if key != "form"
+    }
     return parsed(pack.path, model, settings, ("network",))
 
 
@@ -129,25 +180,44 @@ def _file(name_or_path: str) -> Path:
 
 def _read_manifest(file: Path) -> Manifest:
     if not exists(file):
-        reason = f"no prompt pack there ({MANIFEST} is missing); `vieval prompts list` shows the built-in ones"
-        raise VievalError(f"{file.parent}: {reason}" if file.name == MANIFEST else f"{file}: no such file")
-    return parsed(file, Manifest, read_mapping(file, "manifest", docs_url("guides/extending.md#a-judge-in-one-file")))
+        reason = (
+            f"no prompt pack there ({MANIFEST} is missing); `vieval prompts list` shows the "
+            "built-in ones"
+        )
+        raise VievalError(
+            f"{file.parent}: {reason}"
+            if file.name == MANIFEST
+            else f"{file}: no such file"
+        )
+    return parsed(
+        file,
+        Manifest,
+        read_mapping(
+            file, "manifest", docs_url("guides/extending.md#a-judge-in-one-file")
+        ),
+    )
 
 
 def read_mapping(file: Path, what: str, page: str) -> dict[Any, Any]:
-    """Return the mapping in a YAML file that others wrote; VievalError for any other, with the page that has its keys."""
+    """Return the mapping in a YAML file that others wrote; VievalError for any other, with the
+    page that has its keys.
+    """
     try:
         document = read_yaml(read_text(file.parent, file.name, what))
     except ValueError as error:
         first = str(error).splitlines()
-        raise VievalError(f"{file}: not a {what} ({' '.join(line.strip() for line in first[:3])})") from None
+        raise VievalError(
+            f"{file}: not a {what} ({' '.join(line.strip() for line in first[:3])})"
+        ) from None
     if not isinstance(document, dict):
         raise VievalError(f"{file}: a {what} is a mapping; see {page}")
     return document
 
 
 def read_text(folder: Path, file: str, what: str = "template") -> str:
-    """Return a text of a folder that others wrote; it lies there: a link could show a server any file of this machine."""
+    """Return a text of a folder that others wrote; it lies there: a link could show a server any
+    file of this machine.
+    """
     path = folder / file
     try:
         if not is_below(path, folder):

@@ -1,9 +1,11 @@
-"""Templates of prompt packs, whoever wrote them: the part of Jinja that prompts need, bounded in what it can do.
+"""Templates of prompt packs, whoever wrote them: the part of Jinja that prompts need, bounded in
+what it can do.
 
-Only the nodes, filters and tests listed here are compiled: no macros, no calls but of a template's own blocks, no
-multiplication. What every expression yields is charged to an allowance with all that hangs below it, and so are each
-turn of a loop, each block called and each template included, by the length of their source. So nothing works on what
-was not paid for, and nothing that is offered makes more of it than a small multiple.
+Only the nodes, filters and tests listed here are compiled: no macros, no calls but of a template's
+own blocks, no multiplication. What every expression yields is charged to an allowance with all that
+hangs below it, and so are each turn of a loop, each block called and each template included, by the
+length of their source. So nothing works on what was not paid for, and nothing that is offered makes
+more of it than a small multiple.
 """
 
 from __future__ import annotations
@@ -13,7 +15,14 @@ from contextvars import ContextVar
 from traceback import walk_tb
 from typing import Any
 
-from jinja2 import FunctionLoader, StrictUndefined, TemplateError, TemplateSyntaxError, nodes, pass_context
+from jinja2 import (
+    FunctionLoader,
+    StrictUndefined,
+    TemplateError,
+    TemplateSyntaxError,
+    nodes,
+    pass_context,
+)
 from jinja2.runtime import BlockReference
 from jinja2.sandbox import SandboxedEnvironment
 from jinja2.visitor import NodeTransformer
@@ -22,22 +31,89 @@ from jinja2.visitor import NodeTransformer
 LONGEST = 1 << 20
 _ALLOWANCE = 16 << 20  # characters
 _LONGEST_SOURCE = 1 << 18  # characters of a pack's templates
-_NODE = 16  # characters that a node and a value cost beside their text; compiling takes the square of the nodes
+# characters that a node and a value cost beside their text; compiling takes the square of the nodes
+_NODE = 16
 _INCLUSION = 32 * _NODE
-_LONGEST_ARGUMENT = 32  # of a filter: it may stand in the result as often as the text has characters
+_LONGEST_ARGUMENT = (
+    32  # of a filter: it may stand in the result as often as the text has characters
+)
 
-_CHARGED = frozenset(("Add", "Call", "Concat", "Dict", "Filter", "Getattr", "Getitem", "List", "Name", "Tuple"))
+_CHARGED = frozenset(
+    (
+        "Add",
+        "Call",
+        "Concat",
+        "Dict",
+        "Filter",
+        "Getattr",
+        "Getitem",
+        "List",
+        "Name",
+        "Tuple",
+    )
+)
 _OFFERED = _CHARGED.union(
-    ("Assign", "AssignBlock", "Block", "Extends", "For", "If", "Include", "Output", "Scope", "Template", "With"),
-    ("And", "Compare", "CondExpr", "Const", "Keyword", "Neg", "Not", "Operand", "Or", "Pair", "Slice", "Sub", "Test"),
+    (
+        "Assign",
+        "AssignBlock",
+        "Block",
+        "Extends",
+        "For",
+        "If",
+        "Include",
+        "Output",
+        "Scope",
+        "Template",
+        "With",
+    ),
+    (
+        "And",
+        "Compare",
+        "CondExpr",
+        "Const",
+        "Keyword",
+        "Neg",
+        "Not",
+        "Operand",
+        "Or",
+        "Pair",
+        "Slice",
+        "Sub",
+        "Test",
+    ),
     ("TemplateData",),
 )
 _FILTERS = (
-    *("capitalize", "count", "d", "default", "dictsort", "first", "join", "last", "length", "list", "lower"),
+    *(
+        "capitalize",
+        "count",
+        "d",
+        "default",
+        "dictsort",
+        "first",
+        "join",
+        "last",
+        "length",
+        "list",
+        "lower",
+    ),
     *("replace", "string", "tojson", "trim", "upper"),
 )
-_TESTS = ("defined", "even", "mapping", "none", "number", "odd", "sequence", "string", "undefined")
-_YIELDED, _TURNS = "what is yielded", "turns of a loop"  # filters that no template can name
+_TESTS = (
+    "defined",
+    "even",
+    "mapping",
+    "none",
+    "number",
+    "odd",
+    "sequence",
+    "string",
+    "undefined",
+)
+_YIELDED, _TURNS = (
+    "what is yielded",
+    "turns of a loop",
+)  # filters that no template can name
 _TOO_LONG = f"the templates have more than {_LONGEST_SOURCE} characters together, or too many tags"
 _ONLY_BLOCKS = "nothing is called in prompts but self.BLOCK() and super()"
 
@@ -49,13 +125,15 @@ class PromptTemplateError(Exception):
 
 
 class PackEnvironment(SandboxedEnvironment):
-    """The environment of a pack's templates, by name. PromptTemplateError for what cannot be compiled or is not
-    offered.
+    """The environment of a pack's templates, by name. PromptTemplateError for what cannot be
+    compiled or is not offered.
     """
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         super().__init__(
-            loader=FunctionLoader(lambda name: (texts[name], name, None) if name in texts else None),
+            loader=FunctionLoader(
+                lambda name: (texts[name], name, None) if name in texts else None
+            ),
             undefined=StrictUndefined,
             trim_blocks=True,
             lstrip_blocks=True,
@@ -65,7 +143,10 @@ class PackEnvironment(SandboxedEnvironment):
         )
         self.texts = texts
         self.globals.clear()
-        self.filters = {name: self.filters[name] for name in _FILTERS} | {_YIELDED: _yielded, _TURNS: _turns}
+        self.filters = {name: self.filters[name] for name in _FILTERS} | {
+            _YIELDED: _yielded,
+            _TURNS: _turns,
+        }
         self.tests = {name: self.tests[name] for name in _TESTS}
         self._restriction = _Restriction()
         self._longest = max(texts, key=lambda name: len(texts[name]))
@@ -82,7 +163,8 @@ class PackEnvironment(SandboxedEnvironment):
         token = _allowance_left.set([_ALLOWANCE])
         try:
             return str(_yielded(None, self.get_template(template).render(variables)))
-        except Exception as error:  # templates compare texts with numbers, include themselves and the like
+        # templates compare texts with numbers, include themselves and the like
+        except Exception as error:
             raise _failure(template, error) from error
         finally:
             _allowance_left.reset(token)
@@ -90,7 +172,9 @@ class PackEnvironment(SandboxedEnvironment):
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
         return not callable(value) and super().is_safe_attribute(obj, attr, value)
 
-    def wrap_str_format(self, value: Any) -> None:  # which comes before the question whether an attribute is safe
+    def wrap_str_format(
+        self, value: Any
+    ) -> None:  # which comes before the question whether an attribute is safe
         return None
 
     def call(self, context: Any, obj: Any, *args: Any, **kwargs: Any) -> Any:
@@ -99,7 +183,9 @@ class PackEnvironment(SandboxedEnvironment):
         self.join_path(self._longest)
         return context.call(obj, *args, **kwargs)
 
-    def join_path(self, template: str, parent: str = "") -> str:  # called for what is included or extended
+    def join_path(
+        self, template: str, parent: str = ""
+    ) -> str:  # called for what is included or extended
         _charge(_INCLUSION + len(self.texts.get(template, "")))
         return template
 
@@ -108,19 +194,27 @@ class PackEnvironment(SandboxedEnvironment):
 
 
 class _Restriction(NodeTransformer):
-    """Refuses what is not offered in the templates of a pack, and puts filters that charge around the rest."""
+    """Refuses what is not offered in the templates of a pack, and puts filters that charge
+    around the rest.
+    """
 
     source = 0  # characters of all templates so far, with those of nodes
 
     def visit(self, node: nodes.Node, *args: Any, **kwargs: Any) -> Any:
         length_before_node = self.source
-        self.source += _NODE + (len(node.data) if isinstance(node, nodes.TemplateData) else 0)
+        self.source += _NODE + (
+            len(node.data) if isinstance(node, nodes.TemplateData) else 0
+        )
         if reason := _TOO_LONG if self.source > _LONGEST_SOURCE else _refusal(node):
             raise TemplateSyntaxError(reason, node.lineno)
         self.generic_visit(node)
         if isinstance(node, nodes.For):
-            node.iter = _filtered(node.iter, _TURNS, nodes.Const(self.source - length_before_node))
-        is_charged = type(node).__name__ in _CHARGED and getattr(node, "ctx", "load") == "load"
+            node.iter = _filtered(
+                node.iter, _TURNS, nodes.Const(self.source - length_before_node)
+            )
+        is_charged = (
+            type(node).__name__ in _CHARGED and getattr(node, "ctx", "load") == "load"
+        )
         return _filtered(node, _YIELDED) if is_charged else node
 
 
@@ -135,19 +229,35 @@ def _refusal(node: nodes.Node) -> str:
         return f"{kind} is not offered in prompts"
     if isinstance(node, nodes.Call):
         owner = node.node.node if isinstance(node.node, nodes.Getattr) else node.node
-        return "" if isinstance(owner, nodes.Name) and owner.name in ("self", "super") else _ONLY_BLOCKS
+        return (
+            ""
+            if isinstance(owner, nodes.Name) and owner.name in ("self", "super")
+            else _ONLY_BLOCKS
+        )
     if isinstance(node, (nodes.Filter, nodes.Test)):
         offered = _FILTERS if kind == "Filter" else _TESTS
         if node.name not in offered:
-            return f"no {kind.lower()} named {node.name!r} in prompts; there are {', '.join(offered)}"
-        if node.name not in ("d", "default") and not all(map(_is_short, node.iter_child_nodes(exclude=("node",)))):
-            return f"{node.name}: arguments are texts of at most {_LONGEST_ARGUMENT} characters as they stand"
+            return (
+                f"no {kind.lower()} named {node.name!r} in prompts; there are "
+                f"{', '.join(offered)}"
+            )
+        if node.name not in ("d", "default") and not all(
+            map(_is_short, node.iter_child_nodes(exclude=("node",)))
+        ):
+            return (
+                f"{node.name}: arguments are texts of at most {_LONGEST_ARGUMENT} characters "
+                "as they stand"
+            )
     return ""
 
 
 def _is_short(argument: nodes.Node) -> bool:
     text = argument.value if isinstance(argument, nodes.Keyword) else argument
-    return isinstance(text, nodes.Const) and isinstance(text.value, str) and len(text.value) <= _LONGEST_ARGUMENT
+    return (
+        isinstance(text, nodes.Const)
+        and isinstance(text.value, str)
+        and len(text.value) <= _LONGEST_ARGUMENT
+    )
 
 
 @pass_context  # nothing with a context is computed while a template is compiled
@@ -176,18 +286,24 @@ def _charge(characters: int) -> None:
     allowance = _allowance_left.get()
     allowance[0] -= characters
     if allowance[0] < 0:
-        raise TemplateError(f"it loops, or makes more than {_ALLOWANCE} characters on the way")
+        raise TemplateError(
+            f"it loops, or makes more than {_ALLOWANCE} characters on the way"
+        )
 
 
 def _failure(template: str, error: Exception) -> PromptTemplateError:
-    """Return the one line for an error: the innermost template and line of its traceback, and the reason."""
+    """Return the one line for an error: the innermost template and line of its traceback, and
+    the reason.
+    """
     location = template
     for frame, line in walk_tb(error.__traceback__):
         if "__jinja_exception__" in frame.f_globals:  # a frame of a template's own line
             location = f"{frame.f_code.co_filename}, line {line}"
     if isinstance(error, TemplateSyntaxError):
         location = f"{template}, line {error.lineno}"
-    if isinstance(error, (RecursionError, MemoryError, SyntaxError)):  # the last is Python's, of what Jinja compiles to
+    if isinstance(
+        error, (RecursionError, MemoryError, SyntaxError)
+    ):  # the last is Python's, of what Jinja compiles to
         reason = "nested too deeply"
     elif isinstance(error, TemplateError) and not isinstance(error, LookupError):
         reason = str(error)

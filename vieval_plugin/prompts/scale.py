@@ -6,9 +6,18 @@ import math
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-#: Form of the answers to a pack: `json` is as the judge's schemas have it, `free_json` as the pack itself says.
+#: Form of the answers to a pack: `json` is as the judge's schemas have it, `free_json` as the pack
+#: itself says.
 Replies: TypeAlias = Literal[
-    "json", "free_json", "markdown", "labels", "lines", "number", "expected", "two_way", "four_way"
+    "json",
+    "free_json",
+    "markdown",
+    "labels",
+    "lines",
+    "number",
+    "expected",
+    "two_way",
+    "four_way",
 ]
 Combination: TypeAlias = Literal["min", "mean", "product", "geometric_mean"]
 
@@ -23,7 +32,8 @@ class Scale:
     0.5
     """
 
-    #: `linear`: from 0 at `low` to 1 at `high`, and no further, so that numbers beyond are alike; `sigmoid`: no two are.
+    #: `linear`: from 0 at `low` to 1 at `high`, and no further, so that numbers beyond are alike;
+    #: `sigmoid`: no two are.
     kind: Literal["linear", "sigmoid"]
     #: Number of the score 0, of a sigmoid that of a half.
     low: float
@@ -39,4 +49,8 @@ class Scale:
         if self.kind == "linear":
             return min(max(position, 0.0), 1.0)
         # the same either way, and neither overflows
-        return 1 / (1 + math.exp(-position)) if position >= 0 else math.exp(position) / (1 + math.exp(position))
+        return (
+            1 / (1 + math.exp(-position))
+            if position >= 0
+            else math.exp(position) / (1 + math.exp(position))
+        )

@@ -1,6 +1,8 @@
-"""Form of a manifest: that of a prompt pack, and that of a judge in one file, which is a pack that describes its judge.
+"""Form of a manifest: that of a prompt pack, and that of a judge in one file, which is a pack that
+describes its judge.
 
-docs/guides/extending.md has the keys. What stands under `network` is each form's own, and read by it.
+docs/guides/extending.md has the keys. What stands under `network` is each form's own, and read by
+it.
 """
 
 from __future__ import annotations
@@ -9,7 +11,14 @@ import math
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 
 from vieval_plugin.prompts.scale import Combination, Replies, Scale
 from vieval_plugin.text.errors import VievalError
@@ -19,12 +28,21 @@ P = TypeVar("P", bound=BaseModel)
 
 
 def _require_words(mapping: Any) -> Any:
-    if isinstance(mapping, dict) and any(isinstance(answer, bool) for answer in mapping):
-        raise ValueError("write words such as Yes and No in quotation marks: YAML takes them for truth values")
-    return {str(answer): value for answer, value in mapping.items()} if isinstance(mapping, dict) else mapping
+    if isinstance(mapping, dict) and any(
+        isinstance(answer, bool) for answer in mapping
+    ):
+        raise ValueError(
+            "write words such as Yes and No in quotation marks: YAML takes them for truth values"
+        )
+    return (
+        {str(answer): value for answer, value in mapping.items()}
+        if isinstance(mapping, dict)
+        else mapping
+    )
 
 
-#: A mapping whose keys are words that people or models answer with; numbers may be written as they are.
+#: A mapping whose keys are words that people or models answer with; numbers may be written as they
+#: are.
 ByWord = BeforeValidator(_require_words)
 
 
@@ -50,7 +68,9 @@ class QuestionSection(StrictModel):
 
 
 class Manifest(StrictModel):
-    """A manifest as it is written; `judge` names the judge whose wording it is, and is absent where it describes one."""
+    """A manifest as it is written; `judge` names the judge whose wording it is, and is absent
+    where it describes one.
+    """
 
     name: str
     judge: str = ""
@@ -77,13 +97,22 @@ class Manifest(StrictModel):
             if ends and not all(map(math.isfinite, ends)):
                 raise ValueError(f"{key}: both numbers must be finite")
             if ends and ends[0] >= ends[1]:
-                raise ValueError(f"{key}: the first number must be less than the second (better: lower turns it round)")
+                raise ValueError(
+                    f"{key}: the first number must be less than the second (better: lower "
+                    "turns "
+                    "it round)"
+                )
         return self
 
     def to_score(self) -> Scale:
         """The mapping of a sub-score, or of a network's number, to a score."""
         low, high = self.scale or self.sigmoid or (0.0, 10.0)
-        return Scale("linear" if self.scale or not self.sigmoid else "sigmoid", low, high, self.better)
+        return Scale(
+            "linear" if self.scale or not self.sigmoid else "sigmoid",
+            low,
+            high,
+            self.better,
+        )
 
 
 #: Needs of a file in words, by pydantic's name of the fault.
@@ -98,7 +127,9 @@ _NEEDED = {
 }
 
 
-def parsed(file: Path, model: type[P], document: Any, location: tuple[str, ...] = ()) -> P:
+def parsed(
+    file: Path, model: type[P], document: Any, location: tuple[str, ...] = ()
+) -> P:
     """A document, or what stands at a place of it, in its form.
 
     Raises:
@@ -110,21 +141,40 @@ def parsed(file: Path, model: type[P], document: Any, location: tuple[str, ...] 
         first = error.errors()[0]
         where = ".".join(map(str, (*location, *first["loc"])))
         if first["type"] != "extra_forbidden":
-            needed = "a value" if first["type"] == "missing" else _NEEDED.get(first["type"])
+            needed = (
+                "a value" if first["type"] == "missing" else _NEEDED.get(first["type"])
+            )
             has = "nothing" if first["type"] == "missing" else repr(first["input"])[:60]
-            message = f"it needs {needed}, and has {has}" if needed else first["msg"].removeprefix("Value error, ")
-            raise VievalError(f"{file}: {f'{where}: ' if where else ''}{message}") from None
+            message = (
+                f"it needs {needed}, and has {has}"
+                if needed
+                else first["msg"].removeprefix("Value error, ")
+            )
+            raise VievalError(
+                f"{file}: {f'{where}: ' if where else ''}{message}"
+            ) from None
         keys = _keys(model, first["loc"][:-1])
-        hint = did_you_mean(str(first["loc"][-1]), keys, 0.5) or f"; keys are {', '.join(keys)}"
+        hint = (
+            did_you_mean(str(first["loc"][-1]), keys, 0.5)
+            or f"; keys are {', '.join(keys)}"
+        )
         raise VievalError(f"{file}: unknown key {where}{hint}") from None
 
 
 def _keys(model: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
-    """The keys that there are at a place, of the model that the path leads to or of all that may stand there."""
+    """The keys that there are at a place, of the model that the path leads to or of all that may
+    stand there.
+    """
     models = [model]
     for name in path:
-        fields = [part.model_fields[str(name)].annotation for part in models if str(name) in part.model_fields]
+        fields = [
+            part.model_fields[str(name)].annotation
+            for part in models
+            if str(name) in part.model_fields
+        ]
         kinds = [kind for field in fields for kind in (field, *get_args(field))]
         # of alternatives the error names the one that was tried
-        models = [k for k in kinds if isinstance(k, type) and issubclass(k, BaseModel)] or models
+        models = [
+            k for k in kinds if isinstance(k, type) and issubclass(k, BaseModel)
+        ] or models
     return list(dict.fromkeys(key for part in models for key in part.model_fields))

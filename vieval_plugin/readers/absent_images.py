@@ -18,7 +18,9 @@ def absent_image(judged: Judged) -> str:
 
 
 def absence(judged: Judged) -> Verdict | None:
-    """The verdict where an image is not there: `no_image` of an output, else `tool_error`; None where all are there."""
+    """The verdict where an image is not there: `no_image` of an output, else `tool_error`; None
+    where all are there.
+    """
     absences = list(_absent_images(judged))
     if conditions := [reason for _, role, reason in absences if not _is_output(role)]:
         return unjudged(Status.TOOL_ERROR, conditions[0])
@@ -26,7 +28,9 @@ def absence(judged: Judged) -> Verdict | None:
 
 
 def _absent_images(judged: Judged) -> Iterator[tuple[int, str, str]]:
-    """Images that are not there: the candidate's number from 1, the role, and the reason in words."""
+    """Images that are not there: the candidate's number from 1, the role, and the reason in
+    words.
+    """
     for number, sample in enumerate(candidates_of(judged), start=1):
         for role, image in sample.images.items():
             if not is_there(image):
@@ -34,7 +38,9 @@ def _absent_images(judged: Judged) -> Iterator[tuple[int, str, str]]:
 
 
 def mark_unreadable_output(judged: Judged, verdict: Verdict) -> Verdict:
-    """`no_image` in the place of a `tool_error` whose output cannot be decoded, as that is the generator's failure."""
+    """`no_image` in the place of a `tool_error` whose output cannot be decoded, as that is the
+    generator's failure.
+    """
     if verdict.status is not Status.TOOL_ERROR:
         return verdict
     reasons = {
@@ -44,7 +50,11 @@ def mark_unreadable_output(judged: Judged, verdict: Verdict) -> Verdict:
         if _is_output(role) and (reason := _unreadable(image))
     }
     no_image = _no_image_verdict(judged, reasons)
-    return replace(no_image, trace=(*verdict.trace, *no_image.trace)) if no_image else verdict
+    return (
+        replace(no_image, trace=(*verdict.trace, *no_image.trace))
+        if no_image
+        else verdict
+    )
 
 
 def _is_output(role: str) -> bool:
@@ -61,17 +71,27 @@ def _unreadable(image: Image) -> str:
 
 
 def _no_image_verdict(judged: Judged, reasons: Mapping[int, str]) -> Verdict | None:
-    """The verdict on a lack of outputs, by the candidate's number from 1, below which its step stands in a contest."""
+    """The verdict on a lack of outputs, by the candidate's number from 1, below which its step
+    stands in a contest.
+    """
     steps = [
-        Step((str(number), *UNJUDGED) if isinstance(judged, Contest) else UNJUDGED, Status.NO_IMAGE, reason=reason)
+        Step(
+            (str(number), *UNJUDGED) if isinstance(judged, Contest) else UNJUDGED,
+            Status.NO_IMAGE,
+            reason=reason,
+        )
         for number, reason in reasons.items()
     ]
     return Verdict({}, Status.NO_IMAGE, trace=tuple(steps)) if steps else None
 
 
 def require_images(judged: Iterable[Judged], remedy: str) -> None:
-    """VievalError naming the first image file that is absent and how many are, with what to do about it."""
+    """VievalError naming the first image file that is absent and how many are, with what to do
+    about it.
+    """
     images = (image for sample in judged for image in images_of(sample))
-    if missing := list(dict.fromkeys(name_of(image) for image in images if not is_there(image))):
+    if missing := list(
+        dict.fromkeys(name_of(image) for image in images if not is_there(image))
+    ):
         more = f" (and {len(missing) - 1} more images)" if len(missing) > 1 else ""
         raise VievalError(f"{missing[0]}: no such image{more}; {remedy}")

@@ -1,7 +1,8 @@
 """Tables of columns: parquet and Arrow files, and folders that `datasets` saved.
 
-They are read with pyarrow, a few rows at a time, and of the columns only those that are needed. Cells are texts,
-numbers, lists of either and images; columns of anything else are left out, so that no nested value is ever built.
+They are read with pyarrow, a few rows at a time, and of the columns only those that are needed.
+Cells are texts, numbers, lists of either and images; columns of anything else are left out, so that
+no nested value is ever built.
 """
 
 from __future__ import annotations
@@ -18,7 +19,13 @@ from vieval_plugin.images import image_in_grid, is_of_grid, is_there
 from vieval_plugin.judges.contests import Contest, Judged
 from vieval_plugin.judges.protocol import Image, TableCell
 from vieval_plugin.readers.places import Place, arrow, place_of, reason_of, size_of
-from vieval_plugin.readers.tables import BadLine, InputTable, NumberedRow, StoredImage, require_once
+from vieval_plugin.readers.tables import (
+    BadLine,
+    InputTable,
+    NumberedRow,
+    StoredImage,
+    require_once,
+)
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.suggestions import abbreviated
 from vieval_plugin.text.untrusted import is_below, isfile
@@ -29,43 +36,67 @@ STATE, SPLITS = "state.json", "dataset_dict.json"
 #: What parquet and Arrow files begin with; a stream of Arrow begins otherwise.
 PARQUET, ARROW = b"PAR1", b"ARROW1"
 
-_TEXTS, _BYTES = ("string", "large_string", "string_view"), ("binary", "large_binary", "binary_view")
+_TEXTS, _BYTES = (
+    ("string", "large_string", "string_view"),
+    ("binary", "large_binary", "binary_view"),
+)
 _SIZED = (*_TEXTS[:2], *_BYTES[:2])
 _BATCH = 16  # rows in memory at once, each of which may hold an image
-_BUFFER, _REMOTE_BUFFER = 1 << 20, 8 << 20  # bytes of a column that are read at once, in one request
+_BUFFER, _REMOTE_BUFFER = (
+    1 << 20,
+    8 << 20,
+)  # bytes of a column that are read at once, in one request
 _LONGEST_FOOTER = 64 << 20
 _MOST_NAMES = 1_000_000  # of columns and row groups in the footer of a parquet file
-_LARGEST, _EXPANSION = 256 << 20, 200  # bytes of all columns, and how many of them a stored byte may stand for
+_LARGEST, _EXPANSION = (
+    256 << 20,
+    200,
+)  # bytes of all columns, and how many of them a stored byte may stand for
 _MOST_UNPACKED = 2 << 30  # bytes of all cells, a value counted as often as it is there
 
-#: Record batches of the columns that are asked for, each with the number of rows before it in the table, and with the
-#: file and the number of its first row there.
+#: Record batches of the columns that are asked for, each with the number of rows before it in the
+#: table, and with the file and the number of its first row there.
 _Batches: TypeAlias = Callable[[Sequence[str]], Iterator[tuple[int, TableCell, Any]]]
 
 
-def parquet_table(file: Place, group: int | None = None, wanted: Sequence[range] | None = None) -> InputTable:
+def parquet_table(
+    file: Place, group: int | None = None, wanted: Sequence[range] | None = None
+) -> InputTable:
     """A parquet file, or rows of one of its row groups, in one pass over it.
 
     Args:
         file: the parquet file.
         group: the number of the row group (default: all).
-        wanted: the rows that are read, by their numbers in the file from 0; nothing is read after the last (default: all).
+        wanted: the rows that are read, by their numbers in the file from 0; nothing is read after
+            the last (default: all).
 
     Raises:
         VievalError: it cannot be read or is damaged, the latter also while rows are read.
     """
     with reading_table(file):
         parquet, path = parquet_file(file), Path(str(file))
-        batches = partial(_parquet_batches, file, parquet=None if group is None else parquet, group=group)
+        batches = partial(
+            _parquet_batches,
+            file,
+            parquet=None if group is None else parquet,
+            group=group,
+        )
         table = _table(str(file), [path], parquet.schema_arrow, batches, wanted)
     # a path in a table of object storage is none of this machine's
     return replace(table, roots=(path.parent,)) if file.scheme else table
 
 
 def arrow_table(paths: Sequence[Path]) -> InputTable:
-    """Arrow files or streams of the same columns, one after another; VievalError as `parquet_table`."""
+    """Arrow files or streams of the same columns, one after another; VievalError as
+    `parquet_table`.
+    """
     with reading_table(paths[0]):
-        return _table(str(paths[0]), paths, _arrow_reader(paths[0]).schema, partial(_arrow_batches, paths))
+        return _table(
+            str(paths[0]),
+            paths,
+            _arrow_reader(paths[0]).schema,
+            partial(_arrow_batches, paths),
+        )
 
 
 def is_saved(folder: Path) -> bool:
@@ -74,15 +105,22 @@ def is_saved(folder: Path) -> bool:
 
 
 def saved_table(folder: Path) -> InputTable:
-    """A folder that `datasets.save_to_disk` wrote, of one split; VievalError where it holds several, or is damaged."""
+    """A folder that `datasets.save_to_disk` wrote, of one split; VievalError where it holds
+    several, or is damaged.
+    """
     if isfile(folder / SPLITS):
         splits = _names_in(folder / SPLITS, "splits")
         if len(splits) != 1:
-            raise VievalError(f"{folder}: a data set of several splits; name the folder of one: {abbreviated(splits)}")
+            raise VievalError(
+                f"{folder}: a data set of several splits; name the folder of one: "
+                f"{abbreviated(splits)}"
+            )
         folder = folder / splits[0]
     paths = [folder / name for name in _names_in(folder / STATE, "_data_files")]
     if outside := [path for path in paths if not is_below(path, folder)]:
-        raise VievalError(f"{folder / STATE}: {str(outside[0])[:200]!r} lies outside its folder and is not read")
+        raise VievalError(
+            f"{folder / STATE}: {str(outside[0])[:200]!r} lies outside its folder and is not read"
+        )
     return replace(arrow_table(paths), name=str(folder), folder=folder, roots=(folder,))
 
 
@@ -98,12 +136,20 @@ def _names_in(path: Path, key: str) -> list[str]:
 
 
 def _table(
-    name: str, paths: Sequence[Path], schema: Any, batches: _Batches, wanted: Sequence[range] | None = None
+    name: str,
+    paths: Sequence[Path],
+    schema: Any,
+    batches: _Batches,
+    wanted: Sequence[range] | None = None,
 ) -> InputTable:
     require_once(name, schema.names, schema.names)
     readable = [field.name for field in schema if _is_readable(field.type)]
-    unreadable = {field.name: str(field.type) for field in schema if field.name not in readable}
-    not_texts = {field.name: str(field.type) for field in schema if not _holds_texts(field.type)}
+    unreadable = {
+        field.name: str(field.type) for field in schema if field.name not in readable
+    }
+    not_texts = {
+        field.name: str(field.type) for field in schema if not _holds_texts(field.type)
+    }
 
     def read(columns: Sequence[str]) -> Iterator[NumberedRow]:
         for start, first, batch in batches(columns):
@@ -111,14 +157,27 @@ def _table(
             for row in range(batch.num_rows):
                 if wanted is None or any(start + row in rows for rows in wanted):
                     yield start + row + 1, _cells(values, row, first)
-            if wanted is not None and all(rows.stop <= start + batch.num_rows for rows in wanted):
+            if wanted is not None and all(
+                rows.stop <= start + batch.num_rows for rows in wanted
+            ):
                 return
 
     folder, files = paths[0].parent, tuple(paths)
-    return InputTable(name, tuple(readable), read, folder, files, "row", unreadable=unreadable, not_texts=not_texts)
+    return InputTable(
+        name,
+        tuple(readable),
+        read,
+        folder,
+        files,
+        "row",
+        unreadable=unreadable,
+        not_texts=not_texts,
+    )
 
 
-def _cells(columns: Sequence[tuple[str, Any]], row: int, first: TableCell) -> dict[str, Any] | BadLine:
+def _cells(
+    columns: Sequence[tuple[str, Any]], row: int, first: TableCell
+) -> dict[str, Any] | BadLine:
     cells: dict[str, Any] = {}
     for name, column in columns:
         try:
@@ -126,7 +185,11 @@ def _cells(columns: Sequence[tuple[str, Any]], row: int, first: TableCell) -> di
         except (ValueError, IndexError):
             return BadLine(f"{name} cannot be read as UTF-8", cells)
         cell = TableCell(first.file, first.row + row, name)
-        cells[name] = [_cell(item, cell) for item in value] if isinstance(value, list) else _cell(value, cell)
+        cells[name] = (
+            [_cell(item, cell) for item in value]
+            if isinstance(value, list)
+            else _cell(value, cell)
+        )
     return cells
 
 
@@ -148,8 +211,19 @@ def _is_readable(kind: Any) -> bool:
         return is_sized and _is_readable(kind.value_type)
     if types.is_list(kind) or types.is_large_list(kind):
         item = kind.value_type
-        return bool(_is_text(item) or types.is_integer(item) or types.is_floating(item) or _is_image(item))
-    plain = (types.is_integer, types.is_floating, types.is_boolean, types.is_null, _is_text)
+        return bool(
+            _is_text(item)
+            or types.is_integer(item)
+            or types.is_floating(item)
+            or _is_image(item)
+        )
+    plain = (
+        types.is_integer,
+        types.is_floating,
+        types.is_boolean,
+        types.is_null,
+        _is_text,
+    )
     return any(is_plain(kind) for is_plain in plain) or _is_image(kind)
 
 
@@ -160,9 +234,14 @@ def _is_image(kind: Any) -> bool:
 
     if types.is_struct(kind):
         fields = {field.name: field.type for field in kind}
-        # a field that is null in all rows has the type null where the table was made without a schema
-        typed = {name: field for name, field in fields.items() if not types.is_null(field)}
-        fits = _is_binary(typed.get("bytes", pyarrow.binary())) and _is_text(typed.get("path", pyarrow.string()))
+        # a field that is null in all rows has the type null where the table was made without a
+        # schema
+        typed = {
+            name: field for name, field in fields.items() if not types.is_null(field)
+        }
+        fits = _is_binary(typed.get("bytes", pyarrow.binary())) and _is_text(
+            typed.get("path", pyarrow.string())
+        )
         return bool(fits and typed and fields.keys() <= {"bytes", "path"})
     return _is_binary(kind)
 
@@ -171,7 +250,9 @@ def _holds_texts(kind: Any) -> bool:
     """Return whether values of an Arrow type are texts or lists of texts, or none is there."""
     from pyarrow import types
 
-    nested = types.is_dictionary(kind) or types.is_list(kind) or types.is_large_list(kind)
+    nested = (
+        types.is_dictionary(kind) or types.is_list(kind) or types.is_large_list(kind)
+    )
     return types.is_null(kind) or _is_text(kind.value_type if nested else kind)
 
 
@@ -188,21 +269,40 @@ def _parquet_batches(
 ) -> Iterator[tuple[int, TableCell, Any]]:
     with reading_table(file):
         parquet = parquet or parquet_file(file)
-        row = sum(parquet.metadata.row_group(earlier).num_rows for earlier in range(group or 0))
-        for batch in batches_of(file, parquet, columns, None if group is None else [group]):
+        row = sum(
+            parquet.metadata.row_group(earlier).num_rows
+            for earlier in range(group or 0)
+        )
+        for batch in batches_of(
+            file, parquet, columns, None if group is None else [group]
+        ):
             yield row, TableCell(Path(str(file)), row, ""), batch
             row += batch.num_rows
 
 
-def batches_of(file: Place, parquet: Any, columns: Sequence[str], groups: Sequence[int] | None = None) -> Iterator[Any]:
-    """Batches of a `parquet_file`, of all row groups or of some; ValueError where their cells are a bomb.
+def batches_of(
+    file: Place,
+    parquet: Any,
+    columns: Sequence[str],
+    groups: Sequence[int] | None = None,
+) -> Iterator[Any]:
+    """Batches of a `parquet_file`, of all row groups or of some; ValueError where their cells are a
+    bomb.
 
     A value that is stored once may be in every row, so batches are short where it could be large.
     """
     metadata = parquet.metadata
-    largest = max((metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups)), default=0)
+    largest = max(
+        (
+            metadata.row_group(group).total_byte_size
+            for group in range(metadata.num_row_groups)
+        ),
+        default=0,
+    )
     rows = max(1, min(_BATCH, _LARGEST // max(largest, 1)))
-    batches = parquet.iter_batches(batch_size=rows, row_groups=groups, columns=list(columns), use_threads=False)
+    batches = parquet.iter_batches(
+        batch_size=rows, row_groups=groups, columns=list(columns), use_threads=False
+    )
     return _within_bounds(size_of(file), batches)
 
 
@@ -212,7 +312,9 @@ def _within_bounds(size: int, batches: Iterable[Any]) -> Iterator[Any]:
     for batch in batches:
         unpacked += sum(map(_unpacked_bytes, batch.columns))
         if unpacked > limit:
-            raise ValueError(f"its cells would be more than {limit >> 20} MiB, a bomb by its ratio")
+            raise ValueError(
+                f"its cells would be more than {limit >> 20} MiB, a bomb by its ratio"
+            )
         yield batch
 
 
@@ -220,14 +322,18 @@ def _unpacked_bytes(column: Any) -> int:
     """Bytes of a column's values, those of a dictionary counted in each row."""
     from pyarrow import compute, types
 
-    if not types.is_dictionary(column.type) or types.is_primitive(column.type.value_type):
+    if not types.is_dictionary(column.type) or types.is_primitive(
+        column.type.value_type
+    ):
         return int(column.nbytes)
     lengths = compute.binary_length(column.dictionary)
     return int(compute.sum(compute.take(lengths, column.indices)).as_py() or 0)
 
 
 def parquet_file(file: Place) -> Any:
-    """A parquet file within limits: what its footer says is believed up to a size, and a bomb that it shows is refused."""
+    """A parquet file within limits: what its footer says is believed up to a size, and a bomb
+    that it shows is refused.
+    """
     stream = file.system.open_input_file(file.path)
     size = stream.size()
     footer = int.from_bytes(stream.read_at(4, max(size - 8, 0)), "little")
@@ -241,20 +347,30 @@ def parquet_file(file: Place) -> Any:
         thrift_string_size_limit=_LONGEST_FOOTER,
         thrift_container_size_limit=_MOST_NAMES,
     )
-    # of groups and not of their columns, at which pyarrow ends the process where a footer is damaged
-    unpacked = sum(opened.metadata.row_group(group).total_byte_size for group in range(opened.metadata.num_row_groups))
+    # of groups and not of their columns, at which pyarrow ends the process where a footer is
+    # damaged
+    unpacked = sum(
+        opened.metadata.row_group(group).total_byte_size
+        for group in range(opened.metadata.num_row_groups)
+    )
     if unpacked > max(_LARGEST, _EXPANSION * size):
         raise ValueError(f"it would be {unpacked >> 20} MiB, a bomb by its ratio")
     return opened
 
 
-def _arrow_batches(paths: Sequence[Path], columns: Sequence[str]) -> Iterator[tuple[int, TableCell, Any]]:
+def _arrow_batches(
+    paths: Sequence[Path], columns: Sequence[str]
+) -> Iterator[tuple[int, TableCell, Any]]:
     start = 0
     for path in paths:
         row = 0
         with reading_table(path):
             reader = _arrow_reader(path, columns)
-            batches = map(reader.get_batch, range(reader.num_record_batches)) if _is_file(path) else reader
+            batches = (
+                map(reader.get_batch, range(reader.num_record_batches))
+                if _is_file(path)
+                else reader
+            )
             for batch in _within_bounds(path.stat().st_size, map(_validated, batches)):
                 yield start + row, TableCell(path, row, ""), batch
                 row += batch.num_rows
@@ -273,7 +389,9 @@ def _arrow_reader(path: Path, columns: Sequence[str] | None = None) -> Any:
     options = ipc.IpcReadOptions(use_threads=False)
     if columns is not None:
         names = _arrow_reader(path).schema.names
-        options = ipc.IpcReadOptions(use_threads=False, included_fields=[names.index(name) for name in columns])
+        options = ipc.IpcReadOptions(
+            use_threads=False, included_fields=[names.index(name) for name in columns]
+        )
     open_reader = ipc.open_file if _is_file(path) else ipc.open_stream
     return open_reader(pyarrow.memory_map(str(path)), options=options)
 
@@ -292,25 +410,39 @@ def reading_table(file: Place | Path) -> Iterator[None]:
         raise
     except Exception as error:
         reason = reason_of(error)
-        if isinstance(file, Place) and file.scheme and not isinstance(error, ValueError):  # the service's, or damage
+        if (
+            isinstance(file, Place)
+            and file.scheme
+            and not isinstance(error, ValueError)
+        ):  # the service's, or damage
             raise VievalError(f"{file}: cannot be read ({reason})") from None
-        raise VievalError(f"{file}: not readable as parquet or Arrow ({reason}); save it again") from None
+        raise VievalError(
+            f"{file}: not readable as parquet or Arrow ({reason}); save it again"
+        ) from None
 
 
 def reread_cells(judged: Judged) -> Judged:
-    """A sample or contest whose images in cells of tables are read again; one whose table is not there stays as it is.
+    """A sample or contest whose images in cells of tables are read again; one whose table is not
+    there stays as it is.
 
     Raises:
         VievalError: a table cannot be read, or has no image in that cell.
     """
     if isinstance(judged, Contest):
         return replace(judged, candidates=tuple(map(reread_cells, judged.candidates)))  # type: ignore[arg-type]
-    return replace(judged, images={role: _reread_cell(image) for role, image in judged.images.items()})
+    return replace(
+        judged,
+        images={role: _reread_cell(image) for role, image in judged.images.items()},
+    )
 
 
 def _reread_cell(image: Image) -> Image:
     cell = image.origin
-    if isinstance(image.source, bytes) or not isinstance(cell, TableCell) or not is_there(image):
+    if (
+        isinstance(image.source, bytes)
+        or not isinstance(cell, TableCell)
+        or not is_there(image)
+    ):
         return image
     if is_of_grid(cell):
         return replace(image, source=image_in_grid(cell))
@@ -321,7 +453,9 @@ def _reread_cell(image: Image) -> Image:
                 data = value.get("bytes") if isinstance(value, dict) else value
                 if isinstance(data, bytes):
                     return replace(image, source=data)
-    raise VievalError(f"{cell.file}: no image in row {cell.row} of {cell.column}; restore the file")
+    raise VievalError(
+        f"{cell.file}: no image in row {cell.row} of {cell.column}; restore the file"
+    )
 
 
 def _batches_with(cell: TableCell) -> Iterator[tuple[int, TableCell, Any]]:
@@ -332,6 +466,9 @@ def _batches_with(cell: TableCell) -> Iterator[tuple[int, TableCell, Any]]:
         return _arrow_batches([cell.file], [cell.column])
     file = place_of(cell.file)
     parquet = parquet_file(file)
-    ends = accumulate(parquet.metadata.row_group(group).num_rows for group in range(parquet.metadata.num_row_groups))
+    ends = accumulate(
+        parquet.metadata.row_group(group).num_rows
+        for group in range(parquet.metadata.num_row_groups)
+    )
     group = next((group for group, end in enumerate(ends) if cell.row < end), None)
     return _parquet_batches(file, [cell.column], parquet, group)

@@ -1,4 +1,6 @@
-"""The columns of a table -> what they say of a sample: by their own names, by those that are common, or as the user says."""
+"""The columns of a table -> what they say of a sample: by their own names, by those that are
+common, or as the user says.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,12 @@ from typing import Any
 from vieval_plugin.images import format_of
 from vieval_plugin.judges.protocol import CONDITION_ROLES, Image
 from vieval_plugin.readers.image_names import SUFFIXES
-from vieval_plugin.readers.sample_rows import encoded_image, image_path, is_address, stem_of
+from vieval_plugin.readers.sample_rows import (
+    encoded_image,
+    image_path,
+    is_address,
+    stem_of,
+)
 from vieval_plugin.readers.tables import BadLine, InputTable, NumberedRow, StoredImage
 from vieval_plugin.text.errors import VievalError, docs_url
 from vieval_plugin.text.redaction import redacted
@@ -23,19 +30,44 @@ _SUBJECT = "subject"
 _ROLES = tuple(role for role in ("output", *CONDITION_ROLES) if role != _SUBJECT)
 _TEXTS = ("prompt", "instruction")
 _PLAIN = ("uid", "image_model", "draw", "kind", "tags", "category", "group")
-#: What a column may be, and the name of the column that is it. What else a sample may have is `images.ROLE` or
-#: `texts.NAME`.
+#: What a column may be, and the name of the column that is it. What else a sample may have is
+#: `images.ROLE` or `texts.NAME`.
 KEYS = (*_PLAIN, *_ROLES, *_TEXTS, f"images.{_SUBJECT}", f"texts.{_SUBJECT}")
 
 #: Names that columns of published tables have, the surest first.
 _COMMON: Mapping[str, tuple[str, ...]] = {
     "output": (
-        *("edited_image", "output_image", "generated_image", "target_image", "edited_img", "output_img", "target_img"),
-        *("image", "img", "picture", "file_name", "filename", "image_path", "file_path", "file", "path"),
+        *(
+            "edited_image",
+            "output_image",
+            "generated_image",
+            "target_image",
+            "edited_img",
+            "output_img",
+            "target_img",
+        ),
+        *(
+            "image",
+            "img",
+            "picture",
+            "file_name",
+            "filename",
+            "image_path",
+            "file_path",
+            "file",
+            "path",
+        ),
         *("jpg", "jpeg", "png", "webp"),
     ),
     "source": (
-        *("source_image", "input_image", "original_image", "source_img", "input_img", "original_img"),
+        *(
+            "source_image",
+            "input_image",
+            "original_image",
+            "source_img",
+            "input_img",
+            "original_img",
+        ),
         *("input", "original", "before"),
     ),
     "mask": ("mask_image", "mask_img"),
@@ -52,8 +84,12 @@ _FIELDS = {
     **{text: f"texts.{text}" for text in _TEXTS},
     "task": "kind",
 }
-_NEXT_KEY = re.compile(r",(?=[^,=]*=)")  # a comma before a key; any other is one in a column's name
-_LONGEST_PATH = 4096  # characters; a longer text in place of a path is an image in base64
+_NEXT_KEY = re.compile(
+    r",(?=[^,=]*=)"
+)  # a comma before a key; any other is one in a column's name
+_LONGEST_PATH = (
+    4096  # characters; a longer text in place of a path is an image in base64
+)
 _FIRST = 100  # values that say whether a column of such a name holds images
 
 
@@ -61,7 +97,8 @@ _FIRST = 100  # values that say whether a column of such a name holds images
 class ColumnMap:
     """The column of each field of a sample."""
 
-    #: Columns by field (`images.output`, `texts.prompt`, `uid`, ...); none where rows are a samples file's as they are.
+    #: Columns by field (`images.output`, `texts.prompt`, `uid`, ...); none where rows are a samples
+    #: file's as they are.
     columns: Mapping[str, str]
     #: Lines for the user on what was guessed or left out.
     notes: tuple[str, ...] = ()
@@ -72,7 +109,8 @@ class ColumnMap:
 
 
 def parse_columns(options: Sequence[str]) -> dict[str, str]:
-    """The columns that a user names, from texts such as `output=image,prompt=caption`; a name may be empty.
+    """The columns that a user names, from texts such as `output=image,prompt=caption`; a name may
+    be empty.
 
     Raises:
         VievalError: a text is no such list, or no sample has what it names.
@@ -81,36 +119,49 @@ def parse_columns(options: Sequence[str]) -> dict[str, str]:
     for pair in (pair for text in options for pair in _NEXT_KEY.split(text)):
         key, equals, column = (piece.strip() for piece in pair.partition("="))
         if not equals:
-            raise VievalError(f"--columns {pair[:80]!r} names no column; write it as output=image,prompt=caption")
+            raise VievalError(
+                f"--columns {pair[:80]!r} names no column; write it as output=image,prompt=caption"
+            )
         columns |= columns_by_field({key: column}, "--columns")
     return columns
 
 
 def columns_by_field(columns: Mapping[str, str], where: str) -> dict[str, str]:
-    """Columns by the field that each key means; VievalError, which `where` begins, for a key that means none."""
+    """Columns by the field that each key means; VievalError, which `where` begins, for a key
+    that means none.
+    """
     for key in columns:
         if not _field(key):
             hint = did_you_mean(key, KEYS, 0.6) or ";"
-            raise VievalError(f"{where}: {key[:80]!r} is nothing that a sample has{hint} that is {', '.join(KEYS)}")
+            raise VievalError(
+                f"{where}: {key[:80]!r} is nothing that a sample has{hint} that is "
+                f"{', '.join(KEYS)}"
+            )
     return {_field(key): column for key, column in columns.items()}
 
 
 def require_columns(table: InputTable, columns: Iterable[str]) -> None:
-    """VievalError for a column that a table has not (with the nearest name) or cannot be read; an empty name is none."""
+    """VievalError for a column that a table has not (with the nearest name) or cannot be read;
+    an empty name is none.
+    """
     for column in filter(None, columns):
         if column in table.unreadable:
             raise VievalError(f"{table.name}: {_column_type(table, column)}")
         if column not in table.columns:
             hint = did_you_mean(column, table.columns) or ";"
-            raise VievalError(f"{table.name}: no column {column[:80]!r}{hint} {_column_words(table.columns)}")
+            raise VievalError(
+                f"{table.name}: no column {column[:80]!r}{hint} {_column_words(table.columns)}"
+            )
 
 
-def fields_of(table: InputTable, columns: Mapping[str, str], outputs: bool = True) -> ColumnMap:
+def fields_of(
+    table: InputTable, columns: Mapping[str, str], outputs: bool = True
+) -> ColumnMap:
     """The columns of a table by what they are to a sample.
 
-    A column that is called `source`, `mask`, `control` or a synonym, and that the user does not name, is read only where
-    its first values look like images: names with a suffix of images, data addresses, bytes, or, beside instructions,
-    addresses. Whether files exist does not matter.
+    A column that is called `source`, `mask`, `control` or a synonym, and that the user does not
+    name, is read only where its first values look like images: names with a suffix of images, data
+    addresses, bytes, or, beside instructions, addresses. Whether files exist does not matter.
 
     Args:
         table: whose columns are looked at.
@@ -118,100 +169,168 @@ def fields_of(table: InputTable, columns: Mapping[str, str], outputs: bool = Tru
         outputs: whether rows have images that were made; without them they are prompts.
 
     Raises:
-        VievalError: a column of the user's is not there, no column holds images where there should be some, or one that
-            may hold conditions looks like images in some rows alone.
+        VievalError: a column of the user's is not there, no column holds images where there should
+            be some, or one that may hold conditions looks like images in some rows alone.
     """
     if table.nested and {"status", "scores"} <= set(table.columns):
-        raise VievalError(f"{table.name}: verdicts, where samples are needed; give the table that was judged")
+        raise VievalError(
+            f"{table.name}: verdicts, where samples are needed; give the table that was judged"
+        )
     if table.nested and not columns and {"images", "texts"} & set(table.columns):
         return ColumnMap({})
     require_columns(table, columns.values())
     if _SUBJECT in table.columns and _SUBJECT not in columns.values():
         raise VievalError(
-            f"{table.name}: is the column {_SUBJECT!r} an image or a text? call it images.{_SUBJECT} or texts.{_SUBJECT}"
+            f"{table.name}: is the column {_SUBJECT!r} an image or a text? call it "
+            f"images.{_SUBJECT} or texts.{_SUBJECT}"
         )
     renamed = {column for field, column in columns.items() if field != "uid"}
     by_own_name = {
         field: column
         for column in table.columns
-        if (field := _field(column)) and column not in (*_CONDITIONS, *renamed) and _may_be(table, field, column)
+        if (field := _field(column))
+        and column not in (*_CONDITIONS, *renamed)
+        and _may_be(table, field, column)
     }
-    fields = {field: column for field, column in {**by_own_name, **columns}.items() if column}
+    fields = {
+        field: column for field, column in {**by_own_name, **columns}.items() if column
+    }
     guessed, no_images = _guessed(table, {**fields, **columns}, outputs)
     fields |= guessed
     for field, column in fields.items():
         part, _, name = field.partition(".")
         if part == "texts" and column in table.not_texts:
             raise VievalError(
-                f"{table.name}: the column {column[:80]!r} ({table.not_texts[column][:80]}) is no text; --columns "
+                f"{table.name}: the column {column[:80]!r} ({table.not_texts[column][:80]}) is "
+                "no text; --columns "
                 f"{name if name in _TEXTS else field}=COLUMN names another"
             )
-    if outputs and table.columns and not any(field.startswith("images") for field in fields):
+    if (
+        outputs
+        and table.columns
+        and not any(field.startswith("images") for field in fields)
+    ):
         raise _missing_output_error(table)
-    unused = [column for column in (*table.columns, *table.unreadable) if column and column not in fields.values()]
-    no_text = "" if any(field.startswith("texts") for field in fields) else _missing_text_line(table, fields, unused)
+    unused = [
+        column
+        for column in (*table.columns, *table.unreadable)
+        if column and column not in fields.values()
+    ]
+    no_text = (
+        ""
+        if any(field.startswith("texts") for field in fields)
+        else _missing_text_line(table, fields, unused)
+    )
     if no_text and not outputs and table.columns:
         raise VievalError(no_text)
-    by_synonym = {field: column for field, column in guessed.items() if _field(column) != field}
-    synonyms = ", ".join(f"{column} as {field.partition('.')[2] or field}" for field, column in by_synonym.items())
+    by_synonym = {
+        field: column for field, column in guessed.items() if _field(column) != field
+    }
+    synonyms = ", ".join(
+        f"{column} as {field.partition('.')[2] or field}"
+        for field, column in by_synonym.items()
+    )
     notes = []
     if synonyms:
-        notes.append(f"guessed by its columns' names: reading {synonyms}; --columns KEY=COLUMN says otherwise")
+        notes.append(
+            f"guessed by its columns' names: reading {synonyms}; --columns KEY=COLUMN says "
+            "otherwise"
+        )
     for column, value in no_images.items():
         notes.append(
-            f"the column {column[:80]!r} holds no images (such as {value}) and is left out; --columns "
+            f"the column {column[:80]!r} holds no images (such as {value}) and is left out; "
+            "--columns "
             f"category={column} reads it, or image_model={column} if it names the generator"
         )
     rivals = _rival_texts(fields, columns, unused)
     for column, text in rivals.items():
         notes.append(
-            f"{text} is the column {fields[_field(text)]!r}; --columns {text}={column} reads {column!r} instead"
+            f"{text} is the column {fields[_field(text)]!r}; --columns {text}={column} reads "
+            f"{column!r} instead"
         )
     leftover = tuple(column for column in unused if column not in (*no_images, *rivals))
-    return ColumnMap(fields, tuple(f"{table.name}: {note}" for note in (*table.notes, *notes)), no_text, leftover)
+    return ColumnMap(
+        fields,
+        tuple(f"{table.name}: {note}" for note in (*table.notes, *notes)),
+        no_text,
+        leftover,
+    )
 
 
 def leftover_notes(table_name: str, columns: Sequence[str]) -> tuple[str, ...]:
     """The line on columns that are left out; none where there are none."""
-    return (f"{table_name}: columns that are left out: {abbreviated(columns)}",) if columns else ()
+    return (
+        (f"{table_name}: columns that are left out: {abbreviated(columns)}",)
+        if columns
+        else ()
+    )
 
 
 def _may_be(table: InputTable, field: str, column: str) -> bool:
-    """Return whether a column may be what its name says: `images` and `texts` map roles and names to values."""
+    """Return whether a column may be what its name says: `images` and `texts` map roles and
+    names to values.
+    """
     if field not in ("images", "texts"):
         return True
-    return table.nested and all(isinstance(value, dict) for value in _first_values(table, column))
+    return table.nested and all(
+        isinstance(value, dict) for value in _first_values(table, column)
+    )
 
 
-def _rival_texts(fields: Mapping[str, str], columns: Mapping[str, str], unused: Sequence[str]) -> dict[str, str]:
+def _rival_texts(
+    fields: Mapping[str, str], columns: Mapping[str, str], unused: Sequence[str]
+) -> dict[str, str]:
     """Columns that could be a text as well, by that text, which the user says nothing of."""
-    texts = [text for text in _TEXTS if f"texts.{text}" in fields and f"texts.{text}" not in columns]
-    return {column: text for text in texts for column in unused if _plain(column) in (text, *_COMMON[text])}
+    texts = [
+        text
+        for text in _TEXTS
+        if f"texts.{text}" in fields and f"texts.{text}" not in columns
+    ]
+    return {
+        column: text
+        for text in texts
+        for column in unused
+        if _plain(column) in (text, *_COMMON[text])
+    }
 
 
 def _missing_output_error(table: InputTable) -> VievalError:
     """The error for a table without a column of images: which it could be, and how to say so."""
-    hints = ((f" {column!r}", did_you_mean(column, ("output", *_COMMON["output"]), 0.7)) for column in table.columns)
+    hints = (
+        (f" {column!r}", did_you_mean(column, ("output", *_COMMON["output"]), 0.7))
+        for column in table.columns
+    )
     column, hint = next((pair for pair in hints if pair[1]), (" of images", ";"))
-    unreadable = "".join(f"; {_column_type(table, name)}" for name in list(table.unreadable)[:1])
+    unreadable = "".join(
+        f"; {_column_type(table, name)}" for name in list(table.unreadable)[:1]
+    )
     return VievalError(
-        f"{table.name}: no column{column}{hint} {_column_words(table.columns)}; say which it is: --columns output=COLUMN"
+        f"{table.name}: no column{column}{hint} {_column_words(table.columns)}; say which it is: "
+        "--columns output=COLUMN"
         f"{unreadable}; see {docs_url('guides/scoring.md#columns-of-a-table')}"
     )
 
 
 def _column_type(table: InputTable, column: str) -> str:
     kind = table.unreadable[column]
-    return f"the column {column[:80]!r} is {kind[:200]}, which cannot be read; save it as texts, numbers or images"
+    return (
+        f"the column {column[:80]!r} is {kind[:200]}, which cannot be read; save it as texts, "
+        "numbers or images"
+    )
 
 
-def _missing_text_line(table: InputTable, fields: Mapping[str, str], unused: Sequence[str]) -> str:
+def _missing_text_line(
+    table: InputTable, fields: Mapping[str, str], unused: Sequence[str]
+) -> str:
     """The line on a table without a column of texts: which columns could be it."""
     text = "instruction" if "images.source" in fields else "prompt"
     if not unused:
         return f"{table.name}: no {text} was found; add a column {text!r}"
     column = unused[0] if len(unused) == 1 else "COLUMN"
-    return f"{table.name}: no {text} was found; say --columns {text}={column} (columns left out: {abbreviated(unused)})"
+    return (
+        f"{table.name}: no {text} was found; say --columns {text}={column} (columns left out: "
+        f"{abbreviated(unused)})"
+    )
 
 
 def _column_words(columns: Sequence[str]) -> str:
@@ -234,14 +353,23 @@ def is_column_name(name: str) -> bool:
     return bool(_field(plain)) or any(plain in names for names in _COMMON.values())
 
 
-def _guessed(table: InputTable, fields: Mapping[str, str], outputs: bool) -> tuple[dict[str, str], dict[str, str]]:
+def _guessed(
+    table: InputTable, fields: Mapping[str, str], outputs: bool
+) -> tuple[dict[str, str], dict[str, str]]:
     """Columns by the fields that their names are common for, beside fields whose columns are there.
 
-    Beside them, by their names, columns of conditions that hold no images, each with one of its values.
+    Beside them, by their names, columns of conditions that hold no images, each with one of its
+    values.
     """
-    plain = {_plain(column): column for column in reversed(table.columns) if column not in fields.values()}
+    plain = {
+        _plain(column): column
+        for column in reversed(table.columns)
+        if column not in fields.values()
+    }
     instructions = ("instruction", *_COMMON["instruction"])
-    has_instructions = "texts.instruction" in fields or not plain.keys().isdisjoint(instructions)
+    has_instructions = "texts.instruction" in fields or not plain.keys().isdisjoint(
+        instructions
+    )
     guessed: dict[str, str] = {}
     no_images: dict[str, str] = {}
     is_edited = bool(fields.get("images.source"))
@@ -250,16 +378,25 @@ def _guessed(table: InputTable, fields: Mapping[str, str], outputs: bool) -> tup
         if field in fields or (key in ("output", "uid") and not outputs):
             continue
         if key == "instruction" and is_edited:
-            names = (*names, *_COMMON["prompt"])  # a text beside an image that is edited
+            names = (
+                *names,
+                *_COMMON["prompt"],
+            )  # a text beside an image that is edited
         if key == "prompt" and "texts.instruction" in {*fields, *guessed}:
             continue
-        for column in (plain[name] for name in names if name in plain and plain[name] not in guessed.values()):
+        for column in (
+            plain[name]
+            for name in names
+            if name in plain and plain[name] not in guessed.values()
+        ):
             values = _first_values(table, column) if key in _CONDITIONS else []
             looks = [_looks_like_image(value, has_instructions) for value in values]
             if any(looks) and not all(looks):
                 raise VievalError(
-                    f"{table.name}: is the column {column[:80]!r} an image? {_shortened(values[looks.index(True)])} looks "
-                    f"like one, and {_shortened(values[looks.index(False)])} does not; say --columns {key}={column} to read "
+                    f"{table.name}: is the column {column[:80]!r} an image? "
+                    f"{_shortened(values[looks.index(True)])} looks "
+                    f"like one, and {_shortened(values[looks.index(False)])} does not; say "
+                    f"--columns {key}={column} to read "
                     f"it, or --columns {key}= to leave it out"
                 )
             if all(looks):
@@ -271,8 +408,16 @@ def _guessed(table: InputTable, fields: Mapping[str, str], outputs: bool) -> tup
 
 
 def _plain(column: str) -> str:
-    """A column's name as `_COMMON` has it: `Edited-Image` and `edited_image_file_name` are `edited_image`."""
-    return column.strip().lower().replace(" ", "_").replace("-", "_").removesuffix("_file_name")
+    """A column's name as `_COMMON` has it: `Edited-Image` and `edited_image_file_name` are
+    `edited_image`.
+    """
+    return (
+        column.strip()
+        .lower()
+        .replace(" ", "_")
+        .replace("-", "_")
+        .removesuffix("_file_name")
+    )
 
 
 def _first_values(table: InputTable, column: str) -> list[Any]:
@@ -287,7 +432,9 @@ def _is_empty(value: Any) -> bool:
 
 
 def _looks_like_image(value: Any, has_instructions: bool) -> bool:
-    """Return whether a value has the form of an image: its bytes or pixels, or a text that names one."""
+    """Return whether a value has the form of an image: its bytes or pixels, or a text that names
+    one.
+    """
     if isinstance(value, list):
         return all(_looks_like_image(item, has_instructions) for item in value)
     if isinstance(value, StoredImage):
@@ -297,8 +444,14 @@ def _looks_like_image(value: Any, has_instructions: bool) -> bool:
     if isinstance(value, str):
         address = address_of(value) if is_address(value) else None
         path = address.path if address else value.strip()
-        is_name = path.lower().endswith(SUFFIXES) or (bool(address) and has_instructions)
-        return is_name or path.lower().startswith("data:image/") or encoded_image(path) is not None
+        is_name = path.lower().endswith(SUFFIXES) or (
+            bool(address) and has_instructions
+        )
+        return (
+            is_name
+            or path.lower().startswith("data:image/")
+            or encoded_image(path) is not None
+        )
     if isinstance(value, dict):
         return not value.keys().isdisjoint(("bytes", "path"))
     return not isinstance(value, (int, float))
@@ -308,14 +461,16 @@ def _shortened(value: Any) -> str:
     return repr(redacted(value)[:60] if isinstance(value, str) else value)[:80]
 
 
-def rows_of(table: InputTable, fields: ColumnMap, file_uids: bool = False, prefix: str = "") -> Iterator[NumberedRow]:
+def rows_of(
+    table: InputTable, fields: ColumnMap, file_uids: bool = False, prefix: str = ""
+) -> Iterator[NumberedRow]:
     """The rows of a table in the form of a samples file's lines; images are texts or `Image`.
 
     Args:
         table: whose rows are read.
         fields: by `fields_of`.
-        file_uids: whether a row without a uid is called by the file of its output, with a number where another was
-            before, else by its own number.
+        file_uids: whether a row without a uid is called by the file of its output, with a number
+            where another was before, else by its own number.
         prefix: begins the uid of a row that is called by its number, which counts from 0 then.
     """
     counts: Counter[tuple[str, str, str]] = Counter()
@@ -330,7 +485,10 @@ def rows_of(table: InputTable, fields: ColumnMap, file_uids: bool = False, prefi
             stem = _output_stem(row.get("images")) if file_uids else ""
             owner = str(row.get("image_model", "")), str(row.get("draw", 0))
             number_uid = f"{prefix}{number - 1}" if prefix else str(number)
-            uid = row.get("uid", _free_uid(stem, number_uid, f"{table.unit} {number}", owner, counts))
+            uid = row.get(
+                "uid",
+                _free_uid(stem, number_uid, f"{table.unit} {number}", owner, counts),
+            )
             row["uid"] = uid
             counts[*owner, str(uid)] += 1
         try:
@@ -343,7 +501,9 @@ def rows_of(table: InputTable, fields: ColumnMap, file_uids: bool = False, prefi
 
 
 def sample_row(cells: Mapping[str, Any], fields: ColumnMap) -> dict[str, Any]:
-    """A row of a table in the form of a line of a samples file; images may also be `StoredImage`."""
+    """A row of a table in the form of a line of a samples file; images may also be
+    `StoredImage`.
+    """
     if not fields.columns:
         return dict(cells)
     row: dict[str, Any] = {"images": {}, "texts": {}}
@@ -367,16 +527,26 @@ def sample_row(cells: Mapping[str, Any], fields: ColumnMap) -> dict[str, Any]:
 
 
 def _output_stem(images: Any) -> str:
-    """The name without suffix of the file of a row's output; empty where it has none, or is no single file."""
+    """The name without suffix of the file of a row's output; empty where it has none, or is no
+    single file.
+    """
     output = images.get("output") if isinstance(images, dict) else None
     name = output.name if isinstance(output, StoredImage) else output
-    if not isinstance(name, str) or len(name) > _LONGEST_PATH or name.startswith("data:"):
+    if (
+        not isinstance(name, str)
+        or len(name) > _LONGEST_PATH
+        or name.startswith("data:")
+    ):
         return ""
     return stem_of(name)
 
 
 def _free_uid(
-    stem: str, number_uid: str, row_name: str, owner: tuple[str, str], counts: Counter[tuple[str, str, str]]
+    stem: str,
+    number_uid: str,
+    row_name: str,
+    owner: tuple[str, str],
+    counts: Counter[tuple[str, str, str]],
 ) -> str:
     """A uid that no row before has under the same image model and draw, `owner`."""
     if not stem:
@@ -389,10 +559,12 @@ def _free_uid(
 
 
 def located_images(images: Any, table: InputTable) -> Any:
-    """The images of a row by role, as `Image` where the table holds one or others wrote it; anything else as it is.
+    """The images of a row by role, as `Image` where the table holds one or others wrote it;
+    anything else as it is.
 
     Raises:
-        BadLine: others wrote the table and a path leads out of its folder, or a data address holds no base64.
+        BadLine: others wrote the table and a path leads out of its folder, or a data address holds
+            no base64.
     """
     if not isinstance(images, dict):
         return images
@@ -416,6 +588,7 @@ def _located(value: Any, role: str, table: InputTable) -> Any:
     path = image_path(value, table.folder)
     if not any(is_below(path, root) for root in roots):
         raise BadLine(
-            f"the image {role} is {redacted(value)[:200]!r}, outside the folder of the table, and is not read"
+            f"the image {role} is {redacted(value)[:200]!r}, outside the folder of the table, "
+            "and is not read"
         )
     return Image(path)

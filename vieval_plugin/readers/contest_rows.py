@@ -1,9 +1,11 @@
-"""Contests in this package's own form, a JSON object each: what is judged, what people voted, and nothing else.
+"""Contests in this package's own form, a JSON object each: what is judged, what people voted, and
+nothing else.
 
-`{"id": ..., "texts": {name: text}, "images": {role: file}, "candidates": [...], "vote": ..., "annotators": [...],
-"group": ..., "tags": [...]}`, where `texts` and `images` are the conditions that all candidates share. A candidate is
-`{"image_model": ..., "uid": ..., "images": {role: file}}`, or has `video` in place of the images; files lie below the
-folder of the rows. Only `id` and `candidates` must be there.
+`{"id": ..., "texts": {name: text}, "images": {role: file}, "candidates": [...], "vote": ...,
+"annotators": [...], "group": ..., "tags": [...]}`, where `texts` and `images` are the conditions
+that all candidates share. A candidate is `{"image_model": ..., "uid": ..., "images": {role:
+file}}`, or has `video` in place of the images; files lie below the folder of the rows. Only `id`
+and `candidates` must be there.
 """
 
 from __future__ import annotations
@@ -42,11 +44,13 @@ class ContestRows:
     frames: int = 4
 
 
-def read_contests(rows: Iterable[Row], folder: Path, common: ContestRows) -> list[Contest]:
+def read_contests(
+    rows: Iterable[Row], folder: Path, common: ContestRows
+) -> list[Contest]:
     """The contests of some rows, in their order.
 
-    A candidate that is in several contests, under one image model and uid, is the same object in each. One of which no
-    image is named is kept without it: what needs to see it will say so.
+    A candidate that is in several contests, under one image model and uid, is the same object in
+    each. One of which no image is named is kept without it: what needs to see it will say so.
 
     Args:
         rows: in the form that is described above.
@@ -54,9 +58,9 @@ def read_contests(rows: Iterable[Row], folder: Path, common: ContestRows) -> lis
         common: what holds for all of them.
 
     Raises:
-        VievalError: in one line with file and row, for a row that is malformed, repeats an id, or is no contest (see
-            `judges.contests.fault`), for one output that is said to be two, and for two videos whose frames would lie
-            in one folder.
+        VievalError: in one line with file and row, for a row that is malformed, repeats an id, or
+            is no contest (see `judges.contests.fault`), for one output that is said to be two, and
+            for two videos whose frames would lie in one folder.
     """
     reading = _Reading(folder, common)
     return [reading.contest(row) for row in rows]
@@ -86,42 +90,75 @@ class _Reading:
 
     def contest(self, row: Row) -> Contest:
         if not is_encodable(row.cells):  # it can be written nowhere
-            raise VievalError(f"{row.where}: a text in it has half of a character (a lone surrogate); correct the file")
+            raise VievalError(
+                f"{row.where}: a text in it has half of a character (a lone surrogate); "
+                "correct "
+                "the file"
+            )
         uid = row.uid("id")
         if uid in self.ids:
             raise VievalError(f"{row.where} repeats id {uid}; correct the file")
         self.ids.add(uid)
         texts = _value(row, "texts", {})
-        if not isinstance(texts, dict) or not all(isinstance(text, str) for text in texts.values()):
-            raise VievalError(f"{row.where}: texts is no object of name -> text; correct the file")
+        if not isinstance(texts, dict) or not all(
+            isinstance(text, str) for text in texts.values()
+        ):
+            raise VievalError(
+                f"{row.where}: texts is no object of name -> text; correct the file"
+            )
         shared = self._images_of(row)
         group = row.text("group") if _has_value(row, "group") else uid
         objects = row.cells.get("candidates")
-        if not isinstance(objects, list) or not all(isinstance(cells, dict) for cells in objects):
-            raise VievalError(f"{row.where}: candidates is no list of objects; correct the file")
+        if not isinstance(objects, list) or not all(
+            isinstance(cells, dict) for cells in objects
+        ):
+            raise VievalError(
+                f"{row.where}: candidates is no list of objects; correct the file"
+            )
         candidates = tuple(
-            self._candidate(Row(f"{row.where}, candidate {number}", cells), f"{uid}#{number}", texts, shared, group)
+            self._candidate(
+                Row(f"{row.where}, candidate {number}", cells),
+                f"{uid}#{number}",
+                texts,
+                shared,
+                group,
+            )
             for number, cells in enumerate(objects, start=1)
         )
-        tags = tag_list(row.cells["tags"], f"{row.where}: tags") if _has_value(row, "tags") else ()
+        tags = (
+            tag_list(row.cells["tags"], f"{row.where}: tags")
+            if _has_value(row, "tags")
+            else ()
+        )
         identity = SampleId(self.common.benchmark, self.common.part, "", uid)
-        contest = Contest(identity, candidates, _votes(row, self.common.scheme), group, tags)
+        contest = Contest(
+            identity, candidates, _votes(row, self.common.scheme), group, tags
+        )
         if problem := fault(contest):
             raise VievalError(f"{row.where}: {problem}; correct the file")
         return contest
 
     def _candidate(
-        self, row: Row, unnamed: str, texts: Mapping[str, str], shared: Mapping[str, Image], group: str
+        self,
+        row: Row,
+        unnamed: str,
+        texts: Mapping[str, str],
+        shared: Mapping[str, Image],
+        group: str,
     ) -> Sample:
         model = row.text("image_model") if _has_value(row, "image_model") else UNNAMED
         uid = row.text("uid") if _has_value(row, "uid") else unnamed
-        images = {**shared, **(self._frames(row) if _has_value(row, "video") else self._images_of(row))}
+        images = {
+            **shared,
+            **(self._frames(row) if _has_value(row, "video") else self._images_of(row)),
+        }
         sample_id = SampleId(self.common.benchmark, self.common.part, model, uid)
         sample = Sample(sample_id, images, texts, kind=self.common.kind, group=group)
         candidate = self.candidates.setdefault(sample_id, sample)
         if (candidate.images, candidate.texts) != (images, texts):
             raise VievalError(
-                f"{row.where}: uid {uid} of {model} was another output, or of other conditions, in a row before; "
+                f"{row.where}: uid {uid} of {model} was another output, or of other conditions, "
+                "in a row before; "
                 "correct the file"
             )
         return candidate
@@ -130,10 +167,19 @@ class _Reading:
         """The images of a row by role, less those of which no file is named."""
         files = _value(row, "images", {})
         if not isinstance(files, dict):
-            raise VievalError(f"{row.where}: images is no object of role -> file; correct the file")
+            raise VievalError(
+                f"{row.where}: images is no object of role -> file; correct the file"
+            )
         files_row = Row(f"{row.where}, images", files)
-        names = {role: _file(files_row, role) for role in files if _has_value(files_row, role)}
-        return {role: self.images.setdefault(name, Image(self.folder / name)) for role, name in names.items()}
+        names = {
+            role: _file(files_row, role)
+            for role in files
+            if _has_value(files_row, role)
+        }
+        return {
+            role: self.images.setdefault(name, Image(self.folder / name))
+            for role, name in names.items()
+        }
 
     def _frames(self, row: Row) -> dict[str, Image]:
         count = self.common.frames
@@ -141,13 +187,16 @@ class _Reading:
         frames = frames_folder(self.folder, video, count)
         if (earlier := self.videos.setdefault(frames, video)) != video:
             raise VievalError(
-                f"{row.where}: the frames of {video} and of {earlier} have the same folder; rename one video"
+                f"{row.where}: the frames of {video} and of {earlier} have the same folder; "
+                "rename one video"
             )
         return numbered_roles("frame", numbered(frames, count, SUFFIXES))
 
 
 def _value(row: Row, column: str, absent: Any = None) -> Any:
-    """The value of a row; `absent` for null and an empty text, which are nothing, while 0 is a mistake."""
+    """The value of a row; `absent` for null and an empty text, which are nothing, while 0 is a
+    mistake.
+    """
     value = row.cells.get(column)
     return absent if value in (None, "") else value
 
@@ -162,13 +211,18 @@ def _file(row: Row, column: str) -> str:
     parts = [len(part.encode()) for part in PurePosixPath(name).parts]
     if max(parts, default=0) > _LONGEST_NAME or sum(parts) + len(parts) > _LONGEST_PATH:
         raise VievalError(
-            f"{row.where}: {column} is a name of {len(name)} characters, too long for a file; correct the file"
+            f"{row.where}: {column} is a name of {len(name)} characters, too long for a file; "
+            "correct the file"
         )
     return name
 
 
 def _votes(row: Row, scheme: str) -> Votes:
     vote, annotators = _value(row, "vote", ""), _value(row, "annotators", [])
-    if not isinstance(annotators, list) or not all(isinstance(vote_text, str) for vote_text in (vote, *annotators)):
-        raise VievalError(f"{row.where}: vote is no text, or annotators no list of texts; correct the file")
+    if not isinstance(annotators, list) or not all(
+        isinstance(vote_text, str) for vote_text in (vote, *annotators)
+    ):
+        raise VievalError(
+            f"{row.where}: vote is no text, or annotators no list of texts; correct the file"
+        )
     return Votes(scheme, vote, tuple(annotators))

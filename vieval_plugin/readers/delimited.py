@@ -1,4 +1,6 @@
-"""CSV and its kin: encoding, sign between cells and the meaning of quotation marks are found from what a file holds."""
+"""CSV and its kin: encoding, sign between cells and the meaning of quotation marks are found
+from what a file holds.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +13,30 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vieval_plugin.readers.tables import BadLine, InputTable, NumberedRow, encoding_of, readable, require_once
+from vieval_plugin.readers.tables import (
+    BadLine,
+    InputTable,
+    NumberedRow,
+    encoding_of,
+    readable,
+    require_once,
+)
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.wording import plural
 
 if TYPE_CHECKING:
     from _csv import Reader
 
-_SIGNS = ("\t", "|", ";", ",")  # the rarest in prose first, which decides where several fit alike
+_SIGNS = (
+    "\t",
+    "|",
+    ";",
+    ",",
+)  # the rarest in prose first, which decides where several fit alike
 _ABSENT_SIGN = "\x1f"  # of a file of one column, whose commas are its texts'
-_FIRST_LINE = re.compile(r'"?sep=(.)"?', re.IGNORECASE)  # by which spreadsheets name the sign
+_FIRST_LINE = re.compile(
+    r'"?sep=(.)"?', re.IGNORECASE
+)  # by which spreadsheets name the sign
 _FIRST = 200  # lines by which the sign is found
 _LONGEST_LINE = 1 << 20  # characters of a line that are looked at for the sign
 _LONGEST_CELL = 128 << 20  # characters: a base64 image of the size that is read
@@ -45,8 +61,8 @@ class _Dialect:
 def _dialect_of(path: Path) -> _Dialect:
     """The form of a file of cells.
 
-    The sign is the one that most rows have as often as the header. Between tabs, and in a file of one column, a
-    quotation mark is a letter unless the file quotes as writers do.
+    The sign is the one that most rows have as often as the header. Between tabs, and in a file of
+    one column, a quotation mark is a letter unless the file quotes as writers do.
     """
     with path.open("rb") as stream:
         encoding = encoding_of(stream.read(4))
@@ -57,26 +73,41 @@ def _dialect_of(path: Path) -> _Dialect:
         if delimiter not in ("\t", _ABSENT_SIGN):
             return _Dialect(encoding, delimiter, True, int(named is not None))
         file.seek(0)
-        return _Dialect(encoding, delimiter, _is_quoted(file.read(), delimiter), int(named is not None))
+        return _Dialect(
+            encoding,
+            delimiter,
+            _is_quoted(file.read(), delimiter),
+            int(named is not None),
+        )
 
 
 def _delimiter(lines: Sequence[str]) -> str:
     """The sign of which most lines have as many as the header."""
 
     def share(sign: str) -> float:
-        rows = list(csv.reader(lines, delimiter=sign, quoting=csv.QUOTE_NONE if sign == "\t" else csv.QUOTE_MINIMAL))
+        rows = list(
+            csv.reader(
+                lines,
+                delimiter=sign,
+                quoting=csv.QUOTE_NONE if sign == "\t" else csv.QUOTE_MINIMAL,
+            )
+        )
         width = len(rows[0]) if rows else 0
-        return sum(len(cells) == width for cells in rows) / len(rows) if width > 1 else 0.0
+        return (
+            sum(len(cells) == width for cells in rows) / len(rows) if width > 1 else 0.0
+        )
 
     best = max(_SIGNS, key=share)  # the first of those that are alike
     return best if share(best) else _ABSENT_SIGN
 
 
 def _is_quoted(text: str, delimiter: str) -> bool:
-    """Return whether marks quote: each cell that begins with one ends with one, doubles those inside, and needs them.
+    """Return whether marks quote: each cell that begins with one ends with one, doubles those
+    inside, and needs them.
 
-    A cell needs marks where it holds a sign, a line break or a mark. One that does not is quoted only where all are.
-    A mark that is never closed would run on to that of another row: its lines are whole rows without it.
+    A cell needs marks where it holds a sign, a line break or a mark. One that does not is quoted
+    only where all are. A mark that is never closed would run on to that of another row: its lines
+    are whole rows without it.
     """
     ends = rf"[{re.escape(delimiter)}\r\n]"
     opening = re.compile(rf'(?:\A|(?<={ends}))"')
@@ -90,24 +121,30 @@ def _is_quoted(text: str, delimiter: str) -> bool:
         place = cell.end()
         start, end = text.rfind("\n", 0, cell.start()) + 1, text.find("\n", place)
         lines = text[start : end if end >= 0 else len(text)].split("\n")
-        if len(lines) > 1 and all(line.count(delimiter) == header_signs for line in lines):
+        if len(lines) > 1 and all(
+            line.count(delimiter) == header_signs for line in lines
+        ):
             return False
         needless = needless or not re.search(rf'{ends}|"', cell[1])
     if not needless:
         return place > 0
-    bare_cells = re.split(ends, re.sub(rf"(?:\A|(?<={ends})){quoted.pattern}", "", text))
+    bare_cells = re.split(
+        ends, re.sub(rf"(?:\A|(?<={ends})){quoted.pattern}", "", text)
+    )
     return all(_NUMBER.fullmatch(cell) for cell in bare_cells)
 
 
 def csv_table(path: Path, header_advice: str = _HEADER_ADVICE) -> InputTable:
-    """A file of cells with a header; an empty cell is none at all, and a column without a name is `Unnamed: N`.
+    """A file of cells with a header; an empty cell is none at all, and a column without a name is
+    `Unnamed: N`.
 
     Args:
         path: the file.
         header_advice: what the error for a file without a header says to do.
 
     Raises:
-        VievalError: here and while rows are read: it cannot be read as CSV, or has two columns of one name.
+        VievalError: here and while rows are read: it cannot be read as CSV, or has two columns of
+            one name.
     """
     csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_CELL))
     with readable(path):
@@ -116,17 +153,27 @@ def csv_table(path: Path, header_advice: str = _HEADER_ADVICE) -> InputTable:
             names = _header(_reader(islice(file, dialect.skipped, None), dialect))
         if not any(name.strip() for name in names):
             raise VievalError(f"{path}: no header in it; {header_advice}")
-        header = [name.strip() or f"Unnamed: {number}" for number, name in enumerate(names)]
+        header = [
+            name.strip() or f"Unnamed: {number}" for number, name in enumerate(names)
+        ]
         require_once(path, header, header)
         notes = _joined_lines(path, dialect, len(header)) if dialect.quotes else ()
     return InputTable(
-        str(path), tuple(header), lambda columns: _rows(path, dialect, header), path.parent, (path,), notes=notes
+        str(path),
+        tuple(header),
+        lambda columns: _rows(path, dialect, header),
+        path.parent,
+        (path,),
+        notes=notes,
     )
 
 
 def _reader(lines: Iterable[str], dialect: _Dialect) -> Reader:
     return csv.reader(
-        lines, delimiter=dialect.delimiter, quoting=csv.QUOTE_MINIMAL if dialect.quotes else csv.QUOTE_NONE, strict=True
+        lines,
+        delimiter=dialect.delimiter,
+        quoting=csv.QUOTE_MINIMAL if dialect.quotes else csv.QUOTE_NONE,
+        strict=True,
     )
 
 
@@ -135,8 +182,12 @@ def _header(reader: Reader) -> list[str]:
     return next((cells for cells in reader if any(cells)), [])
 
 
-def _rows(path: Path, dialect: _Dialect, header: Sequence[str]) -> Iterator[NumberedRow]:
-    """The rows under the header; VievalError where a quotation mark opens a cell and does not close it."""
+def _rows(
+    path: Path, dialect: _Dialect, header: Sequence[str]
+) -> Iterator[NumberedRow]:
+    """The rows under the header; VievalError where a quotation mark opens a cell and does not
+    close it.
+    """
     with readable(path), path.open(encoding=dialect.encoding, newline="") as file:
         reader = _reader(islice(file, dialect.skipped, None), dialect)
         end = dialect.skipped
@@ -144,22 +195,35 @@ def _rows(path: Path, dialect: _Dialect, header: Sequence[str]) -> Iterator[Numb
             _header(reader)
             for cells in reader:
                 end = reader.line_num + dialect.skipped
-                row = {name: cell for name, cell in zip(header, cells, strict=False) if cell.strip()}
+                row = {
+                    name: cell
+                    for name, cell in zip(header, cells, strict=False)
+                    if cell.strip()
+                }
                 if len(cells) != len(header) and row:
-                    reason = f"{len(cells)} cells where the header has {len(header)}; put texts with commas in quotes"
+                    reason = (
+                        f"{len(cells)} cells where the header has {len(header)}; put texts "
+                        "with commas in quotes"
+                    )
                     yield end, BadLine(reason, row)
                 elif row:
                     yield end, row
         except csv.Error as error:
             unclosed = (
-                "a quotation mark opens a cell, and none closes it" if "end of data" in str(error) else str(error)
+                "a quotation mark opens a cell, and none closes it"
+                if "end of data" in str(error)
+                else str(error)
             )
             line = max(end, 1 + dialect.skipped) + 1
-            raise VievalError(f"{path}: line {line} is not readable as CSV ({unclosed}); correct the file") from None
+            raise VievalError(
+                f"{path}: line {line} is not readable as CSV ({unclosed}); correct the file"
+            ) from None
 
 
 def _joined_lines(path: Path, dialect: _Dialect, width: int) -> tuple[str, ...]:
-    """The line for the user on rows of several lines, each of which would be a row without its quotation mark."""
+    """The line for the user on rows of several lines, each of which would be a row without its
+    quotation mark.
+    """
     joined: list[tuple[int, int]] = []
     lines: list[str] = []
 
@@ -172,7 +236,9 @@ def _joined_lines(path: Path, dialect: _Dialect, width: int) -> tuple[str, ...]:
         reader = _reader(kept(islice(file, dialect.skipped, None)), dialect)
         with suppress(csv.Error):
             for _ in reader:
-                cells = csv.reader(lines, delimiter=dialect.delimiter, quoting=csv.QUOTE_NONE)
+                cells = csv.reader(
+                    lines, delimiter=dialect.delimiter, quoting=csv.QUOTE_NONE
+                )
                 if len(lines) > 1 and all(len(row) == width for row in cells):
                     end = reader.line_num + dialect.skipped
                     joined.append((end - len(lines) + 1, end))
@@ -181,4 +247,9 @@ def _joined_lines(path: Path, dialect: _Dialect, width: int) -> tuple[str, ...]:
         return ()
     start, end = joined[0]
     rows = f" ({plural(len(joined), 'such row')})" if joined[1:] else ""
-    return (f"lines {start} to {end} are one row, because a quotation mark opens a cell in line {start}{rows}",)
+    return (
+        (
+            f"lines {start} to {end} are one row, because a quotation mark opens a cell in line "
+            f"{start}{rows}"
+        ),
+    )

@@ -1,7 +1,8 @@
 """Fetches many files over HTTP so that a broken network never leaves a broken file.
 
-A file that is there is not fetched again, so an interrupted run is resumed by running it again. A body appears under
-its name only when it is whole and its content has been checked; what cannot be had is told, and the caller decides.
+A file that is there is not fetched again, so an interrupted run is resumed by running it again. A
+body appears under its name only when it is whole and its content has been checked; what cannot be
+had is told, and the caller decides.
 """
 
 from __future__ import annotations
@@ -44,9 +45,11 @@ class Download:
     url: str
     #: Where it is written.
     path: Path
-    #: Check of the body, in another thread; ValueError with the reason where it is not what was asked for.
+    #: Check of the body, in another thread; ValueError with the reason where it is not what was
+    #: asked for.
     check: Callable[[bytes], None]
-    #: Cheap check that spares a file that is already at `path`; files arrive only when all of them is there.
+    #: Cheap check that spares a file that is already at `path`; files arrive only when all of them
+    #: is there.
     accept: Callable[[Path], bool] = lambda path: path.stat().st_size > 0
 
     def is_there(self) -> bool:
@@ -76,12 +79,17 @@ class Failed:
 class _Failure(Exception):
     """Reason that there is no body.
 
-    `again`: another attempt may help, after the `wait` in seconds that the server asks for; `host_answered`: the host
-    lives.
+    `again`: another attempt may help, after the `wait` in seconds that the server asks for;
+    `host_answered`: the host lives.
     """
 
     def __init__(
-        self, reason: str, *, again: bool = False, host_answered: bool = True, wait: float | None = None
+        self,
+        reason: str,
+        *,
+        again: bool = False,
+        host_answered: bool = True,
+        wait: float | None = None,
     ) -> None:
         super().__init__(" ".join(reason.split()))
         self.again, self.host_answered, self.wait = again, host_answered, wait
@@ -116,16 +124,19 @@ async def fetch_all(
     public: bool = False,
     per_host: int = 0,
 ) -> list[Failed]:
-    """Fetches the files that are not there yet and returns those that could not be had, in the order of `jobs`.
+    """Fetches the files that are not there yet and returns those that could not be had, in the
+    order of `jobs`.
 
-    Connection errors, timeouts, cut bodies, 429 and 5xx are tried again up to `retries` times, after a wait that
-    doubles each time, or the one the server asks for (at most 300 s); any other answer is final, and so is a body over
-    64 MiB. `concurrency` is the number of requests in flight, `timeout` the seconds without a byte after which an
-    attempt is given up, twenty times that what one may take in all. Once eight jobs in a row got no answer at all from
-    a host, its other files are not tried. A redirect is followed to the hosts of the jobs and of the addresses in
-    `hosts`, and to no others; with `public`, a host's name must lead to a public address; `per_host` bounds the requests
-    in flight to one host, 0 for no bound of its own. With a `label` a bar shows how far it is. Raises VievalError
-    without aiohttp and where a file cannot be written, ValueError where two jobs share a path.
+    Connection errors, timeouts, cut bodies, 429 and 5xx are tried again up to `retries` times,
+    after a wait that doubles each time, or the one the server asks for (at most 300 s); any other
+    answer is final, and so is a body over 64 MiB. `concurrency` is the number of requests in
+    flight, `timeout` the seconds without a byte after which an attempt is given up, twenty times
+    that what one may take in all. Once eight jobs in a row got no answer at all from a host, its
+    other files are not tried. A redirect is followed to the hosts of the jobs and of the addresses
+    in `hosts`, and to no others; with `public`, a host's name must lead to a public address;
+    `per_host` bounds the requests in flight to one host, 0 for no bound of its own. With a `label`
+    a bar shows how far it is. Raises VievalError without aiohttp and where a file cannot be
+    written, ValueError where two jobs share a path.
     """
     if len({job.path for job in jobs}) != len(jobs):
         raise ValueError("two downloads have the same path")
@@ -138,7 +149,9 @@ async def fetch_all(
     except ImportError:
         raise VievalError(f"downloads need aiohttp; {install_advice('http')}") from None
 
-    limits = aiohttp.ClientTimeout(total=DEADLINE * timeout, sock_connect=timeout, sock_read=timeout)
+    limits = aiohttp.ClientTimeout(
+        total=DEADLINE * timeout, sock_connect=timeout, sock_read=timeout
+    )
     allowed = frozenset(map(_host, [*(job.url for job in jobs), *hosts])) - {""}
     # A compressed body has a Content-Length of its own, which says nothing of the file's.
     headers = {"User-Agent": "vieval", "Accept-Encoding": "identity"}
@@ -146,11 +159,20 @@ async def fetch_all(
     if proxy_hosts is not None:
         connector = public_connector(per_host, proxy_hosts)
     else:
-        connector = aiohttp.TCPConnector(limit_per_host=per_host, ssl=tls_context() or True)
-    async with aiohttp.ClientSession(timeout=limits, headers=headers, connector=connector) as session:
-        with tqdm(total=len(todo), desc=label, unit="file", disable=None if label else True) as bar:
+        connector = aiohttp.TCPConnector(
+            limit_per_host=per_host, ssl=tls_context() or True
+        )
+    async with aiohttp.ClientSession(
+        timeout=limits, headers=headers, connector=connector
+    ) as session:
+        with tqdm(
+            total=len(todo), desc=label, unit="file", disable=None if label else True
+        ) as bar:
             failed = await _fetch_side_by_side(
-                _Run(session, retries, timeout, allowed, proxy_hosts), todo, concurrency, bar
+                _Run(session, retries, timeout, allowed, proxy_hosts),
+                todo,
+                concurrency,
+                bar,
             )
     return [failed[job.path] for job in todo if job.path in failed]
 
@@ -166,7 +188,9 @@ async def _fetch_side_by_side(
             try:
                 await _fetch(run, job)
             except _Failure as failure:
-                failed[job.path] = Failed(job.url, job.path, str(failure), failure.host_answered)
+                failed[job.path] = Failed(
+                    job.url, job.path, str(failure), failure.host_answered
+                )
                 bar.set_postfix(failed=len(failed))
             bar.update()
 
@@ -207,7 +231,9 @@ async def _persist(run: _Run, url: str) -> bytes:
             if not failure.again:
                 raise
             wait = failure.wait
-        shortest = min(FIRST_WAIT * 2**attempt, LONGEST_WAIT) * random.uniform(0.75, 1.25)
+        shortest = min(FIRST_WAIT * 2**attempt, LONGEST_WAIT) * random.uniform(
+            0.75, 1.25
+        )
         await asyncio.sleep(max(wait or 0.0, shortest))
     return await _attempt(run, url)
 
@@ -217,24 +243,40 @@ async def _attempt(run: _Run, url: str) -> bytes:
 
     try:
         for _ in range(REDIRECTS + 1):
-            async with run.session.get(url, allow_redirects=False, **await _way(run, url)) as response:
+            async with run.session.get(
+                url, allow_redirects=False, **await _way(run, url)
+            ) as response:
                 if response.status == HTTPStatus.OK:
                     return await _body(response)
-                if not (HTTPStatus.MULTIPLE_CHOICES <= response.status < HTTPStatus.BAD_REQUEST):
+                if not (
+                    HTTPStatus.MULTIPLE_CHOICES
+                    <= response.status
+                    < HTTPStatus.BAD_REQUEST
+                ):
                     raise _refusal(response.status, response.headers.get("Retry-After"))
-                url = _redirected(run, url, response.status, response.headers.get("Location", ""))
+                url = _redirected(
+                    run, url, response.status, response.headers.get("Location", "")
+                )
         raise _Failure(f"more than {REDIRECTS} redirects")
     except aiohttp.InvalidURL as error:
         raise _Failure(f"not a usable address ({type(error).__name__})") from None
     except (aiohttp.ConnectionTimeoutError, aiohttp.SocketTimeoutError):
-        raise _Failure(f"timed out, no byte for {run.timeout:g} s", again=True, host_answered=False) from None
+        raise _Failure(
+            f"timed out, no byte for {run.timeout:g} s", again=True, host_answered=False
+        ) from None
     except TimeoutError:
-        raise _Failure(f"timed out, not whole within {DEADLINE * run.timeout:g} s", again=True) from None
+        raise _Failure(
+            f"timed out, not whole within {DEADLINE * run.timeout:g} s", again=True
+        ) from None
     except aiohttp.ClientPayloadError:
-        raise _Failure("cut, the connection closed before the end", again=True) from None
+        raise _Failure(
+            "cut, the connection closed before the end", again=True
+        ) from None
     except (aiohttp.ClientError, OSError) as error:
         raise _Failure(
-            f"no connection, {str(error) or type(error).__name__}", again=True, host_answered=False
+            f"no connection, {str(error) or type(error).__name__}",
+            again=True,
+            host_answered=False,
         ) from None
 
 
@@ -249,24 +291,36 @@ async def _way(run: _Run, url: str) -> dict[str, Any]:
         loop = asyncio.get_running_loop()
         with suppress(OSError):  # names that only the proxy knows
             found = await loop.getaddrinfo(proxy.host, None)
-            if _ip_address(proxy.host) is None and not any(is_public(str(place[0])) for *_, place in found):
+            if _ip_address(proxy.host) is None and not any(
+                is_public(str(place[0])) for *_, place in found
+            ):
                 raise _private(proxy.host)
     return proxy.request_arguments({})
 
 
 def _private(host: str) -> _Failure:
-    return _Failure(f"{host} leads to a private address; name the address itself if that is meant")
+    return _Failure(
+        f"{host} leads to a private address; name the address itself if that is meant"
+    )
 
 
 def _redirected(run: _Run, url: str, status: int, location: str) -> str:
-    """Target of a redirect, if that is a host that was named; what it asks for there is in no message."""
+    """Target of a redirect, if that is a host that was named; what it asks for there is in no
+    message.
+    """
     target = address_of(location, url)
-    if not location or target is None or target.scheme not in (("https",) if url.startswith("https:") else PORTS):
+    if (
+        not location
+        or target is None
+        or target.scheme not in (("https",) if url.startswith("https:") else PORTS)
+    ):
         raise _Failure(f"{status} redirect to no usable address")
     host = target.server
     if host not in run.hosts:
         host_text = host[:200] if host.isprintable() else "..."
-        raise _Failure(f"{status} redirect to another host ({host_text}), which is not followed")
+        raise _Failure(
+            f"{status} redirect to another host ({host_text}), which is not followed"
+        )
     return target.url
 
 
@@ -278,7 +332,10 @@ def _host(url: str) -> str:
 
 def _refusal(status: int, header: str | None) -> _Failure:
     reason = f"{status} {PHRASES.get(status, 'unknown status').lower()}"
-    if status != HTTPStatus.TOO_MANY_REQUESTS and status < HTTPStatus.INTERNAL_SERVER_ERROR:
+    if (
+        status != HTTPStatus.TOO_MANY_REQUESTS
+        and status < HTTPStatus.INTERNAL_SERVER_ERROR
+    ):
         return _Failure(reason)
     wait = retry_after(header)
     if wait is not None and wait > LONGEST_RETRY_AFTER:
@@ -301,19 +358,34 @@ async def _body(response: aiohttp.ClientResponse) -> bytes:
     return bytes(body)
 
 
-def public_connector(per_host: int = 0, proxy_hosts: Collection[str] = ()) -> aiohttp.TCPConnector:
-    """Connections to the public addresses of a name, and to proxies; an address in place of a name is taken as it is."""
+def public_connector(
+    per_host: int = 0, proxy_hosts: Collection[str] = ()
+) -> aiohttp.TCPConnector:
+    """Connections to the public addresses of a name, and to proxies; an address in place of a
+    name is taken as it is.
+    """
     import aiohttp
 
     class Public(aiohttp.ThreadedResolver):
-        async def resolve(self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC) -> list[Any]:
+        async def resolve(
+            self,
+            host: str,
+            port: int = 0,
+            family: socket.AddressFamily = socket.AF_UNSPEC,
+        ) -> list[Any]:
             addresses = await super().resolve(host, port, family)
-            public = [address for address in addresses if is_public(address["host"]) or host in proxy_hosts]
+            public = [
+                address
+                for address in addresses
+                if is_public(address["host"]) or host in proxy_hosts
+            ]
             if not public:
                 raise _private(host)
             return public
 
-    return aiohttp.TCPConnector(resolver=Public(), limit_per_host=per_host, ssl=tls_context() or True)
+    return aiohttp.TCPConnector(
+        resolver=Public(), limit_per_host=per_host, ssl=tls_context() or True
+    )
 
 
 def is_private(host: str) -> bool:
@@ -332,7 +404,11 @@ def is_public(address: str) -> bool:
     (False, False, True)
     """
     ip = _ip_address(address)
-    return ip is not None and (getattr(ip, "ipv4_mapped", None) or ip).is_global and not ip.is_multicast
+    return (
+        ip is not None
+        and (getattr(ip, "ipv4_mapped", None) or ip).is_global
+        and not ip.is_multicast
+    )
 
 
 def _ip_address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:

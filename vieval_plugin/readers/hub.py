@@ -1,4 +1,6 @@
-"""Data sets of the hub, fetched by `datasets` into its cache; code that a data set brings is never run."""
+"""Data sets of the hub, fetched by `datasets` into its cache; code that a data set brings is
+never run.
+"""
 
 from __future__ import annotations
 
@@ -15,41 +17,54 @@ from vieval_plugin.readers.tables import InputTable
 from vieval_plugin.text.errors import VievalError, install_advice
 from vieval_plugin.text.suggestions import abbreviated
 
-_NAME = re.compile(r"(?P<dataset>\w[\w.-]*/[\w.-]+?)(:(?P<config>[\w.-]+))??(:(?P<split>[\w.-]+))?")
+_NAME = re.compile(
+    r"(?P<dataset>\w[\w.-]*/[\w.-]+?)(:(?P<config>[\w.-]+))??(:(?P<split>[\w.-]+))?"
+)
 _PATIENCE = 10.0  # seconds in which the hub must say anything
 
 
 def is_hub_name(text: str) -> bool:
-    """Return whether a text has the form `ORG/NAME`, `ORG/NAME:SPLIT` or `ORG/NAME:CONFIG:SPLIT`."""
+    """Return whether a text has the form `ORG/NAME`, `ORG/NAME:SPLIT` or
+    `ORG/NAME:CONFIG:SPLIT`.
+    """
     return _NAME.fullmatch(text) is not None
 
 
 def hub_table(location: str) -> InputTable:
-    """The rows of a data set of the hub, which is fetched whole where the cache of `datasets` does not have it.
+    """The rows of a data set of the hub, which is fetched whole where the cache of `datasets` does
+    not have it.
 
     Args:
         location: `ORG/NAME`, with a split where it has several and a config where it has several.
 
     Raises:
-        VievalError: `datasets` or pyarrow is not installed, the hub cannot be reached, or it has no such data set or
-            split.
+        VievalError: `datasets` or pyarrow is not installed, the hub cannot be reached, or it has no
+            such data set or split.
     """
     match = _NAME.fullmatch(location)
     if not match:
-        raise VievalError(f"{location!r} is no data set of the hub; those are called ORG/NAME or ORG/NAME:SPLIT")
+        raise VievalError(
+            f"{location!r} is no data set of the hub; those are called ORG/NAME or ORG/NAME:SPLIT"
+        )
     name = match["dataset"]
     if silent := unreachable():
-        raise VievalError(f"{location}: no such file or folder here, and the hub cannot be asked: {silent}")
+        raise VievalError(
+            f"{location}: no such file or folder here, and the hub cannot be asked: {silent}"
+        )
     try:
         splits = load_from_hub(name, match["config"] or "")
     except (ImportError, VievalError):
         raise
     except Exception as error:  # of many types, its own and those of what it builds on
         raise VievalError(
-            f"{location}: no such file or folder here, and it cannot be had from the hub ({one_line(error)})"
+            f"{location}: no such file or folder here, and it cannot be had from the hub "
+            f"({one_line(error)})"
         ) from None
     if (split := match["split"] or "") not in splits and (split or len(splits) != 1):
-        raise VievalError(f"{location}: name one of its splits: {abbreviated([f'{name}:{split}' for split in splits])}")
+        raise VievalError(
+            f"{location}: name one of its splits: "
+            f"{abbreviated([f'{name}:{split}' for split in splits])}"
+        )
     dataset = splits[split or next(iter(splits))]
     table = arrow_table([Path(file["filename"]) for file in dataset.cache_files])
     # the folders in which the libraries of the hub keep what they fetched, images included
@@ -61,16 +76,23 @@ def hub_table(location: str) -> InputTable:
 
 
 def load_from_hub(dataset: str, config: str, split: str | None = None) -> Any:
-    """A split of a data set by `datasets.load_dataset`, or all by name; it raises whatever that does."""
+    """A split of a data set by `datasets.load_dataset`, or all by name; it raises whatever that
+    does.
+    """
     try:
         import datasets
     except ImportError:
-        raise VievalError(f"fetching from the hub needs datasets; {install_advice('hub')}") from None
-    return datasets.load_dataset(dataset, config or None, split=split, keep_in_memory=False)
+        raise VievalError(
+            f"fetching from the hub needs datasets; {install_advice('hub')}"
+        ) from None
+    return datasets.load_dataset(
+        dataset, config or None, split=split, keep_in_memory=False
+    )
 
 
 def unreachable() -> str:
-    """Reason that the hub cannot be asked; empty where it answers. Its own client would try for minutes.
+    """Reason that the hub cannot be asked; empty where it answers. Its own client would try for
+    minutes.
 
     Who tells that client to be offline has what he needs in its cache.
     """
@@ -78,7 +100,9 @@ def unreachable() -> str:
         return ""
     endpoint = os.environ.get("HF_ENDPOINT") or "https://huggingface.co"
     try:
-        urllib.request.urlopen(urllib.request.Request(endpoint, method="HEAD"), timeout=_PATIENCE).close()
+        urllib.request.urlopen(
+            urllib.request.Request(endpoint, method="HEAD"), timeout=_PATIENCE
+        ).close()
     except urllib.error.HTTPError:
         return ""
     except (OSError, ValueError) as error:

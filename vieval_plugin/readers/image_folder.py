@@ -9,8 +9,18 @@ from typing import Any
 from vieval_plugin.images import begins_as_image
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.readers.arrow_tables import is_saved
-from vieval_plugin.readers.image_names import SUFFIXES, expected_name, image_model_of, image_models_of, is_system_file
-from vieval_plugin.readers.open_table import metadata_of, other_than_table, parquet_files
+from vieval_plugin.readers.image_names import (
+    SUFFIXES,
+    expected_name,
+    image_model_of,
+    image_models_of,
+    is_system_file,
+)
+from vieval_plugin.readers.open_table import (
+    metadata_of,
+    other_than_table,
+    parquet_files,
+)
 from vieval_plugin.readers.pairing import PairedImage, pair_images
 from vieval_plugin.readers.prompt_rows import NAMES, Prompts, find_prompts, prompts_of
 from vieval_plugin.readers.sample_rows import is_address, stem_of
@@ -39,20 +49,27 @@ def read_named(
     kind: str | None = None,
     columns: Mapping[str, str] | None = None,
 ) -> SampleSource:
-    """Samples from what a user names: folders of images as `read_folders` has them, else tables as `read_samples` does.
+    """Samples from what a user names: folders of images as `read_folders` has them, else tables as
+    `read_samples` does.
 
-    A folder of parquet files stands for these. In several tables a row without a uid is called by its table and number.
+    A folder of parquet files stands for these. In several tables a row without a uid is called by
+    its table and number.
     """
     paths = [path_of(location) for location in locations]
     if prompts or all(map(is_of_images, paths)):
         return read_folders(paths, prompts, kind, columns)
     tables: dict[str | Path, str] = {}
     for location, path in zip(locations, paths, strict=True):
-        files: dict[str | Path, str] = {file: f"{file.relative_to(path).as_posix()}:" for file in parquet_files(path)}
+        files: dict[str | Path, str] = {
+            file: f"{file.relative_to(path).as_posix()}:"
+            for file in parquet_files(path)
+        }
         tables |= files or {location: f"{path.name}:"}
     if len(tables) == 1:
         return read_samples(next(iter(tables)), kind, columns)
-    return chained([read_samples(table, kind, columns, prefix) for table, prefix in tables.items()])
+    return chained(
+        [read_samples(table, kind, columns, prefix) for table, prefix in tables.items()]
+    )
 
 
 def read_folders(
@@ -62,39 +79,63 @@ def read_folders(
     columns: Mapping[str, str] | None = None,
     unmade: bool = False,
 ) -> SampleSource:
-    """Samples from folders of images, each folder being an image model, and the prompts that all were given.
+    """Samples from folders of images, each folder being an image model, and the prompts that all
+    were given.
 
-    An image belongs to the prompt whose uid it is called by (`UID.png`, `UID_1.png` for the second of a prompt), see
-    `pair_images`.
+    An image belongs to the prompt whose uid it is called by (`UID.png`, `UID_1.png` for the second
+    of a prompt), see `pair_images`.
 
     Args:
-        folders: of images; or one or several whose own folders hold the images, one for each image model.
-        prompts: see `prompts_of`; images that it names, such as the source of an edit, start at its folder. Without it,
-            the folder's own file of prompts is taken, or that of each of its folders, or a `.txt` beside each image.
+        folders: of images; or one or several whose own folders hold the images, one for each image
+            model.
+        prompts: see `prompts_of`; images that it names, such as the source of an edit, start at its
+            folder. Without it, the folder's own file of prompts is taken, or that of each of its
+            folders, or a `.txt` beside each image.
         kind: that of prompts which name none (default: what their images and texts tell).
         columns: what columns of the prompts are, by `parse_columns`.
-        unmade: images may be yet to be made: one a prompt of a file, in one folder, called by its uid.
+        unmade: images may be yet to be made: one a prompt of a file, in one folder, called by its
+            uid.
 
     Raises:
-        VievalError: the prompts cannot be read, a folder has no images or as many as there are not prompts, or none
-            that is called by a uid.
+        VievalError: the prompts cannot be read, a folder has no images or as many as there are not
+            prompts, or none that is called by a uid.
     """
     if prompts is None:
-        files = [file for folder in folders if isdir(folder) and (file := find_prompts(folder))]
+        files = [
+            file
+            for folder in folders
+            if isdir(folder) and (file := find_prompts(folder))
+        ]
         if len(files) > 1:
             raise VievalError(
-                f"several files of prompts: {abbreviated(list(map(str, files)))}; name one with --prompts"
+                f"several files of prompts: {abbreviated(list(map(str, files)))}; name one "
+                "with "
+                "--prompts"
             )
         prompts = files[0] if files else None
     if prompts is None:
-        parts = [part for folder in folders if isdir(folder) for part in sorted(folder.iterdir()) if find_prompts(part)]
+        parts = [
+            part
+            for folder in folders
+            if isdir(folder)
+            for part in sorted(folder.iterdir())
+            if find_prompts(part)
+        ]
         if parts:
-            return chained([read_folders([part], find_prompts(part), kind, columns) for part in parts])
+            return chained(
+                [
+                    read_folders([part], find_prompts(part), kind, columns)
+                    for part in parts
+                ]
+            )
         return _samples_with_texts(_image_models(folders), kind)
     conditions, notes = prompts_of(prompts, columns), list[str]()
     if unmade:
         [folder], model = folders, image_model_of(folders[0])
-        pairs = [PairedImage(prompt, model, 0, folder / expected_name(prompt.uid)) for prompt in conditions.rows]
+        pairs = [
+            PairedImage(prompt, model, 0, folder / expected_name(prompt.uid))
+            for prompt in conditions.rows
+        ]
     else:
         condition_folders = _folders_of_conditions(conditions)
         models = _image_models(folders, condition_folders)
@@ -112,20 +153,34 @@ def read_folders(
 
     names = (f"{pair.image_model}/{pair.file.name}" for pair in pairs)
     fingerprint = fingerprint_of([prompts], kind or "", *names)
-    return checked(SampleSource(str(prompts), read, fingerprint, (*conditions.notes, *notes)))
+    return checked(
+        SampleSource(str(prompts), read, fingerprint, (*conditions.notes, *notes))
+    )
 
 
 def _row_of_pair(pair: PairedImage) -> dict[str, Any]:
     images = pair.prompt.row.get("images", {})
-    if isinstance(images, Mapping):  # whatever else is there is an error where the row is read
+    if isinstance(
+        images, Mapping
+    ):  # whatever else is there is an error where the row is read
         images = {**images, "output": str(pair.file.absolute())}
-    made = {"uid": pair.prompt.uid, "image_model": pair.image_model, "draw": pair.draw, "images": images}
+    made = {
+        "uid": pair.prompt.uid,
+        "image_model": pair.image_model,
+        "draw": pair.draw,
+        "images": images,
+    }
     return {**pair.prompt.row, **made}
 
 
 def are_images(locations: Sequence[str]) -> bool:
-    """Return whether all of these are images themselves, and no table: addresses, or files by their names or content."""
-    return all(name.lower().endswith(SUFFIXES) or is_address(name) or _is_image_file(name) for name in locations)
+    """Return whether all of these are images themselves, and no table: addresses, or files by
+    their names or content.
+    """
+    return all(
+        name.lower().endswith(SUFFIXES) or is_address(name) or _is_image_file(name)
+        for name in locations
+    )
 
 
 def _is_image_file(name: str) -> bool:
@@ -138,7 +193,10 @@ def other_than_images(locations: Sequence[str]) -> str:
     location = next(location for location in locations if not are_images([location]))
     path = path_of(location)
     if isdir(path):
-        return f", and {location} is a folder; name the file of what its images were made of with --prompts"
+        return (
+            f", and {location} is a folder; name the file of what its images were made of "
+            "with --prompts"
+        )
     if isfile(path) and (kind := other_than_table(path)):
         return f", and {location} is {kind}, no image"
     if len(locations) > 1:
@@ -147,7 +205,10 @@ def other_than_images(locations: Sequence[str]) -> str:
 
 
 def read_image_samples(
-    images: Sequence[str], texts: Mapping[str, str], source: str | None, kind: str | None
+    images: Sequence[str],
+    texts: Mapping[str, str],
+    source: str | None,
+    kind: str | None,
 ) -> SampleSource:
     """Samples from image files or addresses, all of which were asked for with the same words.
 
@@ -160,45 +221,71 @@ def read_image_samples(
     stems = [stem_of(image) or "image" for image in images]
 
     def rows() -> Iterator[NumberedRow]:
-        for number, (image, stem) in enumerate(zip(images, stems, strict=True), start=1):
-            row = {"images": {"output": image, **({"source": source} if source else {})}, "texts": texts}
+        for number, (image, stem) in enumerate(
+            zip(images, stems, strict=True), start=1
+        ):
+            row = {
+                "images": {"output": image, **({"source": source} if source else {})},
+                "texts": texts,
+            }
             uid = stem if stems.count(stem) == 1 else f"{stem}_{number}"
             yield number, {"uid": uid, **row}
 
     def read() -> Iterator[SampleRow]:
-        return samples_in_rows(rows(), Path.cwd(), kind or (_EDIT if source else _KIND), "image")
+        return samples_in_rows(
+            rows(), Path.cwd(), kind or (_EDIT if source else _KIND), "image"
+        )
 
     fingerprint = fingerprint_of([], *images, source or "", *texts.values(), kind or "")
-    options = "--instruction TEXT" if source else "--prompt TEXT, or --source IMAGE and --instruction TEXT"
-    no_text = "" if texts else f"nothing says what the images were made of; pass {options}"
+    options = (
+        "--instruction TEXT"
+        if source
+        else "--prompt TEXT, or --source IMAGE and --instruction TEXT"
+    )
+    no_text = (
+        "" if texts else f"nothing says what the images were made of; pass {options}"
+    )
     return checked(SampleSource("the images", read, fingerprint, no_text=no_text))
 
 
 def is_of_images(folder: Path) -> bool:
-    """Return whether images are in a folder or in folders of it, or prompts for them, and no table says what they are."""
+    """Return whether images are in a folder or in folders of it, or prompts for them, and no
+    table says what they are.
+    """
     if not isdir(folder) or is_saved(folder) or metadata_of(folder):
         return False
-    return any(find_prompts(candidate) or _images(candidate) for candidate in _add_subfolders(folder))
+    return any(
+        find_prompts(candidate) or _images(candidate)
+        for candidate in _add_subfolders(folder)
+    )
 
 
 def has_prompts(folder: Path) -> bool:
-    """Return whether a folder of images says what they were made of: in a file of prompts, or in texts beside them."""
+    """Return whether a folder of images says what they were made of: in a file of prompts, or in
+    texts beside them.
+    """
     return any(
-        find_prompts(candidate) or any(isfile(file.with_suffix(".txt")) for file in _images(candidate))
+        find_prompts(candidate)
+        or any(isfile(file.with_suffix(".txt")) for file in _images(candidate))
         for candidate in _add_subfolders(folder)
     )
 
 
 def _add_subfolders(folder: Path) -> list[Path]:
-    return [candidate for candidate in (folder, *folder.iterdir()) if candidate.is_dir()]
+    return [
+        candidate for candidate in (folder, *folder.iterdir()) if candidate.is_dir()
+    ]
 
 
-def _samples_with_texts(models: Mapping[str, list[Path]], kind: str | None) -> SampleSource:
+def _samples_with_texts(
+    models: Mapping[str, list[Path]], kind: str | None
+) -> SampleSource:
     """Samples from images beside each of which is a text file of the same name, with its prompt."""
     files = [(model, file) for model, images in models.items() for file in images]
     if not any(isfile(file.with_suffix(".txt")) for _, file in files):
         raise VievalError(
-            f"{files[0][1].parent}: images, and no prompts; name the file of what they were made of with --prompts, call "
+            f"{files[0][1].parent}: images, and no prompts; name the file of what they were made "
+            "of with --prompts, call "
             f"it {NAMES[0]}, or put a .txt beside each image"
         )
     files.sort(key=lambda pair: natural(pair[1].name))
@@ -207,7 +294,10 @@ def _samples_with_texts(models: Mapping[str, list[Path]], kind: str | None) -> S
         for number, (model, file) in enumerate(files, start=1):
             row: dict[str, Any] = {"uid": file.stem, "image_model": model}
             try:
-                row |= {"images": {"output": str(file.absolute())}, "texts": {"prompt": _text_beside(file)}}
+                row |= {
+                    "images": {"output": str(file.absolute())},
+                    "texts": {"prompt": _text_beside(file)},
+                }
                 yield number, row
             except BadLine as bad:
                 yield number, BadLine(str(bad), row)
@@ -219,7 +309,12 @@ def _samples_with_texts(models: Mapping[str, list[Path]], kind: str | None) -> S
     )
     notes = tuple(_deeper_images_notes(models))
     return checked(
-        SampleSource(", ".join(models), lambda: samples_in_rows(rows(), Path(), kind, "image"), fingerprint, notes)
+        SampleSource(
+            ", ".join(models),
+            lambda: samples_in_rows(rows(), Path(), kind, "image"),
+            fingerprint,
+            notes,
+        )
     )
 
 
@@ -228,7 +323,9 @@ def _text_beside(file: Path) -> str:
     path = file.with_suffix(".txt")
     if not isfile(path):
         raise BadLine(f"no {path.name} beside {file.name}")
-    if not is_below(path, path.parent):  # a link could show a server any file of this machine
+    if not is_below(
+        path, path.parent
+    ):  # a link could show a server any file of this machine
         raise BadLine(f"{path.name} is a link out of its folder")
     try:
         with path.open("rb") as opened:
@@ -244,48 +341,85 @@ def _folders_of_conditions(prompts: Prompts) -> set[Path]:
     """The folders of the images that prompts show, which are no image models."""
     by_role = (prompt.row.get("images") for prompt in prompts.rows)
     files = (
-        file for images in by_role if isinstance(images, dict) for file in images.values() if isinstance(file, str)
+        file
+        for images in by_role
+        if isinstance(images, dict)
+        for file in images.values()
+        if isinstance(file, str)
     )
     return {real((prompts.folder / file).parent) for file in files}
 
 
-def _image_models(folders: Sequence[Path], but: Collection[Path] = ()) -> dict[str, list[Path]]:
-    """The image files of each image model, which is called by its folder; `but` are folders that are none.
+def _image_models(
+    folders: Sequence[Path], but: Collection[Path] = ()
+) -> dict[str, list[Path]]:
+    """The image files of each image model, which is called by its folder; `but` are folders that
+    are none.
 
-    Folders of one name are called by the parts of their paths that differ: `runA/images` is `runA` beside `runB/images`.
+    Folders of one name are called by the parts of their paths that differ: `runA/images` is `runA`
+    beside `runB/images`.
     """
     all_folders: list[Path] = []
     for folder in folders:
         if not isdir(folder):
-            raise VievalError(f"{folder}: no folder of images; with --prompts, pass folders of images")
-        subfolders = sorted(path for path in folder.iterdir() if path.is_dir() and real(path) not in but)
-        model_folders = [folder] if _images(folder) else [path for path in subfolders if _images(path)]
+            raise VievalError(
+                f"{folder}: no folder of images; with --prompts, pass folders of images"
+            )
+        subfolders = sorted(
+            path for path in folder.iterdir() if path.is_dir() and real(path) not in but
+        )
+        model_folders = (
+            [folder]
+            if _images(folder)
+            else [path for path in subfolders if _images(path)]
+        )
         if not model_folders:
-            raise VievalError(f"{folder}: no images in it, nor in its folders ({', '.join(SUFFIXES)})")
+            raise VievalError(
+                f"{folder}: no images in it, nor in its folders ({', '.join(SUFFIXES)})"
+            )
         all_folders += model_folders
     files_by_model: dict[str, list[Path]] = {}
-    for model_folder, name in zip(all_folders, image_models_of(all_folders), strict=True):
+    for model_folder, name in zip(
+        all_folders, image_models_of(all_folders), strict=True
+    ):
         if name in files_by_model:
             raise VievalError(
-                f"{model_folder}: another folder is called {name} as well; rename one, as they are image models"
+                f"{model_folder}: another folder is called {name} as well; rename one, as they "
+                "are image models"
             )
         files_by_model[name] = _images(model_folder)
     return files_by_model
 
 
-def _deeper_images_notes(models: Mapping[str, Sequence[Path]], but: Collection[Path] = ()) -> list[str]:
-    """Lines for the user on folders of images below those of image models; `but` are folders that are none."""
+def _deeper_images_notes(
+    models: Mapping[str, Sequence[Path]], but: Collection[Path] = ()
+) -> list[str]:
+    """Lines for the user on folders of images below those of image models; `but` are folders
+    that are none.
+    """
     notes = []
     for files in models.values():
         folder = files[0].parent
-        below = [path for path in sorted(folder.iterdir()) if path.is_dir() and not path.is_symlink()]
-        unread = [path.name for path in below if real(path) not in but and _images(path)]
+        below = [
+            path
+            for path in sorted(folder.iterdir())
+            if path.is_dir() and not path.is_symlink()
+        ]
+        unread = [
+            path.name for path in below if real(path) not in but and _images(path)
+        ]
         if unread:
-            notes.append(f"{folder}: images in folders below it are not read: {abbreviated(unread)}")
+            notes.append(
+                f"{folder}: images in folders below it are not read: {abbreviated(unread)}"
+            )
     return notes
 
 
 def _images(folder: Path) -> list[Path]:
     """The image files in a folder, less those that macOS writes beside each."""
-    files = (file for file in folder.iterdir() if file.suffix.lower() in SUFFIXES and file.is_file())
+    files = (
+        file
+        for file in folder.iterdir()
+        if file.suffix.lower() in SUFFIXES and file.is_file()
+    )
     return [file for file in files if not is_system_file(f"{folder.name}/{file.name}")]

@@ -12,8 +12,21 @@ from pathlib import Path, PurePosixPath
 
 from vieval_plugin.text.untrusted import real
 
-#: The suffixes of files that are taken for images where a folder is searched for them; what they are, their bytes say.
-SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".avif", ".heic", ".heif")
+#: The suffixes of files that are taken for images where a folder is searched for them; what they
+#: are, their bytes say.
+SUFFIXES = (
+    ".png",
+    ".jpg",
+    ".jpeg",
+    ".webp",
+    ".bmp",
+    ".gif",
+    ".tif",
+    ".tiff",
+    ".avif",
+    ".heic",
+    ".heif",
+)
 
 _SYSTEM_FILES = (".DS_Store", "Thumbs.db", "desktop.ini")
 _LONGEST = 100
@@ -21,13 +34,18 @@ _IMPOSSIBLE = re.compile(r'[/\\<>:"|?*\x00-\x1f\x7f]|^\.+|[. ]+$')
 
 
 def is_system_file(name: str) -> bool:
-    """Return whether a name is that of a file which an operating system leaves beside data, in folders and archives.
+    """Return whether a name is that of a file which an operating system leaves beside data, in
+    folders and archives.
 
     >>> is_system_file("a/._7.png"), is_system_file("__MACOSX/a/7.png"), is_system_file("a/7.png")
     (True, True, False)
     """
     path = PurePosixPath(name)
-    return path.name.startswith("._") or path.name in _SYSTEM_FILES or "__MACOSX" in path.parts
+    return (
+        path.name.startswith("._")
+        or path.name in _SYSTEM_FILES
+        or "__MACOSX" in path.parts
+    )
 
 
 def expected_name(uid: str) -> str:
@@ -41,43 +59,65 @@ def expected_name(uid: str) -> str:
 
 
 def stems_of(uid: str) -> tuple[str, ...]:
-    """The names without a suffix that images of a uid have, as it is and then as it is written; it may be a file's name.
+    """The names without a suffix that images of a uid have, as it is and then as it is written; it
+    may be a file's name.
 
     >>> stems_of("7"), stems_of("cat.jpg"), stems_of("a cat.")
     (('7',), ('cat.jpg', 'cat'), ('a cat.', 'a cat_-31de96b9'))
     """
     path = PurePosixPath(uid)
-    names = [uid, uid.removesuffix(path.suffix)] if path.suffix.lower() in SUFFIXES else [uid]
+    names = (
+        [uid, uid.removesuffix(path.suffix)]
+        if path.suffix.lower() in SUFFIXES
+        else [uid]
+    )
     return tuple(dict.fromkeys(stem for name in names for stem in (name, _stem(name))))
 
 
 def composed(name: str) -> str:
-    """A name whose accents are part of their letters, as file systems and tables write them in two ways."""
+    """A name whose accents are part of their letters, as file systems and tables write them in
+    two ways.
+    """
     return unicodedata.normalize("NFC", name)
 
 
 def numbers_of(files: Sequence[Path]) -> dict[Path, tuple[int, int]]:
-    """The number and the draw in each name, of files whose names differ in one number alone, or in one and a draw behind.
+    """The number and the draw in each name, of files whose names differ in one number alone, or in
+    one and a draw behind.
 
     >>> [*numbers_of([Path("a_0.png"), Path("a_1.png"), Path("grid.png")]).values()]
     [(0, 0), (1, 0)]
     """
     by_form: dict[str, list[tuple[Path, list[str]]]] = defaultdict(list)
     for file in files:
-        by_form[re.sub(r"\d+", "#", file.stem)].append((file, re.findall(r"\d+", file.stem)))
+        by_form[re.sub(r"\d+", "#", file.stem)].append(
+            (file, re.findall(r"\d+", file.stem))
+        )
     numbers: dict[Path, tuple[int, int]] = {}
     for form, alike in by_form.items():
         columns = [*zip(*(found for _, found in alike), strict=True)]
-        different = [place for place, column in enumerate(columns) if len({*column}) > 1 or len(columns) == 1]
-        has_draws = len(different) == 2 and different[1] == len(columns) - 1 and re.search(r"_s?#$", form)
+        different = [
+            place
+            for place, column in enumerate(columns)
+            if len({*column}) > 1 or len(columns) == 1
+        ]
+        has_draws = (
+            len(different) == 2
+            and different[1] == len(columns) - 1
+            and re.search(r"_s?#$", form)
+        )
         if len(different) == 1 or has_draws:
             for file, found in alike:
-                numbers[file] = int(found[different[0]]), int(found[different[1]]) if has_draws else 0
+                numbers[file] = (
+                    int(found[different[0]]),
+                    int(found[different[1]]) if has_draws else 0,
+                )
     return numbers
 
 
 def readings(file: Path) -> Iterator[tuple[str, int]]:
-    """The stems that a file's name may stand for, each with the number of the image: `7_1.png` is the second of `7`.
+    """The stems that a file's name may stand for, each with the number of the image: `7_1.png` is
+    the second of `7`.
 
     >>> list(readings(Path("7_1.png")))
     [('7_1.png', 0), ('7_1', 0), ('7', 1)]
@@ -94,25 +134,37 @@ def image_model_of(folder: Path) -> str:
 
 
 def image_models_of(folders: Sequence[Path]) -> list[str]:
-    """The names of the image models whose images folders hold: of folders of one name the parts of paths that differ.
+    """The names of the image models whose images folders hold: of folders of one name the parts of
+    paths that differ.
 
     >>> image_models_of([Path("/a/new"), Path("/a/one/old"), Path("/a/two/old")])
     ['new', 'one', 'two']
     """
     paths = [real(folder) for folder in folders]
-    return [_distinct(path, {namesake.parts for namesake in paths if namesake.name == path.name}) for path in paths]
+    return [
+        _distinct(
+            path, {namesake.parts for namesake in paths if namesake.name == path.name}
+        )
+        for path in paths
+    ]
 
 
 def _distinct(path: Path, namesakes: Collection[tuple[str, ...]]) -> str:
     if len(namesakes) < 2:
         return image_model_of(path)
-    start, end = _equal(namesakes), len(path.parts) - _equal([parts[::-1] for parts in namesakes])
+    start, end = (
+        _equal(namesakes),
+        len(path.parts) - _equal([parts[::-1] for parts in namesakes]),
+    )
     return _encodable("/".join(path.parts[min(start, end - 1) : end]))
 
 
 def _equal(paths: Iterable[Sequence[str]]) -> int:
     """The number of parts that paths begin with alike."""
-    return sum(1 for _ in takewhile(lambda parts: len({*parts}) == 1, zip(*paths, strict=False)))
+    return sum(
+        1
+        for _ in takewhile(lambda parts: len({*parts}) == 1, zip(*paths, strict=False))
+    )
 
 
 def _encodable(name: str) -> str:
@@ -120,7 +172,8 @@ def _encodable(name: str) -> str:
 
 
 def are_numbered(files: Sequence[Path], rows: Sequence[int]) -> bool:
-    """Return whether names differ in one number alone, which counts from 0 or 1 or is that of the rows of prompts.
+    """Return whether names differ in one number alone, which counts from 0 or 1 or is that of the
+    rows of prompts.
 
     >>> are_numbered([Path("a_0.png"), Path("a_1.png")], [1, 2]), are_numbered([Path("cat.png"), Path("dog.png")], [1, 2])
     (True, False)
@@ -129,10 +182,20 @@ def are_numbered(files: Sequence[Path], rows: Sequence[int]) -> bool:
         return True
     is_alike = len({re.sub(r"\d+", "#", file.stem) for file in files}) == 1
     numbers = sorted(number for number, draw in numbers_of(files).values() if not draw)
-    return is_alike and numbers in ([*range(len(files))], [*range(1, len(files) + 1)], [*rows])
+    return is_alike and numbers in (
+        [*range(len(files))],
+        [*range(1, len(files) + 1)],
+        [*rows],
+    )
 
 
 def _stem(uid: str) -> str:
-    """A uid as the name of a file: itself where it can be one, else what is left of it and a digest."""
+    """A uid as the name of a file: itself where it can be one, else what is left of it and a
+    digest.
+    """
     plain = _IMPOSSIBLE.sub("_", uid)[:_LONGEST]
-    return uid if plain == uid else f"{plain}-{hashlib.sha256(uid.encode(errors='replace')).hexdigest()[:8]}"
+    return (
+        uid
+        if plain == uid
+        else f"{plain}-{hashlib.sha256(uid.encode(errors='replace')).hexdigest()[:8]}"
+    )

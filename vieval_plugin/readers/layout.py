@@ -1,10 +1,12 @@
-"""Layouts of benchmarks: where the images of a folder stand, and what their paths say of generator, prompt and category.
+"""Layouts of benchmarks: where the images of a folder stand, and what their paths say of generator,
+prompt and category.
 
-A layout is a YAML file. `images` and `no_images` are templates of paths below the folder, without a suffix. Their
-fields are `uid`, `index` (of an image among those of its prompt), `number` (which counts the images of all prompts),
-`prompt`, `category`, `language` and `image_model`; `{uid:5}` has five digits. `prompts` says where the texts are: in a
-JSON file `beside` the images, in a `table` (of all, or one for each `{category}`), or in the paths themselves. A layout
-whose images have a source is of edits.
+A layout is a YAML file. `images` and `no_images` are templates of paths below the folder, without a
+suffix. Their fields are `uid`, `index` (of an image among those of its prompt), `number` (which
+counts the images of all prompts), `prompt`, `category`, `language` and `image_model`; `{uid:5}` has
+five digits. `prompts` says where the texts are: in a JSON file `beside` the images, in a `table`
+(of all, or one for each `{category}`), or in the paths themselves. A layout whose images have a
+source is of edits.
 """
 
 from __future__ import annotations
@@ -26,7 +28,13 @@ from vieval_plugin.judges.protocol import Image
 from vieval_plugin.readers.image_names import SUFFIXES, image_model_of, is_system_file
 from vieval_plugin.readers.open_table import open_table
 from vieval_plugin.readers.prompt_rows import find_prompts
-from vieval_plugin.readers.samples import SampleRow, SampleSource, checked, fingerprint_of, samples_in_rows
+from vieval_plugin.readers.samples import (
+    SampleRow,
+    SampleSource,
+    checked,
+    fingerprint_of,
+    samples_in_rows,
+)
 from vieval_plugin.readers.tables import BadLine
 from vieval_plugin.records import Totals
 from vieval_plugin.text.errors import VievalError
@@ -34,7 +42,9 @@ from vieval_plugin.text.suggestions import did_you_mean
 from vieval_plugin.text.wording import natural, plural
 from vieval_plugin.text.yaml_json import first_row, read_yaml
 
-_FIELD = re.compile(r"\{(uid|index|number|prompt|category|language|image_model)(?::(\d+))?\}")
+_FIELD = re.compile(
+    r"\{(uid|index|number|prompt|category|language|image_model)(?::(\d+))?\}"
+)
 _FOLDER = Path(__file__).with_name("layouts")
 _DIGITS = ("index", "number")
 _TEXT = r"[^/]*\s[^/]*"  # a prompt has several words
@@ -138,15 +148,21 @@ def layout_names() -> list[str]:
 
 @cache
 def read_layout_file(name: str) -> Layout:
-    """The layout of a name or of a user's own file; VievalError where there is none, or it is none."""
+    """The layout of a name or of a user's own file; VievalError where there is none, or it is
+    none.
+    """
     file = Path(name)
     if name in layout_names():
         file = _FOLDER / f"{name}.yaml"
     elif file.suffix not in (".yaml", ".yml"):
         hint = did_you_mean(name, layout_names()) or ";"
-        raise VievalError(f"no layout {name[:80]!r}{hint} pass a YAML file or one of {', '.join(layout_names())}")
+        raise VievalError(
+            f"no layout {name[:80]!r}{hint} pass a YAML file or one of {', '.join(layout_names())}"
+        )
     try:
-        return TypeAdapter(Layout).validate_python(read_yaml(file.read_text(encoding="utf-8")))
+        return TypeAdapter(Layout).validate_python(
+            read_yaml(file.read_text(encoding="utf-8"))
+        )
     except OSError as error:
         raise VievalError(f"{file}: cannot be read ({error.strerror})") from None
     except ValidationError as error:
@@ -158,19 +174,31 @@ def read_layout_file(name: str) -> Layout:
 
 
 def find_layout(folder: Path, prompts: Path | None = None) -> str:
-    """The name of the layout that all images below a folder fit and whose prompts are there; empty where none does."""
+    """The name of the layout that all images below a folder fit and whose prompts are there;
+    empty where none does.
+    """
     files = _image_files(folder)
-    names = [name for name in layout_names() if files and _fits(read_layout_file(name), folder, files, prompts)]
+    names = [
+        name
+        for name in layout_names()
+        if files and _fits(read_layout_file(name), folder, files, prompts)
+    ]
     if len(names) > 1:
-        raise VievalError(f"{folder}: it fits the layouts {' and '.join(names)}; choose one with --layout")
+        raise VievalError(
+            f"{folder}: it fits the layouts {' and '.join(names)}; choose one with --layout"
+        )
     return "".join(names)
 
 
-def _fits(layout: Layout, folder: Path, files: Mapping[Path, str], prompts: Path | None) -> bool:
+def _fits(
+    layout: Layout, folder: Path, files: Mapping[Path, str], prompts: Path | None
+) -> bool:
     table = layout.prompts.table if layout.prompts else []
     if prompts and prompts.name not in table:
         return False
-    if not (_tables(layout, folder, prompts) if table else find_prompts(folder) is None):
+    if not (
+        _tables(layout, folder, prompts) if table else find_prompts(folder) is None
+    ):
         return False
     found: list[_FoundImage] = []
     for file, name in files.items():
@@ -184,7 +212,9 @@ def _fits(layout: Layout, folder: Path, files: Mapping[Path, str], prompts: Path
     return (folder / _filled(layout.prompts.beside, found[0].fields)).is_file()
 
 
-def read_layout(folder: Path, layout: Layout, prompts: Path | None = None, kind: str | None = None) -> SampleSource:
+def read_layout(
+    folder: Path, layout: Layout, prompts: Path | None = None, kind: str | None = None
+) -> SampleSource:
     """The samples of a folder by its layout.
 
     Args:
@@ -200,22 +230,33 @@ def read_layout(folder: Path, layout: Layout, prompts: Path | None = None, kind:
     matches = {file: _fields(layout, name) for file, name in files.items()}
     found = [_FoundImage(file, fields) for file, fields in matches.items() if fields]
     if not found:
-        raise VievalError(f"{folder}: no image fits the layout of {layout.title}, which is {layout.images[0]}")
+        raise VievalError(
+            f"{folder}: no image fits the layout of {layout.title}, which is {layout.images[0]}"
+        )
     conditions = _all_conditions(layout, folder, found, prompts)
     by_key: dict[_Key, list[_FoundImage]] = defaultdict(list)
     for image in sorted(found, key=lambda image: image.order):
         by_key[image.key].append(image)
     _require_one_file(by_key)
     groups = sorted({key[:2] for key in by_key})
-    keys = [(*group, uid) for group in groups for place, uid in conditions if place == group[1]]
+    keys = [
+        (*group, uid)
+        for group in groups
+        for place, uid in conditions
+        if place == group[1]
+    ]
 
     def rows() -> Iterator[SampleRow]:
         numbered = (
             (number, row)
             for number, key in enumerate(keys, start=1)
-            for row in _rows(layout, folder, key, conditions[key[1:]], by_key.get(key, []))
+            for row in _rows(
+                layout, folder, key, conditions[key[1:]], by_key.get(key, [])
+            )
         )
-        return samples_in_rows(numbered, folder, kind or ("tie" if _is_edit(layout) else "tig"), "prompt")
+        return samples_in_rows(
+            numbered, folder, kind or ("tie" if _is_edit(layout) else "tig"), "prompt"
+        )
 
     left_out = [file for file, fields in matches.items() if fields is None]
     strange = [key for key in by_key if key[1:] not in conditions]
@@ -225,17 +266,29 @@ def read_layout(folder: Path, layout: Layout, prompts: Path | None = None, kind:
     ]
     if left_out:
         notes.append(
-            f"{folder}: {plural(len(left_out), 'image')} outside the layout left out, the first {left_out[0].name}"
+            f"{folder}: {plural(len(left_out), 'image')} outside the layout left out, the "
+            "first "
+            f"{left_out[0].name}"
         )
     if strange:
         _, *place = strange[0]
         notes.append(
-            f"{folder}: no prompt for the images of {plural(len(strange), 'uid')}, left out, the first {'/'.join(place)}"
+            f"{folder}: no prompt for the images of {plural(len(strange), 'uid')}, left out, "
+            "the "
+            f"first {'/'.join(place)}"
         )
     notes += _absent_images_note(layout, folder, conditions, by_key)
-    fingerprint = fingerprint_of([], layout.title, kind or "", *map(str, files), *map(str, conditions.values()))
-    totals = Totals(layout.title, tuple(layout.totals), layout.threshold) if layout.totals else None
-    return checked(SampleSource(str(folder), rows, fingerprint, tuple(notes), totals=totals))
+    fingerprint = fingerprint_of(
+        [], layout.title, kind or "", *map(str, files), *map(str, conditions.values())
+    )
+    totals = (
+        Totals(layout.title, tuple(layout.totals), layout.threshold)
+        if layout.totals
+        else None
+    )
+    return checked(
+        SampleSource(str(folder), rows, fingerprint, tuple(notes), totals=totals)
+    )
 
 
 def _require_one_file(by_key: Mapping[_Key, Sequence[_FoundImage]]) -> None:
@@ -243,23 +296,43 @@ def _require_one_file(by_key: Mapping[_Key, Sequence[_FoundImage]]) -> None:
     for images in by_key.values():
         for image, following in pairwise(images):
             if image.order == following.order:
-                raise VievalError(f"{image.file} and {following.file.name} must not be one image; remove one of them")
+                raise VievalError(
+                    f"{image.file} and {following.file.name} must not be one image; remove one "
+                    "of them"
+                )
 
 
 def _absent_images_note(
-    layout: Layout, folder: Path, conditions: Mapping[tuple[str, str], _Conditions], by_key: Mapping[_Key, object]
+    layout: Layout,
+    folder: Path,
+    conditions: Mapping[tuple[str, str], _Conditions],
+    by_key: Mapping[_Key, object],
 ) -> list[str]:
-    """The line for the user on prompts without an image, by category; a category without a folder is left out."""
+    """The line for the user on prompts without an image, by category; a category without a
+    folder is left out.
+    """
     groups = {key[:2] for key in by_key}
     image_models = {image_model for image_model, _ in groups}
     absent: Counter[str] = Counter()
     for image_model in image_models:
         for (place, uid), condition in conditions.items():
             if (image_model, place, uid) not in by_key:
-                reason = "no_image" if (image_model, place) in groups else "left out, as there is no folder"
-                absent[f"{_category(layout, place, condition) or 'no category'} ({reason})"] += 1
-    by_category = ", ".join(f"{count} of {category}" for category, count in sorted(absent.items()))
-    several = f", counted for each of {len(image_models)} generators" if len(image_models) > 1 else ""
+                reason = (
+                    "no_image"
+                    if (image_model, place) in groups
+                    else "left out, as there is no folder"
+                )
+                absent[
+                    f"{_category(layout, place, condition) or 'no category'} ({reason})"
+                ] += 1
+    by_category = ", ".join(
+        f"{count} of {category}" for category, count in sorted(absent.items())
+    )
+    several = (
+        f", counted for each of {len(image_models)} generators"
+        if len(image_models) > 1
+        else ""
+    )
     line = f"{folder}: {plural(absent.total(), 'prompt')} without an image: {by_category}{several}"
     return [line] if absent else []
 
@@ -271,30 +344,58 @@ def _category(layout: Layout, place: str, conditions: _Conditions) -> str:
 
 
 def _rows(
-    layout: Layout, folder: Path, key: _Key, conditions: _Conditions, images: Sequence[_FoundImage]
+    layout: Layout,
+    folder: Path,
+    key: _Key,
+    conditions: _Conditions,
+    images: Sequence[_FoundImage],
 ) -> Iterator[dict[str, Any] | BadLine]:
     """The rows of a prompt, one an image; one whose image is not there where it has none."""
     image_model, place, uid = key
     category, _, language = place.partition("/")
-    fields = {"image_model": image_model, "category": category, "language": language, "uid": uid, "prompt": uid}
+    fields = {
+        "image_model": image_model,
+        "category": category,
+        "language": language,
+        "uid": uid,
+        "prompt": uid,
+    }
     row = {
         "uid": "/".join(filter(None, (place, uid))),
         "image_model": image_model or image_model_of(folder),
         "category": _category(layout, place, conditions),
         "texts": {"instruction" if _is_edit(layout) else "prompt": conditions.text},
     }
-    source = str(folder.absolute() / _filled(layout.source_image, fields)) if layout.source_image else conditions.source
-    outputs: list[tuple[int, str | Image]] = [(image.order, str(image.file.absolute())) for image in images]
+    source = (
+        str(folder.absolute() / _filled(layout.source_image, fields))
+        if layout.source_image
+        else conditions.source
+    )
+    outputs: list[tuple[int, str | Image]] = [
+        (image.order, str(image.file.absolute())) for image in images
+    ]
     try:
         if layout.grid:
-            outputs = list(enumerate(cut for image in images for cut in images_of_grid(image.file, layout.grid)))
+            outputs = list(
+                enumerate(
+                    cut
+                    for image in images
+                    for cut in images_of_grid(image.file, layout.grid)
+                )
+            )
         elif "{number" in layout.images[0]:  # which counts the images of all prompts
             outputs = [(place, output) for place, (_, output) in enumerate(outputs)]
     except VievalError as error:
         yield BadLine(str(error), row)
         return
-    for number, output in outputs or [(0, str(folder.absolute() / f"{_filled(layout.images[0], fields)}.png"))]:
-        yield {**row, "draw": number, "images": {"output": output, **({"source": source} if source else {})}}
+    for number, output in outputs or [
+        (0, str(folder.absolute() / f"{_filled(layout.images[0], fields)}.png"))
+    ]:
+        yield {
+            **row,
+            "draw": number,
+            "images": {"output": output, **({"source": source} if source else {})},
+        }
 
 
 def _is_edit(layout: Layout) -> bool:
@@ -317,7 +418,9 @@ def _all_conditions(
         document = first_row(file)
         prompt = document.get(_name_of(place.prompt, document))
         if match and isinstance(prompt, str):
-            texts["", match["uid"]] = _Conditions(prompt, str(document.get(place.category, "")))
+            texts["", match["uid"]] = _Conditions(
+                prompt, str(document.get(place.category, ""))
+            )
     return texts
 
 
@@ -326,43 +429,76 @@ def _conditions_in_tables(
 ) -> dict[tuple[str, str], _Conditions]:
     tables = _tables(layout, folder, prompts)
     if not tables:
-        raise VievalError(f"{folder}: {' or '.join(place.table)} must be there or above; or name it with --prompts")
+        raise VievalError(
+            f"{folder}: {' or '.join(place.table)} must be there or above; or name it with "
+            "--prompts"
+        )
     texts: dict[tuple[str, str], _Conditions] = {}
     for name, file in tables.items():
         for key, conditions in _rows_of_table(layout, place, file, name):
             known = texts.setdefault(key, conditions)
             if known.text != conditions.text:
-                raise VievalError(f"{file}: {'/'.join(filter(None, key))} has two prompts; give each a uid of its own")
+                raise VievalError(
+                    f"{file}: {'/'.join(filter(None, key))} has two prompts; give each a uid "
+                    "of "
+                    "its own"
+                )
     return texts
 
 
 def _rows_of_table(
     layout: Layout, place: LayoutPrompts, file: Path, name: str
 ) -> Iterator[tuple[tuple[str, str], _Conditions]]:
-    """Place, uid and conditions of the rows of a table, which is that of one category where this has a name."""
+    """Place, uid and conditions of the rows of a table, which is that of one category where this
+    has a name.
+    """
     table = open_table(file)
     prompt = _name_of(place.prompt, table.columns)
-    columns = list(filter(None, (place.uid, prompt, place.category, place.language, place.source)))
+    columns = list(
+        filter(None, (place.uid, prompt, place.category, place.language, place.source))
+    )
     if absent := [column for column in columns if column not in table.columns]:
-        raise VievalError(f"{file}: no column {absent[0]!r}, which the layout of {layout.title} needs")
-    folders = {category: folder_name for folder_name, category in layout.categories.items()}
-    digits = next((int(match[2] or 0) for match in _FIELD.finditer(layout.images[0]) if match[1] == "uid"), 0)
+        raise VievalError(
+            f"{file}: no column {absent[0]!r}, which the layout of {layout.title} needs"
+        )
+    folders = {
+        category: folder_name for folder_name, category in layout.categories.items()
+    }
+    digits = next(
+        (
+            int(match[2] or 0)
+            for match in _FIELD.finditer(layout.images[0])
+            if match[1] == "uid"
+        ),
+        0,
+    )
     for number, (row_number, row) in enumerate(table.read(columns)):
         if isinstance(row, BadLine):
-            raise VievalError(f"{file}: {table.unit} {row_number}: {row}; correct the file")
+            raise VievalError(
+                f"{file}: {table.unit} {row_number}: {row}; correct the file"
+            )
         if not row.get(prompt):
             continue
         category = str(row.get(place.category, ""))
-        fields = {"category": name or folders.get(category, category), "language": str(row.get(place.language, ""))}
+        fields = {
+            "category": name or folders.get(category, category),
+            "language": str(row.get(place.language, "")),
+        }
         if "{category}" not in layout.images[0]:
             fields = {}
         uid = str(row.get(place.uid, number)).zfill(digits)
-        source = str(table.folder.absolute() / place.source_folder / str(row[place.source])) if place.source else ""
+        source = (
+            str(table.folder.absolute() / place.source_folder / str(row[place.source]))
+            if place.source
+            else ""
+        )
         yield (_place(fields), uid), _Conditions(str(row[prompt]), category, source)
 
 
 def _tables(layout: Layout, folder: Path, prompts: Path | None) -> dict[str, Path]:
-    """The tables of prompts by the folder of the category; by the empty text where one has them all."""
+    """The tables of prompts by the folder of the category; by the empty text where one has them
+    all.
+    """
     names = layout.prompts.table if layout.prompts else []
     is_for_all = not any("{category}" in name for name in names)
     if prompts and is_for_all:
@@ -370,7 +506,11 @@ def _tables(layout: Layout, folder: Path, prompts: Path | None) -> dict[str, Pat
     above = [prompts.parent] if prompts else [folder, *folder.absolute().parents[:2]]
     tables = {}
     for place in [""] if is_for_all else layout.categories:
-        files = [parent / name.replace("{category}", place) for parent in above for name in names]
+        files = [
+            parent / name.replace("{category}", place)
+            for parent in above
+            for name in names
+        ]
         file = next((file for file in files if file.is_file()), None)
         if file:
             tables[place] = file
@@ -390,15 +530,26 @@ def _name_of(names: str | Sequence[str], available: Iterable[str]) -> str:
 
 def _image_files(folder: Path) -> dict[Path, str]:
     """The image files below a folder in natural order, and their paths in it without suffix."""
-    files = [file for file in folder.rglob("*") if file.suffix.lower() in SUFFIXES and file.is_file()]
-    names = {file: file.relative_to(folder) for file in sorted(files, key=lambda file: natural(str(file)))}
+    files = [
+        file
+        for file in folder.rglob("*")
+        if file.suffix.lower() in SUFFIXES and file.is_file()
+    ]
+    names = {
+        file: file.relative_to(folder)
+        for file in sorted(files, key=lambda file: natural(str(file)))
+    }
     return {
-        file: name.with_suffix("").as_posix() for file, name in names.items() if not is_system_file(name.as_posix())
+        file: name.with_suffix("").as_posix()
+        for file, name in names.items()
+        if not is_system_file(name.as_posix())
     }
 
 
 def _fields(layout: Layout, name: str) -> Mapping[str, str] | None:
-    """The fields in the path of an image; none for a file that is no image of a prompt, None outside the layout."""
+    """The fields in the path of an image; none for a file that is no image of a prompt, None
+    outside the layout.
+    """
     if any(_regex(layout, template).fullmatch(name) for template in layout.no_images):
         return {}
     matches = (_regex(layout, template).fullmatch(name) for template in layout.images)
@@ -414,7 +565,15 @@ def _compiled(template: str, categories: tuple[str, ...]) -> re.Pattern[str]:
     pattern, end = "", 0
     for found in _FIELD.finditer(template):
         name, digits = found.groups()
-        value = f"\\d{{{digits}}}" if digits else r"\d+" if name in _DIGITS else _TEXT if name == "prompt" else "[^/]+"
+        value = (
+            f"\\d{{{digits}}}"
+            if digits
+            else r"\d+"
+            if name in _DIGITS
+            else _TEXT
+            if name == "prompt"
+            else "[^/]+"
+        )
         if name == "category" and categories:
             value = "|".join(map(re.escape, categories))
         pattern += f"{re.escape(template[end : found.start()])}(?P<{name}>{value})"

@@ -7,7 +7,14 @@ from pathlib import Path
 
 from vieval_plugin.images import format_of
 from vieval_plugin.media.files import require_plain
-from vieval_plugin.readers.arrow_tables import ARROW, PARQUET, arrow_table, is_saved, parquet_table, saved_table
+from vieval_plugin.readers.arrow_tables import (
+    ARROW,
+    PARQUET,
+    arrow_table,
+    is_saved,
+    parquet_table,
+    saved_table,
+)
 from vieval_plugin.readers.delimited import csv_table
 from vieval_plugin.readers.hub import hub_table, is_hub_name
 from vieval_plugin.readers.image_names import image_model_of
@@ -26,7 +33,8 @@ from vieval_plugin.text.untrusted import exists, isdir, isfile, path_of
 from vieval_plugin.text.wording import natural
 from vieval_plugin.text.yaml_json import read_json
 
-#: The tables by which a folder of images is known, as the hub has it; their column `file_name` names its images.
+#: The tables by which a folder of images is known, as the hub has it; their column `file_name`
+#: names its images.
 METADATA = tuple(f"metadata.{suffix}" for suffix in ("csv", "jsonl", "parquet"))
 
 _HEAD = 4096
@@ -35,7 +43,9 @@ _REFUSED = {
     b"PK\x03\x04": "a ZIP archive; unpack it, and pass the folder or table that was in it",
     b"\x1f\x8b": "a gzip file; unpack it, and pass what was in it",
     **{
-        bytes([0x80, version]): "a pickle, which could run any code and is not read; save the table as parquet or CSV"
+        bytes(
+            [0x80, version]
+        ): "a pickle, which could run any code and is not read; save the table as parquet or CSV"
         for version in range(2, 6)
     },
 }
@@ -45,11 +55,13 @@ _TABLES = "tables are CSV, JSONL, parquet, Arrow or a folder that `datasets` sav
 def open_table(location: str | Path) -> InputTable:
     """The table that a path or the name of a data set of the hub means.
 
-    A folder is one that `datasets.save_to_disk` wrote, or has a `metadata.csv`, `.jsonl` or `.parquet`. Files are told
-    apart by their first bytes, and those that hold text by what it begins with and then by their suffix.
+    A folder is one that `datasets.save_to_disk` wrote, or has a `metadata.csv`, `.jsonl` or
+    `.parquet`. Files are told apart by their first bytes, and those that hold text by what it
+    begins with and then by their suffix.
 
     Raises:
-        VievalError: there is none, it cannot be read, or it is something else, which the message says.
+        VievalError: there is none, it cannot be read, or it is something else, which the message
+            says.
     """
     path = path_of(location)
     if isdir(path):
@@ -61,7 +73,9 @@ def open_table(location: str | Path) -> InputTable:
         with path.open("rb") as file:
             head = file.read(_HEAD)
     except OSError as error:
-        raise VievalError(f"{path}: the samples cannot be read ({error.strerror})") from None
+        raise VievalError(
+            f"{path}: the samples cannot be read ({error.strerror})"
+        ) from None
     if head.startswith(PARQUET):
         return parquet_table(place_of(path))
     if head.startswith((ARROW, _ARROW_STREAM)):
@@ -69,19 +83,28 @@ def open_table(location: str | Path) -> InputTable:
     if refused := _refused(head):
         raise VievalError(f"{path}: {refused}")
     if image := format_of(head):
-        raise VievalError(f"{path}: an image ({image}), where a table is needed; say what it was made of with --prompt")
+        raise VievalError(
+            f"{path}: an image ({image}), where a table is needed; say what it was made of "
+            "with "
+            "--prompt"
+        )
     text = head.decode(encoding_of(head), errors="ignore")
     if "\0" in text:
-        raise VievalError(f"{path}: a binary file, and no table that can be read here; {_TABLES}")
+        raise VievalError(
+            f"{path}: a binary file, and no table that can be read here; {_TABLES}"
+        )
     return _text_table(path, text.lstrip())
 
 
 def _refused(head: bytes) -> str:
-    return next((advice for magic, advice in _REFUSED.items() if head.startswith(magic)), "")
+    return next(
+        (advice for magic, advice in _REFUSED.items() if head.startswith(magic)), ""
+    )
 
 
 def other_than_table(path: Path) -> str:
-    """The kind of a file that is no table, such as `a ZIP archive`; empty for a table and for what cannot be read.
+    """The kind of a file that is no table, such as `a ZIP archive`; empty for a table and for what
+    cannot be read.
 
     >>> other_than_table(Path("prompts.txt"))
     'a text file'
@@ -107,7 +130,9 @@ def _text_table(path: Path, head: str) -> InputTable:
 
 
 def _is_one_document(path: Path) -> bool:
-    """Return whether a file that begins with an object is one JSON document, as opposed to an object a line."""
+    """Return whether a file that begins with an object is one JSON document, as opposed to an
+    object a line.
+    """
     lines = lines_of_file(path)
     try:
         _, line = next(lines)
@@ -126,10 +151,16 @@ def metadata_of(folder: Path) -> Path | None:
 
 
 def parquet_files(folder: Path) -> list[Path]:
-    """The parquet files below a folder; none where one table says what is in it, or it is no folder."""
+    """The parquet files below a folder; none where one table says what is in it, or it is no
+    folder.
+    """
     if not isdir(folder) or is_saved(folder) or metadata_of(folder):
         return []
-    files = (file for file in folder.rglob("*.parquet") if isfile(file) and not file.name.startswith("."))
+    files = (
+        file
+        for file in folder.rglob("*.parquet")
+        if isfile(file) and not file.name.startswith(".")
+    )
     return sorted(files, key=lambda file: natural(str(file)))
 
 
@@ -140,5 +171,6 @@ def _folder_table(folder: Path) -> InputTable:
         table = open_table(path)
         return replace(table, roots=(folder,), image_model=image_model_of(folder))
     raise VievalError(
-        f"{folder}: no images, no {', '.join(METADATA)}, no other parquet files, no data set that `datasets` saved, and no run of lmms-eval in it"
+        f"{folder}: no images, no {', '.join(METADATA)}, no other parquet files, no data set "
+        "that `datasets` saved, and no run of lmms-eval in it"
     )

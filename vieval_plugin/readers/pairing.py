@@ -1,4 +1,5 @@
-"""Pairs of images and the prompts that they were made of, by what the images' names and the prompts' columns show alike.
+"""Pairs of images and the prompts that they were made of, by what the images' names and the
+prompts' columns show alike.
 
 Images are never paired in the order of the rows where a column speaks against it.
 """
@@ -11,7 +12,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from vieval_plugin.readers.columns import leftover_notes
-from vieval_plugin.readers.image_names import are_numbered, composed, expected_name, numbers_of, readings, stems_of
+from vieval_plugin.readers.image_names import (
+    are_numbered,
+    composed,
+    expected_name,
+    numbers_of,
+    readings,
+    stems_of,
+)
 from vieval_plugin.readers.prompt_rows import KeyColumn, PromptRow, Prompts
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.suggestions import abbreviated
@@ -46,37 +54,60 @@ class _Matching:
     @property
     def fits(self) -> bool:
         """True where each image has one row, and each row a value of its own."""
-        return self.key.is_unique and not self.strange and all(len(rows) == 1 for rows in self.possible.values())
+        return (
+            self.key.is_unique
+            and not self.strange
+            and all(len(rows) == 1 for rows in self.possible.values())
+        )
 
     def contradicts(self, order: _Matching) -> bool:
-        """Return whether an image belongs to another row than by the order, as long as the column is no class."""
+        """Return whether an image belongs to another row than by the order, as long as the
+        column is no class.
+        """
         called = set[int]().union(*self.possible.values())
         is_id = 4 * len({*self.key.uids}) >= 3 * len(self.key.uids)
         return is_id and any(
-            row not in self.possible.get(file, {row} - called) for file, (row, _) in order.rows.items()
+            row not in self.possible.get(file, {row} - called)
+            for file, (row, _) in order.rows.items()
         )
 
 
-def pair_images(models: Mapping[str, Sequence[Path]], prompts: Prompts) -> tuple[list[PairedImage], list[str]]:
+def pair_images(
+    models: Mapping[str, Sequence[Path]], prompts: Prompts
+) -> tuple[list[PairedImage], list[str]]:
     """Each prompt with each of its images, and lines for the user on how they were found.
 
-    A column that the user names as the uid decides. Otherwise one that is called like an id and has the number or name of
-    each image; otherwise the order of the rows, where the images are numbered like them and no column says otherwise;
-    otherwise any other column that has the number or name of each image.
+    A column that the user names as the uid decides. Otherwise one that is called like an id and has
+    the number or name of each image; otherwise the order of the rows, where the images are numbered
+    like them and no column says otherwise; otherwise any other column that has the number or name
+    of each image.
 
     Args:
         models: the images of each image model.
         prompts: their prompts.
 
     Raises:
-        VievalError: nothing fits, or two columns, or a column and the order of the rows, fit and disagree.
+        VievalError: nothing fits, or two columns, or a column and the order of the rows, fit and
+            disagree.
     """
-    ordered = {model: sorted(files, key=lambda file: natural(file.name)) for model, files in models.items()}
+    ordered = {
+        model: sorted(files, key=lambda file: natural(file.name))
+        for model, files in models.items()
+    }
     matching = _chosen(ordered, prompts)
-    rows = [replace(prompt, uid=uid) for prompt, uid in zip(prompts.rows, matching.key.uids, strict=True)]
+    rows = [
+        replace(prompt, uid=uid)
+        for prompt, uid in zip(prompts.rows, matching.key.uids, strict=True)
+    ]
     is_told = matching.key.name and not matching.key.is_own
-    notes = [f"{prompts.name}: the images are matched by the column {matching.key.name!r}"] if is_told else []
-    notes += leftover_notes(prompts.name, [name for name in prompts.leftover if name != matching.key.name])
+    notes = (
+        [f"{prompts.name}: the images are matched by the column {matching.key.name!r}"]
+        if is_told
+        else []
+    )
+    notes += leftover_notes(
+        prompts.name, [name for name in prompts.leftover if name != matching.key.name]
+    )
     pairs = []
     for model, files in ordered.items():
         folder, by_row = files[0].parent, defaultdict[int, dict[int, Path]](dict)
@@ -86,26 +117,40 @@ def pair_images(models: Mapping[str, Sequence[Path]], prompts: Prompts) -> tuple
                 by_row[row][draw] = file
         for row, prompt in enumerate(rows):
             images = by_row.get(row, {0: folder / expected_name(prompt.uid)})
-            pairs += [PairedImage(prompt, model, draw, images[draw]) for draw in sorted(images)]
+            pairs += [
+                PairedImage(prompt, model, draw, images[draw])
+                for draw in sorted(images)
+            ]
         if strange := [file.name for file in files if file in matching.strange]:
             left_out = f"left out: {len(strange)}, the first {strange[0]}"
-            notes.append(f"{folder}: images that belong to no prompt, or to one that has its image, and are {left_out}")
+            notes.append(
+                f"{folder}: images that belong to no prompt, or to one that has its image, and "
+                f"are {left_out}"
+            )
     return pairs, notes
 
 
 def _chosen(models: Mapping[str, Sequence[Path]], prompts: Prompts) -> _Matching:
-    """The column, or the order of the rows, by which images are found; VievalError where none is certain."""
+    """The column, or the order of the rows, by which images are found; VievalError where none is
+    certain.
+    """
     order = _order(models, prompts)
     matchings = [_match(models, key) for key in prompts.keys]
     if prompts.uid_is_named and matchings[0].rows:
         return matchings[0]
     ids = [matching for matching in matchings if matching.key.is_id]
-    others = [matching for matching in matchings if not matching.key.is_id and matching.fits]
-    fitting = [matching for matching in ids if matching.fits] or ([] if order else others)
+    others = [
+        matching for matching in matchings if not matching.key.is_id and matching.fits
+    ]
+    fitting = [matching for matching in ids if matching.fits] or (
+        [] if order else others
+    )
     uid = next((matching for matching in ids if matching.key.is_uid), None)
     if fitting:
         candidates = fitting
-    elif order and (speaking := [matching for matching in ids if matching.contradicts(order)]):
+    elif order and (
+        speaking := [matching for matching in ids if matching.contradicts(order)]
+    ):
         candidates = [speaking[0], order]
     elif uid and 2 * len(uid.rows) >= sum(map(len, models.values())):
         candidates = [uid]
@@ -114,31 +159,50 @@ def _chosen(models: Mapping[str, Sequence[Path]], prompts: Prompts) -> _Matching
     else:
         raise _no_match_error(models, prompts, matchings)
     first = candidates[0]
-    if rival := next((matching for matching in candidates if matching.rows != first.rows), None):
-        flags = " or ".join(f"--columns uid={matching.key.name}" for matching in (first, rival))
+    if rival := next(
+        (matching for matching in candidates if matching.rows != first.rows), None
+    ):
+        flags = " or ".join(
+            f"--columns uid={matching.key.name}" for matching in (first, rival)
+        )
         sides = " and ".join(_side(matching) for matching in (first, rival))
-        raise VievalError(f"{prompts.name}: {sides} pair the images with different prompts; pass {flags}")
+        raise VievalError(
+            f"{prompts.name}: {sides} pair the images with different prompts; pass {flags}"
+        )
     return first
 
 
 def _side(matching: _Matching) -> str:
-    return f"the column {matching.key.name!r}" if matching.key.name else "the order of the rows"
+    return (
+        f"the column {matching.key.name!r}"
+        if matching.key.name
+        else "the order of the rows"
+    )
 
 
 def _order(models: Mapping[str, Sequence[Path]], prompts: Prompts) -> _Matching | None:
     """The images in the order of the rows; None where they are not numbered as these are."""
     numbers = [prompt.number for prompt in prompts.rows]
-    if not all(len(files) == len(numbers) and are_numbered(files, numbers) for files in models.values()):
+    if not all(
+        len(files) == len(numbers) and are_numbered(files, numbers)
+        for files in models.values()
+    ):
         return None
-    key = KeyColumn("", tuple(str(place) for place in range(1, len(numbers) + 1)), is_id=False)
-    rows = {file: (row, 0) for files in models.values() for row, file in enumerate(files)}
+    key = KeyColumn(
+        "", tuple(str(place) for place in range(1, len(numbers) + 1)), is_id=False
+    )
+    rows = {
+        file: (row, 0) for files in models.values() for row, file in enumerate(files)
+    }
     return _Matching(key, rows, {})
 
 
 def _match(models: Mapping[str, Sequence[Path]], key: KeyColumn) -> _Matching:
-    """Images by the values of a column: by name, by a number that is zero-filled or not, each with or without a draw.
+    """Images by the values of a column: by name, by a number that is zero-filled or not, each with
+    or without a draw.
 
-    The name as it is comes first. An image that several rows could be called like belongs to none of them.
+    The name as it is comes first. An image that several rows could be called like belongs to none
+    of them.
     """
     by_uid, by_name = defaultdict[str, set[int]](set), defaultdict[str, set[int]](set)
     by_number = defaultdict[int, set[int]](set)
@@ -156,13 +220,19 @@ def _match(models: Mapping[str, Sequence[Path]], key: KeyColumn) -> _Matching:
             names = list(readings(file))
             options = [(by_uid.get(stem), draw) for stem, draw in names]
             options += [(by_name.get(composed(stem)), draw) for stem, draw in names]
-            options += [(by_number.get(int(stem)), draw) for stem, draw in names if stem.isdecimal()]
+            options += [
+                (by_number.get(int(stem)), draw)
+                for stem, draw in names
+                if stem.isdecimal()
+            ]
             number, draw = numbers.get(file, (-1, 0))
             options.append((by_number.get(number), draw))
             found = [(candidates, draw) for candidates, draw in options if candidates]
             if found:
                 possible[file] = set().union(*(candidates for candidates, _ in found))
-            places = [(row, draw) for candidates, draw in found[:1] for row in candidates]
+            places = [
+                (row, draw) for candidates, draw in found[:1] for row in candidates
+            ]
             if len(places) == 1 and places[0] not in taken:
                 rows[file] = places[0]
                 taken.add(places[0])
@@ -172,13 +242,17 @@ def _match(models: Mapping[str, Sequence[Path]], key: KeyColumn) -> _Matching:
 
 
 def _no_match_error(
-    models: Mapping[str, Sequence[Path]], prompts: Prompts, matchings: Sequence[_Matching]
+    models: Mapping[str, Sequence[Path]],
+    prompts: Prompts,
+    matchings: Sequence[_Matching],
 ) -> VievalError:
     """The error for images of which no column has most, and that are not numbered as rows are."""
     images = [file for files in models.values() for file in files]
     nearest = max(matchings, key=lambda matching: len(matching.rows), default=None)
     if nearest and nearest.rows:
-        strange = abbreviated([file.name for file in nearest.strange]) or "each image once"
+        strange = (
+            abbreviated([file.name for file in nearest.strange]) or "each image once"
+        )
         reason = f"the column {nearest.key.name!r} does not name {strange}"
         advice = f"--columns uid={nearest.key.name} leaves such images out"
     elif nearest and nearest.key.is_uid:
@@ -186,8 +260,18 @@ def _no_match_error(
         reason = f"no image there is called by a uid, as {expected} are"
         advice = "rename the images, or pass --columns uid= to pair them in the order of the rows"
     else:
-        reason = "the images are not numbered from 0 or 1 like the prompts, and no column names them"
-        advice = "give the prompts uids (a CSV with the columns uid and prompt) and call the images UID.png"
-    names = ", ".join([*(file.name for file in images[:3]), *(["..."] if len(images) > 3 else [])])
+        reason = (
+            "the images are not numbered from 0 or 1 like the prompts, and no column names "
+            "them"
+        )
+        advice = (
+            "give the prompts uids (a CSV with the columns uid and prompt) and call the "
+            "images UID.png"
+        )
+    names = ", ".join(
+        [*(file.name for file in images[:3]), *(["..."] if len(images) > 3 else [])]
+    )
     counts = f"{plural(len(images), 'image')} ({names}) to {plural(len(prompts.rows), 'prompt')}"
-    return VievalError(f"{images[0].parent}: cannot match {counts} of {prompts.name}: {reason}; {advice}")
+    return VievalError(
+        f"{images[0].parent}: cannot match {counts} of {prompts.name}: {reason}; {advice}"
+    )

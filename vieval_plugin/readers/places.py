@@ -1,4 +1,6 @@
-"""Places of files: on a disk, or in object storage, which takes its keys from the environment alone."""
+"""Places of files: on a disk, or in object storage, which takes its keys from the environment
+alone.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +23,19 @@ from vieval_plugin.text.untrusted import has_scheme
 #: The beginning of an address of object storage.
 REMOTE = re.compile(r"(s3|gs|gcs):/+")
 _READ_AT_ONCE = 16 << 10  # bytes at the end of a parquet file, which hold most footers
-_BUCKET = re.compile(r"(anonymous@)?[A-Za-z0-9][A-Za-z0-9._-]*")  # public data of gs:// is read as anonymous@BUCKET
-_FOOTER = 8  # bytes at the end of a parquet file: the length of its footer, and a word that says what it is
+_BUCKET = re.compile(
+    r"(anonymous@)?[A-Za-z0-9][A-Za-z0-9._-]*"
+)  # public data of gs:// is read as anonymous@BUCKET
+# bytes at the end of a parquet file: the length of its footer, and a word that says what it is
+_FOOTER = 8
 _LONGEST_REASON = 300
 
 
 @dataclass(frozen=True)
 class Place:
-    """A file or folder on a disk or in object storage; as a text its path, or its address without options."""
+    """A file or folder on a disk or in object storage; as a text its path, or its address
+    without options.
+    """
 
     #: Path in the file system.
     path: str
@@ -49,11 +56,14 @@ class Place:
 
     def below(self, name: str) -> Place:
         """The place of a file or folder in this folder."""
-        return Place(posixpath.join(self.path, name), self.system, self.scheme, self.query)
+        return Place(
+            posixpath.join(self.path, name), self.system, self.scheme, self.query
+        )
 
 
 def location_of(path: str | Path) -> str:
-    """The location that a user names, as `place_at` takes it: an address of object storage, or an absolute path.
+    """The location that a user names, as `place_at` takes it: an address of object storage, or an
+    absolute path.
 
     Raises:
         VievalError: it is an address of another scheme.
@@ -66,13 +76,17 @@ def location_of(path: str | Path) -> str:
     if not match and has_scheme(text):
         address = redacted(text).partition("?")[0]
         raise VievalError(
-            f"object storage must be s3://, gs:// or gcs://, got {address}; or use a path on this machine"
+            f"object storage must be s3://, gs:// or gcs://, got {address}; or use a path on "
+            "this machine"
         )
-    return f"{match[1]}://{text[match.end() :]}" if match else str(Path(text).absolute())
+    return (
+        f"{match[1]}://{text[match.end() :]}" if match else str(Path(text).absolute())
+    )
 
 
 def shown_location(path: str | Path) -> str:
-    """A location as a user can paste it into a shell: a path as it is, an address with its options and in quotes.
+    """A location as a user can paste it into a shell: a path as it is, an address with its options
+    and in quotes.
 
     >>> shown_location(Path("s3://bucket/run?region=here&scheme=http")), shown_location("out/run")
     ("'s3://bucket/run?region=here&scheme=http'", 'out/run')
@@ -81,13 +95,17 @@ def shown_location(path: str | Path) -> str:
 
 
 def arrow(reader: str = "a parquet file") -> Any:
-    """pyarrow with its parquet files and file systems; VievalError on what needs it where it is not installed."""
+    """pyarrow with its parquet files and file systems; VievalError on what needs it where it is
+    not installed.
+    """
     try:
         import pyarrow
         import pyarrow.fs
         import pyarrow.parquet
     except ImportError:
-        raise VievalError(f"{reader} needs pyarrow; {install_advice('tables')}") from None
+        raise VievalError(
+            f"{reader} needs pyarrow; {install_advice('tables')}"
+        ) from None
     return pyarrow
 
 
@@ -113,17 +131,24 @@ def place_at(location: str, options: str = "") -> Place:
     bucket = name[match.end() :].partition("/")[0]
     if not _BUCKET.fullmatch(bucket):
         raise VievalError(
-            f"{match[0]}...: no address of a bucket, which is {match[0]}BUCKET/FOLDER; keys stand in no address, set them "
+            f"{match[0]}...: no address of a bucket, which is {match[0]}BUCKET/FOLDER; keys "
+            "stand in no address, set them "
             "in the environment"
         )
     systems = arrow(f"{name}: reading it").fs
     query_and_options = "&".join(filter(None, (query, options)))
     try:
-        system, path = systems.FileSystem.from_uri(f"{name}?{query_and_options}".rstrip("?"))
+        system, path = systems.FileSystem.from_uri(
+            f"{name}?{query_and_options}".rstrip("?")
+        )
     except Exception as error:
-        raise VievalError(f"{name}: no place in object storage ({reason_of(error)})") from None
+        raise VievalError(
+            f"{name}: no place in object storage ({reason_of(error)})"
+        ) from None
     user = "anonymous@" if bucket.startswith("anonymous@") else ""
-    return Place(path.rstrip("/"), system, f"{match[1]}://{user}", f"?{query}" if query else "")
+    return Place(
+        path.rstrip("/"), system, f"{match[1]}://{user}", f"?{query}" if query else ""
+    )
 
 
 @contextmanager
@@ -139,7 +164,11 @@ def reading(place: Place) -> Iterator[None]:
 
 def reason_of(error: Exception) -> str:
     """The reason of an error in one line without secrets."""
-    text = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
+    text = (
+        os.strerror(error.errno)
+        if isinstance(error, OSError) and error.errno
+        else str(error)
+    )
     return redacted(" ".join(text.split()))[:_LONGEST_REASON] or type(error).__name__
 
 
@@ -155,9 +184,15 @@ def size_of(place: Place) -> int:
 
 
 def parquet_footer(place: Place) -> bytes:
-    """The footer of a parquet file, with its length and the word at the end; VievalError where it cannot be read."""
+    """The footer of a parquet file, with its length and the word at the end; VievalError where
+    it cannot be read.
+    """
     with reading(place), place.system.open_input_file(place.path) as file:
         size = file.size()
         end = file.read_at(min(size, _READ_AT_ONCE), max(size - _READ_AT_ONCE, 0))
         length = int.from_bytes(end[-_FOOTER:][:4], "little") + _FOOTER
-        return bytes(end[-length:] if length <= len(end) else file.read_at(min(length, size), max(size - length, 0)))
+        return bytes(
+            end[-length:]
+            if length <= len(end)
+            else file.read_at(min(length, size), max(size - length, 0))
+        )

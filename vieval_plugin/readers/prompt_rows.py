@@ -16,11 +16,15 @@ from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import LONGEST_NAME, isfile
 
 #: The files in which a folder of images may have its own prompts.
-NAMES = tuple(f"prompts.{suffix}" for suffix in ("jsonl", "csv", "tsv", "json", "parquet", "txt"))
+NAMES = tuple(
+    f"prompts.{suffix}" for suffix in ("jsonl", "csv", "tsv", "json", "parquet", "txt")
+)
 
 #: Names of columns that are the uid even where the images could be in the order of the rows.
 _UID_COLUMNS = ("uid", "id", "image_id", "sample_id", "key")
-_ID_NAME = re.compile(r"(\w+_)?(uid|id|key|index|idx|ids|uuid|guid|number|num|nr)|no|unnamed")
+_ID_NAME = re.compile(
+    r"(\w+_)?(uid|id|key|index|idx|ids|uuid|guid|number|num|nr)|no|unnamed"
+)
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 
@@ -89,12 +93,12 @@ def find_prompts(folder: Path) -> Path | None:
 def prompts_of(path: Path, columns: Mapping[str, str] | None = None) -> Prompts:
     """The prompts of a table (see `open_table`), or each line of a `.txt`.
 
-    A prompt without a uid and without a column of ids is called by its number among the prompts, which is the same in a
-    `.txt` and in a CSV.
+    A prompt without a uid and without a column of ids is called by its number among the prompts,
+    which is the same in a `.txt` and in a CSV.
 
     Raises:
-        VievalError: the table cannot be read or is empty, and for the first row that is no prompt, names an image model,
-            a draw or an output, or has the uid of another.
+        VievalError: the table cannot be read or is empty, and for the first row that is no prompt,
+            names an image model, a draw or an output, or has the uid of another.
     """
     table = open_table(path)
     fields = fields_of(table, columns or {}, outputs=False)
@@ -102,23 +106,41 @@ def prompts_of(path: Path, columns: Mapping[str, str] | None = None) -> Prompts:
     rows: list[tuple[int, dict[str, Any]]] = []
     for number, row in rows_of(table, fields):
         if isinstance(row, BadLine) or (problem := _problem(row)):
-            raise VievalError(f"{path}: {table.unit} {number}: {row if isinstance(row, BadLine) else problem}")
+            raise VievalError(
+                f"{path}: {table.unit} {number}: {row if isinstance(row, BadLine) else problem}"
+            )
         uid = str(len(rows) + 1 if row.get("uid") is None else row["uid"])
         if uid in numbers:
             raise VievalError(
-                f"{path}: {table.unit}s {numbers[uid]} and {number} are both {uid!r}; give each a uid of its own"
+                f"{path}: {table.unit}s {numbers[uid]} and {number} are both {uid!r}; give "
+                "each "
+                "a uid of its own"
             )
         numbers[uid] = number
         rows.append((number, dict(row)))
     if not rows:
         raise VievalError(f"{path}: no prompts in it")
     named, has_uid = (columns or {}).get("uid"), any("uid" in row for _, row in rows)
-    own = [KeyColumn(named or "uid", tuple(numbers), is_id=True, is_own=True)] if named or has_uid else []
-    keys = own if named is not None else own + _key_columns(table, fields.columns.get("uid", "uid"))
-    uids = next((key.uids for key in keys if key.is_own or (key.is_id and key.is_unique)), tuple(numbers))
+    own = (
+        [KeyColumn(named or "uid", tuple(numbers), is_id=True, is_own=True)]
+        if named or has_uid
+        else []
+    )
+    keys = (
+        own
+        if named is not None
+        else own + _key_columns(table, fields.columns.get("uid", "uid"))
+    )
+    uids = next(
+        (key.uids for key in keys if key.is_own or (key.is_id and key.is_unique)),
+        tuple(numbers),
+    )
     return Prompts(
         str(path),
-        tuple(PromptRow(number, row, uid) for (number, row), uid in zip(rows, uids, strict=True)),
+        tuple(
+            PromptRow(number, row, uid)
+            for (number, row), uid in zip(rows, uids, strict=True)
+        ),
         tuple(keys),
         bool(named),
         table.folder,
@@ -129,12 +151,16 @@ def prompts_of(path: Path, columns: Mapping[str, str] | None = None) -> Prompts:
 
 
 def _key_columns(table: InputTable, uid_column: str) -> list[KeyColumn]:
-    """The columns of texts and whole numbers whose name is that of an id, or whose values differ."""
+    """The columns of texts and whole numbers whose name is that of an id, or whose values
+    differ.
+    """
     names = [name for name in table.columns if name != uid_column]
     columns: dict[str, list[str | None]] = {name: [] for name in names}
     for _, cells in table.read(names):
         for name, values in columns.items():
-            values.append(None if isinstance(cells, BadLine) else _key_of(cells.get(name)))
+            values.append(
+                None if isinstance(cells, BadLine) else _key_of(cells.get(name))
+            )
     keys = []
     for name, values in columns.items():
         uids = tuple(uid for uid in values if uid is not None)
@@ -145,9 +171,15 @@ def _key_columns(table: InputTable, uid_column: str) -> list[KeyColumn]:
 
 
 def _key_of(value: Any) -> str | None:
-    """A cell as what an image may be called by; empty for an empty cell, None where it is no text and no whole number."""
-    is_whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
-    if isinstance(value, bool) or not (value is None or is_whole or isinstance(value, str)):
+    """A cell as what an image may be called by; empty for an empty cell, None where it is no
+    text and no whole number.
+    """
+    is_whole = isinstance(value, int) or (
+        isinstance(value, float) and value.is_integer()
+    )
+    if isinstance(value, bool) or not (
+        value is None or is_whole or isinstance(value, str)
+    ):
         return None
     text = re.sub(r"(?<=\d)\.0+$", "", "" if value is None else str(value).strip())
     return text if len(text) <= LONGEST_NAME else None
@@ -161,8 +193,18 @@ def _problem(row: Mapping[str, Any]) -> str:
     """Reason that a row is no prompt, in words; empty where it is one."""
     images = row.get("images", {})
     if isinstance(images, dict) and "output" in images:
-        return "it names an output, and the outputs are the folder's; leave --prompts out to judge a samples file"
+        return (
+            "it names an output, and the outputs are the folder's; leave --prompts out to "
+            "judge a samples file"
+        )
     if row.get("image_model") or row.get("draw"):
-        return "a prompt has no image_model and no draw: folders are image models, and UID_1.png is its second image"
+        return (
+            "a prompt has no image_model and no draw: folders are image models, and UID_1.png "
+            "is its second image"
+        )
     uid = row.get("uid", "")
-    return "" if isinstance(uid, (str, int)) and not isinstance(uid, bool) else "uid must be a text"
+    return (
+        ""
+        if isinstance(uid, (str, int)) and not isinstance(uid, bool)
+        else "uid must be a text"
+    )

@@ -1,6 +1,7 @@
 """Files that say, prompt by prompt, how people rated what each image model made of it.
 
-All have the form `{id: {"prompt": ..., "models": {image model: [ratings]}}}` with ratings from 1 to 5.
+All have the form `{id: {"prompt": ..., "models": {image model: [ratings]}}}` with ratings from 1 to
+5.
 """
 
 from __future__ import annotations
@@ -43,29 +44,43 @@ def read_rated(
     samples = []
     for uid, cells in prompts.items():
         where = f"{path}: prompt {uid}"
-        if not re.fullmatch(r"\w[\w.-]*", uid):  # it becomes a file name and must stay below its folder
-            raise VievalError(f"{where}: not an id that can name a file; correct the file")
+        if not re.fullmatch(
+            r"\w[\w.-]*", uid
+        ):  # it becomes a file name and must stay below its folder
+            raise VievalError(
+                f"{where}: not an id that can name a file; correct the file"
+            )
         if not isinstance(cells, dict) or not isinstance(cells.get("models"), dict):
             raise VievalError(f"{where}: no object of models; correct the file")
         texts = {"prompt": Row(where, cells).text("prompt")}
         for model in cells["models"]:
             if model not in models:
-                raise VievalError(f"{where}: unknown image model {model!r}; known: {abbreviated(list(models))}")
+                raise VievalError(
+                    f"{where}: unknown image model {model!r}; known: {abbreviated(list(models))}"
+                )
         for model in models:
             if model in cells["models"]:
                 rated = {ASPECT: _ratings(cells["models"][model], f"{where}, {model}")}
                 sample_id = SampleId(benchmark, part, model, uid)
                 skills = (tags or {}).get(uid, ())
-                samples.append(Sample(sample_id, images(model, uid), texts, rated, skills, KIND))
+                samples.append(
+                    Sample(sample_id, images(model, uid), texts, rated, skills, KIND)
+                )
     return samples
 
 
 def numbered_roles(role: str, files: Sequence[Path]) -> dict[str, Image]:
     """Frames or views as the roles `<role>_0`, `<role>_1`, ...; `output` is the first."""
-    return {**{f"{role}_{k}": Image(file) for k, file in enumerate(files)}, "output": Image(files[0])}
+    return {
+        **{f"{role}_{k}": Image(file) for k, file in enumerate(files)},
+        "output": Image(files[0]),
+    }
 
 
 def _ratings(values: Any, where: str) -> tuple[float, ...]:
     if not isinstance(values, list) or not values:
         raise VievalError(f"{where}: no list of ratings; correct the file")
-    return tuple(rating(value, 1, 5, f"{where}: rating {n}") for n, value in enumerate(values, start=1))
+    return tuple(
+        rating(value, 1, 5, f"{where}: rating {n}")
+        for n, value in enumerate(values, start=1)
+    )

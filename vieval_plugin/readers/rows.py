@@ -20,7 +20,8 @@ from vieval_plugin.text.untrusted import exists, isfile
 
 #: What ratings of how well an image fits its text are ratings of.
 ASPECT = "SC"
-#: The kind of a sample that was made from a text alone, or is looked at as if it were: images, videos and 3D objects.
+#: The kind of a sample that was made from a text alone, or is looked at as if it were: images,
+#: videos and 3D objects.
 KIND = "tig"
 #: The statistics of a benchmark with ratings on a scale.
 GRADED = ("pearson", "kendall", "pairwise_accuracy")
@@ -44,18 +45,26 @@ class Row:
         """A text that is not blank."""
         value = self._cell(column)
         if not isinstance(value, str) or not value.strip():
-            raise VievalError(f"{self.where}: {column} is {_short_repr(value)}, not a text; correct the file")
+            raise VievalError(
+                f"{self.where}: {column} is {_short_repr(value)}, not a text; correct the file"
+            )
         return value
 
     def uid(self, column: str) -> str:
-        """Identifier of a row: a whole number or a text, without the `#` that some uids have before a number."""
+        """Identifier of a row: a whole number or a text, without the `#` that some uids have
+        before a number.
+        """
         value = self._cell(column)
         if (
             isinstance(value, bool)
             or not isinstance(value, (int, str))
             or not re.fullmatch(r"[^#\n]{1,1000}", str(value))
         ):
-            raise VievalError(f"{self.where}: {column} is {_short_repr(value)}, not a name without #; correct the file")
+            raise VievalError(
+                f"{self.where}: {column} is {_short_repr(value)}, not a name without #; "
+                "correct "
+                "the file"
+            )
         return str(value)
 
     def file(self, column: str) -> str:
@@ -64,7 +73,8 @@ class Row:
         path = PurePosixPath(name)
         if path.is_absolute() or ".." in path.parts or "\0" in name:
             raise VievalError(
-                f"{self.where}: {column} is {_short_repr(name)}, not a file below the folder; correct the file"
+                f"{self.where}: {column} is {_short_repr(name)}, not a file below the folder; "
+                "correct the file"
             )
         return name
 
@@ -76,25 +86,40 @@ class Row:
         """A number of a rating scale where cells are texts, as in a table."""
         text = self.text(column).strip()
         value = decimal(text)
-        return rating(value if math.isfinite(value) else text, low, high, f"{self.where}: {column}")
+        return rating(
+            value if math.isfinite(value) else text,
+            low,
+            high,
+            f"{self.where}: {column}",
+        )
 
     def _cell(self, column: str) -> Any:
         if column not in self.cells:
             raise VievalError(
-                f"{self.where}: no {column} (found: {abbreviated(list(self.cells)) or 'none'}); correct the file"
+                f"{self.where}: no {column} (found: "
+                f"{abbreviated(list(self.cells)) or 'none'}); "
+                "correct the file"
             )
         return self.cells[column]
 
 
 def rating(value: Any, low: float, high: float, where: str) -> float:
     """A number of a rating scale from `low` to `high`; VievalError where it is none."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not low <= value <= high:
-        raise VievalError(f"{where} is {_short_repr(value)}, not a rating from {low:g} to {high:g}; correct the file")
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, (int, float))
+        or not low <= value <= high
+    ):
+        raise VievalError(
+            f"{where} is {_short_repr(value)}, not a rating from {low:g} to {high:g}; correct "
+            "the file"
+        )
     return value + 0.0  # which takes the sign off a zero
 
 
 def decimal(text: str) -> float:
-    """The number that plain digits spell, NaN for any other text: `float` reads `0_1`, other scripts' digits and `inf`.
+    """The number that plain digits spell, NaN for any other text: `float` reads `0_1`, other
+    scripts' digits and `inf`.
 
     >>> decimal("0.5"), decimal("0_5")
     (0.5, nan)
@@ -121,15 +146,22 @@ def read_json(path: Path, advice: str) -> Any:
 def read_objects(path: Path, advice: str) -> list[Row]:
     """The rows of a JSON file that is a list of objects."""
     document = read_json(path, advice)
-    if not isinstance(document, list) or not all(isinstance(cells, dict) for cells in document):
+    if not isinstance(document, list) or not all(
+        isinstance(cells, dict) for cells in document
+    ):
         raise VievalError(f"{path}: holds no list of objects; {advice}")
-    return [Row(f"{path}: row {number}", cells) for number, cells in enumerate(document)]
+    return [
+        Row(f"{path}: row {number}", cells) for number, cells in enumerate(document)
+    ]
 
 
 def read_lines(path: Path, advice: str) -> list[Row]:
     """The rows of a JSONL file; blank lines are passed over."""
     _require_there(path, advice)
-    return [_row_of_line(path, number, row_of_value(value)) for number, value in values_of_lines(path)]
+    return [
+        _row_of_line(path, number, row_of_value(value))
+        for number, value in values_of_lines(path)
+    ]
 
 
 def _row_of_line(path: Path, number: int, cells: Mapping[str, Any] | BadLine) -> Row:
@@ -152,10 +184,13 @@ def rows_by_uid(rows: Iterable[Row]) -> dict[str, Row]:
 def read_table(path: Path, columns: Sequence[str], advice: str) -> list[Row]:
     """The rows of a CSV file that has these columns."""
     _require_there(path, advice)
-    table = csv_table(path, f"its first line names the columns {abbreviated(columns)}; {advice}")
+    table = csv_table(
+        path, f"its first line names the columns {abbreviated(columns)}; {advice}"
+    )
     if missing := [column for column in columns if column not in table.columns]:
         raise VievalError(
-            f"{path}: column {missing[0]!r} is missing (found: {abbreviated(table.columns) or 'none'}); {advice}"
+            f"{path}: column {missing[0]!r} is missing (found: "
+            f"{abbreviated(table.columns) or 'none'}); {advice}"
         )
     rows = [_row_of_line(path, number, cells) for number, cells in table.read(columns)]
     empty = dict.fromkeys(table.columns, "")
@@ -163,38 +198,57 @@ def read_table(path: Path, columns: Sequence[str], advice: str) -> list[Row]:
 
 
 def read_count(path: Path, default: int) -> int:
-    """Number of images that stand for one sample: `count` of a small JSON file, `default` without that file."""
+    """Number of images that stand for one sample: `count` of a small JSON file, `default`
+    without that file.
+    """
     if not exists(path):
         return default
     count = read_object(path, "remove it to have the default").get("count")
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
         raise VievalError(
-            f"{path}: count is {_short_repr(count)}, not a whole number from 1; correct or remove the file"
+            f"{path}: count is {_short_repr(count)}, not a whole number from 1; correct or "
+            "remove the file"
         )
     return count
 
 
 def tag_list(value: Any, where: str) -> tuple[str, ...]:
     """A JSON list of tags."""
-    if not isinstance(value, list) or not all(isinstance(tag, str) and tag.strip() for tag in value):
-        raise VievalError(f"{where} is {_short_repr(value)}, not a list of tags; correct the file")
+    if not isinstance(value, list) or not all(
+        isinstance(tag, str) and tag.strip() for tag in value
+    ):
+        raise VievalError(
+            f"{where} is {_short_repr(value)}, not a list of tags; correct the file"
+        )
     return tuple(dict.fromkeys(value))
 
 
 def numbered(folder: Path, count: int, suffixes: Sequence[str]) -> list[Path]:
-    """The files `0`, `1`, ... of a folder, with the first suffix that its `0` has, else the first of all."""
+    """The files `0`, `1`, ... of a folder, with the first suffix that its `0` has, else the
+    first of all.
+    """
     present_suffixes = [suffix for suffix in suffixes if isfile(folder / f"0{suffix}")]
-    return [folder / f"{number}{(present_suffixes or suffixes)[0]}" for number in range(count)]
+    return [
+        folder / f"{number}{(present_suffixes or suffixes)[0]}"
+        for number in range(count)
+    ]
 
 
 def image_file(folder: Path, name: str) -> Image:
-    """An image by its name in a file; names without a suffix are PNG, as the hub's loader has it."""
-    return Image(folder / (name if PurePosixPath(name).suffix.lower() in _SUFFIXES else f"{name}.png"))
+    """An image by its name in a file; names without a suffix are PNG, as the hub's loader has
+    it.
+    """
+    return Image(
+        folder
+        / (name if PurePosixPath(name).suffix.lower() in _SUFFIXES else f"{name}.png")
+    )
 
 
 def absent_file(path: Path, advice: str) -> VievalError:
     """The error for a file of a benchmark that is not in the data folder."""
-    return VievalError(f"{path}: no such file; {advice}, or set VIEVAL_DATA to the folder that has it")
+    return VievalError(
+        f"{path}: no such file; {advice}, or set VIEVAL_DATA to the folder that has it"
+    )
 
 
 def _require_there(path: Path, advice: str) -> None:

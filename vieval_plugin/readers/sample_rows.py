@@ -1,4 +1,6 @@
-"""The rows of a samples file or a prompt file -> samples: the one format in which users describe images of their own."""
+"""The rows of a samples file or a prompt file -> samples: the one format in which users describe
+images of their own.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +18,25 @@ from vieval_plugin.readers.tables import BadLine
 from vieval_plugin.text.redaction import redacted
 from vieval_plugin.text.untrusted import address_of, exists, overlong, path_of
 
-_KEYS = ("uid", "image_model", "draw", "kind", "task", "images", "texts", "tags", "category", "group")
+_KEYS = (
+    "uid",
+    "image_model",
+    "draw",
+    "kind",
+    "task",
+    "images",
+    "texts",
+    "tags",
+    "category",
+    "group",
+)
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _DATA_ADDRESS = re.compile(r"data:image/[\w.+-]+;base64,", re.IGNORECASE)
 _HEAD = 64  # characters of base64 that show the format of an image
-_LIKE_ADDRESS, _AFTER_PATH = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[/\\]|[/\\]{2}"), re.compile(r"[?#]")
+_LIKE_ADDRESS, _AFTER_PATH = (
+    re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[/\\]|[/\\]{2}"),
+    re.compile(r"[?#]"),
+)
 
 
 def is_address(file: str) -> bool:
@@ -29,7 +45,8 @@ def is_address(file: str) -> bool:
 
 
 def stem_of(file: str) -> str:
-    """The name without suffix of the file that a path or an address leads to; nothing of an address but its path.
+    """The name without suffix of the file that a path or an address leads to; nothing of an address
+    but its path.
 
     >>> stem_of("http://host/a/1.png?token=x"), stem_of("http:/host/1.png?token=x"), stem_of("a/what?.png")
     ('1', '1', 'what?')
@@ -43,7 +60,9 @@ def stem_of(file: str) -> str:
 
 
 def image_path(file: str, folder: Path) -> Path:
-    """The path that a text names from a folder; one of Windows where that leads to a file and the text itself to none."""
+    """The path that a text names from a folder; one of Windows where that leads to a file and
+    the text itself to none.
+    """
     path = path_of(file, folder)
     if "\\" in file and not exists(path):
         posix = path_of(PureWindowsPath(file).as_posix(), folder)
@@ -63,19 +82,27 @@ def encoded_image(text: str) -> bytes | None:
     address = _DATA_ADDRESS.match(text)
     encoded = text[address.end() :] if address else text.strip()
     try:
-        if not address and (len(encoded) < _HEAD or not format_of(base64.b64decode(encoded[:_HEAD], validate=True))):
+        if not address and (
+            len(encoded) < _HEAD
+            or not format_of(base64.b64decode(encoded[:_HEAD], validate=True))
+        ):
             return None
         return base64.b64decode("".join(encoded.split()), validate=True)
     except ValueError:  # of signs that are none of base64, which may be no ASCII either
         if address:
-            raise BadLine("a data address holds no base64; save the image to a file and give its path") from None
+            raise BadLine(
+                "a data address holds no base64; save the image to a file and give its path"
+            ) from None
         return None
 
 
 def address_among(files: Mapping[str, str]) -> str:
     """Image that is an address instead of a file, in words; empty where none is."""
     for role, address in addresses_among(files).items():
-        return f"the image {role} is an address, not a file on this machine: {redacted(address)[:200]}"
+        return (
+            f"the image {role} is an address, not a file on this machine: "
+            f"{redacted(address)[:200]}"
+        )
     return ""
 
 
@@ -87,7 +114,8 @@ def addresses_among(files: Mapping[str, str]) -> dict[str, str]:
 def samples_of_row(
     folder: Path, number: int, row: Mapping[str, Any], kind: str | None, benchmark: str
 ) -> list[tuple[Sample, Mapping[str, str]]]:
-    """The samples of a row: one, or one for each prompt of a list; each with the images that are paths or addresses.
+    """The samples of a row: one, or one for each prompt of a list; each with the images that are
+    paths or addresses.
 
     Args:
         folder: where relative paths of images begin.
@@ -100,22 +128,32 @@ def samples_of_row(
         BadLine: it says something else than a row may.
     """
     if unknown := sorted(map(str, set(row) - set(_KEYS))):
-        raise BadLine(f"unknown key {unknown[0][:80]!r}; the keys are {', '.join(_KEYS)}")
+        raise BadLine(
+            f"unknown key {unknown[0][:80]!r}; the keys are {', '.join(_KEYS)}"
+        )
     images, texts = row.get("images", {}), row.get("texts", {})
     prompts = texts.get("prompt") if isinstance(texts, dict) else None
-    if isinstance(prompts, list) and not (prompts and all(isinstance(prompt, str) for prompt in prompts)):
+    if isinstance(prompts, list) and not (
+        prompts and all(isinstance(prompt, str) for prompt in prompts)
+    ):
         raise BadLine("a list of prompts must hold texts, one or more")
-    if not isinstance(images, dict) or not all(isinstance(image, (str, Image)) for image in images.values()):
+    if not isinstance(images, dict) or not all(
+        isinstance(image, (str, Image)) for image in images.values()
+    ):
         raise BadLine("images must map roles (output, source, ...) to paths")
     if not isinstance(texts, dict):
         raise BadLine("texts must map names (prompt, instruction, subject) to texts")
     for name, text in texts.items():
-        if not isinstance(text, str) and not (name == "prompt" and isinstance(text, list)):
+        if not isinstance(text, str) and not (
+            name == "prompt" and isinstance(text, list)
+        ):
             raise BadLine(
                 "texts must map names (prompt, instruction, subject) to texts; "
                 f"{str(name)[:80]} is no text ({type(text).__name__})"
             )
-    code = row.get("kind", row.get("task", _kind_of({*images}, {*texts}) if kind is None else kind))
+    code = row.get(
+        "kind", row.get("task", _kind_of({*images}, {*texts}) if kind is None else kind)
+    )
     if kind is not None and isinstance(code, str) and code not in INPUTS:
         code = kind
     if not isinstance(code, str):
@@ -130,15 +168,33 @@ def samples_of_row(
     if problem := overlong(model, uid, code, category, group, *tags, *images, *texts):
         raise BadLine(problem)
     files = {role: file for role, file in images.items() if isinstance(file, str)}
-    located = {**images, **{role: Image(image_path(file, folder)) for role, file in files.items()}}
+    located = {
+        **images,
+        **{role: Image(image_path(file, folder)) for role, file in files.items()},
+    }
     sample_id = SampleId(benchmark, code, model, uid, draw_of(row.get("draw", 0)))
     labels: dict[str, Any] = {"tags": tuple(tags), "category": category}
     if not isinstance(prompts, list):
         return [(Sample(sample_id, located, texts, group=group, **labels), files)]
     samples: list[tuple[Sample, Mapping[str, str]]] = []
     for index, prompt in enumerate(prompts):
-        prompt_id, prompt_texts = replace(sample_id, uid=f"{uid}#{index}"), {**texts, "prompt": prompt}
-        samples.append((Sample(prompt_id, located, prompt_texts, group=group or uid, place=(index,), **labels), files))
+        prompt_id, prompt_texts = (
+            replace(sample_id, uid=f"{uid}#{index}"),
+            {**texts, "prompt": prompt},
+        )
+        samples.append(
+            (
+                Sample(
+                    prompt_id,
+                    located,
+                    prompt_texts,
+                    group=group or uid,
+                    place=(index,),
+                    **labels,
+                ),
+                files,
+            )
+        )
     return samples
 
 
@@ -153,11 +209,17 @@ def _kind_of(images: set[str], texts: set[str]) -> str:
     shown, told = images - {"output"}, texts - {WANTED_TEXT}
     if not shown and (told == {"prompt"} or (WANTED_TEXT in texts and not told)):
         return "tig"
-    return "tie" if shown == {"source"} and told in ({"instruction"}, {"instruction", "prompt"}) else ""
+    return (
+        "tie"
+        if shown == {"source"} and told in ({"instruction"}, {"instruction", "prompt"})
+        else ""
+    )
 
 
 def draw_of(draw: Any) -> int:
-    """Index of an image among those of its conditions; BadLine where it is no whole number from 0."""
+    """Index of an image among those of its conditions; BadLine where it is no whole number from
+    0.
+    """
     if isinstance(draw, bool) or not isinstance(draw, int) or draw < 0:
         raise BadLine("draw must be a whole number from 0")
     return draw
@@ -165,6 +227,8 @@ def draw_of(draw: Any) -> int:
 
 def _name(key: str, name: Any, default: str) -> str:
     """A name that is a text or a number."""
-    if name is not None and (isinstance(name, bool) or not isinstance(name, (str, int, float))):
+    if name is not None and (
+        isinstance(name, bool) or not isinstance(name, (str, int, float))
+    ):
         raise BadLine(f"{key} must be a text")
     return default if name is None else str(name)

@@ -1,4 +1,6 @@
-"""Streams of samples: rows read one at a time, and as often as they are needed, whatever they are read from."""
+"""Streams of samples: rows read one at a time, and as often as they are needed, whatever they
+are read from.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,12 @@ from vieval_plugin.judges.protocol import Sample, SampleId, Status, Verdict
 from vieval_plugin.readers.absent_images import absence
 from vieval_plugin.readers.columns import fields_of, leftover_notes, rows_of
 from vieval_plugin.readers.open_table import open_table
-from vieval_plugin.readers.sample_rows import address_among, addresses_among, draw_of, samples_of_row
+from vieval_plugin.readers.sample_rows import (
+    address_among,
+    addresses_among,
+    draw_of,
+    samples_of_row,
+)
 from vieval_plugin.readers.tables import BadLine, NumberedRow
 from vieval_plugin.records import OWN, Totals, unjudged
 from vieval_plugin.text.errors import VievalError
@@ -64,16 +71,21 @@ class SampleSource:
 
 
 def read_samples(
-    location: str | Path, kind: str | None = None, columns: Mapping[str, str] | None = None, prefix: str = ""
+    location: str | Path,
+    kind: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    prefix: str = "",
 ) -> SampleSource:
     """Samples from any table: see `open_table`.
 
-    A row maps columns to values, which `fields_of` reads; one of a JSONL file may have them in `images`, which maps
-    roles to paths, and `texts`, which has the conditions. A list of prompts stands for as many samples (`<uid>#0`,
+    A row maps columns to values, which `fields_of` reads; one of a JSONL file may have them in
+    `images`, which maps roles to paths, and `texts`, which has the conditions. A list of prompts
+    stands for as many samples (`<uid>#0`,
     ...); `kind` (or `task`) is one of the seven codes unless given for all; `draw` numbers the images that one image
-    model made under the same conditions; `tags` and a `category` are free; a row without a uid is called by the file of
-    its output, else by its number. A row that is bad is a sample whose verdict is decided, called `line N` where it has
-    no readable uid; so is one that names an image file which is not there.
+    model made under the same conditions; `tags` and a `category` are free; a row without a uid is
+    called by the file of its output, else by its number. A row that is bad is a sample whose
+    verdict is decided, called `line N` where it has no readable uid; so is one that names an image
+    file which is not there.
 
     Args:
         location: a file, a folder, or a data set of the hub.
@@ -82,18 +94,29 @@ def read_samples(
         prefix: begins the uid of a row that is called by its number, which counts from 0 then.
 
     Raises:
-        VievalError: the table cannot be read, holds no samples or none that can be read, or two of one uid, image
-            model, draw and kind.
+        VievalError: the table cannot be read, holds no samples or none that can be read, or two of
+            one uid, image model, draw and kind.
     """
     table = open_table(location)
     fields = fields_of(table, columns or {})
 
     def read() -> Iterator[SampleRow]:
-        return samples_in_rows(rows_of(table, fields, file_uids=True, prefix=prefix), table.folder, kind, table.unit)
+        return samples_in_rows(
+            rows_of(table, fields, file_uids=True, prefix=prefix),
+            table.folder,
+            kind,
+            table.unit,
+        )
 
     notes = (*fields.notes, *leftover_notes(table.name, fields.leftover))
-    fingerprint = fingerprint_of(table.files, kind or "", *(f"{key}={name}" for key, name in fields.columns.items()))
-    return checked(SampleSource(table.name, read, fingerprint, notes, no_text=fields.no_text))
+    fingerprint = fingerprint_of(
+        table.files,
+        kind or "",
+        *(f"{key}={name}" for key, name in fields.columns.items()),
+    )
+    return checked(
+        SampleSource(table.name, read, fingerprint, notes, no_text=fields.no_text)
+    )
 
 
 def checked(source: SampleSource) -> SampleSource:
@@ -102,35 +125,53 @@ def checked(source: SampleSource) -> SampleSource:
     Its fingerprint is another from then on where one of its image files is another, or has changed.
 
     Raises:
-        VievalError: it holds no samples, none that can be read, or two of one uid, image model, draw and kind.
+        VievalError: it holds no samples, none that can be read, or two of one uid, image model,
+            draw and kind.
     """
-    hashes: set[int] = set()  # a number a sample, as the ids of millions would fill the memory
+    hashes: set[int] = (
+        set()
+    )  # a number a sample, as the ids of millions would fill the memory
     hashed = hashlib.sha256(source.fingerprint.encode())
     total, unreadable, first, addresses = 0, 0, None, False
     for total, row in enumerate(source, start=1):
         identity, first = row.sample.id, first or row
         addresses = addresses or bool(row.addresses)
-        unreadable += row.verdict is not None and row.verdict.status is Status.PARSE_FAILURE
+        unreadable += (
+            row.verdict is not None and row.verdict.status is Status.PARSE_FAILURE
+        )
         if hash(identity) in hashes:
             _require_first(source, total, identity)
         hashes.add(hash(identity))
         hashed.update(image_stamps(row.sample).encode(errors="replace"))
     if first is None:
-        raise VievalError(f"{source.name}: no samples in it; each row has an image and what it was made of")
+        raise VievalError(
+            f"{source.name}: no samples in it; each row has an image and what it was made of"
+        )
     if unreadable == total > 1 and first.verdict:
-        raise VievalError(f"{source.name}: none of its {total} rows can be read; {first.place}: {first.verdict.reason}")
-    return replace(source, total=total, addresses=addresses, fingerprint=hashed.hexdigest()[:16])
+        raise VievalError(
+            f"{source.name}: none of its {total} rows can be read; {first.place}: "
+            f"{first.verdict.reason}"
+        )
+    return replace(
+        source, total=total, addresses=addresses, fingerprint=hashed.hexdigest()[:16]
+    )
 
 
 def image_stamps(judged: Judged) -> str:
-    """The image files of a sample or a contest, each with its size and when it was changed, as one text."""
+    """The image files of a sample or a contest, each with its size and when it was changed, as
+    one text.
+    """
     stamps = [str(judged.id)]
     for sample in candidates_of(judged):
         for role, image in sample.images.items():
             if isinstance(image.source, Path):
-                with contextlib.suppress(OSError, ValueError):  # one that is not there is its row's status
+                with contextlib.suppress(
+                    OSError, ValueError
+                ):  # one that is not there is its row's status
                     state = image.source.stat()
-                    stamps.append(f"{role} {image.source.absolute()} {state.st_size} {state.st_mtime_ns}")
+                    stamps.append(
+                        f"{role} {image.source.absolute()} {state.st_size} {state.st_mtime_ns}"
+                    )
     return "\0".join(stamps)
 
 
@@ -143,9 +184,14 @@ def _require_first(source: SampleSource, number: int, identity: SampleId) -> Non
         return
     generator = f" of {identity.image_model}" if identity.image_model else ""
     kind = f" ({identity.part})" if identity.part else ""
-    advice = "" if generator else ", or name the column of the generator by --columns image_model=COLUMN"
+    advice = (
+        ""
+        if generator
+        else ", or name the column of the generator by --columns image_model=COLUMN"
+    )
     raise VievalError(
-        f"{source.name}: {first.place} and {last.place} are both {identity.uid!r}{generator}{kind}; give each a uid of its "
+        f"{source.name}: {first.place} and {last.place} are both "
+        f"{identity.uid!r}{generator}{kind}; give each a uid of its "
         f"own, or a draw where they are images of one prompt{advice}"
     )
 
@@ -157,12 +203,26 @@ def chained(sources: Sequence[SampleSource]) -> SampleSource:
 
     def rows() -> Iterator[SampleRow]:
         for source in sources:
-            yield from (replace(row, place=f"{source.name}: {row.place}") for row in source)
+            yield from (
+                replace(row, place=f"{source.name}: {row.place}") for row in source
+            )
 
-    name, notes = ", ".join(source.name for source in sources), chain.from_iterable(source.notes for source in sources)
+    name, notes = (
+        ", ".join(source.name for source in sources),
+        chain.from_iterable(source.notes for source in sources),
+    )
     fingerprint = fingerprint_of([], *(source.fingerprint for source in sources))
     no_text = next((source.no_text for source in sources if source.no_text), "")
-    return checked(SampleSource(name, rows, fingerprint, tuple(notes), no_text=no_text, totals=sources[0].totals))
+    return checked(
+        SampleSource(
+            name,
+            rows,
+            fingerprint,
+            tuple(notes),
+            no_text=no_text,
+            totals=sources[0].totals,
+        )
+    )
 
 
 def limited(source: SampleSource, limit: int | None) -> SampleSource:
@@ -171,18 +231,24 @@ def limited(source: SampleSource, limit: int | None) -> SampleSource:
         return source
     total = None if source.total is None else min(source.total, limit)
     fingerprint = fingerprint_of([], source.fingerprint, str(limit))
-    return replace(source, read=lambda: islice(source, limit), total=total, fingerprint=fingerprint)
+    return replace(
+        source, read=lambda: islice(source, limit), total=total, fingerprint=fingerprint
+    )
 
 
 def fingerprint_of(files: Iterable[Path], *texts: str) -> str:
-    """A short name for the content of some files and for texts beside them; VievalError for a file that cannot be read."""
+    """A short name for the content of some files and for texts beside them; VievalError for a
+    file that cannot be read.
+    """
     hashed = hashlib.sha256("\0".join(texts).encode(errors="replace"))
     for path in files:
         try:
             with path.open("rb") as file:
                 hashed.update(hashlib.file_digest(file, "sha256").digest())
         except OSError as error:
-            raise VievalError(f"{path}: the samples cannot be read ({error.strerror})") from None
+            raise VievalError(
+                f"{path}: the samples cannot be read ({error.strerror})"
+            ) from None
     return hashed.hexdigest()[:16]
 
 
@@ -192,8 +258,8 @@ def samples_in_rows(
     """The samples of rows; a bad row is a sample whose verdict is decided.
 
     Args:
-        rows: as lines of a samples file have them, or what is wrong with them; the number of a row is the uid of one that
-            has none.
+        rows: as lines of a samples file have them, or what is wrong with them; the number of a row
+            is the uid of one that has none.
         folder: where relative paths of images begin.
         kind: that of rows which name none (default: what their images and texts tell).
         unit: what a row is called: `line`, `row`, ...
@@ -213,42 +279,75 @@ def samples_in_rows(
         except BadLine as bad:
             cells = row.row if isinstance(row, BadLine) else row
             yield SampleRow(
-                _sample_of_bad_row(cells, row_name, kind), row_name, unjudged(Status.PARSE_FAILURE, str(bad))
+                _sample_of_bad_row(cells, row_name, kind),
+                row_name,
+                unjudged(Status.PARSE_FAILURE, str(bad)),
             )
 
 
 def _sample_row(sample: Sample, files: Mapping[str, str], row_name: str) -> SampleRow:
     """A sample of a stream, its verdict decided where an image is lacking or is an address."""
     addresses = addresses_among(files)
-    images = {role: replace(image, origin=addresses.get(role, image.origin)) for role, image in sample.images.items()}
+    images = {
+        role: replace(image, origin=addresses.get(role, image.origin))
+        for role, image in sample.images.items()
+    }
     reason = address_among(files)
     verdict = unjudged(Status.TOOL_ERROR, reason) if reason else absence(sample)
-    return SampleRow(replace(sample, images=images), row_name, verdict, addresses=addresses)
+    return SampleRow(
+        replace(sample, images=images), row_name, verdict, addresses=addresses
+    )
 
 
-def _contest_of_row(folder: Path, number: int, row: Mapping[str, Any], kind: str | None) -> Contest:
-    """The contest of a row whose outputs are in a list, as are their image models, or they are numbered."""
+def _contest_of_row(
+    folder: Path, number: int, row: Mapping[str, Any], kind: str | None
+) -> Contest:
+    """The contest of a row whose outputs are in a list, as are their image models, or they are
+    numbered.
+    """
     outputs, models = row["images"]["output"], row.get("image_model", "")
     if isinstance(models, list) and len(models) != len(outputs):
-        raise BadLine(f"{len(outputs)} outputs of {len(models)} image models; give as many of both")
+        raise BadLine(
+            f"{len(outputs)} outputs of {len(models)} image models; give as many of both"
+        )
     candidates = []
     for index, output in enumerate(outputs):
-        maker = {"image_model": models[index]} if isinstance(models, list) else {"draw": index}
+        maker = (
+            {"image_model": models[index]}
+            if isinstance(models, list)
+            else {"draw": index}
+        )
         candidate = {**row, "images": {**row["images"], "output": output}, **maker}
         for sample, files in samples_of_row(folder, number, candidate, kind, OWN):
             if addresses_among(files):
-                raise BadLine("images of a contest are fetched for nobody; save them as bytes or files")
+                raise BadLine(
+                    "images of a contest are fetched for nobody; save them as bytes or files"
+                )
             candidates.append(sample)
     if len(candidates) < 2:
-        raise BadLine(f"a contest has two outputs or more, and this one {len(candidates)}")
+        raise BadLine(
+            f"a contest has two outputs or more, and this one {len(candidates)}"
+        )
     first = candidates[0].id
-    return Contest(SampleId(OWN, first.part, "", first.uid), tuple(candidates), tags=candidates[0].tags)
+    return Contest(
+        SampleId(OWN, first.part, "", first.uid),
+        tuple(candidates),
+        tags=candidates[0].tags,
+    )
 
 
-def _sample_of_bad_row(row: Mapping[str, Any], row_name: str, kind: str | None) -> Sample:
+def _sample_of_bad_row(
+    row: Mapping[str, Any], row_name: str, kind: str | None
+) -> Sample:
     """The sample that a bad row stands for, as far as it can be told."""
-    names = row.get("uid"), row.get("image_model"), row.get("kind", row.get("task", kind))
-    uid, model, code = (name if isinstance(name, str) and not overlong(name) else "" for name in names)
+    names = (
+        row.get("uid"),
+        row.get("image_model"),
+        row.get("kind", row.get("task", kind)),
+    )
+    uid, model, code = (
+        name if isinstance(name, str) and not overlong(name) else "" for name in names
+    )
     try:
         draw = draw_of(row.get("draw", 0))
     except BadLine:

@@ -20,7 +20,9 @@ from vieval_plugin.text.yaml_json import read_json
 
 _LONGEST_LINE = 64 << 20
 _LONGEST_LIST = 256 << 20
-_ROW_KEY = re.compile(r"\d|\.(png|jpe?g|webp)$", re.IGNORECASE)  # what the number or the file name of a row has
+_ROW_KEY = re.compile(
+    r"\d|\.(png|jpe?g|webp)$", re.IGNORECASE
+)  # what the number or the file name of a row has
 _PROMPTS = ("prompt", "text", "caption", "instruction")
 
 
@@ -32,7 +34,8 @@ class BadLine(Exception):
         self.row = row or {}
 
 
-#: The cells of a row by column, or what is wrong with it, and its number from 1: of the line where it ends, or its own.
+#: The cells of a row by column, or what is wrong with it, and its number from 1: of the line where
+#: it ends, or its own.
 NumberedRow: TypeAlias = "tuple[int, Mapping[str, Any] | BadLine]"
 
 
@@ -63,13 +66,15 @@ class InputTable:
     files: tuple[Path, ...]
     #: Name of a row in messages.
     unit: str = "line"
-    #: Folders that images must lie in where others wrote the table; empty where paths are the user's own.
+    #: Folders that images must lie in where others wrote the table; empty where paths are the
+    #: user's own.
     roots: tuple[Path, ...] = ()
     #: Image model of rows which name none.
     image_model: str = ""
     #: Types of the columns whose values are nothing that a sample has.
     unreadable: Mapping[str, str] = field(default_factory=dict)
-    #: True where rows may have the columns `images` and `texts`, which map roles and names to values.
+    #: True where rows may have the columns `images` and `texts`, which map roles and names to
+    #: values.
     nested: bool = False
     #: Types of the columns whose values are no texts.
     not_texts: Mapping[str, str] = field(default_factory=dict)
@@ -83,7 +88,11 @@ def encoding_of(head: bytes) -> str:
     >>> encoding_of("uid".encode("utf-16")), encoding_of(b"uid,prompt")
     ('utf-16', 'utf-8-sig')
     """
-    return "utf-16" if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8-sig"
+    return (
+        "utf-16"
+        if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+        else "utf-8-sig"
+    )
 
 
 @contextmanager
@@ -94,11 +103,17 @@ def readable(path: Path) -> Iterator[None]:
     except UnicodeError:
         raise VievalError(f"{path}: not UTF-8; save the table as CSV UTF-8") from None
     except OSError as error:
-        raise VievalError(f"{path}: the samples cannot be read ({error.strerror})") from None
+        raise VievalError(
+            f"{path}: the samples cannot be read ({error.strerror})"
+        ) from None
 
 
-def require_once(path: Path | str, header: Sequence[str], columns: Iterable[str]) -> None:
-    """VievalError for a column that a table has twice, because nobody can say which of them is meant."""
+def require_once(
+    path: Path | str, header: Sequence[str], columns: Iterable[str]
+) -> None:
+    """VievalError for a column that a table has twice, because nobody can say which of them is
+    meant.
+    """
     for column in columns:
         if header.count(column) > 1:
             raise VievalError(f"{path}: two columns are called {column!r}; remove one")
@@ -110,16 +125,23 @@ def jsonl_table(path: Path) -> InputTable:
 
 
 def json_table(path: Path) -> InputTable:
-    """A JSON file of at most 256 MiB, with rows in any of the forms of `rows_of_document`; VievalError where it has none."""
+    """A JSON file of at most 256 MiB, with rows in any of the forms of `rows_of_document`;
+    VievalError where it has none.
+    """
     with readable(path):
         if path.stat().st_size > _LONGEST_LIST:
-            raise VievalError(f"{path}: a list of more than {_LONGEST_LIST >> 20} MiB; save an object a line (JSONL)")
+            raise VievalError(
+                f"{path}: a list of more than {_LONGEST_LIST >> 20} MiB; save an object a line "
+                "(JSONL)"
+            )
         content = path.read_bytes()
         text = content.decode(encoding_of(content))
     try:
         values = rows_of_document(read_json(text, object_pairs_hook=_object_of_pairs))
     except ValueError as error:
-        raise VievalError(f"{path}: not readable as JSON ({error}); give a list of objects, or one a line") from None
+        raise VievalError(
+            f"{path}: not readable as JSON ({error}); give a list of objects, or one a line"
+        ) from None
     return _table_of_values(path, lambda: enumerate(values, start=1), "row")
 
 
@@ -134,8 +156,9 @@ def _object_of_pairs(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 def rows_of_document(document: Any) -> Sequence[Any]:
     """The rows of a JSON document: objects, texts that are prompts, or values that are no row.
 
-    It is a list; an object with one list under any key; an object of columns, each a list, or an object by row as pandas
-    writes it; an object of rows or prompts by number or file name, which is their `key`; or a row itself.
+    It is a list; an object with one list under any key; an object of columns, each a list, or an
+    object by row as pandas writes it; an object of rows or prompts by number or file name, which is
+    their `key`; or a row itself.
 
     Raises:
         ValueError: it has several lists of unequal length.
@@ -145,25 +168,38 @@ def rows_of_document(document: Any) -> Sequence[Any]:
     >>> rows_of_document({"0": "a cat"}), rows_of_document({"prompt": {"7": "a cat"}})
     ([{'key': '0', 'prompt': 'a cat'}], [{'key': '7', 'prompt': 'a cat'}])
     """
-    if not isinstance(document, dict) or not document.keys().isdisjoint(("images", "texts", "candidates")):
+    if not isinstance(document, dict) or not document.keys().isdisjoint(
+        ("images", "texts", "candidates")
+    ):
         return document if isinstance(document, list) else [document]
     lists = {name: value for name, value in document.items() if isinstance(value, list)}
-    if len(lists) == 1 and (len(document) == 1 or _holds_rows(document, *lists.values())):
+    if len(lists) == 1 and (
+        len(document) == 1 or _holds_rows(document, *lists.values())
+    ):
         return next(iter(lists.values()))
     if lists and len(lists) == len(document):
         if len({len(values) for values in lists.values()}) > 1:
-            raise ValueError(f"the lists {abbreviated(list(lists))} have different lengths")
-        return [dict(zip(lists, values, strict=True)) for values in zip(*lists.values(), strict=True)]
+            raise ValueError(
+                f"the lists {abbreviated(list(lists))} have different lengths"
+            )
+        return [
+            dict(zip(lists, values, strict=True))
+            for values in zip(*lists.values(), strict=True)
+        ]
     return _rows_by_key(document) or [document]
 
 
 def _holds_rows(document: Mapping[str, Any], values: Sequence[Any]) -> bool:
     """Return whether a list in an object is the rows of a table, and the object no row itself."""
-    return document.keys().isdisjoint(_PROMPTS) and all(isinstance(value, dict) for value in values)
+    return document.keys().isdisjoint(_PROMPTS) and all(
+        isinstance(value, dict) for value in values
+    )
 
 
 def _rows_by_key(document: Mapping[str, Any]) -> list[Any]:
-    """The rows of an object that has a row or a prompt by key, or a column by name; none where it has neither."""
+    """The rows of an object that has a row or a prompt by key, or a column by name; none where
+    it has neither.
+    """
     is_keyed = bool(document) and all(_ROW_KEY.search(name) for name in document)
     if is_keyed and all(isinstance(value, str) for value in document.values()):
         return [{"key": key, "prompt": value} for key, value in document.items()]
@@ -172,16 +208,27 @@ def _rows_by_key(document: Mapping[str, Any]) -> list[Any]:
     inner = dict.fromkeys(name for value in document.values() for name in value)
     if not is_keyed and all(name.isdecimal() for name in inner):
         return [
-            {"key": key, **{column: values[key] for column, values in document.items() if key in values}}
+            {
+                "key": key,
+                **{
+                    column: values[key]
+                    for column, values in document.items()
+                    if key in values
+                },
+            }
             for key in inner
         ]
-    if is_keyed or all(not value.keys().isdisjoint(_PROMPTS) for value in document.values()):
+    if is_keyed or all(
+        not value.keys().isdisjoint(_PROMPTS) for value in document.values()
+    ):
         return [{"key": key, **row} for key, row in document.items()]
     return []
 
 
 def text_table(path: Path) -> InputTable:
-    """A text file with a prompt a line, in the column `prompt`; VievalError where it cannot be read."""
+    """A text file with a prompt a line, in the column `prompt`; VievalError where it cannot be
+    read.
+    """
 
     def read(columns: Sequence[str]) -> Iterator[NumberedRow]:
         for number, line in lines_of_file(path):
@@ -194,32 +241,53 @@ def text_table(path: Path) -> InputTable:
 
 
 def lines_of_file(path: Path) -> Iterator[tuple[int, bytes]]:
-    """The lines of a file that are not blank, as UTF-8 with numbers from 1; VievalError if it cannot be read."""
+    """The lines of a file that are not blank, as UTF-8 with numbers from 1; VievalError if it
+    cannot be read.
+    """
     require_plain(path)
     with readable(path), path.open("rb") as file:
         encoding = encoding_of(file.read(2))
         file.seek(0)
-        stream: Any = codecs.EncodedFile(file, "utf-8", encoding) if encoding == "utf-16" else file
-        for number, line in enumerate(iter(lambda: stream.readline(_LONGEST_LINE), b""), start=1):
+        stream: Any = (
+            codecs.EncodedFile(file, "utf-8", encoding)
+            if encoding == "utf-16"
+            else file
+        )
+        for number, line in enumerate(
+            iter(lambda: stream.readline(_LONGEST_LINE), b""), start=1
+        ):
             if len(line) >= _LONGEST_LINE:
-                raise VievalError(f"{path}: line {number} is longer than {_LONGEST_LINE >> 20} MiB; shorten it")
+                raise VievalError(
+                    f"{path}: line {number} is longer than {_LONGEST_LINE >> 20} MiB; shorten it"
+                )
             text = (line.removeprefix(codecs.BOM_UTF8) if number == 1 else line).strip()
             if text:
                 yield number, text
 
 
 def values_of_lines(path: Path) -> Iterator[tuple[int, Any]]:
-    """The JSON values of a file's lines with their numbers from 1, a `BadLine` for one that is not JSON."""
+    """The JSON values of a file's lines with their numbers from 1, a `BadLine` for one that is
+    not JSON.
+    """
     for number, line in lines_of_file(path):
         try:
             yield number, read_json(line.decode())
         except UnicodeDecodeError:
             yield number, BadLine("not UTF-8")
         except ValueError as error:
-            yield number, BadLine("nested too deeply" if "deeply" in str(error) else "not a JSON object")
+            yield (
+                number,
+                BadLine(
+                    "nested too deeply"
+                    if "deeply" in str(error)
+                    else "not a JSON object"
+                ),
+            )
 
 
-def row_of_value(value: Any, texts_are_prompts: bool = False) -> dict[str, Any] | BadLine:
+def row_of_value(
+    value: Any, texts_are_prompts: bool = False
+) -> dict[str, Any] | BadLine:
     """The row that a JSON value is, or what is wrong with it."""
     row = {"prompt": value} if texts_are_prompts and isinstance(value, str) else value
     if isinstance(row, BadLine):
@@ -231,17 +299,32 @@ def row_of_value(value: Any, texts_are_prompts: bool = False) -> dict[str, Any] 
     return row
 
 
-def _table_of_values(path: Path, values: Callable[[], Iterable[tuple[int, Any]]], unit: str) -> InputTable:
+def _table_of_values(
+    path: Path, values: Callable[[], Iterable[tuple[int, Any]]], unit: str
+) -> InputTable:
     """The table of JSON values: objects, or texts that are prompts where none is an object."""
 
     def rows(texts_are_prompts: bool) -> Iterator[NumberedRow]:
-        return ((number, row_of_value(value, texts_are_prompts)) for number, value in values())
+        return (
+            (number, row_of_value(value, texts_are_prompts))
+            for number, value in values()
+        )
 
     def keys(texts_are_prompts: bool) -> tuple[str, ...]:
-        found = (row for _, row in rows(texts_are_prompts) if not isinstance(row, BadLine))
+        found = (
+            row for _, row in rows(texts_are_prompts) if not isinstance(row, BadLine)
+        )
         return tuple(dict.fromkeys(name for row in found for name in row))
 
     columns = keys(texts_are_prompts=False)
     are_texts = not columns
     columns = columns or keys(texts_are_prompts=True)
-    return InputTable(str(path), columns, lambda _: rows(are_texts), path.parent, (path,), unit, nested=True)
+    return InputTable(
+        str(path),
+        columns,
+        lambda _: rows(are_texts),
+        path.parent,
+        (path,),
+        unit,
+        nested=True,
+    )

@@ -1,10 +1,11 @@
-"""Unpacks an archive that a stranger made: plain files only, none outside its folder, of bounded number and size.
+"""Unpacks an archive that a stranger made: plain files only, none outside its folder, of bounded
+number and size.
 
-Where a member may lie is checked by `tarfile`'s own data filter. Sizes are checked here: those that headers declare,
-and those of what is decompressed.
+Where a member may lie is checked by `tarfile`'s own data filter. Sizes are checked here: those that
+headers declare, and those of what is decompressed.
 
-What is unpacked is gathered in a folder beside the target and moved there once all of it has been read, so that no
-file is ever half-written and an archive that is refused leaves nothing behind.
+What is unpacked is gathered in a folder beside the target and moved there once all of it has been
+read, so that no file is ever half-written and an archive that is refused leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ from typing import IO
 
 from vieval_plugin.text.errors import VievalError
 
-_HEADER = 2**20  # bytes that tarfile may read of a member's headers, extended ones included
+_HEADER = (
+    2**20
+)  # bytes that tarfile may read of a member's headers, extended ones included
 _MOST_RATIO = 100  # of what is decompressed to the archive; that of zeros is 1,000
 
 
@@ -38,20 +41,26 @@ class Limits:
 
 
 def unpack(archive: Path, target: Path, limits: Limits = Limits()) -> int:
-    """Unpacks a .tar.gz into the folder `target` and returns the number of files; a file that is there is replaced.
+    """Unpacks a .tar.gz into the folder `target` and returns the number of files; a file that is
+    there is replaced.
 
-    A leading folder of the target's own name is left out. VievalError, in one line, for an archive that is malformed,
-    too large, or holds a link, a device or a name outside the folder; then nothing has changed.
+    A leading folder of the target's own name is left out. VievalError, in one line, for an archive
+    that is malformed, too large, or holds a link, a device or a name outside the folder; then
+    nothing has changed.
     """
     if not hasattr(tarfile, "data_filter"):
-        raise VievalError(f"{archive}: unpacking it safely needs Python 3.11.4 or later; update Python")
+        raise VievalError(
+            f"{archive}: unpacking it safely needs Python 3.11.4 or later; update Python"
+        )
     for unfinished in target.parent.glob(f"{target.name}.*.part"):
         shutil.rmtree(unfinished, ignore_errors=True)
     staged = target.with_name(f"{target.name}.{secrets.token_hex(4)}.part")
     try:
         source = archive.open("rb")
     except OSError as error:
-        raise VievalError(f"{archive}: cannot be read ({error.strerror}); fetch it again") from None
+        raise VievalError(
+            f"{archive}: cannot be read ({error.strerror}); fetch it again"
+        ) from None
     try:
         staged.mkdir(parents=True)
         with source:
@@ -61,7 +70,9 @@ def unpack(archive: Path, target: Path, limits: Limits = Limits()) -> int:
             path.parent.mkdir(parents=True, exist_ok=True)
             file.replace(path)
     except _Refused as refused:
-        raise VievalError(f"{archive}: {refused}; fetch it again from where it is published") from None
+        raise VievalError(
+            f"{archive}: {refused}; fetch it again from where it is published"
+        ) from None
     except OSError as error:
         raise VievalError(
             f"{target}: cannot be written ({error.strerror}); make room or choose another folder"
@@ -76,7 +87,9 @@ class _Refused(Exception):
 
 
 class _Bounded(gzip.GzipFile):
-    """The decompressed archive; `_Refused` past so many bytes in all, or past so many of one member's headers."""
+    """The decompressed archive; `_Refused` past so many bytes in all, or past so many of one
+    member's headers.
+    """
 
     #: Bytes in all.
     total = 0
@@ -118,7 +131,9 @@ def _gather(archive: IO[bytes], staged: Path, name: str, limits: Limits) -> list
                     raise _Refused(f"holds more than {limits.members} members")
                 path = _path_of(member, staged, name)
                 if member.size > limits.file:
-                    raise _Refused(f"{_member_name(member)} is larger than {limits.file / 2**20:g} MiB")
+                    raise _Refused(
+                        f"{_member_name(member)} is larger than {limits.file / 2**20:g} MiB"
+                    )
                 if member.isreg():
                     files[path] = None
                     _write(tar, member, path)
@@ -126,7 +141,14 @@ def _gather(archive: IO[bytes], staged: Path, name: str, limits: Limits) -> list
         bounded.header = None
         while bounded.read(_HEADER):  # to the end, where the checksum is
             pass
-    except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile, RecursionError, ValueError) as error:
+    except (
+        tarfile.TarError,
+        EOFError,
+        zlib.error,
+        gzip.BadGzipFile,
+        RecursionError,
+        ValueError,
+    ) as error:
         reason = str(error) or type(error).__name__
         raise _Refused(f"is no whole .tar.gz ({' '.join(reason.split())})") from None
     return list(files)
@@ -144,15 +166,18 @@ def _write(tar: tarfile.TarFile, member: tarfile.TarInfo, path: Path) -> None:
 
 
 def _path_of(member: tarfile.TarInfo, staged: Path, name: str) -> Path:
-    """Path at which a member is written below `staged`; `_Refused` for what is no plain file or folder, or would lead
-    elsewhere.
+    """Path at which a member is written below `staged`; `_Refused` for what is no plain file or
+    folder, or would lead elsewhere.
     """
-    if member.issparse() or not (member.isreg() or member.isdir()):  # holes are larger on disk than in the archive
+    if member.issparse() or not (
+        member.isreg() or member.isdir()
+    ):  # holes are larger on disk than in the archive
         raise _Refused(f"{_member_name(member)} is no plain file")
     parts = PurePosixPath(member.name).parts
     inner = PurePosixPath(*(parts[1:] if parts[:1] == (name,) else parts))
     elsewhere = _Refused(f"{_member_name(member)} does not lie below the folder")
-    # The filter mends a leading slash where it should refuse; the others mean a folder or drive on some systems only.
+    # The filter mends a leading slash where it should refuse; the others mean a folder or drive on
+    # some systems only.
     if inner.is_absolute() or any(c in member.name for c in "\\:\0"):
         raise elsewhere
     if not inner.parts and not member.isdir():

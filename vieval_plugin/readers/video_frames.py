@@ -1,11 +1,12 @@
 """Frames of videos: as many as asked for, spread evenly over the duration.
 
-A video is cut into `count` parts of equal length, and of each the frame that is on screen at its middle is taken. This
-is the midpoint rule for the mean over all frames, which is what a score over frames stands for: no frame counts for
-more time than another, and neither the very first nor the very last one (where fades and black frames are) is
-favoured. Of n frames at a constant rate it takes those numbered floor(n (2i + 1) / (2 count)). A video with fewer
-frames than `count` gives some of them more than once, so that every sample has `count` of them and each frame keeps
-its share of the time.
+A video is cut into `count` parts of equal length, and of each the frame that is on screen at its
+middle is taken. This is the midpoint rule for the mean over all frames, which is what a score over
+frames stands for: no frame counts for more time than another, and neither the very first nor the
+very last one (where fades and black frames are) is favoured. Of n frames at a constant rate it
+takes those numbered floor(n (2i + 1) / (2 count)). A video with fewer frames than `count` gives
+some of them more than once, so that every sample has `count` of them and each frame keeps its share
+of the time.
 """
 
 from __future__ import annotations
@@ -41,11 +42,12 @@ class _UnreadableError(Exception):
 
 
 def extract_all(pairs: Iterable[tuple[Path, Path]], count: int) -> dict[Path, str]:
-    """Write `count` frames of each video as `0.jpg`, `1.jpg`, ... to its folder; returns the reasons of those without.
+    """Write `count` frames of each video as `0.jpg`, `1.jpg`, ... to its folder; returns the
+    reasons of those without.
 
-    Frames are upright, in RGB, JPEG of quality 95 without chroma subsampling. A folder with all of them is passed over,
-    so an interrupted run is resumed by running it again. Raises VievalError without PyAV and where a frame cannot be
-    written.
+    Frames are upright, in RGB, JPEG of quality 95 without chroma subsampling. A folder with all of
+    them is passed over, so an interrupted run is resumed by running it again. Raises VievalError
+    without PyAV and where a frame cannot be written.
     """
     todo = [(video, to) for video, to in pairs if not complete(to, count)]
     if not todo:
@@ -53,12 +55,16 @@ def extract_all(pairs: Iterable[tuple[Path, Path]], count: int) -> dict[Path, st
     try:
         import av  # noqa: F401
     except ImportError:
-        raise VievalError(f"reading videos needs PyAV; {install_advice('video')}") from None
+        raise VievalError(
+            f"reading videos needs PyAV; {install_advice('video')}"
+        ) from None
     reasons: dict[Path, str] = {}
     pool = ThreadPoolExecutor(_WORKERS)
     try:
         with tqdm(total=len(todo), desc="frames", unit="video", disable=None) as bar:
-            jobs = {pool.submit(_extract, video, to, count): video for video, to in todo}
+            jobs = {
+                pool.submit(_extract, video, to, count): video for video, to in todo
+            }
             for job in as_completed(jobs):
                 try:
                     job.result()
@@ -76,22 +82,31 @@ def failure_lines(reasons: Mapping[Path, str], total: int, advice: str) -> list[
     lines = []
     for reason in dict.fromkeys(reasons.values()):
         videos = [video for video, why in reasons.items() if why == reason]
-        lines.append(f"{len(videos)} of {total} videos without frames, first {videos[0]} ({reason}); {advice}")
+        lines.append(
+            f"{len(videos)} of {total} videos without frames, first {videos[0]} ({reason}); "
+            f"{advice}"
+        )
     return lines
 
 
 def complete(folder: Path, count: int) -> bool:
     """Return whether a folder has all its frames."""
-    return all(isfile(path) and path.stat().st_size for path in numbered(folder, count, SUFFIXES))
+    return all(
+        isfile(path) and path.stat().st_size
+        for path in numbered(folder, count, SUFFIXES)
+    )
 
 
-def frame_numbers(times: Sequence[int | None], last: int | None, count: int) -> list[int]:
+def frame_numbers(
+    times: Sequence[int | None], last: int | None, count: int
+) -> list[int]:
     """Frames to take: the numbers of those on screen at the middles of `count` equal parts.
 
     Args:
-        times: when each frame appears, in any unit. Where one is unknown, or they do not increase, all frames are taken
-            to last equally long.
-        last: how long the last frame stays, in the same unit; as long as the others on average where it is not known.
+        times: when each frame appears, in any unit. Where one is unknown, or they do not increase,
+            all frames are taken to last equally long.
+        last: how long the last frame stays, in the same unit; as long as the others on average
+            where it is not known.
         count: how many to take.
 
     >>> frame_numbers([0, 1, 2, 3, 4, 5, 6, 7], 1, 4)
@@ -106,9 +121,19 @@ def frame_numbers(times: Sequence[int | None], last: int | None, count: int) -> 
     if len(present) < n or any(b <= a for a, b in pairwise(present)):
         present, last = list(range(n)), 1
     passed = present[-1] - present[0]
-    duration, unit = (passed + last, 1) if last and last > 0 else (passed * n, n - 1) if n > 1 else (1, 1)
-    starts = [(time - present[0]) * unit * 2 * count for time in present]  # whole numbers: no rounding at a border
-    return [bisect_right(starts, duration * (2 * part + 1)) - 1 for part in range(count)]
+    duration, unit = (
+        (passed + last, 1)
+        if last and last > 0
+        else (passed * n, n - 1)
+        if n > 1
+        else (1, 1)
+    )
+    starts = [
+        (time - present[0]) * unit * 2 * count for time in present
+    ]  # whole numbers: no rounding at a border
+    return [
+        bisect_right(starts, duration * (2 * part + 1)) - 1 for part in range(count)
+    ]
 
 
 def _extract(video: Path, to: Path, count: int) -> None:
@@ -126,12 +151,16 @@ def _extract(video: Path, to: Path, count: int) -> None:
         raise _UnreadableError("holds no frame")
     numbers = frame_numbers(times, last, count)
     bodies: dict[int, bytes] = {}
-    with _decoding(video) as frames:  # a second time, as pixels of all frames may not fit in memory
+    with _decoding(
+        video
+    ) as frames:  # a second time, as pixels of all frames may not fit in memory
         for number, frame in enumerate(frames):
             if number in numbers:
                 picture = PIL.Image.fromarray(frame.to_ndarray(format="rgb24"))
                 body = io.BytesIO()
-                picture.rotate(frame.rotation, expand=True).save(body, "JPEG", quality=_QUALITY, subsampling=0)
+                picture.rotate(frame.rotation, expand=True).save(
+                    body, "JPEG", quality=_QUALITY, subsampling=0
+                )
                 bodies[number] = body.getvalue()
             if number >= numbers[-1]:
                 break
@@ -151,7 +180,9 @@ def _decoding(video: Path) -> Iterator[Iterator[VideoFrame]]:
             if not container.streams.video:
                 raise _UnreadableError("holds no video")
             stream = container.streams.video[0]
-            stream.codec_context.thread_count = 1  # several videos are decoded side by side instead
+            stream.codec_context.thread_count = (
+                1  # several videos are decoded side by side instead
+            )
             yield container.decode(stream)
     except av.error.FFmpegError as error:
         raise _UnreadableError(f"cannot be decoded ({error.strerror})") from None

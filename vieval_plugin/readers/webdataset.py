@@ -1,8 +1,9 @@
 """Webdataset tar files as tables: a sample is the members that share a name up to the first dot.
 
-`key.output.png` is the column `output`, `key.png` the column `image`, `key.prompt.txt` the column `prompt`, `key.txt`
-the column `text`, and of `key.json` each entry that is a text, a number or a list of texts; the column `key` has the
-name. Where names have further dots that are no columns, as `cfg3.5_000.png` has, the last dot ends the key.
+`key.output.png` is the column `output`, `key.png` the column `image`, `key.prompt.txt` the column
+`prompt`, `key.txt` the column `text`, and of `key.json` each entry that is a text, a number or a
+list of texts; the column `key` has the name. Where names have further dots that are no columns, as
+`cfg3.5_000.png` has, the last dot ends the key.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ from vieval_plugin.readers.tables import BadLine, InputTable, NumberedRow, Store
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.yaml_json import read_json
 
-#: The suffixes of tar files, whose members can be found by their place, and of those that are read from the beginning.
+#: The suffixes of tar files, whose members can be found by their place, and of those that are read
+#: from the beginning.
 PLAIN, COMPRESSED = (".tar",), (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 #: The end of a member that `vieval filter` adds to each sample, after its prefix.
 ADDED = "vieval.json"
@@ -90,10 +92,13 @@ class TarIndex:
         return Counter(member.column for member in self.members if member.is_image)
 
 
-def tar_index(path: Path, last_dot: bool | None = None, columns: Iterable[str] = ()) -> TarIndex:
+def tar_index(
+    path: Path, last_dot: bool | None = None, columns: Iterable[str] = ()
+) -> TarIndex:
     """The files in a tar by samples.
 
-    Members of a key are one sample wherever they stand; a member that the sample has already begins another of this key.
+    Members of a key are one sample wherever they stand; a member that the sample has already begins
+    another of this key.
 
     Args:
         path: the file.
@@ -101,9 +106,13 @@ def tar_index(path: Path, last_dot: bool | None = None, columns: Iterable[str] =
         columns: names of columns beside the known ones.
 
     Raises:
-        VievalError: it cannot be read, or it is compressed and members of a sample are not together.
+        VievalError: it cannot be read, or it is compressed and members of a sample are not
+            together.
     """
-    entries = [(name, entry.offset_data, entry.size, entry.chksum) for name, entry, _ in _tar_entries(path)]
+    entries = [
+        (name, entry.offset_data, entry.size, entry.chksum)
+        for name, entry, _ in _tar_entries(path)
+    ]
     if last_dot is None:
         last_dot = _last_dot_ends_keys([name for name, *_ in entries], set(columns))
     is_seekable = path.name.lower().endswith(PLAIN)
@@ -118,7 +127,8 @@ def tar_index(path: Path, last_dot: bool | None = None, columns: Iterable[str] =
             names_by_sample.append(set())
         elif sample < len(names_by_sample) - 1 and not is_seekable:
             raise VievalError(
-                f"{path}: {full_name} stands apart from the other members of its sample; make the archive again with "
+                f"{path}: {full_name} stands apart from the other members of its sample; make "
+                "the archive again with "
                 "tar --sort=name, or without compression"
             )
         names_by_sample[sample].add(name)
@@ -141,7 +151,8 @@ def _key_and_name(full_name: str, last_dot: bool) -> tuple[str, str]:
 
 
 def _last_dot_ends_keys(full_names: Sequence[str], columns: set[str]) -> bool:
-    """Return whether some names have dots within, no part between dots is a column, and no key is the start of another.
+    """Return whether some names have dots within, no part between dots is a column, and no key is
+    the start of another.
 
     >>> _last_dot_ends_keys(["cfg3.5_0.png", "cfg3.5_0.txt"], set()), _last_dot_ends_keys(["0.jpg", "0.seg.png"], set())
     (True, False)
@@ -161,8 +172,11 @@ def _last_dot_ends_keys(full_names: Sequence[str], columns: set[str]) -> bool:
     return has_dots
 
 
-def webdataset_table(path: Path, index: Sequence[TarMember], samples: Sequence[range] | None = None) -> InputTable:
-    """The samples of a tar; VievalError, also while rows are read, where it cannot be read or is not that of the index.
+def webdataset_table(
+    path: Path, index: Sequence[TarMember], samples: Sequence[range] | None = None
+) -> InputTable:
+    """The samples of a tar; VievalError, also while rows are read, where it cannot be read or is
+    not that of the index.
 
     Args:
         path: the file.
@@ -177,10 +191,15 @@ def webdataset_table(path: Path, index: Sequence[TarMember], samples: Sequence[r
             except ValueError as error:
                 yield number + 1, BadLine(str(error))
                 continue
-            yield number + 1, {name: value for name, value in cells.items() if name in columns}
+            yield (
+                number + 1,
+                {name: value for name, value in cells.items() if name in columns},
+            )
 
     first = (members for _, members in _read(path, index, [range(_FIRST)]))
-    columns = dict.fromkeys(name for members in first for name in _cells(path, members, broken={}))
+    columns = dict.fromkeys(
+        name for members in first for name in _cells(path, members, broken={})
+    )
     columns |= dict.fromkeys(member.column for member in index if member.column)
     return InputTable(str(path), tuple(columns), read, path.parent, (path,), "sample")
 
@@ -189,29 +208,52 @@ def _read(
     path: Path, index: Sequence[TarMember], samples: Sequence[range] | None
 ) -> Iterator[tuple[int, list[tuple[TarMember, bytes]]]]:
     """Samples with their members and what is in them."""
-    members = [member for member in index if samples is None or any(member.sample in numbers for numbers in samples)]
-    contents = _read_at_offsets(path, members) if path.name.lower().endswith(PLAIN) else _read_through(path, members)
+    members = [
+        member
+        for member in index
+        if samples is None or any(member.sample in numbers for numbers in samples)
+    ]
+    contents = (
+        _read_at_offsets(path, members)
+        if path.name.lower().endswith(PLAIN)
+        else _read_through(path, members)
+    )
     for number, pairs in groupby(contents, key=lambda pair: pair[0].sample):
         yield number, list(pairs)
 
 
-def _read_at_offsets(path: Path, members: Iterable[TarMember]) -> Iterator[tuple[TarMember, bytes]]:
+def _read_at_offsets(
+    path: Path, members: Iterable[TarMember]
+) -> Iterator[tuple[TarMember, bytes]]:
     try:
         with path.open("rb") as file:
             for member in members:
                 file.seek(member.offset - _HEADER)
                 header = file.read(_HEADER)
-                if header[_CHECKSUM].strip(b"\0 ").lstrip(b"0") != b"%o" % member.checksum:
+                if (
+                    header[_CHECKSUM].strip(b"\0 ").lstrip(b"0")
+                    != b"%o" % member.checksum
+                ):
                     raise VievalError(
-                        f"{path}: it has changed since it was indexed; restore the file, or begin in another folder"
+                        f"{path}: it has changed since it was indexed; restore the file, or "
+                        "begin in another folder"
                     )
-                yield member, file.read(member.size) if member.size <= MAX_BYTES else b""
+                yield (
+                    member,
+                    file.read(member.size) if member.size <= MAX_BYTES else b"",
+                )
     except OSError as error:
-        raise VievalError(f"{path}: cannot be read ({error.strerror}); restore the file") from None
+        raise VievalError(
+            f"{path}: cannot be read ({error.strerror}); restore the file"
+        ) from None
 
 
-def _read_through(path: Path, members: Sequence[TarMember]) -> Iterator[tuple[TarMember, bytes]]:
-    """The content of members of a compressed tar, which is read from its beginning as far as the last of them."""
+def _read_through(
+    path: Path, members: Sequence[TarMember]
+) -> Iterator[tuple[TarMember, bytes]]:
+    """The content of members of a compressed tar, which is read from its beginning as far as the
+    last of them.
+    """
     by_offset = {member.offset: member for member in members}
     for _, entry, open_entry in _tar_entries(path):
         if member := by_offset.get(entry.offset_data):
@@ -221,14 +263,21 @@ def _read_through(path: Path, members: Sequence[TarMember]) -> Iterator[tuple[Ta
             return
 
 
-def copy_samples(path: Path, target: Path, index: Sequence[TarMember], further: Mapping[int, bytes], name: str) -> None:
+def copy_samples(
+    path: Path,
+    target: Path,
+    index: Sequence[TarMember],
+    further: Mapping[int, bytes],
+    name: str,
+) -> None:
     """Write some samples of a tar, as they are, to another, compressed alike.
 
     Args:
         path: the tar.
         target: the file that is written.
         index: the members by `tar_index`.
-        further: by the number of each sample that is copied, the content of a further member, which comes first.
+        further: by the number of each sample that is copied, the content of a further member, which
+            comes first.
         name: of the further member, after the sample's key.
 
     Raises:
@@ -246,7 +295,8 @@ def copy_samples(path: Path, target: Path, index: Sequence[TarMember], further: 
                 continue
             if member.name == name.lower():
                 raise VievalError(
-                    f"{path}: it has a member {member.key}.{name}; name the one that is added with --prefix"
+                    f"{path}: it has a member {member.key}.{name}; name the one that is added "
+                    "with --prefix"
                 )
             if member.sample not in begun:
                 begun.add(member.sample)
@@ -260,22 +310,37 @@ def _add(tar: tarfile.TarFile, name: str, content: bytes) -> None:
     tar.addfile(entry, io.BytesIO(content))
 
 
-def _tar_entries(path: Path) -> Iterator[tuple[str, tarfile.TarInfo, Callable[[], IO[bytes] | None]]]:
-    """The files in a tar that are data, each with its name, its entry and a function that opens it."""
+def _tar_entries(
+    path: Path,
+) -> Iterator[tuple[str, tarfile.TarInfo, Callable[[], IO[bytes] | None]]]:
+    """The files in a tar that are data, each with its name, its entry and a function that opens
+    it.
+    """
     try:
-        with tarfile.open(path, "r:" if path.name.lower().endswith(PLAIN) else "r|*", tarinfo=_Entry) as tar:
+        with tarfile.open(
+            path, "r:" if path.name.lower().endswith(PLAIN) else "r|*", tarinfo=_Entry
+        ) as tar:
             for entry in tar:
-                # a name that is not UTF-8 comes with halves of characters, which no file of texts can hold
+                # a name that is not UTF-8 comes with halves of characters, which no file of texts
+                # can hold
                 name = entry.name.encode(errors="replace").decode().removeprefix("./")
                 if entry.isreg() and not is_system_file(name):
                     yield name, entry, partial(tar.extractfile, entry)
     except (tarfile.TarError, OSError, EOFError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or " ".join(str(error).split())[:200] or type(error).__name__
-        raise VievalError(f"{path}: not readable as a tar file ({reason}); restore the file") from None
+        reason = (
+            getattr(error, "strerror", None)
+            or " ".join(str(error).split())[:200]
+            or type(error).__name__
+        )
+        raise VievalError(
+            f"{path}: not readable as a tar file ({reason}); restore the file"
+        ) from None
 
 
 class _Entry(tarfile.TarInfo):
-    """An entry of a tar that is damaged where a header is: Python takes that for the end, and what follows would be lost."""
+    """An entry of a tar that is damaged where a header is: Python takes that for the end, and
+    what follows would be lost.
+    """
 
     @classmethod
     def fromtarfile(cls, tar: tarfile.TarFile) -> Self:
@@ -284,33 +349,49 @@ class _Entry(tarfile.TarInfo):
         except tarfile.EOFHeaderError:  # type: ignore[attr-defined]  # the end mark, which every whole tar has
             raise
         except tarfile.HeaderError as error:
-            raise tarfile.ReadError(f"{error} in place of an entry or the end") from None
+            raise tarfile.ReadError(
+                f"{error} in place of an entry or the end"
+            ) from None
 
 
 def _cells(
-    path: Path, members: Sequence[tuple[TarMember, bytes]], broken: dict[str, Any] | None = None
+    path: Path,
+    members: Sequence[tuple[TarMember, bytes]],
+    broken: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """A sample's members by column; ValueError for JSON and text that cannot be read, unless `broken` stands for it."""
+    """A sample's members by column; ValueError for JSON and text that cannot be read, unless
+    `broken` stands for it.
+    """
     cells: dict[str, Any] = {"key": members[0][0].key}
     for member, content in members:
         name = member.column
         try:
             if member.is_image:
-                cells[name] = StoredImage(member.name, content, TableCell(path, member.sample, name))
+                cells[name] = StoredImage(
+                    member.name, content, TableCell(path, member.sample, name)
+                )
             elif name:
                 cells[name] = content.decode()
             elif member.name == "json":
                 document = read_json(content)
                 if not isinstance(document, dict):
                     raise ValueError("not a JSON object")
-                cells |= {name: value for name, value in document.items() if _is_cell(value)}
+                cells |= {
+                    name: value for name, value in document.items() if _is_cell(value)
+                }
         except ValueError:
             if broken is None:
-                raise ValueError(f"{member.key}.{member.name} is not readable as UTF-8 or JSON") from None
+                raise ValueError(
+                    f"{member.key}.{member.name} is not readable as UTF-8 or JSON"
+                ) from None
             cells |= broken
     return cells
 
 
 def _is_cell(value: Any) -> bool:
-    is_texts = isinstance(value, list) and value and all(isinstance(text, str) for text in value)
+    is_texts = (
+        isinstance(value, list)
+        and value
+        and all(isinstance(text, str) for text in value)
+    )
     return isinstance(value, (str, int, float)) or bool(is_texts)

@@ -1,7 +1,8 @@
 """The answer that a leaderboard gives, in words.
 
-`vieval report`, `rank`, `compare` and `leaderboard` all print these, so that the same verdicts give the same sentence
-in every command. So does `card`, which adds a model's place among published judges.
+`vieval report`, `rank`, `compare` and `leaderboard` all print these, so that the same verdicts give
+the same sentence in every command. So does `card`, which adds a model's place among published
+judges.
 """
 
 from __future__ import annotations
@@ -16,8 +17,17 @@ from types import MappingProxyType
 import numpy as np
 import scipy
 
-from vieval_plugin.meta_evaluation.comparison import LEAST_FOR_A_TEST, LEVEL, Comparison, SystemPair
-from vieval_plugin.meta_evaluation.corrected_ranking import CORRECTED, LEAST_RATED, CorrectedRanking
+from vieval_plugin.meta_evaluation.comparison import (
+    LEAST_FOR_A_TEST,
+    LEVEL,
+    Comparison,
+    SystemPair,
+)
+from vieval_plugin.meta_evaluation.corrected_ranking import (
+    CORRECTED,
+    LEAST_RATED,
+    CorrectedRanking,
+)
 from vieval_plugin.meta_evaluation.costs import statuses_text
 from vieval_plugin.meta_evaluation.findings import Leaderboard, Number
 from vieval_plugin.meta_evaluation.generators import MEAN
@@ -42,7 +52,11 @@ from vieval_plugin.stats.comparison import independent_p, unit_sums
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.ranking import holm
-from vieval_plugin.stats.sample_sizes import ADVISED_MARGIN, prompts_for_margin, smallest_difference
+from vieval_plugin.stats.sample_sizes import (
+    ADVISED_MARGIN,
+    prompts_for_margin,
+    smallest_difference,
+)
 from vieval_plugin.text.errors import docs_url
 from vieval_plugin.text.wording import enumeration, plural, possessive
 
@@ -54,26 +68,43 @@ _NOTABLE = 0.05
 _LONGEST_NAME = 48
 
 _RATE_SOME = (
-    "Nobody has rated these images, and a judge can disagree with people. Rate {prompts}: `vieval label {verdicts} --n "
+    "Nobody has rated these images, and a judge can disagree with people. Rate {prompts}: "
+    "`vieval label {verdicts} --n "
     f"{{images}} --out label.html`; see {docs_url('guides/labels.md')}"
 )
-_SHOW = "`vieval show {verdicts} ID` prints what the judge was asked about a sample, and what it answered."
+_SHOW = (
+    "`vieval show {verdicts} ID` prints what the judge was asked about a sample, and what it "
+    "answered."
+)
 
 TITLES: Mapping[str, str] = MappingProxyType(
     {
         "contradiction": "{judge} decides nothing, because it contradicts itself.",
         "no number": "No {entrant} has enough scores on {benchmark}.",
-        "alone, judge": "{first} agrees with {against} better than the same answer for every image does.",
-        "alone, no judge": "{first} is not shown to be better than giving the same answer for every image of {benchmark}.",
-        "alone, untested": "Only {first} judged {benchmark}, so there is nothing to compare it with.",
+        "alone, judge": (
+            "{first} agrees with {against} better than the same answer for every "
+            "image does."
+        ),
+        "alone, no judge": (
+            "{first} is not shown to be better than giving the same answer for "
+            "every image of {benchmark}."
+        ),
+        "alone, untested": (
+            "Only {first} judged {benchmark}, so there is nothing to compare it with."
+        ),
         "alone, same": "{first} nearly always gives the same answer on {benchmark}.",
-        "alone, generator": "Only {first_images} were judged, so there is nothing to compare them with.",
+        "alone, generator": (
+            "Only {first_images} were judged, so there is nothing to compare them with."
+        ),
         "only one": "Only {first} has enough scores on {benchmark}.",
         "only one, rated": "Only {first} has enough ratings on {benchmark}.",
         "not compared": "The {entrants} cannot be compared on {benchmark}.",
         "few ratings": "Too few images are rated to say which of {names} is {comparative}.",
         "before a look": "The labels cannot decide yet which of {names} is {comparative}.",
-        "selected": "The labels are not a random part of the images, so they cannot say which of {names} is {comparative}.",
+        "selected": (
+            "The labels are not a random part of the images, so they cannot say which of "
+            "{names} is {comparative}."
+        ),
         "best, judge": "{scope}{first} agrees best with {against}.",
         "best, rated": "{scope}{first_possessive} images are best of the {count}.",
         "best, mean": "{scope}{judge} rates {first_possessive} images best of the {count}.",
@@ -82,18 +113,30 @@ TITLES: Mapping[str, str] = MappingProxyType(
         "better, mean": "{judge} rates {first_possessive} images better than {second_possessive}.",
         "better, wins": "{judge} prefers {first_possessive} images to {second_possessive}.",
         "failures": "{first} is ahead of {second} only while its failures are left out.",
-        "failures, judged": "{judge} rates {first} above {second} only while {first_possessive} failures are left out.",
+        "failures, judged": (
+            "{judge} rates {first} above {second} only while {first_possessive} "
+            "failures are left out."
+        ),
         "equal, two": "{first} and {second} cannot be told apart.",
         "equal, two, judged": "{judge} cannot tell {first} and {second} apart.",
         "equal": "The {count} {entrants} cannot be told apart.",
         "equal, judged": "{judge} cannot tell the {count} {entrants} apart.",
         "equal, ranked": "The {count} ranked {entrants} cannot be told apart.",
         "equal, ranked, judged": "{judge} cannot tell the {count} ranked {entrants} apart.",
-        "highest, judge": "{scope}{first} agrees most with {against}, but cannot be told apart from {equal}.",
+        "highest, judge": (
+            "{scope}{first} agrees most with {against}, but cannot be told apart "
+            "from {equal}."
+        ),
         "first": "{scope}{first} comes first, but cannot be told apart from {equal}.",
-        "highest": "{scope}{judge} gives {first} the highest {statistic}, but cannot tell it from {equal}.",
+        "highest": (
+            "{scope}{judge} gives {first} the highest {statistic}, but cannot tell it "
+            "from {equal}."
+        ),
         "beaten, rated": "{scope}{first} comes first, but {better} is better on what both scored.",
-        "beaten": "{scope}{judge} gives {first} the highest {statistic}, but {better} is better on what both scored.",
+        "beaten": (
+            "{scope}{judge} gives {first} the highest {statistic}, but {better} is better "
+            "on what both scored."
+        ),
         "better on common": "{pairs}, on what both scored.",
         "none better": "No {entrant} is shown to be better than another.",
     }
@@ -120,8 +163,14 @@ class Answer:
 
 
 def lines_of(answers: Sequence[Answer]) -> list[str]:
-    """All sentences of several answers, next steps last, one of those that begin with the same sentence."""
-    lines = [line for board_answer in answers for line in replace(board_answer, next="").lines]
+    """All sentences of several answers, next steps last, one of those that begin with the same
+    sentence.
+    """
+    lines = [
+        line
+        for board_answer in answers
+        for line in replace(board_answer, next="").lines
+    ]
     steps: dict[str, str] = {}
     for board_answer in answers:
         steps.setdefault(board_answer.next.partition(". ")[0], board_answer.next)
@@ -129,13 +178,20 @@ def lines_of(answers: Sequence[Answer]) -> list[str]:
 
 
 def placed(board_answer: Answer, *places: str) -> Answer:
-    """An answer among others, with where it holds before its title, but for a judge whose name begins this.
+    """An answer among others, with where it holds before its title, but for a judge whose name
+    begins this.
 
     >>> placed(Answer("VIEScore rates mine's images best.", ""), "own", "VIEScore").title
     "own: VIEScore rates mine's images best."
     """
-    where = ", ".join(name for name in places if name and not board_answer.title.startswith(name))
-    return replace(board_answer, title=f"{where}: {board_answer.title}") if where else board_answer
+    where = ", ".join(
+        name for name in places if name and not board_answer.title.startswith(name)
+    )
+    return (
+        replace(board_answer, title=f"{where}: {board_answer.title}")
+        if where
+        else board_answer
+    )
 
 
 def answer(
@@ -153,23 +209,40 @@ def answer(
         verdicts: the files of the verdicts as a command names them.
     """
     if board.statistic == WIN_RATE and bias is not None and bias.contradictory:
-        title, counts = TITLES["contradiction"].format(**_words(board)), f"{bias.contradicted} of {bias.contests}"
+        title, counts = (
+            TITLES["contradiction"].format(**_words(board)),
+            f"{bias.contradicted} of {bias.contests}",
+        )
         evidence = f"In {counts} contests it gives opposite answers to the two orders of one pair."
-        return Answer(title, evidence, (*_bias(bias), *_failures(board)), "Take a judge that scores each image.")
+        return Answer(
+            title,
+            evidence,
+            (*_bias(bias), *_failures(board)),
+            "Take a judge that scores each image.",
+        )
     words = _words(board, corrected)
     case, evidence = _case(board, words, corrected)
-    limits = (*(_rating_sentences(corrected) if corrected else ()), *_bias(bias), *_limits(board, case))
-    unrated = board.ranks_generators and board.statistic == MEAN and board.benchmark == OWN
+    limits = (
+        *(_rating_sentences(corrected) if corrected else ()),
+        *_bias(bias),
+        *_limits(board, case),
+    )
+    unrated = (
+        board.ranks_generators and board.statistic == MEAN and board.benchmark == OWN
+    )
     next_step = _SHOW.format(verdicts=verdicts) if case == "no number" else ""
     if unrated and not next_step:
         next_step = _rating_advice(board, verdicts)
     if case.startswith("equal") and board.statistic == MEAN:
         limits = (_smallest_difference(board), *limits)
-    return Answer(TITLES[case].format(**words), evidence, tuple(filter(None, limits)), next_step)
+    return Answer(
+        TITLES[case].format(**words), evidence, tuple(filter(None, limits)), next_step
+    )
 
 
 def _spread(board: Leaderboard) -> tuple[float, int]:
-    """The largest standard deviation of a unit's difference between the first generator and another, and the fewest units.
+    """The largest standard deviation of a unit's difference between the first generator and
+    another, and the fewest units.
 
     A unit is a prompt, or a group of prompts that count as one; both are 0 without differences.
     """
@@ -187,24 +260,31 @@ def _spread(board: Leaderboard) -> tuple[float, int]:
 
 
 def _rating_advice(board: Leaderboard, verdicts: str) -> str:
-    """The next step where nobody rated: how many prompts, by the spread of the judge's differences."""
+    """The next step where nobody rated: how many prompts, by the spread of the judge's
+    differences.
+    """
     available = max(number.total for number in board.numbers)
     spread, units = _spread(board) if len(board.defined) > 1 else (0.0, 0)
     if not spread:
         wanted = min(LEAST_RATED, available)
         each_suffix = " of each generator" * (len(board.numbers) > 1)
         return _RATE_SOME.format(
-            prompts=f"{plural(wanted, 'prompt')}{each_suffix}", images=wanted * len(board.numbers), verdicts=verdicts
+            prompts=f"{plural(wanted, 'prompt')}{each_suffix}",
+            images=wanted * len(board.numbers),
+            verdicts=verdicts,
         )
     needed = prompts_for_margin(spread)
     fewest = min(pair.n for pair in board.comparison.pairs)
     wanted = math.ceil(min(needed * max(fewest / units, 1.0), available))
     in_groups = " groups" * (units < fewest)
     prompts = (
-        f"{wanted} prompts of each generator (about {needed:,.0f}{in_groups} show in four of five cases that an equal one is "
+        f"{wanted} prompts of each generator (about {needed:,.0f}{in_groups} show in four of "
+        "five cases that an equal one is "
         f"not worse by {ADVISED_MARGIN:g})"
     )
-    return _RATE_SOME.format(prompts=prompts, images=wanted * len(board.numbers), verdicts=verdicts)
+    return _RATE_SOME.format(
+        prompts=prompts, images=wanted * len(board.numbers), verdicts=verdicts
+    )
 
 
 def _smallest_difference(board: Leaderboard) -> str:
@@ -216,20 +296,29 @@ def _smallest_difference(board: Leaderboard) -> str:
     least = smallest_difference(spread, units)
     tested = ", if one pair is tested" * (len(board.comparison.pairs) > 1)
     return (
-        f"On {_items(board, prompts)}, differences from {short_decimal(least)} on are found four times in five{tested}."
+        f"On {_items(board, prompts)}, differences from {short_decimal(least)} on are found "
+        f"four times in five{tested}."
     )
 
 
 def judge_words(board: Leaderboard) -> str:
-    """The judge of a leaderboard as titles have it: where its whole name is long, without its backbone."""
+    """The judge of a leaderboard as titles have it: where its whole name is long, without its
+    backbone.
+    """
     name = board.judge.words if board.judge else ""
-    return name if board.judge is None or len(name) <= _LONGEST_NAME else board.judge.judge
+    return (
+        name if board.judge is None or len(name) <= _LONGEST_NAME else board.judge.judge
+    )
 
 
-def _words(board: Leaderboard, corrected: CorrectedRanking | None = None) -> dict[str, str]:
+def _words(
+    board: Leaderboard, corrected: CorrectedRanking | None = None
+) -> dict[str, str]:
     """The words that titles are filled with."""
     ranked, defined = board.ranked, board.defined
-    if corrected is not None and corrected.decides_nothing:  # also one without labels is in question
+    if (
+        corrected is not None and corrected.decides_nothing
+    ):  # also one without labels is in question
         defined = list(board.numbers)
     shown = [n.system for n in (ranked or defined or board.numbers)]
     names = [n.system for n in defined]
@@ -257,7 +346,9 @@ def _words(board: Leaderboard, corrected: CorrectedRanking | None = None) -> dic
     }
 
 
-def _case(board: Leaderboard, words: dict[str, str], corrected: CorrectedRanking | None) -> tuple[str, str]:
+def _case(
+    board: Leaderboard, words: dict[str, str], corrected: CorrectedRanking | None
+) -> tuple[str, str]:
     """The title that fits, and the evidence for it; words that only one title needs are added."""
     defined, ranked, comparison = board.defined, board.ranked, board.comparison
     if not defined:
@@ -265,7 +356,10 @@ def _case(board: Leaderboard, words: dict[str, str], corrected: CorrectedRanking
     if len(defined) == 1 and not comparison.all_pairs:
         return _only_one_system(board, defined[0])
     if not comparison.all_pairs:
-        why = comparison.reason and f"{comparison.reason[:1].upper()}{comparison.reason[1:]}."
+        why = (
+            comparison.reason
+            and f"{comparison.reason[:1].upper()}{comparison.reason[1:]}."
+        )
         return "not compared", f"{_range(board, defined)} {why}"
     if corrected is not None and corrected.decides_nothing:
         case = "selected" if corrected.selected else "few ratings"
@@ -277,12 +371,16 @@ def _case(board: Leaderboard, words: dict[str, str], corrected: CorrectedRanking
     first, *lower = [number.system for number in ranked]
     equal = [label for label in lower if not comparison.beats(first, label)]
     pair = comparison.pair_of(first, lower[0])
-    generator_score = {WIN_RATE: "wins", CORRECTED: "rated"}.get(board.statistic, "mean")
+    generator_score = {WIN_RATE: "wins", CORRECTED: "rated"}.get(
+        board.statistic, "mean"
+    )
     kind = generator_score if board.ranks_generators else "judge"
     judged = ", judged" * (kind in ("mean", "wins"))
     if not equal and pair:
         two = len(lower) == 1 and board.ranks_generators
-        return f"{'better' if two else 'best'}, {kind}", _difference(board, pair, ranked[0])
+        return f"{'better' if two else 'best'}, {kind}", _difference(
+            board, pair, ranked[0]
+        )
     if not any(pair.significant for pair in comparison.pairs):
         if len(ranked) == 2 and pair:
             if pair.doubtful:
@@ -291,19 +389,42 @@ def _case(board: Leaderboard, words: dict[str, str], corrected: CorrectedRanking
                 pair = board.comparison.ordered(pair)
             elif board.ranks_generators:  # in the order of the input
                 labels = [system.label for system in comparison.compared.systems]
-                pair = pair.turned if labels.index(pair.second) < labels.index(pair.first) else pair
-            words |= {"first": pair.first, "second": pair.second, "first_possessive": possessive(pair.first)}
+                pair = (
+                    pair.turned
+                    if labels.index(pair.second) < labels.index(pair.first)
+                    else pair
+                )
+            words |= {
+                "first": pair.first,
+                "second": pair.second,
+                "first_possessive": possessive(pair.first),
+            }
             case = "failures" if pair.doubtful else "equal, two"
             return f"{case}{judged}", _difference(board, pair, ranked[0])
-        return f"equal{', ranked' * bool(words['scope'])}{judged}", f"{_range(board, ranked)} {_smallest_p(comparison)}"
-    words["equal"] = _named_or_counted([label for label in equal if not comparison.beats(label, first)])
-    words["better"] = next((label for label in equal if comparison.beats(label, first)), "")
-    tied = [number.system for number in ranked if number.estimate.value == ranked[0].estimate.value]
+        return (
+            f"equal{', ranked' * bool(words['scope'])}{judged}",
+            f"{_range(board, ranked)} {_smallest_p(comparison)}",
+        )
+    words["equal"] = _named_or_counted(
+        [label for label in equal if not comparison.beats(label, first)]
+    )
+    words["better"] = next(
+        (label for label in equal if comparison.beats(label, first)), ""
+    )
+    tied = [
+        number.system
+        for number in ranked
+        if number.estimate.value == ranked[0].estimate.value
+    ]
     shared = f" {enumeration(tied)} have the same number." if len(tied) > 1 else ""
     better = "; ".join(
         f"{winner} is better than {_named_or_counted(losers)}"
         for winner in [first, *lower][:_MOST_NAMED]
-        if (losers := [label for label in [first, *lower] if comparison.beats(winner, label)])
+        if (
+            losers := [
+                label for label in [first, *lower] if comparison.beats(winner, label)
+            ]
+        )
     )
     evidence = f"{_own_number_sentence(board, ranked[0])};{shared} {better}."
     if words["better"]:
@@ -313,47 +434,79 @@ def _case(board: Leaderboard, words: dict[str, str], corrected: CorrectedRanking
 
 def _only_one_system(board: Leaderboard, number: Number) -> tuple[str, str]:
     evidence = f"{_own_number_sentence(board, number)}."
-    others = [f"{n.system}: {n.reason or 'no score'}" for n in board.numbers if n is not number]
+    others = [
+        f"{n.system}: {n.reason or 'no score'}"
+        for n in board.numbers
+        if n is not number
+    ]
     if others:
-        return f"only one{', rated' * (board.statistic == CORRECTED)}", f"{evidence} {'; '.join(others)}."
+        return (
+            f"only one{', rated' * (board.statistic == CORRECTED)}",
+            f"{evidence} {'; '.join(others)}.",
+        )
     if board.ranks_generators:
         return "alone, generator", evidence
     if number.system in board.same_answers:
         return "alone, same", evidence
     if number.system in board.not_above_constant:
         return "alone, no judge", evidence
-    tested = board.comparison.compared.above_constant or any(n.role == "baseline" for n in board.references)
+    tested = board.comparison.compared.above_constant or any(
+        n.role == "baseline" for n in board.references
+    )
     return ("alone, judge" if tested else "alone, untested"), evidence
 
 
 def _missing_number_sentence(board: Leaderboard) -> str:
-    statuses = sum((Counter(dict(cost.statuses)) for cost in board.costs.values()), Counter[str]())
+    statuses = sum(
+        (Counter(dict(cost.statuses)) for cost in board.costs.values()), Counter[str]()
+    )
     if failed := sum(cost.failed for cost in board.costs.values()):
         verdicts = sum(cost.verdicts for cost in board.costs.values())
         return f"{failed} of {verdicts} verdicts have no score ({statuses_text(statuses.items())})."
-    return "; ".join(f"{n.system}: {n.reason or 'no score'}" for n in board.numbers[:_MOST_NAMED]) + "."
+    return (
+        "; ".join(
+            f"{n.system}: {n.reason or 'no score'}" for n in board.numbers[:_MOST_NAMED]
+        )
+        + "."
+    )
 
 
 def _common_sentences(board: Leaderboard, words: dict[str, str]) -> tuple[str, str]:
     """Where no two systems cover the benchmark: which is better than which, on what both scored."""
     by_winner: dict[str, list[str]] = {}
-    for pair in (pair.better_first() for pair in board.comparison.all_pairs if pair.significant):
+    for pair in (
+        pair.better_first() for pair in board.comparison.all_pairs if pair.significant
+    ):
         by_winner.setdefault(pair.first, []).append(pair.second)
-    alone = next((f"Only {n.system}" for n in board.defined if not n.unranked), f"No {words['entrant']}")
+    alone = next(
+        (f"Only {n.system}" for n in board.defined if not n.unranked),
+        f"No {words['entrant']}",
+    )
     order = f"{alone} covers {words['benchmark']}, so there is no one order."
     evidence = f"{_range(board, board.defined)} {_smallest_p(board.comparison)} {order}"
     if not by_winner:
         return "none better", evidence
-    results = sorted(by_winner.items(), key=lambda result: -len(result[1]))[:_MOST_NAMED]
-    words["pairs"] = "; ".join(f"{winner} is better than {_named_or_counted(losers)}" for winner, losers in results)
+    results = sorted(by_winner.items(), key=lambda result: -len(result[1]))[
+        :_MOST_NAMED
+    ]
+    words["pairs"] = "; ".join(
+        f"{winner} is better than {_named_or_counted(losers)}"
+        for winner, losers in results
+    )
     return "better on common", evidence
 
 
 def _own_number_sentence(board: Leaderboard, number: Number) -> str:
     """A system's own number in words, without a full stop."""
     if board.statistic == WIN_RATE:
-        return f"Win rate of {number.system} {sentence_number(number.estimate)} on {_items(board, number.estimate.n)}"
-    text, rests_on = f"{_measured(board)} {sentence_number(number.estimate)}", str(number.estimate.coverage)
+        return (
+            f"Win rate of {number.system} {sentence_number(number.estimate)} on "
+            f"{_items(board, number.estimate.n)}"
+        )
+    text, rests_on = (
+        f"{_measured(board)} {sentence_number(number.estimate)}",
+        str(number.estimate.coverage),
+    )
     return f"{text}, on {rests_on}" if rests_on else text
 
 
@@ -365,26 +518,49 @@ def _measured(board: Leaderboard) -> str:
     if not board.ranks_generators:
         measured = statistic_words(board.measured)
         return measured[:1].upper() + measured[1:]
-    prefix = {CORRECTED: "Corrected mean", MEAN: "Mean"}.get(board.statistic, "Best-image mean")
+    prefix = {CORRECTED: "Corrected mean", MEAN: "Mean"}.get(
+        board.statistic, "Best-image mean"
+    )
     return f"{prefix} {'score' if board.aspect == 'O' else board.aspect}"
 
 
 def _difference(board: Leaderboard, pair: SystemPair, first: Number) -> str:
     """The difference of a pair on what both have; its p only where there is no interval."""
     items, difference = _items(board, pair.n), pair.result.difference
-    p_value = pair.result.p if math.isnan(pair.adjusted) else pair.adjusted  # few ratings leave none adjusted
-    p = f"no test of fewer than {LEAST_FOR_A_TEST}" if math.isnan(p_value) else p_sentence(p_value)
+    p_value = (
+        pair.result.p if math.isnan(pair.adjusted) else pair.adjusted
+    )  # few ratings leave none adjusted
+    p = (
+        f"no test of fewer than {LEAST_FOR_A_TEST}"
+        if math.isnan(p_value)
+        else p_sentence(p_value)
+    )
     if board.statistic == WIN_RATE:
-        share = Estimate(EVEN + difference.value, EVEN + difference.low, EVEN + difference.high)
+        share = Estimate(
+            EVEN + difference.value, EVEN + difference.low, EVEN + difference.high
+        )
         if first.estimate.value == first.estimate.low == first.estimate.high == EVEN:
             return f"{judge_words(board)} calls each of the {items} a tie, so no generator wins."
-        text = sentence_number(share) if share.has_interval else f"{sentence_number(share)} ({p})"
-        return f"Win rate of {pair.first} against {pair.second} {text} on {items}, ties counting half."
-    more, size = ("less", difference.negated) if difference.value < 0 else ("more", difference)
+        text = (
+            sentence_number(share)
+            if share.has_interval
+            else f"{sentence_number(share)} ({p})"
+        )
+        return (
+            f"Win rate of {pair.first} against {pair.second} {text} on {items}, ties counting "
+            "half."
+        )
+    more, size = (
+        ("less", difference.negated) if difference.value < 0 else ("more", difference)
+    )
     value, *ends = decimals_of(size)
-    interval = f"{share_of_level(pair.level)} interval {ends[0]} to {ends[1]}" if ends else p
+    interval = (
+        f"{share_of_level(pair.level)} interval {ends[0]} to {ends[1]}" if ends else p
+    )
     is_corrected = pair.first == first.system and board.statistic == CORRECTED
-    own_value = short_decimal(first.estimate.value if is_corrected else pair.result.first)
+    own_value = short_decimal(
+        first.estimate.value if is_corrected else pair.result.first
+    )
     distance = f"{value} {more} than {pair.second} ({interval})"
     return f"{_measured(board)} of {pair.first} {own_value}, {distance}, on {items}."
 
@@ -395,29 +571,49 @@ def _more_or_less(difference: Estimate, level: float) -> str:
     >>> _more_or_less(Estimate(-0.25, -0.5, 0.125), 0.05)
     '0.25 less (95% interval -0.12 to 0.50)'
     """
-    word, size = ("less", difference.negated) if difference.value < 0 else ("more", difference)
+    word, size = (
+        ("less", difference.negated) if difference.value < 0 else ("more", difference)
+    )
     value, *interval = sentence_number(size, level).partition(" (")
     return f"{value} {word}{''.join(interval)}"
 
 
 def _range(board: Leaderboard, numbers: Sequence[Number]) -> str:
     """The range of numbers, of the systems that cover the benchmark where any does."""
-    covering = sorted([n for n in numbers if not n.unranked] or numbers, key=lambda n: n.estimate.value)
+    covering = sorted(
+        [n for n in numbers if not n.unranked] or numbers,
+        key=lambda n: n.estimate.value,
+    )
     lowest, highest = covering[0], covering[-1]
     wins = board.statistic == WIN_RATE
     texts = [f"{sentence_number(n.estimate)} for {n.system}" for n in (lowest, highest)]
     measured = "Win rate" if wins else _measured(board)
-    return f"{measured} {texts[1]}." if len(covering) == 1 else f"{measured} from {texts[0]} to {texts[1]}."
+    return (
+        f"{measured} {texts[1]}."
+        if len(covering) == 1
+        else f"{measured} from {texts[0]} to {texts[1]}."
+    )
 
 
 def _smallest_p(comparison: Comparison) -> str:
-    smallest = min((p.adjusted for p in comparison.all_pairs if not math.isnan(p.adjusted)), default=math.nan)
-    smallest_p = f"The smallest p (Holm) of {plural(len(comparison.all_pairs), 'pair')} is {p_text(smallest)}."
-    return f"There is no test of fewer than {LEAST_FOR_A_TEST}." if math.isnan(smallest) else smallest_p
+    smallest = min(
+        (p.adjusted for p in comparison.all_pairs if not math.isnan(p.adjusted)),
+        default=math.nan,
+    )
+    smallest_p = (
+        f"The smallest p (Holm) of {plural(len(comparison.all_pairs), 'pair')} is "
+        f"{p_text(smallest)}."
+    )
+    return (
+        f"There is no test of fewer than {LEAST_FOR_A_TEST}."
+        if math.isnan(smallest)
+        else smallest_p
+    )
 
 
 def agreement_notes(runs: Sequence[Run], options: StatisticsOptions) -> list[str]:
-    """Sentences on how often two judges agree and, by people's ratings, how often each is right then and elsewhere.
+    """Sentences on how often two judges agree and, by people's ratings, how often each is right
+    then and elsewhere.
 
     Args:
         runs: one a judge, of one benchmark; of other numbers than two there is no sentence.
@@ -428,42 +624,70 @@ def agreement_notes(runs: Sequence[Run], options: StatisticsOptions) -> list[str
         return []
     first, second = (run.label for run in runs)
     alike = agreement.alike
-    sentences = [f"{first} and {second} agree on {round(alike.value * alike.n):,} of {alike.n:,} pairs of images."]
+    sentences = [
+        (
+            f"{first} and {second} agree on {round(alike.value * alike.n):,} of {alike.n:,} "
+            "pairs of "
+            "images."
+        )
+    ]
     if (where_alike := agreement.right_where_alike).defined:
         sentences.append(
-            f"Of the {where_alike.n:,} of these on which people prefer one, both are right in {_percent(where_alike)}."
+            f"Of the {where_alike.n:,} of these on which people prefer one, both are right in "
+            f"{_percent(where_alike)}."
         )
     if (elsewhere := agreement.first_elsewhere).defined:
         sentences.append(
-            f"Of the {elsewhere.n:,} others on which people prefer one, {first} is right in {_percent(elsewhere)}, and "
+            f"Of the {elsewhere.n:,} others on which people prefer one, {first} is right in "
+            f"{_percent(elsewhere)}, and "
             f"{second} in {_percent(agreement.second_elsewhere)}."
         )
     if agreement.rated_equal:
-        sentences.append(f"The {agreement.rated_equal:,} pairs that people rate equal are in neither.")
+        sentences.append(
+            f"The {agreement.rated_equal:,} pairs that people rate equal are in neither."
+        )
     return [" ".join(sentences)]
 
 
 def _percent(share: Estimate) -> str:
-    ends = f" (95% interval {round(100 * share.low)} to {round(100 * share.high)}%)" if share.has_interval else ""
+    ends = (
+        f" (95% interval {round(100 * share.low)} to {round(100 * share.high)}%)"
+        if share.has_interval
+        else ""
+    )
     return f"{100 * share.value:.0f}%{ends}"
 
 
 def _named_or_counted(labels: Sequence[str]) -> str:
-    return enumeration(labels) if len(labels) <= _MOST_NAMED else f"{number_word(len(labels))} others"
+    return (
+        enumeration(labels)
+        if len(labels) <= _MOST_NAMED
+        else f"{number_word(len(labels))} others"
+    )
 
 
 def _limits(board: Leaderboard, case: str) -> list[str]:
     """Sentences on what limits an answer, most important first."""
     comparison, defined = board.comparison, board.defined
-    text = [*(f"{label}: {same}." for label, same in board.same_answers.items()), *_unranked(board)]
+    text = [
+        *(f"{label}: {same}." for label, same in board.same_answers.items()),
+        *_unranked(board),
+    ]
     rests_on = str(defined[0].estimate.coverage) if len(defined) > 1 else ""
     if rests_on and not defined[0].unranked and not case.startswith("highest"):
         text.append(f"The number of {defined[0].system} is on {rests_on}.")
     if not case.startswith("failures"):
-        doubtful = [pair.better_first() for pair in comparison.all_pairs if pair.doubtful][:_MOST_NAMED]
-        text += [TITLES["failures"].format(first=pair.first, second=pair.second) for pair in doubtful]
+        doubtful = [
+            pair.better_first() for pair in comparison.all_pairs if pair.doubtful
+        ][:_MOST_NAMED]
+        text += [
+            TITLES["failures"].format(first=pair.first, second=pair.second)
+            for pair in doubtful
+        ]
     if comparison.pairs and max(pair.n for pair in comparison.pairs) < LEAST_FOR_A_TEST:
-        text.append(f"At least {LEAST_FOR_A_TEST} {board.unit} are needed to show a difference.")
+        text.append(
+            f"At least {LEAST_FOR_A_TEST} {board.unit} are needed to show a difference."
+        )
     text += [*(f"{line}." for line in comparison.warnings()), *_failures(board)]
     if not defined:
         return text
@@ -476,15 +700,31 @@ def _limits(board: Leaderboard, case: str) -> list[str]:
 
 def _unranked(board: Leaderboard) -> list[str]:
     """Systems without a rank with the reasons, and those of them that are better than the first."""
-    unranked = [number for number in board.numbers if not number.ranks and number.unranked]
+    unranked = [
+        number for number in board.numbers if not number.ranks and number.unranked
+    ]
     if not unranked or not board.comparison.all_pairs:
         return []
-    names = ", ".join(f"{number.system} ({reason_words(number.unranked)})" for number in unranked[:_MOST_NAMED])
-    more = f" and {len(unranked) - _MOST_NAMED} more" if len(unranked) > _MOST_NAMED else ""
+    names = ", ".join(
+        f"{number.system} ({reason_words(number.unranked)})"
+        for number in unranked[:_MOST_NAMED]
+    )
+    more = (
+        f" and {len(unranked) - _MOST_NAMED} more"
+        if len(unranked) > _MOST_NAMED
+        else ""
+    )
     first = (board.ranked or board.numbers)[0].system
-    pairs = [board.comparison.pair_of(n.system, first) for n in unranked if board.comparison.beats(n.system, first)]
+    pairs = [
+        board.comparison.pair_of(n.system, first)
+        for n in unranked
+        if board.comparison.beats(n.system, first)
+    ]
     better = [
-        f"{pair.first} is significantly better than {first} on the {pair.n} {board.unit} that both scored."
+        (
+            f"{pair.first} is significantly better than {first} on the {pair.n} {board.unit} that "
+            "both scored."
+        )
         for pair in pairs
         if pair and board.ranked
     ]
@@ -496,32 +736,57 @@ def _failures(board: Leaderboard) -> list[str]:
     if board.ranks_generators:
         failed = [f"{n.system}: {failures_text(n)}" for n in board.numbers if n.failed]
         return [f"Failed verdicts: {'; '.join(failed)}."] if failed else []
-    return [f"{label}: {cost.warning}." for label, cost in board.costs.items() if cost.warning]
+    return [
+        f"{label}: {cost.warning}."
+        for label, cost in board.costs.items()
+        if cost.warning
+    ]
 
 
 def failures_text(number: Number) -> str:
     """The failures of a system by status, of how many verdicts; empty where there are none."""
-    failed = [f"{status} {n}" for status, n in number.statuses.items() if not status.usable]
+    failed = [
+        f"{status} {n}" for status, n in number.statuses.items() if not status.usable
+    ]
     # of a contest, the failure of the other image has no status of this one
     total = max(number.total, sum(number.statuses.values()))
     return f"{', '.join(failed)} of {total}" if failed else ""
 
 
 def _reference_sentences(board: Leaderboard, defined: Sequence[Number]) -> list[str]:
-    """The best system beside the human ceiling, and those that are not above a constant baseline."""
+    """The best system beside the human ceiling, and those that are not above a constant
+    baseline.
+    """
     text = []
-    for reference in (reference for reference in board.references if reference.estimate.defined):
+    for reference in (
+        reference for reference in board.references if reference.estimate.defined
+    ):
         name = reference.system.split(":")[0]
         if reference.role == "ceiling":
             text.append(_ceiling_sentence(board, defined[0], name, reference.estimate))
-        elif low := [number.system for number in defined if number.system in board.not_above_constant]:
-            value = f" ({short_decimal(reference.estimate.value)})" if reference.estimate.value else ""
-            text.append(f"Not shown to be better than the same answer for everything{value}: {_named_or_counted(low)}.")
+        elif low := [
+            number.system
+            for number in defined
+            if number.system in board.not_above_constant
+        ]:
+            value = (
+                f" ({short_decimal(reference.estimate.value)})"
+                if reference.estimate.value
+                else ""
+            )
+            text.append(
+                f"Not shown to be better than the same answer for everything{value}: "
+                f"{_named_or_counted(low)}."
+            )
     return text
 
 
-def _ceiling_sentence(board: Leaderboard, first: Number, name: str, reference: Estimate) -> str:
-    """The best system and the annotators, by the same samples and the same other annotators where each is known."""
+def _ceiling_sentence(
+    board: Leaderboard, first: Number, name: str, reference: Estimate
+) -> str:
+    """The best system and the annotators, by the same samples and the same other annotators
+    where each is known.
+    """
     ceiling = board.ceiling(first.system) if board.ceiling else None
     if ceiling is None:
         position = position_to(first.estimate, reference)
@@ -529,14 +794,20 @@ def _ceiling_sentence(board: Leaderboard, first: Number, name: str, reference: E
     agrees = {
         "above": f"{first.system} agrees with annotators better than they agree with each other",
         "below": f"{first.system} agrees with annotators less well than they agree with each other",
-    }.get(ceiling.position, f"{plural(first.estimate.n, 'sample')} cannot tell {first.system} from an annotator")
+    }.get(
+        ceiling.position,
+        f"{plural(first.estimate.n, 'sample')} cannot tell {first.system} from an annotator",
+    )
     number = sentence_number(ceiling.difference)
     return f"{agrees}: their correlations with the mean of the other annotators differ by {number}."
 
 
 def position_to(estimate: Estimate, reference: Estimate) -> str:
     """The side of a reference on which an estimate is: `above`, `below`, or shown to be neither."""
-    low, high = (reference.value if math.isnan(end) else end for end in (reference.low, reference.high))
+    low, high = (
+        reference.value if math.isnan(end) else end
+        for end in (reference.low, reference.high)
+    )
     if estimate.low > high:
         return "above"
     return "below" if estimate.high < low else "not shown to be above or below"
@@ -545,21 +816,31 @@ def position_to(estimate: Estimate, reference: Estimate) -> str:
 def _breakdown_sentences(board: Leaderboard, first: Number) -> list[str]:
     text = []
     for breakdown, by_value in board.breakdowns.items():
-        estimates = [(by_system.get(first.system), value) for value, by_system in by_value.items()]
-        numbers = sorted((e.value, value, e.n) for e, value in estimates if e and e.defined)
+        estimates = [
+            (by_system.get(first.system), value)
+            for value, by_system in by_value.items()
+        ]
+        numbers = sorted(
+            (e.value, value, e.n) for e, value in estimates if e and e.defined
+        )
         if (
             len(numbers) > 1
             and numbers[-1][0] - numbers[0][0] >= _NOTABLE
             and _ends_differ([e for e, _ in estimates if e and e.defined])
         ):
-            ends = [f"{task_type(on)} ({short_decimal(value)}, n {n})" for value, on, n in (numbers[0], numbers[-1])]
+            ends = [
+                f"{task_type(on)} ({short_decimal(value)}, n {n})"
+                for value, on, n in (numbers[0], numbers[-1])
+            ]
             where = f"lowest on {ends[0]} and highest on {ends[1]}"
             text.append(f"By {breakdown_words(breakdown)}, {first.system} is {where}.")
     return text
 
 
 def _ends_differ(estimates: Sequence[Estimate]) -> bool:
-    """Return whether the lowest and the highest of estimates on different samples differ, by Holm over all pairs."""
+    """Return whether the lowest and the highest of estimates on different samples differ, by
+    Holm over all pairs.
+    """
     ordered = sorted(estimates, key=lambda estimate: estimate.value)
     p_values = [independent_p(low, high) for low, high in combinations(ordered, 2)]
     lowest_with_highest = len(ordered) - 2
@@ -572,17 +853,26 @@ def _bias(bias: PositionBias | None) -> list[str]:
         return []
     share, position = bias.first_shown, "first"
     if share.value < EVEN:
-        share, position = Estimate(1 - share.value, 1 - share.high, 1 - share.low), "second"
+        share, position = (
+            Estimate(1 - share.value, 1 - share.high, 1 - share.low),
+            "second",
+        )
     return [
-        f"Position bias: the judge prefers the image shown {position} in {_percent(share)} of its answers, and contradicts "
-        f"itself in {bias.contradicted} of {bias.contests} contests; both orders were asked, and such contests are ties."
+        f"Position bias: the judge prefers the image shown {position} in {_percent(share)} of "
+        "its answers, and contradicts "
+        f"itself in {bias.contradicted} of {bias.contests} contests; both orders were asked, and "
+        "such contests are ties."
     ]
 
 
 def _result_so_far(board: Leaderboard, corrected: CorrectedRanking) -> str:
     """Ratings that are there and needed, and the result so far."""
     [pair, *further] = map(board.comparison.ordered, board.comparison.pairs)
-    so_far = _range(board, board.defined) if further else _difference(board, pair, board.number_of(pair.first))
+    so_far = (
+        _range(board, board.defined)
+        if further
+        else _difference(board, pair, board.number_of(pair.first))
+    )
     reason = _few_ratings(corrected) if corrected.short_of_ratings else ""
     if corrected.selected:
         reason = _selected_labels(corrected)
@@ -593,7 +883,9 @@ def _result_so_far(board: Leaderboard, corrected: CorrectedRanking) -> str:
 
 def _look_pending_sentence(look: Look) -> str:
     total, first = look.plan.looks[-1], look.plan.looks[0]
-    when = f"the first look is at {first}" if first < total else "they decide when all are"
+    when = (
+        f"the first look is at {first}" if first < total else "they decide when all are"
+    )
     return f"People rated {look.rated} of {total} planned {look.plan.unit}s, and {when}"
 
 
@@ -604,22 +896,33 @@ def _look_sentences(look: Look) -> list[str]:
     text = []
     if look.decides and len(looks) > 1:
         text.append(
-            f"Look {look.finished} of {len(looks)}: {look.units} of {planned} count, and an adjusted p of "
+            f"Look {look.finished} of {len(looks)}: {look.units} of {planned} count, and an "
+            "adjusted p of "
             f"at most {level_text(look.level)} decides."
         )
     elif look.decides:
         text.append(f"All {planned} are rated.")
     if look.decides and look.rated > look.units:
-        text.append(f"{plural(look.rated - look.units, f'further rated {look.plan.unit}')} count at the next look.")
+        text.append(
+            f"{plural(look.rated - look.units, f'further rated {look.plan.unit}')} count at "
+            "the "
+            "next look."
+        )
     if look.outside:
-        text.append(f"{plural(look.outside, 'rated image')} outside the plan are left out.")
+        text.append(
+            f"{plural(look.outside, 'rated image')} outside the plan are left out."
+        )
     return text
 
 
 def _selected_labels(corrected: CorrectedRanking) -> str:
-    scores = [f"{e.selection.value:+.3f} of {e.generator}" for e in corrected.selected[:_MOST_NAMED]]
+    scores = [
+        f"{e.selection.value:+.3f} of {e.generator}"
+        for e in corrected.selected[:_MOST_NAMED]
+    ]
     return (
-        f"The judge's mean of the rated images differs from that of the others ({enumeration(scores)}); rate images that "
+        "The judge's mean of the rated images differs from that of the others "
+        f"({enumeration(scores)}); rate images that "
         "vieval label draws, and pass its plan to --human"
     )
 
@@ -630,12 +933,19 @@ def _few_ratings(corrected: CorrectedRanking) -> str:
     counts = [f"{plural(first.rated_units, unit)} of {first.generator}"]
     counts += [f"{e.rated_units} of {e.generator}" for e in further]
     if len(counts) > _MOST_NAMED:
-        counts[_MOST_NAMED - 1 :] = [f"fewer than {LEAST_RATED} of {number_word(len(counts) - _MOST_NAMED + 1)} others"]
-    return f"People rated {enumeration(counts)}; {LEAST_RATED} of each generator are needed, or all images{_needed(corrected)}"
+        counts[_MOST_NAMED - 1 :] = [
+            f"fewer than {LEAST_RATED} of {number_word(len(counts) - _MOST_NAMED + 1)} others"
+        ]
+    return (
+        f"People rated {enumeration(counts)}; {LEAST_RATED} of each generator are needed, or "
+        f"all images{_needed(corrected)}"
+    )
 
 
 def _needed(corrected: CorrectedRanking) -> str:
-    """Number of rated prompts that a gate takes, by the largest spread of the ratings' differences; empty where not known."""
+    """Number of rated prompts that a gate takes, by the largest spread of the ratings'
+    differences; empty where not known.
+    """
     spreads = [0.0]
     for pair in corrected.ranking.comparison.pairs:
         alone = corrected.ratings_difference(pair)
@@ -645,25 +955,37 @@ def _needed(corrected: CorrectedRanking) -> str:
     if not max(spreads):
         return ""
     needed = prompts_for_margin(max(spreads))
-    return f", and about {needed:,.0f} to show that one is not worse by {ADVISED_MARGIN:g}"
+    return (
+        f", and about {needed:,.0f} to show that one is not worse by {ADVISED_MARGIN:g}"
+    )
 
 
 def _rating_sentences(corrected: CorrectedRanking) -> list[str]:
-    """Sentences beside corrected means: the ratings' own difference, the order turned over, what is wrong with ratings."""
+    """Sentences beside corrected means: the ratings' own difference, the order turned over, what
+    is wrong with ratings.
+    """
     text, pairs = [], corrected.ranking.comparison.pairs
     if len(pairs) == 1:
         pair = corrected.ranking.comparison.ordered(pairs[0])
         alone = corrected.ratings_difference(pair)
-        text.append(f"By the ratings alone, {pair.first} has {_more_or_less(alone, pair.level)} than {pair.second}.")
+        text.append(
+            f"By the ratings alone, {pair.first} has {_more_or_less(alone, pair.level)} than "
+            f"{pair.second}."
+        )
     order, judged = corrected.order, corrected.judge_order
     if order != judged and any(pair.significant for pair in pairs):
         raw = {estimate.generator: estimate.raw for estimate in corrected.estimates}
-        means = ", ".join(f"{generator} {raw[generator].value:.3f}" for generator in judged)
-        text.append(f"The ratings turned the judge's order over: by the judge alone it is {means}.")
+        means = ", ".join(
+            f"{generator} {raw[generator].value:.3f}" for generator in judged
+        )
+        text.append(
+            f"The ratings turned the judge's order over: by the judge alone it is {means}."
+        )
     values = [number.estimate.value for number in corrected.ranking.ranked]
     if values != sorted(values, reverse=True):
         text.append(
-            "The order goes by the labels and the judge, so it is not that of the corrected means: few labels differ by "
+            "The order goes by the labels and the judge, so it is not that of the corrected "
+            "means: few labels differ by "
             "chance too."
         )
     if corrected.short_of_ratings and not (pairs and corrected.decides_nothing):
@@ -671,19 +993,29 @@ def _rating_sentences(corrected: CorrectedRanking) -> list[str]:
     return [*text, *(_look_sentences(corrected.look) if corrected.look else [])]
 
 
-def several_judges_sentence(boards: Sequence[Leaderboard], contradictory: Sequence[str] = ()) -> str:
-    """A sentence over several judges of the same generators; empty of one, of two that agree, and without comparisons.
+def several_judges_sentence(
+    boards: Sequence[Leaderboard], contradictory: Sequence[str] = ()
+) -> str:
+    """A sentence over several judges of the same generators; empty of one, of two that agree, and
+    without comparisons.
 
     Args:
         boards: one a judge.
         contradictory: judges that contradict themselves, whose answers decide nothing.
     """
-    best = [None if str(board.judge) in contradictory else _best(board.comparison) for board in boards]
+    best = [
+        None if str(board.judge) in contradictory else _best(board.comparison)
+        for board in boards
+    ]
     agree = len(boards) == 2 and best[0] == best[1]
     if agree or len(boards) < 2 or not any(board.comparison.pairs for board in boards):
         return ""
     counts = {name: best.count(name) for name in dict.fromkeys(filter(None, best))}
-    judges, undecided, silent = number_word(len(boards)), best.count(""), best.count(None)
+    judges, undecided, silent = (
+        number_word(len(boards)),
+        best.count(""),
+        best.count(None),
+    )
     findings = [
         f"{number_word(n)} {'finds' if n == 1 else 'find'} {name} significantly best"
         for name, n in sorted(counts.items(), key=lambda item: -item[1])
@@ -696,22 +1028,43 @@ def several_judges_sentence(boards: Sequence[Leaderboard], contradictory: Sequen
             else f"{number_word(undecided)} cannot tell which is best"
         )
     findings += (
-        [f"{number_word(silent)} {'contradicts itself' if silent == 1 else 'contradict themselves'}"] if silent else []
+        [
+            (
+                f"{number_word(silent)} "
+                f"{'contradicts itself' if silent == 1 else 'contradict themselves'}"
+            )
+        ]
+        if silent
+        else []
     )
     text = f"Of {judges} judges, {enumeration(findings)}"
     if [*counts.values()] == [len(boards)]:
         text = f"All {judges} judges find {next(iter(counts))} significantly best"
     models = {board.judge.model for board in boards if board.judge}
-    return f"{text}; all ask one model, {models.pop()}." if len(models) == 1 and "" not in models else f"{text}."
+    return (
+        f"{text}; all ask one model, {models.pop()}."
+        if len(models) == 1 and "" not in models
+        else f"{text}."
+    )
 
 
 def _best(comparison: Comparison) -> str:
-    """The generator that is significantly better than all others with a rank; empty where there is none."""
+    """The generator that is significantly better than all others with a rank; empty where there
+    is none.
+    """
     first, *others = [system.label for system in comparison.ranked] or [""]
-    return first if others and all(comparison.beats(first, other) for other in others) else ""
+    return (
+        first
+        if others and all(comparison.beats(first, other) for other in others)
+        else ""
+    )
 
 
 def incomparable_reasons(board: Leaderboard, systems: Sequence[str]) -> str:
     """Reasons why systems of a leaderboard cannot be compared."""
-    reasons = [f"{n.system}: {n.reason}" for n in board.numbers if n.system in systems and n.reason]
+    reasons = [
+        f"{n.system}: {n.reason}"
+        for n in board.numbers
+        if n.system in systems and n.reason
+    ]
     return "; ".join(reasons) or f"they have no {board.unit} in common"

@@ -1,4 +1,6 @@
-"""The result of a gate as a build reads it: Markdown for its summary, JUnit XML for its tests, JSON for programs."""
+"""The result of a gate as a build reads it: Markdown for its summary, JUnit XML for its tests,
+JSON for programs.
+"""
 
 from __future__ import annotations
 
@@ -46,19 +48,29 @@ class BuildResult:
 
     @property
     def falls(self) -> list[dict[str, str | float]]:
-        """The falls of the gate by the names of what is known of them, with the texts of their prompts."""
+        """The falls of the gate by the names of what is known of them, with the texts of their
+        prompts.
+        """
         falls = self.gate.falls if self.gate else ()
         texts = {
-            f"{record.id.part}/{record.group or record.id.uid}": " ".join(record.sample.texts.values())[:_LONGEST_TEXT]
+            f"{record.id.part}/{record.group or record.id.uid}": " ".join(
+                record.sample.texts.values()
+            )[:_LONGEST_TEXT]
             for record in self.records
             if isinstance(record.sample, Sample)
         }
-        return [{**asdict(f), "difference": f.difference, "text": texts.get(f.prompt, "")} for f in falls]
+        return [
+            {**asdict(f), "difference": f.difference, "text": texts.get(f.prompt, "")}
+            for f in falls
+        ]
 
     @property
     def falls_table(self) -> list[Table]:
         """The falls as a table, where there are any."""
-        falls, title = self.falls, "Prompts on which it failed, and on which its score fell most"
+        falls, title = (
+            self.falls,
+            "Prompts on which it failed, and on which its score fell most",
+        )
         rows = (tuple(map(_cell, fall.values())) for fall in falls)
         return [Table("falls", title, tuple(falls[0]), tuple(rows))] if falls else []
 
@@ -71,25 +83,53 @@ def _cell(value: str | float) -> str:
 
 def summary(result: BuildResult) -> str:
     """The result in Markdown, as the summary of a build shows it."""
-    title, *sentences = [escaping.markdown(line) for answer in result.answers for line in answer.lines]
-    tables = [markdown_table(table).rstrip() for table in (*result.falls_table, *result.tables)]
-    return "\n\n".join([f"## {title}", *sentences, f"Exit code {result.exit_code:d}.", *tables]) + "\n"
+    title, *sentences = [
+        escaping.markdown(line) for answer in result.answers for line in answer.lines
+    ]
+    tables = [
+        markdown_table(table).rstrip()
+        for table in (*result.falls_table, *result.tables)
+    ]
+    return (
+        "\n\n".join(
+            [f"## {title}", *sentences, f"Exit code {result.exit_code:d}.", *tables]
+        )
+        + "\n"
+    )
 
 
 def junit(result: BuildResult) -> str:
-    """The result as one test case of JUnit XML: failed by a decision, and in error where there is none."""
+    """The result as one test case of JUnit XML: failed by a decision, and in error where there
+    is none.
+    """
     tag = _TAGS.get(result.exit_code, "error")
-    counts = {"tests": "1", "failures": str(int(tag == "failure")), "errors": str(int(tag == "error"))}
+    counts = {
+        "tests": "1",
+        "failures": str(int(tag == "failure")),
+        "errors": str(int(tag == "error")),
+    }
     suites = ElementTree.Element("testsuites", counts)
-    suite = ElementTree.SubElement(suites, "testsuite", {"name": "vieval rank", **counts})
-    case = ElementTree.SubElement(suite, "testcase", {"classname": "vieval", "name": "the images are not worse"})
+    suite = ElementTree.SubElement(
+        suites, "testsuite", {"name": "vieval rank", **counts}
+    )
+    case = ElementTree.SubElement(
+        suite, "testcase", {"classname": "vieval", "name": "the images are not worse"}
+    )
     lines = list(result.answers[0].lines)
-    about = {"message": escaping.console(lines[0]), "type": result.exit_code.name.lower()} if result.exit_code else {}
+    about = (
+        {"message": escaping.console(lines[0]), "type": result.exit_code.name.lower()}
+        if result.exit_code
+        else {}
+    )
     for table in result.falls_table:
         lines += ["", f"{table.title}:", *map("; ".join, (table.header, *table.rows))]
-    ElementTree.SubElement(case, tag, about).text = "\n".join(map(escaping.console, lines))
+    ElementTree.SubElement(case, tag, about).text = "\n".join(
+        map(escaping.console, lines)
+    )
     ElementTree.indent(suites)
-    return str(ElementTree.tostring(suites, "utf-8", xml_declaration=True), "utf-8") + "\n"
+    return (
+        str(ElementTree.tostring(suites, "utf-8", xml_declaration=True), "utf-8") + "\n"
+    )
 
 
 def json_text(result: BuildResult) -> str:
@@ -99,7 +139,9 @@ def json_text(result: BuildResult) -> str:
         "exit_code": result.exit_code,
         "outcome": result.exit_code.name.lower(),
         "answers": [asdict(answer) for answer in result.answers],
-        "against": [_numbers(evidence) for evidence in result.gate.evidence] if result.gate else [],
+        "against": [_numbers(evidence) for evidence in result.gate.evidence]
+        if result.gate
+        else [],
         "falls": result.falls,
     }
     finite = json.loads(json.dumps(document), parse_constant=lambda _: None)
@@ -111,6 +153,15 @@ def _numbers(evidence: GateEvidence) -> dict[str, Any]:
     means = {"scored": evidence.scored, "penalised": evidence.penalised}
     return {
         "reference": evidence.reference,
-        **{name: {"difference": m.value, "low": m.low, "high": m.high, "n": m.n} for name, m in means.items()},
-        "failures": dict(zip((evidence.challenger, evidence.reference), evidence.more_failures, strict=True)),
+        **{
+            name: {"difference": m.value, "low": m.low, "high": m.high, "n": m.n}
+            for name, m in means.items()
+        },
+        "failures": dict(
+            zip(
+                (evidence.challenger, evidence.reference),
+                evidence.more_failures,
+                strict=True,
+            )
+        ),
     }

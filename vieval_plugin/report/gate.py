@@ -1,4 +1,6 @@
-"""The gate of `vieval rank --margin`: a decision on the first generator, and a sentence for each other one."""
+"""The gate of `vieval rank --margin`: a decision on the first generator, and a sentence for each
+other one.
+"""
 
 from __future__ import annotations
 
@@ -33,22 +35,34 @@ from vieval_plugin.report.words import share_of_level
 from vieval_plugin.results.published.judges import track_record
 from vieval_plugin.stats.drift import FIRST_NIGHTS, LIMIT, cusum
 from vieval_plugin.stats.estimate import Estimate
-from vieval_plugin.stats.non_inferiority import CONTROL_ITEMS, LEVEL, Decision, fewest_items, more_failures_p
+from vieval_plugin.stats.non_inferiority import (
+    CONTROL_ITEMS,
+    LEVEL,
+    Decision,
+    fewest_items,
+    more_failures_p,
+)
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.errors import ExitCode, VievalError
 from vieval_plugin.text.wording import enumeration, plural
 
-#: Share of a generator's prompts up to which what could be judged again counts as failures, and decides.
+#: Share of a generator's prompts up to which what could be judged again counts as failures, and
+#: decides.
 MOST_UNJUDGED = 0.01
 #: Prompts that are named of those on which it failed, and of those on which its score fell.
 MOST_FALLS = 10
 
 #: Share of the reference's verdicts that could not be read from which the judge decides nothing.
 MOST_UNREAD = 0.2
-#: Share of the prompts of both generators with filled-in scores from which the judge decides nothing.
+#: Share of the prompts of both generators with filled-in scores from which the judge decides
+#: nothing.
 MOST_FILLED = 0.05
 #: Exit code of each decision.
-EXIT_CODES = {"not_worse": ExitCode.FINE, "worse": ExitCode.WORSE, "undecided": ExitCode.UNDECIDED}
+EXIT_CODES = {
+    "not_worse": ExitCode.FINE,
+    "worse": ExitCode.WORSE,
+    "undecided": ExitCode.UNDECIDED,
+}
 NO_OTHER = "--margin compares {} with another generator, and there is none"
 _NOT_WORSE = "{judge} finds {mine} not worse than {references} by more than the margin."
 _SAME_FILES: tuple[Decision, Answer] = (
@@ -59,16 +73,24 @@ _SAME_FILES: tuple[Decision, Answer] = (
     ),
 )
 _WORSE = "{judge} finds {mine} worse than {references} by more than the margin."
-_PERHAPS_WORSE = "{judge} finds {mine} worse than {references}, but perhaps by less than the margin."
+_PERHAPS_WORSE = (
+    "{judge} finds {mine} worse than {references}, but perhaps by less than the margin."
+)
 _FAILS = "{mine} fails more often than {references}, judged by {judge}."
-_UNDECIDED = "{judge} cannot tell whether {mine} is worse than {references} by more than the margin."
+_UNDECIDED = (
+    "{judge} cannot tell whether {mine} is worse than {references} by more than the "
+    "margin."
+)
 _UNREAD = "{judge} cannot be read, so it decides nothing on {mine} and {references}."
 _BLIND = "{judge} is not shown to see a fall, so it cannot pass {mine}."
 _SLOW_FALL = "{judge} finds a slow fall of the nightly builds, first on {date}."
 _MOST_BARS = 60
 _CONTROL = "Positive control"
 _READABLE = "Use a model that answers in the judge's form, or a server that enforces JSON schemas."
-_SPOILT = {"exchanged": "images exchanged among {} prompts", "degraded": "{} images degraded"}
+_SPOILT = {
+    "exchanged": "images exchanged among {} prompts",
+    "degraded": "{} images degraded",
+}
 
 
 @dataclass(frozen=True)
@@ -97,26 +119,39 @@ class Gate:
         """The exit code: a judge that cannot be read before a fall, and a slow fall last."""
         if self.unreadable:
             return ExitCode.UNDECIDED
-        return ExitCode.SLOW_FALL if self.alarm and self.decision == "not_worse" else EXIT_CODES[self.decision]
+        return (
+            ExitCode.SLOW_FALL
+            if self.alarm and self.decision == "not_worse"
+            else EXIT_CODES[self.decision]
+        )
 
     @property
     def falls(self) -> tuple[PromptFall, ...]:
-        """At most `MOST_FALLS` prompts on which it alone has no score, and as many on which its score fell most."""
+        """At most `MOST_FALLS` prompts on which it alone has no score, and as many on which its
+        score fell most.
+        """
         falls = sorted(
-            chain(*(judge_evidence.falls for judge_evidence in self.evidence)), key=lambda fall: fall.difference
+            chain(*(judge_evidence.falls for judge_evidence in self.evidence)),
+            key=lambda fall: fall.difference,
         )
         failures = [fall for fall in falls if fall.status]
         return (*failures[:MOST_FALLS], *falls[len(failures) :][:MOST_FALLS])
 
 
 def gate_of(
-    report: Report, margin: float, options: StatisticsOptions, limits: Sequence[str] = (), again: str = ""
+    report: Report,
+    margin: float,
+    options: StatisticsOptions,
+    limits: Sequence[str] = (),
+    again: str = "",
 ) -> Gate:
-    """Decide that the generator which comes first in the input is not worse than each other one by more than a margin.
+    """Decide that the generator which comes first in the input is not worse than each other one by
+    more than a margin.
 
-    It is not worse if it is not worse than any, and worse if it is worse than one: such a test of all needs no adjusted
-    level (Berger 1982, Multiparameter hypothesis testing and acceptance sampling). It is not worse than another only if
-    that holds where both have a score and with failures as the lowest score, and if it does not fail more often.
+    It is not worse if it is not worse than any, and worse if it is worse than one: such a test of
+    all needs no adjusted level (Berger 1982, Multiparameter hypothesis testing and acceptance
+    sampling). It is not worse than another only if that holds where both have a score and with
+    failures as the lowest score, and if it does not fail more often.
 
     Args:
         report: with one ranking.
@@ -126,18 +161,25 @@ def gate_of(
         again: the words on how to judge again what a call or a tool failed on.
 
     Raises:
-        VievalError: there are several rankings, no other generator, or no prompt that both have a score of and none on
-            which the first fails alone.
+        VievalError: there are several rankings, no other generator, or no prompt that both have a
+            score of and none on which the first fails alone.
     """
     if (count := len(report.generators)) != 1:
-        judges = ", ".join(f"{ranking.benchmark} by {ranking.judge}" for _, ranking in report.generators)
-        raise VievalError(f"--margin decides by one ranking, and here are {count} ({judges}); name one judge")
+        judges = ", ".join(
+            f"{ranking.benchmark} by {ranking.judge}"
+            for _, ranking in report.generators
+        )
+        raise VievalError(
+            f"--margin decides by one ranking, and here are {count} ({judges}); name one judge"
+        )
     [(section, ranking)] = report.generators
     [run] = [run for run in section.runs if run.name == ranking.judge]
     bias = section.bias[ranking.judge] if ranking.statistic == WIN_RATE else None
     mine, *references = [system.label for system in ranking.comparison.compared.systems]
     if not references:
-        raise VievalError(f"{NO_OTHER.format(mine)}; rank verdicts on its images with these")
+        raise VievalError(
+            f"{NO_OTHER.format(mine)}; rank verdicts on its images with these"
+        )
     records = list(chain(*chain(*run.records.values())))
     files = files_by_generator(records)
     decided, evidence = dict[str, tuple[Decision, Answer]](), list[GateEvidence]()
@@ -147,18 +189,27 @@ def gate_of(
             continue
         evidence.append(gate_evidence(run, ranking, mine, reference, options))
         filled = _fillers(run, mine, reference)
-        compared = ranking.comparison.pair_of(mine, reference) or (bias and bias.contradictory)
+        compared = ranking.comparison.pair_of(mine, reference) or (
+            bias and bias.contradictory
+        )
         unread = evidence[-1].unread[1] > MOST_UNREAD
         if not compared and not unread and not evidence[-1].more_failures[0]:
             raise VievalError(
-                f"--margin cannot compare {mine} with {reference}: {incomparable_reasons(ranking, (mine, reference))}"
+                f"--margin cannot compare {mine} with {reference}: "
+                f"{incomparable_reasons(ranking, (mine, reference))}"
             )
-        decided[reference] = _decided(ranking, evidence[-1], margin, bias, again, filled)
+        decided[reference] = _decided(
+            ranking, evidence[-1], margin, bias, again, filled
+        )
     judge = ranking.judge.words if ranking.judge else ""
     if ranking.statistic == CORRECTED:
         judge = f"{judge}, corrected by people's ratings,"
     combined_gate = _combined_gate(mine, decided, judge)
-    track = _track_sentences(records[0].provenance, ranking) if ranking.statistic == MEAN and evidence else ()
+    track = (
+        _track_sentences(records[0].provenance, ranking)
+        if ranking.statistic == MEAN and evidence
+        else ()
+    )
     return replace(
         combined_gate,
         answer=replace(combined_gate.answer, limits=(*track, *limits)),
@@ -169,20 +220,29 @@ def gate_of(
 
 
 def _track_sentences(provenance: Provenance, ranking: Leaderboard) -> tuple[str, ...]:
-    """How often people agreed with this judge on generators whose ratings are published; none where that is not known."""
+    """How often people agreed with this judge on generators whose ratings are published; none
+    where that is not known.
+    """
     record = track_record(provenance, ranking.aspect)
     if record is None or not (record.better and record.equal):
         return ()
     interval = f"95% interval {100 * record.low:.0f} to {100 * record.high:.0f}%"
     return (
-        f"Track record on {record.benchmark}, with this wording and model: when it said better, people agreed in "
+        f"Track record on {record.benchmark}, with this wording and model: when it said better, "
+        "people agreed in "
         f"{record.agreed} of {record.better} pairs of generators ({interval}).",
-        f"Of the {record.equal} pairs that it could not tell apart, people told {record.told_apart} apart.",
+        (
+            f"Of the {record.equal} pairs that it could not tell apart, people told "
+            f"{record.told_apart} apart."
+        ),
     )
 
 
-def apply_control(gate: Gate, results: Sequence[ControlResult], margin: float, prompts: int) -> Gate:
-    """The gate of a judge after its positive control: it passes a build only if the judge saw images that were spoilt.
+def apply_control(
+    gate: Gate, results: Sequence[ControlResult], margin: float, prompts: int
+) -> Gate:
+    """The gate of a judge after its positive control: it passes a build only if the judge saw
+    images that were spoilt.
 
     Args:
         gate: that passes.
@@ -191,35 +251,55 @@ def apply_control(gate: Gate, results: Sequence[ControlResult], margin: float, p
         prompts: number that the control could choose from.
     """
     scored = min(evidence.scored.n for evidence in gate.evidence)
-    sentences = [_control_sentence(gate, result, margin) for result in results if result.estimate]
+    sentences = [
+        _control_sentence(gate, result, margin) for result in results if result.estimate
+    ]
     step = "Use a judge that sees spoilt images"
     if not sentences:
-        reason, step = f"too few prompts for the control ({scored} of {CONTROL_ITEMS})", "Use more prompts"
+        reason, step = (
+            f"too few prompts for the control ({scored} of {CONTROL_ITEMS})",
+            "Use more prompts",
+        )
         if scored >= CONTROL_ITEMS > prompts:
-            reason = f"nothing can fall: on {prompts} prompts the reference has a score above the margin and the build an image"
+            reason = (
+                f"nothing can fall: on {prompts} prompts the reference has a score above "
+                "the margin and the build an image"
+            )
         elif scored >= CONTROL_ITEMS:
-            reason, step = "the prompts are too alike to exchange their images", "Use prompts that differ more"
+            reason, step = (
+                "the prompts are too alike to exchange their images",
+                "Use prompts that differ more",
+            )
         sentences = [f"{_CONTROL}: {reason}; {CONTROL_ITEMS} such prompts are needed."]
     control = " ".join(sentences)
     if any(result.seen for result in results):
         limits = (control, *gate.answer.limits)
-        return replace(gate, answer=replace(gate.answer, limits=limits), control=tuple(results))
+        return replace(
+            gate, answer=replace(gate.answer, limits=limits), control=tuple(results)
+        )
     return replace(_blind(gate, control, step), control=tuple(results))
 
 
 def require_no_control(gate: Gate, margin: float) -> Gate:
-    """The gate of verdict files, whose judge is not asked about spoilt images: it decides nothing where all scores are alike."""
+    """The gate of verdict files, whose judge is not asked about spoilt images: it decides
+    nothing where all scores are alike.
+    """
     if all(evidence.spread <= margin for evidence in gate.evidence):
         measured = f"{gate.aspect} means" if gate.aspect else "win rates"
         scores = f"All {measured} of prompts lie within {max(e.spread for e in gate.evidence):.3f}."
         step = "Pass --model and --base-url, so that the judge is asked about spoilt images"
-        return _blind(gate, f"{scores} A fall by more than the margin would not show.", step)
+        return _blind(
+            gate, f"{scores} A fall by more than the margin would not show.", step
+        )
     line = "Not checked whether the judge sees a fall: no model is named to judge spoilt images."
-    return replace(gate, answer=replace(gate.answer, limits=(line, *gate.answer.limits)))
+    return replace(
+        gate, answer=replace(gate.answer, limits=(line, *gate.answer.limits))
+    )
 
 
 def add_history(gate: Gate, dates: Sequence[str], differences: Sequence[float]) -> Gate:
-    """The gate with what the nights of its series show: a build that passes does not hide a slow fall.
+    """The gate with what the nights of its series show: a build that passes does not hide a slow
+    fall.
 
     Args:
         gate: of one reference.
@@ -229,12 +309,19 @@ def add_history(gate: Gate, dates: Sequence[str], differences: Sequence[float]) 
     answer, nights = gate.answer, len(differences)
     found = cusum(differences)
     if found is None:
-        line = f"History: {plural(nights, 'night')}; slow falls are looked for from night {FIRST_NIGHTS + 1} on."
+        line = (
+            f"History: {plural(nights, 'night')}; slow falls are looked for from night "
+            f"{FIRST_NIGHTS + 1} on."
+        )
         return replace(gate, answer=replace(answer, limits=(*answer.limits, line)))
-    spread = f"the first {FIRST_NIGHTS} nights have mean {found.mean:+.3f} and standard deviation {found.deviation:.3f}"
+    spread = (
+        f"the first {FIRST_NIGHTS} nights have mean {found.mean:+.3f} and standard "
+        f"deviation {found.deviation:.3f}"
+    )
     chart = _sparkline(found.sums)
     line = (
-        f"History: the CUSUM of {nights} nights is {found.sums[-1]:.1f}, the alarm is at {LIMIT:g}; {spread}. {chart}"
+        f"History: the CUSUM of {nights} nights is {found.sums[-1]:.1f}, the alarm is at "
+        f"{LIMIT:g}; {spread}. {chart}"
     )
     if found.alarm is None:
         return replace(gate, answer=replace(answer, limits=(*answer.limits, line)))
@@ -244,24 +331,33 @@ def add_history(gate: Gate, dates: Sequence[str], differences: Sequence[float]) 
     if gate.decision == "not_worse":
         alarm = replace(alarm, limits=(answer.title, answer.evidence, *answer.limits))
         return replace(gate, answer=alarm, alarm=True)
-    return replace(gate, answer=replace(answer, limits=(*answer.limits, title, line)), alarm=True)
+    return replace(
+        gate, answer=replace(answer, limits=(*answer.limits, title, line)), alarm=True
+    )
 
 
 def _sparkline(sums: Sequence[float]) -> str:
     """A small chart of the last nights of a CUSUM, the highest bar at the alarm."""
     bars = "▁▂▃▄▅▆▇█"
-    return "".join(bars[min(int(total / LIMIT * len(bars)), len(bars) - 1)] for total in sums[-_MOST_BARS:])
+    return "".join(
+        bars[min(int(total / LIMIT * len(bars)), len(bars) - 1)]
+        for total in sums[-_MOST_BARS:]
+    )
 
 
 def _blind(gate: Gate, reason: str, step: str) -> Gate:
-    """A gate that passed, where nothing shows that its judge sees a fall, with what would show it."""
+    """A gate that passed, where nothing shows that its judge sees a fall, with what would show
+    it.
+    """
     answer = gate.answer
     title = _BLIND.format(judge=gate.judge, mine=gate.challenger)
     limits = (answer.evidence, *answer.limits)
     return replace(
         gate,
         decision="undecided",
-        answer=Answer(title, reason, limits, f"{step}, or --no-control if you know that it does."),
+        answer=Answer(
+            title, reason, limits, f"{step}, or --no-control if you know that it does."
+        ),
     )
 
 
@@ -271,33 +367,68 @@ def _control_sentence(gate: Gate, result: ControlResult, margin: float) -> str:
     if result.contests:
         interval = f"{100 * estimate.low:.0f} to {100 * estimate.high:.0f}%"
         needed = f"more than {100 * (0.5 + margin):.0f}%"
-        won = f"the build's own won {estimate.value:.0%} of {result.n} contests (95% interval {interval}, needed {needed})"
+        won = (
+            f"the build's own won {estimate.value:.0%} of {result.n} contests (95% interval "
+            f"{interval}, needed {needed})"
+        )
         return f"{_CONTROL}: against {spoilt}, {won}."
     change = f"{gate.aspect} is {_signed(estimate)}"
     return f"{_CONTROL}: with {spoilt}, {change}, needed more than {margin:g} lower."
 
 
 def same_files_gate(records: Iterable[Record]) -> Gate | None:
-    """The gate of a generator whose pictures are the same files as all others'; None where they are not."""
+    """The gate of a generator whose pictures are the same files as all others'; None where they
+    are not.
+    """
     files = files_by_generator(records)
     mine, *references = files
-    if not all(are_same_files(files[mine], files[reference]) for reference in references):
+    if not all(
+        are_same_files(files[mine], files[reference]) for reference in references
+    ):
         return None
     return _combined_gate(mine, dict.fromkeys(references, _SAME_FILES), "")
 
 
-def _combined_gate(mine: str, decided: Mapping[str, tuple[Decision, Answer]], judge: str) -> Gate:
-    """The gate of all references: the title is on the first that decides it and those like it, the evidence on each."""
+def _combined_gate(
+    mine: str, decided: Mapping[str, tuple[Decision, Answer]], judge: str
+) -> Gate:
+    """The gate of all references: the title is on the first that decides it and those like it,
+    the evidence on each.
+    """
     decisions = {decision for decision, _ in decided.values()}
-    overall: Decision = "worse" if "worse" in decisions else "undecided" if "undecided" in decisions else "not_worse"
-    unread = next((answer for _, answer in decided.values() if answer.title == _UNREAD), None)
+    overall: Decision = (
+        "worse"
+        if "worse" in decisions
+        else "undecided"
+        if "undecided" in decisions
+        else "not_worse"
+    )
+    unread = next(
+        (answer for _, answer in decided.values() if answer.title == _UNREAD), None
+    )
     if unread:
         overall = "undecided"
-    decisive = unread or next(answer for decision, answer in decided.values() if decision == overall)
-    references = [reference for reference, (_, answer) in decided.items() if answer.title == decisive.title]
-    title = decisive.title.format(judge=judge, mine=mine, references=enumeration(references))
-    evidence = [f"Against {r}: {a.evidence}" if len(decided) > 1 else a.evidence for r, (_, a) in decided.items()]
-    return Gate(mine, overall, Answer(title, " ".join(evidence), next=decisive.next), judge=judge)
+    decisive = unread or next(
+        answer for decision, answer in decided.values() if decision == overall
+    )
+    references = [
+        reference
+        for reference, (_, answer) in decided.items()
+        if answer.title == decisive.title
+    ]
+    title = decisive.title.format(
+        judge=judge, mine=mine, references=enumeration(references)
+    )
+    evidence = [
+        f"Against {r}: {a.evidence}" if len(decided) > 1 else a.evidence
+        for r, (_, a) in decided.items()
+    ]
+    return Gate(
+        mine,
+        overall,
+        Answer(title, " ".join(evidence), next=decisive.next),
+        judge=judge,
+    )
 
 
 def too_few_sentence(n: int, margin: float, fall: float) -> str:
@@ -315,14 +446,28 @@ def too_few_sentence(n: int, margin: float, fall: float) -> str:
     if n >= fewest:
         return ""
     enough = "" if math.isinf(fewest) else f", which takes {fewest:,.0f}"
-    return f"--margin {margin:g}: on all {n} prompts even equal scores could not pass{enough}; only a better generator could"
+    return (
+        f"--margin {margin:g}: on all {n} prompts even equal scores could not pass{enough}; "
+        "only a better generator could"
+    )
 
 
 def _fillers(run: Run, *generators: str) -> tuple[int, ...]:
     """Number of prompts of each generator whose scores are likely filled in."""
-    records = [record for record in chain(*chain(*run.records.values())) if record.votes is None]
-    both_records = [record for record in records if (record.id.image_model or YOUR_IMAGES) in generators]
-    prompts = {(r.id.image_model or YOUR_IMAGES, r.id.part, r.id.uid) for r in fillers(both_records)}
+    records = [
+        record
+        for record in chain(*chain(*run.records.values()))
+        if record.votes is None
+    ]
+    both_records = [
+        record
+        for record in records
+        if (record.id.image_model or YOUR_IMAGES) in generators
+    ]
+    prompts = {
+        (r.id.image_model or YOUR_IMAGES, r.id.part, r.id.uid)
+        for r in fillers(both_records)
+    }
     counts = Counter(generator for generator, *_ in prompts)
     return tuple(counts[generator] for generator in generators)
 
@@ -340,65 +485,108 @@ def _decided(
     measured = f"{_measured(ranking, evidence)} Allowed: {margin:g} lower."
     if not math.isnan(scored.low):
         bound = share_of_level(_level(ranking) / 2)
-        measured += f" With one bad prompt more, the one-sided {bound} bound is {_signed(scored.low)}."
+        measured += (
+            f" With one bad prompt more, the one-sided {bound} bound is "
+            f"{_signed(scored.low)}."
+        )
     if any(evidence.more_failures):
         bound = f"its bound {_signed(penalised.low)}"
-        measured += f" With failures as the lowest score it is {_signed(penalised.value)} and {bound}."
+        measured += (
+            f" With failures as the lowest score it is {_signed(penalised.value)} and "
+            f"{bound}."
+        )
     if evidence.unread[1] > MOST_UNREAD:
         share = f"{evidence.unread[1]:.0%} of the replies on {evidence.reference} could not be read"
-        return "undecided", Answer(_UNREAD, f"{share}, more than {MOST_UNREAD:.0%}. {measured}", next=_READABLE)
+        return "undecided", Answer(
+            _UNREAD, f"{share}, more than {MOST_UNREAD:.0%}. {measured}", next=_READABLE
+        )
     if any(filled):
         names = zip((evidence.challenger, evidence.reference), filled, strict=True)
         counts = " and ".join(f"{number} of {name}" for name, number in names)
-        measured += f" Scores are likely filled in without judging on {counts} of {evidence.items} {unit}."
+        measured += (
+            f" Scores are likely filled in without judging on {counts} of "
+            f"{evidence.items} {unit}."
+        )
     if min(filled) > MOST_FILLED * evidence.items:
         return "undecided", Answer(_UNREAD, measured, next=_READABLE)
     if reason := _nothing_decides(ranking, evidence, bias, again):
-        return "undecided", Answer(_UNDECIDED, f"{measured} {reason[:1].upper()}{reason[1:]}.")
+        return "undecided", Answer(
+            _UNDECIDED, f"{measured} {reason[:1].upper()}{reason[1:]}."
+        )
     measured += _large_changes(ranking, evidence, bias)
     more, fewer = evidence.more_failures
     if (p := more_failures_p(more, fewer)) <= LEVEL:
         others = f"where {evidence.reference} does on {fewer} others ({p_sentence(p)})"
-        return "worse", Answer(_FAILS, f"{evidence.challenger} fails on {more} {unit}, {others}. {measured}")
+        return "worse", Answer(
+            _FAILS,
+            f"{evidence.challenger} fails on {more} {unit}, {others}. {measured}",
+        )
     decisions = [scored.decision(margin), penalised.decision(margin)]
     if "worse" in decisions:
         return "worse", Answer(_WORSE, measured)
     if "undecided" not in decisions:
         return "not_worse", Answer(_NOT_WORSE, measured)
     units = _unit(ranking, evidence)
-    needed, enough = max(scored.items_needed(margin), penalised.items_needed(margin)), f"No feasible number of {units}"
+    needed, enough = (
+        max(scored.items_needed(margin), penalised.items_needed(margin)),
+        f"No feasible number of {units}",
+    )
     if math.isfinite(needed):
         enough = f"About {round(needed, -max(0, math.floor(math.log10(needed)) - 1)):,.0f} {units}"
     stays = f"if the difference stays at {scored.value:.3f}"
-    title = _PERHAPS_WORSE if max(scored.high, _difference(ranking, evidence).high) < 0 else _UNDECIDED
+    title = (
+        _PERHAPS_WORSE
+        if max(scored.high, _difference(ranking, evidence).high) < 0
+        else _UNDECIDED
+    )
     return "undecided", Answer(title, measured, next=f"{enough} would tell, {stays}.")
 
 
-def _large_changes(ranking: Leaderboard, evidence: GateEvidence, bias: PositionBias | None) -> str:
-    """Sentence on prompts that fell or rose far, and on contests that an answer to each side makes ties."""
+def _large_changes(
+    ranking: Leaderboard, evidence: GateEvidence, bias: PositionBias | None
+) -> str:
+    """Sentence on prompts that fell or rose far, and on contests that an answer to each side
+    makes ties.
+    """
     if ranking.statistic == WIN_RATE:
         contradicted = bias.contradicted if bias else 0
-        return f" {contradicted} contradictory contests count as ties, which shrinks a difference." * bool(contradicted)
+        return (
+            f" {contradicted} contradictory contests count as ties, which shrinks a difference."
+            * bool(contradicted)
+        )
     alone = "By the judge alone, " * (ranking.statistic == CORRECTED)
     prompts = f"{evidence.fell} of {evidence.compared} prompts fell by more than {LARGE_FALL:g}"
     return f" {alone}{prompts}, and {evidence.rises} rose." * bool(evidence.fell)
 
 
-def _nothing_decides(ranking: Leaderboard, evidence: GateEvidence, bias: PositionBias | None, again: str) -> str:
+def _nothing_decides(
+    ranking: Leaderboard, evidence: GateEvidence, bias: PositionBias | None, again: str
+) -> str:
     """Reason why the verdicts decide nothing, whatever the difference; empty where they do."""
     unit, compared = ranking.unit, (evidence.challenger, evidence.reference)
     for generator, unjudged in zip(compared, evidence.unjudged, strict=True):
         if unjudged > MOST_UNJUDGED * evidence.items:
             return (
-                f"{unjudged} of {evidence.items} {unit} of {generator} have no verdict, or one that a failed call or tool "
+                f"{unjudged} of {evidence.items} {unit} of {generator} have no verdict, or one "
+                "that a failed call or tool "
                 f"left without a score; judge them again: {again}"
             )
     if bias is not None and bias.contradictory:
-        return f"the judge contradicts itself in {bias.contradicted} of {bias.contests} contests, so its answers decide nothing"
-    unranked = [f"{n.system} has {n.reason}" for n in ranking.numbers if n.system in compared and n.reason]
+        return (
+            f"the judge contradicts itself in {bias.contradicted} of {bias.contests} "
+            "contests, so its answers decide nothing"
+        )
+    unranked = [
+        f"{n.system} has {n.reason}"
+        for n in ranking.numbers
+        if n.system in compared and n.reason
+    ]
     if unranked and evidence.penalised.decision(0) != "worse":
         return unranked[0]
-    if evidence.scored.n < LEAST_FOR_A_TEST and more_failures_p(*evidence.more_failures) > LEVEL:
+    if (
+        evidence.scored.n < LEAST_FOR_A_TEST
+        and more_failures_p(*evidence.more_failures) > LEVEL
+    ):
         return f"at least {LEAST_FOR_A_TEST} {unit} are needed"
     pair = ranking.comparison.pair_of(*compared)
     if reason := ranking.comparison.compared.undecided_reason:
@@ -418,16 +606,25 @@ def _measured(ranking: Leaderboard, evidence: GateEvidence) -> str:
         on = f"on {evidence.compared} {ranking.unit} in {evidence.scored.n} groups"
     if ranking.statistic == WIN_RATE:
         return f"The win rate of {evidence.challenger} is {_signed(difference)} than ½, {on}."
-    scores = {CORRECTED: "The corrected mean"}.get(ranking.statistic, f"The mean {ranking.aspect}")
-    return f"{scores} of {evidence.challenger} is {_signed(difference, _level(ranking))} than that of {evidence.reference}, {on}."
+    scores = {CORRECTED: "The corrected mean"}.get(
+        ranking.statistic, f"The mean {ranking.aspect}"
+    )
+    return (
+        f"{scores} of {evidence.challenger} is {_signed(difference, _level(ranking))} than "
+        f"that of {evidence.reference}, {on}."
+    )
 
 
 def _difference(ranking: Leaderboard, evidence: GateEvidence) -> Estimate:
-    """The difference with the interval that the ranking prints; a judge that contradicts itself leaves none."""
+    """The difference with the interval that the ranking prints; a judge that contradicts itself
+    leaves none.
+    """
     pair = ranking.comparison.pair_of(evidence.challenger, evidence.reference)
     if not pair:
         return Estimate(evidence.scored.value)
-    return (pair if pair.first == evidence.challenger else pair.turned).result.difference
+    return (
+        pair if pair.first == evidence.challenger else pair.turned
+    ).result.difference
 
 
 def _unit(ranking: Leaderboard, evidence: GateEvidence) -> str:

@@ -13,8 +13,11 @@ from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.wording import plural
 
 
-def rated_runs(results: Results, ratings: HumanRatings | None) -> tuple[list[Run], list[str]]:
-    """The runs of results, with these ratings in the place of their own where there are any, and lines to be read beside them.
+def rated_runs(
+    results: Results, ratings: HumanRatings | None
+) -> tuple[list[Run], list[str]]:
+    """The runs of results, with these ratings in the place of their own where there are any, and
+    lines to be read beside them.
 
     Raises:
         VievalError: no rating is of a sample among the results.
@@ -26,16 +29,25 @@ def rated_runs(results: Results, ratings: HumanRatings | None) -> tuple[list[Run
         return runs, notes
     first = f"{ratings.where[unknown[0]]}: {unknown[0]}"
     if len(unknown) == len(ratings.where):
-        are_contests = (rows[0].votes is not None for run in runs for rows in chain(*run.records.values()))
+        are_contests = (
+            rows[0].votes is not None
+            for run in runs
+            for rows in chain(*run.records.values())
+        )
         if not any(are_contests) and ratings.votes.keys() >= set(unknown):
             raise VievalError(
-                f"{first} is a vote on a pair, and these verdicts are on single images: rate those on a page that "
+                f"{first} is a vote on a pair, and these verdicts are on single images: rate "
+                "those on a page that "
                 "`vieval label VERDICTS --out label.html` makes"
             )
         raise VievalError(
-            f"{first} is not among these verdicts, nor is any other that was rated; give the ratings of these samples"
+            f"{first} is not among these verdicts, nor is any other that was rated; give the "
+            "ratings of these samples"
         )
-    note = f"ratings of {plural(len(unknown), 'sample')} are left out, because no verdict is about them, the first in {first}"
+    note = (
+        f"ratings of {plural(len(unknown), 'sample')} are left out, because no verdict is "
+        f"about them, the first in {first}"
+    )
     return runs, [*notes, note]
 
 
@@ -52,12 +64,20 @@ def read_order(path: Path) -> tuple[str, ...]:
         with path.open("rb") as file:
             text = file.read(_MOST_BYTES + 1).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise VievalError(f"{path}: the order of image models cannot be read ({error})") from None
+        raise VievalError(
+            f"{path}: the order of image models cannot be read ({error})"
+        ) from None
     if len(text) > _MOST_BYTES:
-        raise VievalError(f"{path}: larger than {_MOST_BYTES} bytes, no order of image models is")
+        raise VievalError(
+            f"{path}: larger than {_MOST_BYTES} bytes, no order of image models is"
+        )
     names = tuple(filter(None, map(str.strip, text.splitlines())))
     if repeated := [name for name, times in Counter(names).items() if times > 1]:
-        raise VievalError(f"{path}: names {repeated[0]!r} twice; an order has each image model once")
+        raise VievalError(
+            f"{path}: names {repeated[0]!r} twice; an order has each image model once"
+        )
     if len(names) < 2:
-        raise VievalError(f"{path}: an order has two image models or more, one a line, the best first")
+        raise VievalError(
+            f"{path}: an order has two image models or more, one a line, the best first"
+        )
     return names

@@ -1,4 +1,6 @@
-"""A user's own samples as a benchmark to report on: of generators, and of judges as soon as people rated some samples."""
+"""A user's own samples as a benchmark to report on: of generators, and of judges as soon as
+people rated some samples.
+"""
 
 from __future__ import annotations
 
@@ -26,17 +28,31 @@ FEWEST_GROUPS = 60
 
 
 class OfOwnSamples(OfGenerators):
-    """Report on a user's own samples: a judge's scores of generators and, with ratings, its agreement with people."""
+    """Report on a user's own samples: a judge's scores of generators and, with ratings, its
+    agreement with people.
+    """
 
     def findings(
-        self, benchmark: str, parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions
+        self,
+        benchmark: str,
+        parts: Sequence[str],
+        runs: Sequence[Run],
+        options: StatisticsOptions,
     ) -> Findings:
-        """With ratings, agreement with people as on rated benchmarks; then generators side by side and their win rates."""
-        findings = ByImageModel().findings(benchmark, parts, runs, options) if is_rated(runs) else Findings(())
+        """With ratings, agreement with people as on rated benchmarks; then generators side by
+        side and their win rates.
+        """
+        findings = (
+            ByImageModel().findings(benchmark, parts, runs, options)
+            if is_rated(runs)
+            else Findings(())
+        )
         return findings + generator_findings(benchmark, runs, options)
 
 
-def generator_findings(benchmark: str, runs: Sequence[Run], options: StatisticsOptions) -> Findings:
+def generator_findings(
+    benchmark: str, runs: Sequence[Run], options: StatisticsOptions
+) -> Findings:
     """Generators side by side by the judges' scores, and by their win rates."""
     findings = OfGenerators().findings(benchmark, (), runs, options)
     return sum((win_rate_findings(run, options) for run in runs), findings)
@@ -45,31 +61,62 @@ def generator_findings(benchmark: str, runs: Sequence[Run], options: StatisticsO
 def against(benchmark: Benchmark) -> str:
     """Whose ratings agreement is with: annotators', or the known defects of drawn images."""
     where = YOUR_IMAGES if benchmark.name == OWN else benchmark.name
-    return f"{'the known defects of' if benchmark.synthetic else 'annotators on'} {where}"
+    return (
+        f"{'the known defects of' if benchmark.synthetic else 'annotators on'} {where}"
+    )
 
 
 def is_rated(runs: Sequence[Run]) -> bool:
     """True where annotators rated a sample, or voted on a contest, of these runs."""
-    records = (record for run in runs for record in chain.from_iterable(chain(*run.records.values())))
-    return any(record.ratings or (record.votes and record.votes.scheme) for record in records)
+    records = (
+        record
+        for run in runs
+        for record in chain.from_iterable(chain(*run.records.values()))
+    )
+    return any(
+        record.ratings or (record.votes and record.votes.scheme) for record in records
+    )
 
 
 def prompt_notes(runs: Sequence[Run]) -> list[str]:
-    """Line on the groups of prompts of a user's own samples, or on prompts that look as if a template had made them."""
-    records = list(chain.from_iterable(chain(*chain(*run.records.values())) for run in runs if run.benchmark == OWN))
-    samples = chain.from_iterable(candidates_of(record.sample) for record in records if record.sample)
-    prompts = {(sample.id.part, sample.id.uid): sample for sample in samples if sample.texts}
+    """Line on the groups of prompts of a user's own samples, or on prompts that look as if a
+    template had made them.
+    """
+    records = list(
+        chain.from_iterable(
+            chain(*chain(*run.records.values())) for run in runs if run.benchmark == OWN
+        )
+    )
+    samples = chain.from_iterable(
+        candidates_of(record.sample) for record in records if record.sample
+    )
+    prompts = {
+        (sample.id.part, sample.id.uid): sample for sample in samples if sample.texts
+    }
     group_of = {prompt: sample.group for prompt, sample in prompts.items()}
-    group_of |= {(r.id.part, r.id.uid): r.row.group or r.id.uid for r in records if r.row}
+    group_of |= {
+        (r.id.part, r.id.uid): r.row.group or r.id.uid for r in records if r.row
+    }
     groups = {(part, group) for (part, _), group in group_of.items()}
     if len(groups) == len(group_of):
         return [*filter(None, [similar_prompts_note(prompts.values())])]
-    few = f"; {FEWEST_GROUPS} or more are needed for a margin of .05" if len(groups) < FEWEST_GROUPS else ""
-    return [f"{plural(len(group_of), 'prompt')} in {plural(len(groups), 'group')}, each of which counts as one{few}"]
+    few = (
+        f"; {FEWEST_GROUPS} or more are needed for a margin of .05"
+        if len(groups) < FEWEST_GROUPS
+        else ""
+    )
+    return [
+        (
+            f"{plural(len(group_of), 'prompt')} in {plural(len(groups), 'group')}, each of which "
+            f"counts as one{few}"
+        )
+    ]
 
 
 def _raise_elsewhere(root: Path, part: str) -> Sequence[Judged]:
-    raise VievalError(f"the user's own samples of kind {part} are in a file of theirs, not in {root}")
+    raise VievalError(
+        f"the user's own samples of kind {part} are in a file of theirs, not in {root}"
+    )
 
 
 OWN_SAMPLES = Benchmark(
@@ -81,52 +128,80 @@ OWN_SAMPLES = Benchmark(
     source="the user",
     licence="the user's",
     trainable=True,
-    note="Your own samples. A judge can disagree with people: `vieval rank --human` corrects its mean by some ratings.",
+    note=(
+        "Your own samples. A judge can disagree with people: `vieval rank --human` corrects its "
+        "mean by some ratings."
+    ),
 )
 
 
-def benchmarks_with_runs(runs: Sequence[Run], required: bool = True) -> list[tuple[Benchmark, list[Run]]]:
+def benchmarks_with_runs(
+    runs: Sequence[Run], required: bool = True
+) -> list[tuple[Benchmark, list[Run]]]:
     """Benchmarks of results, each with its runs.
 
     Args:
         runs: of any benchmarks.
-        required: False where only the images count: then no installed package has to bring a benchmark, and ratings may
-            differ.
+        required: False where only the images count: then no installed package has to bring a
+            benchmark, and ratings may differ.
 
     Raises:
         VievalError: no installed package brings one of the benchmarks, or two runs have other
             ratings of one sample or other votes on one contest.
     """
-    known, by_benchmark = {**benchmark_registry.benchmarks(), OWN: OWN_SAMPLES}, dict[str, list[Run]]()
+    known, by_benchmark = (
+        {**benchmark_registry.benchmarks(), OWN: OWN_SAMPLES},
+        dict[str, list[Run]](),
+    )
     for run in runs:
         by_benchmark.setdefault(run.benchmark, []).append(run)
     if not required:
-        known = {name: replace(OWN_SAMPLES, name=name, note="") for name in by_benchmark} | known
+        known = {
+            name: replace(OWN_SAMPLES, name=name, note="") for name in by_benchmark
+        } | known
     else:
         _require_same_people(runs)
     if unknown := next((name for name in by_benchmark if name not in known), None):
         raise VievalError(
-            f"these results are of the benchmark {unknown!r}, which no installed package brings: pass --benchmark FOLDER with "
-            "its benchmark.yaml, or set VIEVAL_BENCHMARKS; else install its package, or leave them out"
+            f"these results are of the benchmark {unknown!r}, which no installed package brings: "
+            "pass --benchmark FOLDER with "
+            "its benchmark.yaml, or set VIEVAL_BENCHMARKS; else install its package, or leave "
+            "them out"
         )
-    return [(known[name], benchmark_runs) for name, benchmark_runs in by_benchmark.items()]
+    return [
+        (known[name], benchmark_runs) for name, benchmark_runs in by_benchmark.items()
+    ]
 
 
 def _require_same_people(runs: Sequence[Run]) -> None:
-    """VievalError where results of other data are mixed: a judge's number would depend on which of them came last."""
+    """VievalError where results of other data are mixed: a judge's number would depend on which
+    of them came last.
+    """
     first_values: dict[tuple[SampleId, str], tuple[str, tuple[float | str, ...]]] = {}
     for run in runs:
         for record in (judged[0] for rows in run.records.values() for judged in rows):
-            people = {f"ratings of {aspect}": tuple(values) for aspect, values in record.ratings.items()}
-            for name, values in (people | ({"votes": (record.votes.vote,)} if record.votes else {})).items():
-                label, first = first_values.setdefault((record.id, name), (run.label, values))
+            people = {
+                f"ratings of {aspect}": tuple(values)
+                for aspect, values in record.ratings.items()
+            }
+            for name, values in (
+                people | ({"votes": (record.votes.vote,)} if record.votes else {})
+            ).items():
+                label, first = first_values.setdefault(
+                    (record.id, name), (run.label, values)
+                )
                 if list(map(str, first)) != list(map(str, values)):
                     texts = (
-                        ", ".join(v or "none" if isinstance(v, str) else f"{v:g}" for v in run_texts) or "none"
+                        ", ".join(
+                            v or "none" if isinstance(v, str) else f"{v:g}"
+                            for v in run_texts
+                        )
+                        or "none"
                         for run_texts in (first, values)
                     )
                     first_texts, run_texts = texts
                     raise VievalError(
-                        f"{record.id}: people's {name} are {first_texts} in the results of {label} and {run_texts} in those of "
+                        f"{record.id}: people's {name} are {first_texts} in the results of "
+                        f"{label} and {run_texts} in those of "
                         f"{run.label}; run both on the same data"
                     )

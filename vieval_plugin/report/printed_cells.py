@@ -11,7 +11,17 @@ from vieval_plugin.meta_evaluation.tables import Key
 from vieval_plugin.readers.rows import decimal, read_table
 from vieval_plugin.text.errors import VievalError
 
-_COLUMNS = ("table", "task", "image_model", "judge", "statistic", "aspect", "printed", "reproducible", "why_not")
+_COLUMNS = (
+    "table",
+    "task",
+    "image_model",
+    "judge",
+    "statistic",
+    "aspect",
+    "printed",
+    "reproducible",
+    "why_not",
+)
 _DIGITS = {"rho": 2, "footrule": 1, "accuracy_paper": 2}
 
 
@@ -26,15 +36,25 @@ class PrintedCell:
 
     @property
     def units(self) -> int:
-        """Distance of the rounded value in units of the last printed digit (four decimals, but see `_DIGITS`)."""
+        """Distance of the rounded value in units of the last printed digit (four decimals, but
+        see `_DIGITS`).
+        """
         digits = _DIGITS.get(self.key.statistic, 4)
         assert self.computed is not None
-        off = 1.0 if math.isnan(self.computed) else round(self.computed, digits) - self.printed
+        off = (
+            1.0
+            if math.isnan(self.computed)
+            else round(self.computed, digits) - self.printed
+        )
         return int(abs(round(off * 10**digits)))
 
     def __str__(self) -> str:
         k = self.key
-        where = " ".join(filter(None, (k.table, k.task, k.image_model, k.judge, k.statistic, k.aspect)))
+        where = " ".join(
+            filter(
+                None, (k.table, k.task, k.image_model, k.judge, k.statistic, k.aspect)
+            )
+        )
         return f"{where}: printed {self.printed:g}, computed {self.computed:.4f}"
 
 
@@ -51,14 +71,18 @@ class PrintedComparison:
     @property
     def failed(self) -> bool:
         """True where a cell marked reproducible differs, or nothing could be compared at all."""
-        return bool(self.mismatches) or not (self.exact or self.within_one or self.explained)
+        return bool(self.mismatches) or not (
+            self.exact or self.within_one or self.explained
+        )
 
     def lines(self) -> list[str]:
         """Lines to print: a count of each kind, then every difference."""
         agreeing = len(self.exact) + len(self.within_one)
         lines = [
-            f"{agreeing} of {agreeing + len(self.mismatches)} cells marked reproducible agree to within one unit of the last "
-            f"printed digit, {len(self.exact)} of them exactly; {len(self.explained)} cells known not to be reproducible; "
+            f"{agreeing} of {agreeing + len(self.mismatches)} cells marked reproducible agree to "
+            "within one unit of the last "
+            f"printed digit, {len(self.exact)} of them exactly; {len(self.explained)} cells "
+            "known not to be reproducible; "
             f"{len(self.missing)} cells not in these results"
         ]
         lines += [f"DIFFERS   {cell}" for cell in self.mismatches]
@@ -66,17 +90,34 @@ class PrintedComparison:
         return lines + [f"known     {cell}: {cell.why_not}" for cell in self.explained]
 
 
-def compare_with_printed(expected: Path, cells: Mapping[Key, float]) -> PrintedComparison:
-    """Sort every row of a CSV of printed cells; VievalError names a malformed file's row and column."""
+def compare_with_printed(
+    expected: Path, cells: Mapping[Key, float]
+) -> PrintedComparison:
+    """Sort every row of a CSV of printed cells; VievalError names a malformed file's row and
+    column.
+    """
     comparison = PrintedComparison()
     advice = f"--expect takes a CSV of printed cells, whose columns are {', '.join(_COLUMNS)}"
     # of tables that are joined here, such as T10/11, a file may name the one that prints a cell
-    joined = {f"T{number}": key.table for key in cells if "/" in key.table for number in key.table[1:].split("/")}
+    joined = {
+        f"T{number}": key.table
+        for key in cells
+        if "/" in key.table
+        for number in key.table[1:].split("/")
+    }
     for row in read_table(expected, _COLUMNS, advice):
-        key, printed = Key(*(row.cells[name] for name in _COLUMNS[:6])), decimal(row.cells["printed"])
+        key, printed = (
+            Key(*(row.cells[name] for name in _COLUMNS[:6])),
+            decimal(row.cells["printed"]),
+        )
         if not math.isfinite(printed):
-            raise VievalError(f"{row.where}: printed {row.cells['printed'][:40]!r} is not a number; correct the file")
-        computed = cells.get(key, cells.get(replace(key, table=joined.get(key.table, key.table))))
+            raise VievalError(
+                f"{row.where}: printed {row.cells['printed'][:40]!r} is not a number; correct "
+                "the file"
+            )
+        computed = cells.get(
+            key, cells.get(replace(key, table=joined.get(key.table, key.table)))
+        )
         cell = PrintedCell(key, printed, computed, row.cells["why_not"])
         if computed is None:
             comparison.missing.append(cell)

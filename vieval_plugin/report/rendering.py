@@ -19,7 +19,10 @@ def markdown(table: Table) -> str:
     | a\\|b | 0.5 |
     <BLANKLINE>
     """
-    lines = [_line(cells) for cells in (table.header, ["---"] * len(table.header), *table.rows)]
+    lines = [
+        _line(cells)
+        for cells in (table.header, ["---"] * len(table.header), *table.rows)
+    ]
     return "\n".join([f"### {escaping.markdown(table.title)}", "", *lines, ""])
 
 

@@ -17,7 +17,8 @@ _Verdicts: TypeAlias = dict[SampleId, tuple[Verdict, ...]]
 
 
 def same_scores(runs: Sequence[Run]) -> list[str]:
-    """A sentence for each group of judges that gave the same score to every sample that they scored.
+    """A sentence for each group of judges that gave the same score to every sample that they
+    scored.
 
     Judges that give one score to all samples are in no group, as their models may differ.
 
@@ -27,13 +28,22 @@ def same_scores(runs: Sequence[Run]) -> list[str]:
     verdicts = {run.label: _scored(run) for run in runs}
     groups: list[list[str]] = []
     for label, judge_verdicts in verdicts.items():
-        alike = next((group for group in groups if _are_same(verdicts[group[0]], judge_verdicts)), [])
+        alike = next(
+            (
+                group
+                for group in groups
+                if _are_same(verdicts[group[0]], judge_verdicts)
+            ),
+            [],
+        )
         groups += [] if alike else [alike]
         alike.append(label)
     return [
         _sentence(group, [verdicts[label] for label in group], common)
         for group in groups
-        if len(group) > 1 and len(common := set.intersection(*(set(verdicts[label]) for label in group))) >= LEAST_N
+        if len(group) > 1
+        and len(common := set.intersection(*(set(verdicts[label]) for label in group)))
+        >= LEAST_N
     ]
 
 
@@ -53,7 +63,9 @@ def _are_same(first: _Verdicts, second: _Verdicts) -> bool:
             if len(verdicts) != len(others) or not all(map(_agree, verdicts, others)):
                 return False
             common += 1
-            distinct.add(repr([(verdict.scores, verdict.choice) for verdict in verdicts]))
+            distinct.add(
+                repr([(verdict.scores, verdict.choice) for verdict in verdicts])
+            )
     return common >= LEAST_N and len(distinct) > 1
 
 
@@ -61,12 +73,27 @@ def _agree(first: Verdict, second: Verdict) -> bool:
     """True where all scores are equal that both have, and so is the choice."""
     aspects = first.scores.keys() & second.scores.keys()
     scored = bool(aspects) or not (first.scores or second.scores)
-    return scored and first.choice == second.choice and all(first.scores[a] == second.scores[a] for a in aspects)
+    return (
+        scored
+        and first.choice == second.choice
+        and all(first.scores[a] == second.scores[a] for a in aspects)
+    )
 
 
-def _sentence(labels: Sequence[str], verdicts: Sequence[_Verdicts], common: set[SampleId]) -> str:
-    are_contests = all(verdict.choice for sample in common for verdict in verdicts[0][sample])
+def _sentence(
+    labels: Sequence[str], verdicts: Sequence[_Verdicts], common: set[SampleId]
+) -> str:
+    are_contests = all(
+        verdict.choice for sample in common for verdict in verdicts[0][sample]
+    )
     score, unit = ("answer", "contests") if are_contests else ("score", "samples")
     everyone = "both" if len(labels) == 2 else "all of them"
-    scope = "" if all(len(judge_verdicts) == len(common) for judge_verdicts in verdicts) else f" that {everyone} scored"
-    return f"{enumeration(labels)} gave the same {score} to all {len(common):,} {unit}{scope}; are they one model?"
+    scope = (
+        ""
+        if all(len(judge_verdicts) == len(common) for judge_verdicts in verdicts)
+        else f" that {everyone} scored"
+    )
+    return (
+        f"{enumeration(labels)} gave the same {score} to all {len(common):,} {unit}{scope}; "
+        "are they one model?"
+    )

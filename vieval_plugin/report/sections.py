@@ -1,4 +1,6 @@
-"""Results as sections: a benchmark with its runs, what is found in them, and the leaderboards that answer for it."""
+"""Results as sections: a benchmark with its runs, what is found in them, and the leaderboards
+that answer for it.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,10 @@ from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.protocol import Sample
 from vieval_plugin.meta_evaluation.comparison import Comparison
 from vieval_plugin.meta_evaluation.contest_ranking import ContestRanking, rank_contests
-from vieval_plugin.meta_evaluation.corrected_ranking import CorrectedRanking, rank_corrected
+from vieval_plugin.meta_evaluation.corrected_ranking import (
+    CorrectedRanking,
+    rank_corrected,
+)
 from vieval_plugin.meta_evaluation.findings import Findings, Leaderboard, layouts
 from vieval_plugin.meta_evaluation.gate import gate_evidence
 from vieval_plugin.meta_evaluation.generators import MEAN
@@ -29,11 +34,26 @@ from vieval_plugin.meta_evaluation.ratings import (
 )
 from vieval_plugin.meta_evaluation.reference_ranking import ranking_against
 from vieval_plugin.meta_evaluation.tables import Table
-from vieval_plugin.meta_evaluation.win_rates import WIN_RATE, PositionBias, position_bias
+from vieval_plugin.meta_evaluation.win_rates import (
+    WIN_RATE,
+    PositionBias,
+    position_bias,
+)
 from vieval_plugin.records import OWN, YOUR_IMAGES, JudgeName, Record, Run
-from vieval_plugin.report.answer import Answer, agreement_notes, answer, placed, several_judges_sentence
+from vieval_plugin.report.answer import (
+    Answer,
+    agreement_notes,
+    answer,
+    placed,
+    several_judges_sentence,
+)
 from vieval_plugin.report.inputs import rated_runs
-from vieval_plugin.report.own_samples import against, benchmarks_with_runs, generator_findings, prompt_notes
+from vieval_plugin.report.own_samples import (
+    against,
+    benchmarks_with_runs,
+    generator_findings,
+    prompt_notes,
+)
 from vieval_plugin.report.same_scores import same_scores
 from vieval_plugin.report.tables import totals_tables
 from vieval_plugin.results.own_verdicts import is_own
@@ -47,11 +67,13 @@ from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.wording import enumeration
 
-#: The systems that a command is about: of `rank` generators, of `compare` judges, of `report` what the benchmark is for.
+#: The systems that a command is about: of `rank` generators, of `compare` judges, of `report` what
+#: the benchmark is for.
 Which: TypeAlias = Literal["generators", "judges", "all"]
 
 _UNCORRECTED = (
-    "The ratings do not correct win rates: rank verdicts of a judge that scores each image, whose means they correct."
+    "The ratings do not correct win rates: rank verdicts of a judge that scores each "
+    "image, whose means they correct."
 )
 _REASON = 200
 
@@ -81,16 +103,32 @@ class Section:
     @property
     def title(self) -> str:
         """Name of the benchmark as a heading has it."""
-        return YOUR_IMAGES.capitalize() if self.benchmark.name == OWN else self.benchmark.title or self.benchmark.name
+        return (
+            YOUR_IMAGES.capitalize()
+            if self.benchmark.name == OWN
+            else self.benchmark.title or self.benchmark.name
+        )
 
     def page_words(self, text: str) -> str:
-        """A text on the statistics in the page's words: of drawn images no people are said to have rated them."""
-        return text.replace("people", "the known defects") if self.benchmark.synthetic else text
+        """A text on the statistics in the page's words: of drawn images no people are said to
+        have rated them.
+        """
+        return (
+            text.replace("people", "the known defects")
+            if self.benchmark.synthetic
+            else text
+        )
 
     def judges(self, which: Which) -> list[Leaderboard]:
-        """The leaderboards of judges, the default first: for a comparison of judges all, else those that lead a report."""
+        """The leaderboards of judges, the default first: for a comparison of judges all, else
+        those that lead a report.
+        """
         boards = zip(self.boards, self.findings.ranked, strict=True)
-        return [b for b, s in boards if not b.ranks_generators and (s.is_headline or which == "judges")]
+        return [
+            b
+            for b, s in boards
+            if not b.ranks_generators and (s.is_headline or which == "judges")
+        ]
 
     @cached_property
     def headlines(self) -> list[Leaderboard]:
@@ -101,7 +139,11 @@ class Section:
     def corrections(self) -> Mapping[JudgeName | None, CorrectedRanking]:
         """The corrected ranking of each judge by its default aspect, where ratings were given."""
         corrections: dict[JudgeName | None, CorrectedRanking] = {}
-        defaults = {board.judge: board.aspect for board in reversed(self.boards) if board.statistic == MEAN}
+        defaults = {
+            board.judge: board.aspect
+            for board in reversed(self.boards)
+            if board.statistic == MEAN
+        }
         for member in self.corrected if self.by_ratings else ():
             judge = member.ranking.judge
             if judge not in corrections or member.ranking.aspect == defaults.get(judge):
@@ -110,19 +152,31 @@ class Section:
 
     @cached_property
     def generators(self) -> list[Leaderboard]:
-        """The leaderboards that answer which generator is best: each judge's default, corrected where it can be.
+        """The leaderboards that answer which generator is best: each judge's default, corrected
+        where it can be.
 
-        Where no two generators have prompts in common, as where parts have generators of their own, each part is ranked
-        alone.
+        Where no two generators have prompts in common, as where parts have generators of their own,
+        each part is ranked alone.
         """
         main = [member.ranking for member in self.corrections.values()]
-        boards = [board for board in self.boards if board.ranks_generators and board.judge not in self.corrections]
+        boards = [
+            board
+            for board in self.boards
+            if board.ranks_generators and board.judge not in self.corrections
+        ]
         for judge in dict.fromkeys(board.judge for board in boards):
             judge_boards = [board for board in boards if board.judge == judge]
             means = [board for board in judge_boards if board.statistic == MEAN]
             over_all = [board for board in means if not board.breakdown][:1]
-            parts = [board for board in means if board.breakdown == "part" and board.aspect == means[0].aspect]
-            by_part = any(not board.comparison.all_pairs and len(board.numbers) > 1 for board in over_all)
+            parts = [
+                board
+                for board in means
+                if board.breakdown == "part" and board.aspect == means[0].aspect
+            ]
+            by_part = any(
+                not board.comparison.all_pairs and len(board.numbers) > 1
+                for board in over_all
+            )
             wins = [board for board in judge_boards if board.statistic == WIN_RATE][:1]
             main += [*(parts if by_part and parts else over_all), *wins]
         return main
@@ -130,41 +184,76 @@ class Section:
     def beside(self, board: Leaderboard) -> dict[str, dict[str, Estimate]]:
         """The means of a judge's other aspects, by aspect and generator."""
         place = (board.judge, board.statistic, board.breakdown, board.value)
-        means = [b for b in self.boards if board.statistic == MEAN and b.aspect != board.aspect]
-        alike = [b for b in means if (b.judge, b.statistic, b.breakdown, b.value) == place]
+        means = [
+            b
+            for b in self.boards
+            if board.statistic == MEAN and b.aspect != board.aspect
+        ]
+        alike = [
+            b for b in means if (b.judge, b.statistic, b.breakdown, b.value) == place
+        ]
         return {b.aspect: {n.system: n.estimate for n in b.numbers} for b in alike}
 
     def answer(self, board: Leaderboard) -> Answer:
         """The answer of one of the leaderboards."""
         correction = self.corrections.get(board.judge)
         bias = self.bias.get(board.judge)
-        board_answer = answer(board, bias, correction if board.ranks_generators else None, self.verdicts)
+        board_answer = answer(
+            board, bias, correction if board.ranks_generators else None, self.verdicts
+        )
         if not board.ranks_generators:
             return board_answer
-        board_answer = replace(board_answer, title=self._add_failures(board, board_answer.title))
-        uncorrected = "" if correction or not self.by_ratings else _uncorrected(self.runs, board)
-        limits = (*board_answer.limits, *filter(None, [_unmatched_prompts(self.runs, board), uncorrected]))
-        is_rated = bool(uncorrected) or any(r.provenance.calibration for r in self._records_of(board))
-        return replace(board_answer, limits=limits, next="" if is_rated else board_answer.next)
+        board_answer = replace(
+            board_answer, title=self._add_failures(board, board_answer.title)
+        )
+        uncorrected = (
+            "" if correction or not self.by_ratings else _uncorrected(self.runs, board)
+        )
+        limits = (
+            *board_answer.limits,
+            *filter(None, [_unmatched_prompts(self.runs, board), uncorrected]),
+        )
+        is_rated = bool(uncorrected) or any(
+            r.provenance.calibration for r in self._records_of(board)
+        )
+        return replace(
+            board_answer, limits=limits, next="" if is_rated else board_answer.next
+        )
 
     def _records_of(self, board: Leaderboard) -> Iterator[Record]:
         """The records of a leaderboard's judge."""
         runs = (run for run in self.runs if run.name == board.judge)
-        return (record for run in runs for judged in chain(*run.records.values()) for record in judged)
+        return (
+            record
+            for run in runs
+            for judged in chain(*run.records.values())
+            for record in judged
+        )
 
     def _add_failures(self, board: Leaderboard, title: str) -> str:
-        """A title on generators that also says if the first, or one of two, fails significantly more often."""
+        """A title on generators that also says if the first, or one of two, fails significantly
+        more often.
+        """
         first, *others = board.ranked or board.numbers
         fewest = min(others, key=lambda number: number.failed, default=first)
-        more, less = (first, fewest) if first.failed > fewest.failed or others[1:] else (fewest, first)
+        more, less = (
+            (first, fewest)
+            if first.failed > fewest.failed or others[1:]
+            else (fewest, first)
+        )
         if more.failed <= less.failed or "failures" in title:
             return title
         [run] = [run for run in self.runs if run.name == board.judge]
-        evidence = gate_evidence(run, board, more.system, less.system, StatisticsOptions())
+        evidence = gate_evidence(
+            run, board, more.system, less.system, StatisticsOptions()
+        )
         if more_failures_p(*evidence.more_failures) > FAILURE_LEVEL:
             return title
         conjunction = "but" if more is first else "and"
-        return f"{title.removesuffix('.')}, {conjunction} {more.system} fails more often than {less.system}."
+        return (
+            f"{title.removesuffix('.')}, {conjunction} {more.system} fails more often than "
+            f"{less.system}."
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,14 +278,24 @@ class Report:
     def generators(self) -> list[tuple[Section, Leaderboard]]:
         """The leaderboards that answer which generator is best, each with its section."""
         sections = self.sections if self.which != "judges" else ()
-        return [(section, board) for section in sections for board in section.generators]
+        return [
+            (section, board) for section in sections for board in section.generators
+        ]
 
     @property
     def judges(self) -> list[tuple[Section, Leaderboard]]:
         """The leaderboards of judges that are shown, each with its section."""
-        sections = [s for s in self.sections if self.which == "all" or not missing_judges_reason(s)]
+        sections = [
+            s
+            for s in self.sections
+            if self.which == "all" or not missing_judges_reason(s)
+        ]
         sections = sections if self.which != "generators" else []
-        return [(section, board) for section in sections for board in section.judges(self.which)]
+        return [
+            (section, board)
+            for section in sections
+            for board in section.judges(self.which)
+        ]
 
     @cached_property
     def answers(self) -> list[Answer]:
@@ -204,11 +303,26 @@ class Report:
         several = len({id(section) for section, _ in self.generators}) > 1
         texts: list[Answer] = []
         for section in self.sections:
-            boards = [board for board_section, board in self.generators if board_section is section]
-            where = section.benchmark.name if several and section.benchmark.name != OWN else ""
-            texts += _generator_answers(section, boards, where, alone=len(self.generators) == 1)
+            boards = [
+                board
+                for board_section, board in self.generators
+                if board_section is section
+            ]
+            where = (
+                section.benchmark.name
+                if several and section.benchmark.name != OWN
+                else ""
+            )
+            texts += _generator_answers(
+                section, boards, where, alone=len(self.generators) == 1
+            )
             texts += _judge_answers(
-                section, [board for board_section, board in self.judges if board_section is section]
+                section,
+                [
+                    board
+                    for board_section, board in self.judges
+                    if board_section is section
+                ],
             )
             if self.which == "judges" and (why := missing_judges_reason(section)):
                 texts.append(Answer(why, ""))
@@ -234,8 +348,8 @@ def sections_of(
         order: image models, the best first, that rankings are compared with.
 
     Raises:
-        VievalError: for results whose benchmark is not known, ratings of none of them, and where generators are asked for
-            and there are none.
+        VievalError: for results whose benchmark is not known, ratings of none of them, and where
+            generators are asked for and there are none.
     """
     look, constant = None, list[str]()
     if ratings:
@@ -244,27 +358,44 @@ def sections_of(
     runs, notes = rated_runs(results, ratings)
     notes += constant
     by_benchmark = benchmarks_with_runs(runs, required=which != "generators")
-    to_label = results.paths and all(is_own(path) or is_shards(path) for path in results.paths)
+    to_label = results.paths and all(
+        is_own(path) or is_shards(path) for path in results.paths
+    )
     verdicts = shlex.join(map(str, results.paths)) if to_label else "VERDICTS"
     sections = tuple(
-        replace(_section(*benchmark_sections, which, options, bool(ratings), order, look), verdicts=verdicts)
+        replace(
+            _section(*benchmark_sections, which, options, bool(ratings), order, look),
+            verdicts=verdicts,
+        )
         for benchmark_sections in by_benchmark
     )
     report = Report(which, sections)
     if which == "generators" and not report.generators:
         raise VievalError(
-            f"no generator to rank in {enumeration([benchmark.name for benchmark, _ in by_benchmark])}: no contest there was "
+            "no generator to rank in "
+            f"{enumeration([benchmark.name for benchmark, _ in by_benchmark])}: no contest there "
+            "was "
             "judged whose candidates are of different image models with names"
         )
     sentences = [
         f"{section.title}: {sentence}"
         for section in sections
-        for sentence in (*same_scores(section.runs), *agreement_notes(section.runs, options))
+        for sentence in (
+            *same_scores(section.runs),
+            *agreement_notes(section.runs, options),
+        )
     ]
-    records = (record for run in runs for rows in chain(*run.records.values()) for record in rows)
+    records = (
+        record
+        for run in runs
+        for rows in chain(*run.records.values())
+        for record in rows
+    )
     notes += prompt_notes(runs)
     notes += filter(None, dict.fromkeys(map(_demanded_line, runs)))
-    notes += filter(None, dict.fromkeys(record.provenance.calibration_note for record in records))
+    notes += filter(
+        None, dict.fromkeys(record.provenance.calibration_note for record in records)
+    )
     people = [annotator_table(ratings)] if ratings else []
     benchmarks = benchmark_tables(runs)
     further = (*totals_tables(results.totals), *benchmarks, *people)
@@ -272,7 +403,9 @@ def sections_of(
 
 
 def _demanded_line(run: Run) -> str:
-    """The line on what a run's judge took prompts to demand, where its samples are known; empty for most judges."""
+    """The line on what a run's judge took prompts to demand, where its samples are known; empty
+    for most judges.
+    """
     records = [record for judged in chain(*run.records.values()) for record in judged]
     spec = judge_registry.judge_of_results(run.judge, records[0].provenance.options)
     samples = (record.sample for record in records if isinstance(record.sample, Sample))
@@ -284,10 +417,14 @@ def missing_judges_reason(section: Section) -> str:
     if section.judges("judges") and len(section.runs) > 1:
         return ""
     if len(section.runs) < 2:
-        return f"{section.title}: two judges are needed, and the only one is {section.runs[0].label}."
+        return (
+            f"{section.title}: two judges are needed, and the only one is "
+            f"{section.runs[0].label}."
+        )
     if section.benchmark.name == OWN:
         return (
-            "Nobody rated your images, so no judge can be shown to be better: `vieval rank` compares the generators, and "
+            "Nobody rated your images, so no judge can be shown to be better: `vieval rank` "
+            "compares the generators, and "
             "`vieval label` makes a page to rate some images."
         )
     return f"{section.title}: none of its statistics has a test of two judges."
@@ -307,10 +444,18 @@ def _section(
         findings = generator_findings(benchmark.name, runs, options)
     else:
         findings = benchmark.report.findings(benchmark.name, parts, runs, options)
-    order_ranking = tuple(ranking_against(order, parts or tuple(runs[0].records), runs, options))
+    order_ranking = tuple(
+        ranking_against(order, parts or tuple(runs[0].records), runs, options)
+    )
     findings += Findings(order_ranking, layouts=layouts("order"))
-    bias: dict[JudgeName | None, PositionBias | None] = {run.name: position_bias(run, options) for run in runs}
-    silent = {judge for judge, judge_boards in bias.items() if judge_boards is not None and judge_boards.contradictory}
+    bias: dict[JudgeName | None, PositionBias | None] = {
+        run.name: position_bias(run, options) for run in runs
+    }
+    silent = {
+        judge
+        for judge, judge_boards in bias.items()
+        if judge_boards is not None and judge_boards.contradictory
+    }
     boards = []
     for statistic in findings.ranked:
         few = (
@@ -319,16 +464,26 @@ def _section(
             or sum(map(statistic.has, findings.numbers)) <= MOST_WITH_INTERVALS
         )
         whose = against(benchmark)
-        board = leaderboard(statistic, findings, benchmark.name, runs, options, few, whose)
-        boards.append(_drop_pairs(board) if board.judge in silent and board.statistic == WIN_RATE else board)
+        board = leaderboard(
+            statistic, findings, benchmark.name, runs, options, few, whose
+        )
+        boards.append(
+            _drop_pairs(board)
+            if board.judge in silent and board.statistic == WIN_RATE
+            else board
+        )
     if not any(board.ranks_generators for board in boards):
         return Section(benchmark, tuple(runs), findings, tuple(boards), bias=bias)
     names = {str(judge) for judge in silent}
     contests = tuple(
-        replace(ranking, board=_drop_pairs(ranking.board)) if str(ranking.board.judge) in names else ranking
+        replace(ranking, board=_drop_pairs(ranking.board))
+        if str(ranking.board.judge) in names
+        else ranking
         for ranking in rank_contests(runs, options)
     )
-    corrected = tuple(ranking for run in runs for ranking in rank_corrected(run, options, look))
+    corrected = tuple(
+        ranking for run in runs for ranking in rank_corrected(run, options, look)
+    )
     ranked = {member.ranking.judge for member in corrected if by_ratings}
     boards = [
         replace(board, title=f"{board.title}, not corrected")
@@ -336,7 +491,16 @@ def _section(
         else board
         for board in boards
     ]
-    return Section(benchmark, tuple(runs), findings, tuple(boards), corrected, contests, bias, by_ratings)
+    return Section(
+        benchmark,
+        tuple(runs),
+        findings,
+        tuple(boards),
+        corrected,
+        contests,
+        bias,
+        by_ratings,
+    )
 
 
 def _drop_pairs(board: Leaderboard) -> Leaderboard:
@@ -344,22 +508,48 @@ def _drop_pairs(board: Leaderboard) -> Leaderboard:
     systems = tuple(replace(system, ranks=None) for system in board.comparison.systems)
     reason = f"{board.judge} contradicts itself in half of the contests or more"
     numbers = tuple(replace(number, ranks=None) for number in board.numbers)
-    return replace(board, numbers=numbers, comparison=Comparison(board.comparison.compared, systems, reason=reason))
+    return replace(
+        board,
+        numbers=numbers,
+        comparison=Comparison(board.comparison.compared, systems, reason=reason),
+    )
 
 
-def _generator_answers(section: Section, boards: Sequence[Leaderboard], where: str, alone: bool) -> list[Answer]:
-    """The answers on generators, where several judges ranked the same ones theirs together first."""
+def _generator_answers(
+    section: Section, boards: Sequence[Leaderboard], where: str, alone: bool
+) -> list[Answer]:
+    """The answers on generators, where several judges ranked the same ones theirs together
+    first.
+    """
     texts = []
-    if len({board.judge for board in boards}) == len(boards):  # one leaderboard a judge, and no parts
-        silent = [str(judge) for judge, bias in section.bias.items() if bias and bias.contradictory]
+    if len({board.judge for board in boards}) == len(
+        boards
+    ):  # one leaderboard a judge, and no parts
+        silent = [
+            str(judge)
+            for judge, bias in section.bias.items()
+            if bias and bias.contradictory
+        ]
         wins = {str(board.judge) for board in boards if board.statistic == WIN_RATE}
-        joint = several_judges_sentence(boards, [judge for judge in silent if judge in wins])
+        joint = several_judges_sentence(
+            boards, [judge for judge in silent if judge in wins]
+        )
         texts += [Answer(joint, "")] if joint else []
-    names = Counter(board.judge.words for board in boards if board.judge and not board.value)
+    names = Counter(
+        board.judge.words for board in boards if board.judge and not board.value
+    )
     for board in boards:
         board_answer, judge = section.answer(board), board.judge
-        name = "" if judge is None else judge.words if names[judge.words] < 2 else str(judge)
-        texts.append(board_answer if alone else placed(board_answer, where, board.value, name))
+        name = (
+            ""
+            if judge is None
+            else judge.words
+            if names[judge.words] < 2
+            else str(judge)
+        )
+        texts.append(
+            board_answer if alone else placed(board_answer, where, board.value, name)
+        )
     return texts
 
 
@@ -369,13 +559,20 @@ def _judge_answers(section: Section, boards: Sequence[Leaderboard]) -> list[Answ
     compared: set[str] = set()
     for board in boards:
         board_answer = section.answer(board)
-        lacking = [number.system for number in board.numbers if number.system not in compared]
+        lacking = [
+            number.system for number in board.numbers if number.system not in compared
+        ]
         if not compared:
             texts.append(board_answer)
         elif lacking:
             have = "has" if len(lacking) == 1 else "have"
-            names = enumeration(lacking) if len(lacking) < 4 else f"{len(lacking)} others"
-            title = f"By {board.aspect}, as {names} {have} no {boards[0].aspect}: {board_answer.title}"
+            names = (
+                enumeration(lacking) if len(lacking) < 4 else f"{len(lacking)} others"
+            )
+            title = (
+                f"By {board.aspect}, as {names} {have} no {boards[0].aspect}: "
+                f"{board_answer.title}"
+            )
             texts.append(replace(board_answer, title=title))
         compared.update(lacking)
     return texts
@@ -389,17 +586,27 @@ def _uncorrected(runs: Sequence[Run], board: Leaderboard) -> str:
     ratings = (records[0].ratings for records in chain(*run.records.values()))
     aspects = sorted({aspect for image_ratings in ratings for aspect in image_ratings})
     names, own = enumeration(aspects), enumeration(run.aspects)
-    return f"The ratings of {names} were not used, as the judge rates {own}." if aspects else ""
+    return (
+        f"The ratings of {names} were not used, as the judge rates {own}."
+        if aspects
+        else ""
+    )
 
 
 def _unmatched_prompts(runs: Sequence[Run], board: Leaderboard) -> str:
-    """A sentence where generators have the same prompts under uids of their own; empty where that is not so."""
+    """A sentence where generators have the same prompts under uids of their own; empty where
+    that is not so.
+    """
     if board.statistic == WIN_RATE or board.comparison.all_pairs:
         return ""
     by_uid: dict[tuple[str, str], set[str]] = defaultdict(set)
     by_text: dict[str, set[str]] = defaultdict(set)
     judge_boards = (run for run in runs if run.name == board.judge)
-    for sample in (records[0].sample for run in judge_boards for records in chain(*run.records.values())):
+    for sample in (
+        records[0].sample
+        for run in judge_boards
+        for records in chain(*run.records.values())
+    ):
         if isinstance(sample, Sample) and sample.texts:
             by_uid[sample.id.part, sample.id.uid].add(sample.id.image_model)
             by_text["\n".join(sample.texts.values())].add(sample.id.image_model)
@@ -407,8 +614,10 @@ def _unmatched_prompts(runs: Sequence[Run], board: Leaderboard) -> str:
     if not equal or any(len(generators) > 1 for generators in by_uid.values()):
         return ""
     return (
-        f"Prompts are matched by uid, and no two generators have one in common, although {equal} prompt texts are equal: "
-        "score once more with --columns uid=COLUMN, a column that names the prompt, or rank folders of images with "
+        f"Prompts are matched by uid, and no two generators have one in common, although {equal} "
+        "prompt texts are equal: "
+        "score once more with --columns uid=COLUMN, a column that names the prompt, or rank "
+        "folders of images with "
         "--prompts."
     )
 
@@ -419,8 +628,17 @@ def _first_failures(runs: Sequence[Run]) -> list[str]:
     for run in runs:
         for record in (records[0] for records in chain(*run.records.values())):
             status = record.verdict.status
-            reason = next((step.failure for step in record.verdict.trace if not step.status.usable), "")
+            reason = next(
+                (
+                    step.failure
+                    for step in record.verdict.trace
+                    if not step.status.usable
+                ),
+                "",
+            )
             if not status.usable and reason:
-                text = f"First {status}: {record.id}: {' '.join(reason.split())[:_REASON]}"
+                text = (
+                    f"First {status}: {record.id}: {' '.join(reason.split())[:_REASON]}"
+                )
                 first.setdefault((run.label, str(status)), text)
     return list(first.values())

@@ -1,4 +1,6 @@
-"""Tables to read: leaderboards with their pairs, corrected means, strengths, what verdicts cost and how they came out."""
+"""Tables to read: leaderboards with their pairs, corrected means, strengths, what verdicts cost
+and how they came out.
+"""
 
 from __future__ import annotations
 
@@ -22,22 +24,35 @@ from vieval_plugin.meta_evaluation.win_rates import WIN_RATE
 from vieval_plugin.records import YOUR_IMAGES, Run
 from vieval_plugin.report.words import reason_words, share_of_level
 from vieval_plugin.results.shard_sample import BINS, FolderTotals
-from vieval_plugin.results.training_records import local_training_records, trained_on, was_trained_on
+from vieval_plugin.results.training_records import (
+    local_training_records,
+    trained_on,
+    was_trained_on,
+)
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.text.tables import equation, text_table
 from vieval_plugin.text.wording import decimals
 
-NOT_ABOVE_CONSTANT, PLACE_DEPENDS = "not above the constant", "place depends on failures"
+NOT_ABOVE_CONSTANT, PLACE_DEPENDS = (
+    "not above the constant",
+    "place depends on failures",
+)
 _MARK_NOTES = {
-    PLACE_DEPENDS: "failed verdicts are left out (`drop`) for the first place, and count as the lowest score (`worst`) for the "
+    PLACE_DEPENDS: "failed verdicts are left out (`drop`) for the first place, and count as the "
+    "lowest score (`worst`) for the "
     "second",
-    NOT_ABOVE_CONSTANT: "no test shows that it is better than the same answer for everything (p at most .05)",
+    NOT_ABOVE_CONSTANT: (
+        "no test shows that it is better than the same answer for everything (p "
+        "at most .05)"
+    ),
 }
 _UNKNOWN = "not known"
 
 
 def leaderboard_table(
-    board: Leaderboard, beside: Mapping[str, Mapping[str, Estimate]] | None = None, name: str = "leaderboard"
+    board: Leaderboard,
+    beside: Mapping[str, Mapping[str, Estimate]] | None = None,
+    name: str = "leaderboard",
 ) -> Table:
     """A leaderboard as a table, references last.
 
@@ -46,42 +61,85 @@ def leaderboard_table(
         beside: means of other aspects, by aspect and system.
         name: the stem of its CSV.
     """
-    generators, kinds, wins = board.ranks_generators, kinds_by_system(board), board.statistic == WIN_RATE
+    generators, kinds, wins = (
+        board.ranks_generators,
+        kinds_by_system(board),
+        board.statistic == WIN_RATE,
+    )
     columns: dict[str, Mapping[str, str]] = {
-        **{aspect: {s: number_text(e, 3) for s, e in means.items()} for aspect, means in (beside or {}).items()},
+        **{
+            aspect: {s: number_text(e, 3) for s, e in means.items()}
+            for aspect, means in (beside or {}).items()
+        },
         "task types": kinds if len({*kinds.values()}) > 1 else {},
-        "n": {n.system: f"{n.estimate.n} of {n.total}" if generators else str(n.estimate.n) for n in board.numbers},
-        "images": {n.system: str(sum(n.statuses.values())) for n in board.numbers} if generators and not wins else {},
+        "n": {
+            n.system: f"{n.estimate.n} of {n.total}"
+            if generators
+            else str(n.estimate.n)
+            for n in board.numbers
+        },
+        "images": {n.system: str(sum(n.statuses.values())) for n in board.numbers}
+        if generators and not wins
+        else {},
         "failed": {n.system: failed_text(board, n) for n in board.numbers},
-        "marks": {n.system: "; ".join(marks_of(board, n.system)) for n in board.numbers},
-        "not ranked because": {n.system: reason_words(n.unranked) for n in board.numbers},
+        "marks": {
+            n.system: "; ".join(marks_of(board, n.system)) for n in board.numbers
+        },
+        "not ranked because": {
+            n.system: reason_words(n.unranked) for n in board.numbers
+        },
     }
     optional = ("marks", "not ranked because")
-    columns = {name: cells for name, cells in columns.items() if (any(cells.values()) if name in optional else cells)}
-    header = ("rank", board.entrants.removesuffix("s"), f"{WIN_RATE if wins else board.aspect} [95%]", *columns)
+    columns = {
+        name: cells
+        for name, cells in columns.items()
+        if (any(cells.values()) if name in optional else cells)
+    }
+    header = (
+        "rank",
+        board.entrants.removesuffix("s"),
+        f"{WIN_RATE if wins else board.aspect} [95%]",
+        *columns,
+    )
     rows = tuple(
-        (rank_text(n.ranks), n.system, estimate_text(n.estimate), *(c.get(n.system, "") for c in columns.values()))
+        (
+            rank_text(n.ranks),
+            n.system,
+            estimate_text(n.estimate),
+            *(c.get(n.system, "") for c in columns.values()),
+        )
         for n in board.numbers
     )
     references = tuple(
-        ("", r.system, estimate_text(r.estimate), *(str(r.estimate.n or "") if c == "n" else "" for c in columns))
+        (
+            "",
+            r.system,
+            estimate_text(r.estimate),
+            *(str(r.estimate.n or "") if c == "n" else "" for c in columns),
+        )
         for r in board.references
     )
     return Table(name, _title(board), header, rows + references, len(references))
 
 
 def table_lines(table: Table, elsewhere: str) -> list[str]:
-    """Lines of a table for a terminal under its title, references by the first words of their names; see `text_table`."""
+    """Lines of a table for a terminal under its title, references by the first words of their
+    names; see `text_table`.
+    """
     systems, references = (
         table.rows[: len(table.rows) - table.references],
         table.rows[len(table.rows) - table.references :],
     )
-    shortened = [(rank, label.split(": ")[0], *cells) for rank, label, *cells in references]
+    shortened = [
+        (rank, label.split(": ")[0], *cells) for rank, label, *cells in references
+    ]
     ranked_by = [name for name in table.header if name.endswith("[95%]")][:1]
     return [
         table.title,
         "",
-        *text_table([table.header, *systems, *shortened], elsewhere, table.references, ranked_by),
+        *text_table(
+            [table.header, *systems, *shortened], elsewhere, table.references, ranked_by
+        ),
         "",
     ]
 
@@ -94,34 +152,52 @@ def drop_shared_columns(table: Table) -> tuple[Table, str]:
     'in all rows: n = 9'
     """
     systems = table.rows[: len(table.rows) - table.references]
-    shared = [n for n in range(3, len(table.header)) if len(systems) > 1 == len({row[n] for row in systems})]
+    shared = [
+        n
+        for n in range(3, len(table.header))
+        if len(systems) > 1 == len({row[n] for row in systems})
+    ]
     texts = [equation(table.header[n], systems[0][n]) for n in shared if systems[0][n]]
 
     def columns(cells: Sequence[str]) -> tuple[str, ...]:
         return tuple(cell for n, cell in enumerate(cells) if n not in shared)
 
     rows = tuple(map(columns, table.rows))
-    return replace(table, header=columns(table.header), rows=rows), f"in all rows: {', '.join(texts)}" if texts else ""
+    return replace(
+        table, header=columns(table.header), rows=rows
+    ), f"in all rows: {', '.join(texts)}" if texts else ""
 
 
 def _title(board: Leaderboard) -> str:
     where = f"{benchmark_title(board.benchmark)}{f', {board.breakdown} {board.value}' if board.breakdown else ''}"
     comparison = board.comparison
-    method = comparison.family if comparison.all_pairs else comparison.reason and f"no ranking: {comparison.reason}"
-    return "; ".join(filter(None, (f"{where}: {board.title}", method, *comparison.warnings())))
+    method = (
+        comparison.family
+        if comparison.all_pairs
+        else comparison.reason and f"no ranking: {comparison.reason}"
+    )
+    return "; ".join(
+        filter(None, (f"{where}: {board.title}", method, *comparison.warnings()))
+    )
 
 
 def failed_text(board: Leaderboard, number: Number) -> str:
     """The verdicts of a system without a score, by status, and those that a replay lacks."""
     if board.ranks_generators:
-        failed = [f"{status} {n}" for status, n in number.statuses.items() if not status.usable]
+        failed = [
+            f"{status} {n}"
+            for status, n in number.statuses.items()
+            if not status.usable
+        ]
         return ", ".join(failed) or "0"
     return failures_of(board.costs[number.system])
 
 
 def failures_of(cost: Cost) -> str:
     """Verdicts without a score by status, and those that a replay lacks."""
-    failed = f"{cost.failed} of {cost.verdicts}: {cost.failures_text}" if cost.failed else ""
+    failed = (
+        f"{cost.failed} of {cost.verdicts}: {cost.failures_text}" if cost.failed else ""
+    )
     return "; ".join(filter(None, (failed, cost.missing_text))) or "0"
 
 
@@ -138,17 +214,34 @@ def marks_of(board: Leaderboard, system: str) -> tuple[str, ...]:
 
 def mark_notes(boards: Sequence[Leaderboard]) -> list[str]:
     """A line for each mark of any system that says what it means."""
-    marks = [mark for board in boards for number in board.numbers for mark in marks_of(board, number.system)]
-    return [f"{name}: {text}" for name, text in _MARK_NOTES.items() if any(mark.startswith(name) for mark in marks)]
+    marks = [
+        mark
+        for board in boards
+        for number in board.numbers
+        for mark in marks_of(board, number.system)
+    ]
+    return [
+        f"{name}: {text}"
+        for name, text in _MARK_NOTES.items()
+        if any(mark.startswith(name) for mark in marks)
+    ]
 
 
 def kinds_by_system(board: Leaderboard) -> dict[str, str]:
-    """Task types, or parts, of which each system has a number, where the leaderboard is broken down by them."""
+    """Task types, or parts, of which each system has a number, where the leaderboard is broken
+    down by them.
+    """
     by_kind = next(iter(board.breakdowns.values()), {})
     texts = {}
     for number in board.numbers:
-        kinds = [kind for kind, by_system in by_kind.items() if (e := by_system.get(number.system)) and e.defined]
-        texts[number.system] = f"all {len(by_kind)}" if len(kinds) == len(by_kind) > 1 else " ".join(kinds)
+        kinds = [
+            kind
+            for kind, by_system in by_kind.items()
+            if (e := by_system.get(number.system)) and e.defined
+        ]
+        texts[number.system] = (
+            f"all {len(by_kind)}" if len(kinds) == len(by_kind) > 1 else " ".join(kinds)
+        )
     return texts if by_kind else {}
 
 
@@ -177,63 +270,124 @@ def pairs_table(board: Leaderboard, name: str = "pairs") -> Table:
     for pair in map(comparison.ordered, comparison.all_pairs):
         difference = pair.result.difference
         alone = difference.defined and math.isnan(difference.low)
-        text = f"{difference.value:.3f} [no interval]" if alone else interval_text(difference, 3)
+        text = (
+            f"{difference.value:.3f} [no interval]"
+            if alone
+            else interval_text(difference, 3)
+        )
         p_values = p_text(pair.result.p), p_text(pair.adjusted)
         rows.append(
-            (f"{pair.first} - {pair.second}", str(pair.n), text, *p_values, *([pair.reason] if doubtful else []))
+            (
+                f"{pair.first} - {pair.second}",
+                str(pair.n),
+                text,
+                *p_values,
+                *([pair.reason] if doubtful else []),
+            )
         )
-    is_better_first = not comparison.compared.order and any(pair.significant for pair in comparison.all_pairs)
+    is_better_first = not comparison.compared.order and any(
+        pair.significant for pair in comparison.all_pairs
+    )
     names = "better - worse" if is_better_first else "first - second"
-    measured = "win rate minus one half" if board.statistic == WIN_RATE else "difference"
+    measured = (
+        "win rate minus one half" if board.statistic == WIN_RATE else "difference"
+    )
     measured = f"{measured} [{share_of_level(comparison.compared.level)}]"
     value = f", {board.value}" if board.value else ""
     title = f"{board.title}: differences on what both have{value}; {comparison.family}"
-    header = (names, board.unit, measured, "p", "p (Holm)", *(["reason"] if doubtful else []))
+    header = (
+        names,
+        board.unit,
+        measured,
+        "p",
+        "p (Holm)",
+        *(["reason"] if doubtful else []),
+    )
     return Table(name, title, header, tuple(rows))
 
 
 def corrected_tables(corrected: CorrectedRanking, fewest_pairs: int = 1) -> list[Table]:
-    """Generators by their corrected means, and their corrected differences where there are `fewest_pairs` or more."""
+    """Generators by their corrected means, and their corrected differences where there are
+    `fewest_pairs` or more.
+    """
     board = corrected.ranking
     ranks = {number.system: rank_text(number.ranks) for number in board.numbers}
     columns = {
         "rank": [ranks[mean.generator] for mean in corrected.estimates],
         "generator": [mean.generator for mean in corrected.estimates],
-        "corrected [95%]": [interval_text(mean.corrected.mean, 3) for mean in corrected.estimates],
-        "judge alone [95%]": [interval_text(mean.raw, 3) for mean in corrected.estimates],
-        "people's labels alone [95%]": [interval_text(mean.human.mean, 3) for mean in corrected.estimates],
+        "corrected [95%]": [
+            interval_text(mean.corrected.mean, 3) for mean in corrected.estimates
+        ],
+        "judge alone [95%]": [
+            interval_text(mean.raw, 3) for mean in corrected.estimates
+        ],
+        "people's labels alone [95%]": [
+            interval_text(mean.human.mean, 3) for mean in corrected.estimates
+        ],
         "labels": [f"{mean.rated} of {mean.images}" for mean in corrected.estimates],
-        "weight of the judge": [decimals(mean.corrected.weight, ".2f") for mean in corrected.estimates],
-        "kinds without labels": [", ".join(mean.unrated_kinds) for mean in corrected.estimates],
+        "weight of the judge": [
+            decimals(mean.corrected.weight, ".2f") for mean in corrected.estimates
+        ],
+        "kinds without labels": [
+            ", ".join(mean.unrated_kinds) for mean in corrected.estimates
+        ],
     }
-    means = Table("corrected", _title(board), tuple(columns), tuple(zip(*columns.values(), strict=True)))
+    means = Table(
+        "corrected",
+        _title(board),
+        tuple(columns),
+        tuple(zip(*columns.values(), strict=True)),
+    )
     pairs = board.comparison.all_pairs
     if len(pairs) < fewest_pairs:
         return [means]
     table = pairs_table(board)
-    alone = (corrected.ratings_difference(board.comparison.ordered(pair)) for pair in pairs)
-    pair_rows = tuple((*row, interval_text(e, 3)) for row, e in zip(table.rows, alone, strict=True))
-    alone_column = f"people's labels alone [{share_of_level(board.comparison.compared.level)}]"
-    return [means, Table(table.name, table.title, (*table.header, alone_column), pair_rows)]
+    alone = (
+        corrected.ratings_difference(board.comparison.ordered(pair)) for pair in pairs
+    )
+    pair_rows = tuple(
+        (*row, interval_text(e, 3)) for row, e in zip(table.rows, alone, strict=True)
+    )
+    alone_column = (
+        f"people's labels alone [{share_of_level(board.comparison.compared.level)}]"
+    )
+    return [
+        means,
+        Table(table.name, table.title, (*table.header, alone_column), pair_rows),
+    ]
 
 
 def contest_table(ranking: ContestRanking) -> Table:
     """Image models by the strength that people's, or a judge's, votes on contests give."""
     board, votes = ranking.board, ranking.strengths
-    numbers = sorted(board.numbers, key=lambda n: -n.estimate.value if n.estimate.defined else 0)
+    numbers = sorted(
+        board.numbers, key=lambda n: -n.estimate.value if n.estimate.defined else 0
+    )
     rows = []
     for n in numbers:
         wins = decimals(votes.shares.get(n.system, math.nan), ".1%")
-        rows.append((rank_text(n.ranks), n.system, interval_text(n.estimate, digits=3), wins, str(n.total)))
+        rows.append(
+            (
+                rank_text(n.ranks),
+                n.system,
+                interval_text(n.estimate, digits=3),
+                wins,
+                str(n.total),
+            )
+        )
     source = "" if board.aspect == "votes" else f" (votes from {board.aspect})"
     tie = "" if math.isnan(votes.tie) else f", ties {votes.tie:.2f}"
     why = f"; no ranking: {board.comparison.reason}" if board.comparison.reason else ""
     title = (
-        f"{board.benchmark}/{board.part}, contests by {board.judge}{source}: Bradley-Terry with ties (Davidson){tie}; "
+        f"{board.benchmark}/{board.part}, contests by {board.judge}{source}: Bradley-Terry with "
+        f"ties (Davidson){tie}; "
         f"{votes.answered_pairs} of {votes.pairs_asked} pairs answered{why}"
     )
     return Table(
-        "contests", title, ("rank", "image model", "log strength [95%]", "expected wins", "pairs"), tuple(rows)
+        "contests",
+        title,
+        ("rank", "image model", "log strength [95%]", "expected wins", "pairs"),
+        tuple(rows),
     )
 
 
@@ -248,8 +402,20 @@ def best_of_table(candidates: Mapping[tuple[str, ...], Sequence[Candidate]]) -> 
         sample, identity = best.record.sample, best.record.id
         output = sample.images.get("output") if isinstance(sample, Sample) else None
         place = (identity.uid, identity.image_model, str(identity.draw))
-        rows.append((*place, f"{best.score:.4f}", str(1 + len(others)), name_of(output) if output else ""))
-    return Table("best_of", "", ("prompt", "generator", "image", "score", "of", "file"), tuple(rows))
+        rows.append(
+            (
+                *place,
+                f"{best.score:.4f}",
+                str(1 + len(others)),
+                name_of(output) if output else "",
+            )
+        )
+    return Table(
+        "best_of",
+        "",
+        ("prompt", "generator", "image", "score", "of", "file"),
+        tuple(rows),
+    )
 
 
 def cost_table(runs: Sequence[Run], seconds: Mapping[tuple[str, str], str]) -> Table:
@@ -263,8 +429,21 @@ def cost_table(runs: Sequence[Run], seconds: Mapping[tuple[str, str], str]) -> T
     for run in runs:
         cost = cost_of(list(chain.from_iterable(chain(*run.records.values()))))
         tokens = _UNKNOWN if cost.tokens is None else str(cost.tokens)
-        took = "replay" if cost.recorded else seconds.get((run.benchmark, run.label), _UNKNOWN)
-        rows.append((run.label, str(cost.verdicts), failures_of(cost), str(cost.answers), tokens, took))
+        took = (
+            "replay"
+            if cost.recorded
+            else seconds.get((run.benchmark, run.label), _UNKNOWN)
+        )
+        rows.append(
+            (
+                run.label,
+                str(cost.verdicts),
+                failures_of(cost),
+                str(cost.answers),
+                tokens,
+                took,
+            )
+        )
     header = ("judge", "verdicts", "failed", "answers", "tokens", "seconds")
     return Table("cost", "What the verdicts took", header, tuple(rows))
 
@@ -273,38 +452,61 @@ def statuses_table(runs: Sequence[Run]) -> Table:
     """Verdicts, and the answers behind them, by status."""
     rows = []
     for run in runs:
-        verdicts = [record.verdict for record in chain.from_iterable(chain(*run.records.values()))]
+        verdicts = [
+            record.verdict
+            for record in chain.from_iterable(chain(*run.records.values()))
+        ]
         samples = Counter(verdict.status for verdict in verdicts)
         answers = Counter(step.status for verdict in verdicts for step in verdict.trace)
         rows += [
-            (run.label, name, *(str(n[s]) for s in Status)) for name, n in (("samples", samples), ("answers", answers))
+            (run.label, name, *(str(n[s]) for s in Status))
+            for name, n in (("samples", samples), ("answers", answers))
         ]
     header = ("judge", "of", *map(str, Status))
-    return Table("statuses", "How verdicts and the answers behind them came out", header, tuple(rows))
+    return Table(
+        "statuses",
+        "How verdicts and the answers behind them came out",
+        header,
+        tuple(rows),
+    )
 
 
 def remarks_tables(runs: Sequence[Run]) -> list[Table]:
-    """A row for each judge and kind of remark on its verdicts, the most frequent first; no table where there are none.
+    """A row for each judge and kind of remark on its verdicts, the most frequent first; no table
+    where there are none.
 
     Args:
         runs: one a judge, all of one benchmark.
     """
     rows = []
     for run in runs:
-        findings = [record.verdict.findings for record in chain.from_iterable(chain(*run.records.values()))]
+        findings = [
+            record.verdict.findings
+            for record in chain.from_iterable(chain(*run.records.values()))
+        ]
         samples, total = Counter(chain(*map(set, findings))), f"of {len(findings)}"
         counts = Counter(chain(*findings)).most_common()
-        rows += [(run.label, name, str(n), f"{samples[name]} {total}") for name, n in counts]
+        rows += [
+            (run.label, name, str(n), f"{samples[name]} {total}") for name, n in counts
+        ]
     header = ("judge", "finding", "times", "samples")
-    return [Table("findings", "What was found on the way", header, tuple(rows))] if rows else []
+    return (
+        [Table("findings", "What was found on the way", header, tuple(rows))]
+        if rows
+        else []
+    )
 
 
-def trained_on_tables(runs: Sequence[Run], training_records: Sequence[Path]) -> list[Table]:
-    """A row for each judge that knew some of its samples from its training; no table where none did.
+def trained_on_tables(
+    runs: Sequence[Run], training_records: Sequence[Path]
+) -> list[Table]:
+    """A row for each judge that knew some of its samples from its training; no table where none
+    did.
 
     Args:
         runs: one a judge, all of one benchmark.
-        training_records: of models that answered; those in folders that the runs' options name are found by themselves.
+        training_records: of models that answered; those in folders that the runs' options name are
+            found by themselves.
 
     Raises:
         VievalError: a training record that cannot be read.
@@ -313,8 +515,12 @@ def trained_on_tables(runs: Sequence[Run], training_records: Sequence[Path]) -> 
     rows = []
     for run in runs:
         records = list(chain.from_iterable(chain(*run.records.values())))
-        sources = {record.provenance.config_hash: record.provenance for record in records}.values()
-        own = dict.fromkeys(path for source in sources for path in local_training_records(source))
+        sources = {
+            record.provenance.config_hash: record.provenance for record in records
+        }.values()
+        own = dict.fromkeys(
+            path for source in sources for path in local_training_records(source)
+        )
         uids = frozenset().union(*listed_uids, *map(trained_on, own))
         if trained := sum(was_trained_on(record, uids) for record in records):
             rows.append((run.label, str(trained), str(len(records))))
@@ -328,7 +534,9 @@ _EDGES = ("< 0", *(f"{n / BINS:g}-{(n + 1) / BINS:g}" for n in range(BINS)))
 
 
 def totals_tables(folders: Sequence[FolderTotals]) -> list[Table]:
-    """Means and histograms of scores, and counts of statuses, by image model; none where there is no folder."""
+    """Means and histograms of scores, and counts of statuses, by image model; none where there
+    is no folder.
+    """
     if not folders:
         return []
     by_model = [
@@ -339,13 +547,30 @@ def totals_tables(folders: Sequence[FolderTotals]) -> list[Table]:
     statuses = list(dict.fromkeys(chain(*(totals.statuses for _, totals in by_model))))
     counts, scores = [], []
     for place, totals in by_model:
-        counts.append((*place, str(totals.statuses.total()), *(str(totals.statuses[status]) for status in statuses)))
+        counts.append(
+            (
+                *place,
+                str(totals.statuses.total()),
+                *(str(totals.statuses[status]) for status in statuses),
+            )
+        )
         for name, score in totals.scores.items():
             mean = f"{score.sum / score.scored:.4f}" if score.scored else ""
-            scores.append((*place, name, str(score.scored), mean, *map(str, score.histogram)))
-    means = "All scores: means over verdicts that have one, and how many are in each tenth"
+            scores.append(
+                (*place, name, str(score.scored), mean, *map(str, score.histogram))
+            )
+    means = (
+        "All scores: means over verdicts that have one, and how many are in each tenth"
+    )
     header = ("folder", "image model", "verdicts", *statuses)
     return [
-        Table(TOTALS[0], "All verdicts, failed ones too, by status", header, tuple(counts)),
-        Table(TOTALS[1], means, ("folder", "image model", "score", "n", "mean", *_EDGES), tuple(scores)),
+        Table(
+            TOTALS[0], "All verdicts, failed ones too, by status", header, tuple(counts)
+        ),
+        Table(
+            TOTALS[1],
+            means,
+            ("folder", "image model", "score", "n", "mean", *_EDGES),
+            tuple(scores),
+        ),
     ]

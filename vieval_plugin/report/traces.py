@@ -1,4 +1,6 @@
-"""Pages of traces: what the judge asked, saw, was told and scored, as HTML that opens without a server."""
+"""Pages of traces: what the judge asked, saw, was told and scored, as HTML that opens without a
+server.
+"""
 
 from __future__ import annotations
 
@@ -28,16 +30,21 @@ _SIDE = 512
 _LONGEST_NAME = 200
 
 
-def page(title: str, nodes: Sequence[Node], unfolded: int, images_to: Path | None = None) -> str:
+def page(
+    title: str, nodes: Sequence[Node], unfolded: int, images_to: Path | None = None
+) -> str:
     """A page of traces, the first `unfolded` levels of each open. Every word of a model is escaped.
 
     Images become part of the page or, with `images_to`, files in that folder beside it.
     """
-    return template(_TEMPLATE).render(title=title, nodes=nodes, unfolded=unfolded, picture=_pictures(images_to))
+    return template(_TEMPLATE).render(
+        title=title, nodes=nodes, unfolded=unfolded, picture=_pictures(images_to)
+    )
 
 
 def write_pages(lookup: Lookup, report_folder: Path) -> list[Path]:
-    """A page of traces for each part of each stepwise judge's run, in the folder `traces` of a report.
+    """A page of traces for each part of each stepwise judge's run, in the folder `traces` of a
+    report.
 
     VievalError where there is none, or where the samples cannot be found.
     """
@@ -46,19 +53,32 @@ def write_pages(lookup: Lookup, report_folder: Path) -> list[Path]:
     for record in lookup.records:
         source = record.provenance
         if source.judge in stepwise:
-            run = (source.backbone, source.judge, *source.settings, record.id.benchmark, record.id.part)
+            run = (
+                source.backbone,
+                source.judge,
+                *source.settings,
+                record.id.benchmark,
+                record.id.part,
+            )
             grouped[" ".join(run)].append(record)
     if not grouped:
-        raise VievalError(f"no verdicts of {' or '.join(stepwise)} in these results: nothing to trace")
+        raise VievalError(
+            f"no verdicts of {' or '.join(stepwise)} in these results: nothing to trace"
+        )
     folder = report_folder / "traces"
     pictures = folder / "images"
     written = []
     for title, records in grouped.items():
         nodes = [
             outline(r, lookup.conversation(r))
-            for r in tqdm(records, desc=escaping.console(title), unit="sample", disable=None)
+            for r in tqdm(
+                records, desc=escaping.console(title), unit="sample", disable=None
+            )
         ]
-        written.append(folder / f"{re.sub(r'[^A-Za-z0-9.-]+', '_', title).strip('._')[:_LONGEST_NAME]}.html")
+        written.append(
+            folder
+            / f"{re.sub(r'[^A-Za-z0-9.-]+', '_', title).strip('._')[:_LONGEST_NAME]}.html"
+        )
         write_whole(written[-1], [page(title, nodes, 0, pictures)])
     return written
 
@@ -75,7 +95,9 @@ def _pictures(images_to: Path | None) -> Callable[[Image], Markup]:
                 if images_to is not None:
                     address = f"{images_to.name}/{images.digest(image)[:32]}.jpg"
                     write_whole(images_to.parent / address, jpeg)
-                tags[image] = Markup('<img src="{}" alt="" loading="lazy">').format(address)
+                tags[image] = Markup('<img src="{}" alt="" loading="lazy">').format(
+                    address
+                )
             except VievalError as error:
                 tags[image] = Markup("<em>{}</em>").format(escaping.html(str(error)))
         return tags[image]

@@ -1,4 +1,6 @@
-"""Words for the codes of task types and aspects, for numbers in sentences, and for how all numbers came about."""
+"""Words for the codes of task types and aspects, for numbers in sentences, and for how all
+numbers came about.
+"""
 
 from __future__ import annotations
 
@@ -48,11 +50,17 @@ def statistic_words(name: str) -> str:
     code = name.removeprefix("mean ")
     if code != name and code in ASPECTS:
         return f"mean {'overall score' if code == 'O' else ASPECTS[code]} ({code})"
-    return {"auroc": "AUROC", "spearman": "Spearman", "pearson": "Pearson", "kendall": "Kendall"}.get(name, name)
+    return {
+        "auroc": "AUROC",
+        "spearman": "Spearman",
+        "pearson": "Pearson",
+        "kendall": "Kendall",
+    }.get(name, name)
 
 
 def reason_words(reason: str) -> str:
-    """A reason for having no rank, with the task types that lack a value in words, or counted where they are many.
+    """A reason for having no rank, with the task types that lack a value in words, or counted where
+    they are many.
 
     >>> reason_words("no value for tie"), reason_words("no value for tig, tie, mie")
     ('no value for text-guided editing', 'no value for 3 task types')
@@ -60,8 +68,14 @@ def reason_words(reason: str) -> str:
 
     def worded(match: re.Match[str]) -> str:
         codes = match[1].split(", ")
-        counted = f"{len(codes)} {'task types' if TASK_TYPES.keys() >= {*codes} else 'parts'}"
-        return NO_VALUE + (" and ".join(map(task_type, codes)) if len(codes) <= _MOST_NAMED else counted)
+        counted = (
+            f"{len(codes)} {'task types' if TASK_TYPES.keys() >= {*codes} else 'parts'}"
+        )
+        return NO_VALUE + (
+            " and ".join(map(task_type, codes))
+            if len(codes) <= _MOST_NAMED
+            else counted
+        )
 
     return re.sub(f"{NO_VALUE}([^;]+)", worded, reason)
 
@@ -88,7 +102,8 @@ def level_text(level: float) -> str:
 
 
 def sentence_number(estimate: Estimate, level: float = LEVEL) -> str:
-    """A number with its interval as a sentence has it: two decimals, or more where two would make 0 or equals of others.
+    """A number with its interval as a sentence has it: two decimals, or more where two would make 0
+    or equals of others.
 
     An interval without width is left out, as resamples of one value say nothing of chance.
 
@@ -98,30 +113,45 @@ def sentence_number(estimate: Estimate, level: float = LEVEL) -> str:
     ('-0.004 (95% interval -0.020 to 0.012)', '1.00')
     """
     value, *interval = decimals_of(estimate)
-    return f"{value} ({share_of_level(level)} interval {' to '.join(interval)})" if interval else value
+    return (
+        f"{value} ({share_of_level(level)} interval {' to '.join(interval)})"
+        if interval
+        else value
+    )
 
 
 def short_number(estimate: Estimate) -> str:
-    """The same with the interval in brackets, for charts and tables; `undefined` where there is none.
+    """The same with the interval in brackets, for charts and tables; `undefined` where there is
+    none.
 
     >>> short_number(Estimate(0.3812, 0.35, 0.41)), short_number(Estimate(0.61, 0.61, 0.61))
     ('0.38 [0.35, 0.41]', '0.61')
     """
     value, *interval = decimals_of(estimate)
-    return f"{value} [{', '.join(interval)}]" if interval else value.replace("nan", "undefined")
+    return (
+        f"{value} [{', '.join(interval)}]"
+        if interval
+        else value.replace("nan", "undefined")
+    )
 
 
 def decimals_of(estimate: Estimate) -> list[str]:
-    """The value and, where there is an interval, its ends, all with as many decimals as keep them apart and from 0.
+    """The value and, where there is an interval, its ends, all with as many decimals as keep them
+    apart and from 0.
 
     >>> decimals_of(Estimate(0.0003, -0.0001, 0.001))
     ['0.0003', '-0.0001', '0.0010']
     """
-    ends = [estimate.value, *((estimate.low, estimate.high) if estimate.has_interval else ())]
+    ends = [
+        estimate.value,
+        *((estimate.low, estimate.high) if estimate.has_interval else ()),
+    ]
     ends = [round(end, 9) for end in ends]  # a sum of tenths may be a little off
     for digits in range(_FEWEST_DIGITS, _MOST_DIGITS):
         rounded = {round(end, digits) for end in ends}
-        if len(rounded) == len({*ends}) and all(round(end, digits) or not end for end in ends):
+        if len(rounded) == len({*ends}) and all(
+            round(end, digits) or not end for end in ends
+        ):
             return [short_decimal(end, digits) for end in ends]
     return [short_decimal(end, _MOST_DIGITS) for end in ends]
 
@@ -147,7 +177,19 @@ def number_word(number: int) -> str:
     >>> number_word(2), number_word(17)
     ('two', '17')
     """
-    words = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+    words = (
+        "no",
+        "one",
+        "two",
+        "three",
+        "four",
+        "five",
+        "six",
+        "seven",
+        "eight",
+        "nine",
+        "ten",
+    )
     return words[number] if number < len(words) else f"{number:,}"
 
 
@@ -171,22 +213,46 @@ def protocol(
         level: adjusted p up to which two differ.
         is_gate: whether a gate decides, which counts failures as the lowest score too.
     """
-    missing = f" Missing ratings: {options.missing_ratings}." if options.missing_ratings != "drop" else ""
-    wrong_answers = " A judge's missing answer to a contest is wrong." if entrants == "judges" else ""
+    missing = (
+        f" Missing ratings: {options.missing_ratings}."
+        if options.missing_ratings != "drop"
+        else ""
+    )
+    wrong_answers = (
+        " A judge's missing answer to a contest is wrong."
+        if entrants == "judges"
+        else ""
+    )
     resamples = f"{options.draws} bootstrap resamples of its {unit}"
-    gate_suffix = " in the table, and the gate counts them as the lowest score too" if is_gate else ""
-    failed_verdicts = f"Failed verdicts: {options.policy}{gate_suffix}.{wrong_answers}{missing}"
+    gate_suffix = (
+        " in the table, and the gate counts them as the lowest score too"
+        if is_gate
+        else ""
+    )
+    failed_verdicts = (
+        f"Failed verdicts: {options.policy}{gate_suffix}.{wrong_answers}{missing}"
+    )
     if not tested:
         return f"{failed_verdicts} Intervals are 95%, from {resamples}. Seed {options.seed}."
     tests, intervals = (
         f"permutation tests of at most {PERMUTATIONS:,} permutations",
-        f": of a number from {resamples}, of a difference all values that its test does not reject, or else the same resamples",
+        (
+            f": of a number from {resamples}, of a difference all values that its test does not "
+            "reject, or else the same resamples"
+        ),
     )
     if corrected:
-        difference_share = "" if level == LEVEL else f", of differences {share_of_level(level)}"
-        tests, intervals = "Student's t", f"{difference_share}, by prediction-powered inference"
+        difference_share = (
+            "" if level == LEVEL else f", of differences {share_of_level(level)}"
+        )
+        tests, intervals = (
+            "Student's t",
+            f"{difference_share}, by prediction-powered inference",
+        )
     return (
-        f"{failed_verdicts} Each two {entrants} are compared on the {unit} that both have, by {tests}. p (Holm) is adjusted for all "
-        f"pairs of ranked {entrants} in one table, and a rank such as 1-2 is the range that an adjusted p of at most {level_text(level)} "
+        f"{failed_verdicts} Each two {entrants} are compared on the {unit} that both have, by "
+        f"{tests}. p (Holm) is adjusted for all "
+        f"pairs of ranked {entrants} in one table, and a rank such as 1-2 is the range that an "
+        f"adjusted p of at most {level_text(level)} "
         f"leaves. Intervals are 95%{intervals}. Seed {options.seed}."
     )

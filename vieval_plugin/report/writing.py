@@ -1,4 +1,6 @@
-"""What `vieval report`, `rank` and `compare` print and write: the same lines, tables and files of the same results."""
+"""What `vieval report`, `rank` and `compare` print and write: the same lines, tables and files
+of the same results.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,11 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from vieval_plugin.media.files import write_folder, write_whole
-from vieval_plugin.meta_evaluation.comparison import ComparedStatistic, average_benchmarks, compare_systems
+from vieval_plugin.meta_evaluation.comparison import (
+    ComparedStatistic,
+    average_benchmarks,
+    compare_systems,
+)
 from vieval_plugin.meta_evaluation.corrected_ranking import CORRECTED
 from vieval_plugin.meta_evaluation.costs import durations
 from vieval_plugin.meta_evaluation.findings import Findings, Leaderboard
@@ -48,7 +54,8 @@ from vieval_plugin.text.wording import decimals
 
 PAGE, REPORT_MD, RANK_MD = "report.html", "report.md", "rank.md"
 _CORRECTED = (
-    "Corrected means are what people would say, by prediction-powered inference; their intervals count the ratings' "
+    "Corrected means are what people would say, by prediction-powered inference; their intervals "
+    "count the ratings' "
     "uncertainty."
 )
 
@@ -61,7 +68,9 @@ def cautions(report: Report) -> list[str]:
 
 
 def tables_of(report: Report) -> list[Table]:
-    """Tables that a reader of the answers needs: those of their leaderboards, and what people said."""
+    """Tables that a reader of the answers needs: those of their leaderboards, and what people
+    said.
+    """
     tables: list[Table] = []
     for section, board in report.generators:
         # of two generators the answer has the difference
@@ -69,20 +78,34 @@ def tables_of(report: Report) -> list[Table]:
             tables += corrected_tables(section.corrections[board.judge], fewest_pairs=2)
         else:
             tables.append(leaderboard_table(board, section.beside(board)))
-            tables += [pairs_table(board)] if len(board.comparison.all_pairs) > 1 else []
+            tables += (
+                [pairs_table(board)] if len(board.comparison.all_pairs) > 1 else []
+            )
     # of two image models a strength says what a win rate does
     contests = [ranking for section in report.sections for ranking in section.contests]
-    tables += [contest_table(ranking) for ranking in contests if len(ranking.board.numbers) > 2]
+    tables += [
+        contest_table(ranking) for ranking in contests if len(ranking.board.numbers) > 2
+    ]
     for section, board in report.judges:
         table = leaderboard_table(board)
         tables.append(replace(table, title=section.page_words(table.title)))
-        tables += [pairs_table(board)] if report.which == "judges" and board.comparison.all_pairs else []
-    tables += [statuses_table(section.runs) for section in report.sections if not section.boards]
+        tables += (
+            [pairs_table(board)]
+            if report.which == "judges" and board.comparison.all_pairs
+            else []
+        )
+    tables += [
+        statuses_table(section.runs)
+        for section in report.sections
+        if not section.boards
+    ]
     return [*tables, *report.further]
 
 
 def section_tables(
-    section: Section, seconds: Mapping[tuple[str, str], str], records: Sequence[Path] = ()
+    section: Section,
+    seconds: Mapping[tuple[str, str], str],
+    records: Sequence[Path] = (),
 ) -> list[Table]:
     """All tables of a section, each under a name of its own.
 
@@ -91,27 +114,58 @@ def section_tables(
         seconds: of a benchmark and a judge, in words.
         records: training records of models that answered, whose folders the results do not name.
     """
-    ours = [board for board in section.boards if board.ranks_generators and not board.breakdown]
-    generators = [board for board in dict.fromkeys((*section.generators, *ours)) if board.statistic != CORRECTED]
+    ours = [
+        board
+        for board in section.boards
+        if board.ranks_generators and not board.breakdown
+    ]
+    generators = [
+        board
+        for board in dict.fromkeys((*section.generators, *ours))
+        if board.statistic != CORRECTED
+    ]
     boards = [*section.headlines, *generators]
-    tables = [leaderboard_table(board, section.beside(board), f"headline_{n}") for n, board in enumerate(boards, 1)]
-    tables = [table for member in section.corrected for table in corrected_tables(member)] + tables
+    tables = [
+        leaderboard_table(board, section.beside(board), f"headline_{n}")
+        for n, board in enumerate(boards, 1)
+    ]
+    tables = [
+        table for member in section.corrected for table in corrected_tables(member)
+    ] + tables
     paired = [board for board in generators if board.comparison.all_pairs]
-    tables += [pairs_table(board, f"differences_{n}") for n, board in enumerate(paired, 1)]
+    tables += [
+        pairs_table(board, f"differences_{n}") for n, board in enumerate(paired, 1)
+    ]
     tables += [contest_table(ranking) for ranking in section.contests]
-    tables += [cost_table(section.runs, seconds), *trained_on_tables(section.runs, records)]
+    tables += [
+        cost_table(section.runs, seconds),
+        *trained_on_tables(section.runs, records),
+    ]
     tables += [*section.findings.tables, *printed_tables(section.benchmark.printed)]
     tables += [*remarks_tables(section.runs), statuses_table(section.runs)]
-    counts, numbers = Counter(table.name for table in tables), defaultdict[str, int](int)
+    counts, numbers = (
+        Counter(table.name for table in tables),
+        defaultdict[str, int](int),
+    )
     named = []
     for table in tables:
         numbers[table.name] += 1
-        named.append(replace(table, name=f"{table.name}_{numbers[table.name]}") if counts[table.name] > 1 else table)
+        named.append(
+            replace(table, name=f"{table.name}_{numbers[table.name]}")
+            if counts[table.name] > 1
+            else table
+        )
     return named
 
 
-def lines(report: Report, options: StatisticsOptions, gate: Answer | None = None, elsewhere: str = "") -> list[str]:
-    """Lines for a terminal: the answers, a table of each leaderboard, and what else there is to know.
+def lines(
+    report: Report,
+    options: StatisticsOptions,
+    gate: Answer | None = None,
+    elsewhere: str = "",
+) -> list[str]:
+    """Lines for a terminal: the answers, a table of each leaderboard, and what else there is to
+    know.
 
     Args:
         report: of `sections_of`.
@@ -122,24 +176,43 @@ def lines(report: Report, options: StatisticsOptions, gate: Answer | None = None
     text = [*lines_of([gate] if gate else report.answers), ""]
     for table in tables_of(report):
         text += table_lines(table, elsewhere)
-    notes = [note for _, board in report.judges for note in (*board.comparison.compared.notes, *_pair_lines(board))]
+    notes = [
+        note
+        for _, board in report.judges
+        for note in (*board.comparison.compared.notes, *_pair_lines(board))
+    ]
     text += [f"note: {line}" for line in dict.fromkeys((*report.notes, *notes))]
-    return [*text, *cautions(report), *_protocols(report, options, is_gate=gate is not None)]
+    return [
+        *text,
+        *cautions(report),
+        *_protocols(report, options, is_gate=gate is not None),
+    ]
 
 
 def _pair_lines(board: Leaderboard) -> Iterator[str]:
     return (note for pair in board.comparison.all_pairs for note in pair.notes)
 
 
-def _protocols(report: Report, options: StatisticsOptions, is_gate: bool = False) -> list[str]:
+def _protocols(
+    report: Report, options: StatisticsOptions, is_gate: bool = False
+) -> list[str]:
     """How numbers came about, once for each kind of system; of tests where any were made."""
     boards = [board for _, board in (*report.generators, *report.judges)]
     tested = [board for board in boards if board.comparison.all_pairs]
     protocol_arguments = (
-        (b.unit, b.entrants, bool(tested), b.statistic == CORRECTED, b.comparison.compared.level)
+        (
+            b.unit,
+            b.entrants,
+            bool(tested),
+            b.statistic == CORRECTED,
+            b.comparison.compared.level,
+        )
         for b in tested or boards
     )
-    return [protocol(options, *board_arguments, is_gate) for board_arguments in dict.fromkeys(protocol_arguments)]
+    return [
+        protocol(options, *board_arguments, is_gate)
+        for board_arguments in dict.fromkeys(protocol_arguments)
+    ]
 
 
 def markdown_text(
@@ -158,46 +231,75 @@ def markdown_text(
         comparison: with printed cells.
     """
     parts = [f"# {escaping.markdown(subject(report))}\n"]
-    sentences = (*lines_of(report.answers), *cautions(report), *_protocols(report, options))
+    sentences = (
+        *lines_of(report.answers),
+        *cautions(report),
+        *_protocols(report, options),
+    )
     parts += [f"{escaping.markdown(line)}\n" for line in sentences]
     parts += [f"Note: {escaping.markdown(note)}\n" for note in report.notes]
     parts += map(markdown, (*report.further, *([over] if over else [])))
     for section, tables_of_section in zip(report.sections, tables, strict=True):
-        parts.append(f"## {section.title if section.benchmark.name == OWN else section.benchmark.name}\n")
+        parts.append(
+            f"## {section.title if section.benchmark.name == OWN else section.benchmark.name}\n"
+        )
         parts += [f"{section.benchmark.note}\n", *map(markdown, tables_of_section)]
     if comparison:
         # a line of its own begins with our words, so that none can end the fence
-        parts += ["## Compared with printed cells\n", "```", *map(escaping.console, comparison.lines()), "```", ""]
+        parts += [
+            "## Compared with printed cells\n",
+            "```",
+            *map(escaping.console, comparison.lines()),
+            "```",
+            "",
+        ]
     return "\n".join(parts)
 
 
-def write_tables(report: Report, folder: Path, options: StatisticsOptions, name: str = "") -> list[Path]:
-    """Write the files of findings to a folder, and all tables as Markdown under a name; the files in order."""
+def write_tables(
+    report: Report, folder: Path, options: StatisticsOptions, name: str = ""
+) -> list[Path]:
+    """Write the files of findings to a folder, and all tables as Markdown under a name; the
+    files in order.
+    """
     texts: dict[str, str | bytes] = {}
     if name:
-        texts[name] = markdown_text(report, options, [section_tables(section, {}) for section in report.sections])
+        texts[name] = markdown_text(
+            report,
+            options,
+            [section_tables(section, {}) for section in report.sections],
+        )
     texts |= finding_texts(report, options)
     for file, text in texts.items():
         write_whole(folder / file, [text])
     return [folder / file for file in texts if not file.endswith(".parquet")]
 
 
-def write_page(report: Report, path: Path, options: StatisticsOptions, gate: Gate | None = None) -> None:
+def write_page(
+    report: Report, path: Path, options: StatisticsOptions, gate: Gate | None = None
+) -> None:
     """Write the page alone as one file.
 
     Args:
         report, options: as for `lines`.
         path: the file.
-        gate: decides, where there is one: the page begins with it, and with the prompts on which its generator fell most.
+        gate: decides, where there is one: the page begins with it, and with the prompts on which
+            its generator fell most.
     """
     tables = [section_tables(section, {}) for section in report.sections]
     protocols = _protocols(report, options, is_gate=gate is not None)
-    write_whole(path, [page(report, options, path.parent, tables, protocols, gate=gate)], "--html")
+    write_whole(
+        path,
+        [page(report, options, path.parent, tables, protocols, gate=gate)],
+        "--html",
+    )
 
 
 @dataclass(frozen=True)
 class WrittenReport:
-    """Summary of a written report: its cells beside printed ones, None where none were given, and its lines."""
+    """Summary of a written report: its cells beside printed ones, None where none were given,
+    and its lines.
+    """
 
     comparison: PrintedComparison | None
     lines: tuple[str, ...]
@@ -212,9 +314,11 @@ def write_report(
     training_records: Sequence[Path] = (),
     ratings: HumanRatings | None = None,
 ) -> WrittenReport:
-    """Write `report.html`, `report.md`, all numbers, a CSV for each table and `cells.json` to a folder.
+    """Write `report.html`, `report.md`, all numbers, a CSV for each table and `cells.json` to a
+    folder.
 
-    Cells are compared with printed ones if asked. What an earlier report wrote there and this one does not is removed.
+    Cells are compared with printed ones if asked. What an earlier report wrote there and this one
+    does not is removed.
 
     Args:
         results: what runs left behind.
@@ -229,42 +333,69 @@ def write_report(
         The comparison and the lines to print in a terminal.
 
     Raises:
-        VievalError: for results whose benchmark is not known, and ratings of none of them, before anything is written.
+        VievalError: for results whose benchmark is not known, and ratings of none of them, before
+            anything is written.
     """
     reference_order = read_order(order) if order else ()
     report = sections_of(results, "all", options, ratings, reference_order)
-    cells = {key: value for section in report.sections for key, value in section.findings.cells.items()}
+    cells = {
+        key: value
+        for section in report.sections
+        for key, value in section.findings.cells.items()
+    }
     if order and not any(key.table == ORDER for key in cells):
         raise VievalError(
-            f"{order}: no results have scores of two of its image models; it names {', '.join(reference_order[:5])}"
+            f"{order}: no results have scores of two of its image models; it names "
+            f"{', '.join(reference_order[:5])}"
         )
     comparison = compare_with_printed(expected, cells) if expected else None
     over, seconds = _benchmark_average(report.sections, options), durations(report.runs)
-    tables = [section_tables(section, seconds, training_records) for section in report.sections]
+    tables = [
+        section_tables(section, seconds, training_records)
+        for section in report.sections
+    ]
     files: dict[str, str | bytes] = {
         f"{section.benchmark.name}_{table.name}.csv": csv_text(table)
         for section, tables_of_section in zip(report.sections, tables, strict=True)
         for table in tables_of_section
     }
-    files |= {f"{table.name}.csv": csv_text(table) for table in (*report.further, *([over] if over else []))}
+    files |= {
+        f"{table.name}.csv": csv_text(table)
+        for table in (*report.further, *([over] if over else []))
+    }
     files[REPORT_MD] = markdown_text(report, options, tables, over, comparison)
     documents = [
-        {"benchmark": section.benchmark.name, "cells": _cell_documents(section.findings)} for section in report.sections
+        {
+            "benchmark": section.benchmark.name,
+            "cells": _cell_documents(section.findings),
+        }
+        for section in report.sections
     ]
     files["cells.json"] = json.dumps(documents, indent=1, allow_nan=False)
     files |= finding_texts(report, options)
-    files[PAGE] = page(report, options, folder, tables, _protocols(report, options), over)
+    files[PAGE] = page(
+        report, options, folder, tables, _protocols(report, options), over
+    )
     write_folder(folder, files)
-    return WrittenReport(comparison, tuple(lines(report, options, elsewhere=f"{REPORT_MD} has them")))
+    return WrittenReport(
+        comparison, tuple(lines(report, options, elsewhere=f"{REPORT_MD} has them"))
+    )
 
 
-def _benchmark_average(sections: Sequence[Section], options: StatisticsOptions) -> Table | None:
+def _benchmark_average(
+    sections: Sequence[Section], options: StatisticsOptions
+) -> Table | None:
     """Judges by the mean over benchmarks, where there are several that rank them."""
     tested = dict[str, list[ComparedStatistic]]()
     for section in sections:
         for board in section.headlines:
-            if board.aspect == section.headlines[0].aspect and board.comparison.all_pairs:
-                tested.setdefault(section.benchmark.name, []).append(board.comparison.compared)
+            if (
+                board.aspect == section.headlines[0].aspect
+                and board.comparison.all_pairs
+            ):
+                tested.setdefault(section.benchmark.name, []).append(
+                    board.comparison.compared
+                )
     if len(tested) < 2:
         return None
     statistic = average_benchmarks(tested)
@@ -273,15 +404,26 @@ def _benchmark_average(sections: Sequence[Section], options: StatisticsOptions) 
     for system in comparison.systems:
         why_not = reason_words(system.undefined or system.unranked)
         value = decimals(system.value, ".3f")
-        rows.append((rank_text(system.ranks), system.label, value, str(system.n), why_not))
+        rows.append(
+            (rank_text(system.ranks), system.label, value, str(system.n), why_not)
+        )
     title = f"Judges: {comparison.compared.statistic}; {comparison.family}"
-    return Table("over_benchmarks", title, ("rank", "judge", "value", "n", "why not ranked"), tuple(rows))
+    return Table(
+        "over_benchmarks",
+        title,
+        ("rank", "judge", "value", "n", "why not ranked"),
+        tuple(rows),
+    )
 
 
 def _cell_documents(findings: Findings) -> list[dict[str, object]]:
-    """Every number once more for programs; an undefined one is null, with the reason where it is known."""
+    """Every number once more for programs; an undefined one is null, with the reason where it is
+    known.
+    """
     documents, reasons = [], findings.reasons
     for key, value in sorted(findings.cells.items()):
         undefined = {"value": None, "undefined": reasons.get(key, "")}
-        documents.append({**asdict(key), **(undefined if math.isnan(value) else {"value": value})})
+        documents.append(
+            {**asdict(key), **(undefined if math.isnan(value) else {"value": value})}
+        )
     return documents

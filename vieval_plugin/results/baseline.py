@@ -1,4 +1,6 @@
-"""Verdicts of an earlier build as the other side of a ranking, and the history of nights beside such a baseline."""
+"""Verdicts of an earlier build as the other side of a ranking, and the history of nights beside
+such a baseline.
+"""
 
 from __future__ import annotations
 
@@ -50,102 +52,174 @@ class Baseline:
     @property
     def has_images(self) -> bool:
         """True where all of its images are there."""
-        return all(record.sample and all(map(is_there, images_of(record.sample))) for record in self.records)
+        return all(
+            record.sample and all(map(is_there, images_of(record.sample)))
+            for record in self.records
+        )
 
     def judged_anew(self, verdicts: Mapping[SampleId, Verdict]) -> Baseline:
-        """The baseline with the verdicts that its judge gives today, by the samples' ids in the file."""
-        today = {_rename_generator(identity, ""): verdict for identity, verdict in verdicts.items()}
+        """The baseline with the verdicts that its judge gives today, by the samples' ids in the
+        file.
+        """
+        today = {
+            _rename_generator(identity, ""): verdict
+            for identity, verdict in verdicts.items()
+        }
         return replace(
-            self, records=tuple(replace(r, verdict=today[_rename_generator(r.id, "")]) for r in self.records)
+            self,
+            records=tuple(
+                replace(r, verdict=today[_rename_generator(r.id, "")])
+                for r in self.records
+            ),
         )
 
 
-def read_baseline(path: Path, records: Sequence[Record], partial: bool = False) -> Baseline:
-    """Read verdicts of an earlier build, or an anchor, under a name that is not that of the new generator.
+def read_baseline(
+    path: Path, records: Sequence[Record], partial: bool = False
+) -> Baseline:
+    """Read verdicts of an earlier build, or an anchor, under a name that is not that of the new
+    generator.
 
     Args:
         path: their file.
-        records: the new verdicts, or those that are to be; an anchor may have fewer prompts than these.
+        records: the new verdicts, or those that are to be; an anchor may have fewer prompts than
+            these.
         partial: as for `open_results`.
 
     Raises:
-        VievalError: one of both sides cannot be read, or is of contests, several judges or several generators; or the
-            earlier one is by another judge or on other prompts.
+        VievalError: one of both sides cannot be read, or is of contests, several judges or several
+            generators; or the earlier one is by another judge or on other prompts.
     """
     earlier = open_results([path], partial).records
     is_anchor = all(record.provenance.label.startswith(REPEAT) for record in earlier)
     if is_anchor:
-        earlier = tuple(r for r in earlier if r.provenance.label == earlier[0].provenance.label)
-    generator, new_generator = _generator_of(earlier, f"--against {path}"), _generator_of(records, "the new verdicts")
+        earlier = tuple(
+            r for r in earlier if r.provenance.label == earlier[0].provenance.label
+        )
+    generator, new_generator = (
+        _generator_of(earlier, f"--against {path}"),
+        _generator_of(records, "the new verdicts"),
+    )
     if len({source_of(record.provenance) for record in earlier}) > 1:
-        raise VievalError(f"--against {path}: verdicts of several judges; keep those of one in a file")
+        raise VievalError(
+            f"--against {path}: verdicts of several judges; keep those of one in a file"
+        )
     for provenance in dict.fromkeys(record.provenance for record in records):
-        _require_same_judge(path, judge_fields(earlier[0].provenance), judge_fields(provenance))
-    then, now = ({_key(record.id): _shown(record.sample) for record in side} for side in (earlier, records))
+        _require_same_judge(
+            path, judge_fields(earlier[0].provenance), judge_fields(provenance)
+        )
+    then, now = (
+        {_key(record.id): _shown(record.sample) for record in side}
+        for side in (earlier, records)
+    )
     now = {key: shown for key, shown in now.items() if key in then or not is_anchor}
     if then != now:
         raise VievalError(
-            f"--against {path}: other prompts (digest {_digest(then)}, here {_digest(now)}): {_first_difference(then, now)}; "
+            f"--against {path}: other prompts (digest {_digest(then)}, here {_digest(now)}): "
+            f"{_first_difference(then, now)}; "
             "make a baseline of these prompts"
         )
     judged = [record.verdict for record in records if record.verdict.trace]
     if judged:
         then_fields, now_fields = (
-            {"fields": unsent_fields(side)} for side in ([record.verdict for record in earlier], judged)
+            {"fields": unsent_fields(side)}
+            for side in ([record.verdict for record in earlier], judged)
         )
         _require_same_judge(path, then_fields, now_fields)
     names = (generator, path.stem, f"{path.stem} (baseline)")
-    name = next(name for name in names if name not in ("", new_generator, new_generator or YOUR_IMAGES))
-    return Baseline(path, tuple(_set_generator(record, name) for record in earlier), is_anchor)
+    name = next(
+        name
+        for name in names
+        if name not in ("", new_generator, new_generator or YOUR_IMAGES)
+    )
+    return Baseline(
+        path, tuple(_set_generator(record, name) for record in earlier), is_anchor
+    )
 
 
 def add_baseline(results: Results, baseline: Baseline) -> Results:
-    """Results of one generator by one judge, with a baseline of `read_baseline` as the second generator.
+    """Results of one generator by one judge, with a baseline of `read_baseline` as the second
+    generator.
 
     Raises:
         VievalError: the results are of several judges.
     """
     if len(results.runs) != 1:
-        raise VievalError(f"--against: verdicts of {abbreviated([run.label for run in results.runs])}; name one judge")
+        raise VievalError(
+            f"--against: verdicts of {abbreviated([run.label for run in results.runs])}; name "
+            "one judge"
+        )
     [run], records = results.runs, results.records
     prompts = {_key(record.id) for record in baseline.records}
     compared = [record for record in records if _key(record.id) in prompts]
     by_part: dict[str, list[tuple[Record, ...]]] = {}
     for record in (*compared, *baseline.records):
-        by_part.setdefault(record.id.part, []).append((replace(record, provenance=records[0].provenance),))
-    note = f"{len(compared)} of {len(records)} verdicts are on prompts of {baseline.path}, and count"
+        by_part.setdefault(record.id.part, []).append(
+            (replace(record, provenance=records[0].provenance),)
+        )
+    note = (
+        f"{len(compared)} of {len(records)} verdicts are on prompts of {baseline.path}, and "
+        "count"
+    )
     notes = (*results.notes, note) if len(compared) < len(records) else results.notes
     paths = results.paths and (*results.paths, baseline.path)
-    return replace(results, runs=(replace(run, records=by_part),), notes=notes, paths=paths)
+    return replace(
+        results, runs=(replace(run, records=by_part),), notes=notes, paths=paths
+    )
 
 
 def _generator_of(records: Sequence[Record], name: str) -> str:
-    """The one generator of records, empty where it has no name; VievalError, which `name` begins, where they are of others."""
+    """The one generator of records, empty where it has no name; VievalError, which `name`
+    begins, where they are of others.
+    """
     if any(record.candidates for record in records):
-        raise VievalError(f"{name}: contests are between two generators; take a judge that scores each image")
+        raise VievalError(
+            f"{name}: contests are between two generators; take a judge that scores each image"
+        )
     generators = sorted({record.id.image_model for record in records})
     if len(generators) > 1:
         names = abbreviated([generator or YOUR_IMAGES for generator in generators])
-        raise VievalError(f"{name}: {len(generators)} generators ({names}); keep those of one")
+        raise VievalError(
+            f"{name}: {len(generators)} generators ({names}); keep those of one"
+        )
     return generators[0]
 
 
-def _require_same_judge(path: Path, then: Mapping[str, str], now: Mapping[str, str]) -> None:
-    if name := next((name for name in {**now, **then} if then.get(name) != now.get(name)), None):
-        values = f"{then.get(name) or 'unset'}, and here it is {now.get(name) or 'unset'}"
+def _require_same_judge(
+    path: Path, then: Mapping[str, str], now: Mapping[str, str]
+) -> None:
+    if name := next(
+        (name for name in {**now, **then} if then.get(name) != now.get(name)), None
+    ):
+        values = (
+            f"{then.get(name) or 'unset'}, and here it is {now.get(name) or 'unset'}"
+        )
         advice = "judge both by the same judge, wording and backbone"
         raise VievalError(f"--against {path}: judged with {name} {values}; {advice}")
 
 
 def judge_fields(provenance: Provenance) -> dict[str, str]:
     """All that makes a judge what it is, by name."""
-    fields = {"judge": provenance.judge, "setting": provenance.setting, "aspects": " ".join(provenance.aspects)}
-    return {**fields, **dict(source_of(provenance).details), "calibration": " ".join(provenance.calibration)}
+    fields = {
+        "judge": provenance.judge,
+        "setting": provenance.setting,
+        "aspects": " ".join(provenance.aspects),
+    }
+    return {
+        **fields,
+        **dict(source_of(provenance).details),
+        "calibration": " ".join(provenance.calibration),
+    }
 
 
 def unsent_fields(verdicts: Iterable[Verdict]) -> str:
     """The sampling fields that a judge's model refused, in words; empty for none."""
-    refused = {finding for verdict in verdicts for finding in verdict.findings if finding.startswith(NOT_SENT)}
+    refused = {
+        finding
+        for verdict in verdicts
+        for finding in verdict.findings
+        if finding.startswith(NOT_SENT)
+    }
     return ", ".join(sorted(refused))
 
 
@@ -153,23 +227,39 @@ def _shown(sample: Judged | None) -> dict[str, str]:
     """Texts of a prompt, and the SHA-256 of each image that it shows."""
     if not isinstance(sample, Sample):
         return {}
-    images = {r: known_digest(i) for r, i in sorted(sample.images.items()) if not r.startswith(_OUTPUTS)}
-    return {**sample.texts, **{f"image {role}": digest for role, digest in images.items()}}
+    images = {
+        r: known_digest(i)
+        for r, i in sorted(sample.images.items())
+        if not r.startswith(_OUTPUTS)
+    }
+    return {
+        **sample.texts,
+        **{f"image {role}": digest for role, digest in images.items()},
+    }
 
 
 def prompts_digest(records: Iterable[Record]) -> str:
-    """The first digits of the SHA-256 of the prompts of records, with the images that prompts show."""
-    samples = chain.from_iterable(candidates_of(record.sample) for record in records if record.sample)
+    """The first digits of the SHA-256 of the prompts of records, with the images that prompts
+    show.
+    """
+    samples = chain.from_iterable(
+        candidates_of(record.sample) for record in records if record.sample
+    )
     return _digest({_key(sample.id): _shown(sample) for sample in samples})
 
 
 def _digest(prompts: Mapping[PromptKey, Mapping[str, str]]) -> str:
     """The first digits of the SHA-256 of prompts: their uids and what each shows."""
-    rows = [[*key, dict(sorted(shown.items()))] for key, shown in sorted(prompts.items())]
+    rows = [
+        [*key, dict(sorted(shown.items()))] for key, shown in sorted(prompts.items())
+    ]
     return hashlib.sha256(json.dumps(rows).encode()).hexdigest()[:_SHOWN_DIGITS]
 
 
-def _first_difference(then: Mapping[PromptKey, Mapping[str, str]], now: Mapping[PromptKey, Mapping[str, str]]) -> str:
+def _first_difference(
+    then: Mapping[PromptKey, Mapping[str, str]],
+    now: Mapping[PromptKey, Mapping[str, str]],
+) -> str:
     for key in then:
         if key in now and (difference := text_difference(then[key], now[key])):
             return f"{key[2]!r} has {difference}"
@@ -189,7 +279,11 @@ def _rename_generator(identity: SampleId, generator: str) -> SampleId:
 
 def _set_generator(record: Record, name: str) -> Record:
     identity = _rename_generator(record.id, name)
-    sample = replace(record.sample, id=identity) if isinstance(record.sample, Sample) else record.sample
+    sample = (
+        replace(record.sample, id=identity)
+        if isinstance(record.sample, Sample)
+        else record.sample
+    )
     return replace(record, id=identity, sample=sample)
 
 
@@ -219,7 +313,12 @@ class Night:
 
 
 def night_of(
-    records: Sequence[Record], challenger: str, reference: str, difference: float, n: int, now: datetime | None = None
+    records: Sequence[Record],
+    challenger: str,
+    reference: str,
+    difference: float,
+    n: int,
+    now: datetime | None = None,
 ) -> Night:
     """A night of a gate.
 
@@ -231,7 +330,11 @@ def night_of(
         now: time of the night (default: now).
     """
     sides = {
-        name: [record for record in records if (record.id.image_model or YOUR_IMAGES) == name]
+        name: [
+            record
+            for record in records
+            if (record.id.image_model or YOUR_IMAGES) == name
+        ]
         for name in (challenger, reference)
     }
     if not all(sides.values()):  # contests are of both
@@ -239,7 +342,9 @@ def night_of(
     images, baseline = (_images_digest(side, name) for name, side in sides.items())
     judge = _short_digest(sorted(judge_fields(records[0].provenance).items()))
     today = (now or datetime.now(UTC)).date().isoformat()
-    return Night(today, images, baseline, judge, prompts_digest(sides[challenger]), difference, n)
+    return Night(
+        today, images, baseline, judge, prompts_digest(sides[challenger]), difference, n
+    )
 
 
 def add_night(path: Path, night: Night) -> list[Night]:
@@ -256,7 +361,9 @@ def add_night(path: Path, night: Night) -> list[Night]:
             fcntl.flock(file, fcntl.LOCK_EX)
             file.seek(0)
             lines = file.read().splitlines()
-            nights = [_read(path, number, line) for number, line in enumerate(lines, start=1)]
+            nights = [
+                _read(path, number, line) for number, line in enumerate(lines, start=1)
+            ]
             series = _series(nights, night)
             if any(earlier.images == night.images for earlier in series):
                 return series
@@ -264,34 +371,62 @@ def add_night(path: Path, night: Night) -> list[Night]:
             file.flush()
             os.fsync(file)
     except (OSError, UnicodeDecodeError) as error:
-        raise VievalError(f"{path}: cannot be read and written ({error}); choose another --history") from None
+        raise VievalError(
+            f"{path}: cannot be read and written ({error}); choose another --history"
+        ) from None
     return [*series, night]
 
 
 def _series(nights: Sequence[Night], night: Night) -> list[Night]:
-    """The last nights with the baseline, judge and prompts of a night; a change began a new series."""
-    changed = [number for number, earlier in enumerate(nights, start=1) if earlier.series != night.series]
+    """The last nights with the baseline, judge and prompts of a night; a change began a new
+    series.
+    """
+    changed = [
+        number
+        for number, earlier in enumerate(nights, start=1)
+        if earlier.series != night.series
+    ]
     return list(nights[changed[-1] if changed else 0 :])
 
 
 def _read(path: Path, number: int, line: str) -> Night:
     try:
         row = read_json(line)
-        images, baseline, judge, prompts = (str(row[name]) for name in ("images", "baseline", "judge", "prompts"))
+        images, baseline, judge, prompts = (
+            str(row[name]) for name in ("images", "baseline", "judge", "prompts")
+        )
         day = date.fromisoformat(row["date"]).isoformat()
-        night = Night(day, images, baseline, judge, prompts, float(row["difference"]), int(row["n"]))
+        night = Night(
+            day,
+            images,
+            baseline,
+            judge,
+            prompts,
+            float(row["difference"]),
+            int(row["n"]),
+        )
         if math.isfinite(night.difference):
             return night
     except (ValueError, KeyError, TypeError):
         pass
-    raise VievalError(f"{path}: line {number} is not a night of a gate; restore the file, or choose another --history")
+    raise VievalError(
+        f"{path}: line {number} is not a night of a gate; restore the file, or choose another "
+        "--history"
+    )
 
 
 def _images_digest(records: Sequence[Record], generator: str) -> str:
-    files: Mapping[tuple[str, str, int], tuple[str, ...]] = files_by_generator(records).get(generator, {})
+    files: Mapping[tuple[str, str, int], tuple[str, ...]] = files_by_generator(
+        records
+    ).get(generator, {})
     if files and all(map(all, files.values())):
         return _short_digest(sorted((*key, *digests) for key, digests in files.items()))
-    return _short_digest(sorted((r.id.part, r.id.uid, r.id.draw, sorted(r.verdict.scores.items())) for r in records))
+    return _short_digest(
+        sorted(
+            (r.id.part, r.id.uid, r.id.draw, sorted(r.verdict.scores.items()))
+            for r in records
+        )
+    )
 
 
 def _short_digest(content: object) -> str:

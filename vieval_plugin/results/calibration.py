@@ -1,4 +1,6 @@
-"""Calibration of a judge by people's ratings of images that it scored, and its score added to results."""
+"""Calibration of a judge by people's ratings of images that it scored, and its score added to
+results.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,10 @@ from vieval_plugin.stats.calibration import (
 from vieval_plugin.stats.correlation import Floats
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
-from vieval_plugin.stats.prediction_powered import prediction_powered_difference, prediction_powered_mean
+from vieval_plugin.stats.prediction_powered import (
+    prediction_powered_difference,
+    prediction_powered_mean,
+)
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.wording import enumeration, plural
 
@@ -47,15 +52,20 @@ class CalibrationResult:
     labels: int
     #: Labels of each task type that takes the common function.
     common: Mapping[str, int]
-    #: The judge's mean of labelled images less that of the others where a test says that they differ; None elsewhere.
+    #: The judge's mean of labelled images less that of the others where a test says that they
+    #: differ; None elsewhere.
     selection: Estimate | None
 
 
-def calibrate(run: Run, options: StatisticsOptions, anyway: bool = False, random: bool = False) -> CalibrationResult:
-    """Fit a judge's scores to people's mean ratings, by task type where it has 30 labels, and validate the fit.
+def calibrate(
+    run: Run, options: StatisticsOptions, anyway: bool = False, random: bool = False
+) -> CalibrationResult:
+    """Fit a judge's scores to people's mean ratings, by task type where it has 30 labels, and
+    validate the fit.
 
-    It is decided for all task types together and, if that passes, for each with a function of its own. O is calibrated
-    where people rated it, else the first aspect that they rated and the judge scores.
+    It is decided for all task types together and, if that passes, for each with a function of its
+    own. O is calibrated where people rated it, else the first aspect that they rated and the judge
+    scores.
 
     Args:
         run: one judge's, with people's ratings in its records.
@@ -69,16 +79,31 @@ def calibrate(run: Run, options: StatisticsOptions, anyway: bool = False, random
     images = [  # prompts are named with their part, as two parts may have one of a name
         replace(image, group=f"{part}/{image.group}", cluster=f"{part}/{image.cluster}")
         for part, samples in run.records.items()
-        for image in (observe(records) for records in samples if records[0].votes is None)
+        for image in (
+            observe(records) for records in samples if records[0].votes is None
+        )
     ]
-    aspect = min(run.aspects, key=lambda name: (not _labels(images, name).kinds, name != "O"), default="O")
+    aspect = min(
+        run.aspects,
+        key=lambda name: (not _labels(images, name).kinds, name != "O"),
+        default="O",
+    )
     labels = _labels(images, aspect)
-    _require_enough(labels, run.aspects, {name for image in images for name in image.ratings})
-    on_prompts, on_generators = held_out(labels, options.seed), held_out(labels, options.seed, by_generator=True)
+    _require_enough(
+        labels, run.aspects, {name for image in images for name in image.ratings}
+    )
+    on_prompts, on_generators = (
+        held_out(labels, options.seed),
+        held_out(labels, options.seed, by_generator=True),
+    )
     better = improvement(labels, on_prompts, options.draws, options.seed)
     selection = None if random else _selection(images, aspect)
     accepted = better.accepted and selection is None
-    refused = refused_kinds(labels, on_prompts, options.draws, options.seed) if accepted and not anyway else {}
+    refused = (
+        refused_kinds(labels, on_prompts, options.draws, options.seed)
+        if accepted and not anyway
+        else {}
+    )
     accepted = accepted and len(refused) < len({*labels.kinds})
     refused = refused if accepted else {}
     knots = {
@@ -87,60 +112,102 @@ def calibrate(run: Run, options: StatisticsOptions, anyway: bool = False, random
         if kind not in refused
     }
     is_kept = np.isin(labels.kinds, list(knots))
-    kept, on_prompts, on_generators = labels.where(is_kept), on_prompts[:, is_kept], on_generators[:, is_kept]
+    kept, on_prompts, on_generators = (
+        labels.where(is_kept),
+        on_prompts[:, is_kept],
+        on_generators[:, is_kept],
+    )
     source = next(chain(*chain(*run.records.values()))).provenance
     calibration = Calibration(
-        *(source.judge, source.setting, source.backbone, source.pack_hash, aspect, knots, len(kept.kinds)),
+        *(
+            source.judge,
+            source.setting,
+            source.backbone,
+            source.pack_hash,
+            aspect,
+            knots,
+            len(kept.kinds),
+        ),
         _errors(kept, on_prompts),
         None if np.isnan(on_generators).any() else _errors(kept, on_generators),
         accepted,
         tuple(refused),
     )
-    scored = [image for image in images if aspect in image.scores and image.kind in knots]
+    scored = [
+        image for image in images if aspect in image.scores and image.kind in knots
+    ]
     added = [calibration.added(image.scores, image.kind) for image in scored]
     groups = [image.group for image in scored]
-    raw, calibrated = (tied_share([scores[name] for scores in added], groups) for name in (aspect, calibration.name))
+    raw, calibrated = (
+        tied_share([scores[name] for scores in added], groups)
+        for name in (aspect, calibration.name)
+    )
     small = Counter(kind for kind in labels.kinds if kind not in labels.large_kinds)
-    return CalibrationResult(calibration, better, (raw, calibrated), len(labels.kinds), small, selection)
+    return CalibrationResult(
+        calibration, better, (raw, calibrated), len(labels.kinds), small, selection
+    )
 
 
 def _selection(images: Sequence[Observation], aspect: str) -> Estimate | None:
-    """The judge's mean of labelled images less that of the others, if these surely differ, so labels are no random part."""
+    """The judge's mean of labelled images less that of the others, if these surely differ, so
+    labels are no random part.
+    """
     scored = [image for image in images if aspect in image.scores]
     scores = np.array([image.scores[aspect] for image in scored])
     ratings = np.array([_rating(image, aspect) for image in scored])
     prompts, kinds = [image.group for image in scored], [image.kind for image in scored]
     labelled, judged = (
-        prediction_powered_mean(ratings, scores, prompts, strata=kinds, weight=weight) for weight in (0.0, 1.0)
+        prediction_powered_mean(ratings, scores, prompts, strata=kinds, weight=weight)
+        for weight in (0.0, 1.0)
     )
     difference, p = prediction_powered_difference(labelled, judged)
     return difference if p <= LEVEL else None
 
 
-def _require_enough(labels: Labels, aspects: Sequence[str], rated: Collection[str]) -> None:
+def _require_enough(
+    labels: Labels, aspects: Sequence[str], rated: Collection[str]
+) -> None:
     """VievalError where labels are too few to fit and to hold some out."""
     if rated and not {*rated} & {*aspects}:
         missing = enumeration(aspects, "or")
-        raise VievalError(f"people rated {enumeration(sorted(rated))}, and the judge scores {missing}; label {missing}")
-    if not labels.are_enough:
-        number = f"{plural(len(labels.prompts), 'label')} on {plural(len({*labels.prompts}), 'prompt')}"
         raise VievalError(
-            f"{number} of images with a score, and a calibration needs {LEAST_LABELS} on {LEAST_PROMPTS} prompts; label more"
+            f"people rated {enumeration(sorted(rated))}, and the judge scores {missing}; label "
+            f"{missing}"
+        )
+    if not labels.are_enough:
+        number = (
+            f"{plural(len(labels.prompts), 'label')} on "
+            f"{plural(len({*labels.prompts}), 'prompt')}"
+        )
+        raise VievalError(
+            f"{number} of images with a score, and a calibration needs {LEAST_LABELS} on "
+            f"{LEAST_PROMPTS} prompts; label more"
         )
 
 
 def _labels(images: Sequence[Observation], aspect: str) -> Labels:
     """The labels of images that people rated and the judge scored."""
-    rated = [o for o in images if aspect in o.scores and not np.isnan(_rating(o, aspect))]
-    scores, ratings = [o.scores[aspect] for o in rated], [_rating(o, aspect) for o in rated]
-    names = ([getattr(o, name) for o in rated] for name in ("kind", "cluster", "image_model"))
+    rated = [
+        o for o in images if aspect in o.scores and not np.isnan(_rating(o, aspect))
+    ]
+    scores, ratings = (
+        [o.scores[aspect] for o in rated],
+        [_rating(o, aspect) for o in rated],
+    )
+    names = (
+        [getattr(o, name) for o in rated] for name in ("kind", "cluster", "image_model")
+    )
     return Labels(np.array(scores), np.array(ratings), *names)
 
 
 def _rating(image: Observation, aspect: str) -> float:
     """People's mean rating of an image; NaN where nobody rated it."""
     ratings = image.ratings.get(aspect, ())
-    return float(mean_of_known([[value] for value in ratings])[0]) if ratings else float("nan")
+    return (
+        float(mean_of_known([[value] for value in ratings])[0])
+        if ratings
+        else float("nan")
+    )
 
 
 def _errors(labels: Labels, predicted: Floats) -> TypicalErrors:
@@ -149,7 +216,8 @@ def _errors(labels: Labels, predicted: Floats) -> TypicalErrors:
 
 
 def calibrate_scores(results: Results, calibration: Calibration) -> Results:
-    """The same results, in which each verdict on an image has the calibrated score, and a line on one that it replaces.
+    """The same results, in which each verdict on an image has the calibrated score, and a line on
+    one that it replaces.
 
     Raises:
         VievalError: a verdict is another judge's, or on a task type without labels.
@@ -160,13 +228,20 @@ def calibrate_scores(results: Results, calibration: Calibration) -> Results:
         calibration.require(record.provenance)
         calibration.require_kinds([record.kind])
         notes[calibration.replaced(record.provenance)] = None
-        verdict = replace(record.verdict, scores=calibration.added(record.verdict.scores, record.kind))
+        verdict = replace(
+            record.verdict, scores=calibration.added(record.verdict.scores, record.kind)
+        )
         return replace(
-            record, verdict=verdict, provenance=replace(record.provenance, calibration=calibration.described)
+            record,
+            verdict=verdict,
+            provenance=replace(record.provenance, calibration=calibration.described),
         )
 
     def added(run: Run) -> Run:
-        by_part = {part: [tuple(map(add, records)) for records in samples] for part, samples in run.records.items()}
+        by_part = {
+            part: [tuple(map(add, records)) for records in samples]
+            for part, samples in run.records.items()
+        }
         return replace(run, records=by_part)
 
     runs = tuple(map(added, results.runs))

@@ -1,7 +1,8 @@
 """The JSON of verdicts and targets -> records.
 
-What is no document of this version is a VievalError. One whose fields are not as they were written is the ValueError,
-KeyError, TypeError or AttributeError that it comes to, which readers of files catch with the file and the line.
+What is no document of this version is a VievalError. One whose fields are not as they were written
+is the ValueError, KeyError, TypeError or AttributeError that it comes to, which readers of files
+catch with the file and the line.
 """
 
 from __future__ import annotations
@@ -23,7 +24,11 @@ from vieval_plugin.text.errors import UPGRADE, VievalError
 from vieval_plugin.text.untrusted import overlong, path_of
 from vieval_plugin.text.yaml_json import read_json
 
-_ID, _VERDICT, _PROVENANCE = TypeAdapter(SampleId), TypeAdapter(Verdict), TypeAdapter(Provenance)
+_ID, _VERDICT, _PROVENANCE = (
+    TypeAdapter(SampleId),
+    TypeAdapter(Verdict),
+    TypeAdapter(Provenance),
+)
 _VOTES, _GENERATION_ADAPTER = TypeAdapter(Votes), TypeAdapter(Generation)
 _DEEPEST = 60  # as of JSON
 
@@ -34,29 +39,69 @@ def read_response(text: str) -> tuple[SampleId, Verdict, Provenance]:
 
 
 def read_record(response: str, target: str) -> Record:
-    """A record from a host's response and target; VievalError if either is not ours or they name different samples."""
-    responded, (targeted, conditions, fields) = _document(response, "verdict"), _target(target)
+    """A record from a host's response and target; VievalError if either is not ours or they name
+    different samples.
+    """
+    responded, (targeted, conditions, fields) = (
+        _document(response, "verdict"),
+        _target(target),
+    )
     identity, verdict, provenance = _response(responded)
-    if targeted != (replace(identity, image_model="", draw=0) if conditions else identity):
-        raise VievalError(f"response and target name different samples ({identity} and {targeted})")
+    if targeted != (
+        replace(identity, image_model="", draw=0) if conditions else identity
+    ):
+        raise VievalError(
+            f"response and target name different samples ({identity} and {targeted})"
+        )
     generation = _generation_of(responded) if conditions else None
-    sample = _generated_sample(conditions, identity, generation) if conditions and generation else None
+    sample = (
+        _generated_sample(conditions, identity, generation)
+        if conditions and generation
+        else None
+    )
     judged = str(responded.get("sample", ""))
     return plain(
-        Record(identity, verdict, provenance, fingerprint=judged, generation=generation, sample=sample, **fields)
+        Record(
+            identity,
+            verdict,
+            provenance,
+            fingerprint=judged,
+            generation=generation,
+            sample=sample,
+            **fields,
+        )
     )
 
 
 def plain(record: Record) -> Record:
-    """The record; VievalError for one with a name that no table can show, or a step deeper than any judge asks."""
+    """The record; VievalError for one with a name that no table can show, or a step deeper than
+    any judge asks.
+    """
     verdict, source = record.verdict, record.provenance
     # a group may be a prompt of any length: it is compared and never shown
-    labels = record.kind, record.category, *record.tags, *verdict.findings, *verdict.scores
-    by = source.judge, source.backbone, source.label, source.pack, *source.settings, *source.aspects
-    names = (
-        name for sample in (record.id, *record.candidates) for name in (sample.part, sample.image_model, sample.uid)
+    labels = (
+        record.kind,
+        record.category,
+        *record.tags,
+        *verdict.findings,
+        *verdict.scores,
     )
-    if overlong_name_reason := overlong(*names, *labels, *by, *(part for step in verdict.trace for part in step.path)):
+    by = (
+        source.judge,
+        source.backbone,
+        source.label,
+        source.pack,
+        *source.settings,
+        *source.aspects,
+    )
+    names = (
+        name
+        for sample in (record.id, *record.candidates)
+        for name in (sample.part, sample.image_model, sample.uid)
+    )
+    if overlong_name_reason := overlong(
+        *names, *labels, *by, *(part for step in verdict.trace for part in step.path)
+    ):
         raise VievalError(overlong_name_reason)
     if (deep := max((len(step.path) for step in verdict.trace), default=0)) > _DEEPEST:
         raise VievalError(f"a step {deep} levels deep, where {_DEEPEST} are allowed")
@@ -71,7 +116,8 @@ def read_target(text: str) -> tuple[SampleId, Mapping[str, Any]]:
 
 @lru_cache(maxsize=1 << 14)
 def _target(text: str) -> tuple[SampleId, Sample | None, Mapping[str, Any]]:
-    """A target's sample, the conditions of a generator where it has them, and the fields of a record.
+    """A target's sample, the conditions of a generator where it has them, and the fields of a
+    record.
 
     Cached, because all judges of a benchmark have the same targets.
     """
@@ -83,7 +129,9 @@ def _target(text: str) -> tuple[SampleId, Sample | None, Mapping[str, Any]]:
         **{name: str(document[name]) for name in ("kind", "group")},
         "place": tuple(map(int, document["place"])),
         "tags": tuple(map(str, document["tags"])),
-        "votes": _VOTES.validate_python(document["votes"]) if "votes" in document else None,
+        "votes": _VOTES.validate_python(document["votes"])
+        if "votes" in document
+        else None,
         "candidates": tuple(map(_ID.validate_python, document.get("candidates", ()))),
         "category": str(document.get("category", "")),
     }
@@ -104,37 +152,65 @@ def _rating(value: Any) -> float:
 
 
 def read_unjudged(response: str, target: str) -> Unjudged:
-    """An image that a run made and did not judge, from a host's response and target; VievalError for anything else."""
+    """An image that a run made and did not judge, from a host's response and target; VievalError
+    for anything else.
+    """
     responded, document = _document(response, "made"), _document(target, "images")
-    identity, targeted = _ID.validate_python(responded["id"]), _ID.validate_python(document["id"])
+    identity, targeted = (
+        _ID.validate_python(responded["id"]),
+        _ID.validate_python(document["id"]),
+    )
     conditions = _conditions(targeted, document)
-    judge_fields = {name: str(responded[name]) for name in ("judge", "setting", "reason")}
+    judge_fields = {
+        name: str(responded[name]) for name in ("judge", "setting", "reason")
+    }
     findings = tuple(map(str, responded["findings"]))
     status = Status(responded.get("status", Status.NO_IMAGE))
     generation = _generation_of(responded)
-    if conditions is None or generation is None or targeted != replace(identity, image_model="", draw=0):
-        raise VievalError(f"response and target name different samples ({identity} and {targeted})")
+    if (
+        conditions is None
+        or generation is None
+        or targeted != replace(identity, image_model="", draw=0)
+    ):
+        raise VievalError(
+            f"response and target name different samples ({identity} and {targeted})"
+        )
     sample = _generated_sample(conditions, identity, generation)
-    return Unjudged(sample, generation, **judge_fields, findings=findings, status=status)
+    return Unjudged(
+        sample, generation, **judge_fields, findings=findings, status=status
+    )
 
 
 def _conditions(identity: SampleId, document: Mapping[str, Any]) -> Sample | None:
     """Conditions that a generator was given, where a target has them."""
     if "texts" not in document:
         return None
-    images = {str(role): Image(path_of(path)) for role, path in document["images"].items()}
+    images = {
+        str(role): Image(path_of(path)) for role, path in document["images"].items()
+    }
     texts = {str(name): str(text) for name, text in document["texts"].items()}
-    tags, category = tuple(map(str, document["tags"])), str(document.get("category", ""))
+    tags, category = (
+        tuple(map(str, document["tags"])),
+        str(document.get("category", "")),
+    )
     kind, group = str(document["kind"]), str(document["group"])
-    return Sample(identity, images, texts, tags=tags, kind=kind, group=group, category=category)
+    return Sample(
+        identity, images, texts, tags=tags, kind=kind, group=group, category=category
+    )
 
 
 def _generation_of(document: Mapping[str, Any]) -> Generation | None:
     """Origin of a generated image, where a response has it."""
-    return _GENERATION_ADAPTER.validate_python(document["made"]) if "made" in document else None
+    return (
+        _GENERATION_ADAPTER.validate_python(document["made"])
+        if "made" in document
+        else None
+    )
 
 
-def _generated_sample(conditions: Sample, identity: SampleId, generation: Generation) -> Sample:
+def _generated_sample(
+    conditions: Sample, identity: SampleId, generation: Generation
+) -> Sample:
     """The sample that a generator made of conditions; without an output where it made no image."""
     output = {"output": Image(path_of(generation.image))} if generation.image else {}
     return replace(conditions, id=identity, images={**conditions.images, **output})
@@ -142,14 +218,22 @@ def _generated_sample(conditions: Sample, identity: SampleId, generation: Genera
 
 def _response(document: Mapping[str, Any]) -> tuple[SampleId, Verdict, Provenance]:
     identity = _ID.validate_python(document["id"])
-    return identity, read_verdict(document["verdict"]), read_provenance(document["provenance"])
+    return (
+        identity,
+        read_verdict(document["verdict"]),
+        read_provenance(document["provenance"]),
+    )
 
 
 def read_verdict(document: Mapping[str, Any]) -> Verdict:
-    """A verdict from its JSON; pydantic's ValidationError for what is none, VievalError for scores that none has."""
+    """A verdict from its JSON; pydantic's ValidationError for what is none, VievalError for
+    scores that none has.
+    """
     verdict = _VERDICT.validate_python(document)
     for aspect, score in document["scores"].items():
-        if type(score) not in (int, float) or not -1 <= score <= 1:  # a cosine may be negative
+        if (
+            type(score) not in (int, float) or not -1 <= score <= 1
+        ):  # a cosine may be negative
             raise VievalError(f"{aspect} is {score!r}, not a score; restore the file")
     return verdict
 
@@ -162,9 +246,13 @@ def read_provenance(document: Mapping[str, Any]) -> Provenance:
 
 @lru_cache(maxsize=64)
 def _provenance(document: bytes) -> Provenance:
-    """Thousands of rows share one provenance, options included. Marshalled, as the quickest way to a key for a cache."""
+    """Thousands of rows share one provenance, options included. Marshalled, as the quickest way
+    to a key for a cache.
+    """
     source = _PROVENANCE.validate_python(marshal.loads(document))
-    return replace(source, options=redacted_options(source.options))  # another version may have kept more
+    return replace(
+        source, options=redacted_options(source.options)
+    )  # another version may have kept more
 
 
 def _document(text: str, part: str) -> dict[str, Any]:
@@ -182,6 +270,8 @@ def current(document: dict[str, Any]) -> dict[str, Any]:
     written = document.get("vieval")
     if written != SCHEMA:
         raise VievalError(
-            f"written by another version of VIEval (schema {written}, this one reads {SCHEMA}); {UPGRADE}"
+            f"written by another version of VIEval (schema {written}, this one reads "
+            f"{SCHEMA}); "
+            f"{UPGRADE}"
         )
     return document

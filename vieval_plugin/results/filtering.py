@@ -1,4 +1,6 @@
-"""The rows of a data set that pass a condition on their verdicts, written file by file as they are, with their scores."""
+"""The rows of a data set that pass a condition on their verdicts, written file by file as they
+are, with their scores.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,18 @@ from vieval_plugin.media.files import unfinished_file
 from vieval_plugin.readers.arrow_tables import batches_of, parquet_file, reading_table
 from vieval_plugin.readers.places import Place, arrow, place_at
 from vieval_plugin.readers.webdataset import ADDED, copy_samples
-from vieval_plugin.results.shard_verdicts import VerdictFolder, open_shards, verdict_tables
+from vieval_plugin.results.shard_verdicts import (
+    VerdictFolder,
+    open_shards,
+    verdict_tables,
+)
 from vieval_plugin.run.calibration import Calibration
-from vieval_plugin.run.shards.inputs import InputFile, hidden_images, require_same, tar_members
+from vieval_plugin.run.shards.inputs import (
+    InputFile,
+    hidden_images,
+    require_same,
+    tar_members,
+)
 from vieval_plugin.text.errors import VievalError, install_advice
 from vieval_plugin.text.suggestions import abbreviated, did_you_mean
 from vieval_plugin.text.untrusted import exists
@@ -55,13 +66,19 @@ class FilteredRows:
 
 
 def filter_shards(
-    path: Path, where: str, out: Path, prefix: str = "", partial: bool = False, calibration: Calibration | None = None
+    path: Path,
+    where: str,
+    out: Path,
+    prefix: str = "",
+    partial: bool = False,
+    calibration: Calibration | None = None,
 ) -> FilteredRows:
     """Write the rows of a data set whose verdicts pass, and nothing at all where that ends early.
 
-    A parquet file becomes one with the same columns, then the scores, `status`, `verdict_uid` and, with a calibrated
-    score, `calibration`, the hash of its file. A tar becomes a tar, with a further member `KEY.vieval.json` in each
-    sample that has the same. A row whose prompts are several is written once for each that passes.
+    A parquet file becomes one with the same columns, then the scores, `status`, `verdict_uid` and,
+    with a calibrated score, `calibration`, the hash of its file. A tar becomes a tar, with a
+    further member `KEY.vieval.json` in each sample that has the same. A row whose prompts are
+    several is written once for each that passes.
 
     Args:
         path: a folder of shards.
@@ -72,40 +89,59 @@ def filter_shards(
         calibration: of the judge; its score is one more column.
 
     Raises:
-        VievalError: the condition is none, an input is not as it was judged, `out` cannot be written, or no row passes.
+        VievalError: the condition is none, an input is not as it was judged, `out` cannot be
+            written, or no row passes.
     """
     opened = open_shards(path, partial)
     if exists(out) and (not out.is_dir() or any(out.iterdir())):
-        raise VievalError(f"{out}: already there, and nothing is added to it; choose another --out")
+        raise VievalError(
+            f"{out}: already there, and nothing is added to it; choose another --out"
+        )
     _passing(opened, opened.plan.schema.arrow().empty_table(), where, calibration)
     unfinished = unfinished_file(out)
     verdicts = passed = files = 0
     uncalibrated = Counter[str]()
     try:
         for file in opened.plan.files:
-            tables = [table for _, table in verdict_tables(opened, _columns(opened, where), [file])]
+            tables = [
+                table
+                for _, table in verdict_tables(opened, _columns(opened, where), [file])
+            ]
             if not tables:
                 continue
             read = arrow().concat_tables(tables)
             passing = _passing(opened, read, where, calibration)
             if calibration:
-                uncalibrated.update(kind for kind in read["kind"].to_pylist() if kind in calibration.refused)
-            verdicts, passed = verdicts + sum(table.num_rows for table in tables), passed + passing.num_rows
+                uncalibrated.update(
+                    kind
+                    for kind in read["kind"].to_pylist()
+                    if kind in calibration.refused
+                )
+            verdicts, passed = (
+                verdicts + sum(table.num_rows for table in tables),
+                passed + passing.num_rows,
+            )
             if passing.num_rows:
                 _write(
                     opened,
                     file,
-                    passing.rename_columns(_prefix_columns(passing.column_names, prefix)),
+                    passing.rename_columns(
+                        _prefix_columns(passing.column_names, prefix)
+                    ),
                     unfinished,
                     prefix,
                 )
                 files += 1
         if not passed:
-            raise VievalError(f"none of {verdicts:,} verdicts passes --where {where!r}; nothing was written")
+            raise VievalError(
+                f"none of {verdicts:,} verdicts passes --where {where!r}; nothing was written"
+            )
         os.replace(unfinished, out)
     except OSError as error:
         raise VievalError(
-            f"{out}: cannot be written ({error.strerror or error}); make room or choose another --out"
+            f"{out}: cannot be written ({error.strerror or error}); make room or choose "
+            "another "
+            "--out"
         ) from None
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
@@ -114,61 +150,101 @@ def filter_shards(
     if calibration:
         source = replace(source, calibration=calibration.described)
     lines = [
-        f"{plural(count, 'row')} of task type {kind} have no {calibration.name if calibration else ''}, because ratings of "
+        f"{plural(count, 'row')} of task type {kind} have no "
+        f"{calibration.name if calibration else ''}, because ratings of "
         "that type do not show that calibration helps"
         for kind, count in uncalibrated.items()
     ]
     hidden = hidden_images(opened.plan.files, opened.plan.columns.values())
-    notes = filter(None, (source.calibration_note, replaced, *lines, opened.note, *hidden))
+    notes = filter(
+        None, (source.calibration_note, replaced, *lines, opened.note, *hidden)
+    )
     return FilteredRows(verdicts, passed, files, tuple(notes))
 
 
 def _columns(opened: VerdictFolder, where: str) -> list[str]:
     """The columns of verdicts that are read: what is written, and what a condition names."""
     identifiers = {name.lower() for name in re.findall(r"\w+", where)}
-    always = {*_KEY, "uid", "status", "kind", *(["scores"] if opened.plan.schema.scores else [])}
+    always = {
+        *_KEY,
+        "uid",
+        "status",
+        "kind",
+        *(["scores"] if opened.plan.schema.scores else []),
+    }
     if not opened.plan.schema.scores:
         identifiers.discard("scores")
-    return [name for name in opened.plan.schema.arrow().names if name in always or name in identifiers]
+    return [
+        name
+        for name in opened.plan.schema.arrow().names
+        if name in always or name in identifiers
+    ]
 
 
-def _passing(opened: VerdictFolder, table: Any, where: str, calibration: Calibration | None) -> Any:
-    """The verdicts that pass, in order: their rows and prompts, and the columns that are written."""
+def _passing(
+    opened: VerdictFolder, table: Any, where: str, calibration: Calibration | None
+) -> Any:
+    """The verdicts that pass, in order: their rows and prompts, and the columns that are
+    written.
+    """
     try:
         import duckdb
     except ImportError:
-        raise VievalError(f"vieval filter needs DuckDB; {install_advice('filter')}") from None
+        raise VievalError(
+            f"vieval filter needs DuckDB; {install_advice('filter')}"
+        ) from None
     scores = opened.plan.schema.scores
-    columns = table["scores"].combine_chunks().flatten() if scores else []  # no file holds a struct without fields
+    columns = (
+        table["scores"].combine_chunks().flatten() if scores else []
+    )  # no file holds a struct without fields
     for name, column in zip(scores, columns, strict=True):
         table = table.append_column(name, column)
     if calibration:
         calibration.require(opened.plan.provenance)
-        scores = (*(name for name in scores if name != calibration.name), calibration.name)
+        scores = (
+            *(name for name in scores if name != calibration.name),
+            calibration.name,
+        )
         table = _add_calibrated(table, calibration)
     with duckdb.connect(config=dict(_LIMITS)) as connection:
         try:
             passing = connection.from_arrow(table).filter(where).to_arrow_table()
         except duckdb.Error as error:
             names = [*scores, *opened.plan.schema.arrow().names]
-            raise VievalError(f"--where {where!r}: {_problem(str(error), names)}") from None
+            raise VievalError(
+                f"--where {where!r}: {_problem(str(error), names)}"
+            ) from None
         except RuntimeError:  # DuckDB's word for Ctrl-C
             raise KeyboardInterrupt from None
-    added = passing.select([*_KEY, *scores, "status", "uid"]).sort_by([(name, "ascending") for name in _KEY])
+    added = passing.select([*_KEY, *scores, "status", "uid"]).sort_by(
+        [(name, "ascending") for name in _KEY]
+    )
     added = added.rename_columns([*_KEY, *scores, "status", UID])
-    *_, by = (calibration.described if calibration else opened.plan.provenance.calibration) or ("",)
-    return added.append_column("calibration", arrow().repeat(by, added.num_rows)) if by else added
+    *_, by = (
+        calibration.described if calibration else opened.plan.provenance.calibration
+    ) or ("",)
+    return (
+        added.append_column("calibration", arrow().repeat(by, added.num_rows))
+        if by
+        else added
+    )
 
 
 def _add_calibrated(table: Any, calibration: Calibration) -> Any:
-    """Verdicts with the calibrated score, in the place of one that they have; VievalError for a task type without labels."""
+    """Verdicts with the calibrated score, in the place of one that they have; VievalError for a
+    task type without labels.
+    """
     scores, kinds = table[calibration.aspect].to_numpy(), table["kind"].to_numpy()
     calibration.require_kinds(kinds.tolist())
     calibrated = np.full(len(scores), np.nan)
     for kind, knots in calibration.knots.items():
         calibrated[kinds == kind] = np.interp(scores[kinds == kind], *knots)
-    kept = table.select([name for name in table.column_names if name != calibration.name])
-    return kept.append_column(calibration.name, arrow().array(calibrated, from_pandas=True))
+    kept = table.select(
+        [name for name in table.column_names if name != calibration.name]
+    )
+    return kept.append_column(
+        calibration.name, arrow().array(calibrated, from_pandas=True)
+    )
 
 
 def _problem(error: str, columns: Sequence[str]) -> str:
@@ -176,19 +252,27 @@ def _problem(error: str, columns: Sequence[str]) -> str:
     if missing := _NO_COLUMN.search(error):
         hint = did_you_mean(missing[1], columns, 0.6) or ";"
         return (
-            f"verdicts have no column {missing[1]!r}{hint} the columns are {abbreviated(columns)}, none is the data set's own, and "
+            f"verdicts have no column {missing[1]!r}{hint} the columns are "
+            f"{abbreviated(columns)}, none is the data set's own, and "
             "a text stands in single quotes"
         )
     reason = error.splitlines()[0].partition(" Error: ")[2][:200]
-    return f"no condition that can be used ({reason}); write one such as \"SC > .7 and status = 'ok'\""
+    return (
+        f'no condition that can be used ({reason}); write one such as "SC > .7 and status = '
+        "'ok'\""
+    )
 
 
 def _prefix_columns(columns: Sequence[str], prefix: str) -> list[str]:
     return [name if name in _KEY else f"{prefix}{name}" for name in columns]
 
 
-def _write(opened: VerdictFolder, file: InputFile, passing: Any, out: Path, prefix: str) -> None:
-    """Write the rows of a file that pass; `passing` has their numbers, and the columns that are added."""
+def _write(
+    opened: VerdictFolder, file: InputFile, passing: Any, out: Path, prefix: str
+) -> None:
+    """Write the rows of a file that pass; `passing` has their numbers, and the columns that are
+    added.
+    """
     root = place_at(opened.plan.root)
     require_same(file, root)
     (out / file.path).parent.mkdir(parents=True, exist_ok=True)
@@ -197,13 +281,21 @@ def _write(opened: VerdictFolder, file: InputFile, passing: Any, out: Path, pref
         return
     verdicts: dict[int, list[Any]] = {}
     for row in passing.to_pylist():
-        verdicts.setdefault(row["row"], []).append({name: row[name] for name in row if name not in _KEY})
+        verdicts.setdefault(row["row"], []).append(
+            {name: row[name] for name in row if name not in _KEY}
+        )
     members = {
         n: json.dumps(row_verdicts if row_verdicts[1:] else row_verdicts[0]).encode()
         for n, row_verdicts in verdicts.items()
     }
     index = tar_members(file, root, opened.folder.indexes)
-    copy_samples(Path(opened.plan.root) / file.path, out / file.path, index, members, f"{prefix}{ADDED}")
+    copy_samples(
+        Path(opened.plan.root) / file.path,
+        out / file.path,
+        index,
+        members,
+        f"{prefix}{ADDED}",
+    )
 
 
 def _write_parquet(source: Place, target: Path, file: InputFile, passing: Any) -> None:
@@ -212,7 +304,10 @@ def _write_parquet(source: Place, target: Path, file: InputFile, passing: Any) -
         schema = parquet_file(source).schema_arrow
     added = passing.drop_columns(list(_KEY))
     if shared := sorted({*added.column_names} & {*schema.names}):
-        raise VievalError(f"{source}: it has a column {shared[0]!r}; name the columns that are added with --prefix")
+        raise VievalError(
+            f"{source}: it has a column {shared[0]!r}; name the columns that are added with "
+            "--prefix"
+        )
     for field in added.schema:
         schema = schema.append(field)
     numbers = passing["row"].to_numpy()
@@ -222,9 +317,13 @@ def _write_parquet(source: Place, target: Path, file: InputFile, passing: Any) -
         for start, batch in _batches(source, file, numbers):
             first, last = np.searchsorted(numbers, [start, start + batch.num_rows])
             if first < last:
-                rows = pyarrow.Table.from_batches([batch.take(pyarrow.array(numbers[first:last] - start))])
+                rows = pyarrow.Table.from_batches(
+                    [batch.take(pyarrow.array(numbers[first:last] - start))]
+                )
                 for name in added.column_names:
-                    rows = rows.append_column(name, added[name].slice(first, last - first))
+                    rows = rows.append_column(
+                        name, added[name].slice(first, last - first)
+                    )
                 group.append(rows)
                 written += rows.num_rows
             if (
@@ -237,19 +336,26 @@ def _write_parquet(source: Place, target: Path, file: InputFile, passing: Any) -
             writer.write_table(pyarrow.concat_tables(group).cast(schema))
     if written != len(numbers):
         raise VievalError(
-            f"{source}: there are verdicts on rows that it does not have; `vieval shards --verify` says which"
+            f"{source}: there are verdicts on rows that it does not have; `vieval shards "
+            "--verify` says which"
         )
 
 
 def _batches(source: Place, file: InputFile, numbers: Any) -> Iterator[tuple[int, Any]]:
-    """Batches of the row groups that hold rows of these numbers, each with the number of its first row."""
+    """Batches of the row groups that hold rows of these numbers, each with the number of its
+    first row.
+    """
     with reading_table(source):
         opened = parquet_file(source)
         start = 0
         for group, rows in enumerate(file.groups):
             first, last = np.searchsorted(numbers, [start, start + rows])
             row = start
-            for batch in batches_of(source, opened, opened.schema_arrow.names, [group]) if first < last else ():
+            for batch in (
+                batches_of(source, opened, opened.schema_arrow.names, [group])
+                if first < last
+                else ()
+            ):
                 yield row, batch
                 row += batch.num_rows
             start += rows

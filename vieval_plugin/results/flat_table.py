@@ -1,4 +1,6 @@
-"""Verdicts as a flat table, for spreadsheets and data frames: a row a verdict, in CSV or parquet."""
+"""Verdicts as a flat table, for spreadsheets and data frames: a row a verdict, in CSV or
+parquet.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +27,17 @@ def is_flat(path: Path) -> bool:
 
 
 def require_known_format(path: Path) -> None:
-    """VievalError for a name that is of no format of verdicts, or of one whose package is absent."""
+    """VievalError for a name that is of no format of verdicts, or of one whose package is
+    absent.
+    """
     require_suffix(path, (JSONL, CSV, PARQUET))
     if path.suffix.lower() == PARQUET:
         arrow()
 
 
 def write_flat(path: Path, records: Iterable[Record], aspects: Iterable[str]) -> None:
-    """Write a table with the columns uid, image_model, kind, draw, category, a score each aspect, status, reason, judge ...
+    """Write a table with the columns uid, image_model, kind, draw, category, a score each aspect,
+    status, reason, judge ...
 
     Args:
         path: a `.csv` or `.parquet`; a score that there is not is an empty cell, or null.
@@ -56,9 +61,22 @@ def _row(record: Record, scores: Sequence[str]) -> list[Any]:
     identity, source, verdict = record.id, record.provenance, record.verdict
     reason = " ".join((verdict.reason or verdict.rationale).split())
     return [
-        *(identity.uid, identity.image_model, record.kind, identity.draw, record.category),
+        *(
+            identity.uid,
+            identity.image_model,
+            record.kind,
+            identity.draw,
+            record.category,
+        ),
         *map(verdict.scores.get, scores),
-        *(str(verdict.status), reason, source.judge, source.backbone, source.setting, source.label),
+        *(
+            str(verdict.status),
+            reason,
+            source.judge,
+            source.backbone,
+            source.setting,
+            source.label,
+        ),
     ]
 
 
@@ -67,9 +85,13 @@ def _parquet(rows: Iterator[Sequence[Any]], scores: Sequence[str]) -> Iterator[b
     pyarrow = arrow()
     types = {**dict.fromkeys(scores, pyarrow.float64()), "draw": pyarrow.int64()}
     names = [*_BEFORE_SCORES, *scores, *_BEHIND_SCORES]
-    schema = pyarrow.schema([(name, types.get(name, pyarrow.string())) for name in names])
+    schema = pyarrow.schema(
+        [(name, types.get(name, pyarrow.string())) for name in names]
+    )
     content = io.BytesIO()
     with pyarrow.parquet.ParquetWriter(content, schema) as writer:
         while batch := list(islice(rows, _BATCH)):
-            writer.write_table(pyarrow.table(list(zip(*batch, strict=True)), schema=schema))
+            writer.write_table(
+                pyarrow.table(list(zip(*batch, strict=True)), schema=schema)
+            )
     yield content.getvalue()

@@ -1,7 +1,7 @@
 """Reads the verdicts that hosts leave behind: `..._samples_*.jsonl`, a row a sample.
 
-lmms-eval writes them below --output_path, with --log_samples; in VLMEvalKit VIEval does, below --work-dir. There some
-runs have folders of their own, and links to their files above them.
+lmms-eval writes them below --output_path, with --log_samples; in VLMEvalKit VIEval does, below
+--work-dir. There some runs have folders of their own, and links to their files above them.
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ _RUN = re.compile(r"T[0-9]{8}(_G|-)")
 
 
 def samples_files(result: Path) -> list[Path]:
-    """The samples files of a result, or the folder of shards that it is; of a card's folder its verdicts.
+    """The samples files of a result, or the folder of shards that it is; of a card's folder its
+    verdicts.
 
-    Of several by one task and judge in one folder, or in one of its runs, it is the newest. One judge under other options,
-    such as another temperature, is another.
+    Of several by one task and judge in one folder, or in one of its runs, it is the newest. One
+    judge under other options, such as another temperature, is another.
     """
     if isfile(result) or is_shards(result):
         return [result]
@@ -44,20 +45,34 @@ def samples_files(result: Path) -> list[Path]:
     by_folder_and_task: dict[tuple[Path, str], list[Path]] = {}
     for path in sorted({real(path) for path in result.rglob(SAMPLES)}):
         folder = path.parent.parent if _RUN.match(path.parent.name) else path.parent
-        by_folder_and_task.setdefault((folder, re.sub(r"^.*_samples_", "", path.name)), []).append(path)
-    newest = [_newest(by_one) for files in by_folder_and_task.values() for by_one in _group_by_judge(files)]
-    if not newest and (verdicts := sorted(result.rglob("*.jsonl"))):  # as vieval score writes them
-        raise VievalError(f"{result}: not a folder of a run; name the files of verdicts in it, such as {verdicts[0]}")
+        by_folder_and_task.setdefault(
+            (folder, re.sub(r"^.*_samples_", "", path.name)), []
+        ).append(path)
+    newest = [
+        _newest(by_one)
+        for files in by_folder_and_task.values()
+        for by_one in _group_by_judge(files)
+    ]
+    if not newest and (
+        verdicts := sorted(result.rglob("*.jsonl"))
+    ):  # as vieval score writes them
+        raise VievalError(
+            f"{result}: not a folder of a run; name the files of verdicts in it, such as "
+            f"{verdicts[0]}"
+        )
     if not newest:
         raise VievalError(
-            f"{result}: no samples_*.jsonl there; run lmms-eval with --log_samples and --output_path {result}, or vieval "
+            f"{result}: no samples_*.jsonl there; run lmms-eval with --log_samples and "
+            f"--output_path {result}, or vieval "
             f"vlmevalkit with --work-dir {result}"
         )
     return newest
 
 
 def _verdicts_of_card(result: Path) -> list[Path]:
-    """The files of verdicts of a card, from its folder or that of its verdicts, without its repeats."""
+    """The files of verdicts of a card, from its folder or that of its verdicts, without its
+    repeats.
+    """
     card = result.parent if result.name == VERDICTS else result
     return sorted((card / VERDICTS).glob("*.jsonl")) if isfile(card / CARD_JSON) else []
 
@@ -81,7 +96,9 @@ def _first_source(path: Path) -> Source | None:
 
 
 def _newest(files: Sequence[Path]) -> Path:
-    """The newest of some files by one task: by their names in one folder, as lmms-eval has it, else by when they were written."""
+    """The newest of some files by one task: by their names in one folder, as lmms-eval has it,
+    else by when they were written.
+    """
     if len({path.parent for path in files}) == 1:
         return files[-1]
     return max(files, key=lambda path: path.stat().st_mtime)
@@ -97,15 +114,28 @@ def records_of(path: Path) -> list[tuple[Record, ...]]:
             row = read_json(line)
             if not isinstance(row, dict):
                 raise VievalError("not a JSON object")
-            judged = [read_record(response, row["target"]) for response in responses_of(row)]
+            judged = [
+                read_record(response, row["target"]) for response in responses_of(row)
+            ]
             spent = zip_longest(judged, _tokens(row)[: len(judged)])
-            records.append(tuple(replace(record, tokens=tokens, summary=summary) for record, tokens in spent))
+            records.append(
+                tuple(
+                    replace(record, tokens=tokens, summary=summary)
+                    for record, tokens in spent
+                )
+            )
         except (ValueError, KeyError, TypeError, AttributeError, VievalError) as error:
             text = " ".join(str(error).split())[:300]
             reason = f"{text} is missing" if isinstance(error, KeyError) else text
             is_sample = isinstance(row, dict) and {"images", "texts"} <= row.keys()
-            hint = "; these are samples: judge them with `vieval score`" if is_sample else ""
-            raise VievalError(f"{path}: line {number} is no result of VIEval ({reason}){hint}") from None
+            hint = (
+                "; these are samples: judge them with `vieval score`"
+                if is_sample
+                else ""
+            )
+            raise VievalError(
+                f"{path}: line {number} is no result of VIEval ({reason}){hint}"
+            ) from None
     return records
 
 
@@ -119,10 +149,16 @@ def _tokens(row: Mapping[str, Any]) -> list[int | None]:
     """Tokens that each response of a row took, as far as the host says."""
     token_counts = row.get("token_counts")
     counts = (
-        [count if isinstance(count, dict) else {} for count in token_counts] if isinstance(token_counts, list) else []
+        [count if isinstance(count, dict) else {} for count in token_counts]
+        if isinstance(token_counts, list)
+        else []
     )
     tokens = [
-        [count[name] for name in ("input_tokens", "output_tokens") if isinstance(count.get(name), int)]
+        [
+            count[name]
+            for name in ("input_tokens", "output_tokens")
+            if isinstance(count.get(name), int)
+        ]
         for count in counts
     ]
     return [sum(parts) if parts else None for parts in tokens]
@@ -131,4 +167,6 @@ def _tokens(row: Mapping[str, Any]) -> list[int | None]:
 def responses_of(sample: Mapping[str, Any]) -> list[str]:
     """The response texts of a row: one, or one for each repeat."""
     responses = sample["filtered_resps"]
-    return [str(r) for r in responses] if isinstance(responses, list) else [str(responses)]
+    return (
+        [str(r) for r in responses] if isinstance(responses, list) else [str(responses)]
+    )

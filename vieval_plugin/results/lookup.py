@@ -20,7 +20,12 @@ from vieval_plugin.records import UNJUDGED, Provenance, Record, fingerprint, out
 from vieval_plugin.results.host_samples import samples_files
 from vieval_plugin.results.rows import rows_of
 from vieval_plugin.results.shard_sample import sample_shards
-from vieval_plugin.results.shard_verdicts import is_shards, open_shards, record_named, sample_of
+from vieval_plugin.results.shard_verdicts import (
+    is_shards,
+    open_shards,
+    record_named,
+    sample_of,
+)
 from vieval_plugin.run.prepare import PreparedJudge, prepare, setting_of
 from vieval_plugin.run.router import recorded_reply
 from vieval_plugin.run.scheduler import BROKEN
@@ -42,47 +47,77 @@ class Lookup:
     notes: tuple[str, ...] = ()
 
     def find(self, name: str, judge: str | None = None) -> Record:
-        """The record whose id is or ends in `name`, else whose file is called so; VievalError names those it could be.
+        """The record whose id is or ends in `name`, else whose file is called so; VievalError names
+        those it could be.
 
         With `judge` only that one's records are looked at.
         """
-        candidates = [record for record in self.records if judge in (None, record.provenance.judge)]
+        candidates = [
+            record
+            for record in self.records
+            if judge in (None, record.provenance.judge)
+        ]
         exact = [record for record in candidates if str(record.id) == name]
-        matches = exact or [record for record in candidates if str(record.id).endswith(f"/{name}")]
-        matches = matches or [record for record in candidates if name in _names_of_file(record)]
+        matches = exact or [
+            record for record in candidates if str(record.id).endswith(f"/{name}")
+        ]
+        matches = matches or [
+            record for record in candidates if name in _names_of_file(record)
+        ]
         if len(matches) == 1:
             return matches[0]
         like = [str(record.id) for record in matches or self.records]
-        examples = ", ".join(like[:_MOST_EXAMPLES]) + (", ..." if len(like) > _MOST_EXAMPLES else "")
+        examples = ", ".join(like[:_MOST_EXAMPLES]) + (
+            ", ..." if len(like) > _MOST_EXAMPLES else ""
+        )
         if len({record.id for record in matches}) == 1:
-            judges = ", ".join(dict.fromkeys(record.provenance.judge for record in matches))
+            judges = ", ".join(
+                dict.fromkeys(record.provenance.judge for record in matches)
+            )
             raise VievalError(
-                f"{name}: {len(matches)} verdicts on this sample ({judges}); say which with --judge, or name one samples file"
+                f"{name}: {len(matches)} verdicts on this sample ({judges}); say which with "
+                "--judge, or name one samples file"
             )
         if matches:
-            raise VievalError(f"{name}: {len(matches)} verdicts are called that; say more of the id ({examples})")
-        raise VievalError(f"{name}: no such sample among {len(self.records)} verdicts; ids look like {examples}")
+            raise VievalError(
+                f"{name}: {len(matches)} verdicts are called that; say more of the id ({examples})"
+            )
+        raise VievalError(
+            f"{name}: no such sample among {len(self.records)} verdicts; ids look like {examples}"
+        )
 
     def sample(self, record: Record) -> Judged:
         """The sample or contest of a record; VievalError says what is missing to find it."""
-        sample = sample_of(record) or _samples(record.id.benchmark, record.id.part).get(record.id)
+        sample = sample_of(record) or _samples(record.id.benchmark, record.id.part).get(
+            record.id
+        )
         if sample is None:
-            raise VievalError(f"{record.id}: not among the samples; is this the data that was judged?")
+            raise VievalError(
+                f"{record.id}: not among the samples; is this the data that was judged?"
+            )
         return sample
 
     def conversation(self, record: Record) -> list[Exchange]:
-        """The conversation behind a record (see `conversation`); VievalError where it cannot be had."""
+        """The conversation behind a record (see `conversation`); VievalError where it cannot be
+        had.
+        """
         if record.row and not record.row.traced:
             raise VievalError(
-                f"{record.id}: what was asked and answered was not kept; score into a folder with --trace"
+                f"{record.id}: what was asked and answered was not kept; score into a folder "
+                "with --trace"
             )
         source = record.provenance
         prepared = judge_of(source)
         now = prepared.provenance
         if (now.settings, now.pack_hash) != (source.settings, source.pack_hash):
-            remedy = "restore that pack" if source.options else f"name the run's options file in {config.FILE_VARIABLE}"
+            remedy = (
+                "restore that pack"
+                if source.options
+                else f"name the run's options file in {config.FILE_VARIABLE}"
+            )
             raise VievalError(
-                f"{record.id}: judged as {source.setting} with pack {source.pack} ({source.pack_hash}), and now it would be "
+                f"{record.id}: judged as {source.setting} with pack {source.pack} "
+                f"({source.pack_hash}), and now it would be "
                 f"{now.setting} with {now.pack} ({now.pack_hash}); {remedy}"
             )
         sample = self.sample(record)
@@ -91,12 +126,18 @@ class Lookup:
 
 
 def require_as_judged(record: Record, judged: Judged) -> None:
-    """VievalError where the texts or images of a record's sample or contest are not those that were judged."""
+    """VievalError where the texts or images of a record's sample or contest are not those that
+    were judged.
+    """
     if image := next(filter(is_changed, images_of(judged)), None):
-        raise VievalError(f"{record.id}: {name_of(image)} is not what was judged; restore it, or judge again")
+        raise VievalError(
+            f"{record.id}: {name_of(image)} is not what was judged; restore it, or judge again"
+        )
     if record.fingerprint not in ("", fingerprint(judged)):
         raise VievalError(
-            f"{record.id}: its texts or images are not those that were judged; restore them, or judge again"
+            f"{record.id}: its texts or images are not those that were judged; restore them, "
+            "or "
+            "judge again"
         )
 
 
@@ -106,7 +147,8 @@ def _names_of_file(record: Record) -> tuple[str, ...]:
 
 
 def open_results(results: Sequence[Path], partial: bool = False) -> Lookup:
-    """Records of lmms-eval runs (--output_path, or a samples file) or of `vieval score`; VievalError names a bad row.
+    """Records of lmms-eval runs (--output_path, or a samples file) or of `vieval score`;
+    VievalError names a bad row.
 
     Of a folder of shards they are a sample, by `sample_shards`.
 
@@ -116,7 +158,8 @@ def open_results(results: Sequence[Path], partial: bool = False) -> Lookup:
     for result in results:
         if not (is_shards(result) or exists(result)):
             raise VievalError(
-                f"{result}: no such file or folder; pass a run's --output_path, or what vieval score wrote"
+                f"{result}: no such file or folder; pass a run's --output_path, or what vieval "
+                "score wrote"
             )
         for path in samples_files(result):
             if is_shards(path):
@@ -124,12 +167,17 @@ def open_results(results: Sequence[Path], partial: bool = False) -> Lookup:
                 records += sample.records
                 notes += sample.notes
             else:
-                records += [record for judged in rows_of(path, partial) for record in judged]
+                records += [
+                    record for judged in rows_of(path, partial) for record in judged
+                ]
     return Lookup(tuple(records), tuple(notes))
 
 
-def find_record(result: Path, name: str, judge: str | None = None, partial: bool = False) -> Record:
-    """The record of results that a name means, as `Lookup.find` has it; in a folder of shards a name may be FILE:ROW.
+def find_record(
+    result: Path, name: str, judge: str | None = None, partial: bool = False
+) -> Record:
+    """The record of results that a name means, as `Lookup.find` has it; in a folder of shards a
+    name may be FILE:ROW.
 
     Raises:
         VievalError: the results cannot be read, or the name means none or several of them.
@@ -151,37 +199,52 @@ def judge_of(source: Provenance) -> PreparedJudge:
 def samples_by_id(benchmark: str, part: str) -> dict[SampleId, Judged]:
     """The samples of a benchmark in the data folder; VievalError where it is not there."""
     folder = config.current().data_folder()
-    return {sample.id: sample for sample in benchmark_registry.samples(benchmark, part, folder)}
+    return {
+        sample.id: sample
+        for sample in benchmark_registry.samples(benchmark, part, folder)
+    }
 
 
 _samples = cache(samples_by_id)
 
 
-def conversation(judge: Callable[[Judged], Program], judged: Judged, verdict: Verdict) -> list[Exchange]:
-    """Every question behind a verdict with its answer, in order: the program is run again on its recorded answers.
+def conversation(
+    judge: Callable[[Judged], Program], judged: Judged, verdict: Verdict
+) -> list[Exchange]:
+    """Every question behind a verdict with its answer, in order: the program is run again on its
+    recorded answers.
 
-    A verdict's trace holds every answer word for word, under the path of its question; judges have no I/O, so the same
-    program asks the same questions again.
-    Nothing is known of a program that broke, and a sample that the judge was not asked about
-    has none. VievalError where the judge now asks something else, because its pack or its options are not those of the run.
+    A verdict's trace holds every answer word for word, under the path of its question; judges have
+    no I/O, so the same program asks the same questions again. Nothing is known of a program that
+    broke, and a sample that the judge was not asked about has none. VievalError where the judge now
+    asks something else, because its pack or its options are not those of the run.
     """
     if not was_asked(verdict):
         return []
     exchanges, again = rerun(judge, judged, verdict)
     if dict(again.scores) != dict(verdict.scores) or again.choice != verdict.choice:
         raise VievalError(
-            f"{judged.id}: the recorded answers give other scores now; use the options of the run that made it"
+            f"{judged.id}: the recorded answers give other scores now; use the options of the "
+            "run that made it"
         )
     return exchanges
 
 
 def was_asked(verdict: Verdict) -> bool:
-    """Tell whether a verdict is what the judge's program returned: it was asked, and did not break."""
-    return not any(step.path == BROKEN or UNJUDGED in (step.path, step.path[1:]) for step in verdict.trace)
+    """Tell whether a verdict is what the judge's program returned: it was asked, and did not
+    break.
+    """
+    return not any(
+        step.path == BROKEN or UNJUDGED in (step.path, step.path[1:])
+        for step in verdict.trace
+    )
 
 
-def rerun(judge: Callable[[Judged], Program], judged: Judged, verdict: Verdict) -> tuple[list[Exchange], Verdict]:
-    """Run a judge's program again on the answers in a verdict's trace: every question with its answer, and its verdict now.
+def rerun(
+    judge: Callable[[Judged], Program], judged: Judged, verdict: Verdict
+) -> tuple[list[Exchange], Verdict]:
+    """Run a judge's program again on the answers in a verdict's trace: every question with its
+    answer, and its verdict now.
 
     Raises:
         VievalError: the judge now asks something that was not asked.
@@ -198,11 +261,15 @@ def rerun(judge: Callable[[Judged], Program], judged: Judged, verdict: Verdict) 
             return exchanges, end.value
         replies = []
         for ask in asks:
-            attempt, asks_by_path[ask.path] = asks_by_path[ask.path], asks_by_path[ask.path] + 1
+            attempt, asks_by_path[ask.path] = (
+                asks_by_path[ask.path],
+                asks_by_path[ask.path] + 1,
+            )
             step = steps.get((ask.path, attempt))
             if step is None:
                 raise VievalError(
-                    f"{judged.id}: no recorded answer to {'/'.join(ask.path)}; use the options of the run that made it"
+                    f"{judged.id}: no recorded answer to {'/'.join(ask.path)}; use the options "
+                    "of the run that made it"
                 )
             replies.append(recorded_reply(ask, step))
             exchanges.append(Exchange(ask, replies[-1], step))
@@ -212,7 +279,9 @@ def require_consistent(records: Iterable[Record]) -> None:
     """VievalError for the first verdict that contradicts itself."""
     for record in records:
         if reason := contradiction(record):
-            raise VievalError(f"{record.id}: {reason}; restore the file, or judge again")
+            raise VievalError(
+                f"{record.id}: {reason}; restore the file, or judge again"
+            )
 
 
 def contradiction(record: Record) -> str:
@@ -225,10 +294,16 @@ def contradiction(record: Record) -> str:
         return ""
     if verdict.scores and not was_asked(verdict):
         return f"it has scores, but its judge was not asked or broke ({verdict.status})"
-    if verdict.scores and not verdict.status.usable and verdict.scores.keys() >= set(source.aspects):
+    if (
+        verdict.scores
+        and not verdict.status.usable
+        and verdict.scores.keys() >= set(source.aspects)
+    ):
         return f"it has all scores, but its status is {verdict.status}"
     spec = judge_registry.judge_of_results(source.judge, source.options)
-    lowest = 0 if spec and spec.pack and not spec.file else -1  # a metric such as a cosine may be negative
+    lowest = (
+        0 if spec and spec.pack and not spec.file else -1
+    )  # a metric such as a cosine may be negative
     for aspect, score in verdict.scores.items():
         if score < lowest:
             return f"{aspect} is {score:g}, but scores of {source.judge} are at least {lowest}"
@@ -239,16 +314,25 @@ def contradiction(record: Record) -> str:
 
 
 def _trace_contradiction(record: Record) -> str:
-    """Contradiction of a verdict to its trace, where the judge's code and wording are those of its run."""
+    """Contradiction of a verdict to its trace, where the judge's code and wording are those of
+    its run.
+    """
     verdict, source, sample = record.verdict, record.provenance, sample_of(record)
-    if sample is None or record.version != VERSION or not (verdict.trace and was_asked(verdict)):
+    if (
+        sample is None
+        or record.version != VERSION
+        or not (verdict.trace and was_asked(verdict))
+    ):
         return ""
     try:
         judge = judge_of(source)
     except VievalError:  # its file or its pack is not here
         return ""
     here = judge.provenance
-    if not judge.spec.is_ours or (here.setting, here.pack_hash) != (source.setting, source.pack_hash):
+    if not judge.spec.is_ours or (here.setting, here.pack_hash) != (
+        source.setting,
+        source.pack_hash,
+    ):
         return ""
     try:
         _, again = rerun(judge.program, sample, verdict)
@@ -256,9 +340,17 @@ def _trace_contradiction(record: Record) -> str:
         return str(error)
     if again.status is Status.NOT_APPLICABLE:  # an image is not there any more
         return ""
-    for aspect in {**verdict.scores, **again.scores}.keys() - set(source.calibration[:1]):
+    for aspect in {**verdict.scores, **again.scores}.keys() - set(
+        source.calibration[:1]
+    ):
         if verdict.scores.get(aspect) != again.scores.get(aspect):
-            return f"its {aspect} is {verdict.scores.get(aspect)}, but its replies give {again.scores.get(aspect)}"
+            return (
+                f"its {aspect} is {verdict.scores.get(aspect)}, but its replies give "
+                f"{again.scores.get(aspect)}"
+            )
     if verdict.choice != again.choice or verdict.status.usable != again.status.usable:
-        return f"its choice or status ({verdict.status}) is not what its replies give ({again.status})"
+        return (
+            f"its choice or status ({verdict.status}) is not what its replies give "
+            f"({again.status})"
+        )
     return ""

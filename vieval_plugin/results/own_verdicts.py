@@ -1,4 +1,6 @@
-"""Reads the lines of verdicts that `vieval score` writes, with who judged and where the images are."""
+"""Reads the lines of verdicts that `vieval score` writes, with who judged and where the images
+are.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +15,28 @@ from typing import Any
 from vieval_plugin.judges.contests import Contest, Judged, Votes
 from vieval_plugin.judges.protocol import Image, Sample, SampleId, TableCell
 from vieval_plugin.records import OWN, SCHEMA, Provenance, Record, Totals, record_of
-from vieval_plugin.results.documents import plain, read_provenance, read_target, read_verdict
+from vieval_plugin.results.documents import (
+    plain,
+    read_provenance,
+    read_target,
+    read_verdict,
+)
 from vieval_plugin.run.verdict_lines import run_file
 from vieval_plugin.run.verdict_log import HEADER, read_header
 from vieval_plugin.text.errors import UPGRADE, VievalError
 from vieval_plugin.text.untrusted import path_of
 from vieval_plugin.text.yaml_json import first_row, read_json
 
-_VERDICT = ("scores", "status", "rationale", "trace", "bounds", "findings", "recorded", "choice")
+_VERDICT = (
+    "scores",
+    "status",
+    "rationale",
+    "trace",
+    "bounds",
+    "findings",
+    "recorded",
+    "choice",
+)
 
 
 def is_own(path: Path) -> bool:
@@ -30,18 +46,30 @@ def is_own(path: Path) -> bool:
 
 
 def records_of(path: Path) -> Iterator[Record]:
-    """The records of a file; VievalError names a malformed line, or one whose run is not in the file beside it."""
+    """The records of a file; VievalError names a malformed line, or one whose run is not in the
+    file beside it.
+    """
     with path.open(encoding="utf-8", newline="\n") as file:
         header = read_header(first := file.readline())
         common, runs = _common_and_runs(path, header)
-        for number, line in enumerate(file if header else chain([first], file), start=2 if header else 1):
+        for number, line in enumerate(
+            file if header else chain([first], file), start=2 if header else 1
+        ):
             if header and '"usage": {' in line and "usage" in read_json(line):
                 continue
             try:
                 yield record_of_line(line, path.parent, runs, common)
-            except (ValueError, KeyError, TypeError, AttributeError, VievalError) as error:
+            except (
+                ValueError,
+                KeyError,
+                TypeError,
+                AttributeError,
+                VievalError,
+            ) as error:
                 reason = " ".join(str(error).split())[:200]
-                raise VievalError(f"{path}: line {number} is no verdict of vieval score ({reason})") from None
+                raise VievalError(
+                    f"{path}: line {number} is no verdict of vieval score ({reason})"
+                ) from None
 
 
 def _common_and_runs(
@@ -53,18 +81,33 @@ def _common_and_runs(
     """
     document_file = run_file(path)
     try:
-        document = read_json(document_file.read_text(encoding="utf-8")) if header is None else header
-        json.dumps(document, ensure_ascii=False).encode()  # half a character could be written nowhere
+        document = (
+            read_json(document_file.read_text(encoding="utf-8"))
+            if header is None
+            else header
+        )
+        json.dumps(
+            document, ensure_ascii=False
+        ).encode()  # half a character could be written nowhere
         version = str(document.get("versions", {}).get("vieval", ""))
-        common = {"version": version, "totals": _read_totals(document.get("inputs", {}).get("totals"))}
-        return common, {run: read_provenance(entry["provenance"]) for run, entry in document["runs"].items()}
+        common = {
+            "version": version,
+            "totals": _read_totals(document.get("inputs", {}).get("totals")),
+        }
+        return common, {
+            run: read_provenance(entry["provenance"])
+            for run, entry in document["runs"].items()
+        }
     except FileNotFoundError:
         raise VievalError(
-            f"{path}: {document_file.name}, which says who judged, is not beside it; copy it there too, or judge again"
+            f"{path}: {document_file.name}, which says who judged, is not beside it; copy it "
+            "there too, or judge again"
         ) from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         reason = " ".join(str(error).split())[:200]
-        raise VievalError(f"{document_file}: cannot be read ({reason}); restore it, or judge again") from None
+        raise VievalError(
+            f"{document_file}: cannot be read ({reason}); restore it, or judge again"
+        ) from None
 
 
 def _read_totals(document: Mapping[str, Any] | None) -> Totals | None:
@@ -72,11 +115,18 @@ def _read_totals(document: Mapping[str, Any] | None) -> Totals | None:
         return None
     threshold = document["threshold"]
     names = tuple(map(str, document["names"]))
-    return Totals(str(document["benchmark"]), names, None if threshold is None else float(threshold))
+    return Totals(
+        str(document["benchmark"]),
+        names,
+        None if threshold is None else float(threshold),
+    )
 
 
 def record_of_line(
-    line: str, folder: Path, runs: Mapping[str, Provenance], common: Mapping[str, Any] = MappingProxyType({})
+    line: str,
+    folder: Path,
+    runs: Mapping[str, Provenance],
+    common: Mapping[str, Any] = MappingProxyType({}),
 ) -> Record:
     """The record of a line of verdicts.
 
@@ -87,29 +137,46 @@ def record_of_line(
         common: fields of the record that all verdicts of the file share.
 
     Raises:
-        VievalError: it names a run that is not among these, or holds what no verdict does; ValueError, KeyError,
-            TypeError or AttributeError where it is no such line at all.
+        VievalError: it names a run that is not among these, or holds what no verdict does;
+            ValueError, KeyError, TypeError or AttributeError where it is no such line at all.
     """
     row = read_json(line)
     if "\\u" in line:
-        json.dumps(row, ensure_ascii=False).encode()  # half a character could be written nowhere
+        json.dumps(
+            row, ensure_ascii=False
+        ).encode()  # half a character could be written nowhere
     if (written := row.get("vieval")) != SCHEMA:
         raise VievalError(f"schema {written} is of another version; {UPGRADE}")
     if row["run"] not in runs:
-        raise VievalError(f"of run {str(row['run'])[:40]}, of which the file beside it says nothing; restore that file")
+        raise VievalError(
+            f"of run {str(row['run'])[:40]}, of which the file beside it says nothing; restore "
+            "that file"
+        )
     source = runs[row["run"]]
-    for name, value in (("judge", source.judge), ("model", source.backbone), ("setting", source.setting)):
+    for name, value in (
+        ("judge", source.judge),
+        ("model", source.backbone),
+        ("setting", source.setting),
+    ):
         if row.get(name, value) != value:
-            raise VievalError(f"its {name} is {str(row[name])[:40]!r}, and its run's is {value!r}; restore the file")
+            raise VievalError(
+                f"its {name} is {str(row[name])[:40]!r}, and its run's is {value!r}; restore "
+                "the "
+                "file"
+            )
     kind, uid = str(row["kind"]), str(row["uid"])
     verdict = read_verdict({name: row[name] for name in _VERDICT if name in row})
-    identity = SampleId(OWN, kind, str(row["image_model"]), uid, int(row.get("draw", 0)))
+    identity = SampleId(
+        OWN, kind, str(row["image_model"]), uid, int(row.get("draw", 0))
+    )
     fields: Mapping[str, Any] = {}
     if "target" in row:
         identity, fields = read_target(row["target"])
     record = record_of(_judged(identity, row, folder), verdict, source)
     tokens = sum(map(int, row["tokens"])) if "tokens" in row else None
-    return plain(replace(record, **{"kind": kind, "tokens": tokens, **common, **fields}))
+    return plain(
+        replace(record, **{"kind": kind, "tokens": tokens, **common, **fields})
+    )
 
 
 def _judged(identity: SampleId, row: Mapping[str, Any], folder: Path) -> Judged:
@@ -130,22 +197,37 @@ def _judged(identity: SampleId, row: Mapping[str, Any], folder: Path) -> Judged:
             )
             for candidate in row["candidates"]
         ]
-        return Contest(identity, tuple(samples), Votes(), group=str(row["group"]), tags=tags)
+        return Contest(
+            identity, tuple(samples), Votes(), group=str(row["group"]), tags=tags
+        )
     sample = _sample(identity, kind, row, folder)
     category = str(row.get("category", ""))
     group = str(row.get("group", identity.uid))
     return replace(sample, tags=tags, category=category, group=group)
 
 
-def _sample(identity: SampleId, kind: str, row: Mapping[str, Any], folder: Path) -> Sample:
-    images = {str(role): _image(image, folder) for role, image in row["images"].items() if "file" in image}
+def _sample(
+    identity: SampleId, kind: str, row: Mapping[str, Any], folder: Path
+) -> Sample:
+    images = {
+        str(role): _image(image, folder)
+        for role, image in row["images"].items()
+        if "file" in image
+    }
     texts = {str(name): str(text) for name, text in row["texts"].items()}
     return Sample(identity, images, texts, kind=kind)
 
 
 def _image(document: Mapping[str, Any], folder: Path) -> Image:
-    """The image that a line names; one that could not be read then is never the one that was judged."""
-    file, sha256 = path_of(str(document["file"]), folder), str(document.get("sha256") or "unknown")
+    """The image that a line names; one that could not be read then is never the one that was
+    judged.
+    """
+    file, sha256 = (
+        path_of(str(document["file"]), folder),
+        str(document.get("sha256") or "unknown"),
+    )
     if "column" in document:
-        return Image(file, TableCell(file, int(document["row"]), str(document["column"])), sha256)
+        return Image(
+            file, TableCell(file, int(document["row"]), str(document["column"])), sha256
+        )
     return Image(file, str(document.get("address", "")), sha256)

@@ -1,4 +1,6 @@
-"""Samples of one uid that are of different prompts, as two tables may call theirs by the same file names."""
+"""Samples of one uid that are of different prompts, as two tables may call theirs by the same
+file names.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +20,22 @@ _DIGITS = 64  # of a SHA-256; anything else stands for one that is not known
 
 
 def prompt_difference(first: Sample, second: Sample) -> str:
-    """The difference of two samples that are said to be of one prompt, in words; empty where there is none.
+    """The difference of two samples that are said to be of one prompt, in words; empty where there
+    is none.
 
     Texts are compared, and the images that a prompt shows, as far as the SHA-256 of both is known.
     """
     if difference := text_difference(first.texts, second.texts):
         return difference
-    known = [{role: i.sha256 for role, i in s.images.items() if len(i.sha256) == _DIGITS} for s in (first, second)]
-    roles = [role for role in known[0] if role in known[1] and role != "output" and known[0][role] != known[1][role]]
+    known = [
+        {role: i.sha256 for role, i in s.images.items() if len(i.sha256) == _DIGITS}
+        for s in (first, second)
+    ]
+    roles = [
+        role
+        for role in known[0]
+        if role in known[1] and role != "output" and known[0][role] != known[1][role]
+    ]
     return f"another image {roles[0]}" if roles else ""
 
 
@@ -35,12 +45,24 @@ def text_difference(first: Mapping[str, str], second: Mapping[str, str]) -> str:
     >>> text_difference({"prompt": "a cat"}, {"prompt": "a dog"})
     "prompt 'a cat' and 'a dog'"
     """
-    name = next((name for name in {**first, **second} if first.get(name, "") != second.get(name, "")), None)
-    return "" if name is None else f"{name} {_shortened(first.get(name, ''))} and {_shortened(second.get(name, ''))}"
+    name = next(
+        (
+            name
+            for name in {**first, **second}
+            if first.get(name, "") != second.get(name, "")
+        ),
+        None,
+    )
+    return (
+        ""
+        if name is None
+        else f"{name} {_shortened(first.get(name, ''))} and {_shortened(second.get(name, ''))}"
+    )
 
 
 def prompt_forms(sample: Sample) -> frozenset[str]:
-    """Texts of a prompt with one word masked at a time: two prompts that differ in one word share one of them.
+    """Texts of a prompt with one word masked at a time: two prompts that differ in one word share
+    one of them.
 
     The images that a prompt shows are part of each form, as far as their SHA-256 is known.
 
@@ -50,10 +72,21 @@ def prompt_forms(sample: Sample) -> frozenset[str]:
     >>> prompt_forms(samples[0]) & prompt_forms(samples[1])
     frozenset({' | a red _'})
     """
-    shown_roles = {role for role, _ in outputs(sample)} if set(OUTPUTS) & set(sample.images) else set[str]()
-    shown = " ".join(image.sha256 for role, image in sorted(sample.images.items()) if role not in shown_roles)
+    shown_roles = (
+        {role for role, _ in outputs(sample)}
+        if set(OUTPUTS) & set(sample.images)
+        else set[str]()
+    )
+    shown = " ".join(
+        image.sha256
+        for role, image in sorted(sample.images.items())
+        if role not in shown_roles
+    )
     words = " ".join(sample.texts.values()).lower().split()[:_MOST_WORDS]
-    masked = (" ".join([*words[:place], "_", *words[place + 1 :]]) for place in range(len(words)))
+    masked = (
+        " ".join([*words[:place], "_", *words[place + 1 :]])
+        for place in range(len(words))
+    )
     return frozenset(f"{shown} | {form}" for form in masked)
 
 
@@ -69,7 +102,8 @@ def similar_prompts_note(samples: Iterable[Sample]) -> str:
     if not similar:
         return ""
     return (
-        f"{similar} of {len(forms)} prompts differ from another prompt in one word at most; if they come from templates, "
+        f"{similar} of {len(forms)} prompts differ from another prompt in one word at most; if "
+        "they come from templates, "
         "add a column `group` with the template, which makes its prompts one unit."
     )
 
@@ -86,27 +120,44 @@ def drop_different_prompts(results: Results) -> Results:
         records = {
             part: one_prompt_samples
             for part, samples in run.records.items()
-            if (one_prompt_samples := [records for records in samples if _uid_of(records[0].id) not in differences])
+            if (
+                one_prompt_samples := [
+                    records
+                    for records in samples
+                    if _uid_of(records[0].id) not in differences
+                ]
+            )
         }
         if differences:
             (identity, text), *others = differences.items()
             have = f"{len(differences)} uids have" if others else "1 uid has"
-            note = f"{run.label}: {have} different texts in two generators, first {identity.uid!r} ({text})"
+            note = (
+                f"{run.label}: {have} different texts in two generators, first "
+                f"{identity.uid!r} ({text})"
+            )
             if not records:
-                raise VievalError(f"{note}, and nothing else is there to rank; give each prompt a uid of its own")
-            notes.append(f"{note}; what is called so is left out: give each prompt a uid of its own")
+                raise VievalError(
+                    f"{note}, and nothing else is there to rank; give each prompt a uid of its own"
+                )
+            notes.append(
+                f"{note}; what is called so is left out: give each prompt a uid of its own"
+            )
         runs.append(replace(run, records=records))
     return replace(results, runs=tuple(runs), notes=tuple(notes))
 
 
 def _differences(run: Run) -> dict[SampleId, str]:
-    """The uids of a run under which there are several prompts, with the first difference of each in words."""
+    """The uids of a run under which there are several prompts, with the first difference of each
+    in words.
+    """
     first: dict[SampleId, Sample] = {}
     differences: dict[SampleId, str] = {}
     for record in chain(*chain(*run.records.values())):
         if isinstance(record.sample, Sample) and record.sample.texts:
             uid = _uid_of(record.id)
-            if difference := prompt_difference(first.setdefault(uid, record.sample), record.sample):
+            if difference := prompt_difference(
+                first.setdefault(uid, record.sample), record.sample
+            ):
                 differences.setdefault(uid, difference)
     return differences
 
@@ -116,4 +167,6 @@ def _uid_of(identity: SampleId) -> SampleId:
 
 
 def _shortened(text: str) -> str:
-    return repr(text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}...")
+    return repr(
+        text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}..."
+    )

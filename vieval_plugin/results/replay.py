@@ -1,4 +1,5 @@
-"""Recorded verdicts instead of a judge: authors' logs, and the samples files of earlier lmms-eval runs.
+"""Recorded verdicts instead of a judge: authors' logs, and the samples files of earlier lmms-eval
+runs.
 
 Logs hold verdicts, not raw replies, so a replay enters where verdicts come out.
 """
@@ -34,13 +35,15 @@ Verdicts: TypeAlias = dict[SampleId, tuple[Recorded, ...]]
 class Recording:
     """A judge's recorded verdicts.
 
-    A contest of which nothing is recorded is answered by what is recorded of its candidates, put together.
+    A contest of which nothing is recorded is answered by what is recorded of its candidates, put
+    together.
     """
 
     #: File or folder.
     source: Path
     judge: str
-    #: Verdicts by sample or contest, one for each time it was judged; without provenance for authors' logs.
+    #: Verdicts by sample or contest, one for each time it was judged; without provenance for
+    #: authors' logs.
     verdicts: Mapping[SampleId, tuple[Recorded, ...]]
     #: Lines of which nothing could be read, with the reason.
     unread_lines: tuple[str, ...] = ()
@@ -48,7 +51,9 @@ class Recording:
     @cached_property
     def covered(self) -> frozenset[str]:
         """The parts (`benchmark/part`) of which it holds a verdict."""
-        return frozenset(f"{identity.benchmark}/{identity.part}" for identity in self.verdicts)
+        return frozenset(
+            f"{identity.benchmark}/{identity.part}" for identity in self.verdicts
+        )
 
     @cached_property
     def _verdicts_by_folded_name(self) -> Mapping[SampleId, tuple[Recorded, ...]]:
@@ -56,81 +61,134 @@ class Recording:
         recorded_by_folded_id: dict[SampleId, list[tuple[Recorded, ...]]] = {}
         for identity, recorded in self.verdicts.items():
             recorded_by_folded_id.setdefault(_folded(identity), []).append(recorded)
-        return {identity: matches[0] for identity, matches in recorded_by_folded_id.items() if len(matches) == 1}
+        return {
+            identity: matches[0]
+            for identity, matches in recorded_by_folded_id.items()
+            if len(matches) == 1
+        }
 
     def recordings_for(self, judged: SampleId | Judged) -> tuple[Recorded, ...]:
         """Recorded verdicts of a sample or contest, whatever the case of its image model's name."""
         identity = _id(judged)
-        recorded = self.verdicts.get(identity) or self._verdicts_by_folded_name.get(_folded(identity), ())
-        return recorded or (self._candidate_recordings(judged) if isinstance(judged, Contest) else ())
+        recorded = self.verdicts.get(identity) or self._verdicts_by_folded_name.get(
+            _folded(identity), ()
+        )
+        return recorded or (
+            self._candidate_recordings(judged) if isinstance(judged, Contest) else ()
+        )
 
     def _candidate_recordings(self, contest: Contest) -> tuple[Recorded, ...]:
-        """Verdicts on a contest from those on its candidates, as many as there are of any; absent ones are missing."""
+        """Verdicts on a contest from those on its candidates, as many as there are of any;
+        absent ones are missing.
+        """
         columns = [self.recordings_for(candidate) for candidate in contest.candidates]
         rows = zip_longest(*columns, fillvalue=(_MISSING, None))
         return tuple(
-            (contest_verdict([verdict for verdict, _ in row]), next((by for _, by in row if by), None)) for row in rows
+            (
+                contest_verdict([verdict for verdict, _ in row]),
+                next((by for _, by in row if by), None),
+            )
+            for row in rows
         )
 
     def verdict(self, judged: SampleId | Judged, repeat: int = 0) -> Recorded:
         """The recorded verdict, or one with status `missing`.
 
-        VievalError when the recording holds nothing at all of the sample's benchmark: it is of another task.
+        VievalError when the recording holds nothing at all of the sample's benchmark: it is of
+        another task.
         """
         recorded = self.recordings_for(judged)
         identity = _id(judged)
-        if not (recorded or self.covers(identity.benchmark) or self.has_candidates(judged)):
+        if not (
+            recorded or self.covers(identity.benchmark) or self.has_candidates(judged)
+        ):
             raise VievalError(self.lacks(identity.benchmark, identity.part))
         return recorded[repeat] if repeat < len(recorded) else (_MISSING, None)
 
     def covers(self, benchmark: str) -> bool:
-        """Tell whether it has verdicts of any part of a benchmark, so that a part it lacks is `missing` and no mistake."""
+        """Tell whether it has verdicts of any part of a benchmark, so that a part it lacks is
+        `missing` and no mistake.
+        """
         return any(part.startswith(f"{benchmark}/") for part in self.covered)
 
     def has_candidates(self, judged: SampleId | Judged) -> bool:
-        """Tell whether it has verdicts of a part that a candidate of a contest is of, perhaps another benchmark's."""
+        """Tell whether it has verdicts of a part that a candidate of a contest is of, perhaps
+        another benchmark's.
+        """
         candidates = judged.candidates if isinstance(judged, Contest) else ()
-        return any(f"{candidate.id.benchmark}/{candidate.id.part}" in self.covered for candidate in candidates)
+        return any(
+            f"{candidate.id.benchmark}/{candidate.id.part}" in self.covered
+            for candidate in candidates
+        )
 
     def lacks(self, benchmark: str, part: str) -> str:
         """A line that says that nothing of a part is recorded; empty where something is."""
         if f"{benchmark}/{part}" in self.covered:
             return ""
-        covered_parts_text = ", ".join(sorted(self.covered)) or f"nothing of {self.judge} that can be read"
+        covered_parts_text = (
+            ", ".join(sorted(self.covered))
+            or f"nothing of {self.judge} that can be read"
+        )
         return (
-            f"{self.source}: no recorded verdicts for {benchmark}/{part} (it holds {covered_parts_text}); "
+            f"{self.source}: no recorded verdicts for {benchmark}/{part} (it holds "
+            f"{covered_parts_text}); "
             "pass logs= of that task, or another --tasks"
         )
 
     def uncovered(self, judged: Iterable[SampleId | Judged]) -> list[str]:
-        """A phrase a part on the samples or contests that it lacks; VievalError where the ids of a part fit none."""
+        """A phrase a part on the samples or contests that it lacks; VievalError where the ids of
+        a part fit none.
+        """
         by_part: dict[str, dict[SampleId, SampleId | Judged]] = {}
         for sample in judged:
             identity = _id(sample)
-            by_part.setdefault(f"{identity.benchmark}/{identity.part}", {})[identity] = sample
+            by_part.setdefault(f"{identity.benchmark}/{identity.part}", {})[
+                identity
+            ] = sample
         phrases = []
         for part, part_samples in by_part.items():
-            recordings = [self.recordings_for(sample) for sample in part_samples.values()]
+            recordings = [
+                self.recordings_for(sample) for sample in part_samples.values()
+            ]
             missing_count = sum(not recorded for recorded in recordings)
-            partly = sum(any(verdict.status is Status.MISSING for verdict, _ in recorded) for recorded in recordings)
-            what = "contests" if any(isinstance(sample, Contest) for sample in part_samples.values()) else "samples"
-            is_sibling_part_covered = part not in self.covered and self.covers(part.partition("/")[0])
+            partly = sum(
+                any(verdict.status is Status.MISSING for verdict, _ in recorded)
+                for recorded in recordings
+            )
+            what = (
+                "contests"
+                if any(isinstance(sample, Contest) for sample in part_samples.values())
+                else "samples"
+            )
+            is_sibling_part_covered = part not in self.covered and self.covers(
+                part.partition("/")[0]
+            )
             if missing_count == len(recordings) and not is_sibling_part_covered:
                 recorded_ids = [
-                    identity for identity in self.verdicts if f"{identity.benchmark}/{identity.part}" == part
+                    identity
+                    for identity in self.verdicts
+                    if f"{identity.benchmark}/{identity.part}" == part
                 ]
                 raise VievalError(
-                    f"{self.source}: none of the {missing_count} {what} of {part} is recorded there for {self.judge}: of "
-                    f"{len(recorded_ids)} recorded ids 0 fit (the first asked is {next(iter(part_samples))}; recorded is, for instance, "
+                    f"{self.source}: none of the {missing_count} {what} of {part} is recorded "
+                    f"there for {self.judge}: of "
+                    f"{len(recorded_ids)} recorded ids 0 fit (the first asked is "
+                    f"{next(iter(part_samples))}; recorded is, for instance, "
                     f"{next(iter(recorded_ids), 'none')})"
                 )
             if missing_count or partly:
                 more = f", {partly} more in part" if partly else ""
-                phrases.append(f"{missing_count} of {len(recordings)} {what} of {part} ({self.judge}{more})")
+                phrases.append(
+                    f"{missing_count} of {len(recordings)} {what} of {part} ({self.judge}{more})"
+                )
         return phrases
 
 
-_MISSING = Verdict({}, Status.MISSING, trace=(Step(("sample",), Status.MISSING, reason="not recorded"),))
+_MISSING = Verdict(
+    {},
+    Status.MISSING,
+    trace=(Step(("sample",), Status.MISSING, reason="not recorded"),),
+)
 
 
 def _id(judged: SampleId | Judged) -> SampleId:
@@ -142,34 +200,52 @@ def _folded(identity: SampleId) -> SampleId:
 
 
 def replayed(
-    recording: Recording, judged: SampleId | Judged, repeat: int, judge: str, setting: str, name: str, options: Config
+    recording: Recording,
+    judged: SampleId | Judged,
+    repeat: int,
+    judge: str,
+    setting: str,
+    name: str,
+    options: Config,
 ) -> tuple[Verdict, Provenance]:
-    """A recorded verdict as the answer of a run, under the `name` that tables call the judge by (its own, if empty)."""
+    """A recorded verdict as the answer of a run, under the `name` that tables call the judge by
+    (its own, if empty).
+    """
     verdict, recorded = recording.verdict(judged, repeat)
     if recorded is None:
         spec = options.judges.narrowed(judge_registry.judge(judge))
         settings = tuple(spec.setting_labels(options.judges.options_of(spec), setting))
         recorded = Provenance(
-            judge, settings, spec.aspects, pack="as recorded" if spec.pack else "", options=options.resolved(spec)
+            judge,
+            settings,
+            spec.aspects,
+            pack="as recorded" if spec.pack else "",
+            options=options.resolved(spec),
         )
-    return verdict, replace(recorded, backbone=name or judge, config_hash=options.hash, recorded=True)
+    return verdict, replace(
+        recorded, backbone=name or judge, config_hash=options.hash, recorded=True
+    )
 
 
 def load(source: Path, judge: str, name: str = "", setting: str = "") -> Recording:
     """Read recorded verdicts of a judge from a folder of either format, or from one samples file.
 
-    Of a judge that it does not hold, a recording is empty. Where authors' logs hold several models as that judge, `name`
-    is the one that is meant, and where they hold several settings of it, `setting`.
+    Of a judge that it does not hold, a recording is empty. Where authors' logs hold several models
+    as that judge, `name` is the one that is meant, and where they hold several settings of it,
+    `setting`.
 
     Raises VievalError naming the file when nothing fits or a file is malformed.
     """
     if not exists(source):
         raise VievalError(
-            f"{source}: no such file or folder; logs= takes the authors' results folder or an earlier --output_path"
+            f"{source}: no such file or folder; logs= takes the authors' results folder or an "
+            "earlier --output_path"
         )
     files = [source] if isfile(source) else sorted(source.rglob("*samples_*.jsonl"))
     if files:
-        stamps = tuple((file, file.stat().st_mtime_ns, file.stat().st_size) for file in files)
+        stamps = tuple(
+            (file, file.stat().st_mtime_ns, file.stat().st_size) for file in files
+        )
         by_judge, unread_lines = _read_samples(stamps)
         return Recording(source, judge, by_judge.get(judge, {}), unread_lines)
     folders = {
@@ -179,36 +255,52 @@ def load(source: Path, judge: str, name: str = "", setting: str = "") -> Recordi
     }
     if not folders:
         raise VievalError(
-            f"{source}: neither authors' logs (folders such as {', '.join(list(benchmark_registry.folders())[:3])}) nor "
+            f"{source}: neither authors' logs (folders such as "
+            f"{', '.join(list(benchmark_registry.folders())[:3])}) nor "
             "samples_*.jsonl of a run with --log_samples"
         )
     return Recording(source, judge, _read_logs(folders, judge, name, setting))
 
 
 def _holds(source: Path, folder: str) -> bool:
-    """Tell whether authors' logs of a part are there: a folder of its own, or files with its name behind the judge's."""
+    """Tell whether authors' logs of a part are there: a folder of its own, or files with its
+    name behind the judge's.
+    """
     return (source / folder).is_dir() or any(source.glob(f"*_{folder}.json"))
 
 
-def _read_logs(folders: Mapping[Path, tuple[Benchmark, str]], judge: str, name: str, setting: str) -> Verdicts:
-    """Verdicts of authors' logs; VievalError where none of their judges is called so in any part."""
+def _read_logs(
+    folders: Mapping[Path, tuple[Benchmark, str]], judge: str, name: str, setting: str
+) -> Verdicts:
+    """Verdicts of authors' logs; VievalError where none of their judges is called so in any
+    part.
+    """
     read = logs.reader(judge)
     verdicts: Verdicts = {}
     unnamed: list[VievalError] = []
     for folder, (benchmark, part) in folders.items():
         try:
-            verdicts_of_part = read(folder, partial(SampleId, benchmark.name, part), name, setting) if read else {}
+            verdicts_of_part = (
+                read(folder, partial(SampleId, benchmark.name, part), name, setting)
+                if read
+                else {}
+            )
         except logs.NotNamedError as error:
             unnamed.append(error)
             continue
-        verdicts |= {identity: ((verdict, None),) for identity, verdict in verdicts_of_part.items()}
+        verdicts |= {
+            identity: ((verdict, None),)
+            for identity, verdict in verdicts_of_part.items()
+        }
     if unnamed and not verdicts:
         raise unnamed[0]
     return verdicts
 
 
 @lru_cache(maxsize=2)
-def _read_samples(stamps: tuple[tuple[Path, int, int], ...]) -> tuple[dict[str, Verdicts], tuple[str, ...]]:
+def _read_samples(
+    stamps: tuple[tuple[Path, int, int], ...],
+) -> tuple[dict[str, Verdicts], tuple[str, ...]]:
     """Verdicts of samples files by judge, and the lines that could not be read.
 
     The sample of such a line is not recorded; where none can be read that is an error.
@@ -217,16 +309,33 @@ def _read_samples(stamps: tuple[tuple[Path, int, int], ...]) -> tuple[dict[str, 
     unread_lines: list[str] = []
     lines = 0
     for path, *_ in stamps:
-        for number, line in enumerate(lines_of(path.read_text(encoding="utf-8", errors="replace")), start=1):
+        for number, line in enumerate(
+            lines_of(path.read_text(encoding="utf-8", errors="replace")), start=1
+        ):
             lines += 1
             try:
-                parsed = [read_response(response) for response in responses_of(read_json(line))]
+                parsed = [
+                    read_response(response)
+                    for response in responses_of(read_json(line))
+                ]
                 identity, _, provenance = parsed[0]
-            except (ValueError, KeyError, TypeError, AttributeError, IndexError, VievalError) as error:
+            except (
+                ValueError,
+                KeyError,
+                TypeError,
+                AttributeError,
+                IndexError,
+                VievalError,
+            ) as error:
                 reason = " ".join(str(error).split())[:200]
-                unread_lines.append(f"{path}: line {number} holds no recorded verdict ({reason})")
+                unread_lines.append(
+                    f"{path}: line {number} holds no recorded verdict ({reason})"
+                )
                 continue
-            recorded = tuple((verdict, provenance_of_verdict) for _, verdict, provenance_of_verdict in parsed)
+            recorded = tuple(
+                (verdict, provenance_of_verdict)
+                for _, verdict, provenance_of_verdict in parsed
+            )
             verdicts.setdefault(provenance.judge, {})[identity] = recorded
     if unread_lines and len(unread_lines) == lines:
         raise VievalError(unread_lines[0])

@@ -1,4 +1,6 @@
-"""Reads the verdicts of a file, whoever wrote it: a host's samples file, or what `vieval score` wrote."""
+"""Reads the verdicts of a file, whoever wrote it: a host's samples file, or what `vieval score`
+wrote.
+"""
 
 from __future__ import annotations
 
@@ -22,38 +24,49 @@ def rows_of(path: Path, partial: bool = False) -> list[tuple[Record, ...]]:
         partial: read also what a run has judged that is not complete.
 
     Raises:
-        VievalError: in one line, for a file that cannot be read, a malformed line, or two lines about one sample (or one
-            draw of it) by the same judge: nobody could say which of them counts. So does a file of a run that is not
-            complete, unless `partial` is given.
+        VievalError: in one line, for a file that cannot be read, a malformed line, or two lines
+            about one sample (or one draw of it) by the same judge: nobody could say which of them
+            counts. So does a file of a run that is not complete, unless `partial` is given.
     """
     if path.name.endswith(PARTIAL) and not partial:
         raise VievalError(
-            f"{path}: of a run that is not complete; the command that began it goes on, or read it as it is with --partial"
+            f"{path}: of a run that is not complete; the command that began it goes on, or "
+            "read "
+            "it as it is with --partial"
         )
     if is_flat(path):
         raise VievalError(
-            f"{path}: a flat table, for spreadsheets; results are read from the JSONL that vieval score --out writes"
+            f"{path}: a flat table, for spreadsheets; results are read from the JSONL that "
+            "vieval score --out writes"
         )
     try:
         rows: list[tuple[Record, ...]] = (
-            [(record,) for record in records_of(path)] if is_own(path) else host_samples.records_of(path)
+            [(record,) for record in records_of(path)]
+            if is_own(path)
+            else host_samples.records_of(path)
         )
     except (OSError, UnicodeDecodeError) as error:
         if isinstance(error, UnicodeDecodeError) and format_of(path.read_bytes()):
             raise VievalError(
-                f"{path}: an image, no results; images are ranked in a folder for each generator, with --prompts"
+                f"{path}: an image, no results; images are ranked in a folder for each "
+                "generator, with --prompts"
             ) from None
-        raise VievalError(f"{path}: cannot be read ({error}); restore it, or leave it out") from None
+        raise VievalError(
+            f"{path}: cannot be read ({error}); restore it, or leave it out"
+        ) from None
     if not rows:
         raise VievalError(f"{path}: no verdicts in it; restore it, or judge again")
     first: dict[tuple[SampleId, Provenance], int] = {}
     for number, records in enumerate(rows, start=1):
         if not records:
-            raise VievalError(f"{path}: line {number} holds no verdict; restore it, or judge again")
+            raise VievalError(
+                f"{path}: line {number} holds no verdict; restore it, or judge again"
+            )
         record = records[0]
         earlier_line = first.setdefault((record.id, record.provenance), number)
         if earlier_line != number:
             raise VievalError(
-                f"{path}: lines {earlier_line} and {number} are both verdicts of {record.provenance.judge} on {record.id}; remove one of them"
+                f"{path}: lines {earlier_line} and {number} are both verdicts of "
+                f"{record.provenance.judge} on {record.id}; remove one of them"
             )
     return rows

@@ -1,4 +1,6 @@
-"""Results on disk -> records, grouped into runs: one judge in one setting with one backbone on one benchmark."""
+"""Results on disk -> records, grouped into runs: one judge in one setting with one backbone on
+one benchmark.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,12 @@ from vieval_plugin.results.host_samples import samples_files
 from vieval_plugin.results.rows import rows_of
 from vieval_plugin.results.shard_sample import FolderTotals, sample_shards
 from vieval_plugin.results.shard_verdicts import is_shards
-from vieval_plugin.results.sources import Source, differing_details, labels_of, source_of
+from vieval_plugin.results.sources import (
+    Source,
+    differing_details,
+    labels_of,
+    source_of,
+)
 from vieval_plugin.run.verdict_log import PARTIAL
 from vieval_plugin.text.errors import VievalError
 
@@ -40,25 +47,30 @@ class Results:
         return list(chain(*chain(*chain(*(run.records.values() for run in self.runs)))))
 
 
-def load_results(results: Sequence[Path], labels: Sequence[str] = (), partial: bool = False) -> Results:
-    """Read the verdicts below each path: a run's --output_path, one samples file, or what `vieval score` wrote.
+def load_results(
+    results: Sequence[Path], labels: Sequence[str] = (), partial: bool = False
+) -> Results:
+    """Read the verdicts below each path: a run's --output_path, one samples file, or what `vieval
+    score` wrote.
 
-    Of a folder of shards a sample is read, by `sample_shards`. Of several samples files of a folder and task the newest
-    counts. A file that cannot be read is named, and the others are read all the same.
+    Of a folder of shards a sample is read, by `sample_shards`. Of several samples files of a folder
+    and task the newest counts. A file that cannot be read is named, and the others are read all the
+    same.
 
     Args:
         results: folders or files.
-        labels: what tables are to call the runs of each path, one a path, empty for what they are called by themselves;
-            none for all by themselves.
+        labels: what tables are to call the runs of each path, one a path, empty for what they are
+            called by themselves; none for all by themselves.
         partial: read also what a run has judged that is not complete.
 
     Raises:
-        VievalError: for a path without samples, where nothing could be read, for another number of labels, and for a
-            judge's sample that two files hold.
+        VievalError: for a path without samples, where nothing could be read, for another number of
+            labels, and for a judge's sample that two files hold.
     """
     if labels and len(labels) != len(results):
         raise VievalError(
-            f"{len(labels)} labels for {len(results)} results; give --label once for each, in their order ('' for none)"
+            f"{len(labels)} labels for {len(results)} results; give --label once for each, in "
+            "their order ('' for none)"
         )
     records_by_source: dict[tuple[SampleId, Source], tuple[Record, ...]] = {}
     origin: dict[tuple[SampleId, Source], str] = {}
@@ -66,7 +78,11 @@ def load_results(results: Sequence[Path], labels: Sequence[str] = (), partial: b
     for path, label in _files(results, labels).items():
         try:
             sample = sample_shards(path, partial) if is_shards(path) else None
-            rows = [(record,) for record in sample.records] if sample else rows_of(path, partial)
+            rows = (
+                [(record,) for record in sample.records]
+                if sample
+                else rows_of(path, partial)
+            )
         except VievalError as error:
             unreadable.append(str(error))
             continue
@@ -75,7 +91,8 @@ def load_results(results: Sequence[Path], labels: Sequence[str] = (), partial: b
             totals.append(sample.totals)
         if path.name.endswith(PARTIAL):
             notes.append(
-                f"{path} is of a run that is not complete: these are the {len(rows)} verdicts that came first, and numbers of "
+                f"{path} is of a run that is not complete: these are the {len(rows)} verdicts "
+                "that came first, and numbers of "
                 "all may differ"
             )
         for number, judged in enumerate(rows, start=1):
@@ -85,35 +102,67 @@ def load_results(results: Sequence[Path], labels: Sequence[str] = (), partial: b
             where = f"{row.file}:{row.row}" if row else f"line {number}"
             if key in records_by_source:
                 raise VievalError(
-                    f"{path}: {where}: {judged[0].id} by {source.name} {source.judge} is in {origin[key]} as well; "
+                    f"{path}: {where}: {judged[0].id} by {source.name} {source.judge} is in "
+                    f"{origin[key]} as well; "
                     "pass one of the two, or tell two runs apart with --label"
                 )
             records_by_source[key], origin[key] = judged, f"{where} of {path}"
     if unreadable and not records_by_source:
         raise VievalError(unreadable[0])
-    return Results(tuple(_runs(records_by_source)), tuple(unreadable), tuple(notes), tuple(totals), tuple(results))
+    return Results(
+        tuple(_runs(records_by_source)),
+        tuple(unreadable),
+        tuple(notes),
+        tuple(totals),
+        tuple(results),
+    )
 
 
 def results_of(records: Iterable[Record]) -> Results:
     """Results of verdicts that were just given, as `load_results` reads those of files."""
-    return Results(tuple(_runs({(record.id, source_of(record.provenance)): (record,) for record in records})))
+    return Results(
+        tuple(
+            _runs(
+                {
+                    (record.id, source_of(record.provenance)): (record,)
+                    for record in records
+                }
+            )
+        )
+    )
 
 
 def _files(results: Sequence[Path], labels: Sequence[str]) -> Mapping[Path, str]:
     """The files of each result, with its label."""
     results_and_labels = zip(results, labels or [""] * len(results), strict=True)
-    return {file: label for result, label in results_and_labels for file in samples_files(result)}
+    return {
+        file: label
+        for result, label in results_and_labels
+        for file in samples_files(result)
+    }
 
 
-def _runs(records: Mapping[tuple[SampleId, Source], tuple[Record, ...]]) -> Iterable[Run]:
-    grouped: dict[tuple[str, Source], dict[str, list[tuple[Record, ...]]]] = defaultdict(lambda: defaultdict(list))
+def _runs(
+    records: Mapping[tuple[SampleId, Source], tuple[Record, ...]],
+) -> Iterable[Run]:
+    grouped: dict[tuple[str, Source], dict[str, list[tuple[Record, ...]]]] = (
+        defaultdict(lambda: defaultdict(list))
+    )
     for (identity, source), judged in records.items():
         grouped[identity.benchmark, source][identity.part].append(judged)
-    # a replay of several judges from the logs of one leaves the others wholly missing: nothing to report
-    recorded = {key: by_part for key, by_part in grouped.items() if not _nothing_recorded(by_part)} or grouped
+    # a replay of several judges from the logs of one leaves the others wholly missing: nothing to
+    # report
+    recorded = {
+        key: by_part
+        for key, by_part in grouped.items()
+        if not _nothing_recorded(by_part)
+    } or grouped
     judges = judge_registry.judges()
     titles = {name: spec.title for name, spec in judges.items()}
-    sources = {name: [source for benchmark, source in recorded if benchmark == name] for name, _ in recorded}
+    sources = {
+        name: [source for benchmark, source in recorded if benchmark == name]
+        for name, _ in recorded
+    }
     labels = {name: labels_of(group, titles) for name, group in sources.items()}
     runs = []
     for (benchmark, source), by_part in recorded.items():
@@ -121,11 +170,30 @@ def _runs(records: Mapping[tuple[SampleId, Source], tuple[Record, ...]]) -> Iter
         spec = judge_registry.judge_of_results(source.judge, recorded_by.options)
         against_all, table = (spec.against_all, spec.table) if spec else (False, "")
         label = labels[benchmark][source]
-        setting, details = " ".join(source.settings), differing_details(source, sources[benchmark])
+        setting, details = (
+            " ".join(source.settings),
+            differing_details(source, sources[benchmark]),
+        )
         names = (setting, source.name, details)
-        runs.append(Run(label, benchmark, source.judge, recorded_by.aspects, dict(by_part), against_all, table, *names))
+        runs.append(
+            Run(
+                label,
+                benchmark,
+                source.judge,
+                recorded_by.aspects,
+                dict(by_part),
+                against_all,
+                table,
+                *names,
+            )
+        )
     return sorted(runs, key=lambda run: (run.benchmark, run.label))
 
 
 def _nothing_recorded(by_part: dict[str, list[tuple[Record, ...]]]) -> bool:
-    return all(r.verdict.status is Status.MISSING for rows in by_part.values() for judged in rows for r in judged)
+    return all(
+        r.verdict.status is Status.MISSING
+        for rows in by_part.values()
+        for judged in rows
+        for r in judged
+    )

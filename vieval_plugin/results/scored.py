@@ -1,4 +1,6 @@
-"""Verdicts of `vieval score` in the samples' order: counted, written to the file that is asked for, and in words."""
+"""Verdicts of `vieval score` in the samples' order: counted, written to the file that is asked
+for, and in words.
+"""
 
 from __future__ import annotations
 
@@ -43,10 +45,14 @@ class BenchmarkScores:
     """Scores of the images of benchmarks, of which totals are made."""
 
     #: Scores by benchmark, judge and generator.
-    by_system: dict[tuple[Totals, str, str], list[_ImageScore]] = field(default_factory=lambda: defaultdict(list))
+    by_system: dict[tuple[Totals, str, str], list[_ImageScore]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
 
     def add(self, record: Record, judge: str) -> None:
-        """Count the main score of a verdict; 1 and 0 for right and wrong where the benchmark has a threshold."""
+        """Count the main score of a verdict; 1 and 0 for right and wrong where the benchmark has
+        a threshold.
+        """
         totals, aspects = record.totals, record.provenance.aspects
         if totals is None:
             return
@@ -58,21 +64,39 @@ class BenchmarkScores:
         images.append(_ImageScore(record.category, record.id.uid, score))
 
     def tables(self) -> list[Table]:
-        """A table a benchmark, with the totals of each judge and generator and the mean of each category."""
+        """A table a benchmark, with the totals of each judge and generator and the mean of each
+        category.
+        """
         benchmarks = dict.fromkeys(totals for totals, _, _ in self.by_system)
-        return [self._table(totals, f"totals_{number}") for number, totals in enumerate(benchmarks, start=1)]
+        return [
+            self._table(totals, f"totals_{number}")
+            for number, totals in enumerate(benchmarks, start=1)
+        ]
 
     def _table(self, totals: Totals, name: str) -> Table:
-        systems = {system[1:]: images for system, images in self.by_system.items() if system[0] == totals}
-        categories = sorted({image.category for images in systems.values() for image in images})
+        systems = {
+            system[1:]: images
+            for system, images in self.by_system.items()
+            if system[0] == totals
+        }
+        categories = sorted(
+            {image.category for images in systems.values() for image in images}
+        )
         columns = [
-            [("judge", judge), ("generator", generator), *_total_columns(totals, images, categories)]
+            [
+                ("judge", judge),
+                ("generator", generator),
+                *_total_columns(totals, images, categories),
+            ]
             for (judge, generator), images in systems.items()
         ]
         header = tuple(heading for heading, _ in columns[0])
         unit = "mean score"
         if totals.threshold is not None:
-            unit = f"share of right images (score from {totals.threshold:g} on), and of prompts with all or any right"
+            unit = (
+                f"share of right images (score from {totals.threshold:g} on), and of prompts "
+                "with all or any right"
+            )
         rows = tuple(tuple(cell for _, cell in row) for row in columns)
         return Table(name, f"Totals of {totals.benchmark}: {unit}", header, rows)
 
@@ -80,9 +104,14 @@ class BenchmarkScores:
 def _total_columns(
     totals: Totals, images: Sequence[_ImageScore], categories: Sequence[str]
 ) -> Iterator[tuple[str, str]]:
-    """The totals of a judge and a generator under their headings, with what they count, and the mean of each category."""
+    """The totals of a judge and a generator under their headings, with what they count, and the
+    mean of each category.
+    """
     is_by_category = "categories" in totals.names
-    means = [_mean(image.score for image in images if image.category == category) for category in categories]
+    means = [
+        _mean(image.score for image in images if image.category == category)
+        for category in categories
+    ]
     if is_by_category:
         yield (
             f"mean of {len(categories)} {'category' if len(categories) == 1 else 'categories'}",
@@ -96,7 +125,11 @@ def _total_columns(
             yield f"{share} right", _decimals(_mean(decided))
             yield f"prompts ({share})", str(len(decided))
     if is_by_category:
-        yield from zip((category or "no category" for category in categories), map(_decimals, means), strict=True)
+        yield from zip(
+            (category or "no category" for category in categories),
+            map(_decimals, means),
+            strict=True,
+        )
 
 
 def benchmark_tables(runs: Iterable[Run]) -> list[Table]:
@@ -126,7 +159,11 @@ class Scored:
     @property
     def any_scores(self) -> bool:
         """Return whether a verdict has a score."""
-        return any(counts.scored for _, summary in self.summaries.values() for counts in summary.by_group.values())
+        return any(
+            counts.scored
+            for _, summary in self.summaries.values()
+            for counts in summary.by_group.values()
+        )
 
     def add(self, summary: ScoreSummary, record: Record) -> None:
         """Count a verdict, in the summary of its run too."""
@@ -134,21 +171,30 @@ class Scored:
         summary.add(record.id, verdict)
         self.benchmarks.add(record, record.provenance.judge)
         self.progress.count(verdict, record.provenance.judge)
-        unasked = any(UNJUDGED in (step.path, step.path[1:]) for step in verdict.trace[:1])
+        unasked = any(
+            UNJUDGED in (step.path, step.path[1:]) for step in verdict.trace[:1]
+        )
         self.judged += not unasked
         if (
             verdict.status is Status.NO_IMAGE
         ):  # a file that is named is one to look after, and an answer in words is none
             samples = candidates_of(record.sample) if record.sample else ()
-            self.bad_rows += any(role in OUTPUTS for sample in samples for role in sample.images)
+            self.bad_rows += any(
+                role in OUTPUTS for sample in samples for role in sample.images
+            )
         else:
             self.bad_rows += unasked and verdict.status is not Status.NOT_APPLICABLE
 
 
 def read_scored(
-    log: VerdictLog, runs: Mapping[str, Provenance], folder: Path, scored: Scored, totals: Totals | None = None
+    log: VerdictLog,
+    runs: Mapping[str, Provenance],
+    folder: Path,
+    scored: Scored,
+    totals: Totals | None = None,
 ) -> Iterator[tuple[str, Record]]:
-    """The lines and records of runs, one run after another, each in the samples' order; they are counted on the way.
+    """The lines and records of runs, one run after another, each in the samples' order; they are
+    counted on the way.
 
     Args:
         log: which holds them.
@@ -167,17 +213,26 @@ def read_scored(
             yield line, record
 
 
-def write_scored(out: Path, log: VerdictLog, inputs: Inputs, runs: Mapping[str, Provenance]) -> Scored:
-    """Write the verdicts of complete runs, as lines or as a flat table, with what they have in common beside them.
+def write_scored(
+    out: Path, log: VerdictLog, inputs: Inputs, runs: Mapping[str, Provenance]
+) -> Scored:
+    """Write the verdicts of complete runs, as lines or as a flat table, with what they have in
+    common beside them.
 
     Raises:
         VievalError: a file cannot be written there.
     """
     scored = Scored()
     read = read_scored(log, runs, out.parent, scored, inputs.totals)
-    with write_run_file(out, runs_document(inputs, runs, {run: log.usage(run) for run in runs})):
+    with write_run_file(
+        out, runs_document(inputs, runs, {run: log.usage(run) for run in runs})
+    ):
         if is_flat(out):
-            scores = [score for run in runs.values() for score in (*run.aspects, *run.calibration[:1])]
+            scores = [
+                score
+                for run in runs.values()
+                for score in (*run.aspects, *run.calibration[:1])
+            ]
             write_flat(out, (record for _, record in read), scores)
         else:
             write_whole(out, (line for line, _ in read))
@@ -185,21 +240,47 @@ def write_scored(out: Path, log: VerdictLog, inputs: Inputs, runs: Mapping[str, 
 
 
 def image_summary(record: Record) -> Iterator[str]:
-    """At most five lines on an image: its scores, and the sub-scores and reason of the first answers."""
+    """At most five lines on an image: its scores, and the sub-scores and reason of the first
+    answers.
+    """
     verdict, source = record.verdict, record.provenance
-    by = " ".join([source.judge, *source.settings, *(["by", source.backbone] if source.pack else [])])
-    scores = ", ".join(f"{aspect} {score:.2f}" for aspect, score in verdict.scores.items())
-    yield f"{record.id.uid}: {scores or 'no score'} ({by}{'' if verdict.status.usable else f', {verdict.status}'})"
+    by = " ".join(
+        [
+            source.judge,
+            *source.settings,
+            *(["by", source.backbone] if source.pack else []),
+        ]
+    )
+    scores = ", ".join(
+        f"{aspect} {score:.2f}" for aspect, score in verdict.scores.items()
+    )
+    yield (
+        f"{record.id.uid}: {scores or 'no score'} "
+        f"({by}{'' if verdict.status.usable else f', {verdict.status}'})"
+    )
     steps = [step for step in verdict.trace if step.scores or not step.status.usable]
     last = _MOST_STEPS if len(steps) <= _MOST_STEPS else _MOST_STEPS - 1
-    if len(steps) > 1 and len({step.failure for step in steps}) == 1 and not any(s.scores for s in steps):
-        yield f"  {', '.join(step.label for step in steps)}: {' '.join(steps[0].failure.split())[:_REASON]}"
+    if (
+        len(steps) > 1
+        and len({step.failure for step in steps}) == 1
+        and not any(s.scores for s in steps)
+    ):
+        yield (
+            f"  {', '.join(step.label for step in steps)}: "
+            f"{' '.join(steps[0].failure.split())[:_REASON]}"
+        )
         return
     for step in steps[:last]:
         numbers = ", ".join(f"{score:.3g}" for score in step.scores)
-        yield f"  {': '.join(filter(None, (step.label, numbers, ' '.join(step.failure.split())[:_REASON])))}"
+        yield (
+            "  "
+            f"{': '.join(filter(None, (step.label, numbers, ' '.join(step.failure.split())[:_REASON])))}"
+        )
     if steps[last:]:
-        yield f"  and {len(steps) - last} further answers: --out FILE keeps them all, and `vieval show FILE` shows them"
+        yield (
+            f"  and {len(steps) - last} further answers: --out FILE keeps them all, and "
+            "`vieval show FILE` shows them"
+        )
 
 
 def _mean(scores: Iterable[float]) -> float:
@@ -213,7 +294,9 @@ def _decimals(value: float) -> str:
 
 
 def _decided_prompts(images: Sequence[_ImageScore], share: str) -> list[bool]:
-    """For each prompt whether all or any of its images are right; one that a failure leaves open is left out."""
+    """For each prompt whether all or any of its images are right; one that a failure leaves open
+    is left out.
+    """
     by_prompt: dict[str, list[float]] = defaultdict(list)
     for image in images:
         by_prompt[image.prompt].append(image.score)

@@ -1,4 +1,6 @@
-"""A folder of shards for reports: counts over all its verdicts, and a random sample of its prompts as records."""
+"""A folder of shards for reports: counts over all its verdicts, and a random sample of its
+prompts as records.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,13 @@ from vieval_plugin import config
 from vieval_plugin.judges.contests import candidates_of
 from vieval_plugin.judges.protocol import SampleId
 from vieval_plugin.records import Record
-from vieval_plugin.results.shard_verdicts import VerdictFolder, input_sample, open_shards, record_of_row, verdict_tables
+from vieval_plugin.results.shard_verdicts import (
+    VerdictFolder,
+    input_sample,
+    open_shards,
+    record_of_row,
+    verdict_tables,
+)
 
 #: Prompts whose verdicts are records; of a folder with more a random sample is.
 MOST_PROMPTS = 200_000
@@ -35,7 +43,9 @@ class ScoreTotals:
     scored: int = 0
     sum: float = 0.0
     #: Scores by bin, of which the first is below 0.
-    histogram: NDArray[np.int64] = field(default_factory=lambda: np.zeros(BINS + 1, np.int64))
+    histogram: NDArray[np.int64] = field(
+        default_factory=lambda: np.zeros(BINS + 1, np.int64)
+    )
 
     def add(self, scores: NDArray[np.float64]) -> None:
         """Count scores, of which NaN is none."""
@@ -83,11 +93,13 @@ class ShardSample:
     notes: tuple[str, ...]
 
 
-def sample_shards(path: Path, partial: bool = False, max_prompts: int = MOST_PROMPTS) -> ShardSample:
+def sample_shards(
+    path: Path, partial: bool = False, max_prompts: int = MOST_PROMPTS
+) -> ShardSample:
     """Count all verdicts of a folder of shards, and read those on a random sample of its prompts.
 
-    Prompts are drawn by a hash of their uid and the seed of the options, so that all images of a prompt are in the sample
-    or none, also where several folders are compared.
+    Prompts are drawn by a hash of their uid and the seed of the options, so that all images of a
+    prompt are in the sample or none, also where several folders are compared.
 
     Args:
         path: the folder.
@@ -100,11 +112,15 @@ def sample_shards(path: Path, partial: bool = False, max_prompts: int = MOST_PRO
     opened, seed = open_shards(path, partial), config.current().statistics.seed
     totals, draw = FolderTotals(path, {}), _Draw(max_prompts)
     names = opened.plan.schema.scores
-    for _, table in verdict_tables(opened, ["uid", "image_model", "status", *(["scores"] if names else [])]):
+    for _, table in verdict_tables(
+        opened, ["uid", "image_model", "status", *(["scores"] if names else [])]
+    ):
         _count(totals, table, names)
         draw.add(_random_keys(table, seed))
     records, repeated = _distinct(_sampled_records(opened, seed, draw.last))
-    return ShardSample(tuple(records), totals, tuple(_notes(opened, totals, draw, seed, repeated)))
+    return ShardSample(
+        tuple(records), totals, tuple(_notes(opened, totals, draw, seed, repeated))
+    )
 
 
 class _Draw:
@@ -132,7 +148,10 @@ class _Draw:
 def _random_keys(table: Any, seed: int) -> NDArray[np.uint64]:
     """A random place for each row of a table, the same for the same uid."""
     key = str(seed).encode()
-    digests = (hashlib.blake2b(uid.encode(), digest_size=8, key=key).digest() for uid in table["uid"].to_pylist())
+    digests = (
+        hashlib.blake2b(uid.encode(), digest_size=8, key=key).digest()
+        for uid in table["uid"].to_pylist()
+    )
     return np.frombuffer(b"".join(digests), np.uint64)
 
 
@@ -141,53 +160,78 @@ def _count(totals: FolderTotals, table: Any, names: Sequence[str]) -> None:
 
     columns = table.column("scores").combine_chunks().flatten() if names else []
     for model in compute.unique(table["image_model"]).to_pylist():
-        label = model if model in totals.by_model or len(totals.by_model) < _MOST_MODELS else OTHER_MODELS
+        label = (
+            model
+            if model in totals.by_model or len(totals.by_model) < _MOST_MODELS
+            else OTHER_MODELS
+        )
         is_model, model_totals = (
             compute.equal(table["image_model"], model),
             totals.by_model.setdefault(label, ModelTotals()),
         )
         model_totals.statuses.update(table["status"].filter(is_model).to_pylist())
         for name, column in zip(names, columns, strict=True):
-            scores = column.filter(is_model.combine_chunks()).to_numpy(zero_copy_only=False).astype(float)
+            scores = (
+                column.filter(is_model.combine_chunks())
+                .to_numpy(zero_copy_only=False)
+                .astype(float)
+            )
             model_totals.scores.setdefault(name, ScoreTotals()).add(scores)
 
 
-def _sampled_records(opened: VerdictFolder, seed: int, last: np.uint64) -> Iterator[Record]:
+def _sampled_records(
+    opened: VerdictFolder, seed: int, last: np.uint64
+) -> Iterator[Record]:
     for _, table in verdict_tables(opened):
         rows = np.nonzero(_random_keys(table, seed) <= last)[0]
-        yield from (_add_candidates(record_of_row(row, opened)) for row in table.take(rows).to_pylist())
+        yield from (
+            _add_candidates(record_of_row(row, opened))
+            for row in table.take(rows).to_pylist()
+        )
 
 
 def _add_candidates(record: Record) -> Record:
-    """A record of a contest with the ids of its candidates, which stand in the input alone; any other as it is."""
+    """A record of a contest with the ids of its candidates, which stand in the input alone; any
+    other as it is.
+    """
     if record.votes is None or record.row is None:
         return record
     contest = input_sample(record.row)
-    return replace(record, candidates=tuple(candidate.id for candidate in candidates_of(contest)))
+    return replace(
+        record, candidates=tuple(candidate.id for candidate in candidates_of(contest))
+    )
 
 
 def _distinct(records: Iterator[Record]) -> tuple[list[Record], int]:
-    """Records with ids of their own, and how many are called as one before them; these get their row as well."""
+    """Records with ids of their own, and how many are called as one before them; these get their
+    row as well.
+    """
     ids, distinct, repeated = set[SampleId](), list[Record](), 0
     for record in records:
         identity = record.id
         if identity in ids and record.row:
             repeated += 1
-            identity = replace(identity, uid=f"{identity.uid} ({record.row.file}:{record.row.row})")
+            identity = replace(
+                identity, uid=f"{identity.uid} ({record.row.file}:{record.row.row})"
+            )
         ids.add(identity)
         distinct.append(replace(record, id=identity))
     return distinct, repeated
 
 
-def _notes(opened: VerdictFolder, totals: FolderTotals, draw: _Draw, seed: int, repeated: int) -> Iterator[str]:
+def _notes(
+    opened: VerdictFolder, totals: FolderTotals, draw: _Draw, seed: int, repeated: int
+) -> Iterator[str]:
     if opened.note:
         yield f"{opened.note}, and numbers of all may differ"
     if not draw.is_all:
         yield (
-            f"{opened.folder.name}: {totals.verdicts:,} verdicts are counted; intervals, tests and pictures are of those on "
+            f"{opened.folder.name}: {totals.verdicts:,} verdicts are counted; intervals, tests "
+            "and pictures are of those on "
             f"{draw.prompts:,} prompts drawn at random, seed {seed}"
         )
     if repeated:
         yield (
-            f"{opened.folder.name}: {repeated:,} verdicts are called as another before them, and are told apart by their row"
+            f"{opened.folder.name}: {repeated:,} verdicts are called as another before them, and "
+            "are told apart by their row"
         )

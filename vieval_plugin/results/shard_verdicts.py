@@ -1,4 +1,6 @@
-"""Verdicts of a folder of shards, read a shard at a time in the order of its inputs, so that memory stays flat."""
+"""Verdicts of a folder of shards, read a shard at a time in the order of its inputs, so that
+memory stays flat.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,14 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from vieval_plugin.judges.contests import Judged, Votes
-from vieval_plugin.judges.protocol import Choice, Sample, SampleId, Status, Step, Verdict
+from vieval_plugin.judges.protocol import (
+    Choice,
+    Sample,
+    SampleId,
+    Status,
+    Step,
+    Verdict,
+)
 from vieval_plugin.readers.arrow_tables import reread_cells
 from vieval_plugin.readers.places import arrow, location_of, place_at
 from vieval_plugin.records import OWN, InputRow, Record
@@ -39,10 +48,15 @@ class VerdictFolder:
     @property
     def note(self) -> str:
         """A line on a run that is not complete; empty where each row has its verdict."""
-        rows = sum(shard.rows for shard in self.plan.shards() if shard.name in self.entries)
+        rows = sum(
+            shard.rows for shard in self.plan.shards() if shard.name in self.entries
+        )
         if rows == self.plan.rows:
             return ""
-        return f"{self.folder.name} is of a run that is not complete: {rows:,} of {self.plan.rows:,} rows have verdicts"
+        return (
+            f"{self.folder.name} is of a run that is not complete: {rows:,} of "
+            f"{self.plan.rows:,} rows have verdicts"
+        )
 
 
 def is_shards(path: Path) -> bool:
@@ -59,14 +73,20 @@ def open_shards(path: Path, partial: bool = False) -> VerdictFolder:
         partial: read also what a run has judged that is not complete.
 
     Raises:
-        VievalError: it is none, holds no verdicts, or is of a run that is not complete, unless `partial` is given.
+        VievalError: it is none, holds no verdicts, or is of a run that is not complete, unless
+            `partial` is given.
     """
     if isfile(path):
-        raise VievalError(f"{path}: a file, where a folder of shards is needed; judge the data set into one with --out")
+        raise VievalError(
+            f"{path}: a file, where a folder of shards is needed; judge the data set into one "
+            "with --out"
+        )
     folder = open_folder(path)
     opened = VerdictFolder(folder, _plan_of(folder), folder.entries())
     if (note := opened.note) and not partial:
-        raise VievalError(f"{note}; the command that began it goes on, or read it as it is with --partial")
+        raise VievalError(
+            f"{note}; the command that began it goes on, or read it as it is with --partial"
+        )
     if not opened.entries:
         raise VievalError(f"{folder.name}: no verdicts in it; judge again")
     return opened
@@ -75,12 +95,17 @@ def open_shards(path: Path, partial: bool = False) -> VerdictFolder:
 def _plan_of(folder: ShardFolder) -> Plan:
     plan = folder.plan()
     if plan is None:
-        raise VievalError(f"{folder.name}: no folder of shards; name the folder that vieval score was given with --out")
+        raise VievalError(
+            f"{folder.name}: no folder of shards; name the folder that vieval score was given "
+            "with --out"
+        )
     return plan
 
 
 def verdict_tables(
-    opened: VerdictFolder, columns: Sequence[str] | None = None, files: Iterable[InputFile] | None = None
+    opened: VerdictFolder,
+    columns: Sequence[str] | None = None,
+    files: Iterable[InputFile] | None = None,
 ) -> Iterator[tuple[Shard, Any]]:
     """The table of each shard that is done, in the order of the inputs, of all their files or some.
 
@@ -99,7 +124,8 @@ def verdict_tables(
 def verdict_batches(
     folder: Path | str, columns: Sequence[str] | None = None, *, partial: bool = False
 ) -> Iterator[Any]:
-    """The verdicts of a folder of shards as Arrow record batches, a shard or less each, in the order of the inputs.
+    """The verdicts of a folder of shards as Arrow record batches, a shard or less each, in the
+    order of the inputs.
 
     Args:
         folder: that `vieval score` was given with `--out`.
@@ -107,7 +133,8 @@ def verdict_batches(
         partial: read also what a run has judged that is not complete.
 
     Raises:
-        VievalError: the folder cannot be read, or is of a run that is not complete, unless `partial` is given.
+        VievalError: the folder cannot be read, or is of a run that is not complete, unless
+            `partial` is given.
     """
     for _, table in verdict_tables(open_shards(Path(folder), partial), columns):
         yield from table.to_batches()
@@ -124,7 +151,11 @@ def record_of_row(row: Mapping[str, Any], opened: VerdictFolder) -> Record:
             Status(row["status"]),
             row["rationale"],
             _trace(row, plan.schema.trace),
-            {name: (ends[0], ends[1]) for name, ends in (row.get("bounds") or {}).items() if ends},
+            {
+                name: (ends[0], ends[1])
+                for name, ends in (row.get("bounds") or {}).items()
+                if ends
+            },
             tuple(row["findings"]),
             choice=choice,
         )
@@ -139,14 +170,23 @@ def record_of_row(row: Mapping[str, Any], opened: VerdictFolder) -> Record:
             votes=Votes() if choice else None,
             tokens=sum(row["tokens"].values()),
             row=InputRow(
-                *(opened.folder.location, row["file"], row["row"], row["prompt"], digest, plan.schema.trace),
+                *(
+                    opened.folder.location,
+                    row["file"],
+                    row["row"],
+                    row["prompt"],
+                    digest,
+                    plan.schema.trace,
+                ),
                 group=row["group"],
             ),
         )
     except (KeyError, TypeError, ValueError, ValidationError) as error:
         reason = " ".join(str(error).split())[:200]
         where = f"{row.get('file')}:{row.get('row')}"
-        raise VievalError(f"{opened.folder.name}: the verdict on {where} cannot be read ({reason})") from None
+        raise VievalError(
+            f"{opened.folder.name}: the verdict on {where} cannot be read ({reason})"
+        ) from None
     return plain(record)
 
 
@@ -158,21 +198,34 @@ def _choice(choice: Mapping[str, Any] | None) -> Choice | None:
     if choice is None:
         return None
     votes = {vote["order"]: vote["vote"] for vote in choice["votes"]}
-    preferences = {preference["order"]: preference["preference"] for preference in choice["preferences"]}
+    preferences = {
+        preference["order"]: preference["preference"]
+        for preference in choice["preferences"]
+    }
     return Choice(votes, preferences, tuple(map(_numbers, choice.get("scores") or ())))
 
 
 def _trace(verdict: Mapping[str, Any], is_kept: bool) -> tuple[Step, ...]:
-    """The steps of a verdict; of one without its trace those that have scores, and the reason of a failure."""
+    """The steps of a verdict; of one without its trace those that have scores, and the reason of
+    a failure.
+    """
     if is_kept:
         return _STEPS.validate_json(verdict["trace"])
-    steps = [Step(tuple(row["question"].split("/")), Status.OK, tuple(row["scores"])) for row in verdict["sub_scores"]]
-    failed = [Step(("verdict",), Status(verdict["status"]), reason=verdict["reason"])] if verdict["reason"] else []
+    steps = [
+        Step(tuple(row["question"].split("/")), Status.OK, tuple(row["scores"]))
+        for row in verdict["sub_scores"]
+    ]
+    failed = (
+        [Step(("verdict",), Status(verdict["status"]), reason=verdict["reason"])]
+        if verdict["reason"]
+        else []
+    )
     return (*steps, *failed)
 
 
 def record_named(opened: VerdictFolder, name: str) -> Record:
-    """The verdict of a name: FILE:ROW with the row's number from 0, a uid, or an id that ends in it.
+    """The verdict of a name: FILE:ROW with the row's number from 0, a uid, or an id that ends in
+    it.
 
     Raises:
         VievalError: there is none, or there are several.
@@ -181,33 +234,52 @@ def record_named(opened: VerdictFolder, name: str) -> Record:
 
     file, _, number = name.rpartition(":")
     values: list[Any]
-    column, values, files = "uid", [name.split("/", count)[-1] for count in range(name.count("/") + 1)], None
+    column, values, files = (
+        "uid",
+        [name.split("/", count)[-1] for count in range(name.count("/") + 1)],
+        None,
+    )
     if file in opened.plan.by_path and number.isdecimal():
         column, values, files = "row", [int(number)], [opened.plan.by_path[file]]
     records: list[Record] = []
     for shard, table in verdict_tables(opened, [column], files):
-        indexes = compute.indices_nonzero(compute.is_in(table[column], arrow().array(values)))
+        indexes = compute.indices_nonzero(
+            compute.is_in(table[column], arrow().array(values))
+        )
         if len(indexes):
             table_of_shard = opened.folder.reader()(*opened.entries[shard.name], None)
-            records += [record_of_row(row, opened) for row in table_of_shard.take(indexes).to_pylist()]
+            records += [
+                record_of_row(row, opened)
+                for row in table_of_shard.take(indexes).to_pylist()
+            ]
         if len(records) > _MOST_EXAMPLES:
             break
     if column == "uid":
-        records = [record for record in records if record.id.uid == name or f"/{record.id}".endswith(f"/{name}")]
+        records = [
+            record
+            for record in records
+            if record.id.uid == name or f"/{record.id}".endswith(f"/{name}")
+        ]
     if not records:
-        raise VievalError(f"{opened.folder.name}: no verdict on {name!r}; name a uid, or FILE:ROW with rows from 0")
+        raise VievalError(
+            f"{opened.folder.name}: no verdict on {name!r}; name a uid, or FILE:ROW with rows "
+            "from 0"
+        )
     if len(records) > 1:
         like = ", ".join(
             f"{record.id.uid} at {record.row.file}:{record.row.row}"
             for record in records[:_MOST_EXAMPLES]
             if record.row
         )
-        raise VievalError(f"{opened.folder.name}: several verdicts are on {name!r}; name one ({like})")
+        raise VievalError(
+            f"{opened.folder.name}: several verdicts are on {name!r}; name one ({like})"
+        )
     return records[0]
 
 
 def sample_of(record: Record) -> Judged | None:
-    """The sample or contest of a record, its images read; None where it is in the data of its benchmark.
+    """The sample or contest of a record, its images read; None where it is in the data of its
+    benchmark.
 
     Raises:
         VievalError: it cannot be read, or its file is not what was judged.
@@ -218,7 +290,9 @@ def sample_of(record: Record) -> Judged | None:
 
 
 def input_sample(row: InputRow) -> Judged:
-    """The sample or contest of a row, its images read; VievalError where it cannot be, or its file is another now."""
+    """The sample or contest of a row, its images read; VievalError where it cannot be, or its
+    file is another now.
+    """
     return _input_rows(row.folder).sample(row)
 
 
@@ -239,12 +313,16 @@ class _InputRows:
         if key[:2] != self._last[:2] or key <= self._last:
             require_same(file, self._root)
             shard = Shard("", input_row.file, group, input_row.row, end - input_row.row)
-            self._rows = rows_of_shards(self._plan, self._root, self._folder.indexes, [shard])
+            self._rows = rows_of_shards(
+                self._plan, self._root, self._folder.indexes, [shard]
+            )
         self._last = key
         for row in self._rows:
             if (row.number, row.prompt) == (input_row.row, input_row.prompt):
                 return _add_digest(row.row.sample, input_row.digest)
-        raise VievalError(f"{input_row.file}: no row {input_row.row} in it; restore the file")
+        raise VievalError(
+            f"{input_row.file}: no row {input_row.row} in it; restore the file"
+        )
 
 
 _input_rows = cache(_InputRows)

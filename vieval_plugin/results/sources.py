@@ -1,4 +1,6 @@
-"""Sources of verdicts and their labels in tables: two runs of one model are labelled by what differs."""
+"""Sources of verdicts and their labels in tables: two runs of one model are labelled by what
+differs.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,8 @@ class Source(NamedTuple):
     judge: str
     #: Settings of the judge.
     settings: tuple[str, ...]
-    #: Names and values of all else that may change an answer: prompt pack, sampling, options of the judge.
+    #: Names and values of all else that may change an answer: prompt pack, sampling, options of the
+    #: judge.
     details: Details
 
 
@@ -33,10 +36,15 @@ def source_of(provenance: Provenance, label: str = "") -> Source:
 
     Args:
         provenance: the verdict's.
-        label: what the user calls the run now; it goes before the one that was given when the run was made.
+        label: what the user calls the run now; it goes before the one that was given when the run
+            was made.
     """
     is_own = provenance.pack == provenance.judge or _is_of_a_package(provenance.judge)
-    name = label or provenance.label or (provenance.judge if is_own else provenance.backbone)
+    name = (
+        label
+        or provenance.label
+        or (provenance.judge if is_own else provenance.backbone)
+    )
     return Source(name, provenance.judge, provenance.settings, _details(provenance))
 
 
@@ -45,8 +53,11 @@ def _is_of_a_package(judge: str) -> bool:
     return spec is not None and not spec.is_ours
 
 
-def labels_of(sources: Collection[Source], titles: Mapping[str, str] = MappingProxyType({})) -> Mapping[Source, str]:
-    """Label each of a benchmark's runs: by its name, and in brackets as much more as tells it from its namesakes.
+def labels_of(
+    sources: Collection[Source], titles: Mapping[str, str] = MappingProxyType({})
+) -> Mapping[Source, str]:
+    """Label each of a benchmark's runs: by its name, and in brackets as much more as tells it from
+    its namesakes.
 
     Args:
         sources: all different.
@@ -60,18 +71,23 @@ def labels_of(sources: Collection[Source], titles: Mapping[str, str] = MappingPr
     for source in sources:
         namesakes = [namesake for namesake in sources if namesake.name == source.name]
         differences = (
-            [titles.get(source.judge, source.judge)] if len({namesake.judge for namesake in namesakes}) > 1 else []
+            [titles.get(source.judge, source.judge)]
+            if len({namesake.judge for namesake in namesakes}) > 1
+            else []
         )
         alike = [namesake for namesake in namesakes if namesake.judge == source.judge]
         if len({namesake.settings for namesake in alike}) > 1:
             differences.append(f"setting {' '.join(source.settings) or 'none'}")
         differences += filter(None, [differing_details(source, sources)])
-        labels[source] = f"{source.name} ({', '.join(differences)})" if differences else source.name
+        labels[source] = (
+            f"{source.name} ({', '.join(differences)})" if differences else source.name
+        )
     return labels
 
 
 def differing_details(source: Source, sources: Collection[Source]) -> str:
-    """Options of a run that differ from those of the runs with its name, judge and settings; empty where none do.
+    """Options of a run that differ from those of the runs with its name, judge and settings; empty
+    where none do.
 
     >>> runs = [Source("m", "viescore", (), (("pack", pack),)) for pack in ("v1 abc", "v1 def", "mine 123")]
     >>> [differing_details(run, runs) for run in runs]
@@ -87,7 +103,9 @@ def differing_details(source: Source, sources: Collection[Source]) -> str:
             is_name_enough = key == "pack" and all(
                 option == value or option.partition(" ")[0] != name for option in values
             )
-            texts.append(f"{key.rpartition('.')[2]}={(name if is_name_enough else value)[:_LONGEST]}")
+            texts.append(
+                f"{key.rpartition('.')[2]}={(name if is_name_enough else value)[:_LONGEST]}"
+            )
     return ", ".join(texts)
 
 
@@ -95,7 +113,9 @@ def differing_details(source: Source, sources: Collection[Source]) -> str:
 def _details(provenance: Provenance) -> Details:
     """Cached by what provenances are compared by: their hash of options stands for the options."""
     options = provenance.options
-    judges, backbones, scorers = (options.get(part) or {} for part in ("judges", "backbones", "scorers"))
+    judges, backbones, scorers = (
+        options.get(part) or {} for part in ("judges", "backbones", "scorers")
+    )
     details = {
         "backbone": provenance.backbone,
         "reader": provenance.reader,
@@ -112,4 +132,6 @@ def _details(provenance: Provenance) -> Details:
 def _leaves(name: str, value: Any) -> dict[str, str]:
     """The values of nested options that answers depend on, with the names that lead to them."""
     leaves = ((key, leaf) for key, leaf in flat(value, name) if leaf is not None)
-    return {key: str(leaf) for key, leaf in leaves if TRANSPORT.isdisjoint(key.split("."))}
+    return {
+        key: str(leaf) for key, leaf in leaves if TRANSPORT.isdisjoint(key.split("."))
+    }

@@ -1,4 +1,6 @@
-"""Training records of models: which samples they were trained on, and which verdicts are on such samples."""
+"""Training records of models: which samples they were trained on, and which verdicts are on such
+samples.
+"""
 
 from __future__ import annotations
 
@@ -30,26 +32,45 @@ def trained_on(record: Path) -> frozenset[str]:
             raise ValueError("uids is no list of texts")
     except OSError as error:
         raise VievalError(
-            f"{file}: the training record cannot be read ({error.strerror}); `vieval train` writes one"
+            f"{file}: the training record cannot be read ({error.strerror}); `vieval train` "
+            "writes one"
         ) from None
     except (ValueError, KeyError, TypeError) as error:
-        raise VievalError(f"{file}: no training record of a model ({' '.join(str(error).split())[:100]})") from None
+        raise VievalError(
+            f"{file}: no training record of a model ({' '.join(str(error).split())[:100]})"
+        ) from None
     return frozenset(uids)
 
 
 def local_training_records(source: Provenance) -> list[Path]:
-    """The records in the folders of models that the options of a run name, as far as they are on this machine."""
+    """The records in the folders of models that the options of a run name, as far as they are on
+    this machine.
+    """
     parts = [source.options.get(part) for part in ("backbones", "scorers")]
     models = [
-        model for part in parts if isinstance(part, Mapping) for model in part.values() if isinstance(model, Mapping)
+        model
+        for part in parts
+        if isinstance(part, Mapping)
+        for model in part.values()
+        if isinstance(model, Mapping)
     ]
-    records = [path_of(str(model["model"])) / TRAINING_RECORD for model in models if model.get("model")]
+    records = [
+        path_of(str(model["model"])) / TRAINING_RECORD
+        for model in models
+        if model.get("model")
+    ]
     files = source.options.get("judge_files")
-    records += [path_of(str(file)).parent / TRAINING_RECORD for file in files] if isinstance(files, list) else []
+    records += (
+        [path_of(str(file)).parent / TRAINING_RECORD for file in files]
+        if isinstance(files, list)
+        else []
+    )
     return [record for record in records if isfile(record)]
 
 
 def was_trained_on(record: Record, uids: frozenset[str]) -> bool:
-    """Tell whether a record's sample or its group is among the uids; of a contest, any candidate's."""
+    """Tell whether a record's sample or its group is among the uids; of a contest, any
+    candidate's.
+    """
     names = [str(record.id), record.group, *map(str, record.candidates)]
     return not uids.isdisjoint(names)

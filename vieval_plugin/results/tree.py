@@ -1,4 +1,6 @@
-"""A verdict as a tree that a person can read: what was asked, shown, answered and scored, step by step."""
+"""A verdict as a tree that a person can read: what was asked, shown, answered and scored, step
+by step.
+"""
 
 from __future__ import annotations
 
@@ -36,20 +38,29 @@ class Node:
 
 
 def outline(record: Record, exchanges: Sequence[Exchange] = ()) -> Node:
-    """The tree of a record, by the paths of its steps; with questions and images where its exchanges are known."""
+    """The tree of a record, by the paths of its steps; with questions and images where its
+    exchanges are known.
+    """
     verdict, source = record.verdict, record.provenance
     spec = judge_registry.judge_of_results(source.judge, source.options)
     titles = _titles(record, spec) if spec else {}
-    lines = [f"{' '.join([source.judge, *source.settings])} by {source.backbone or 'nobody'}"]
+    lines = [
+        f"{' '.join([source.judge, *source.settings])} by {source.backbone or 'nobody'}"
+    ]
     lines += _voted(record) if record.votes else []
-    lines += [f"human {aspect}: {', '.join(f'{v:g}' for v in values)}" for aspect, values in record.ratings.items()]
+    lines += [
+        f"human {aspect}: {', '.join(f'{v:g}' for v in values)}"
+        for aspect, values in record.ratings.items()
+    ]
     lines += missed_requirements(verdict)
     lines += [f"finding: {finding}" for finding in verdict.findings]
     file = output_file(record)
     name = f"{record.id} ({file})" if file else str(record.id)
     root = Node(f"{name}: {_answer(record)}", verdict.status, lines=tuple(lines))
     nodes: dict[Path, Node] = {(): root}
-    by_step = {(exchange.step.path, exchange.step.attempt): exchange for exchange in exchanges}
+    by_step = {
+        (exchange.step.path, exchange.step.attempt): exchange for exchange in exchanges
+    }
     for step in verdict.trace:
         parent = _node_at(nodes, step.path[:-1], titles)
         name = step.path[-1] + (f" (reminder {step.attempt})" if step.attempt else "")
@@ -65,11 +76,18 @@ def _answer(record: Record) -> str:
     if choice is None:
         return _scores_text(record.verdict.scores)
     votes = " and ".join(dict.fromkeys(filter(None, choice.votes.values())))
-    return f"vote {votes}" if votes else " against ".join(map(_scores_text, choice.scores)) or "no vote"
+    return (
+        f"vote {votes}"
+        if votes
+        else " against ".join(map(_scores_text, choice.scores)) or "no vote"
+    )
 
 
 def _scores_text(scores: Mapping[str, float]) -> str:
-    return ", ".join(f"{aspect} {value:.3f}" for aspect, value in scores.items()) or "no scores"
+    return (
+        ", ".join(f"{aspect} {value:.3f}" for aspect, value in scores.items())
+        or "no scores"
+    )
 
 
 def _voted(record: Record) -> Iterator[str]:
@@ -77,9 +95,17 @@ def _voted(record: Record) -> Iterator[str]:
     choice, votes = record.verdict.choice or Choice(), record.votes or Votes("")
     models = [candidate.image_model for candidate in record.candidates]
     yield f"between {', '.join(f'{n} {model}' for n, model in enumerate(models, start=1))}"
-    yield from (f"{number}: {_scores_text(scores)}" for number, scores in enumerate(choice.scores, start=1))
-    yield from (f"vote, {order}: {vote}" for order, vote in choice.votes.items() if vote)
-    yield from (f"preference for 1, {order}: {value:.4g}" for order, value in choice.preferences.items())
+    yield from (
+        f"{number}: {_scores_text(scores)}"
+        for number, scores in enumerate(choice.scores, start=1)
+    )
+    yield from (
+        f"vote, {order}: {vote}" for order, vote in choice.votes.items() if vote
+    )
+    yield from (
+        f"preference for 1, {order}: {value:.4g}"
+        for order, value in choice.preferences.items()
+    )
     if not (choice.scores or choice.votes or choice.preferences):
         yield "no vote"
     if votes.vote:
@@ -95,7 +121,11 @@ def _titles(record: Record, judge: JudgeSpec) -> Mapping[Path, str]:
     titles: dict[Path, str] = {}
     for number, candidate in enumerate(record.candidates, start=1):
         name = str(number)
-        steps = [replace(step, path=step.path[1:]) for step in record.verdict.trace if step.path[0] == name]
+        steps = [
+            replace(step, path=step.path[1:])
+            for step in record.verdict.trace
+            if step.path[0] == name
+        ]
         titles[(name,)] = candidate.image_model
         titles |= {(name, *path): title for path, title in judge.titles(steps).items()}
     return titles
@@ -139,6 +169,13 @@ def text(node: Node, depth: int = 0) -> list[str]:
     """The tree as lines of text, indented, without the questions."""
     indent = "  " * depth
     numbers = " ".join(f"{score:g}" for score in node.scores)
-    head = [node.title, *([f"[{node.status}]"] if node.status else []), *([f"-> {numbers}"] if numbers else [])]
+    head = [
+        node.title,
+        *([f"[{node.status}]"] if node.status else []),
+        *([f"-> {numbers}"] if numbers else []),
+    ]
     lines = [indent + " ".join(head), *(f"{indent}    {line}" for line in node.lines)]
-    return [*lines, *(line for child in node.children for line in text(child, depth + 1))]
+    return [
+        *lines,
+        *(line for child in node.children for line in text(child, depth + 1)),
+    ]

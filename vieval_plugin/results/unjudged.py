@@ -1,4 +1,6 @@
-"""Images of a host's run -> samples: those left to be judged later, those judged, and those of its own tasks."""
+"""Images of a host's run -> samples: those left to be judged later, those judged, and those of
+its own tasks.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,12 @@ from typing import Any
 from vieval_plugin.config import Config
 from vieval_plugin.judges.protocol import Image, Sample, SampleId
 from vieval_plugin.media.files import require_plain
-from vieval_plugin.readers.samples import SampleRow, SampleSource, fingerprint_of, image_stamps
+from vieval_plugin.readers.samples import (
+    SampleRow,
+    SampleSource,
+    fingerprint_of,
+    image_stamps,
+)
 from vieval_plugin.records import OWN, lines_of, unjudged
 from vieval_plugin.results.documents import read_record, read_unjudged
 from vieval_plugin.results.host_samples import responses_of, samples_files
@@ -44,7 +51,8 @@ class UnjudgedRun:
 
 
 def is_run(path: Path) -> bool:
-    """Tell whether a path is what a host left: a folder with samples files of its own, or a file whose rows are a host's.
+    """Tell whether a path is what a host left: a folder with samples files of its own, or a file
+    whose rows are a host's.
 
     Raises:
         VievalError: it is neither a folder nor a plain file.
@@ -56,7 +64,8 @@ def is_run(path: Path) -> bool:
 
 
 def load_unjudged(path: Path, options: Config, kind: str | None = None) -> UnjudgedRun:
-    """The images of a run and why others are lacking; what a judge said of them already is left out.
+    """The images of a run and why others are lacking; what a judge said of them already is left
+    out.
 
     Args:
         path: what the host wrote, a folder or one of its samples files.
@@ -71,20 +80,36 @@ def load_unjudged(path: Path, options: Config, kind: str | None = None) -> Unjud
     for file in (files := samples_files(path)):
         for number, line in enumerate(_lines(file), start=1):
             try:
-                for judge_and_setting, row in _rows_of(read_json(line), f"line {number}", file, kind, trusted):
+                for judge_and_setting, row in _rows_of(
+                    read_json(line), f"line {number}", file, kind, trusted
+                ):
                     judges[judge_and_setting] = None
                     rows.append(row)
-            except (ValueError, KeyError, TypeError, AttributeError, VievalError) as error:
+            except (
+                ValueError,
+                KeyError,
+                TypeError,
+                AttributeError,
+                VievalError,
+            ) as error:
                 reason = " ".join(str(error).split())[:200]
                 raise VievalError(
-                    f"{file}: line {number} is no image that is to be judged ({reason}); what is judged here is a run in "
+                    f"{file}: line {number} is no image that is to be judged ({reason}); what is "
+                    "judged here is a run in "
                     "which a generator made images, such as generate_* tasks with --predict_only"
                 ) from None
     if not rows:
-        raise VievalError(f"{path}: no images in it; run generate_* tasks with --predict_only first")
+        raise VievalError(
+            f"{path}: no images in it; run generate_* tasks with --predict_only first"
+        )
     if len(judges) > 1:
-        names = ", ".join(" ".join(filter(None, judge_and_setting)) or "none" for judge_and_setting in judges)
-        raise VievalError(f"{path}: tasks of several judges ({names}); pass the samples file of one of them")
+        names = ", ".join(
+            " ".join(filter(None, judge_and_setting)) or "none"
+            for judge_and_setting in judges
+        )
+        raise VievalError(
+            f"{path}: tasks of several judges ({names}); pass the samples file of one of them"
+        )
     [(judge, setting)] = judges
     source = SampleSource(
         str(path),
@@ -99,30 +124,51 @@ def _lines(file: Path) -> list[str]:
     try:
         return lines_of(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
-        raise VievalError(f"{file}: cannot be read ({error}); restore it, or leave it out") from None
+        raise VievalError(
+            f"{file}: cannot be read ({error}); restore it, or leave it out"
+        ) from None
 
 
 def _rows_of(
-    row: Mapping[str, Any], line_name: str, file: Path, kind: str | None, trusted: Sequence[Path]
+    row: Mapping[str, Any],
+    line_name: str,
+    file: Path,
+    kind: str | None,
+    trusted: Sequence[Path],
 ) -> Iterator[tuple[tuple[str, str], SampleRow]]:
     """The images of a host's row, each with the judge and setting that it was made for."""
     if is_foreign(row):
         for generated in made_of_row(row, file, kind, trusted):
             verdict = missing_image_verdict(generated)
-            yield ("", ""), SampleRow(generated.sample, line_name, verdict, generated.findings)
+            yield (
+                ("", ""),
+                SampleRow(generated.sample, line_name, verdict, generated.findings),
+            )
         return
     for response in responses_of(row):
         document = read_json(response)
-        if isinstance(document, dict) and "verdict" in document:  # to be judged by another judge
+        if (
+            isinstance(document, dict) and "verdict" in document
+        ):  # to be judged by another judge
             record = read_record(response, row["target"])
             if not isinstance(record.sample, Sample):
-                raise VievalError("a verdict on an image of a benchmark, which another task of that benchmark judges")
+                raise VievalError(
+                    "a verdict on an image of a benchmark, which another task of that "
+                    "benchmark "
+                    "judges"
+                )
             decided = None if "output" in record.sample.images else record.verdict
-            yield (record.provenance.judge, ""), SampleRow(record.sample, line_name, decided)
+            yield (
+                (record.provenance.judge, ""),
+                SampleRow(record.sample, line_name, decided),
+            )
         else:
             image = read_unjudged(response, row["target"])
             decided = unjudged(image.status, image.reason) if image.reason else None
-            yield (image.judge, image.setting), SampleRow(image.sample, line_name, decided, image.findings)
+            yield (
+                (image.judge, image.setting),
+                SampleRow(image.sample, line_name, decided, image.findings),
+            )
 
 
 def is_foreign(row: Mapping[str, Any]) -> bool:
@@ -140,7 +186,8 @@ def made_of_row(
     """The images that the answers of a row name, made of its prompt and of the image that it shows.
 
     Args:
-        row: a row of the host's, with `arguments` (the prompt first), `filtered_resps` and perhaps `input_media`.
+        row: a row of the host's, with `arguments` (the prompt first), `filtered_resps` and perhaps
+            `input_media`.
         file: the samples file; its folder is what the image model is called by.
         kind: what the task asks of a generator, which no row says.
         trusted: folders below which the files that answers name must lie.
@@ -150,29 +197,45 @@ def made_of_row(
     """
     if not kind:
         raise VievalError(
-            "it is of a task that says no kind; name what its generator was asked for with --kind, such as tig"
+            "it is of a task that says no kind; name what its generator was asked for with "
+            "--kind, such as tig"
         )
     prompt = next(
-        (argument for argument in row.get("arguments", ()) if isinstance(argument, str) and argument.strip()), ""
+        (
+            argument
+            for argument in row.get("arguments", ())
+            if isinstance(argument, str) and argument.strip()
+        ),
+        "",
     )
     if not prompt:
         raise VievalError("it has no prompt among its arguments")
     number = row["doc_id"] if isinstance(row.get("doc_id"), int) else 0
     task = re.sub(r"^.*_samples_", "", file.stem)
     text = "instruction" if kind in _EDITS else "prompt"
-    conditions = Sample(SampleId(OWN, kind, "", f"{task}-{number}"), _source_images(row), {text: prompt})
+    conditions = Sample(
+        SampleId(OWN, kind, "", f"{task}-{number}"), _source_images(row), {text: prompt}
+    )
     answers = [read_answer(answer, number) for answer in responses_of(row)]
     image_count = max((len(answer.images) for answer in answers), default=0)
-    yield from generated_images(conditions, real(file).parent.name, answers, max(image_count, 1), trusted)
+    yield from generated_images(
+        conditions, real(file).parent.name, answers, max(image_count, 1), trusted
+    )
 
 
 def _source_images(row: Mapping[str, Any]) -> dict[str, Image]:
-    """The image that a generator was shown, where the row has it: as a file that is there, or in it."""
+    """The image that a generator was shown, where the row has it: as a file that is there, or in
+    it.
+    """
     media = row.get("input_media")
     for image in media if isinstance(media, list) else ():
         if isinstance(image, str) and (head := _DATA.match(image)):
             try:
-                return {"source": Image(base64.b64decode(image[head.end() :], validate=True))}
+                return {
+                    "source": Image(
+                        base64.b64decode(image[head.end() :], validate=True)
+                    )
+                }
             except (binascii.Error, ValueError):
                 continue
         if isinstance(image, str) and isfile(image):

@@ -1,1 +1,3 @@
-"""Judges as rewards of trainers: what a reward is, and a module for each trainer that calls one in its own process."""
+"""Judges as rewards of trainers: what a reward is, and a module for each trainer that calls one
+in its own process.
+"""

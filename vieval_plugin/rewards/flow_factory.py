@@ -1,7 +1,9 @@
-"""A judge as reward models of Flow-Factory, named in its configuration by their path; this module needs Flow-Factory.
+"""A judge as reward models of Flow-Factory, named in its configuration by their path; this module
+needs Flow-Factory.
 
-`reward_model: vieval_plugin.rewards.flow_factory.JudgeRewardModel`, with `judge`, `model`, `base_url` and what else
-`Judge` takes beside it. Flow-Factory passes over classes of other bases in silence, so these have its own.
+`reward_model: vieval_plugin.rewards.flow_factory.JudgeRewardModel`, with `judge`, `model`,
+`base_url` and what else `Judge` takes beside it. Flow-Factory passes over classes of other bases in
+silence, so these have its own.
 """
 
 from __future__ import annotations
@@ -9,7 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from flow_factory.rewards import GroupwiseRewardModel, PointwiseRewardModel, RewardModelOutput
+from flow_factory.rewards import (
+    GroupwiseRewardModel,
+    PointwiseRewardModel,
+    RewardModelOutput,
+)
 
 from vieval_plugin.rewards.in_process import OpenReward, numbers, open_reward
 from vieval_plugin.rewards.reward import RewardValue, imputed
@@ -35,16 +41,27 @@ class JudgeRewardModel(_Opened, PointwiseRewardModel):  # type: ignore[misc]  # 
     """The score of a judge, an image at a time."""
 
     def __call__(
-        self, prompt: Sequence[str], image: Any = None, video: Any = None, condition_images: Any = None, **unused: Any
+        self,
+        prompt: Sequence[str],
+        image: Any = None,
+        video: Any = None,
+        condition_images: Any = None,
+        **unused: Any,
     ) -> Any:
         """The rewards of a batch; VievalError where an image has none."""
-        return RewardModelOutput(rewards=numbers(_values(self.reward, prompt, image, video, condition_images)))
+        return RewardModelOutput(
+            rewards=numbers(
+                _values(self.reward, prompt, image, video, condition_images)
+            )
+        )
 
 
 class JudgeGroupRewardModel(_Opened, GroupwiseRewardModel):  # type: ignore[misc]  # of a package without types
-    """The score of a judge, or the share of wins of one that compares, for all images of a prompt together.
+    """The score of a judge, or the share of wins of one that compares, for all images of a prompt
+    together.
 
-    `on_failure: neutral` in its configuration gives a failed image the mean of the others, up to `max_imputed` of a group.
+    `on_failure: neutral` in its configuration gives a failed image the mean of the others, up to
+    `max_imputed` of a group.
     """
 
     def __init__(self, config: Any, accelerator: Any) -> None:
@@ -54,38 +71,63 @@ class JudgeGroupRewardModel(_Opened, GroupwiseRewardModel):  # type: ignore[misc
         self.max_imputed = 0.1 if max_imputed is None else float(max_imputed)
 
     def __call__(
-        self, prompt: Sequence[str], image: Any = None, video: Any = None, condition_images: Any = None, **unused: Any
+        self,
+        prompt: Sequence[str],
+        image: Any = None,
+        video: Any = None,
+        condition_images: Any = None,
+        **unused: Any,
     ) -> Any:
         """The rewards of a group; VievalError where an image has none."""
         values = _values(self.reward, prompt, image, video, condition_images)
         if self.neutral:
             values = imputed(values, self.max_imputed)
         positions = [number for number, value in enumerate(values) if value.imputed]
-        return RewardModelOutput(rewards=numbers(values), extra_info={"imputed": positions} if positions else None)
+        return RewardModelOutput(
+            rewards=numbers(values),
+            extra_info={"imputed": positions} if positions else None,
+        )
 
 
-def _values(reward: OpenReward, prompts: Any, images: Any, videos: Any, conditions: Any) -> list[RewardValue]:
+def _values(
+    reward: OpenReward, prompts: Any, images: Any, videos: Any, conditions: Any
+) -> list[RewardValue]:
     if videos:
         raise VievalError("videos are not judged here: generate images")
     return reward.values(
-        reward.samples(prompts, () if images is None else images, () if conditions is None else conditions)
+        reward.samples(
+            prompts,
+            () if images is None else images,
+            () if conditions is None else conditions,
+        )
     )
 
 
 def _opened(config: Any) -> OpenReward:
     """The reward that a configuration names, and the arguments of its judges."""
-    settings = {name: _setting(config, name) for name in (*_JUDGE_OPTIONS, *_BACKBONE_OPTIONS)}
+    settings = {
+        name: _setting(config, name) for name in (*_JUDGE_OPTIONS, *_BACKBONE_OPTIONS)
+    }
     roles = _setting(config, "role") or "source"
-    conditions = Conditions(_setting(config, "kind") or "", (roles,) if isinstance(roles, str) else tuple(roles))
+    conditions = Conditions(
+        _setting(config, "kind") or "",
+        (roles,) if isinstance(roles, str) else tuple(roles),
+    )
     arguments = {name: value for name, value in settings.items() if value is not None}
     definition = _setting(config, "judge")
     if not definition:
-        raise VievalError("the reward names no judge: set judge: JUDGE or JUDGE:ASPECT beside reward_model")
-    return open_reward(str(definition), conditions, int(_setting(config, "attempts") or 3), **arguments)
+        raise VievalError(
+            "the reward names no judge: set judge: JUDGE or JUDGE:ASPECT beside reward_model"
+        )
+    return open_reward(
+        str(definition), conditions, int(_setting(config, "attempts") or 3), **arguments
+    )
 
 
 def _setting(config: Any, name: str) -> Any:
-    """A setting of a reward's configuration, whichever way this version keeps those that are not its own."""
+    """A setting of a reward's configuration, whichever way this version keeps those that are not
+    its own.
+    """
     for attribute in ("extra_kwargs", "reward_model_kwargs"):
         settings = getattr(config, attribute, None) or {}
         if name in settings:

@@ -1,4 +1,5 @@
-"""A judge as a reward of flow_grpo, and of others that score a batch of images in their own process.
+"""A judge as a reward of flow_grpo, and of others that score a batch of images in their own
+process.
 
 In flow_grpo's `rewards.py` add it to `score_functions`, which call it with a device::
 
@@ -28,18 +29,24 @@ class BatchReward:
     reward: OpenReward
 
     def __call__(
-        self, images: Any, prompts: Sequence[str], metadata: Any = None, ref_images: Any = None
+        self,
+        images: Any,
+        prompts: Sequence[str],
+        metadata: Any = None,
+        ref_images: Any = None,
     ) -> tuple[list[float], dict[str, Any]]:
         """The scores of a batch, and no further details.
 
         Args:
-            images: (number, 3, height, width) of floats from 0 to 1, or (number, height, width, 3) of uint8.
+            images: (number, 3, height, width) of floats from 0 to 1, or (number, height, width, 3)
+                of uint8.
             prompts: a text an image, also as an array.
             metadata: not used.
             ref_images: the sources of edits, one an image.
 
         Raises:
-            VievalError: an image has no score, or the backbone is away: training is to stop, and not to learn from a 0.
+            VievalError: an image has no score, or the backbone is away: training is to stop, and
+                not to learn from a 0.
         """
         sources = [] if ref_images is None else [[source] for source in ref_images]
         samples = self.reward.samples(map(str, prompts), images, sources)
@@ -47,7 +54,12 @@ class BatchReward:
 
 
 def judge_reward(
-    reward: str, *, kind: str = "", roles: Sequence[str] = ("source",), attempts: int = 3, **judge: Any
+    reward: str,
+    *,
+    kind: str = "",
+    roles: Sequence[str] = ("source",),
+    attempts: int = 3,
+    **judge: Any,
 ) -> Callable[[Any], BatchReward]:
     """A factory of a reward, which trainers call with the device of their model.
 

@@ -1,7 +1,9 @@
-"""Rewards in a trainer's own process: judges that are open there, and open again where they are sent or forked to.
+"""Rewards in a trainer's own process: judges that are open there, and open again where they are
+sent or forked to.
 
-Pixels are clipped where a generator's rounding or its decoder's overshoot explains values beyond 0 and 1. Any other
-range is left as it is, so that `vieval_plugin.api.conversion.image` refuses it in the words of `Judge.score`.
+Pixels are clipped where a generator's rounding or its decoder's overshoot explains values beyond 0
+and 1. Any other range is left as it is, so that `vieval_plugin.api.conversion.image` refuses it in
+the words of `Judge.score`.
 """
 
 from __future__ import annotations
@@ -30,7 +32,12 @@ from vieval_plugin.rewards.reward import (
     require_a_score_each,
     reward_values,
 )
-from vieval_plugin.rewards.samples import PLAIN, Conditions, require_equally_many, sample_of
+from vieval_plugin.rewards.samples import (
+    PLAIN,
+    Conditions,
+    require_equally_many,
+    sample_of,
+)
 from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.escaping import say
@@ -58,17 +65,24 @@ class OpenReward:
     @property
     def reward(self) -> Reward:
         """The reward with its judges, made ready anew as they cannot be pickled."""
-        return Reward("reward", read_terms(self.definition, lambda name: self.judges[name].prepared))
+        return Reward(
+            "reward",
+            read_terms(self.definition, lambda name: self.judges[name].prepared),
+        )
 
     def samples(
-        self, prompts: Iterable[str], outputs: Iterable[GivenImage], images: Iterable[Iterable[GivenImage]] = ()
+        self,
+        prompts: Iterable[str],
+        outputs: Iterable[GivenImage],
+        images: Iterable[Iterable[GivenImage]] = (),
     ) -> list[Sample]:
         """The samples of a batch.
 
         Args:
             prompts: a text an output.
             outputs: what was generated, as `pictures` takes a batch.
-            images: for each output the images that were given with its prompt, likewise; none at all where none were.
+            images: for each output the images that were given with its prompt, likewise; none at
+                all where none were.
 
         Raises:
             VievalError: they are not as many, or one is no image.
@@ -80,43 +94,57 @@ class OpenReward:
 
         def sample(number: int) -> Sample:
             pixels = (generated[number], *references[number])
-            output, *conditions = [image(picture, self.image_format) for picture in pixels]
+            output, *conditions = [
+                image(picture, self.image_format) for picture in pixels
+            ]
             return sample_of(number, texts[number], output, conditions, self.conditions)
 
         return convert_in_threads(sample, len(generated))
 
     def values(self, samples: Sequence[Sample]) -> list[RewardValue]:
-        """The reward of each sample, or why it has none; all are of one group where the reward compares them.
+        """The reward of each sample, or why it has none; all are of one group where the reward
+        compares them.
 
         Raises:
             VievalError: the backbone is away.
         """
         reward = self.reward
-        verdicts = [self._judge(term.judge)(term.to_judge(samples)) for term in reward.terms]
+        verdicts = [
+            self._judge(term.judge)(term.to_judge(samples)) for term in reward.terms
+        ]
         return reward_values(reward, len(samples), verdicts)
 
     async def values_async(self, samples: Sequence[Sample]) -> list[RewardValue]:
         """`values` for a running event loop."""
         reward = self.reward
-        judging = [self._judge(term.judge).judge_async(term.to_judge(samples)) for term in reward.terms]
+        judging = [
+            self._judge(term.judge).judge_async(term.to_judge(samples))
+            for term in reward.terms
+        ]
         return reward_values(reward, len(samples), await asyncio.gather(*judging))
 
     def _judge(self, prepared: PreparedJudge) -> Judge:
-        return next(judge for judge in self.judges.values() if judge.prepared is prepared)
+        return next(
+            judge for judge in self.judges.values() if judge.prepared is prepared
+        )
 
 
-def open_reward(definition: str, conditions: Conditions = PLAIN, attempts: int = 3, **judge: Any) -> OpenReward:
+def open_reward(
+    definition: str, conditions: Conditions = PLAIN, attempts: int = 3, **judge: Any
+) -> OpenReward:
     """Open the judges of a reward.
 
     Args:
         definition: `JUDGE`, `JUDGE:ASPECT`, or a sum such as `0.7*viescore:SC+0.3*sharpness`.
         conditions: what images beside an output mean.
         attempts: how often a question is asked until its answer can be read.
-        judge: further arguments of `Judge`, such as model and base_url; `options` may also be the path of a file, and
-            `on_failure` is `neutral` where the trainer gets the mean of a group for a member that failed.
+        judge: further arguments of `Judge`, such as model and base_url; `options` may also be the
+            path of a file, and `on_failure` is `neutral` where the trainer gets the mean of a group
+            for a member that failed.
 
     Raises:
-        VievalError: there is no such judge, aspect or argument, or it may fail on a sample that is complete.
+        VievalError: there is no such judge, aspect or argument, or it may fail on a sample that is
+            complete.
     """
     judges: dict[str, Judge] = {}
     is_neutral = judge.pop("on_failure", "") == "neutral"
@@ -135,7 +163,9 @@ def open_reward(definition: str, conditions: Conditions = PLAIN, attempts: int =
 
 
 def numbers(values: Sequence[RewardValue]) -> list[float]:
-    """The rewards as numbers; VievalError where some have none, as no number stands for a failure."""
+    """The rewards as numbers; VievalError where some have none, as no number stands for a
+    failure.
+    """
     if message := failure_message(values):
         raise VievalError(message)
     return [value.value for value in values if value.value is not None]
@@ -143,7 +173,9 @@ def numbers(values: Sequence[RewardValue]) -> list[float]:
 
 @dataclass
 class ClippedPictures:
-    """Count of the pictures of this process whose overshoot was clipped, printed when the process ends."""
+    """Count of the pictures of this process whose overshoot was clipped, printed when the
+    process ends.
+    """
 
     #: Pictures of floats.
     pictures: int = 0
@@ -162,7 +194,8 @@ class ClippedPictures:
     def line(self) -> str:
         """The line for the user."""
         return (
-            f"vieval: pixels of {self.clipped:,} of {plural(self.pictures, 'image')} were clipped to 0 to 1: in each, "
+            f"vieval: pixels of {self.clipped:,} of {plural(self.pictures, 'image')} were "
+            "clipped to 0 to 1: in each, "
             f"less than {_OVERSHOOT_SHARE:.0%} of the values lay further than {_ROUNDING} outside"
         )
 
@@ -177,18 +210,23 @@ def pictures(batch: Any) -> list[Any]:
     """The pictures of a batch.
 
     Args:
-        batch: a tensor or array (number, 3, height, width) or (number, height, width, 3), of floats from 0 to 1 or uint8,
-            or a list of such pictures, of Pillow's pictures, paths or bytes.
+        batch: a tensor or array (number, 3, height, width) or (number, height, width, 3), of floats
+            from 0 to 1 or uint8, or a list of such pictures, of Pillow's pictures, paths or bytes.
 
     Raises:
-        VievalError: a tensor or array has another shape, or holds several pictures where one is meant.
+        VievalError: a tensor or array has another shape, or holds several pictures where one is
+            meant.
     """
     if not _is_array(batch):
-        require_several(batch, "images", "a list of images, or a tensor (number, 3, height, width)")
+        require_several(
+            batch, "images", "a list of images, or a tensor (number, 3, height, width)"
+        )
         return [_picture(item) for item in batch]
     array = _to_array(batch)
     if array.ndim <= _AXES:
-        raise VievalError(f"images must have the shape (number, 3, height, width), got {tuple(array.shape)}")
+        raise VievalError(
+            f"images must have the shape (number, 3, height, width), got {tuple(array.shape)}"
+        )
     return [_picture(item) for item in array]
 
 
@@ -199,10 +237,14 @@ def _picture(value: Any) -> Any:
     array = _to_array(value)
     if array.ndim == _AXES + 1:
         if len(array) != 1:
-            raise VievalError(f"each prompt must have one image, got {len(array)}; pass a prompt for each image")
+            raise VievalError(
+                f"each prompt must have one image, got {len(array)}; pass a prompt for each image"
+            )
         array = array[0]
     if array.ndim != _AXES or _CHANNELS not in (array.shape[0], array.shape[-1]):
-        raise VievalError(f"an image must have the shape (3, height, width), got {tuple(array.shape)}")
+        raise VievalError(
+            f"an image must have the shape (3, height, width), got {tuple(array.shape)}"
+        )
     if array.shape[-1] != _CHANNELS:
         array = array.transpose(1, 2, 0)
     return _clip_overshoot(array) if array.dtype.kind == "f" else array
@@ -225,5 +267,7 @@ def _is_array(value: Any) -> bool:
 def _to_array(value: Any) -> NDArray[Any]:
     if hasattr(value, "detach"):
         value = value.detach().cpu()
-        value = value.float() if value.is_floating_point() else value  # numpy has no bfloat16
+        value = (
+            value.float() if value.is_floating_point() else value
+        )  # numpy has no bfloat16
     return np.asarray(value)

@@ -1,4 +1,6 @@
-"""A judge as the reward of a language model that writes prompts, trained by TRL or ms-swift; a renderer draws them."""
+"""A judge as the reward of a language model that writes prompts, trained by TRL or ms-swift; a
+renderer draws them.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,12 @@ class PromptWriterReward:
     def __post_init__(self) -> None:
         self.__name__ = "judge"  # which TRL calls its numbers by
 
-    def __call__(self, completions: Sequence[Any], prompts: Sequence[Any] | None = None, **columns: Any) -> list[Any]:
+    def __call__(
+        self,
+        completions: Sequence[Any],
+        prompts: Sequence[Any] | None = None,
+        **columns: Any,
+    ) -> list[Any]:
         """The rewards of completions.
 
         Args:
@@ -45,19 +52,31 @@ class PromptWriterReward:
             A number each; None where there is none, for a TRL that leaves such out (1.6 and newer).
 
         Raises:
-            VievalError: a completion has no reward, and the trainer would take None for 0; or nothing was asked for.
+            VievalError: a completion has no reward, and the trainer would take None for 0; or
+                nothing was asked for.
         """
         requests = prompts if prompts is not None else columns.get("messages")
         if requests is None:
-            raise VievalError("neither prompts nor messages came with the completions: what was asked for is unknown")
-        images = list(self.render([_text(completion, "assistant") for completion in completions]))
-        values = self.reward.values(self.reward.samples([_text(request, "user") for request in requests], images))
+            raise VievalError(
+                "neither prompts nor messages came with the completions: what was asked for is "
+                "unknown"
+            )
+        images = list(
+            self.render([_text(completion, "assistant") for completion in completions])
+        )
+        values = self.reward.values(
+            self.reward.samples(
+                [_text(request, "user") for request in requests], images
+            )
+        )
         if prompts is not None and _leaves_none_out():
             return [value.value for value in values]
         return list(numbers(values))
 
 
-def prompt_writer_reward(judge: Judge, render: Render, aspect: str = "") -> PromptWriterReward:
+def prompt_writer_reward(
+    judge: Judge, render: Render, aspect: str = ""
+) -> PromptWriterReward:
     """A reward function of TRL, and what a class of ms-swift calls.
 
     Args:
@@ -68,7 +87,11 @@ def prompt_writer_reward(judge: Judge, render: Render, aspect: str = "") -> Prom
     Raises:
         VievalError: the judge rates no such aspect.
     """
-    name = str(judge.prepared.spec.file.path) if judge.prepared.spec.file else judge.prepared.spec.name
+    name = (
+        str(judge.prepared.spec.file.path)
+        if judge.prepared.spec.file
+        else judge.prepared.spec.name
+    )
     definition = f"{name}:{aspect or main_aspect(judge.aspects)}"
     opened = OpenReward(definition, {name: judge})
     _ = opened.reward

@@ -1,4 +1,6 @@
-"""Rewards: a judge's score of an image, a weighted sum of several, or the share of wins within a group."""
+"""Rewards: a judge's score of an image, a weighted sum of several, or the share of wins within a
+group.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +19,16 @@ from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.redaction import redacted
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
-_TERM = re.compile(r"(?:(?P<weight>[+-]?[0-9.]+)\*)?(?P<judge>.+?)(?::(?P<aspect>[A-Za-z_]\w*))?")
+_TERM = re.compile(
+    r"(?:(?P<weight>[+-]?[0-9.]+)\*)?(?P<judge>.+?)(?::(?P<aspect>[A-Za-z_]\w*))?"
+)
 
 
 @dataclass(frozen=True)
 class Term:
-    """A judge's score of one aspect, times a weight; of a judge of contests the share of wins, which has no aspect."""
+    """A judge's score of one aspect, times a weight; of a judge of contests the share of wins,
+    which has no aspect.
+    """
 
     judge: PreparedJudge
     #: The aspect, empty for the share of wins.
@@ -40,7 +46,9 @@ class Term:
         return self.judge.spec.rates == "contest"
 
     def to_judge(self, judged: Sequence[Judged]) -> list[Judged]:
-        """Make what the judge is asked about: samples and contests as they are, or all pairs of a group's samples."""
+        """Make what the judge is asked about: samples and contests as they are, or all pairs of
+        a group's samples.
+        """
         samples = [sample for sample in judged if isinstance(sample, Sample)]
         return list(pairs(samples)) if self.groupwise and samples else list(judged)
 
@@ -64,11 +72,15 @@ class Reward:
 
 
 def require_a_score_each(terms: Iterable[Term]) -> None:
-    """VievalError for a judge that has no score for some complete samples: the first of them would stop a trainer."""
+    """VievalError for a judge that has no score for some complete samples: the first of them
+    would stop a trainer.
+    """
     for spec in (term.judge.spec for term in terms if term.judge.spec.some_samples):
         raise VievalError(
-            f"{spec.name} has a score only for {spec.some_samples}, and any other would stop the trainer: pass "
-            "--on-failure neutral (vieval serve), which gives a failed member of a group the mean of the others"
+            f"{spec.name} has a score only for {spec.some_samples}, and any other would stop the "
+            "trainer: pass "
+            "--on-failure neutral (vieval serve), which gives a failed member of a group the "
+            "mean of the others"
         )
 
 
@@ -89,7 +101,8 @@ class RewardValue:
 
 
 def read_reward(text: str, prepare: Callable[[str], PreparedJudge]) -> Reward:
-    """A reward from `NAME=JUDGE[:ASPECT]`, or from a sum such as `NAME=0.7*viescore:SC+0.3*sharpness`.
+    """A reward from `NAME=JUDGE[:ASPECT]`, or from a sum such as
+    `NAME=0.7*viescore:SC+0.3*sharpness`.
 
     Args:
         text: the reward; a judge is a name or the file that describes it.
@@ -100,11 +113,15 @@ def read_reward(text: str, prepare: Callable[[str], PreparedJudge]) -> Reward:
     """
     name, sign, definition = text.partition("=")
     if not sign or not _NAME.fullmatch(name):
-        raise VievalError(f"a reward is NAME=JUDGE[:ASPECT], NAME of letters, digits, - and _; not {text!r}")
+        raise VievalError(
+            f"a reward is NAME=JUDGE[:ASPECT], NAME of letters, digits, - and _; not {text!r}"
+        )
     return Reward(name, read_terms(definition, prepare))
 
 
-def read_terms(definition: str, prepare: Callable[[str], PreparedJudge]) -> tuple[Term, ...]:
+def read_terms(
+    definition: str, prepare: Callable[[str], PreparedJudge]
+) -> tuple[Term, ...]:
     """The terms of `JUDGE[:ASPECT]` or of a weighted sum of such; VievalError as `read_reward`."""
     terms = tuple(_term(part.strip(), prepare) for part in definition.split("+"))
     if not any(term.weight for term in terms):
@@ -115,7 +132,9 @@ def read_terms(definition: str, prepare: Callable[[str], PreparedJudge]) -> tupl
 def _term(text: str, prepare: Callable[[str], PreparedJudge]) -> Term:
     match = _TERM.fullmatch(text)
     if not match:
-        raise VievalError(f"{text!r} is no part of a reward; write JUDGE, JUDGE:ASPECT or WEIGHT*JUDGE:ASPECT")
+        raise VievalError(
+            f"{text!r} is no part of a reward; write JUDGE, JUDGE:ASPECT or WEIGHT*JUDGE:ASPECT"
+        )
     try:
         weight = float(match["weight"] or 1)
     except ValueError:
@@ -123,15 +142,22 @@ def _term(text: str, prepare: Callable[[str], PreparedJudge]) -> Term:
     judge = prepare(match["judge"])
     if judge.spec.rates == "contest":
         if match["aspect"]:
-            raise VievalError(f"{judge.spec.name} compares images and rates no aspect: leave :{match['aspect']} out")
+            raise VievalError(
+                f"{judge.spec.name} compares images and rates no aspect: leave "
+                f":{match['aspect']} out"
+            )
         return Term(judge, "", weight)
     aspect = match["aspect"] or main_aspect(judge.spec.aspects)
     if aspect not in judge.spec.aspects:
-        raise VievalError(f"{text!r}: {unknown_aspect_error(aspect, judge.spec.aspects)}")
+        raise VievalError(
+            f"{text!r}: {unknown_aspect_error(aspect, judge.spec.aspects)}"
+        )
     return Term(judge, aspect, weight)
 
 
-def reward_values(reward: Reward, number: int, verdicts: Sequence[Sequence[Verdict]]) -> list[RewardValue]:
+def reward_values(
+    reward: Reward, number: int, verdicts: Sequence[Sequence[Verdict]]
+) -> list[RewardValue]:
     """The reward of each sample.
 
     Args:
@@ -150,23 +176,32 @@ def reward_values(reward: Reward, number: int, verdicts: Sequence[Sequence[Verdi
 
 def _score(verdict: Verdict, aspect: str) -> RewardValue:
     if aspect in verdict.scores:
-        return RewardValue(verdict.scores[aspect], verdict.status, verdict.reason, (verdict,))
+        return RewardValue(
+            verdict.scores[aspect], verdict.status, verdict.reason, (verdict,)
+        )
     status = Status.PARSE_FAILURE if verdict.status.usable else verdict.status
-    return RewardValue(None, status, verdict.reason or f"it has no score of {aspect}", (verdict,))
+    return RewardValue(
+        None, status, verdict.reason or f"it has no score of {aspect}", (verdict,)
+    )
 
 
 def pairs(samples: Sequence[Sample]) -> Iterator[Contest]:
-    """The contests of each member of a group with each other, in the order of `itertools.combinations`."""
+    """The contests of each member of a group with each other, in the order of
+    `itertools.combinations`.
+    """
     for first, second in combinations(range(len(samples)), 2):
         identity = SampleId(OWN, samples[first].kind, "", f"{first}-{second}")
         yield Contest(identity, (samples[first], samples[second]))
 
 
-def win_shares(number: int, verdicts: Sequence[Verdict]) -> list[tuple[float | None, tuple[Verdict, ...]]]:
+def win_shares(
+    number: int, verdicts: Sequence[Verdict]
+) -> list[tuple[float | None, tuple[Verdict, ...]]]:
     """The share of wins of each member of a group, in [0, 1], and the verdicts on its contests.
 
-    Each opponent counts once, a tie as half a win, and both orders of a contest alike. A member of which a contest
-    failed has no share, as one over fewer opponents would be another measure than the others'.
+    Each opponent counts once, a tie as half a win, and both orders of a contest alike. A member of
+    which a contest failed has no share, as one over fewer opponents would be another measure than
+    the others'.
 
     Args:
         number: the members.
@@ -180,14 +215,18 @@ def win_shares(number: int, verdicts: Sequence[Verdict]) -> list[tuple[float | N
     """
     wins: list[list[float]] = [[] for _ in range(number)]
     involved: list[list[Verdict]] = [[] for _ in range(number)]
-    for (first, second), verdict in zip(combinations(range(number), 2), verdicts, strict=True):
+    for (first, second), verdict in zip(
+        combinations(range(number), 2), verdicts, strict=True
+    ):
         involved[first].append(verdict)
         involved[second].append(verdict)
         if verdict.status.usable:
             share = (preference(verdict, "") + 1) / 2
             wins[first].append(share)
             wins[second].append(1 - share)
-    shares = [sum(won) / len(won) if won and len(won) == number - 1 else None for won in wins]
+    shares = [
+        sum(won) / len(won) if won and len(won) == number - 1 else None for won in wins
+    ]
     return list(zip(shares, map(tuple, involved), strict=True))
 
 
@@ -195,7 +234,11 @@ def _shares(number: int, verdicts: Sequence[Verdict]) -> list[RewardValue]:
     values = []
     for share, involved in win_shares(number, verdicts):
         reason = next((verdict.reason for verdict in involved if verdict.reason), "")
-        values.append(RewardValue(share, worst([verdict.status for verdict in involved]), reason, involved))
+        values.append(
+            RewardValue(
+                share, worst([verdict.status for verdict in involved]), reason, involved
+            )
+        )
     return values
 
 
@@ -204,10 +247,16 @@ def _sum(reward: Reward, parts: Sequence[RewardValue]) -> RewardValue:
     failed = [part for part in parts if part.value is None]
     if failed:
         status = worst([part.status for part in failed])
-        return RewardValue(None, status, next(p.reason for p in failed if p.status is status), verdicts)
+        return RewardValue(
+            None, status, next(p.reason for p in failed if p.status is status), verdicts
+        )
     weighted = zip(reward.terms, parts, strict=True)
-    products = [term.weight * part.value for term, part in weighted if part.value is not None]
-    return RewardValue(math.fsum(products), worst([part.status for part in parts]), "", verdicts)
+    products = [
+        term.weight * part.value for term, part in weighted if part.value is not None
+    ]
+    return RewardValue(
+        math.fsum(products), worst([part.status for part in parts]), "", verdicts
+    )
 
 
 def averaged(values: Sequence[RewardValue]) -> RewardValue:
@@ -215,15 +264,19 @@ def averaged(values: Sequence[RewardValue]) -> RewardValue:
     first = next((value for value in values if value.value is None), values[0])
     if first.value is None or len(values) == 1:
         return first
-    mean = math.fsum(value.value for value in values if value.value is not None) / len(values)
+    mean = math.fsum(value.value for value in values if value.value is not None) / len(
+        values
+    )
     verdicts = tuple(chain.from_iterable(value.verdicts for value in values))
     return RewardValue(mean, worst([value.status for value in values]), "", verdicts)
 
 
 def imputed(values: Sequence[RewardValue], max_share: float) -> list[RewardValue]:
-    """The values of a group with the mean of the valid ones in place of those that failed, each marked.
+    """The values of a group with the mean of the valid ones in place of those that failed, each
+    marked.
 
-    A member that has the group's mean has no advantage. With nothing failed, the values as they are.
+    A member that has the group's mean has no advantage. With nothing failed, the values as they
+    are.
 
     Args:
         values: of one group.
@@ -235,22 +288,41 @@ def imputed(values: Sequence[RewardValue], max_share: float) -> list[RewardValue
     valid = [value.value for value in values if value.value is not None]
     failed = len(values) - len(valid)
     if failed and (not valid or failed > max_share * len(values)):
-        reasons = "; ".join(dict.fromkeys(f"{value.status}: {value.reason}" for value in values if value.value is None))
+        reasons = "; ".join(
+            dict.fromkeys(
+                f"{value.status}: {value.reason}"
+                for value in values
+                if value.value is None
+            )
+        )
         limit = f"more than --max-imputed {max_share:g} allows"
-        raise VievalError(f"{failed} of {len(values)} of a group failed, {limit} ({reasons})")
+        raise VievalError(
+            f"{failed} of {len(values)} of a group failed, {limit} ({reasons})"
+        )
     mean = math.fsum(valid) / len(valid) if valid else math.nan
-    return [value if value.value is not None else replace(value, value=mean, imputed=True) for value in values]
+    return [
+        value if value.value is not None else replace(value, value=mean, imputed=True)
+        for value in values
+    ]
 
 
 def failure_message(values: Sequence[RewardValue]) -> str:
-    """A line on the samples of a request that have no value, by reason; empty where all have one."""
+    """A line on the samples of a request that have no value, by reason; empty where all have
+    one.
+    """
     failed = [number for number, value in enumerate(values) if value.value is None]
     if not failed:
         return ""
     by_reason: dict[str, list[str]] = {}
     for number in failed:
-        by_reason.setdefault(f"{values[number].status}: {values[number].reason}", []).append(str(number))
+        by_reason.setdefault(
+            f"{values[number].status}: {values[number].reason}", []
+        ).append(str(number))
     reasons = []
     for reason, numbers in by_reason.items():
-        reasons.append(f"{reason} (samples {', '.join(numbers[:5])}{'...' * (len(numbers) > 5)})")
-    return redacted(f"{len(failed)} of {len(values)} samples have no reward: {'; '.join(reasons[:3])}")
+        reasons.append(
+            f"{reason} (samples {', '.join(numbers[:5])}{'...' * (len(numbers) > 5)})"
+        )
+    return redacted(
+        f"{len(failed)} of {len(values)} samples have no reward: {'; '.join(reasons[:3])}"
+    )

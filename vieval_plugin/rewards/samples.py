@@ -1,4 +1,6 @@
-"""Samples from what trainers send: an image, the prompt that it was made of, and the images that were given with it."""
+"""Samples from what trainers send: an image, the prompt that it was made of, and the images that
+were given with it.
+"""
 
 from __future__ import annotations
 
@@ -19,21 +21,30 @@ LONGEST_TEXT = 100_000
 class Conditions:
     """The meaning of images that come beside the output."""
 
-    #: Kind of every sample; without it a sample with conditions is an edit (`tie`) and any other is `tig`.
+    #: Kind of every sample; without it a sample with conditions is an edit (`tie`) and any other is
+    #: `tig`.
     kind: str = ""
     #: A role for each image, in their order.
     roles: tuple[str, ...] = ("source",)
 
     def __post_init__(self) -> None:
         if self.kind and self.kind not in INPUTS:
-            raise VievalError(f"there is no kind {self.kind!r}; there are {', '.join(INPUTS)}")
+            raise VievalError(
+                f"there is no kind {self.kind!r}; there are {', '.join(INPUTS)}"
+            )
 
 
 #: What further images mean where nobody says: one is the source of an edit.
 PLAIN = Conditions()
 
 
-def sample_of(number: int, prompt: str, output: Image, images: Sequence[Image], conditions: Conditions) -> Sample:
+def sample_of(
+    number: int,
+    prompt: str,
+    output: Image,
+    images: Sequence[Image],
+    conditions: Conditions,
+) -> Sample:
     """The sample of one image.
 
     Args:
@@ -44,30 +55,49 @@ def sample_of(number: int, prompt: str, output: Image, images: Sequence[Image], 
         conditions: what these are.
 
     Raises:
-        VievalError: they are not as many as there are roles, or the prompt is too long or has half of a character.
+        VievalError: they are not as many as there are roles, or the prompt is too long or has half
+            of a character.
     """
     if images and len(images) != len(conditions.roles):
         roles = ", ".join(conditions.roles)
         remedy = "name the role of each with --role, once for each"
-        raise VievalError(f"{len(images)} images come with the prompt, and they are read as {roles}: {remedy}")
+        raise VievalError(
+            f"{len(images)} images come with the prompt, and they are read as {roles}: {remedy}"
+        )
     require_good_texts(prompt)
     kind = conditions.kind or ("tie" if images else "tig")
-    texts = {text if isinstance(text, str) else text[0]: prompt for text in INPUTS[kind].texts}
+    texts = {
+        text if isinstance(text, str) else text[0]: prompt
+        for text in INPUTS[kind].texts
+    }
     by_role = dict(zip(conditions.roles, images, strict=False))
-    return Sample(SampleId(OWN, kind, "", str(number)), {"output": output, **by_role}, texts)
+    return Sample(
+        SampleId(OWN, kind, "", str(number)), {"output": output, **by_role}, texts
+    )
 
 
 def require_equally_many(prompts: Sized, images: Sized, conditions: Sized) -> None:
-    """VievalError for a batch without a prompt, an image and a list of condition images for each of its samples."""
+    """VievalError for a batch without a prompt, an image and a list of condition images for each
+    of its samples.
+    """
     if not len(prompts) == len(images) == len(conditions):
-        counts = f"{len(prompts)} prompts, {len(images)} images and {len(conditions)} lists of condition images"
+        counts = (
+            f"{len(prompts)} prompts, {len(images)} images and {len(conditions)} lists of "
+            "condition images"
+        )
         raise VievalError(f"as many of each are needed, not {counts}")
 
 
 def require_good_texts(*texts: str) -> None:
-    """VievalError for a text that is longer than any prompt, or has half of a character, which no server can be sent."""
+    """VievalError for a text that is longer than any prompt, or has half of a character, which
+    no server can be sent.
+    """
     for text in texts:
         if len(text) > LONGEST_TEXT:
-            raise VievalError(f"a text has {len(text)} characters, and {LONGEST_TEXT} are allowed")
+            raise VievalError(
+                f"a text has {len(text)} characters, and {LONGEST_TEXT} are allowed"
+            )
         if not is_encodable(text):
-            raise VievalError(f"the text {ascii(text)[:80]} has half of a character (a lone surrogate)")
+            raise VievalError(
+                f"the text {ascii(text)[:80]} has half of a character (a lone surrogate)"
+            )

@@ -1,7 +1,9 @@
-"""A judge as a reward function of VeRL-Omni, named in its configuration as `pkg://vieval_plugin.rewards.verl_omni`.
+"""A judge as a reward function of VeRL-Omni, named in its configuration as
+`pkg://vieval_plugin.rewards.verl_omni`.
 
-Everything that an entry of `reward_functions` says beside path, name, weight and required is an argument here. Leave
-`required: true` in it: without it VeRL-Omni takes 0 for a reward that failed, and the generator learns to make it fail.
+Everything that an entry of `reward_functions` says beside path, name, weight and required is an
+argument here. Leave `required: true` in it: without it VeRL-Omni takes 0 for a reward that failed,
+and the generator learns to make it fail.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ async def compute_score(
 
     Args:
         data_source: not used.
-        solution_image: (3, height, width) of uint8 or of floats from 0 to 1, or one such image in a batch.
+        solution_image: (3, height, width) of uint8 or of floats from 0 to 1, or one such image in a
+            batch.
         ground_truth: the prompt, or the instruction of an edit.
         extra_info: `source_img` in it makes it an edit.
         reward: `JUDGE`, `JUDGE:ASPECT` or a weighted sum of such.
@@ -53,25 +56,40 @@ async def compute_score(
         VievalError: there is no score, or no reward is named.
     """
     if not reward:
-        raise VievalError("the entry names no judge: set reward: JUDGE or JUDGE:ASPECT beside path and name")
+        raise VievalError(
+            "the entry names no judge: set reward: JUDGE or JUDGE:ASPECT beside path and name"
+        )
     urls = (base_url,) if isinstance(base_url, str) else tuple(base_url or ())
     opened = _opened(reward, model, urls, options, Conditions(kind, (role,)), attempts)
     source = (extra_info or {}).get("source_img")
     sources = [] if source is None else [[_picture(source)]]
-    samples = await asyncio.to_thread(opened.samples, [str(ground_truth)], [solution_image], sources)
+    samples = await asyncio.to_thread(
+        opened.samples, [str(ground_truth)], [solution_image], sources
+    )
     values = await opened.values_async(samples)
     return {"score": numbers(values)[0], "vieval_status": str(values[0].status)}
 
 
 def _picture(source: Any) -> Any:
     """A source, of which data sets have the bytes or the path by name."""
-    return source.get("bytes") or source.get("path") if isinstance(source, Mapping) else source
+    return (
+        source.get("bytes") or source.get("path")
+        if isinstance(source, Mapping)
+        else source
+    )
 
 
 @lru_cache(maxsize=8)
 def _opened(
-    reward: str, model: str | None, urls: tuple[str, ...], options: str, conditions: Conditions, attempts: int
+    reward: str,
+    model: str | None,
+    urls: tuple[str, ...],
+    options: str,
+    conditions: Conditions,
+    attempts: int,
 ) -> OpenReward:
     """The reward of an entry, opened once a process; judges open again after a fork."""
     backbone = {"model": model, "base_url": list(urls)} if model else {}
-    return open_reward(reward, conditions, attempts, options=options or None, **backbone)
+    return open_reward(
+        reward, conditions, attempts, options=options or None, **backbone
+    )

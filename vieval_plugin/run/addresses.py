@@ -1,4 +1,6 @@
-"""Images that a file names by their addresses -> files on this machine, from the hosts that the user allows and no others."""
+"""Images that a file names by their addresses -> files on this machine, from the hosts that the
+user allows and no others.
+"""
 
 from __future__ import annotations
 
@@ -30,10 +32,14 @@ ANY = "*"
 Hosts: TypeAlias = Set[tuple[str, int | None]]
 
 
-def fetch_source_images(source: SampleSource, hosts: Sequence[str], anew: bool = False) -> SampleSource:
-    """Fetch the images of rows that are decided because they are addresses; the same source, in which these are judged.
+def fetch_source_images(
+    source: SampleSource, hosts: Sequence[str], anew: bool = False
+) -> SampleSource:
+    """Fetch the images of rows that are decided because they are addresses; the same source, in
+    which these are judged.
 
-    A sample whose image cannot be had keeps a verdict, with the reason. Files are kept in the user's cache, by address.
+    A sample whose image cannot be had keeps a verdict, with the reason. Files are kept in the
+    user's cache, by address.
 
     Args:
         source: the samples.
@@ -43,21 +49,37 @@ def fetch_source_images(source: SampleSource, hosts: Sequence[str], anew: bool =
     Raises:
         VievalError: for a host that is no name of one, and where files cannot be kept.
     """
-    folder, allowed = Path(platformdirs.user_cache_dir("vieval")) / "fetched", allowed_hosts(hosts)
+    folder, allowed = (
+        Path(platformdirs.user_cache_dir("vieval")) / "fetched",
+        allowed_hosts(hosts),
+    )
     reasons = _fetch(source, allowed, folder, anew, label="Fetching")
-    return replace(source, read=lambda: (_fetch_row(row, allowed, folder, reasons) for row in source))
+    return replace(
+        source,
+        read=lambda: (_fetch_row(row, allowed, folder, reasons) for row in source),
+    )
 
 
-def fetched_rows(rows: Sequence[SampleRow], allowed: Hosts, folder: Path) -> list[SampleRow]:
-    """Rows whose images, as far as they are addresses of hosts that are allowed, are fetched into a folder."""
+def fetched_rows(
+    rows: Sequence[SampleRow], allowed: Hosts, folder: Path
+) -> list[SampleRow]:
+    """Rows whose images, as far as they are addresses of hosts that are allowed, are fetched
+    into a folder.
+    """
     reasons = _fetch(rows, allowed, folder, concurrency=_AT_ONCE, per_host=_PER_HOST)
     return [_fetch_row(row, allowed, folder, reasons) for row in rows]
 
 
 def _fetch(
-    rows: Iterable[SampleRow], allowed: Hosts, folder: Path, anew: bool = False, **options: Any
+    rows: Iterable[SampleRow],
+    allowed: Hosts,
+    folder: Path,
+    anew: bool = False,
+    **options: Any,
 ) -> dict[Path, str]:
-    """Fetch the images of rows into a folder; the reasons why some could not be had, by their files."""
+    """Fetch the images of rows into a folder; the reasons why some could not be had, by their
+    files.
+    """
     addresses = {
         _file(folder, address): address
         for row in rows
@@ -66,32 +88,50 @@ def _fetch(
     }
     for path in addresses if anew else ():
         path.unlink(missing_ok=True)
-    downloads = [Download(address, path, _require_image) for path, address in addresses.items()]
-    failed = asyncio.run(fetch_all(downloads, public=True, **options)) if downloads else []
+    downloads = [
+        Download(address, path, _require_image) for path, address in addresses.items()
+    ]
+    failed = (
+        asyncio.run(fetch_all(downloads, public=True, **options)) if downloads else []
+    )
     return {failure.path: failure.reason for failure in failed}
 
 
-def _fetch_row(row: SampleRow, allowed: Hosts, folder: Path, reasons: Mapping[Path, str]) -> SampleRow:
+def _fetch_row(
+    row: SampleRow, allowed: Hosts, folder: Path, reasons: Mapping[Path, str]
+) -> SampleRow:
     """A row with its fetched images; `reasons` say why some could not be had."""
     if not row.addresses or not isinstance(row.sample, Sample):
         return row
     if not all(is_allowed(address, allowed) for address in row.addresses.values()):
-        reason = f"{row.verdict.reason if row.verdict else ''}; --allow-urls HOST has the images of a host fetched"
+        reason = (
+            f"{row.verdict.reason if row.verdict else ''}; --allow-urls HOST has the images "
+            "of a host fetched"
+        )
         return replace(row, verdict=unjudged(Status.TOOL_ERROR, reason))
     files = {role: _file(folder, address) for role, address in row.addresses.items()}
     problems = (
-        f"the image {role} cannot be had from {redacted(row.addresses[role])[:_MOST_CHARACTERS]}: {reasons[path]}"
+        (
+            f"the image {role} cannot be had from "
+            f"{redacted(row.addresses[role])[:_MOST_CHARACTERS]}: {reasons[path]}"
+        )
         for role, path in files.items()
         if path in reasons
     )
     images = {role: Image(path, row.addresses[role]) for role, path in files.items()}
     sample = replace(row.sample, images={**row.sample.images, **images})
     reason = next(problems, "")
-    return replace(row, sample=sample, verdict=unjudged(Status.TOOL_ERROR, reason) if reason else absence(sample))
+    return replace(
+        row,
+        sample=sample,
+        verdict=unjudged(Status.TOOL_ERROR, reason) if reason else absence(sample),
+    )
 
 
 def allowed_hosts(names: Sequence[str]) -> Hosts:
-    """The hosts that the user allows, each with its port where that is not the usual one; VievalError for what is none."""
+    """The hosts that the user allows, each with its port where that is not the usual one;
+    VievalError for what is none.
+    """
     return frozenset(_host(host) for host in names)
 
 
@@ -102,7 +142,8 @@ def _host(name: str) -> tuple[str, int | None]:
     address = address_of(f"//{name}")
     if address is None or not _HOST.fullmatch(name):
         raise VievalError(
-            f"--allow-urls {redacted(name)[:_MOST_CHARACTERS]!r} is no host; name one such as images.example.com or 127.0.0.1:8000"
+            f"--allow-urls {redacted(name)[:_MOST_CHARACTERS]!r} is no host; name one such as "
+            "images.example.com or 127.0.0.1:8000"
         )
     return address.host, address.port
 
@@ -112,10 +153,14 @@ def is_allowed(text: str, allowed: Hosts) -> bool:
     address = address_of(text)
     if address is None or address.scheme not in PORTS:
         return False
-    if (ANY, None) in allowed and not is_private(address.host):  # names that lead to private ones are refused later
+    if (ANY, None) in allowed and not is_private(
+        address.host
+    ):  # names that lead to private ones are refused later
         return True
     usual = address.port == PORTS[address.scheme]
-    return (address.host, address.port) in allowed or (usual and (address.host, None) in allowed)
+    return (address.host, address.port) in allowed or (
+        usual and (address.host, None) in allowed
+    )
 
 
 def _file(folder: Path, address: str) -> Path:

@@ -1,4 +1,5 @@
-"""Answerers of a run's questions, whoever the host: a server, an engine in this process, metrics, a host's own function.
+"""Answerers of a run's questions, whoever the host: a server, an engine in this process, metrics, a
+host's own function.
 
 A host names one and hands it jobs; the store of replies is opened here alone.
 """
@@ -38,18 +39,23 @@ OnOutcome: TypeAlias = Callable[[int, Outcome], None]
 def opened_store(options: Config, asks_a_model: bool = True) -> Iterator[Store | None]:
     """Open the options' store of replies while a run lasts; None where they have none.
 
-    One that cannot be used ends a run that asks a model, as replies would be paid for again; measurements are made again.
-    A file system without locks ends no run.
+    One that cannot be used ends a run that asks a model, as replies would be paid for again;
+    measurements are made again. A file system without locks ends no run.
     """
     path, store = options.store_path(), None
     try:
         store = Store(path, options.store.max_age) if path else None
     except NoLocks as error:
-        tqdm.write(f"vieval: continuing without a store of replies: {error}", file=sys.stderr)
+        tqdm.write(
+            f"vieval: continuing without a store of replies: {error}", file=sys.stderr
+        )
     except VievalError as error:
         if asks_a_model:
             raise
-        tqdm.write(f"vieval: going on without a store of replies, as no model is asked: {error}", file=sys.stderr)
+        tqdm.write(
+            f"vieval: going on without a store of replies, as no model is asked: {error}",
+            file=sys.stderr,
+        )
     try:
         yield store
     finally:
@@ -60,12 +66,20 @@ def opened_store(options: Config, asks_a_model: bool = True) -> Iterator[Store |
 class Answerer(Protocol):
     """A way to answer the questions of judges."""
 
-    def judge(self, jobs: Sequence[Job], options: Config, progress: Progress, on_outcome: OnOutcome, bar: bool) -> None:
+    def judge(
+        self,
+        jobs: Sequence[Job],
+        options: Config,
+        progress: Progress,
+        on_outcome: OnOutcome,
+        bar: bool,
+    ) -> None:
         """Judge all jobs.
 
         Args:
             jobs: samples or contests, each with its judge.
-            options: those of the store, of image tools and of statistics; a server's other backbones are theirs too.
+            options: those of the store, of image tools and of statistics; a server's other
+                backbones are theirs too.
             progress: counts calls, tokens and failures.
             on_outcome: called with each outcome as it comes, and its job's number.
             bar: show a progress bar, where the answerer has none of its own.
@@ -81,13 +95,35 @@ class ServerAnswerer:
     def __init__(self, backbone: Backbone) -> None:
         self._backbone = backbone
 
-    def judge(self, jobs: Sequence[Job], options: Config, progress: Progress, on_outcome: OnOutcome, bar: bool) -> None:
-        """Judge by the server and the options' other backbones, on an event loop of this run; see `Answerer.judge`."""
-        by_name, live = {**options.backbones, JUDGE: self._backbone}, self._backbone.num_concurrent
+    def judge(
+        self,
+        jobs: Sequence[Job],
+        options: Config,
+        progress: Progress,
+        on_outcome: OnOutcome,
+        bar: bool,
+    ) -> None:
+        """Judge by the server and the options' other backbones, on an event loop of this run;
+        see `Answerer.judge`.
+        """
+        by_name, live = (
+            {**options.backbones, JUDGE: self._backbone},
+            self._backbone.num_concurrent,
+        )
 
         async def ask_server() -> None:
-            async with Backbones(by_name, store, progress.usage, options.statistics.seed) as backbones:
-                await judge_each(jobs, backbones.answer, progress, on_outcome, live=live, store=store, bar=bar)
+            async with Backbones(
+                by_name, store, progress.usage, options.statistics.seed
+            ) as backbones:
+                await judge_each(
+                    jobs,
+                    backbones.answer,
+                    progress,
+                    on_outcome,
+                    live=live,
+                    store=store,
+                    bar=bar,
+                )
 
         with opened_store(options) as store:
             asyncio.run(ask_server())
@@ -99,10 +135,19 @@ class MetricAnswerer:
     def __init__(self, scorers: Scorers | None = None) -> None:
         self._scorers = scorers
 
-    def judge(self, jobs: Sequence[Job], options: Config, progress: Progress, on_outcome: OnOutcome, bar: bool) -> None:
+    def judge(
+        self,
+        jobs: Sequence[Job],
+        options: Config,
+        progress: Progress,
+        on_outcome: OnOutcome,
+        bar: bool,
+    ) -> None:
         """Judge by measuring alone; see `Answerer.judge`."""
         with opened_store(options, asks_a_model=False) as store:
-            outcomes = judge_in_batches(jobs, refuse_questions, progress, store, bar, self._scorers)
+            outcomes = judge_in_batches(
+                jobs, refuse_questions, progress, store, bar, self._scorers
+            )
         _hand_on(outcomes, on_outcome)
 
 
@@ -110,15 +155,25 @@ class MetricAnswerer:
 class BatchAnswerer:
     """A host's function that answers all questions of a batch step in one call."""
 
-    #: Make it for a run, from the jobs, the store of replies (None for none) and the counter of calls.
+    #: Make it for a run, from the jobs, the store of replies (None for none) and the counter of
+    #: calls.
     make_answer: Callable[[Sequence[Job], Store | None, Usage], AnswerBatch]
     #: Replies are stored; not where they could not be told from those of another model.
     keeps_replies: bool = True
 
-    def judge(self, jobs: Sequence[Job], options: Config, progress: Progress, on_outcome: OnOutcome, bar: bool) -> None:
+    def judge(
+        self,
+        jobs: Sequence[Job],
+        options: Config,
+        progress: Progress,
+        on_outcome: OnOutcome,
+        bar: bool,
+    ) -> None:
         """Judge in batch steps, under the host's own progress bar; see `Answerer.judge`."""
         if not self.keeps_replies:
-            options = options.model_copy(update={"store": options.store.model_copy(update={"use": False})})
+            options = options.model_copy(
+                update={"store": options.store.model_copy(update={"use": False})}
+            )
         with opened_store(options) as store:
             answer = self.make_answer(jobs, store, progress.usage)
             outcomes = judge_in_batches(jobs, answer, progress, store)
@@ -136,15 +191,19 @@ class InProcessBackend(Protocol):
     #: Sampling of answers.
     sampling: Sampling
 
-    def answer(self, questions: list[tuple[int, Question]], repeats: Sequence[int]) -> list[Reply]:
-        """Replies to questions, in order; each comes with its program's number, an index into `repeats`."""
+    def answer(
+        self, questions: list[tuple[int, Question]], repeats: Sequence[int]
+    ) -> list[Reply]:
+        """Replies to questions, in order; each comes with its program's number, an index into
+        `repeats`.
+        """
 
 
 class EngineAnswerer:
     """A model in this process that answers in batch steps.
 
-    `load` is called once, with the model and the arguments, when the engine is first used; `sampling` holds for the
-    runs that follow.
+    `load` is called once, with the model and the arguments, when the engine is first used;
+    `sampling` holds for the runs that follow.
     """
 
     def __init__(
@@ -163,18 +222,37 @@ class EngineAnswerer:
         with opened_store(options) as store:
             self._loaded(Usage(), store)
 
-    def judge(self, jobs: Sequence[Job], options: Config, progress: Progress, on_outcome: OnOutcome, bar: bool) -> None:
+    def judge(
+        self,
+        jobs: Sequence[Job],
+        options: Config,
+        progress: Progress,
+        on_outcome: OnOutcome,
+        bar: bool,
+    ) -> None:
         """Judge in batch steps, under the backend's own progress bar; see `Answerer.judge`."""
         BatchAnswerer(self._make_answer).judge(jobs, options, progress, on_outcome, bar)
 
-    def _make_answer(self, jobs: Sequence[Job], store: Store | None, usage: Usage) -> AnswerBatch:
+    def _make_answer(
+        self, jobs: Sequence[Job], store: Store | None, usage: Usage
+    ) -> AnswerBatch:
         backend, repeats = self._loaded(usage, store), [job.repeat for job in jobs]
         return lambda questions: backend.answer(questions, repeats)
 
     def _loaded(self, usage: Usage, store: Store | None) -> InProcessBackend:
         if self._backend is None:
-            self._backend = self._load(self.model, usage=usage, store=store, sampling=self.sampling, **self._arguments)
-        self._backend.usage, self._backend.store, self._backend.sampling = usage, store, self.sampling
+            self._backend = self._load(
+                self.model,
+                usage=usage,
+                store=store,
+                sampling=self.sampling,
+                **self._arguments,
+            )
+        self._backend.usage, self._backend.store, self._backend.sampling = (
+            usage,
+            store,
+            self.sampling,
+        )
         return self._backend
 
 
@@ -182,12 +260,20 @@ class EngineAnswerer:
 class CallAnswerer:
     """A host's function that answers one question, each sample at its own pace."""
 
-    #: Make it for a run, from the store of replies (None for none) and the counter of calls; asked with the job's repeat.
+    #: Make it for a run, from the store of replies (None for none) and the counter of calls; asked
+    #: with the job's repeat.
     make_answer: Callable[[Store | None, Usage], Callable[[Question, int], Reply]]
     #: Calls at once, each in a thread; with 0 it is called in the caller's own.
     threads: int = 0
 
-    def judge(self, jobs: Sequence[Job], options: Config, progress: Progress, on_outcome: OnOutcome, bar: bool) -> None:
+    def judge(
+        self,
+        jobs: Sequence[Job],
+        options: Config,
+        progress: Progress,
+        on_outcome: OnOutcome,
+        bar: bool,
+    ) -> None:
         """Judge question by question; see `Answerer.judge`."""
         live = max(1, self.threads)
         with opened_store(options) as store, ThreadPoolExecutor(live) as pool:
@@ -196,9 +282,15 @@ class CallAnswerer:
             async def answer(question: Question, repeat: int) -> Reply:
                 if not self.threads:
                     return call(question, repeat)
-                return await asyncio.get_running_loop().run_in_executor(pool, call, question, repeat)
+                return await asyncio.get_running_loop().run_in_executor(
+                    pool, call, question, repeat
+                )
 
-            asyncio.run(judge_each(jobs, answer, progress, on_outcome, live=live, store=store, bar=bar))
+            asyncio.run(
+                judge_each(
+                    jobs, answer, progress, on_outcome, live=live, store=store, bar=bar
+                )
+            )
 
 
 def _hand_on(outcomes: Sequence[Outcome], on_outcome: OnOutcome) -> None:

@@ -1,4 +1,6 @@
-"""The backbones of a run: the models behind servers that the options name, each opened when it is first asked."""
+"""The backbones of a run: the models behind servers that the options name, each opened when it
+is first asked.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,13 @@ class Backbones:
         seed: int = 0,
         batch: BatchOptions | None = None,
     ) -> None:
-        self._by_name, self._store, self._usage, self._seed, self._batch = by_name, store, usage, seed, batch
+        self._by_name, self._store, self._usage, self._seed, self._batch = (
+            by_name,
+            store,
+            usage,
+            seed,
+            batch,
+        )
         self._stack = AsyncExitStack()
         self._opened: dict[str, OpenAIBackend] = {}
         self._opening = asyncio.Lock()
@@ -42,11 +50,15 @@ class Backbones:
         await self._stack.aclose()
 
     async def answer(self, ask: Question, repeat: int = 0) -> Reply:
-        """The reply of the backbone that the ask names, or of `judge` where no such one is configured."""
+        """The reply of the backbone that the ask names, or of `judge` where no such one is
+        configured.
+        """
         return await (await self._open(ask)).answer(ask, repeat)
 
     async def look_up(self, ask: Question) -> tuple[str, Reply | None] | None:
-        """The key of a question and the reply that is stored, as `OpenAIBackend.look_up`; nothing is asked."""
+        """The key of a question and the reply that is stored, as `OpenAIBackend.look_up`;
+        nothing is asked.
+        """
         return await (await self._open(ask)).look_up(ask)
 
     async def settle(self) -> None:
@@ -59,7 +71,8 @@ class Backbones:
         name = ask.backbone if ask.backbone in self._by_name else JUDGE
         if name not in self._by_name:
             raise VievalError(
-                f"the judge asks a model and no backbone {ask.backbone!r} is configured; name one with --model and --base-url "
+                f"the judge asks a model and no backbone {ask.backbone!r} is configured; name "
+                "one with --model and --base-url "
                 "(vieval score), model= and base_url= (Judge), or under backbones in the options"
             )
         if name not in self._opened:
@@ -72,8 +85,14 @@ class Backbones:
         return self._opened[name]
 
     def _backend(self, name: str) -> OpenAIBackend:
-        batch = replace(self._batch, folder=self._batch.folder / name) if self._batch else None
-        return backend_of(name, self._by_name[name], self._usage, self._store, self._seed, batch)
+        batch = (
+            replace(self._batch, folder=self._batch.folder / name)
+            if self._batch
+            else None
+        )
+        return backend_of(
+            name, self._by_name[name], self._usage, self._store, self._seed, batch
+        )
 
 
 def backend_of(
@@ -89,7 +108,9 @@ def backend_of(
         backbone.model,
         server_options(name, backbone),
         usage=usage,
-        sampling=Sampling(backbone.temperature, backbone.max_tokens, dict(backbone.extra)),
+        sampling=Sampling(
+            backbone.temperature, backbone.max_tokens, dict(backbone.extra)
+        ),
         store=store,
         max_pixels=backbone.max_pixels,
         seed=seed,

@@ -34,7 +34,9 @@ class TypicalErrors:
 
 @dataclass(frozen=True)
 class Calibration:
-    """An increasing function of a judge's scores for each task type, and how well it did on held-out labels."""
+    """An increasing function of a judge's scores for each task type, and how well it did on
+    held-out labels.
+    """
 
     judge: str
     #: Its settings in words.
@@ -51,11 +53,13 @@ class Calibration:
     labels: int
     #: Errors on prompts that were left out.
     on_prompts: TypicalErrors
-    #: Errors on generators that were left out with the prompts; None where all labels of some task type are of one.
+    #: Errors on generators that were left out with the prompts; None where all labels of some task
+    #: type are of one.
     on_generators: TypicalErrors | None
     #: It is surely better than raw scores and than a constant.
     accepted: bool
-    #: Task types with labels that do not show so of their own function, and without a calibrated score.
+    #: Task types with labels that do not show so of their own function, and without a calibrated
+    #: score.
     refused: tuple[str, ...] = ()
     #: Hash of the file.
     hash: str = field(default="", compare=False)
@@ -67,14 +71,18 @@ class Calibration:
 
     @property
     def sentence(self) -> str:
-        """How good it is on prompts that nobody labelled, and on images of generators that nobody labelled."""
+        """How good it is on prompts that nobody labelled, and on images of generators that
+        nobody labelled.
+        """
         anyway = "" if self.accepted else " (not accepted, written with --anyway)"
         prompts, generators = (
-            errors and f"{errors.calibrated:.2f} (always saying the median: {errors.median:.2f})"
+            errors
+            and f"{errors.calibrated:.2f} (always saying the median: {errors.median:.2f})"
             for errors in (self.on_prompts, self.on_generators)
         )
         return (
-            f"calibrated{anyway} with {self.labels} ratings: typical error {prompts}, and on images of a generator without "
+            f"calibrated{anyway} with {self.labels} ratings: typical error {prompts}, and on "
+            "images of a generator without "
             f"labels {generators or 'not known'}{self.exception}"
         )
 
@@ -89,7 +97,9 @@ class Calibration:
         return self.name, self.sentence, self.hash
 
     def replaced(self, provenance: Provenance) -> str:
-        """Line on the score of another calibration in verdicts, which this one's takes the place of; empty without one."""
+        """Line on the score of another calibration in verdicts, which this one's takes the place
+        of; empty without one.
+        """
         other = "".join(provenance.calibration[-1:])
         return (
             f"{self.name} of calibration {other}, which the verdicts had, is replaced"
@@ -98,31 +108,57 @@ class Calibration:
         )
 
     def added(self, scores: Mapping[str, float], kind: str) -> Mapping[str, float]:
-        """Scores of an image of a task type, with what people would say where there are the raw score and labels."""
+        """Scores of an image of a task type, with what people would say where there are the raw
+        score and labels.
+        """
         if self.aspect not in scores or kind not in self.knots:
             return scores
-        return {**scores, self.name: float(np.interp(scores[self.aspect], *self.knots[kind]))}
+        return {
+            **scores,
+            self.name: float(np.interp(scores[self.aspect], *self.knots[kind])),
+        }
 
     def require(self, provenance: Provenance) -> None:
-        """VievalError for verdicts of another judge, setting, backbone or wording, or without the score."""
+        """VievalError for verdicts of another judge, setting, backbone or wording, or without
+        the score.
+        """
         if self.aspect not in provenance.aspects:
-            raise VievalError(f"the calibration is for {self.aspect}, which these verdicts do not have; leave it out")
-        for field_name, word in (("judge",) * 2, ("setting",) * 2, ("backbone",) * 2, ("pack_hash", "wording")):
-            own, other = getattr(self, field_name) or "none", getattr(provenance, field_name) or "none"
+            raise VievalError(
+                f"the calibration is for {self.aspect}, which these verdicts do not have; "
+                "leave "
+                "it out"
+            )
+        for field_name, word in (
+            ("judge",) * 2,
+            ("setting",) * 2,
+            ("backbone",) * 2,
+            ("pack_hash", "wording"),
+        ):
+            own, other = (
+                getattr(self, field_name) or "none",
+                getattr(provenance, field_name) or "none",
+            )
             if own != other:
                 reason = f"the calibration is for the {word} {own}, and the verdicts are of {other}"
-                raise VievalError(f"{reason}; make one for them with `vieval calibrate`")
+                raise VievalError(
+                    f"{reason}; make one for them with `vieval calibrate`"
+                )
 
     def require_kinds(self, kinds: Iterable[str]) -> None:
         """VievalError for task types without labels."""
         if unknown := sorted(set(kinds) - self.knots.keys() - {*self.refused}):
-            reason = f"the calibration is for task type {enumeration([*self.knots], 'or')}, and there are samples of {unknown[0] or 'none'}"
+            reason = (
+                f"the calibration is for task type {enumeration([*self.knots], 'or')}, and "
+                f"there are samples of {unknown[0] or 'none'}"
+            )
             raise VievalError(f"{reason}; label some of these too, and calibrate again")
 
 
 def write_calibration(calibration: Calibration, path: Path) -> None:
     """Write a calibration; VievalError where it cannot be written there."""
-    write_whole(path, [json.dumps(asdict(calibration), indent=1, allow_nan=False), "\n"])
+    write_whole(
+        path, [json.dumps(asdict(calibration), indent=1, allow_nan=False), "\n"]
+    )
 
 
 def read_calibration(path: Path) -> Calibration:
@@ -134,15 +170,26 @@ def read_calibration(path: Path) -> Calibration:
         document = {**read_json(text), "hash": hashlib.sha256(text).hexdigest()[:16]}
         calibration = _CALIBRATION.validate_json(json.dumps(document), strict=True)
         if not calibration.knots or calibration.labels < 1:
-            raise ValueError("`knots` must hold a task type, and `labels` must be at least 1")
+            raise ValueError(
+                "`knots` must hold a task type, and `labels` must be at least 1"
+            )
         for scores, ratings in calibration.knots.values():
-            if not (all(-1 <= score <= 1 for score in scores) and all(0 <= rating <= 1 for rating in ratings)):
+            if not (
+                all(-1 <= score <= 1 for score in scores)
+                and all(0 <= rating <= 1 for rating in ratings)
+            ):
                 raise ValueError("a score or a rating that no judge or person gives")
-            if not (0 < len(scores) == len(ratings) and all(np.diff(scores) > 0) and all(np.diff(ratings) >= 0)):
+            if not (
+                0 < len(scores) == len(ratings)
+                and all(np.diff(scores) > 0)
+                and all(np.diff(ratings) >= 0)
+            ):
                 raise ValueError("it does not rise with the score")
     except (OSError, ValueError, TypeError) as error:
         reason = " ".join(str(error).split())[:100]
-        raise VievalError(f"{path}: no calibration ({reason}); name a file that vieval calibrate wrote") from None
+        raise VievalError(
+            f"{path}: no calibration ({reason}); name a file that vieval calibrate wrote"
+        ) from None
     return calibration
 
 

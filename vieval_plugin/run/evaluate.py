@@ -41,12 +41,15 @@ def evaluate(
     """Judge samples or contests and return their verdicts in order, in a notebook too.
 
     Args:
-        samples: what is judged, samples or contests; one that lacks what the judge needs gets a verdict
-            `not_applicable`, one whose output is not there or is broken `no_image`, and of another image `tool_error`.
+        samples: what is judged, samples or contests; one that lacks what the judge needs gets a
+            verdict `not_applicable`, one whose output is not there or is broken `no_image`, and of
+            another image `tool_error`.
         judge: a judge's name, or the file that describes it.
         setting: one of its settings (default: its plain one).
-        backbone: the model that answers it (default: `backbones.judge` of the options; image metrics need none).
-        options: what an options file says, as a mapping or a `Config` (default: the file that VIEVAL_CONFIG names).
+        backbone: the model that answers it (default: `backbones.judge` of the options; image
+            metrics need none).
+        options: what an options file says, as a mapping or a `Config` (default: the file that
+            VIEVAL_CONFIG names).
         progress: where given, counts calls, tokens and failures.
         bar: whether to show a progress bar.
 
@@ -58,7 +61,13 @@ def evaluate(
     """
     return loop.run(
         evaluate_async(
-            samples, judge=judge, setting=setting, backbone=backbone, options=options, progress=progress, bar=bar
+            samples,
+            judge=judge,
+            setting=setting,
+            backbone=backbone,
+            options=options,
+            progress=progress,
+            bar=bar,
         )
     )
 
@@ -75,18 +84,28 @@ async def evaluate_async(
 ) -> list[Verdict]:
     """`evaluate` for a running event loop."""
     options = resolved(options)
-    checked_samples = require_all(samples, (Sample, Contest), "samples", "a list of Sample or Contest")
+    checked_samples = require_all(
+        samples, (Sample, Contest), "samples", "a list of Sample or Contest"
+    )
     require(judge, str, "judge", "the name of a judge; `vieval tasks` lists them")
     require(setting, (str, type(None)), "setting", "a text")
-    require(backbone, (Backbone, type(None)), "backbone", "Backbone(model=..., base_url=...)")
+    require(
+        backbone,
+        (Backbone, type(None)),
+        "backbone",
+        "Backbone(model=..., base_url=...)",
+    )
     require(progress, (Progress, type(None)), "progress", "Progress(), which counts")
     prepared = prepare(judge, setting, options, backbone)
-    outcomes = await outcomes_of(checked_samples, prepared, options, backbone, progress or Progress(), bar)
+    outcomes = await outcomes_of(
+        checked_samples, prepared, options, backbone, progress or Progress(), bar
+    )
     return [outcome.verdict for outcome in outcomes]
 
 
 def resolved(options: Config | Mapping[str, Any] | None) -> Config:
-    """Options as they are, from a mapping as an options file has it, or of the file that VIEVAL_CONFIG names.
+    """Options as they are, from a mapping as an options file has it, or of the file that
+    VIEVAL_CONFIG names.
 
     Raises:
         VievalError: they are none of these, or hold what options do not have.
@@ -96,7 +115,12 @@ def resolved(options: Config | Mapping[str, Any] | None) -> Config:
     if isinstance(options, Mapping):
         return config.from_mapping(options, "options")
     name_a_file = f"or name a file in {config.FILE_VARIABLE}"
-    require(options, Config, "options", f'a mapping such as {{"store": {{"use": False}}}}, {name_a_file}')
+    require(
+        options,
+        Config,
+        "options",
+        f'a mapping such as {{"store": {{"use": False}}}}, {name_a_file}',
+    )
     return options
 
 
@@ -109,7 +133,8 @@ async def outcomes_of(
     bar: bool,
     decided: Mapping[int, Verdict] | None = None,
 ) -> list[Outcome]:
-    """The outcomes of a judge that is built already, in order; `decided` has those that are known before, by number.
+    """The outcomes of a judge that is built already, in order; `decided` has those that are known
+    before, by number.
 
     A sample with an image file that is not there is not asked about.
     """
@@ -119,7 +144,9 @@ async def outcomes_of(
     return [outcomes[number] for number in range(len(samples))]
 
 
-def provenance_of(prepared: PreparedJudge, options: Config, backbone: Backbone | None) -> Provenance:
+def provenance_of(
+    prepared: PreparedJudge, options: Config, backbone: Backbone | None
+) -> Provenance:
     """The provenance of a run's verdicts, which a results file should carry beside them."""
     if prepared.spec.scored:
         return prepared.by(scorer_name(options, prepared.spec.name))
@@ -128,7 +155,9 @@ def provenance_of(prepared: PreparedJudge, options: Config, backbone: Backbone |
 
 
 def scorer_name(options: Config, judge: str) -> str:
-    """The name of a judge's scorer in tables: its weights, or the judge where they are those of its definition."""
+    """The name of a judge's scorer in tables: its weights, or the judge where they are those of
+    its definition.
+    """
     scorer = options.scorers.get(judge)
     return Path(scorer.model).name if scorer and scorer.model else judge
 
@@ -144,27 +173,46 @@ def score_matrix(
     progress: Progress | None = None,
     bar: bool = False,
 ) -> NDArray[np.float64]:
-    """Semantic consistency of every image with every text, shape (images, texts), in [0, 1]; NaN where a call failed.
+    """Semantic consistency of every image with every text, shape (images, texts), in [0, 1]; NaN
+    where a call failed.
 
-    All texts of an image are asked one after another, image first, so that a server's prefix cache reads the image
-    once.
+    All texts of an image are asked one after another, image first, so that a server's prefix cache
+    reads the image once.
 
     Raises:
-        VievalError: what is passed are no images and texts, or the judge rates no semantic consistency.
+        VievalError: what is passed are no images and texts, or the judge rates no semantic
+            consistency.
     """
-    outputs = require_all(images, Image, "images", 'a list of Image, such as Image(pathlib.Path("x.png"))')
+    outputs = require_all(
+        images, Image, "images", 'a list of Image, such as Image(pathlib.Path("x.png"))'
+    )
     prompts = require_all(texts, str, "texts", "a list of texts")
     options = resolved(options)
     require(judge, str, "judge", "the name of a judge; `vieval tasks` lists them")
     if _RATED not in (rated := prepare(judge, None, options, backbone).spec.aspects):
         raise VievalError(
-            f"{judge} rates {', '.join(rated) or 'no single image'}, and a matrix has {_RATED}: pass another judge"
+            f"{judge} rates {', '.join(rated) or 'no single image'}, and a matrix has "
+            f"{_RATED}: "
+            "pass another judge"
         )
     pairs = [
-        Sample(SampleId(OWN, "tig", "", f"{i}#{t}"), {"output": image}, {"prompt": text}, group=str(i), place=(i, t))
+        Sample(
+            SampleId(OWN, "tig", "", f"{i}#{t}"),
+            {"output": image},
+            {"prompt": text},
+            group=str(i),
+            place=(i, t),
+        )
         for i, image in enumerate(outputs)
         for t, text in enumerate(prompts)
     ]
-    verdicts = evaluate(pairs, judge=judge, backbone=backbone, options=options, progress=progress, bar=bar)
+    verdicts = evaluate(
+        pairs,
+        judge=judge,
+        backbone=backbone,
+        options=options,
+        progress=progress,
+        bar=bar,
+    )
     scores = [verdict.scores.get(_RATED, math.nan) for verdict in verdicts]
     return np.array(scores, dtype=float).reshape(len(outputs), len(prompts))

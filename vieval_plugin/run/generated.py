@@ -1,7 +1,8 @@
 """Generators' answers as samples that can be judged, and the judging of all of them together.
 
-A host's generator answers with JSON, `{"text": ..., "images": [paths]}`, with the folder that it saves into, or with a
-path. A model wrote that text, so a file that it names is an output only below folders that are trusted.
+A host's generator answers with JSON, `{"text": ..., "images": [paths]}`, with the folder that it
+saves into, or with a path. A model wrote that text, so a file that it names is an output only below
+folders that are trusted.
 """
 
 from __future__ import annotations
@@ -14,9 +15,23 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from vieval_plugin.config import Config
-from vieval_plugin.judges.protocol import CONDITION_ROLES, Image, Sample, Status, Verdict
+from vieval_plugin.judges.protocol import (
+    CONDITION_ROLES,
+    Image,
+    Sample,
+    Status,
+    Verdict,
+)
 from vieval_plugin.media.files import write_whole
-from vieval_plugin.records import Generation, Provenance, Unjudged, fingerprint, response_json, unjudged, unjudged_json
+from vieval_plugin.records import (
+    Generation,
+    Provenance,
+    Unjudged,
+    fingerprint,
+    response_json,
+    unjudged,
+    unjudged_json,
+)
 from vieval_plugin.run.evaluate import outcomes_of
 from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.run.progress import Progress
@@ -29,12 +44,17 @@ _LOGS = Path("logs")
 
 
 def trusted_folders(options: Config, *folders: Path) -> tuple[Path, ...]:
-    """Return the folders below which an output may lie: those given, those of the options and the host's default."""
+    """Return the folders below which an output may lie: those given, those of the options and
+    the host's default.
+    """
     return (_LOGS, *options.generate.trusted, *folders)
 
 
-def output_file(path_in_answer: Path, conditions: Sample, trusted: Sequence[Path]) -> tuple[Path | None, str]:
-    """Return the file that an answer names, with links followed, or None and the reason why it is no output.
+def output_file(
+    path_in_answer: Path, conditions: Sample, trusted: Sequence[Path]
+) -> tuple[Path | None, str]:
+    """Return the file that an answer names, with links followed, or None and the reason why it is
+    no output.
 
     Args:
         path_in_answer: the path as the answer has it.
@@ -43,17 +63,22 @@ def output_file(path_in_answer: Path, conditions: Sample, trusted: Sequence[Path
     """
     name = repr(str(path_in_answer)[:200])
     try:
-        # first of all, because a path too long to be one costs `realpath` a call of the system for each of its parts
+        # first of all, because a path too long to be one costs `realpath` a call of the system for
+        # each of its parts
         if not path_in_answer.is_file():
             return None, f"the image that the generator names is not there: {name}"
         path = real(path_in_answer)
         if not any(is_below(path, folder) for folder in trusted):
             return None, (
-                "the generator names a file outside its output folders (if it saves there, add the folder to "
+                "the generator names a file outside its output folders (if it saves there, add "
+                "the folder to "
                 f"generate.trusted in the options): {name}"
             )
         if any(_is_file_of(image.source, path) for image in conditions.images.values()):
-            return None, f"the generator names one of its own conditions as its output: {name}"
+            return (
+                None,
+                f"the generator names one of its own conditions as its output: {name}",
+            )
     except (OSError, ValueError):
         return None, f"the image that the generator names is no path: {name}"
     return path, ""
@@ -67,8 +92,14 @@ def _is_file_of(source: Path | bytes, path: Path) -> bool:
 MORE_IMAGES = "more images than asked"
 
 #: What an answer may say of itself where it has no image, beside that it has none.
-_FAILED = tuple(str(status) for status in (Status.API_ERROR, Status.REFUSAL, Status.TOOL_ERROR))
-_SECONDS, _TOKENS, _JUDGING = "generation_seconds", "generation_tokens", "judging_tokens"
+_FAILED = tuple(
+    str(status) for status in (Status.API_ERROR, Status.REFUSAL, Status.TOOL_ERROR)
+)
+_SECONDS, _TOKENS, _JUDGING = (
+    "generation_seconds",
+    "generation_tokens",
+    "judging_tokens",
+)
 
 
 @dataclass(frozen=True)
@@ -104,7 +135,8 @@ def read_answer(text: str, number: int) -> Answer:
 
     Args:
         text: as it came: JSON, a folder, a path, or words that name no image.
-        number: that of the prompt in its task; in a folder its images are called `{number:04d}_s{seed}.png`.
+        number: that of the prompt in its task; in a folder its images are called
+            `{number:04d}_s{seed}.png`.
 
     >>> read_answer('{"text": "done", "images": ["a.png"], "seconds": 2}', 0).images
     (PosixPath('a.png'),)
@@ -119,7 +151,9 @@ def read_answer(text: str, number: int) -> Answer:
         if stripped and path.is_dir():
             return Answer(tuple(_folder_images(path, number)), "")
         is_path = (
-            bool(stripped) and "\n" not in stripped and (path.is_file() or (bool(path.suffix) and path.is_absolute()))
+            bool(stripped)
+            and "\n" not in stripped
+            and (path.is_file() or (bool(path.suffix) and path.is_absolute()))
         )
     except (OSError, ValueError):  # words too long for a path, or with what no path has
         is_path = False
@@ -131,12 +165,23 @@ def _parse_answer(text: str) -> Answer:
         document = read_json(text)
     except (ValueError, RecursionError):
         return Answer((), text)
-    if not isinstance(document, dict) or not isinstance(document.get("images", []), list):
+    if not isinstance(document, dict) or not isinstance(
+        document.get("images", []), list
+    ):
         return Answer((), text)
-    images = tuple(Path(path) for path in document.get("images", []) if isinstance(path, str) and path)
+    images = tuple(
+        Path(path)
+        for path in document.get("images", [])
+        if isinstance(path, str) and path
+    )
     status = document.get("status")
     failed = Status(status) if status in _FAILED else Status.NO_IMAGE
-    return Answer(images, str(document.get("text", "")), _cost({_SECONDS: document.get("seconds")}), failed)
+    return Answer(
+        images,
+        str(document.get("text", "")),
+        _cost({_SECONDS: document.get("seconds")}),
+        failed,
+    )
 
 
 def _cost(amounts: Mapping[str, object]) -> dict[str, float]:
@@ -145,13 +190,21 @@ def _cost(amounts: Mapping[str, object]) -> dict[str, float]:
         for name, amount in amounts.items()
         if isinstance(amount, (int, float)) and not isinstance(amount, bool)
     }
-    return {name: float(amount) for name, amount in numbers.items() if abs(amount) < 1e15 and math.isfinite(amount)}
+    return {
+        name: float(amount)
+        for name, amount in numbers.items()
+        if abs(amount) < 1e15 and math.isfinite(amount)
+    }
 
 
 def _folder_images(folder: Path, number: int) -> Iterator[Path]:
     """A prompt's images among those of a task, by their seeds."""
     numbered = re.compile(rf"0*{number}_s(\d+)\.(png|jpe?g|webp)", re.IGNORECASE)
-    images = [(int(match[1]), path) for path in folder.iterdir() if (match := numbered.fullmatch(path.name))]
+    images = [
+        (int(match[1]), path)
+        for path in folder.iterdir()
+        if (match := numbered.fullmatch(path.name))
+    ]
     yield from (path for _, path in sorted(images))
 
 
@@ -163,7 +216,8 @@ def generated_images(
     trusted: Sequence[Path],
     tokens: Sequence[int | None] = (),
 ) -> list[GeneratedImage]:
-    """The images that a generator made under the same conditions, numbered; one that is lacking is there with the reason.
+    """The images that a generator made under the same conditions, numbered; one that is lacking is
+    there with the reason.
 
     Args:
         conditions: what it was given.
@@ -178,7 +232,9 @@ def generated_images(
         spent = tokens[turn] if turn < len(tokens) else None
         cost = {**(answer.cost or {}), **_cost({_TOKENS: spent})}
         for index in range(expected):
-            identity = replace(conditions.id, image_model=image_model, draw=turn * expected + index)
+            identity = replace(
+                conditions.id, image_model=image_model, draw=turn * expected + index
+            )
             path, reason = _output(answer, index, conditions, trusted)
             images = {**conditions.images, **({"output": Image(path)} if path else {})}
             more = len(answer.images) > expected and index == 0
@@ -186,11 +242,17 @@ def generated_images(
             sample = replace(conditions, id=identity, images=images)
             status = Status.NO_IMAGE if index < len(answer.images) else answer.status
             origin = Generation(str(path) if path else "", cost_of_image)
-            generated.append(GeneratedImage(sample, origin, reason, (MORE_IMAGES,) if more else (), status))
+            generated.append(
+                GeneratedImage(
+                    sample, origin, reason, (MORE_IMAGES,) if more else (), status
+                )
+            )
     return generated
 
 
-def _output(answer: Answer, index: int, conditions: Sample, trusted: Sequence[Path]) -> tuple[Path | None, str]:
+def _output(
+    answer: Answer, index: int, conditions: Sample, trusted: Sequence[Path]
+) -> tuple[Path | None, str]:
     """The file of an answer's image, or None and the reason why there is none."""
     if index < len(answer.images):
         return output_file(answer.images[index], conditions, trusted)
@@ -198,19 +260,51 @@ def _output(answer: Answer, index: int, conditions: Sample, trusted: Sequence[Pa
     if answer.status is not Status.NO_IMAGE:
         return None, text or f"the generator answered with nothing but {answer.status}"
     if answer.images:
-        return None, f"the generator answered with {len(answer.images)} images, and this is number {index + 1}"
-    return None, f"the generator answered with text only: {text!r}" if text else "the generator answered with nothing"
+        return (
+            None,
+            (
+                f"the generator answered with {len(answer.images)} images, and this is number "
+                f"{index + 1}"
+            ),
+        )
+    return (
+        None,
+        f"the generator answered with text only: {text!r}"
+        if text
+        else "the generator answered with nothing",
+    )
 
 
 async def judge_generated(
-    images: Sequence[GeneratedImage], prepared: PreparedJudge, options: Config, progress: Progress, bar: bool
+    images: Sequence[GeneratedImage],
+    prepared: PreparedJudge,
+    options: Config,
+    progress: Progress,
+    bar: bool,
 ) -> list[Outcome]:
-    """Judge all images in one go, by the backbone of the options or by what measures; outcomes in order."""
-    decided = {number: verdict for number, image in enumerate(images) if (verdict := missing_image_verdict(image))}
-    outcomes = await outcomes_of([image.sample for image in images], prepared, options, None, progress, bar, decided)
+    """Judge all images in one go, by the backbone of the options or by what measures; outcomes
+    in order.
+    """
+    decided = {
+        number: verdict
+        for number, image in enumerate(images)
+        if (verdict := missing_image_verdict(image))
+    }
+    outcomes = await outcomes_of(
+        [image.sample for image in images],
+        prepared,
+        options,
+        None,
+        progress,
+        bar,
+        decided,
+    )
     for image in images:
         progress.findings.update(image.findings)
-    return [add_findings(image, outcome) for image, outcome in zip(images, outcomes, strict=True)]
+    return [
+        add_findings(image, outcome)
+        for image, outcome in zip(images, outcomes, strict=True)
+    ]
 
 
 def missing_image_verdict(image: GeneratedImage) -> Verdict | None:
@@ -221,7 +315,9 @@ def missing_image_verdict(image: GeneratedImage) -> Verdict | None:
 def add_findings(image: GeneratedImage, outcome: Outcome) -> Outcome:
     """An outcome with what was found when the image was made."""
     verdict = outcome.verdict
-    return replace(outcome, verdict=replace(verdict, findings=(*verdict.findings, *image.findings)))
+    return replace(
+        outcome, verdict=replace(verdict, findings=(*verdict.findings, *image.findings))
+    )
 
 
 def judged_response(image: GeneratedImage, outcome: Outcome, source: Provenance) -> str:
@@ -229,18 +325,33 @@ def judged_response(image: GeneratedImage, outcome: Outcome, source: Provenance)
     spent = outcome.input_tokens + outcome.output_tokens
     cost = {**image.generation.cost, **({_JUDGING: float(spent)} if spent else {})}
     judged = fingerprint(image.sample)
-    return response_json(image.sample.id, outcome.verdict, source, judged, replace(image.generation, cost=cost))
+    return response_json(
+        image.sample.id,
+        outcome.verdict,
+        source,
+        judged,
+        replace(image.generation, cost=cost),
+    )
 
 
 def unjudged_response(image: GeneratedImage, judge: str, setting: str) -> str:
     """The response that a host stores for an image that this judge is to judge later."""
     return unjudged_json(
-        Unjudged(image.sample, image.generation, judge, setting, image.reason, image.findings, image.status)
+        Unjudged(
+            image.sample,
+            image.generation,
+            judge,
+            setting,
+            image.reason,
+            image.findings,
+            image.status,
+        )
     )
 
 
 def prompt_of(conditions: Sample) -> str:
-    """The words for a generator: the instruction or the prompt; where there is neither, what the kind asks it to do.
+    """The words for a generator: the instruction or the prompt; where there is neither, what the
+    kind asks it to do.
 
     >>> from vieval_plugin.judges.protocol import SampleId
     >>> prompt_of(Sample(SampleId("b", "sdie", "", "1"), {}, {"subject": "dog"}))
@@ -249,18 +360,30 @@ def prompt_of(conditions: Sample) -> str:
     texts = conditions.texts
     subject = texts.get("subject", "subject")
     sentence = (
-        f"Replace the {subject} of the first image by the {subject} of the second image, and change nothing else."
+        f"Replace the {subject} of the first image by the {subject} of the second image, "
+        "and change nothing else."
     )
-    return next((texts[name] for name in ("instruction", "prompt") if texts.get(name, "").strip()), sentence)
+    return next(
+        (
+            texts[name]
+            for name in ("instruction", "prompt")
+            if texts.get(name, "").strip()
+        ),
+        sentence,
+    )
 
 
 def condition_images(conditions: Sample) -> list[Image]:
     """The images that a generator is shown, in order."""
-    return [conditions.images[role] for role in CONDITION_ROLES if role in conditions.images]
+    return [
+        conditions.images[role] for role in CONDITION_ROLES if role in conditions.images
+    ]
 
 
 def write_conditions(conditions: Sample, folder: Path) -> Sample:
-    """Conditions whose images are files: those in memory are written to a folder, each named by its content."""
+    """Conditions whose images are files: those in memory are written to a folder, each named by
+    its content.
+    """
 
     def file(image: Image) -> Image:
         if not isinstance(image.source, bytes):
@@ -270,4 +393,7 @@ def write_conditions(conditions: Sample, folder: Path) -> Sample:
             write_whole(path, image.source, "data")
         return Image(path)
 
-    return replace(conditions, images={role: file(image) for role, image in conditions.images.items()})
+    return replace(
+        conditions,
+        images={role: file(image) for role, image in conditions.images.items()},
+    )

@@ -1,4 +1,6 @@
-"""Jobs of a run: what is to be judged, and how often, as a candidate that is in many contests is judged once."""
+"""Jobs of a run: what is to be judged, and how often, as a candidate that is in many contests is
+judged once.
+"""
 
 from __future__ import annotations
 
@@ -27,10 +29,11 @@ class Job:
 
 
 class JobsSplitByCandidate:
-    """Jobs with each contest of a judge of samples taken apart into its candidates, and the way back.
+    """Jobs with each contest of a judge of samples taken apart into its candidates, and the way
+    back.
 
-    `original` are the jobs as given, `jobs` those to run, `owners` the number of the first that each of these belongs
-    to.
+    `original` are the jobs as given, `jobs` those to run, `owners` the number of the first that
+    each of these belongs to.
     """
 
     def __init__(self, jobs: Sequence[Job]) -> None:
@@ -38,19 +41,29 @@ class JobsSplitByCandidate:
         self.owners: list[int] = []
         self.original = jobs
         self._parts: list[tuple[int, ...]] = []
-        self._jobs_of_part: defaultdict[int, list[int]] = defaultdict(list)  # by part, the jobs that it belongs to
+        self._jobs_of_part: defaultdict[int, list[int]] = defaultdict(
+            list
+        )  # by part, the jobs that it belongs to
         self._outcomes: dict[int, Outcome] = {}
         self._parts_to_come: list[int] = []
         part_by_key: dict[Hashable, int] = {}
         for number, job in enumerate(jobs):
-            judged = candidates_of(job.judged) if job.judge.takes_apart(job.judged) else (job.judged,)
-            parts = tuple(self._part(part_by_key, number, job, candidate) for candidate in judged)
+            judged = (
+                candidates_of(job.judged)
+                if job.judge.takes_apart(job.judged)
+                else (job.judged,)
+            )
+            parts = tuple(
+                self._part(part_by_key, number, job, candidate) for candidate in judged
+            )
             self._parts.append(parts)
             self._parts_to_come.append(len(set(parts)))
             for part in dict.fromkeys(parts):
                 self._jobs_of_part[part].append(number)
 
-    def _part(self, part_by_key: dict[Hashable, int], number: int, job: Job, judged: Judged) -> int:
+    def _part(
+        self, part_by_key: dict[Hashable, int], number: int, job: Job, judged: Judged
+    ) -> int:
         key = _key(job, judged) if judged is not job.judged else number
         if key not in part_by_key:
             part_by_key[key] = len(self.jobs)
@@ -59,7 +72,9 @@ class JobsSplitByCandidate:
         return part_by_key[key]
 
     def assemble(self, part: int, outcome: Outcome) -> Iterator[tuple[int, Outcome]]:
-        """Take note of the outcome of one of `jobs`; the numbers and outcomes of the jobs that are whole now."""
+        """Take note of the outcome of one of `jobs`; the numbers and outcomes of the jobs that
+        are whole now.
+        """
         self._outcomes[part] = outcome
         for number in self._jobs_of_part.pop(part):
             self._parts_to_come[number] -= 1
@@ -71,7 +86,11 @@ class JobsSplitByCandidate:
         parts = self._parts[number]
         if self.jobs[parts[0]].judged is self.original[number].judged:
             return self._outcomes[parts[0]]
-        owned_outcomes = [self._outcomes[part] for part in dict.fromkeys(parts) if self.owners[part] == number]
+        owned_outcomes = [
+            self._outcomes[part]
+            for part in dict.fromkeys(parts)
+            if self.owners[part] == number
+        ]
         return Outcome(
             contest_verdict([self._outcomes[part].verdict for part in parts]),
             sum(outcome.input_tokens for outcome in owned_outcomes),
@@ -81,14 +100,17 @@ class JobsSplitByCandidate:
 
 
 def _key(job: Job, judged: Judged) -> Hashable:
-    """The identity of a candidate among all contests: its id, images and texts, and who judges them."""
+    """The identity of a candidate among all contests: its id, images and texts, and who judges
+    them.
+    """
     assert isinstance(judged, Sample)
     images = tuple((role, image.source) for role, image in judged.images.items())
     return id(job.judge), job.repeat, judged.id, images, tuple(judged.texts.items())
 
 
 def announced(jobs: Sequence[Job]) -> str:
-    """The announcement of a run, by judge and setting; a candidate of several contests counts once, as it is judged.
+    """The announcement of a run, by judge and setting; a candidate of several contests counts once,
+    as it is judged.
 
     Repeats are samples of their own, and what a judge does not apply to costs no call.
     """
@@ -101,14 +123,27 @@ def announced(jobs: Sequence[Job]) -> str:
         calls.setdefault(key, job.judge.calls)
         counts[key] += 1
         applicable_count[key] += not missing_inputs_reason(spec, job.judged)
-    lines = [_job_title(*key, number, applicable_count[key], calls[key]) for key, number in counts.items()]
-    stored = ", less what the store holds" if set(calls.values()) - {"0"} and config.current().store_path() else ""
+    lines = [
+        _job_title(*key, number, applicable_count[key], calls[key])
+        for key, number in counts.items()
+    ]
+    stored = (
+        ", less what the store holds"
+        if set(calls.values()) - {"0"} and config.current().store_path()
+        else ""
+    )
     return f"to judge: {'; '.join(lines)}{stored}"
 
 
-def _job_title(name: str, setting: str, number: int, applicable_count: int, calls: str) -> str:
+def _job_title(
+    name: str, setting: str, number: int, applicable_count: int, calls: str
+) -> str:
     samples = f"{number:,} by {name}{f' ({setting})' if setting else ''}"
-    return samples if calls == "0" else f"{samples}, {times(applicable_count, calls)} calls"
+    return (
+        samples
+        if calls == "0"
+        else f"{samples}, {times(applicable_count, calls)} calls"
+    )
 
 
 def times(number: int, calls: str) -> str:
@@ -117,4 +152,6 @@ def times(number: int, calls: str) -> str:
     >>> times(10, "2 to 4"), times(10, "about 33"), times(1000, "2")
     ('20 to 40', 'about 330', '2,000')
     """
-    return re.sub(r"\d+", lambda number_match: f"{number * int(number_match[0]):,}", calls)
+    return re.sub(
+        r"\d+", lambda number_match: f"{number * int(number_match[0]):,}", calls
+    )

@@ -1,4 +1,6 @@
-"""Progress of a run on stderr while it lasts: a bar on a terminal or in a notebook, elsewhere a line each tenth."""
+"""Progress of a run on stderr while it lasts: a bar on a terminal or in a notebook, elsewhere a
+line each tenth.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +23,17 @@ _FIRST_LINE = 1000  # samples, where nobody knows how many there are
 
 @contextmanager
 def judging_bar(
-    progress: Progress, total: int | None, is_shown: bool, unit: str = "sample", has_answers: bool = True
+    progress: Progress,
+    total: int | None,
+    is_shown: bool,
+    unit: str = "sample",
+    has_answers: bool = True,
 ) -> Iterator[Callable[[int], None]]:
-    """Show how many samples are judged, and the failures among them; what it yields takes how many more are.
+    """Show how many samples are judged, and the failures among them; what it yields takes how many
+    more are.
 
-    `has_answers`: `progress` counts answers as they come, so that it can be said how long none came.
+    `has_answers`: `progress` counts answers as they come, so that it can be said how long none
+    came.
     """
     is_shown = is_shown and total != 0
     has_bar = is_shown and (sys.stderr.isatty() or "ipykernel" in sys.modules)
@@ -38,11 +46,18 @@ def judging_bar(
             if has_bar:
                 bar.set_postfix(progress.failures(), refresh=False)
                 bar.update(number)
-            elif is_shown and (done == total or done - printed >= (total or max(printed, 10 * _FIRST_LINE)) / 10):
+            elif is_shown and (
+                done == total
+                or done - printed >= (total or max(printed, 10 * _FIRST_LINE)) / 10
+            ):
                 printed = done
-                failures = ", ".join(f"{status} {count}" for status, count in progress.failures().items())
+                failures = ", ".join(
+                    f"{status} {count}" for status, count in progress.failures().items()
+                )
                 elapsed = time.monotonic() - began
-                meter = tqdm.format_meter(done, total or 0, elapsed, 0, "Judging", unit=unit, postfix=failures)
+                meter = tqdm.format_meter(
+                    done, total or 0, elapsed, 0, "Judging", unit=unit, postfix=failures
+                )
                 say(meter, file=sys.stderr)
 
         def say_silence(seconds: float, is_first: bool) -> None:
@@ -56,8 +71,12 @@ def judging_bar(
 
 
 @contextmanager
-def _silence_watched(progress: Progress, on_silence: Callable[[float, bool], None], is_watched: bool) -> Iterator[None]:
-    """Call a function every few seconds with how long no answer came, where that is long, and whether it is the first time."""
+def _silence_watched(
+    progress: Progress, on_silence: Callable[[float, bool], None], is_watched: bool
+) -> Iterator[None]:
+    """Call a function every few seconds with how long no answer came, where that is long, and
+    whether it is the first time.
+    """
     has_ended = threading.Event()
 
     def watch() -> None:

@@ -1,4 +1,6 @@
-"""An event loop in a thread of its own: what is asynchronous, asked from a script, a notebook or any thread."""
+"""An event loop in a thread of its own: what is asynchronous, asked from a script, a notebook or
+any thread.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +15,22 @@ from vieval_plugin.text.errors import VievalError
 
 T = TypeVar("T")
 CLOSED = "the judge was closed before it was done; ask again, and close it afterwards"
-_ENDING = 10.0  # seconds; what was interrupted is waited for, so that nothing goes on behind the caller's back
+# seconds; what was interrupted is waited for, so that nothing goes on behind the caller's back
+_ENDING = 10.0
 
 
 class LoopThread:
-    """A running event loop; use as `with`, or `close` it. `at_end` is the last that it does, to close what is open in it."""
+    """A running event loop; use as `with`, or `close` it. `at_end` is the last that it does, to
+    close what is open in it.
+    """
 
     def __init__(self, at_end: Callable[[], Awaitable[None]] | None = None) -> None:
         self._loop, self._at_end = asyncio.new_event_loop(), at_end
         self._loop.set_default_executor(DaemonPool(name="blocking"))
         self.closing = False
-        self._change = threading.RLock()  # whoever lets go of the last reference closes, which may be anywhere
+        self._change = (
+            threading.RLock()
+        )  # whoever lets go of the last reference closes, which may be anywhere
         self._thread = threading.Thread(target=self._run, name="vieval", daemon=True)
         self._thread.start()
 
@@ -34,7 +41,9 @@ class LoopThread:
         self.close()
 
     def begin(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        """Start work in the loop; the future may be waited for from any thread. VievalError once it is closed."""
+        """Start work in the loop; the future may be waited for from any thread. VievalError once
+        it is closed.
+        """
         with self._change:
             if not self.closing:
                 return asyncio.run_coroutine_threadsafe(work, self._loop)
@@ -42,7 +51,9 @@ class LoopThread:
         raise VievalError(CLOSED)
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
-        """The result of work, waited for here; what interrupts the waiting, such as Ctrl-C, ends the work first."""
+        """The result of work, waited for here; what interrupts the waiting, such as Ctrl-C, ends
+        the work first.
+        """
         finished = threading.Event()
 
         async def run_and_signal() -> T:
@@ -64,7 +75,9 @@ class LoopThread:
             raise
 
     def close(self) -> None:
-        """Cancel the work that is under way, do what is to be done at the end, and stop; in its own thread, soon."""
+        """Cancel the work that is under way, do what is to be done at the end, and stop; in its
+        own thread, soon.
+        """
         with self._change:
             if not self.closing:
                 self.closing = True

@@ -1,4 +1,6 @@
-"""The plan of a run, which says what it would cost: a pilot of a few samples, and an estimate for all."""
+"""The plan of a run, which says what it would cost: a pilot of a few samples, and an estimate
+for all.
+"""
 
 from __future__ import annotations
 
@@ -72,14 +74,34 @@ class Pilot:
 
 
 def pilot_of(
-    judge: str, asks_a_model: bool, seed: int, samples: int, results: Sequence[tuple[Verdict, Usage]], wall: float
+    judge: str,
+    asks_a_model: bool,
+    seed: int,
+    samples: int,
+    results: Sequence[tuple[Verdict, Usage]],
+    wall: float,
 ) -> Pilot:
-    """The pilot of a judge on so many samples; VievalError where none was judged, which says nothing of the others' cost."""
+    """The pilot of a judge on so many samples; VievalError where none was judged, which says
+    nothing of the others' cost.
+    """
     statuses = Counter(verdict.status for verdict, _ in results)
-    reason = next((verdict.reason for verdict, _ in results if not verdict.status.usable), "")
+    reason = next(
+        (verdict.reason for verdict, _ in results if not verdict.status.usable), ""
+    )
     if not any(status.usable for status in statuses):
-        raise VievalError(f"none of the {len(results)} samples of the pilot could be judged: {reason[:300]}")
-    return Pilot(judge, asks_a_model, seed, samples, tuple(usage for _, usage in results), wall, statuses, reason)
+        raise VievalError(
+            f"none of the {len(results)} samples of the pilot could be judged: {reason[:300]}"
+        )
+    return Pilot(
+        judge,
+        asks_a_model,
+        seed,
+        samples,
+        tuple(usage for _, usage in results),
+        wall,
+        statuses,
+        reason,
+    )
 
 
 def to_ask(judged: Sequence[Judged], prepared: PreparedJudge) -> list[Judged]:
@@ -87,21 +109,30 @@ def to_ask(judged: Sequence[Judged], prepared: PreparedJudge) -> list[Judged]:
     return [
         sample
         for sample in judged
-        if (prepared.takes_apart(sample) or not missing_inputs_reason(prepared.spec, sample))
+        if (
+            prepared.takes_apart(sample)
+            or not missing_inputs_reason(prepared.spec, sample)
+        )
         and not absent_image(sample)
     ]
 
 
 async def pilot(
-    samples: Sequence[Judged], prepared: PreparedJudge, options: Config, backbone: Backbone | None
+    samples: Sequence[Judged],
+    prepared: PreparedJudge,
+    options: Config,
+    backbone: Backbone | None,
 ) -> Pilot:
-    """Judge eight samples, or all where there are fewer, and keep count; what is answered is stored as in any run.
+    """Judge eight samples, or all where there are fewer, and keep count; what is answered is stored
+    as in any run.
 
     Raises:
         VievalError: there is nothing to ask about, or none of them could be judged.
     """
     if not samples:
-        raise VievalError(f"{prepared.spec.name} can judge none of these samples, so there is nothing to plan")
+        raise VievalError(
+            f"{prepared.spec.name} can judge none of these samples, so there is nothing to plan"
+        )
     seed = options.statistics.seed
     first, *further = [samples[number] for number in pilot_numbers(len(samples), seed)]
     with (
@@ -111,28 +142,40 @@ async def pilot(
 
         async def results_of(*group: Judged) -> list[tuple[Verdict, Usage]]:
             progress = Progress()
-            outcomes = await outcomes_of(group, prepared, options_with_store, backbone, progress, bar=False)
+            outcomes = await outcomes_of(
+                group, prepared, options_with_store, backbone, progress, bar=False
+            )
             progress_bar.update(len(group))
             usage = progress.usage
             if usage.cached:  # what a stored reply took is known of texts only
                 usage.input_tokens = sum(outcome.input_tokens for outcome in outcomes)
                 usage.output_tokens = sum(outcome.output_tokens for outcome in outcomes)
             usages = chain([usage], repeat(Usage()))
-            return [(outcome.verdict, cost) for outcome, cost in zip(outcomes, usages, strict=False)]
+            return [
+                (outcome.verdict, cost)
+                for outcome, cost in zip(outcomes, usages, strict=False)
+            ]
 
         results = await results_of(first)
         started = time.monotonic()
         if prepared.asks_a_model:
-            results += chain.from_iterable(await asyncio.gather(*map(results_of, further)))
+            results += chain.from_iterable(
+                await asyncio.gather(*map(results_of, further))
+            )
         elif further:  # measured in batches, by what is loaded once
             results += await results_of(*further)
     wall = time.monotonic() - started
-    return pilot_of(prepared.spec.name, prepared.asks_a_model, seed, len(samples), results, wall)
+    return pilot_of(
+        prepared.spec.name, prepared.asks_a_model, seed, len(samples), results, wall
+    )
 
 
 def pilot_numbers(population: int, seed: int) -> list[int]:
     """The numbers of the samples of a pilot."""
-    return [int(number) for number in np.random.default_rng(seed).permutation(population)[:PILOT]]
+    return [
+        int(number)
+        for number in np.random.default_rng(seed).permutation(population)[:PILOT]
+    ]
 
 
 @contextmanager
@@ -146,20 +189,27 @@ def _set_store(options: Config) -> Iterator[Config]:
         return
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "replies.sqlite"
-        store = options.store.model_copy(update={"use": True, "max_age": None, "path": path})
+        store = options.store.model_copy(
+            update={"use": True, "max_age": None, "path": path}
+        )
         yield options.model_copy(update={"store": store})
 
 
-def plan(trial: Pilot, backbone: Backbone | None, by_batches: bool = False) -> list[str]:
+def plan(
+    trial: Pilot, backbone: Backbone | None, by_batches: bool = False
+) -> list[str]:
     """The pilot's estimate of a run over all samples, in lines.
 
-    Eight samples show no tail, such as one answer in a hundred that is ten times as long, so no number has an interval:
-    it is a least one, with the most that limits allow where these are known.
+    Eight samples show no tail, such as one answer in a hundred that is ten times as long, so no
+    number has an interval: it is a least one, with the most that limits allow where these are
+    known.
 
-    `backbone` is the model behind a server that is asked; None where a model of this process is, or none. `by_batches`:
-    questions are to be asked by batches.
+    `backbone` is the model behind a server that is asked; None where a model of this process is, or
+    none. `by_batches`: questions are to be asked by batches.
     """
-    statuses = ", ".join(f"{status} {count}" for status, count in trial.statuses.most_common())
+    statuses = ", ".join(
+        f"{status} {count}" for status, count in trial.statuses.most_common()
+    )
     by = f" by {backbone.model}" if backbone else ""
     calls = f"about {_calls(trial):,.0f} calls" if any(trial.questions) else "no calls"
     lines = [
@@ -169,13 +219,22 @@ def plan(trial: Pilot, backbone: Backbone | None, by_batches: bool = False) -> l
     if any(not status.usable for status in trial.statuses):
         lines.append(f"the first failure: {trial.reason[:300]}")
     if any(trial.questions):
-        tokens_in = _total_of_known([cost.input_tokens for cost in trial.costs], trial.samples)
-        tokens_out = _total_of_known([cost.output_tokens for cost in trial.costs], trial.samples)
-        most_calls = trial.questions[0] + max(trial.questions[1:], default=0) * (trial.samples - 1)
+        tokens_in = _total_of_known(
+            [cost.input_tokens for cost in trial.costs], trial.samples
+        )
+        tokens_out = _total_of_known(
+            [cost.output_tokens for cost in trial.costs], trial.samples
+        )
+        most_calls = trial.questions[0] + max(trial.questions[1:], default=0) * (
+            trial.samples - 1
+        )
         by_calls = "if each sample takes as many as the most of the pilot"
         lines.append(f"calls: {_cost_range(_calls(trial), most_calls, by_calls)}")
         lines.append(f"tokens in: {_cost_range(tokens_in)}")
-        lines.append(f"tokens out: {_cost_range(tokens_out, _most_output(trial), 'by max_tokens of each call')}")
+        lines.append(
+            "tokens out: "
+            f"{_cost_range(tokens_out, _most_output(trial), 'by max_tokens of each call')}"
+        )
     else:
         lines.append("calls: 0, tokens: 0, price: 0")
     lines.append(f"seconds: {_seconds(trial, backbone)}")
@@ -183,65 +242,97 @@ def plan(trial: Pilot, backbone: Backbone | None, by_batches: bool = False) -> l
         lines.append(f"price: {_price(trial, backbone, by_batches)}")
     if trial.cached:
         lines.append(
-            f"{trial.cached} answers of the pilot were in the store; the figures are of a run that asks everything"
+            f"{trial.cached} answers of the pilot were in the store; the figures are of a run "
+            "that asks everything"
         )
     return lines
 
 
 def _calls(trial: Pilot) -> float:
-    """The calls for all samples; those of the first, which also find out what the server can, are added as they are."""
+    """The calls for all samples; those of the first, which also find out what the server can,
+    are added as they are.
+    """
     first, *further = trial.questions
     return first + (total(further, trial.samples - 1).value if further else 0.0)
 
 
 def _total_of_known(values: Sequence[float], population: int) -> float:
-    """The total over a population from those values that are known, which are not 0; NaN where none is."""
+    """The total over a population from those values that are known, which are not 0; NaN where
+    none is.
+    """
     known_values = [value for value in values if value]
     return total(known_values, population).value if known_values else math.nan
 
 
 def _most_output(trial: Pilot) -> float:
-    """Most tokens of all answers, by the limits of the pilot's sample that may have most; NaN where they are not known."""
+    """Most tokens of all answers, by the limits of the pilot's sample that may have most; NaN
+    where they are not known.
+    """
     if len(trial.costs) == trial.samples:  # nothing is left to be asked
         return math.nan
     return max(cost.output_limit for cost in trial.costs) * trial.samples or math.nan
 
 
 def _seconds(trial: Pilot, backbone: Backbone | None) -> str:
-    """The seconds of a run: between a server that answers as many at once as quickly, and one that does no more at once."""
+    """The seconds of a run: between a server that answers as many at once as quickly, and one
+    that does no more at once.
+    """
     fresh_costs = [cost for cost in trial.costs if not cost.cached]
     further = sum(not cost.cached for cost in trial.costs[1:])
     if not fresh_costs or (trial.samples > 1 and not further):
-        return "not known, as answers of the pilot were in the store; the option store: {max_age: 0}, or --fresh, asks them anew"
+        return (
+            "not known, as answers of the pilot were in the store; the option store: "
+            "{max_age: 0}, or --fresh, asks them anew"
+        )
     slowest = trial.wall / further * (trial.samples - 1) if further else 0.0
     if backbone is None:
         return f"about {_short(slowest)}"
     at_once = backbone.num_concurrent
     longest = max(cost.seconds / max(cost.calls, 1) for cost in fresh_costs)
-    fastest = max(total([cost.seconds for cost in fresh_costs], trial.samples).value / at_once, longest)
+    fastest = max(
+        total([cost.seconds for cost in fresh_costs], trial.samples).value / at_once,
+        longest,
+    )
     return (
-        f"{_short(fastest)} if the server answers {at_once} requests at once as quickly as those of the pilot, "
+        f"{_short(fastest)} if the server answers {at_once} requests at once as quickly as those "
+        "of the pilot, "
         f"{_short(max(slowest, fastest))} if it gets no further than in the pilot"
     )
 
 
 def _price(trial: Pilot, backbone: Backbone, by_batches: bool) -> str:
     if backbone.price_input is None or backbone.price_output is None:
-        return "not known; give --price-input and --price-output (price_input and price_output of a backbone), per million tokens"
-    known_costs = [cost for cost in trial.costs if cost.input_tokens and cost.output_tokens]
-    sample_prices = [backbone.price_of(c.input_tokens, c.cached_tokens, c.output_tokens) for c in known_costs]
+        return (
+            "not known; give --price-input and --price-output (price_input and price_output "
+            "of a backbone), per million tokens"
+        )
+    known_costs = [
+        cost for cost in trial.costs if cost.input_tokens and cost.output_tokens
+    ]
+    sample_prices = [
+        backbone.price_of(c.input_tokens, c.cached_tokens, c.output_tokens)
+        for c in known_costs
+    ]
     priced = total(sample_prices, trial.samples).value if sample_prices else math.nan
     if math.isnan(priced):
         return "not known, as the tokens are not"
     at = f"at {backbone.price_input:g} in and {backbone.price_output:g} out per million tokens"
-    output = _total_of_known([cost.output_tokens for cost in known_costs], trial.samples)
+    output = _total_of_known(
+        [cost.output_tokens for cost in known_costs], trial.samples
+    )
     most = priced + (_most_output(trial) - output) * backbone.price_output / 1e6
-    paid, most_paid = (PRICE * number if by_batches else number for number in (priced, most))
+    paid, most_paid = (
+        PRICE * number if by_batches else number for number in (priced, most)
+    )
     by = f" by batches, half of {priced:.4g} by calls" if by_batches else ""
-    return f"{_cost_range(paid, most_paid, 'by max_tokens of each call', '.4g')}{by}, {at}"
+    return (
+        f"{_cost_range(paid, most_paid, 'by max_tokens of each call', '.4g')}{by}, {at}"
+    )
 
 
-def _cost_range(least: float, most: float = math.nan, reason: str = "", form: str = ",.0f") -> str:
+def _cost_range(
+    least: float, most: float = math.nan, reason: str = "", form: str = ",.0f"
+) -> str:
     """A cost in words: the pilot's for all samples, and the most that it can be where that is more.
 
     >>> _between(800, 800), _between(800, 900, "at most")
@@ -255,7 +346,11 @@ def _cost_range(least: float, most: float = math.nan, reason: str = "", form: st
     if math.isnan(most):
         return f"about {text}"
     highest = format(most, form)
-    return f"at least about {text}, up to {highest} {reason}" if most > least and highest != text else text
+    return (
+        f"at least about {text}, up to {highest} {reason}"
+        if most > least and highest != text
+        else text
+    )
 
 
 def _short(seconds: float) -> str:

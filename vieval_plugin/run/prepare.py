@@ -1,4 +1,6 @@
-"""Preparation of a judge by its name: its options, its prompt pack, and the provenance its verdicts carry."""
+"""Preparation of a judge by its name: its options, its prompt pack, and the provenance its
+verdicts carry.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +11,19 @@ from typing import cast
 from vieval_plugin.backends.image_tools.text_reader import identity
 from vieval_plugin.config import Backbone, Config
 from vieval_plugin.judges import registry as judge_registry
-from vieval_plugin.judges.contests import Contest, Judged, JudgeOfContests, candidate_program, fault
+from vieval_plugin.judges.contests import (
+    Contest,
+    Judged,
+    JudgeOfContests,
+    candidate_program,
+    fault,
+)
 from vieval_plugin.judges.protocol import Judge, Program, Status
-from vieval_plugin.judges.spec import JudgeSpec, lacks_output_alone, missing_inputs_reason
+from vieval_plugin.judges.spec import (
+    JudgeSpec,
+    lacks_output_alone,
+    missing_inputs_reason,
+)
 from vieval_plugin.prompts import packs
 from vieval_plugin.prompts.pack import Pack
 from vieval_plugin.records import OWN, Provenance, unjudged
@@ -39,11 +51,15 @@ class PreparedJudge:
     calibration: Calibration | None = None
 
     def by(self, backbone: str | None) -> Provenance:
-        """The provenance of verdicts with a backbone, None for none; VievalError where the calibration is of another
-        judge.
+        """The provenance of verdicts with a backbone, None for none; VievalError where the
+        calibration is of another judge.
         """
         reader = identity() if self.spec.reads_text else ""
-        provenance = replace(self.provenance, backbone=self.spec.name if backbone is None else backbone, reader=reader)
+        provenance = replace(
+            self.provenance,
+            backbone=self.spec.name if backbone is None else backbone,
+            reader=reader,
+        )
         if self.calibration:
             self.calibration.require(provenance)
         return provenance
@@ -54,45 +70,75 @@ class PreparedJudge:
         return self.spec.pack is not None and not self.spec.scored
 
     def takes_apart(self, judged: Judged) -> bool:
-        """Return whether it judges this candidate by candidate: it is a contest, and a good one, and the judge is of samples."""
-        return isinstance(judged, Contest) and self.spec.rates == "sample" and not fault(judged)
+        """Return whether it judges this candidate by candidate: it is a contest, and a good one,
+        and the judge is of samples.
+        """
+        return (
+            isinstance(judged, Contest)
+            and self.spec.rates == "sample"
+            and not fault(judged)
+        )
 
     def program(self, judged: Judged) -> Program:
-        """The judge's program; one that ends at once, `not_applicable`, where what is judged lacks what it needs."""
+        """The judge's program; one that ends at once, `not_applicable`, where what is judged
+        lacks what it needs.
+        """
         if self.takes_apart(judged):
             return (yield from candidate_program(self.program, cast(Contest, judged)))
         if reason := missing_inputs_reason(self.spec, judged):
-            # a benchmark's row without an output is one that it names no image of, and no generator's failure
-            is_failure = judged.id.benchmark == OWN and lacks_output_alone(self.spec, judged)
-            return unjudged(Status.NO_IMAGE if is_failure else Status.NOT_APPLICABLE, reason)
+            # a benchmark's row without an output is one that it names no image of, and no
+            # generator's failure
+            is_failure = judged.id.benchmark == OWN and lacks_output_alone(
+                self.spec, judged
+            )
+            return unjudged(
+                Status.NO_IMAGE if is_failure else Status.NOT_APPLICABLE, reason
+            )
         verdict = yield from self.judge(judged)  # type: ignore[arg-type]  # `missing_inputs_reason` has seen that it is what is judged
-        scores = self.calibration.added(verdict.scores, judged.kind) if self.calibration else verdict.scores
+        scores = (
+            self.calibration.added(verdict.scores, judged.kind)
+            if self.calibration
+            else verdict.scores
+        )
         return replace(verdict, scores=scores)
 
 
-def prepare(name: str, setting: str | None, options: Config, backbone: Backbone | None = None) -> PreparedJudge:
-    """Build a judge, by its name or its file, in one of its settings (None or empty for its plain one) from the options.
+def prepare(
+    name: str, setting: str | None, options: Config, backbone: Backbone | None = None
+) -> PreparedJudge:
+    """Build a judge, by its name or its file, in one of its settings (None or empty for its plain
+    one) from the options.
 
-    `backbone` is the model that a command names; it is only written down here. VievalError says what is missing.
+    `backbone` is the model that a command names; it is only written down here. VievalError says
+    what is missing.
     """
     spec = options.judges.narrowed(judge_registry.judge(name, options.judge_files))
     name, setting = spec.name, setting or spec.plain
     if setting and setting not in spec.settings:
-        settings = f"known: {', '.join(spec.settings)}" if spec.settings else "it has no settings"
+        settings = (
+            f"known: {', '.join(spec.settings)}"
+            if spec.settings
+            else "it has no settings"
+        )
         raise VievalError(f"{name} has no setting {setting!r}; {settings}")
     judge_options = options.judges.options_of(spec)
     pack: Pack | None = None
     if spec.file:
         pack = replace(spec.file, reminders=options.judges.reminders)
     elif spec.pack:
-        pack = replace(_pack(spec.pack(judge_options, setting)), reminders=options.judges.reminders)
+        pack = replace(
+            _pack(spec.pack(judge_options, setting)), reminders=options.judges.reminders
+        )
         if pack.judge != name:
             raise VievalError(
-                f"prompt pack {pack.name} is for {pack.judge}, not for {name} (option judges.{name}.pack)"
+                f"prompt pack {pack.name} is for {pack.judge}, not for {name} (option "
+                f"judges.{name}.pack)"
             )
     pack_fields = (pack.name, pack.hash) if pack else ("", "")
     if backbone:
-        options = options.model_copy(update={"backbones": {**options.backbones, "judge": backbone}})
+        options = options.model_copy(
+            update={"backbones": {**options.backbones, "judge": backbone}}
+        )
     calibration = read_calibration(options.calibration) if options.calibration else None
     provenance = Provenance(
         name,
@@ -121,14 +167,24 @@ def setting_of(source: Provenance) -> str:
     """The setting to prepare a judge in so that it asks what it asked when it gave a verdict.
 
     Raises:
-        VievalError: the judge is not known here; nothing of the files that results name for it is shown.
+        VievalError: the judge is not known here; nothing of the files that results name for it is
+            shown.
     """
     spec = judge_registry.judge_of_results(source.judge, source.options)
     if spec is None:
-        files = ", ".join(map(str, source.options.get("judge_files") or ())) or "no file of it"
-        remedy = f"put its file into the folder that {judge_registry.FOLDER_VARIABLE} names"
-        raise VievalError(f"no judge {source.judge!r} here, and the results name {files}; {remedy}")
-    return next((setting for setting in spec.settings if setting in source.settings), spec.plain)
+        files = (
+            ", ".join(map(str, source.options.get("judge_files") or ()))
+            or "no file of it"
+        )
+        remedy = (
+            f"put its file into the folder that {judge_registry.FOLDER_VARIABLE} names"
+        )
+        raise VievalError(
+            f"no judge {source.judge!r} here, and the results name {files}; {remedy}"
+        )
+    return next(
+        (setting for setting in spec.settings if setting in source.settings), spec.plain
+    )
 
 
 _pack = lru_cache(maxsize=8)(packs.load)

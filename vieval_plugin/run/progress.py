@@ -15,7 +15,9 @@ from vieval_plugin.text.wording import plural
 
 _REASON = 160
 _UNREAD = (Status.PARSE_FAILURE, Status.GUESSED)
-_ENOUGH_UNREAD = 20  # replies that could not be read, to say that most of them are the same words
+_ENOUGH_UNREAD = (
+    20  # replies that could not be read, to say that most of them are the same words
+)
 _FEWEST_VERDICTS = 5  # to say how many could not be read, or only by a second reply
 _MOST_UNREAD, _MOST_CONFIRMED = 0.2, 0.05
 _SCHEMAS = "use a server that enforces JSON schemas"
@@ -43,23 +45,41 @@ class Progress:
 
     @property
     def failed_calls(self) -> int:
-        """Verdicts that lack a score because a call or a tool failed; unreadable answers and refusals are findings."""
+        """Verdicts that lack a score because a call or a tool failed; unreadable answers and
+        refusals are findings.
+        """
         return sum(self.statuses[status] for status in FAILED_CALLS)
 
     @property
     def answers(self) -> int:
-        """Answers so far, whether a model, the store or a measurement gave them, and failed calls."""
+        """Answers so far, whether a model, the store or a measurement gave them, and failed
+        calls.
+        """
         u = self.usage
-        return u.calls + u.cached + u.repeated + u.measured + sum(u.retries.values()) + self.statuses.total()
+        return (
+            u.calls
+            + u.cached
+            + u.repeated
+            + u.measured
+            + sum(u.retries.values())
+            + self.statuses.total()
+        )
 
     def __add__(self, progress: Progress) -> Progress:
-        return Progress(**{name: value + getattr(progress, name) for name, value in vars(self).items()})
+        return Progress(
+            **{
+                name: value + getattr(progress, name)
+                for name, value in vars(self).items()
+            }
+        )
 
     def count(self, verdict: Verdict, judge: str = "") -> None:
         """Take note of how a verdict of a judge came out."""
         self.statuses[verdict.status] += 1
         self.findings.update(verdict.findings)
-        self.left_out.update(step.reason for step in verdict.trace if step.status is Status.NOT_ASKED)
+        self.left_out.update(
+            step.reason for step in verdict.trace if step.status is Status.NOT_ASKED
+        )
         if verdict.status is Status.NOT_APPLICABLE:
             self.not_asked[verdict.reason] += 1
         for step in verdict.trace:
@@ -69,27 +89,45 @@ class Progress:
 
     def failures(self) -> dict[str, int]:
         """Verdicts without a score, by status."""
-        return {str(status): n for status, n in self.statuses.items() if not Status(status).usable}
+        return {
+            str(status): n
+            for status, n in self.statuses.items()
+            if not Status(status).usable
+        }
 
     def lines(self) -> list[str]:
         """The last lines of a run: what it cost, and what failed."""
         u = self.usage
-        repeated = f", not asked as another question was the same: {u.repeated}" if u.repeated else ""
+        repeated = (
+            f", not asked as another question was the same: {u.repeated}"
+            if u.repeated
+            else ""
+        )
         probes = f", probes among them: {u.probes}" if u.probes else ""
-        cached = f" ({u.cached_tokens / u.input_tokens:.0%} cached)" if u.cached_tokens else ""
+        cached = (
+            f" ({u.cached_tokens / u.input_tokens:.0%} cached)"
+            if u.cached_tokens
+            else ""
+        )
         cost = (
             f"calls: {u.calls}{probes}, answered from the store: {u.cached}{repeated}, "
-            f"tokens in: {u.input_tokens}{cached}, out: {u.output_tokens}{f', price: {u.price:.4g}' if u.price else ''}"
+            f"tokens in: {u.input_tokens}{cached}, out: "
+            f"{u.output_tokens}{f', price: {u.price:.4g}' if u.price else ''}"
         )
         verdicts, *noted = self.verdict_lines()
-        is_free = not (u.calls or u.cached or u.repeated or u.retries or u.failures)  # as a metric of pixels is
+        is_free = not (
+            u.calls or u.cached or u.repeated or u.retries or u.failures
+        )  # as a metric of pixels is
         lines = [verdicts, *([] if is_free else [cost, *self._savings()]), *noted]
         if failed := list(self.failures()):
             anchor = failed[0] if len(failed) == 1 else "statuses"
-            lines.append(f"about {' and '.join(failed)}: {docs_url(f'reference/results.md#{anchor}')}")
+            lines.append(
+                f"about {' and '.join(failed)}: {docs_url(f'reference/results.md#{anchor}')}"
+            )
         if u.cached and not (u.calls or u.measured or u.retries or u.failures):
             lines.append(
-                f"no model was asked: all {u.cached} answers were kept from earlier runs; the option "
+                f"no model was asked: all {u.cached} answers were kept from earlier runs; the "
+                "option "
                 "store: {max_age: 0}, or --fresh of vieval's commands, asks anew"
             )
         if u.retries:
@@ -105,15 +143,29 @@ class Progress:
         total = u.calls + u.cached + u.repeated + left_out.total()
         return [
             f"{reason}: {plural(number, 'question')}, {number / total:.0%} of all"
-            + (f", about {number * mean_price:.4g} at the mean price of a call" if mean_price else "")
+            + (
+                f", about {number * mean_price:.4g} at the mean price of a call"
+                if mean_price
+                else ""
+            )
             for reason, number in left_out.items()
-        ] + ([f"by batches: {u.saved_by_batches:.4g} less than by calls"] if u.saved_by_batches else [])
+        ] + (
+            [f"by batches: {u.saved_by_batches:.4g} less than by calls"]
+            if u.saved_by_batches
+            else []
+        )
 
     def verdict_lines(self) -> list[str]:
-        """Lines on statuses and findings of verdicts, and on a judge most of whose unread replies are the same words."""
+        """Lines on statuses and findings of verdicts, and on a judge most of whose unread
+        replies are the same words.
+        """
         lines = [f"verdicts: {_listing(self.statuses) or 'none'}"]
         for reason, times in self.not_asked.most_common(1):
-            further = f" (and {len(self.not_asked) - 1} other reasons)" if len(self.not_asked) > 1 else ""
+            further = (
+                f" (and {len(self.not_asked) - 1} other reasons)"
+                if len(self.not_asked) > 1
+                else ""
+            )
             lines.append(f"not asked: {times}, as {reason[:_REASON]}{further}")
         if self.findings:
             lines.append(f"findings: {_listing(self.findings)}")
@@ -121,7 +173,10 @@ class Progress:
         for (judge, wording), times in self.wordings.items():
             unread, judge_words = self.unread[judge], f" of {judge}" if judge else ""
             if unread >= _ENOUGH_UNREAD and times > unread / 2:
-                same = f"{times} of {unread} replies{judge_words} that could not be read say the same"
+                same = (
+                    f"{times} of {unread} replies{judge_words} that could not be read say the "
+                    "same"
+                )
                 lines.append(f"ONE WORDING: {same}: {wording[:_SHOWN]!r}")
         return lines
 
@@ -134,9 +189,14 @@ class Progress:
         )
         lines = []
         if verdicts >= _FEWEST_VERDICTS and unread > _MOST_UNREAD * verdicts:
-            lines.append(f"YOUR JUDGE CANNOT BE READ: {unread} of {plural(verdicts, 'verdict')}; {_SCHEMAS}")
+            lines.append(
+                f"YOUR JUDGE CANNOT BE READ: {unread} of {plural(verdicts, 'verdict')}; {_SCHEMAS}"
+            )
         if verdicts >= _FEWEST_VERDICTS and confirmed > _MOST_CONFIRMED * verdicts:
-            lines.append(f"ASKED TWICE: {plural(confirmed, 'answer')} came with text around the object; {_SCHEMAS}")
+            lines.append(
+                f"ASKED TWICE: {plural(confirmed, 'answer')} came with text around the object; "
+                f"{_SCHEMAS}"
+            )
         return lines
 
 
@@ -151,4 +211,6 @@ def _wording(text: str) -> str:
 
 
 def _listing(counts: Mapping[Status, int] | Mapping[str, int]) -> str:
-    return ", ".join(f"{name} {n}" for name, n in sorted(counts.items(), key=lambda item: -item[1]))
+    return ", ".join(
+        f"{name} {n}" for name, n in sorted(counts.items(), key=lambda item: -item[1])
+    )

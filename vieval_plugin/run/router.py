@@ -32,7 +32,10 @@ from vieval_plugin.judges.protocol import (
 from vieval_plugin.judges.tools import ocr
 from vieval_plugin.text.errors import VievalError
 
-ASKS_A_MODEL = "this judge asks a model, and this run only measures images: run it with another --model"
+ASKS_A_MODEL = (
+    "this judge asks a model, and this run only measures images: run it with another "
+    "--model"
+)
 
 Question: TypeAlias = Chat | Likelihood
 #: Answers questions of models in one go, in order; each comes with its program's number.
@@ -44,15 +47,22 @@ AnswerOne: TypeAlias = Callable[[int, Question], Awaitable[Reply]]
 class Router:
     """Hands each ask to whoever answers its kind; use as `with`.
 
-    Measurements go to this machine's processors, or to the `scorers` that they name, in batches, as does a tool whose
-    results are stored, and other tools to threads beside them; both ways of running share that.
+    Measurements go to this machine's processors, or to the `scorers` that they name, in batches, as
+    does a tool whose results are stored, and other tools to threads beside them; both ways of
+    running share that.
     """
 
     def __init__(
-        self, usage: Usage, store: Store | None = None, bar: bool = False, scorers: Scorers | None = None
+        self,
+        usage: Usage,
+        store: Store | None = None,
+        bar: bool = False,
+        scorers: Scorers | None = None,
     ) -> None:
         self._stored_tools = {ocr.NAME: TextReader(run)}
-        self._batcher = Batcher(usage, store, bar, scorers.find if scorers else None, self._stored_tools)
+        self._batcher = Batcher(
+            usage, store, bar, scorers.find if scorers else None, self._stored_tools
+        )
         self._threads = Threads()
 
     def __enter__(self) -> Router:
@@ -62,14 +72,20 @@ class Router:
         self._threads.close()
         self._batcher.close()
 
-    def answer_batch(self, asks: Sequence[tuple[int, Ask]], answer: AnswerBatch) -> list[Reply]:
-        """Replies to the asks of a batch step, in order; `answer` is asked once, with all questions of models."""
+    def answer_batch(
+        self, asks: Sequence[tuple[int, Ask]], answer: AnswerBatch
+    ) -> list[Reply]:
+        """Replies to the asks of a batch step, in order; `answer` is asked once, with all
+        questions of models.
+        """
         replies: dict[int, Reply] = {}
         questions: list[tuple[int, tuple[int, Question]]] = []
         measures: list[tuple[int, Measure | UseTool]] = []
         running: dict[int, Future[Reply]] = {}
         for index, (number, ask) in enumerate(asks):
-            if isinstance(ask, Measure) or (isinstance(ask, UseTool) and ask.tool in self._stored_tools):
+            if isinstance(ask, Measure) or (
+                isinstance(ask, UseTool) and ask.tool in self._stored_tools
+            ):
                 measures.append((index, ask))
             elif isinstance(ask, UseTool):
                 running[index] = self._threads.start(ask)
@@ -84,13 +100,22 @@ class Router:
         return [replies[index] for index in range(len(asks))]
 
     async def look(self, question: Question) -> None:
-        """Decode the images of a question whose judge's tools may want them too: once for them and for the model."""
-        pictures = [part for message in question.messages for part in message.parts if isinstance(part, Image)]
+        """Decode the images of a question whose judge's tools may want them too: once for them
+        and for the model.
+        """
+        pictures = [
+            part
+            for message in question.messages
+            for part in message.parts
+            if isinstance(part, Image)
+        ]
         await asyncio.to_thread(self._threads.look, pictures)
 
     async def answer_one(self, number: int, ask: Ask, answer: AnswerOne) -> Reply:
         """The reply to one ask; `answer` is asked where it is a question of a model."""
-        if isinstance(ask, Measure) or (isinstance(ask, UseTool) and ask.tool in self._stored_tools):
+        if isinstance(ask, Measure) or (
+            isinstance(ask, UseTool) and ask.tool in self._stored_tools
+        ):
             return await self._batcher.measure_soon(ask)
         if isinstance(ask, UseTool):
             return await asyncio.wrap_future(self._threads.start(ask))
@@ -108,7 +133,9 @@ def refuse_questions(_questions: list[tuple[int, Question]]) -> list[Reply]:
 
 
 def question_display(ask: Ask) -> tuple[str, tuple[Image, ...]]:
-    """The words and images of an ask as a person would look at them: of a conversation, those of its last turn."""
+    """The words and images of an ask as a person would look at them: of a conversation, those of
+    its last turn.
+    """
     if isinstance(ask, (Chat, Likelihood)):
         parts = ask.messages[-1].parts
         text = "\n".join(part for part in parts if isinstance(part, str))
@@ -120,16 +147,24 @@ def question_display(ask: Ask) -> tuple[str, tuple[Image, ...]]:
 def recorded_reply(ask: Ask, step: Step) -> Reply:
     """The reply that a step of a trace records; a step without an answer is a call that failed.
 
-    A tool that only draws is run again: no trace holds images. Of a probability a trace has the sum over the answer's
-    spellings, not which of them had it; of a `beginning` it has all.
+    A tool that only draws is run again: no trace holds images. Of a probability a trace has the sum
+    over the answer's spellings, not which of them had it; of a `beginning` it has all.
     """
-    if not step.status.usable and not step.answer and step.status is not Status.PARSE_FAILURE:
+    if (
+        not step.status.usable
+        and not step.answer
+        and step.status is not Status.PARSE_FAILURE
+    ):
         return Failure(step.status, step.reason)
     if isinstance(ask, Chat):
         return Text(step.answer, cut=step.cut)
     if isinstance(ask, UseTool):
         tool = tools.registry().get(ask.tool)
-        return run(ask) if tool is not None and tool.use is None else tools.from_json(step.answer)
+        return (
+            run(ask)
+            if tool is not None and tool.use is None
+            else tools.from_json(step.answer)
+        )
     if isinstance(ask, Measure):
         return Measurement(step.scores[0], step.reason)
     if ask.definition == "beginning":

@@ -1,11 +1,20 @@
-"""The run loop of every caller: samples or contests and judges in, verdicts out, whoever answers the questions.
+"""The run loop of every caller: samples or contests and judges in, verdicts out, whoever answers
+the questions.
 
-Programs go in batch steps where whole batches are answered, and each at its own pace where single questions are.
+Programs go in batch steps where whole batches are answered, and each at its own pace where single
+questions are.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import (
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Sequence,
+)
 from contextlib import nullcontext
 from dataclasses import replace
 from operator import itemgetter
@@ -18,7 +27,12 @@ from vieval_plugin.run.jobs import Job, JobsSplitByCandidate
 from vieval_plugin.run.judging_bar import judging_bar
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.router import AnswerBatch, Question, Router
-from vieval_plugin.run.scheduler import Outcome, one_by_one, run_concurrently, run_in_batches
+from vieval_plugin.run.scheduler import (
+    Outcome,
+    one_by_one,
+    run_concurrently,
+    run_in_batches,
+)
 
 
 def judge_in_batches(
@@ -29,7 +43,8 @@ def judge_in_batches(
     bar: bool = False,
     scorers: Scorers | None = None,
 ) -> list[Outcome]:
-    """Judge all jobs together, the questions of all in one call of `answer` a batch step; outcomes in the jobs' order.
+    """Judge all jobs together, the questions of all in one call of `answer` a batch step; outcomes
+    in the jobs' order.
 
     `scorers` measure for judges that measure with a network.
 
@@ -38,12 +53,24 @@ def judge_in_batches(
     split_contests = JobsSplitByCandidate(jobs)
 
     def ask(asks: list[tuple[int, Ask]]) -> list[Reply]:
-        return router.answer_batch([(split_contests.owners[number], question) for number, question in asks], answer)
+        return router.answer_batch(
+            [(split_contests.owners[number], question) for number, question in asks],
+            answer,
+        )
 
     with Router(progress.usage, store, bar, scorers) as router:
-        outcomes = run_in_batches([job.judge.program(job.judged) for job in split_contests.jobs], ask)
-    outcomes = [_examined(job, outcome) for job, outcome in zip(split_contests.jobs, outcomes, strict=True)]
-    assembled = [pair for number, outcome in enumerate(outcomes) for pair in split_contests.assemble(number, outcome)]
+        outcomes = run_in_batches(
+            [job.judge.program(job.judged) for job in split_contests.jobs], ask
+        )
+    outcomes = [
+        _examined(job, outcome)
+        for job, outcome in zip(split_contests.jobs, outcomes, strict=True)
+    ]
+    assembled = [
+        pair
+        for number, outcome in enumerate(outcomes)
+        for pair in split_contests.assemble(number, outcome)
+    ]
     for number, outcome in assembled:
         progress.count(outcome.verdict, jobs[number].judge.spec.name)
     return [outcome for _, outcome in sorted(assembled, key=itemgetter(0))]
@@ -62,8 +89,8 @@ async def judge_each(
 ) -> None:
     """Judge every job, `live` at a time; outcomes are handed on as they come, by the jobs' number.
 
-    `answer` is given a question and the job's repeat; `router` is one that is open already. VievalError when the run
-    cannot go on, such as when a server is down for good.
+    `answer` is given a question and the job's repeat; `router` is one that is open already.
+    VievalError when the run cannot go on, such as when a server is down for good.
     """
     split_contests = JobsSplitByCandidate(all_jobs := tuple(jobs))
 
@@ -76,7 +103,9 @@ async def judge_each(
     total = len(split_contests.jobs)
     opened = nullcontext(router) if router else Router(progress.usage, store)
     with opened as route, judging_bar(progress, total, bar) as update:
-        await run_jobs(route, split_contests.jobs, answer, hand_on, live=min(live, total))
+        await run_jobs(
+            route, split_contests.jobs, answer, hand_on, live=min(live, total)
+        )
 
 
 async def run_jobs(
@@ -87,7 +116,9 @@ async def run_jobs(
     *,
     live: int,
 ) -> None:
-    """Judge jobs as they are read, `live` at a time and no more in memory; outcomes are handed on by the jobs' number."""
+    """Judge jobs as they are read, `live` at a time and no more in memory; outcomes are handed
+    on by the jobs' number.
+    """
     under_way: dict[int, Job] = {}
 
     async def programs() -> AsyncIterator[Program]:

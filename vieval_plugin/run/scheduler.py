@@ -1,4 +1,6 @@
-"""Runs many judge programs against one backend: in batch steps, or each at its own pace for servers."""
+"""Runs many judge programs against one backend: in batch steps, or each at its own pace for
+servers.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +8,30 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import (
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Sequence,
+)
 from dataclasses import dataclass, field, replace
 from itertools import chain, count
 from typing import Any, TypeVar
 
 from vieval_plugin.backends.concurrency import gather_or_cancel
-from vieval_plugin.judges.protocol import Ask, Measurement, Probabilities, Program, Reply, Status, Step, Text, Verdict
+from vieval_plugin.judges.protocol import (
+    Ask,
+    Measurement,
+    Probabilities,
+    Program,
+    Reply,
+    Status,
+    Step,
+    Text,
+    Verdict,
+)
 from vieval_plugin.text.errors import VievalError
 
 T = TypeVar("T")
@@ -62,27 +81,39 @@ class _Live:
             if isinstance(reply, (Text, Probabilities, Measurement)):
                 self.notes |= dict.fromkeys(reply.notes)
         try:
-            self.asks = list(next(self.program) if replies is None else self.program.send(replies))
+            self.asks = list(
+                next(self.program) if replies is None else self.program.send(replies)
+            )
             return None
         except StopIteration as end:
             return self._outcome(_writable(end.value))
-        except Exception as error:  # a program that breaks is its sample's failure and no other's
+        except (
+            Exception
+        ) as error:  # a program that breaks is its sample's failure and no other's
             _log.debug("a judge's program broke", exc_info=True)
             return self._outcome(_broken(error))
 
     def _outcome(self, verdict: Verdict) -> Outcome:
-        """The outcome, with what backends took note of on the way among the verdict's findings, once each."""
+        """The outcome, with what backends took note of on the way among the verdict's findings,
+        once each.
+        """
         if self.notes:
             verdict = replace(verdict, findings=(*verdict.findings, *self.notes))
         return Outcome(verdict, self.input_tokens, self.output_tokens, self.calls)
 
 
 def _writable(returned: Any) -> Verdict:
-    """The verdict that a program returned, if it can be written: JSON has no NaN, and hosts end at one."""
+    """The verdict that a program returned, if it can be written: JSON has no NaN, and hosts end
+    at one.
+    """
     if not isinstance(returned, Verdict):
         return _broken(TypeError("it returned no verdict"))
     try:
-        numbers = [*returned.scores.values(), *returned.recorded.values(), *chain(*returned.bounds.values())]
+        numbers = [
+            *returned.scores.values(),
+            *returned.recorded.values(),
+            *chain(*returned.bounds.values()),
+        ]
         for step in returned.trace:
             numbers += (*step.scores, *step.recorded, *(step.bounds or ()))
     except (AttributeError, TypeError) as error:
@@ -94,7 +125,11 @@ def _writable(returned: Any) -> Verdict:
 
 def _is_finite(number: object) -> bool:
     try:
-        return isinstance(number, (int, float)) and not isinstance(number, bool) and math.isfinite(number)
+        return (
+            isinstance(number, (int, float))
+            and not isinstance(number, bool)
+            and math.isfinite(number)
+        )
     except OverflowError:  # of an integer that no float can hold
         return False
 
@@ -102,29 +137,40 @@ def _is_finite(number: object) -> bool:
 def _broken(error: Exception) -> Verdict:
     message = " ".join(str(error).split())[:300]
     reason = (
-        message if isinstance(error, VievalError) else f"the judge's program broke: {type(error).__name__}: {message}"
+        message
+        if isinstance(error, VievalError)
+        else f"the judge's program broke: {type(error).__name__}: {message}"
     )
-    return Verdict({}, Status.TOOL_ERROR, trace=(Step(BROKEN, Status.TOOL_ERROR, reason=reason),))
+    return Verdict(
+        {}, Status.TOOL_ERROR, trace=(Step(BROKEN, Status.TOOL_ERROR, reason=reason),)
+    )
 
 
 def run_in_batches(
     programs: Sequence[Program], answer: Callable[[list[tuple[int, Ask]]], list[Reply]]
 ) -> list[Outcome]:
-    """Advance all programs together: the asks of all live ones go to `answer` in one call a batch step.
+    """Advance all programs together: the asks of all live ones go to `answer` in one call a batch
+    step.
 
-    For backends that answer whole batches, such as a harness model. Each ask comes with its program's number, replies
-    go back in the asks' order, outcomes come in the programs'. An exception in a program is its sample's failure, one
-    in `answer` ends the run.
+    For backends that answer whole batches, such as a harness model. Each ask comes with its
+    program's number, replies go back in the asks' order, outcomes come in the programs'. An
+    exception in a program is its sample's failure, one in `answer` ends the run.
     """
     outcomes: dict[int, Outcome] = {}
     live = {number: _Live(program) for number, program in enumerate(programs)}
     replies: dict[int, list[Reply]] | None = None
     while live:
         for number in list(live):
-            if (outcome := live[number].advance(None if replies is None else replies[number])) is not None:
+            if (
+                outcome := live[number].advance(
+                    None if replies is None else replies[number]
+                )
+            ) is not None:
                 outcomes[number] = outcome
                 del live[number]
-        asks = [(number, ask) for number, running in live.items() for ask in running.asks]
+        asks = [
+            (number, ask) for number, running in live.items() for ask in running.asks
+        ]
         answers = answer(asks) if asks else []
         replies = {number: [] for number in live}
         for (number, _), reply in zip(asks, answers, strict=True):
@@ -139,11 +185,12 @@ async def run_concurrently(
     live: int,
     on_outcome: Callable[[int, Outcome], None],
 ) -> None:
-    """Advance each program as soon as its own replies are in, `live` of them at a time, started in order.
+    """Advance each program as soon as its own replies are in, `live` of them at a time, started in
+    order.
 
-    `answer` gets the program's number with each ask; `on_outcome` is called as programs end. Programs are taken from
-    the iterable one by one, so that no more than `live` exist. An exception in a program is its
-    sample's failure, one in `answer` ends the run.
+    `answer` gets the program's number with each ask; `on_outcome` is called as programs end.
+    Programs are taken from the iterable one by one, so that no more than `live` exist. An exception
+    in a program is its sample's failure, one in `answer` ends the run.
     """
     waiting, numbers, taking = one_by_one(programs), count(), asyncio.Lock()
 
@@ -158,13 +205,21 @@ async def run_concurrently(
     await gather_or_cancel(work() for _ in range(live))
 
 
-async def ends(program: Program, answer: Callable[[int, Ask], Awaitable[Reply]], deferred: type[Exception]) -> bool:
-    """Advance a program as far as there are answers; whether it ended, and none of them was `deferred`."""
+async def ends(
+    program: Program,
+    answer: Callable[[int, Ask], Awaitable[Reply]],
+    deferred: type[Exception],
+) -> bool:
+    """Advance a program as far as there are answers; whether it ended, and none of them was
+    `deferred`.
+    """
     running = _Live(program)
     replies: list[Reply] | None = None
     while running.advance(replies) is None:
         replies = []
-        for reply in await asyncio.gather(*(answer(0, ask) for ask in running.asks), return_exceptions=True):
+        for reply in await asyncio.gather(
+            *(answer(0, ask) for ask in running.asks), return_exceptions=True
+        ):
             if isinstance(reply, BaseException) and not isinstance(reply, deferred):
                 raise reply
             replies += [] if isinstance(reply, BaseException) else [reply]
@@ -183,12 +238,16 @@ async def one_by_one(iterable: Iterable[T] | AsyncIterable[T]) -> AsyncIterator[
             yield item
 
 
-async def _drive(number: int, program: Program, answer: Callable[[int, Ask], Awaitable[Reply]]) -> Outcome:
+async def _drive(
+    number: int, program: Program, answer: Callable[[int, Ask], Awaitable[Reply]]
+) -> Outcome:
     running, started = _Live(program), time.monotonic()
     replies: list[Reply] | None = None
     while (outcome := running.advance(replies)) is None:
         if len(running.asks) == 1:
             replies = [await answer(number, running.asks[0])]
         else:
-            replies = await gather_or_cancel(answer(number, ask) for ask in running.asks)
+            replies = await gather_or_cancel(
+                answer(number, ask) for ask in running.asks
+            )
     return replace(outcome, seconds=time.monotonic() - started)

@@ -22,7 +22,11 @@ from vieval_plugin.run.verdict_log import VerdictLog
 
 
 def jobs_left(
-    log: VerdictLog, source: SampleSource, prepared: PreparedJudge, provenance: Provenance, repeat: int = 0
+    log: VerdictLog,
+    source: SampleSource,
+    prepared: PreparedJudge,
+    provenance: Provenance,
+    repeat: int = 0,
 ) -> Iterator[Job]:
     """The samples of which the log has no verdict yet and that a judge is to be asked about."""
     run = run_hash(provenance)
@@ -82,7 +86,9 @@ async def score_into(
 
     with judging_bar(progress, source.total, bar) as update:
         try:
-            async with Session(options, backbone, progress, prepared.asks_a_model, batch) as session:
+            async with Session(
+                options, backbone, progress, prepared.asks_a_model, batch
+            ) as session:
                 await session.judge_stream(open_rows(), prepared, write, repeat)
         finally:
             log.note_usage(run, progress.usage)

@@ -1,10 +1,20 @@
-"""Resources that runs keep open (the store, connections to servers, networks), kept open from one run to the next."""
+"""Resources that runs keep open (the store, connections to servers, networks), kept open from
+one run to the next.
+"""
 
 from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import (
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -43,12 +53,14 @@ class QuestionCounts:
 
 
 async def count_of(
-    program: Program, look_up: Callable[[Question], Awaitable[tuple[str, Reply | None] | None]], totals: QuestionCounts
+    program: Program,
+    look_up: Callable[[Question], Awaitable[tuple[str, Reply | None] | None]],
+    totals: QuestionCounts,
 ) -> None:
     """Follow a judge's program as far as stored replies lead, and count what it asks up to there.
 
-    `look_up` gives the key of a question and its stored reply, None where it cannot be asked. What a program asks
-    after an answer that is not stored, or after a tool, cannot be known.
+    `look_up` gives the key of a question and its stored reply, None where it cannot be asked. What
+    a program asks after an answer that is not stored, or after a tool, cannot be known.
     """
 
     async def stored(_: int, ask: Ask) -> Reply:
@@ -75,16 +87,19 @@ def unanswered(verdict: Verdict) -> list[Path]:
     return [path for path, status in last.items() if status in _ASKED_AGAIN]
 
 
-#: Samples under way where no server bounds them, so that batches are full; who measures has bounds for memory.
+#: Samples under way where no server bounds them, so that batches are full; who measures has bounds
+#: for memory.
 MEASURED_AT_ONCE = 128
 
 
 class Session:
-    """Runs of one set of options, one after another or several at once in one event loop; use as `async with`.
+    """Runs of one set of options, one after another or several at once in one event loop; use as
+    `async with`.
 
-    `backbone` is the one that answers, where a caller names it and not the options; `progress` counts over all runs.
-    `asks_a_model`: that some judge of theirs does, and none of them measures alone. `batch`: that models are asked by
-    batches.
+    `backbone` is the one that answers, where a caller names it and not the options; `progress`
+    counts over all runs.
+    `asks_a_model`: that some judge of theirs does, and none of them measures alone. `batch`: that
+    models are asked by batches.
     """
 
     def __init__(
@@ -95,19 +110,32 @@ class Session:
         asks_a_model: bool = True,
         batch: BatchOptions | None = None,
     ) -> None:
-        self._options, self._progress, self._asks_a_model, self._batch = options, progress, asks_a_model, batch
-        self._by_name = dict(options.backbones) if backbone is None else {**options.backbones, JUDGE: backbone}
+        self._options, self._progress, self._asks_a_model, self._batch = (
+            options,
+            progress,
+            asks_a_model,
+            batch,
+        )
+        self._by_name = (
+            dict(options.backbones)
+            if backbone is None
+            else {**options.backbones, JUDGE: backbone}
+        )
         self._stack = AsyncExitStack()
         self._store: Store | None = None
 
     async def __aenter__(self) -> Session:
         async with AsyncExitStack() as stack:
-            self._store = stack.enter_context(opened_store(self._options, self._asks_a_model))
+            self._store = stack.enter_context(
+                opened_store(self._options, self._asks_a_model)
+            )
             usage, seed = self._progress.usage, self._options.statistics.seed
             backbones = Backbones(self._by_name, self._store, usage, seed, self._batch)
             self._backbones = await stack.enter_async_context(backbones)
             scorers = Scorers(self._options.scorers)
-            self._router = stack.enter_context(Router(usage, self._store, scorers=scorers))
+            self._router = stack.enter_context(
+                Router(usage, self._store, scorers=scorers)
+            )
             self._stack = stack.pop_all()
         return self
 
@@ -119,14 +147,21 @@ class Session:
         if self._store is not None:
             self._store.ask_anew()
 
-    async def count(self, judged: Iterable[Judged], prepared: PreparedJudge, totals: QuestionCounts) -> None:
-        """Count the questions that judging these begins with, and those that the store answers; nothing is asked."""
+    async def count(
+        self, judged: Iterable[Judged], prepared: PreparedJudge, totals: QuestionCounts
+    ) -> None:
+        """Count the questions that judging these begins with, and those that the store answers;
+        nothing is asked.
+        """
         for sample in judged:
             if prepared.asks_a_model and not absence(sample):
-                await count_of(prepared.program(sample), self._backbones.look_up, totals)
+                await count_of(
+                    prepared.program(sample), self._backbones.look_up, totals
+                )
 
     async def ask_in_waves(self, jobs: Callable[[], Iterable[Job]]) -> None:
-        """Have all questions of jobs answered by batches: a wave of them, and of what follows from the answers.
+        """Have all questions of jobs answered by batches: a wave of them, and of what follows from
+        the answers.
 
         `jobs` begins anew for each wave, with samples whose images are there.
         """
@@ -136,7 +171,9 @@ class Session:
                 return await self._backbones.answer(question, job.repeat)
 
             return await ends(
-                job.judge.program(job.judged), partial(self._router.answer_one, answer=ask_model), Deferred
+                job.judge.program(job.judged),
+                partial(self._router.answer_one, answer=ask_model),
+                Deferred,
             )
 
         for wave in count(1):
@@ -145,7 +182,10 @@ class Session:
                 waiting += (await gather_or_cancel(map(has_ended, chunk))).count(False)
             if not waiting:
                 return
-            say(f"vieval: wave {wave}: {plural(waiting, 'sample')} wait for answers", file=sys.stderr)
+            say(
+                f"vieval: wave {wave}: {plural(waiting, 'sample')} wait for answers",
+                file=sys.stderr,
+            )
             await self._backbones.settle()
 
     async def judge(
@@ -157,21 +197,26 @@ class Session:
         decided: Mapping[int, Verdict] | None = None,
         attempts: int = 1,
     ) -> None:
-        """Judge samples or contests; their outcomes are put into `outcomes` as they come, by number.
+        """Judge samples or contests; their outcomes are put into `outcomes` as they come, by
+        number.
 
-        `decided` has the verdicts that are known before, by number; `attempts` is as for `outcome`. A sample with an
-        image file that is not there is not asked about.
+        `decided` has the verdicts that are known before, by number; `attempts` is as for `outcome`.
+        A sample with an image file that is not there is not asked about.
         """
         if prepared.calibration:
             prepared.calibration.require_kinds(sample.kind for sample in samples)
-        early = {number: Outcome(verdict) for number, verdict in (decided or {}).items()}
+        early = {
+            number: Outcome(verdict) for number, verdict in (decided or {}).items()
+        }
         for number, sample in enumerate(samples):
             if number not in early and (verdict := absence(sample)):
                 early[number] = Outcome(verdict)
         for outcome in early.values():
             self._progress.count(outcome.verdict)
         outcomes |= early
-        unjudged_numbers = [number for number in range(len(samples)) if number not in early]
+        unjudged_numbers = [
+            number for number in range(len(samples)) if number not in early
+        ]
 
         def keep_outcome(index: int, outcome: Outcome) -> None:
             outcomes[unjudged_numbers[index]] = outcome
@@ -185,22 +230,35 @@ class Session:
             bar=bar,
             router=self._router,
         )
-        failed = [number for number in unjudged_numbers if unanswered(outcomes[number].verdict)]
+        failed = [
+            number
+            for number in unjudged_numbers
+            if unanswered(outcomes[number].verdict)
+        ]
         if attempts > 1 and failed:
-            again = await gather_or_cancel(self.outcome(samples[number], prepared, attempts) for number in failed)
+            again = await gather_or_cancel(
+                self.outcome(samples[number], prepared, attempts) for number in failed
+            )
             outcomes |= zip(failed, again, strict=True)
 
     async def outcome(
-        self, judged: Judged, prepared: PreparedJudge, attempts: int = 1, repeat: int = 0, repeats: int = 1
+        self,
+        judged: Judged,
+        prepared: PreparedJudge,
+        attempts: int = 1,
+        repeat: int = 0,
+        repeats: int = 1,
     ) -> Outcome:
         """Judge one sample or contest, beside whatever else is under way.
 
         Args:
             judged: with images that are there.
             prepared: the judge.
-            attempts: how often a question is asked in all until it is answered. The store does not answer it again:
-                what could not be read the first time is kept under a key of its own.
-            repeat: number of this verdict among those on the same, from 0, each with answers of its own.
+            attempts: how often a question is asked in all until it is answered. The store does not
+                answer it again: what could not be read the first time is kept under a key of its
+                own.
+            repeat: number of this verdict among those on the same, from 0, each with answers of its
+                own.
             repeats: how many of these there are.
 
         Raises:
@@ -210,15 +268,26 @@ class Session:
         outcomes: list[Outcome] = []
 
         async def answer(question: Question, number: int) -> Reply:
-            return await self._backbones.answer(question, number + repeats * asked_again[question.path])
+            return await self._backbones.answer(
+                question, number + repeats * asked_again[question.path]
+            )
 
         for _ in range(attempts):
             job = Job(judged, prepared, repeat)
-            await run_jobs(self._router, [job], answer, lambda _, outcome: outcomes.append(outcome), live=1)
+            await run_jobs(
+                self._router,
+                [job],
+                answer,
+                lambda _, outcome: outcomes.append(outcome),
+                live=1,
+            )
             if not (failed := unanswered(outcomes[-1].verdict)):
                 break
             asked_again.update(failed)
-        tokens = (sum(outcome.input_tokens for outcome in outcomes), sum(outcome.output_tokens for outcome in outcomes))
+        tokens = (
+            sum(outcome.input_tokens for outcome in outcomes),
+            sum(outcome.output_tokens for outcome in outcomes),
+        )
         return Outcome(outcomes[-1].verdict, *tokens)
 
     async def judge_stream(
@@ -228,7 +297,8 @@ class Session:
         on_outcome: Callable[[int, SampleRow, Outcome], None],
         repeat: int = 0,
     ) -> None:
-        """Judge numbered rows as they are read, holding no more than are under way; their outcomes come as they end.
+        """Judge numbered rows as they are read, holding no more than are under way; their outcomes
+        come as they end.
 
         `repeat` is the number of these verdicts among those on the same.
         """
@@ -244,7 +314,13 @@ class Session:
             self._progress.count(outcome.verdict, prepared.spec.name)
             on_outcome(*under_way.pop(index), outcome)
 
-        await run_jobs(self._router, jobs(), self._backbones.answer, hand_on, live=self.live(prepared))
+        await run_jobs(
+            self._router,
+            jobs(),
+            self._backbones.answer,
+            hand_on,
+            live=self.live(prepared),
+        )
 
     def live(self, prepared: PreparedJudge) -> int:
         """The number of samples under way at once."""
@@ -259,7 +335,8 @@ async def ask_in_batches(
     backbone: Backbone | None,
     batch: BatchOptions,
 ) -> None:
-    """Have all questions of jobs answered by batches, after a line on how many follow from one another.
+    """Have all questions of jobs answered by batches, after a line on how many follow from one
+    another.
 
     Args:
         jobs: begins anew for each wave of batches, with samples whose images are there.
@@ -269,18 +346,30 @@ async def ask_in_batches(
         batch: the folder that answers are kept in, for a session with it that judges these jobs.
 
     Raises:
-        VievalError: batches are nothing for this judge or service, or the user is to have files answered; what was
-            sent is kept.
+        VievalError: batches are nothing for this judge or service, or the user is to have files
+            answered; what was sent is kept.
     """
-    reminders, again = options.judges.reminders, f"each sent up to {MOST_SENDS} times where batches expire or fail"
+    reminders, again = (
+        options.judges.reminders,
+        f"each sent up to {MOST_SENDS} times where batches expire or fail",
+    )
     for prepared in judges:
         name = prepared.spec.name
         if prepared.uses_tools:
             raise VievalError(
-                f"{name} looks at images with tools between its questions, each of which would be a batch"
+                f"{name} looks at images with tools between its questions, each of which would "
+                "be a batch"
             )
-        dependent = f"{plural(prepared.rounds, 'question')} in a row, {plural(reminders, 're-ask')} of each"
+        dependent = (
+            f"{plural(prepared.rounds, 'question')} in a row, "
+            f"{plural(reminders, 're-ask')} of each"
+        )
         waves = plural(prepared.rounds * (1 + reminders), "wave")
-        say(f"vieval: {name} by batches: at most {waves} of them ({dependent}), {again}", file=sys.stderr)
-    async with Session(options, backbone, Progress(), batch=replace(batch, sends=True)) as session:
+        say(
+            f"vieval: {name} by batches: at most {waves} of them ({dependent}), {again}",
+            file=sys.stderr,
+        )
+    async with Session(
+        options, backbone, Progress(), batch=replace(batch, sends=True)
+    ) as session:
         await session.ask_in_waves(jobs)

@@ -1,4 +1,6 @@
-"""Shutdown of a command or a run before its time: by a signal, or by an error that nobody foresaw."""
+"""Shutdown of a command or a run before its time: by a signal, or by an error that nobody
+foresaw.
+"""
 
 from __future__ import annotations
 
@@ -53,12 +55,18 @@ def stopped_like_ctrl_c() -> Iterator[Stop]:
         interrupt = signal.getsignal(signal.SIGINT)
         if not callable(interrupt):
             raise KeyboardInterrupt
-        interrupt(signal.SIGINT, frame)  # Python's, or that of an event loop, which ends it tidily
+        interrupt(
+            signal.SIGINT, frame
+        )  # Python's, or that of an event loop, which ends it tidily
 
     handled = []
     if threading.current_thread() is threading.main_thread():
         numbers = [getattr(signal, name, None) for name in ("SIGTERM", "SIGHUP")]
-        handled = [signum for signum in numbers if signum is not None and signal.getsignal(signum) is signal.SIG_DFL]
+        handled = [
+            signum
+            for signum in numbers
+            if signum is not None and signal.getsignal(signum) is signal.SIG_DFL
+        ]
     for signal_number in handled:
         signal.signal(signal_number, stopped)
     try:
@@ -72,11 +80,14 @@ def stopped_like_ctrl_c() -> Iterator[Stop]:
 
 @contextlib.contextmanager
 def _ctrl_c_known() -> Iterator[None]:
-    """Within, there is a handler of Ctrl-C, which event loops build upon, even where Ctrl-C itself is ignored.
+    """Within, there is a handler of Ctrl-C, which event loops build upon, even where Ctrl-C itself
+    is ignored.
 
     So it is in a script's background, and there it stays without effect.
     """
-    if callable(signal.getsignal(signal.SIGINT)) or not hasattr(signal, "pthread_sigmask"):
+    if callable(signal.getsignal(signal.SIGINT)) or not hasattr(
+        signal, "pthread_sigmask"
+    ):
         yield
         return
     previous = signal.getsignal(signal.SIGINT)
@@ -92,19 +103,31 @@ def _ctrl_c_known() -> Iterator[None]:
 def unforeseen(error: BaseException) -> str:
     """A line for an error that nobody foresaw, and its traceback in a file that the line names."""
     message = " ".join(redacted(f"{type(error).__name__}: {error}").split())[:300]
-    lines = [" ".join(sys.argv), *"".join(traceback.format_exception(error)).split("\n")]
+    lines = [
+        " ".join(sys.argv),
+        *"".join(traceback.format_exception(error)).split("\n"),
+    ]
     file = _error_file(redacted("\n".join(map(console, lines))))
-    where = f"its traceback is in {file}" if file else "its traceback could not be written"
+    where = (
+        f"its traceback is in {file}" if file else "its traceback could not be written"
+    )
     return f"an unforeseen error ({message}); {where}; please report it at {PROJECT}/issues"
 
 
 def _error_file(text: str) -> Path | None:
-    """A file of the user's own with this text, in the user's cache folder or else in that for temporary files."""
+    """A file of the user's own with this text, in the user's cache folder or else in that for
+    temporary files.
+    """
     name = f"error-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
-    for folder in (Path(platformdirs.user_cache_dir("vieval")) / "errors", Path(tempfile.gettempdir())):
+    for folder in (
+        Path(platformdirs.user_cache_dir("vieval")) / "errors",
+        Path(tempfile.gettempdir()),
+    ):
         with contextlib.suppress(OSError):
             folder.mkdir(0o700, parents=True, exist_ok=True)
-            descriptor, path = tempfile.mkstemp(".txt", f"{name}-", folder)  # which nobody else may read
+            descriptor, path = tempfile.mkstemp(
+                ".txt", f"{name}-", folder
+            )  # which nobody else may read
             with open(descriptor, "w", encoding="utf-8") as file:
                 file.write(text)
             return Path(path)

@@ -1,4 +1,6 @@
-"""Folders of images judged side by side: as samples or, by a judge of contests, as contests between each two folders."""
+"""Folders of images judged side by side: as samples or, by a judge of contests, as contests
+between each two folders.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,13 @@ from itertools import combinations
 
 from vieval_plugin.config import Backbone, Config
 from vieval_plugin.judges.contests import Contest, Judged, candidates_of
-from vieval_plugin.judges.protocol import FAILED_CALLS, Sample, SampleId, Status, Verdict
+from vieval_plugin.judges.protocol import (
+    FAILED_CALLS,
+    Sample,
+    SampleId,
+    Status,
+    Verdict,
+)
 from vieval_plugin.readers.samples import SampleRow, SampleSource
 from vieval_plugin.records import OWN, Provenance
 from vieval_plugin.run.evaluate import outcomes_of, provenance_of
@@ -26,7 +34,8 @@ async def judge_folders(
     progress: Progress,
     label: str = "",
 ) -> tuple[list[Judged], list[Verdict], Provenance]:
-    """Judge the images of several folders, paired by prompt; what a call or a tool failed on is judged once more.
+    """Judge the images of several folders, paired by prompt; what a call or a tool failed on is
+    judged once more.
 
     Args:
         source: of `read_folders`.
@@ -46,39 +55,74 @@ async def judge_folders(
     contests = contests_between(rows) if prepared.spec.rates == "contest" else []
     if prepared.spec.rates == "contest" and not contests:
         raise VievalError(
-            f"{prepared.spec.name} compares image models, and {source.name} has no two with an image of one prompt"
+            f"{prepared.spec.name} compares image models, and {source.name} has no two with an "
+            "image of one prompt"
         )
     judged: list[Judged] = list(contests) or [row.sample for row in rows]
     # whose image a contest lacks is looked up in the contest
-    by_sample = {r.sample.id: r.verdict for r in rows if r.verdict and r.verdict.status is not Status.NO_IMAGE}
+    by_sample = {
+        r.sample.id: r.verdict
+        for r in rows
+        if r.verdict and r.verdict.status is not Status.NO_IMAGE
+    }
     decided = {
         number: by_sample[sample.id]
         for number, item in enumerate(judged)
         for sample in candidates_of(item)
         if sample.id in by_sample
     }
-    outcomes = await outcomes_of(judged, prepared, options, backbone, progress, True, decided)
-    failed = [n for n, o in enumerate(outcomes) if o.verdict.status in FAILED_CALLS and n not in decided]
+    outcomes = await outcomes_of(
+        judged, prepared, options, backbone, progress, True, decided
+    )
+    failed = [
+        n
+        for n, o in enumerate(outcomes)
+        if o.verdict.status in FAILED_CALLS and n not in decided
+    ]
     if failed:
-        progress.statuses -= Counter(outcomes[number].verdict.status for number in failed)
-        again = await outcomes_of([judged[number] for number in failed], prepared, options, backbone, progress, True)
+        progress.statuses -= Counter(
+            outcomes[number].verdict.status for number in failed
+        )
+        again = await outcomes_of(
+            [judged[number] for number in failed],
+            prepared,
+            options,
+            backbone,
+            progress,
+            True,
+        )
         for number, outcome in zip(failed, again, strict=True):
             outcomes[number] = outcome
     verdicts = [outcome.verdict for outcome in outcomes]
     if not contests:
         noted = zip(rows, verdicts, strict=True)
-        verdicts = [replace(verdict, findings=(*verdict.findings, *row.findings)) for row, verdict in noted]
-    return judged, verdicts, replace(provenance_of(prepared, options, backbone), label=label)
+        verdicts = [
+            replace(verdict, findings=(*verdict.findings, *row.findings))
+            for row, verdict in noted
+        ]
+    return (
+        judged,
+        verdicts,
+        replace(provenance_of(prepared, options, backbone), label=label),
+    )
 
 
 def contests_between(rows: Sequence[SampleRow]) -> list[Contest]:
-    """Contests between each two image models: the n-th image of a prompt by one against the n-th by the other."""
+    """Contests between each two image models: the n-th image of a prompt by one against the n-th
+    by the other.
+    """
     by_prompt = defaultdict(list)
     for sample in (row.sample for row in rows if isinstance(row.sample, Sample)):
         by_prompt[sample.kind, sample.id.uid, sample.id.draw].append(sample)
     return [
         Contest(
-            SampleId(OWN, kind, "", f"{uid} {first.id.image_model} {second.id.image_model}", draw),
+            SampleId(
+                OWN,
+                kind,
+                "",
+                f"{uid} {first.id.image_model} {second.id.image_model}",
+                draw,
+            ),
             (first, second),
             group=first.group,
             tags=first.tags,

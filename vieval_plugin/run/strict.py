@@ -26,58 +26,85 @@ def require_texts(source: SampleSource, spec: JudgeSpec) -> None:
     """VievalError where samples have no text at all, and the judge cannot do without."""
     if not source.no_text or spec.rates == "contest":
         return
-    samples = (row.sample for row in source if isinstance(row.sample, Sample) and row.verdict is None)
+    samples = (
+        row.sample
+        for row in source
+        if isinstance(row.sample, Sample) and row.verdict is None
+    )
     sample = next((sample for sample in samples if not sample.texts), None)
     if sample is None or not missing_inputs_reason(spec, sample):
         return
     needs = spec.needs.get(sample.kind, spec.needs.get(EVERY_KIND))
-    if any(kind_needs.texts for kind_needs in ([needs] if needs else spec.needs.values())):
+    if any(
+        kind_needs.texts for kind_needs in ([needs] if needs else spec.needs.values())
+    ):
         raise VievalError(source.no_text)
     if not sample.kind:
-        raise VievalError(f"{source.no_text}; or name the kind of all, such as --kind tig")
+        raise VievalError(
+            f"{source.no_text}; or name the kind of all, such as --kind tig"
+        )
 
 
 def require_any_of_first(
-    name: str, rows: Iterable[SampleRow], specs: Sequence[JudgeSpec], hosts: Sequence[str]
+    name: str,
+    rows: Iterable[SampleRow],
+    specs: Sequence[JudgeSpec],
+    hosts: Sequence[str],
 ) -> None:
-    """VievalError where no judge can judge any of the first 20 rows for how the table was read, before anything is asked.
+    """VievalError where no judge can judge any of the first 20 rows for how the table was read,
+    before anything is asked.
 
-    Conditions that are addresses of none of the `hosts` whose images are fetched are such a misreading.
-    An image that a generator was to make and that is not there, by a name as images have it, is that generator's failure.
+    Conditions that are addresses of none of the `hosts` whose images are fetched are such a
+    misreading. An image that a generator was to make and that is not there, by a name as images
+    have it, is that generator's failure.
     """
     first, allowed = list(islice(rows, FIRST)), allowed_hosts(hosts)
     problems = [_misreading(row, specs, allowed) for row in first]
     if len(first) == FIRST and all(problems):
         raise VievalError(
-            f"{name}: none of the first {FIRST} rows can be judged, and nothing was asked; {first[0].place}: "
+            f"{name}: none of the first {FIRST} rows can be judged, and nothing was asked; "
+            f"{first[0].place}: "
             f"{problems[0]}; correct the table, or say which columns to read with --columns"
         )
 
 
-def require_calibrated(rows: Iterable[SampleRow], judges: Sequence[PreparedJudge]) -> None:
-    """VievalError where one of the first 20 rows is of a task type that a judge's calibration does not have."""
+def require_calibrated(
+    rows: Iterable[SampleRow], judges: Sequence[PreparedJudge]
+) -> None:
+    """VievalError where one of the first 20 rows is of a task type that a judge's calibration
+    does not have.
+    """
     for calibration in filter(None, (judge.calibration for judge in judges)):
         calibration.require_kinds(row.sample.kind for row in islice(rows, FIRST))
 
 
 def _misreading(row: SampleRow, specs: Sequence[JudgeSpec], allowed: Hosts) -> str:
-    """Reason that a row cannot be judged for how the table was read; empty where it can, or for another cause."""
+    """Reason that a row cannot be judged for how the table was read; empty where it can, or for
+    another cause.
+    """
     if row.verdict is None:
         reasons = [missing_inputs_reason(spec, row.sample) for spec in specs]
         return reasons[0] if all(reasons) else ""
     for role, address in row.addresses.items():
         if role not in OUTPUTS and not is_allowed(address, allowed):
             reason = address_among({role: address})
-            return f"{reason}; --allow-urls HOST fetches it, --columns {role}= leaves the column out"
+            return (
+                f"{reason}; --allow-urls HOST fetches it, --columns {role}= leaves the column "
+                "out"
+            )
     outputs = (sample.images.get("output") for sample in candidates_of(row.sample))
     absent_images = (image for image in outputs if image and not is_there(image))
-    if row.addresses or any(str(image.source).lower().endswith(SUFFIXES) for image in absent_images):
+    if row.addresses or any(
+        str(image.source).lower().endswith(SUFFIXES) for image in absent_images
+    ):
         return ""
     return row.verdict.trace[0].reason
 
 
 def require_good(source: SampleSource, spec: JudgeSpec) -> None:
-    """VievalError with the place of the first row that is bad, lacks what the judge needs, or has a broken image."""
+    """VievalError with the place of the first row that is bad, lacks what the judge needs, or
+    has a broken image.
+    """
 
     def problem(row: SampleRow) -> str:
         if row.verdict:

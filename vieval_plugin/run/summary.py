@@ -50,11 +50,14 @@ class ScoreSummary:
 
     def add(self, identity: SampleId, verdict: Verdict) -> None:
         """Count the verdict on a sample, or on a contest with the scores of its candidates."""
-        counts = self.by_group.setdefault((identity.image_model, identity.part), _Counts())
+        counts = self.by_group.setdefault(
+            (identity.image_model, identity.part), _Counts()
+        )
         counts.samples += 1
         choice = verdict.choice
         for aspect, score in chain.from_iterable(
-            scores.items() for scores in (choice.scores if choice else (verdict.scores,))
+            scores.items()
+            for scores in (choice.scores if choice else (verdict.scores,))
         ):
             counts.sums[aspect] += score  # type: ignore[assignment]  # a counter adds floats as well
             counts.scored[aspect] += 1
@@ -62,56 +65,98 @@ class ScoreSummary:
             counts.scored[CHOICE] += 1
         if not verdict.status.usable:
             counts.failures[verdict.status] += 1
-            failure = next((step.failure for step in verdict.trace if not step.status.usable), "")
+            failure = next(
+                (step.failure for step in verdict.trace if not step.status.usable), ""
+            )
             reason = " ".join(failure.split())[:200]
-            key = str(verdict.status), reason if verdict.status is Status.NOT_APPLICABLE else ""
+            key = (
+                str(verdict.status),
+                reason if verdict.status is Status.NOT_APPLICABLE else "",
+            )
             self.failures[key] += 1
             self.first.setdefault(key, f"{identity}: {reason}")
 
     def answer(self, judge: str) -> str:
-        """A line with the mean O of each image model, the highest first; of the first aspect where the judge rates no O."""
+        """A line with the mean O of each image model, the highest first; of the first aspect
+        where the judge rates no O.
+        """
         aspect = "O" if "O" in self.aspects else next(iter(self.aspects), "")
         sums, scored = Counter[str](), Counter[str]()
         for (model, _), counts in self.by_group.items():
             sums[model] += counts.sums[aspect]
             scored[model] += counts.scored[aspect]
-        means = sorted(((sums[model] / n, model) for model, n in scored.items() if n), reverse=True)
+        means = sorted(
+            ((sums[model] / n, model) for model, n in scored.items() if n), reverse=True
+        )
         if not means:
             decided = sum(counts.scored[CHOICE] for counts in self.by_group.values())
-            return f"{judge}: {f'{decided} contests decided' if decided else 'no scores'}"
-        further = [f"{len(means) - _MOST_MODELS} more below"] if len(means) > _MOST_MODELS else []
+            return (
+                f"{judge}: {f'{decided} contests decided' if decided else 'no scores'}"
+            )
+        further = (
+            [f"{len(means) - _MOST_MODELS} more below"]
+            if len(means) > _MOST_MODELS
+            else []
+        )
         models = [f"{model} {mean:.3f}".strip() for mean, model in means[:_MOST_MODELS]]
         return f"{judge}, mean {aspect}: {', '.join([*models, *further])}"
 
     def lines(self) -> list[str]:
-        """A table line an image model, and where there are several kinds a line a kind of each; below them the failures.
+        """A table line an image model, and where there are several kinds a line a kind of each;
+        below them the failures.
 
-        It has the number of samples, the mean of each aspect over those scored, failures by status, and how many
-        samples the judge does not apply to, where there are some. What it applies to nowhere has no line.
+        It has the number of samples, the mean of each aspect over those scored, failures by status,
+        and how many samples the judge does not apply to, where there are some. What it applies to
+        nowhere has no line.
         """
-        applicable = {key: counts for key, counts in self.by_group.items() if counts.applicable} or self.by_group
+        applicable = {
+            key: counts for key, counts in self.by_group.items() if counts.applicable
+        } or self.by_group
         by_kind = len({kind for _, kind in applicable}) > 1
-        unasked = any(counts.failures[Status.NOT_APPLICABLE] for counts in applicable.values())
-        header = ("image model", *(("kind",) if by_kind else ()), "samples", *self.aspects, "failed")
+        unasked = any(
+            counts.failures[Status.NOT_APPLICABLE] for counts in applicable.values()
+        )
+        header = (
+            "image model",
+            *(("kind",) if by_kind else ()),
+            "samples",
+            *self.aspects,
+            "failed",
+        )
         rows = [(*header, *((NOT_APPLICABLE,) if unasked else ()))]
         for (model, kind), counts in applicable.items():
-            failed = [f"{status} {n}" for status, n in counts.failures.items() if status is not Status.NOT_APPLICABLE]
-            cells = (model or "-", *((kind or "-",) if by_kind else ()), str(counts.samples))
+            failed = [
+                f"{status} {n}"
+                for status, n in counts.failures.items()
+                if status is not Status.NOT_APPLICABLE
+            ]
+            cells = (
+                model or "-",
+                *((kind or "-",) if by_kind else ()),
+                str(counts.samples),
+            )
             means = (_mean(counts, aspect) for aspect in self.aspects)
             last = (str(counts.failures[Status.NOT_APPLICABLE]),) if unasked else ()
             rows.append((*cells, *means, ", ".join(failed) or "0", *last))
         return [*text_table(rows), *self.failure_lines()]
 
     def failure_lines(self) -> list[str]:
-        """For each status that is a failure, a line with how many there are and what befell the first.
+        """For each status that is a failure, a line with how many there are and what befell the
+        first.
 
-        Of samples that could not be judged every reason has a line: it says what to put into the file.
+        Of samples that could not be judged every reason has a line: it says what to put into the
+        file.
         """
-        return [f"{key[0]} {n}, the first: {self.first[key]}" for key, n in self.failures.items()]
+        return [
+            f"{key[0]} {n}, the first: {self.first[key]}"
+            for key, n in self.failures.items()
+        ]
 
     def next_step(self, path: Path) -> list[str]:
         """The command to run next where several image models have scores; nothing where one has."""
-        models = {model for (model, _), counts in self.by_group.items() if counts.scored}
+        models = {
+            model for (model, _), counts in self.by_group.items() if counts.scored
+        }
         line = f"next: `vieval rank {path}` says which is best, and whether that is significant"
         return [line] if len(models) > 1 else []
 

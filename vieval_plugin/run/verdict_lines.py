@@ -1,4 +1,6 @@
-"""Verdicts on a user's own samples, a line each, and what all verdicts of a run have in common, once beside them."""
+"""Verdicts on a user's own samples, a line each, and what all verdicts of a run have in common,
+once beside them.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,14 @@ from vieval_plugin.images import digest, is_there
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.protocol import Image, Sample, TableCell, Verdict
 from vieval_plugin.media.files import write_whole
-from vieval_plugin.records import OWN, SCHEMA, Provenance, Totals, target_json, verdict_document
+from vieval_plugin.records import (
+    OWN,
+    SCHEMA,
+    Provenance,
+    Totals,
+    target_json,
+    verdict_document,
+)
 from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.redaction import redacted
@@ -27,9 +36,18 @@ if TYPE_CHECKING:
     from vieval_plugin.backends.http.server import Usage
     from vieval_plugin.readers.samples import SampleSource
 
-_CONNECTION = ("base_url", "api_key_env", "num_concurrent", "timeout", "retries", "patience")
+_CONNECTION = (
+    "base_url",
+    "api_key_env",
+    "num_concurrent",
+    "timeout",
+    "retries",
+    "patience",
+)
 #: Options of a backbone or scorer that change no answer.
-TRANSPORT = frozenset((*_CONNECTION, "device", "price_input", "price_cached_input", "price_output"))
+TRANSPORT = frozenset(
+    (*_CONNECTION, "device", "price_input", "price_cached_input", "price_output")
+)
 _PACKAGES = ("numpy", "pillow", "torch", "transformers", "vllm")
 _ALWAYS = ("scores", "status")
 
@@ -60,37 +78,70 @@ def run_file(path: Path) -> Path:
 
 
 def identity_of(provenance: Provenance) -> dict[str, Any]:
-    """Fields of a provenance that tell one run from another, as JSON values: what changes no answer is left out."""
-    fields = {name: value for name, value in asdict(provenance).items() if name != "config_hash"}
-    options = {name: fields["options"].get(name) for name in ("judges", "backbones", "scorers")}
-    document: dict[str, Any] = json.loads(json.dumps({**fields, "options": _less_transport(options)}))
+    """Fields of a provenance that tell one run from another, as JSON values: what changes no
+    answer is left out.
+    """
+    fields = {
+        name: value
+        for name, value in asdict(provenance).items()
+        if name != "config_hash"
+    }
+    options = {
+        name: fields["options"].get(name) for name in ("judges", "backbones", "scorers")
+    }
+    document: dict[str, Any] = json.loads(
+        json.dumps({**fields, "options": _less_transport(options)})
+    )
     return document
 
 
 def _less_transport(value: Any) -> Any:
     if not isinstance(value, Mapping):
         return value
-    return {name: _less_transport(nested) for name, nested in value.items() if name not in TRANSPORT}
+    return {
+        name: _less_transport(nested)
+        for name, nested in value.items()
+        if name not in TRANSPORT
+    }
 
 
 def run_hash(provenance: Provenance) -> str:
-    """A short name for a run: the judge, who answered it, and all options that an answer depends on."""
-    return hashlib.sha256(json.dumps(identity_of(provenance), sort_keys=True).encode()).hexdigest()[:12]
+    """A short name for a run: the judge, who answered it, and all options that an answer depends
+    on.
+    """
+    return hashlib.sha256(
+        json.dumps(identity_of(provenance), sort_keys=True).encode()
+    ).hexdigest()[:12]
 
 
 def differing(
-    inputs: Mapping[str, Any], runs: Mapping[str, Any], inputs_now: Inputs, runs_now: Mapping[str, Provenance]
+    inputs: Mapping[str, Any],
+    runs: Mapping[str, Any],
+    inputs_now: Inputs,
+    runs_now: Mapping[str, Provenance],
 ) -> str:
-    """The first difference between a run that was begun and this one, such as `with a, now b`; empty where there is none."""
+    """The first difference between a run that was begun and this one, such as `with a, now b`;
+    empty where there is none.
+    """
     if inputs["fingerprint"] != inputs_now.fingerprint:
         text, text_now = (
             f"{name} ({total} samples)"
-            for name, total in ((inputs["name"], inputs["total"]), (inputs_now.name, inputs_now.total))
+            for name, total in (
+                (inputs["name"], inputs["total"]),
+                (inputs_now.name, inputs_now.total),
+            )
         )
-        return f"with {text}, now {text_now}" if text != text_now else f"with {text}, which has changed since"
+        return (
+            f"with {text}, now {text_now}"
+            if text != text_now
+            else f"with {text}, which has changed since"
+        )
     if set(runs) == set(runs_now):
         return ""
-    judges, judges_now = ([run["judge"] for run in runs.values()], [run.judge for run in runs_now.values()])
+    judges, judges_now = (
+        [run["judge"] for run in runs.values()],
+        [run.judge for run in runs_now.values()],
+    )
     if judges != judges_now:
         return f"with --judge {', '.join(judges)}, now {', '.join(judges_now)}"
     differences = (
@@ -101,12 +152,16 @@ def differing(
 
 
 def differing_runs(earlier: Mapping[str, Any], current: Mapping[str, Any]) -> str:
-    """The first difference between two runs by `identity_of` or in its form, in words; empty where there is none."""
+    """The first difference between two runs by `identity_of` or in its form, in words; empty
+    where there is none.
+    """
     fields = dict(flat(earlier))
     for name, value in flat(current):
         if fields.get(name) != value:
             begun_with = (
-                f"with {name} {_option_text(fields[name])}" if _option_text(fields.get(name)) else f"without {name}"
+                f"with {name} {_option_text(fields[name])}"
+                if _option_text(fields.get(name))
+                else f"without {name}"
             )
             return f"{begun_with}, now {_option_text(value) or f'without {name}'}"
     return ""
@@ -118,7 +173,9 @@ def _option_text(value: Any) -> str:
 
 
 def flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    """The values of nested mappings with the names that lead to them, such as `backbones.judge.model`."""
+    """The values of nested mappings with the names that lead to them, such as
+    `backbones.judge.model`.
+    """
     if isinstance(value, Mapping):
         for key, nested in value.items():
             yield from flat(nested, f"{name}.{key}" if name else key)
@@ -126,14 +183,21 @@ def flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
         yield name.removeprefix("options."), value
 
 
-def runs_document(inputs: Inputs, runs: Mapping[str, Provenance], usage: Mapping[str, Usage]) -> dict[str, Any]:
-    """The document of the file beside verdicts: inputs, versions, and of each run its origin and what it cost."""
+def runs_document(
+    inputs: Inputs, runs: Mapping[str, Provenance], usage: Mapping[str, Usage]
+) -> dict[str, Any]:
+    """The document of the file beside verdicts: inputs, versions, and of each run its origin and
+    what it cost.
+    """
     return {
         "vieval": SCHEMA,
         "inputs": asdict(inputs),
         "versions": {"python": platform.python_version(), **versions_of(*_PACKAGES)},
         "runs": {
-            name: {"provenance": asdict(provenance), **({"usage": usage[name].json_values()} if name in usage else {})}
+            name: {
+                "provenance": asdict(provenance),
+                **({"usage": usage[name].json_values()} if name in usage else {}),
+            }
             for name, provenance in runs.items()
         },
     }
@@ -143,8 +207,8 @@ def runs_document(inputs: Inputs, runs: Mapping[str, Provenance], usage: Mapping
 def write_run_file(path: Path, document: Mapping[str, Any]) -> Iterator[None]:
     """Write the file that stands beside verdicts, which are written within.
 
-    Until they are, it has the runs of the verdicts that were there before as well: whatever ends the process, what is
-    there can be read.
+    Until they are, it has the runs of the verdicts that were there before as well: whatever ends
+    the process, what is there can be read.
     """
     earlier: Mapping[str, Any] = {}
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
@@ -158,7 +222,14 @@ def _write_json(path: Path, document: Mapping[str, Any]) -> None:
     write_whole(path, [json.dumps(document, indent=1, allow_nan=False), "\n"])
 
 
-def verdict_line(number: int, judged: Judged, outcome: Outcome, provenance: Provenance, run: str, folder: Path) -> str:
+def verdict_line(
+    number: int,
+    judged: Judged,
+    outcome: Outcome,
+    provenance: Provenance,
+    run: str,
+    folder: Path,
+) -> str:
     """A verdict as a line of JSON, with the texts that it is about and where the images are.
 
     Of a benchmark's sample it has the ratings or votes too, in the form that hosts keep.
@@ -171,11 +242,29 @@ def verdict_line(number: int, judged: Judged, outcome: Outcome, provenance: Prov
         run: the run's hash.
         folder: of the file that the line is for, where relative paths start.
     """
-    identity = {"uid": judged.id.uid, "image_model": judged.id.image_model, "kind": judged.kind}
+    identity = {
+        "uid": judged.id.uid,
+        "image_model": judged.id.image_model,
+        "kind": judged.kind,
+    }
     # the group of a contest stands with its candidates
-    group = judged.group if isinstance(judged, Sample) and judged.group != judged.id.uid else ""
-    extras = {"draw": judged.id.draw, "tags": judged.tags, "category": getattr(judged, "category", ""), "group": group}
-    by = {"judge": provenance.judge, "model": provenance.backbone, "setting": provenance.setting, "run": run}
+    group = (
+        judged.group
+        if isinstance(judged, Sample) and judged.group != judged.id.uid
+        else ""
+    )
+    extras = {
+        "draw": judged.id.draw,
+        "tags": judged.tags,
+        "category": getattr(judged, "category", ""),
+        "group": group,
+    }
+    by = {
+        "judge": provenance.judge,
+        "model": provenance.backbone,
+        "setting": provenance.setting,
+        "run": run,
+    }
     tokens = (outcome.input_tokens, outcome.output_tokens)
     document = {
         "vieval": SCHEMA,
@@ -190,14 +279,20 @@ def verdict_line(number: int, judged: Judged, outcome: Outcome, provenance: Prov
     }
     line = json.dumps(document, allow_nan=False)
     if "\\ud" in line:  # perhaps half a character, which no file of texts can hold
-        line = json.dumps(json.loads(json.dumps(document, ensure_ascii=False).encode(errors="replace")))
+        line = json.dumps(
+            json.loads(
+                json.dumps(document, ensure_ascii=False).encode(errors="replace")
+            )
+        )
     return line
 
 
 def _texts_and_images(judged: Judged, folder: Path) -> dict[str, Any]:
     """The texts and images of a sample, or of each candidate of a contest."""
     if isinstance(judged, Sample):
-        images = {role: image_json(image, folder) for role, image in judged.images.items()}
+        images = {
+            role: image_json(image, folder) for role, image in judged.images.items()
+        }
         return {"texts": dict(judged.texts), "images": images}
     candidates = [
         {
@@ -213,7 +308,9 @@ def _texts_and_images(judged: Judged, folder: Path) -> dict[str, Any]:
 
 def _compact(verdict: Mapping[str, Any]) -> dict[str, Any]:
     """A verdict without what is empty, which readers fill in."""
-    fields = {name: value for name, value in verdict.items() if value or name in _ALWAYS}
+    fields = {
+        name: value for name, value in verdict.items() if value or name in _ALWAYS
+    }
     steps = [
         {
             name: value
@@ -226,14 +323,19 @@ def _compact(verdict: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def image_json(image: Image, folder: Path) -> dict[str, Any]:
-    """The place of an image, and its SHA-256: its file, with the row and column where that is a table; its address.
+    """The place of an image, and its SHA-256: its file, with the row and column where that is a
+    table; its address.
 
     A path is relative to `folder` unless it shares no folder with it but the root.
     """
     origin = image.origin
     document: dict[str, Any] = {}
     if isinstance(origin, TableCell):
-        document |= {"file": _path(origin.file, folder), "row": origin.row, "column": origin.column}
+        document |= {
+            "file": _path(origin.file, folder),
+            "row": origin.row,
+            "column": origin.column,
+        }
     elif isinstance(image.source, Path) and (
         is_there(image) or not origin
     ):  # an address that nobody fetched is no path
@@ -241,7 +343,9 @@ def image_json(image: Image, folder: Path) -> dict[str, Any]:
         document["file"] = path if is_there(image) else redacted(path)
     if isinstance(origin, str) and origin:
         document["address"] = redacted(origin)
-    with contextlib.suppress(VievalError):  # then the verdict says that it cannot be read
+    with contextlib.suppress(
+        VievalError
+    ):  # then the verdict says that it cannot be read
         document["sha256"] = digest(image)
     return document
 
@@ -252,20 +356,38 @@ def _path(path: Path, folder: Path) -> str:
         common = Path(os.path.commonpath([absolute, start]))
     except ValueError:  # on two drives
         return absolute.as_posix()
-    text = absolute.as_posix() if common == Path(common.anchor) else Path(os.path.relpath(absolute, start)).as_posix()
+    text = (
+        absolute.as_posix()
+        if common == Path(common.anchor)
+        else Path(os.path.relpath(absolute, start)).as_posix()
+    )
     return text.encode(errors="replace").decode()
 
 
-def write_verdicts(path: Path, judged: Sequence[Judged], verdicts: Sequence[Verdict], provenance: Provenance) -> None:
-    """Write the verdicts of one run to a file, in the order of what was judged, and what they have in common beside it."""
+def write_verdicts(
+    path: Path,
+    judged: Sequence[Judged],
+    verdicts: Sequence[Verdict],
+    provenance: Provenance,
+) -> None:
+    """Write the verdicts of one run to a file, in the order of what was judged, and what they
+    have in common beside it.
+    """
     write_runs(path, Inputs("", len(judged), ""), [(judged, verdicts, provenance)])
 
 
 def write_runs(
-    path: Path, inputs: Inputs, runs: Iterable[tuple[Sequence[Judged], Sequence[Verdict], Provenance]]
+    path: Path,
+    inputs: Inputs,
+    runs: Iterable[tuple[Sequence[Judged], Sequence[Verdict], Provenance]],
 ) -> None:
-    """Write the verdicts of several runs to a file, as `write_verdicts` those of one, one run after another."""
-    by_hash = {run_hash(provenance): (judged, verdicts, provenance) for judged, verdicts, provenance in runs}
+    """Write the verdicts of several runs to a file, as `write_verdicts` those of one, one run
+    after another.
+    """
+    by_hash = {
+        run_hash(provenance): (judged, verdicts, provenance)
+        for judged, verdicts, provenance in runs
+    }
     lines = (
         verdict_line(number, sample, Outcome(verdict), provenance, run, path.parent)
         for run, (judged, verdicts, provenance) in by_hash.items()

@@ -1,7 +1,8 @@
 """Verdicts appended to a file as they come, so that a run that was ended goes on where it was.
 
-`OUT.partial` begins with a line that says who judges what; then come verdicts in the order in which they came, and now
-and then what was spent. When all are there they are written to `OUT` in the samples' order, and it is removed.
+`OUT.partial` begins with a line that says who judges what; then come verdicts in the order in which
+they came, and now and then what was spent. When all are there they are written to `OUT` in the
+samples' order, and it is removed.
 """
 
 from __future__ import annotations
@@ -42,7 +43,9 @@ def partial_file(path: Path) -> Path:
 
 @contextlib.contextmanager
 def log_file(path: Path | None) -> Iterator[Path]:
-    """The file that verdicts are appended to: beside the one that is asked for, or for a while in a folder of its own."""
+    """The file that verdicts are appended to: beside the one that is asked for, or for a while
+    in a folder of its own.
+    """
     if path:
         yield partial_file(path)
         return
@@ -53,13 +56,18 @@ def log_file(path: Path | None) -> Iterator[Path]:
 class VerdictLog:
     """A file of verdicts that only grows, in which each is found by its run and row; use as `with`.
 
-    In memory is a number a verdict. The file is removed in the end where it is `complete`, or holds no verdict.
+    In memory is a number a verdict. The file is removed in the end where it is `complete`, or holds
+    no verdict.
     """
 
-    def __init__(self, path: Path, inputs: Inputs, runs: Mapping[str, Provenance]) -> None:
+    def __init__(
+        self, path: Path, inputs: Inputs, runs: Mapping[str, Provenance]
+    ) -> None:
         self.path, self._inputs, self._runs = path, inputs, runs
         self.complete = False
-        self._offsets = {run: array("q", [_NO_OFFSET]) * (inputs.total or 0) for run in runs}
+        self._offsets = {
+            run: array("q", [_NO_OFFSET]) * (inputs.total or 0) for run in runs
+        }
         self._usage: dict[str, dict[int, Usage]] = {run: {} for run in runs}
         self._attempt = 0
         self._end = 0
@@ -67,12 +75,16 @@ class VerdictLog:
 
     def __enter__(self) -> VerdictLog:
         if self.path.is_symlink() or (self.path.exists() and not self.path.is_file()):
-            raise VievalError(f"{self.path}: no file of verdicts; remove it, or choose another --out")
+            raise VievalError(
+                f"{self.path}: no file of verdicts; remove it, or choose another --out"
+            )
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._file = self.path.open("ab+", buffering=0)
         except OSError as error:
-            raise VievalError(f"{self.path}: cannot be written ({error.strerror}); choose another --out") from None
+            raise VievalError(
+                f"{self.path}: cannot be written ({error.strerror}); choose another --out"
+            ) from None
         try:
             self._lock()
             self._read()
@@ -100,7 +112,9 @@ class VerdictLog:
         return row < len(self._offsets[run]) and self._offsets[run][row] != _NO_OFFSET
 
     def append(self, run: str, row: int, line: str, usage: Usage) -> None:
-        """Write a verdict at once; `usage` is what the run has cost in this attempt, which is noted now and then."""
+        """Write a verdict at once; `usage` is what the run has cost in this attempt, which is
+        noted now and then.
+        """
         offsets = self._offsets[run]
         offsets.extend([_NO_OFFSET] * (row + 1 - len(offsets)))
         offsets[row] = self._write(line)
@@ -110,11 +124,17 @@ class VerdictLog:
     def note_usage(self, run: str, usage: Usage) -> None:
         """Write down what a run has cost in this attempt."""
         self._usage[run][self._attempt] = usage
-        self._write(json.dumps({"run": run, "attempt": self._attempt, "usage": usage.json_values()}))
+        self._write(
+            json.dumps(
+                {"run": run, "attempt": self._attempt, "usage": usage.json_values()}
+            )
+        )
 
     def usage(self, *runs: str) -> Usage:
         """The cost of runs in all attempts."""
-        return sum((usage for run in runs for usage in self._usage[run].values()), Usage())
+        return sum(
+            (usage for run in runs for usage in self._usage[run].values()), Usage()
+        )
 
     def lines(self, run: str) -> Iterator[str]:
         """The lines of a run in the samples' order."""
@@ -134,7 +154,10 @@ class VerdictLog:
         except OSError:
             is_ours = False
         if not is_ours:
-            raise VievalError(f"{self.path}: another run writes to it; wait until it ends, or choose another --out")
+            raise VievalError(
+                f"{self.path}: another run writes to it; wait until it ends, or choose another "
+                "--out"
+            )
 
     def _write(self, line: str) -> int:
         """Append a line; the place where it begins."""
@@ -144,18 +167,23 @@ class VerdictLog:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         except OSError as error:
             raise VievalError(
-                f"{self.path}: cannot be written ({error.strerror}); make room, and the same command goes on"
+                f"{self.path}: cannot be written ({error.strerror}); make room, and the same "
+                "command goes on"
             ) from None
         self._end += len(data)
         return self._end - len(data)
 
     def _read(self) -> None:
-        """Find what an earlier attempt left, less a last line that is torn; VievalError where it was another run's."""
+        """Find what an earlier attempt left, less a last line that is torn; VievalError where it
+        was another run's.
+        """
         header = json.dumps(runs_document(self._inputs, self._runs, {}))
         self._file.seek(0)
         for number, line in enumerate(self._file, start=1):
             is_torn = not line.endswith(b"\n")
-            if number == 1 and not (is_torn and header.encode(errors="replace").startswith(line)):
+            if number == 1 and not (
+                is_torn and header.encode(errors="replace").startswith(line)
+            ):
                 self._require_same(line)
             if is_torn:
                 self._file.truncate(self._end)
@@ -176,7 +204,8 @@ class VerdictLog:
             difference = "with what no vieval score wrote"
         if difference:
             raise VievalError(
-                f"{self.path}: a run was begun there {difference}; give the command that began it, or remove the file"
+                f"{self.path}: a run was begun there {difference}; give the command that began "
+                "it, or remove the file"
             )
 
     def _note(self, number: int, line: bytes) -> None:
@@ -190,16 +219,26 @@ class VerdictLog:
             row = document["row"]
             offsets = self._offsets[run]
             offsets.extend([_NO_OFFSET] * (row + 1 - len(offsets)))
-            offsets[row] = _NO_OFFSET if document["status"] in (*FAILED_CALLS, Status.NO_IMAGE) else self._end
+            offsets[row] = (
+                _NO_OFFSET
+                if document["status"] in (*FAILED_CALLS, Status.NO_IMAGE)
+                else self._end
+            )
         except (ValueError, KeyError, TypeError, IndexError, AttributeError):
             raise VievalError(
-                f"{self.path}: line {number} is no verdict of this run; remove the line, and it is judged again"
+                f"{self.path}: line {number} is no verdict of this run; remove the line, and "
+                "it "
+                "is judged again"
             ) from None
 
 
 def usage_of(document: Mapping[str, Any]) -> Usage:
     """The inverse of `Usage.as_json`."""
-    counters = {name: Counter(count) for name, count in document.items() if isinstance(count, dict)}
+    counters = {
+        name: Counter(count)
+        for name, count in document.items()
+        if isinstance(count, dict)
+    }
     return Usage(**{**document, **counters})
 
 
@@ -208,9 +247,13 @@ HEADER = frozenset({"inputs", "runs"})
 
 
 def read_header(line: str) -> Mapping[str, Any] | None:
-    """The document that a file of verdicts which is not complete begins with; None for another line."""
+    """The document that a file of verdicts which is not complete begins with; None for another
+    line.
+    """
     try:
         document = read_json(line)
     except ValueError:
         return None
-    return document if isinstance(document, dict) and document.keys() >= HEADER else None
+    return (
+        document if isinstance(document, dict) and document.keys() >= HEADER else None
+    )

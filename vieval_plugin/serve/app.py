@@ -1,4 +1,6 @@
-"""The application of aiohttp: routes of protocols, health, metrics and the page, and what is the same for each request."""
+"""The application of aiohttp: routes of protocols, health, metrics and the page, and what is the
+same for each request.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,13 @@ from vieval_plugin.serve.connections import connection_of
 from vieval_plugin.serve.metrics import CONTENT_TYPE
 from vieval_plugin.serve.options import ServeOptions
 from vieval_plugin.serve.protocols import flow_factory, judge_v1, unirl
-from vieval_plugin.serve.protocols.protocol import VALUE, Protocol, Reading, RequestRefused, Values
+from vieval_plugin.serve.protocols.protocol import (
+    VALUE,
+    Protocol,
+    Reading,
+    RequestRefused,
+    Values,
+)
 from vieval_plugin.serve.requests import Bodies
 from vieval_plugin.serve.security import Guard
 from vieval_plugin.serve.service import Service
@@ -29,7 +37,12 @@ from vieval_plugin.text.escaping import console
 from vieval_plugin.text.html_page import policy, style_sheet, template
 from vieval_plugin.text.redaction import redacted
 
-PROTOCOLS = (judge_v1.PROTOCOL, flow_factory.GROUPWISE, flow_factory.POINTWISE, unirl.PROTOCOL)
+PROTOCOLS = (
+    judge_v1.PROTOCOL,
+    flow_factory.GROUPWISE,
+    flow_factory.POINTWISE,
+    unirl.PROTOCOL,
+)
 #: Seconds until `/health` answers, as Flow-Factory waits 5.
 HEALTH_TIMEOUT = 4.0
 _log = logging.getLogger("vieval.serve")
@@ -56,20 +69,30 @@ class Front:
     #: Number of open connections.
     connections: Callable[[], int] = lambda: 0
     #: Threads that read bodies and write answers.
-    pool: ThreadPoolExecutor = field(default_factory=lambda: DaemonPool(_READERS, "bodies"))
+    pool: ThreadPoolExecutor = field(
+        default_factory=lambda: DaemonPool(_READERS, "bodies")
+    )
 
 
 def application(front: Front) -> web.Application:
-    """The application, with a route of each protocol for each reward below its name, and at the root for a single one."""
+    """The application, with a route of each protocol for each reward below its name, and at the
+    root for a single one.
+    """
     app = web.Application(middlewares=[_around_requests(front)])
     rewards = tuple(front.service.rewards.values())
-    for prefix, served in {"": rewards, **{f"/{reward.name}": (reward,) for reward in rewards}}.items():
+    for prefix, served in {
+        "": rewards,
+        **{f"/{reward.name}": (reward,) for reward in rewards},
+    }.items():
         for protocol in PROTOCOLS:
             at_root = protocol.all_rewards or len(rewards) == 1
             if (prefix and not protocol.all_rewards) or (at_root and not prefix):
                 handler = _judging(front, protocol, served)
-                app.router.add_post(f"{prefix}{protocol.path}", handler, expect_handler=_answer_expect)
-        # clients ask for health beside the address that they post to: below each reward and its group, and for UniRL
+                app.router.add_post(
+                    f"{prefix}{protocol.path}", handler, expect_handler=_answer_expect
+                )
+        # clients ask for health beside the address that they post to: below each reward and its
+        # group, and for UniRL
         for path in (f"{prefix}/health", f"{prefix}/group/health"):
             app.router.add_get(path, _health(front.service, served))
     app.router.add_get("/unirl/health", _health(front.service, rewards))
@@ -98,13 +121,20 @@ def application(front: Front) -> web.Application:
 
 
 def page(rewards: Sequence[Reward]) -> Handler:
-    """The page at `/` with a form to try the rewards, which loads nothing from elsewhere and asks this server alone."""
-    script, style = (_HOME / "page.js").read_text(encoding="utf-8"), style_sheet(_HOME / "page.css")
+    """The page at `/` with a form to try the rewards, which loads nothing from elsewhere and
+    asks this server alone.
+    """
+    script, style = (
+        (_HOME / "page.js").read_text(encoding="utf-8"),
+        style_sheet(_HOME / "page.css"),
+    )
     words = {"rewards": rewards, "script": Markup(script), "style": Markup(style)}
     body = template(_HOME / "page.html.jinja").render(words)
     headers = {
         "Content-Type": "text/html; charset=utf-8",
-        "Content-Security-Policy": f"{policy(style, script)}; connect-src 'self'; frame-ancestors 'none'",
+        "Content-Security-Policy": (
+            f"{policy(style, script)}; connect-src 'self'; frame-ancestors 'none'"
+        ),
         "X-Content-Type-Options": "nosniff",
         "Referrer-Policy": "no-referrer",
     }
@@ -116,7 +146,9 @@ def page(rewards: Sequence[Reward]) -> Handler:
 
 
 def health_document(rewards: Sequence[Reward], fault: str) -> dict[str, object]:
-    """The answer of `/health`: the rewards and the numbers that each gives, or why there are none."""
+    """The answer of `/health`: the rewards and the numbers that each gives, or why there are
+    none.
+    """
     if fault:
         return {"status": "unavailable", "reason": fault, "rewards": {}}
     return {"status": "ok", "rewards": {reward.name: [VALUE] for reward in rewards}}
@@ -125,7 +157,9 @@ def health_document(rewards: Sequence[Reward], fault: str) -> dict[str, object]:
 def _health(service: Service, rewards: Sequence[Reward]) -> Handler:
     async def handle(request: web.Request) -> web.StreamResponse:
         fault = await service.fault(rewards, HEALTH_TIMEOUT)
-        return web.json_response(health_document(rewards, fault), status=503 if fault else 200)
+        return web.json_response(
+            health_document(rewards, fault), status=503 if fault else 200
+        )
 
     return handle
 
@@ -138,31 +172,50 @@ def _judging(front: Front, protocol: Protocol, rewards: tuple[Reward, ...]) -> H
     async def handle(request: web.Request) -> web.StreamResponse:
         start = time.monotonic()
         if front.stopping:
-            raise RequestRefused(503, "the server is stopping; come back when it is up again", retry_after=5)
+            raise RequestRefused(
+                503,
+                "the server is stopping; come back when it is up again",
+                retry_after=5,
+            )
         if front.requests > bounds.waiting:
-            raise RequestRefused(429, "as many requests wait as may; come back", retry_after=2)
+            raise RequestRefused(
+                429, "as many requests wait as may; come back", retry_after=2
+            )
         with front.bodies.reserved() as reserve:
             body = await front.bodies.read(request, reserve)
             loop = asyncio.get_running_loop()
             try:
-                entries = await loop.run_in_executor(front.pool, protocol.read, body, reading)
+                entries = await loop.run_in_executor(
+                    front.pool, protocol.read, body, reading
+                )
             except VievalError as error:
                 raise RequestRefused(400, str(error)) from None
             del body
-            values = await front.service.values(entries, rewards, protocol.deadline - (time.monotonic() - start))
+            values = await front.service.values(
+                entries, rewards, protocol.deadline - (time.monotonic() - start)
+            )
             _log_request(protocol, values, time.monotonic() - start)
-            return await loop.run_in_executor(front.pool, protocol.write, entries, values)
+            return await loop.run_in_executor(
+                front.pool, protocol.write, entries, values
+            )
 
     return handle
 
 
 def _protocol_at(path: str) -> Protocol:
-    """The protocol whose form an answer on a path has, also where nothing is there; ours where none is meant."""
-    return next((protocol for protocol in PROTOCOLS if path.endswith(protocol.path)), judge_v1.PROTOCOL)
+    """The protocol whose form an answer on a path has, also where nothing is there; ours where
+    none is meant.
+    """
+    return next(
+        (protocol for protocol in PROTOCOLS if path.endswith(protocol.path)),
+        judge_v1.PROTOCOL,
+    )
 
 
 async def _answer_expect(request: web.Request) -> web.StreamResponse | None:
-    """Answer an `Expect` header, which aiohttp would do in a form that a protocol's clients cannot read."""
+    """Answer an `Expect` header, which aiohttp would do in a form that a protocol's clients
+    cannot read.
+    """
     expectation = request.headers["Expect"]
     if expectation.lower() != "100-continue":
         reason = f"Expect: {expectation[:100]} is not met; send 100-continue or none"
@@ -173,7 +226,9 @@ async def _answer_expect(request: web.Request) -> web.StreamResponse | None:
 
 
 def _around_requests(front: Front) -> Middleware:
-    """The middleware around everything: who may call, and one line for whatever goes wrong, in the protocol's own form."""
+    """The middleware around everything: who may call, and one line for whatever goes wrong, in
+    the protocol's own form.
+    """
 
     @web.middleware
     async def around(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -183,26 +238,39 @@ def _around_requests(front: Front) -> Middleware:
         connection.begin_request()
         response: web.StreamResponse | None = None
         try:
-            if request.path != "/live" and (refusal := front.guard.refusal(request.headers, request.raw_path)):
+            if request.path != "/live" and (
+                refusal := front.guard.refusal(request.headers, request.raw_path)
+            ):
                 raise refusal
             response = await handler(request)
         except RequestRefused as refused:
             response = _refusal(protocol, refused)
         except web.HTTPException as error:
-            prefixes = [""] if protocol.all_rewards else [f"/{name}" for name in front.service.rewards]
-            addresses = ", ".join(f"POST {prefix}{protocol.path}" for prefix in prefixes)
+            prefixes = (
+                [""]
+                if protocol.all_rewards
+                else [f"/{name}" for name in front.service.rewards]
+            )
+            addresses = ", ".join(
+                f"POST {prefix}{protocol.path}" for prefix in prefixes
+            )
             reason = f"{error.reason}: {request.method} {request.path[:100]}; there is {addresses}"
             response = protocol.refuse(reason, error.status)
         except (asyncio.CancelledError, ConnectionError):
             raise
         except Exception as error:
             _log.exception("a request broke")
-            response = protocol.refuse(f"the server broke on this request: {type(error).__name__}", 500)
+            response = protocol.refuse(
+                f"the server broke on this request: {type(error).__name__}", 500
+            )
         finally:
             connection.end_request()
             front.requests -= 1
             metrics, is_post = front.service.metrics, request.method == "POST"
-            metrics.requests[protocol.name if is_post else "get", str(response.status) if response else "gone"] += 1
+            metrics.requests[
+                protocol.name if is_post else "get",
+                str(response.status) if response else "gone",
+            ] += 1
             if is_post:
                 metrics.request_seconds += time.monotonic() - start
         return response
@@ -222,9 +290,19 @@ def _refusal(protocol: Protocol, refused: RequestRefused) -> web.Response:
 
 
 def _log_request(protocol: Protocol, values: Values, seconds: float) -> None:
-    """Log a request: how many samples, how many without a reward and in which way, and never their texts."""
-    failed = [value for by_name in values for value in by_name.values() if value.value is None or value.imputed]
+    """Log a request: how many samples, how many without a reward and in which way, and never
+    their texts.
+    """
+    failed = [
+        value
+        for by_name in values
+        for value in by_name.values()
+        if value.value is None or value.imputed
+    ]
     statuses = ", ".join(sorted({str(value.status) for value in failed}))
-    line = f"{protocol.name}: {len(values)} samples in {seconds:.1f} s, {len(failed)} without a reward ({statuses})"
+    line = (
+        f"{protocol.name}: {len(values)} samples in {seconds:.1f} s, {len(failed)} without a "
+        f"reward ({statuses})"
+    )
     if failed:
         _log.info("%s", console(redacted(line)))

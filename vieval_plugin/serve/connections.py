@@ -20,9 +20,10 @@ _log = logging.getLogger("vieval.serve")
 class Connections:
     """The open connections of a server of aiohttp; called, it makes the protocol of the next.
 
-    aiohttp waits for the headers of a request as long as a client likes. Here a connection that has sent no whole
-    header within `header_seconds` is closed, and one that says nothing between two requests after `idle_seconds`. Where
-    there are as many as may be, the oldest that has asked for nothing yet makes room for the next.
+    aiohttp waits for the headers of a request as long as a client likes. Here a connection that has
+    sent no whole header within `header_seconds` is closed, and one that says nothing between two
+    requests after `idle_seconds`. Where there are as many as may be, the oldest that has asked for
+    nothing yet makes room for the next.
     """
 
     def __init__(self, server: web.Server, bounds: Bounds) -> None:
@@ -34,9 +35,13 @@ class Connections:
         return Connection(self, self._server, self._bounds)
 
     def has_room(self) -> bool:
-        """Return whether one more may be open, after room was made for it where that is needed and can be."""
+        """Return whether one more may be open, after room was made for it where that is needed
+        and can be.
+        """
         if len(self.open) >= self._bounds.connections:
-            silent = (connection for connection in self.open if connection.has_asked_nothing())
+            silent = (
+                connection for connection in self.open if connection.has_asked_nothing()
+            )
             if (oldest := next(silent, None)) is None:
                 return False
             self._cut(oldest)
@@ -50,7 +55,9 @@ class Connections:
     async def _sweep(self) -> None:
         while True:
             await asyncio.sleep(_SWEEP)
-            for connection in [connection for connection in self.open if connection.is_overdue()]:
+            for connection in [
+                connection for connection in self.open if connection.is_overdue()
+            ]:
                 self._cut(connection)
 
     def _cut(self, connection: Connection) -> None:
@@ -64,12 +71,15 @@ class Connection(web.RequestHandler):
     """A connection, which knows since when it waits for a header."""
 
     # States, by `_waits_since`, `_answered_at` and `_requests`:
-    # - waiting for the first header: `_waits_since` is set, and too long for one is `header_seconds`;
+    # - waiting for the first header: `_waits_since` is set, and too long for one is
+    # `header_seconds`;
     # - in requests: `_requests` are open, pipelined ones too, and neither time is set;
     # - between requests: `_answered_at` is set; bytes of a next header set `_waits_since` again.
     # One for which there was no room stays unknown to aiohttp, and is closed at once.
 
-    def __init__(self, connections: Connections, server: web.Server, bounds: Bounds) -> None:
+    def __init__(
+        self, connections: Connections, server: web.Server, bounds: Bounds
+    ) -> None:
         super().__init__(
             server,
             loop=asyncio.get_running_loop(),
@@ -82,10 +92,14 @@ class Connection(web.RequestHandler):
         self._waits_since: float | None = None
         self._answered_at: float | None = None
         self._requests = 0
-        self._is_known = False  # to aiohttp, which is told nothing of one that there was no room for
+        self._is_known = (
+            False  # to aiohttp, which is told nothing of one that there was no room for
+        )
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        if not self._connections.has_room() and isinstance(transport, asyncio.Transport):
+        if not self._connections.has_room() and isinstance(
+            transport, asyncio.Transport
+        ):
             transport.abort()
             return
         self._connections.open[self], self._is_known = None, True
@@ -106,22 +120,34 @@ class Connection(web.RequestHandler):
     def handle_error(self, *args: Any, **options: Any) -> web.StreamResponse:
         """Answer in one line, with none of what came."""
         status = super().handle_error(*args, **options).status
-        reason = "this request is no HTTP that can be read" if status == 400 else "the server broke on this request"
+        reason = (
+            "this request is no HTTP that can be read"
+            if status == 400
+            else "the server broke on this request"
+        )
         response = web.json_response({"error": reason}, status=status)
         response.force_close()
         return response
 
     def log_exception(self, *args: Any, **options: Any) -> None:
-        """Log what is no HTTP in one line, as anybody may send it, and all else with its traceback."""
+        """Log what is no HTTP in one line, as anybody may send it, and all else with its
+        traceback.
+        """
         error = options.get("exc_info")
         if isinstance(error, _NOT_HTTP):
-            _log.warning("a request is no HTTP that can be read: %s", type(error).__name__)
+            _log.warning(
+                "a request is no HTTP that can be read: %s", type(error).__name__
+            )
         else:
             super().log_exception(*args, **options)
 
     def begin_request(self) -> None:
         """Note that a whole header has come."""
-        self._requests, self._waits_since, self._answered_at = self._requests + 1, None, None
+        self._requests, self._waits_since, self._answered_at = (
+            self._requests + 1,
+            None,
+            None,
+        )
 
     def end_request(self) -> None:
         """Note that a request is answered."""
@@ -133,11 +159,19 @@ class Connection(web.RequestHandler):
         return self._waits_since is not None and self._answered_at is None
 
     def is_overdue(self) -> bool:
-        """Return whether a header takes too long that has begun or never did, or an answer that nobody reads."""
+        """Return whether a header takes too long that has begun or never did, or an answer that
+        nobody reads.
+        """
         now = time.monotonic()
-        if self._waits_since is not None and now - self._waits_since > self._bounds.header_seconds:
+        if (
+            self._waits_since is not None
+            and now - self._waits_since > self._bounds.header_seconds
+        ):
             return True
-        return self._answered_at is not None and now - self._answered_at > 2 * self._bounds.idle_seconds
+        return (
+            self._answered_at is not None
+            and now - self._answered_at > 2 * self._bounds.idle_seconds
+        )
 
 
 def connection_of(request: web.BaseRequest) -> Connection:

@@ -17,9 +17,11 @@ from vieval_plugin.judges.tools._pixels import encode_png
 from vieval_plugin.records import OWN
 from vieval_plugin.run.prepare import PreparedJudge
 
-#: Seconds for which a judgement shows that a judge is well; then another is made, if nobody asked for one.
+#: Seconds for which a judgement shows that a judge is well; then another is made, if nobody asked
+#: for one.
 FRESH = 30.0
-#: Seconds after which a judgement without an end gets another beside it: it may wait for a backbone that has come back.
+#: Seconds after which a judgement without an end gets another beside it: it may wait for a backbone
+#: that has come back.
 NEXT_TRY = 5.0
 _SIDE = 64
 _STARTING = "no image has been judged yet"
@@ -27,7 +29,9 @@ _SILENT = "a judgement of an image takes longer than usual"
 
 
 class Health:
-    """Readiness of a judge. `probe` has it judge an image of its own; its verdict says how that went."""
+    """Readiness of a judge. `probe` has it judge an image of its own; its verdict says how that
+    went.
+    """
 
     def __init__(self, probe: Callable[[], Awaitable[Verdict]]) -> None:
         self._probe, self._reason, self._succeeded = probe, _STARTING, float("-inf")
@@ -42,7 +46,9 @@ class Health:
             self._reason = f"{verdict.status}: {verdict.reason}"
 
     async def fault(self, timeout: float) -> str:
-        """Reason that it is not ready, empty where it is; a judgement that has to be made is waited for so many seconds."""
+        """Reason that it is not ready, empty where it is; a judgement that has to be made is
+        waited for so many seconds.
+        """
         if self._is_fresh():
             return ""
         await asyncio.wait({self._newest_try()}, timeout=timeout)
@@ -57,11 +63,14 @@ class Health:
     def _newest_try(self) -> asyncio.Task[None]:
         """The youngest judgement under way, begun where there is none or it takes long.
 
-        Two are under way at most: the first has all its time, as a judge may be slow, and the second is made anew.
+        Two are under way at most: the first has all its time, as a judge may be slow, and the
+        second is made anew.
         """
         self._tries = [task for task in self._tries if not task.done()]
         now = time.monotonic()
-        if not self._tries or now - self._last_try > max(NEXT_TRY, 2 * self._usual_seconds):
+        if not self._tries or now - self._last_try > max(
+            NEXT_TRY, 2 * self._usual_seconds
+        ):
             for renewed in self._tries[1:]:
                 renewed.cancel()
             self._last_try = now
@@ -87,19 +96,39 @@ def probe(judge: PreparedJudge, kind: str) -> Judged:
         kind: that of the samples, where it knows it; else one that it knows.
     """
     needs = judge.spec.needs
-    kind = kind if kind in needs else next((name for name in needs if name != EVERY_KIND), kind or "tig")
+    kind = (
+        kind
+        if kind in needs
+        else next((name for name in needs if name != EVERY_KIND), kind or "tig")
+    )
     needed = needs.get(kind, needs.get(EVERY_KIND, Needs()))
     common = INPUTS.get(kind, Needs())
-    roles = dict.fromkeys(role if isinstance(role, str) else role[0] for role in (*needed.images, *common.images))
-    names = dict.fromkeys(name if isinstance(name, str) else name[0] for name in (*needed.texts, *common.texts))
+    roles = dict.fromkeys(
+        role if isinstance(role, str) else role[0]
+        for role in (*needed.images, *common.images)
+    )
+    names = dict.fromkeys(
+        name if isinstance(name, str) else name[0]
+        for name in (*needed.texts, *common.texts)
+    )
     images = {role: _noise() for role in roles}
-    first = Sample(SampleId(OWN, kind, "a", "probe"), images, dict.fromkeys(names, "coloured noise"))
+    first = Sample(
+        SampleId(OWN, kind, "a", "probe"),
+        images,
+        dict.fromkeys(names, "coloured noise"),
+    )
     if judge.spec.rates == "sample":
         return first
-    second = replace(first, id=replace(first.id, image_model="b"), images={**images, "output": _noise()})
+    second = replace(
+        first,
+        id=replace(first.id, image_model="b"),
+        images={**images, "output": _noise()},
+    )
     return Contest(SampleId(OWN, kind, "", "probe"), (first, second))
 
 
 def _noise() -> Image:
-    pixels = np.frombuffer(secrets.token_bytes(_SIDE * _SIDE * 3), np.uint8).reshape(_SIDE, _SIDE, 3)
+    pixels = np.frombuffer(secrets.token_bytes(_SIDE * _SIDE * 3), np.uint8).reshape(
+        _SIDE, _SIDE, 3
+    )
     return encode_png(pixels)

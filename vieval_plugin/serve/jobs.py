@@ -1,4 +1,6 @@
-"""The run loop of all clients: each client's jobs in their order, the clients in turn, so many under way at once."""
+"""The run loop of all clients: each client's jobs in their order, the clients in turn, so many
+under way at once.
+"""
 
 from __future__ import annotations
 
@@ -42,27 +44,35 @@ class _Queued:
 
 
 async def outcome_or_failure(judging: Awaitable[Outcome]) -> Outcome:
-    """The outcome of a judgement; one that raises is a failure of its own, and no end of the server."""
+    """The outcome of a judgement; one that raises is a failure of its own, and no end of the
+    server.
+    """
     try:
         return await judging
     except VievalError as error:
         return Outcome(unjudged(Status.API_ERROR, str(error)))
     except Exception as error:
         _log.exception("a judgement broke")
-        return Outcome(unjudged(Status.TOOL_ERROR, f"the judgement broke: {type(error).__name__}"))
+        return Outcome(
+            unjudged(Status.TOOL_ERROR, f"the judgement broke: {type(error).__name__}")
+        )
 
 
 class RunLoop:
     """Judges jobs by `judge`, `live` at a time, in the event loop that it is used in.
 
-    A job that is asked for while the same is waiting or under way is judged once. One that nobody waits for any more is
-    dropped if it has not begun, and judged to its end if it has, so that its answers are stored.
+    A job that is asked for while the same is waiting or under way is judged once. One that nobody
+    waits for any more is dropped if it has not begun, and judged to its end if it has, so that its
+    answers are stored.
     """
 
-    # States of a job: waiting (in `_by_key` and in a client's queue), running (in `_by_key` and a task of `_running`),
-    # and done (in neither; its future has the outcome). Waiting jobs without waiters are dropped when their turn comes.
+    # States of a job: waiting (in `_by_key` and in a client's queue), running (in `_by_key` and a
+    # task of `_running`), and done (in neither; its future has the outcome). Waiting jobs without
+    # waiters are dropped when their turn comes.
 
-    def __init__(self, judge: Callable[[KeyedJob], Awaitable[Outcome]], live: int) -> None:
+    def __init__(
+        self, judge: Callable[[KeyedJob], Awaitable[Outcome]], live: int
+    ) -> None:
         self._judge, self._live = judge, live
         self._clients: deque[deque[_Queued]] = deque()
         self._by_key: dict[Hashable, _Queued] = {}
@@ -79,20 +89,28 @@ class RunLoop:
         return len(self._running)
 
     async def outcomes(self, jobs: Sequence[KeyedJob], timeout: float) -> list[Outcome]:
-        """The outcomes of a client's jobs, in order; those that take longer than so many seconds have failed."""
+        """The outcomes of a client's jobs, in order; those that take longer than so many seconds
+        have failed.
+        """
         queue: deque[_Queued] = deque()
         queued = [self._queued(job, queue) for job in jobs]
         self._clients.append(queue)
         self._begin()
         try:
             if queued:
-                await asyncio.wait({entry.outcome for entry in queued}, timeout=max(timeout, 0.0))
+                await asyncio.wait(
+                    {entry.outcome for entry in queued}, timeout=max(timeout, 0.0)
+                )
         finally:
             for entry in queued:
                 entry.waiters -= 1
-        reason = f"it was not judged within {timeout:.0f} s, as much as this client waits"
+        reason = (
+            f"it was not judged within {timeout:.0f} s, as much as this client waits"
+        )
         late = Outcome(unjudged(Status.API_ERROR, reason))
-        return [entry.outcome.result() if entry.outcome.done() else late for entry in queued]
+        return [
+            entry.outcome.result() if entry.outcome.done() else late for entry in queued
+        ]
 
     async def close(self) -> None:
         """Begin nothing more, and end what is under way."""
@@ -104,7 +122,9 @@ class RunLoop:
     def _queued(self, job: KeyedJob, queue: deque[_Queued]) -> _Queued:
         entry = self._by_key.get(job.key)
         if entry is None:
-            entry = self._by_key[job.key] = _Queued(job, asyncio.get_running_loop().create_future())
+            entry = self._by_key[job.key] = _Queued(
+                job, asyncio.get_running_loop().create_future()
+            )
             queue.append(entry)
         entry.waiters += 1
         return entry
@@ -116,7 +136,9 @@ class RunLoop:
             task.add_done_callback(self._finish)
 
     def _next(self) -> _Queued | None:
-        """The next job of the client whose turn it is; those that nobody waits for are dropped on the way."""
+        """The next job of the client whose turn it is; those that nobody waits for are dropped
+        on the way.
+        """
         while self._clients:
             client = self._clients.popleft()
             while client and not client[0].waiters:

@@ -32,7 +32,9 @@ class Metrics:
         return "".join(f"{line}\n" for line in self._lines(usage, gauges))
 
     def _lines(self, usage: Usage, gauges: Mapping[str, float]) -> Iterator[str]:
-        yield from _counter("vieval_requests_total", ("protocol", "code"), self.requests)
+        yield from _counter(
+            "vieval_requests_total", ("protocol", "code"), self.requests
+        )
         yield from _counter("vieval_verdicts_total", ("judge", "status"), self.verdicts)
         yield from _counter("vieval_rewards_total", ("reward", "outcome"), self.rewards)
         yield from _counter("vieval_groups_total", ("reward", "values"), self.groups)
@@ -51,9 +53,16 @@ class Metrics:
             yield from (f"# TYPE {name} gauge", f"{name} {level:g}")
 
 
-def _counter(name: str, labels: Sequence[str], counts: Mapping[Any, int]) -> Iterator[str]:
+def _counter(
+    name: str, labels: Sequence[str], counts: Mapping[Any, int]
+) -> Iterator[str]:
     yield f"# TYPE {name} counter"
     for values, number in sorted(counts.items()):
-        escaped = (text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n") for text in values)
-        pairs = ",".join(f'{label}="{text}"' for label, text in zip(labels, escaped, strict=True))
+        escaped = (
+            text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+            for text in values
+        )
+        pairs = ",".join(
+            f'{label}="{text}"' for label, text in zip(labels, escaped, strict=True)
+        )
         yield f"{name}{{{pairs}}} {number}"

@@ -38,11 +38,13 @@ class Bodies:
     async def read(self, request: web.Request, reserve: Reserve) -> Body:
         """The body of a request; `RequestRefused` for one that is too large, too slow, or packed.
 
-        Of several parts the JSON is that called `request`, and all others are files by their names. `reserve` counts
-        the bytes as long as they are kept.
+        Of several parts the JSON is that called `request`, and all others are files by their names.
+        `reserve` counts the bytes as long as they are kept.
         """
         if "Content-Encoding" in request.headers:
-            raise RequestRefused(415, "a body that is compressed is not read: send it as it is")
+            raise RequestRefused(
+                415, "a body that is compressed is not read: send it as it is"
+            )
         if (request.content_length or 0) > self.bounds.body:
             raise self.too_large()
         try:
@@ -52,11 +54,17 @@ class Bodies:
                     reserve(len(chunk))
                     content += chunk
         except TimeoutError:
-            raise RequestRefused(408, f"the body did not come within {self.bounds.body_seconds:g} s") from None
+            raise RequestRefused(
+                408, f"the body did not come within {self.bounds.body_seconds:g} s"
+            ) from None
         if not request.content_type.startswith("multipart/"):
             return Body(bytes(content))
-        boundary = parse_mimetype(request.headers["Content-Type"]).parameters.get("boundary", "")
-        files = await asyncio.to_thread(_parts_of, bytes(content), boundary.encode(errors="surrogateescape"))
+        boundary = parse_mimetype(request.headers["Content-Type"]).parameters.get(
+            "boundary", ""
+        )
+        files = await asyncio.to_thread(
+            _parts_of, bytes(content), boundary.encode(errors="surrogateescape")
+        )
         if _REQUEST_PART not in files:
             raise RequestRefused(400, f"the body has no part called {_REQUEST_PART}")
         return Body(files.pop(_REQUEST_PART), files)
@@ -73,7 +81,11 @@ class Bodies:
             if number > self.bounds.body:
                 raise self.too_large()
             if self.bytes_open > self.bounds.bodies:
-                raise RequestRefused(503, "the server holds as many bodies as it may; come back", retry_after=2)
+                raise RequestRefused(
+                    503,
+                    "the server holds as many bodies as it may; come back",
+                    retry_after=2,
+                )
 
         try:
             yield reserve
@@ -82,13 +94,21 @@ class Bodies:
 
     def too_large(self) -> RequestRefused:
         """Make the refusal of a body that is larger than one may be."""
-        return RequestRefused(413, f"the body is larger than {self.bounds.body // MIB} MiB; send fewer images")
+        return RequestRefused(
+            413,
+            f"the body is larger than {self.bounds.body // MIB} MiB; send fewer images",
+        )
 
 
 def _parts_of(content: bytes, boundary: bytes) -> dict[str, bytes]:
-    """The parts of a body of several (RFC 2046, section 5.1.1), by name; `RequestRefused` for too many, or a broken one."""
+    """The parts of a body of several (RFC 2046, section 5.1.1), by name; `RequestRefused` for
+    too many, or a broken one.
+    """
     if not 0 < len(boundary) <= _LONGEST_BOUNDARY:
-        raise RequestRefused(400, "the body's parts cannot be read: Content-Type names no boundary of 1 to 70 letters")
+        raise RequestRefused(
+            400,
+            "the body's parts cannot be read: Content-Type names no boundary of 1 to 70 letters",
+        )
     line = b"--" + boundary
     delimiter = b"\r\n" + line
     files: dict[str, bytes] = {}
@@ -100,17 +120,25 @@ def _parts_of(content: bytes, boundary: bytes) -> dict[str, bytes]:
         header = content.find(b"\r\n\r\n", begin, begin + _LONGEST_HEADER)
         end = content.find(delimiter, header + 4)
         if -1 in (header, end):
-            raise RequestRefused(400, f"the parts of the body cannot be read: part {number} has no header or no end")
+            raise RequestRefused(
+                400,
+                f"the parts of the body cannot be read: part {number} has no header or no end",
+            )
         files[_name_of(content[begin:header], number)] = content[header + 4 : end]
         begin = end + 2
-    raise RequestRefused(413, f"the body has more than {_MOST_PARTS} parts; send several requests")
+    raise RequestRefused(
+        413, f"the body has more than {_MOST_PARTS} parts; send several requests"
+    )
 
 
 def _name_of(header: bytes, number: int) -> str:
     """The name of a part in its header."""
     for line in header.decode(errors="replace").split("\r\n"):
         if line.lower().startswith("content-disposition:"):
-            parameters = {str(key).lower(): str(value).strip('"') for key, value in _PARAMETER.findall(line)}
+            parameters = {
+                str(key).lower(): str(value).strip('"')
+                for key, value in _PARAMETER.findall(line)
+            }
             if name := parameters.get("name"):
                 return name
     raise RequestRefused(400, f"part {number} of the body has no name")

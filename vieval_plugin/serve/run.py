@@ -1,4 +1,6 @@
-"""A server from its start to its end: it opens the judges, listens, and finishes what is under way when it is stopped."""
+"""A server from its start to its end: it opens the judges, listens, and finishes what is under
+way when it is stopped.
+"""
 
 from __future__ import annotations
 
@@ -57,22 +59,38 @@ async def listening(setup: ServerSetup) -> AsyncIterator[tuple[int, Front]]:
     """
     # no more connections than this process may have files open
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[0] - _DESCRIPTORS
-    bounds = replace(setup.options.bounds, connections=max(1, min(setup.options.bounds.connections, most)))
+    bounds = replace(
+        setup.options.bounds,
+        connections=max(1, min(setup.options.bounds.connections, most)),
+    )
     options = replace(setup.options, bounds=bounds)
     progress = Progress()
-    asks_a_model = any(term.judge.asks_a_model for reward in setup.rewards for term in reward.terms)
-    async with Session(setup.current, setup.backbone, progress, asks_a_model) as session:
+    asks_a_model = any(
+        term.judge.asks_a_model for reward in setup.rewards for term in reward.terms
+    )
+    async with Session(
+        setup.current, setup.backbone, progress, asks_a_model
+    ) as session:
         service = Service(setup.rewards, session, progress, options)
         front = Front(service, setup.guard, options, Bodies(options.bounds))
-        runner = web.AppRunner(application(front), handler_cancellation=True, access_log=None, shutdown_timeout=1.0)
+        runner = web.AppRunner(
+            application(front),
+            handler_cancellation=True,
+            access_log=None,
+            shutdown_timeout=1.0,
+        )
         await runner.setup()
         assert runner.server is not None
         connections = Connections(runner.server, options.bounds)
         front.connections = lambda: len(connections.open)
         try:
             server = await _opened(connections, options)
-            starting = asyncio.ensure_future(service.fault(setup.rewards, options.bounds.drain_seconds))
-            trimming = asyncio.ensure_future(_trim(setup.current.store_path(), options.store_replies))
+            starting = asyncio.ensure_future(
+                service.fault(setup.rewards, options.bounds.drain_seconds)
+            )
+            trimming = asyncio.ensure_future(
+                _trim(setup.current.store_path(), options.store_replies)
+            )
             try:
                 yield int(server.sockets[0].getsockname()[1]), front
             finally:
@@ -90,7 +108,9 @@ async def listening(setup: ServerSetup) -> AsyncIterator[tuple[int, Front]]:
 
 
 async def serve(setup: ServerSetup, announce: Callable[[int], None]) -> None:
-    """Serve until SIGTERM or SIGINT; `announce` is called with the port as soon as the server listens."""
+    """Serve until SIGTERM or SIGINT; `announce` is called with the port as soon as the server
+    listens.
+    """
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -99,20 +119,29 @@ async def serve(setup: ServerSetup, announce: Callable[[int], None]) -> None:
         announce(port)
         await stopped.wait()
         seconds = front.options.bounds.drain_seconds
-        say(f"vieval: stopping; {front.requests} requests are finished within {seconds:g} s", file=sys.stderr)
+        say(
+            f"vieval: stopping; {front.requests} requests are finished within {seconds:g} s",
+            file=sys.stderr,
+        )
 
 
 async def _opened(connections: Connections, options: ServeOptions) -> asyncio.Server:
     try:
         loop = asyncio.get_running_loop()
-        return await loop.create_server(connections, options.host, options.port, backlog=_BACKLOG)
+        return await loop.create_server(
+            connections, options.host, options.port, backlog=_BACKLOG
+        )
     except OSError as error:
         address = f"{options.host} port {options.port}"
-        raise VievalError(f"cannot listen on {address} ({error.strerror}); pass another --port") from None
+        raise VievalError(
+            f"cannot listen on {address} ({error.strerror}); pass another --port"
+        ) from None
 
 
 async def _drained(front: Front, timeout: float) -> None:
-    """Wait until no request is open and nothing is judged any more, but no longer than so many seconds."""
+    """Wait until no request is open and nothing is judged any more, but no longer than so many
+    seconds.
+    """
     with suppress(TimeoutError):
         async with asyncio.timeout(timeout):
             while front.requests or front.service.loop.under_way:
@@ -120,7 +149,9 @@ async def _drained(front: Front, timeout: float) -> None:
 
 
 async def _trim(path: Path | None, max_replies: int) -> None:
-    """Keep the store bounded: now and then the oldest replies above a number are deleted, beside the event loop."""
+    """Keep the store bounded: now and then the oldest replies above a number are deleted, beside
+    the event loop.
+    """
 
     def keep_newest(path: Path) -> None:
         with closing(Store(path)) as store:

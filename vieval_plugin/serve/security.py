@@ -1,7 +1,8 @@
-"""Callers that a server heeds: those with its token, and no web page of another's in the user's browser.
+"""Callers that a server heeds: those with its token, and no web page of another's in the user's
+browser.
 
-A page cannot set Host or Origin. Host says by which name the server was called, so that a name of somebody else's that
-was made to lead here (DNS rebinding) is refused; Origin says which page asks.
+A page cannot set Host or Origin. Host says by which name the server was called, so that a name of
+somebody else's that was made to lead here (DNS rebinding) is refused; Origin says which page asks.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ from vieval_plugin.text.untrusted import ParsedAddress, address_of
 TOKEN_VARIABLE = "VIEVAL_SERVE_TOKEN"
 _SHORTEST_TOKEN = 16
 _LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
-_SERVER = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]{1,5})?", re.IGNORECASE)  # host[:port], and nothing else
+_SERVER = re.compile(
+    r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]{1,5})?", re.IGNORECASE
+)  # host[:port], and nothing else
 _SCHEME = "http://"
 
 
@@ -37,31 +40,56 @@ class Guard:
     #: Token that callers have to send, empty for none.
     token: str = field(default="", repr=False)
 
-    def refusal(self, headers: Mapping[str, str], target: str = "/") -> RequestRefused | None:
-        """Reason not to heed a request with these headers for a target; None for one that is heeded."""
+    def refusal(
+        self, headers: Mapping[str, str], target: str = "/"
+    ) -> RequestRefused | None:
+        """Reason not to heed a request with these headers for a target; None for one that is
+        heeded.
+        """
         host = headers.get("Host", "")
-        hosts = [host] if target.startswith("/") else [host, target.removeprefix(_SCHEME).partition("/")[0]]
+        hosts = (
+            [host]
+            if target.startswith("/")
+            else [host, target.removeprefix(_SCHEME).partition("/")[0]]
+        )
         for name in hosts:
             if (address := _server_of(name)) is None or not self._is_ours(address.host):
-                return RequestRefused(421, f"this server is not called {name[:100]!r}; add a name with --allow-host")
+                return RequestRefused(
+                    421,
+                    f"this server is not called {name[:100]!r}; add a name with --allow-host",
+                )
         if (origin := headers.get("Origin")) is not None:
-            page = _server_of(origin.removeprefix(_SCHEME)) if origin.startswith(_SCHEME) else None
+            page = (
+                _server_of(origin.removeprefix(_SCHEME))
+                if origin.startswith(_SCHEME)
+                else None
+            )
             if page is None or page != _server_of(host):
-                return RequestRefused(403, f"a page of {origin[:100]!r} may not ask this server")
+                return RequestRefused(
+                    403, f"a page of {origin[:100]!r} may not ask this server"
+                )
         if headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
             return RequestRefused(403, "a page of another site may not ask this server")
         if self.token and not self._is_known(headers.get("Authorization", "")):
-            remedy = "send Authorization: Bearer TOKEN, or http://user:TOKEN@host as address"
+            remedy = (
+                "send Authorization: Bearer TOKEN, or http://user:TOKEN@host as address"
+            )
             return RequestRefused(401, f"the token is missing or wrong: {remedy}")
         return None
 
     def _is_ours(self, host: str) -> bool:
-        return host.lower().rstrip(".") in self.names or (self.any_address and is_number_address(host))
+        return host.lower().rstrip(".") in self.names or (
+            self.any_address and is_number_address(host)
+        )
 
     def _is_known(self, header: str) -> bool:
         scheme, _, token = header.partition(" ")
         try:
-            token = token.strip() if scheme.lower() == "bearer" else BasicAuth.decode(header, "utf-8").password
+            token = (
+                token.strip()
+                if scheme.lower() == "bearer"
+                else BasicAuth.decode(header, "utf-8").password
+            )
         except ValueError:
             return False
         return hmac.compare_digest(token.encode(), self.token.encode())
@@ -72,7 +100,9 @@ def _server_of(name: str) -> ParsedAddress | None:
     return address_of(f"{_SCHEME}{name}") if _SERVER.fullmatch(name) else None
 
 
-def guard_of(host: str, hosts: tuple[str, ...], token: str, without_token: bool) -> Guard:
+def guard_of(
+    host: str, hosts: tuple[str, ...], token: str, without_token: bool
+) -> Guard:
     """The rules of a server that listens on an address.
 
     Args:
@@ -82,24 +112,35 @@ def guard_of(host: str, hosts: tuple[str, ...], token: str, without_token: bool)
         without_token: that it may be empty anywhere.
 
     Raises:
-        VievalError: an address that others can reach without a token, or a token that can be guessed.
+        VievalError: an address that others can reach without a token, or a token that can be
+            guessed.
     """
-    if token and (len(token) < _SHORTEST_TOKEN or not token.isascii() or not token.isprintable()):
-        remedy = f"set {_SHORTEST_TOKEN} or more letters and digits that nobody can guess"
+    if token and (
+        len(token) < _SHORTEST_TOKEN or not token.isascii() or not token.isprintable()
+    ):
+        remedy = (
+            f"set {_SHORTEST_TOKEN} or more letters and digits that nobody can guess"
+        )
         raise VievalError(f"{TOKEN_VARIABLE} is no token: {remedy}")
     loopback = is_loopback(host)
     if not (loopback or token or without_token):
         remedy = f"set {TOKEN_VARIABLE} to a token that callers must send, or pass --no-token"
         page = docs_url("tutorials/reward.md#who-may-call")
-        raise VievalError(f"--host {host} can be reached by others: {remedy}; see {page}")
+        raise VievalError(
+            f"--host {host} can be reached by others: {remedy}; see {page}"
+        )
     machine_names = () if loopback else (socket.gethostname(), socket.getfqdn())
-    names = frozenset(name.lower() for name in (*_LOOPBACK_NAMES, host, *machine_names, *hosts))
+    names = frozenset(
+        name.lower() for name in (*_LOOPBACK_NAMES, host, *machine_names, *hosts)
+    )
     return Guard(names, not loopback, token)
 
 
 def is_loopback(host: str) -> bool:
     """Return whether an address is reached from this machine alone."""
-    return host == "localhost" or (is_number_address(host) and ipaddress.ip_address(host).is_loopback)
+    return host == "localhost" or (
+        is_number_address(host) and ipaddress.ip_address(host).is_loopback
+    )
 
 
 def is_number_address(host: str) -> bool:

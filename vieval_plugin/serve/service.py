@@ -14,7 +14,13 @@ from typing import TypeAlias
 from vieval_plugin.images import digest
 from vieval_plugin.judges.contests import Contest, Judged, candidates_of
 from vieval_plugin.judges.protocol import Status, Verdict, worst
-from vieval_plugin.rewards.reward import Reward, RewardValue, averaged, imputed, reward_values
+from vieval_plugin.rewards.reward import (
+    Reward,
+    RewardValue,
+    averaged,
+    imputed,
+    reward_values,
+)
 from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.scheduler import Outcome
@@ -47,15 +53,26 @@ class _Batch:
 class Service:
     """Rewards that are open: one session, one run loop, and the health of each judge."""
 
-    def __init__(self, rewards: Sequence[Reward], session: Session, progress: Progress, options: ServeOptions) -> None:
+    def __init__(
+        self,
+        rewards: Sequence[Reward],
+        session: Session,
+        progress: Progress,
+        options: ServeOptions,
+    ) -> None:
         self.rewards = {reward.name: reward for reward in rewards}
         self.options, self.progress, self.metrics = options, progress, Metrics()
         self._session = session
-        judges = {id(term.judge): term.judge for reward in rewards for term in reward.terms}
+        judges = {
+            id(term.judge): term.judge for reward in rewards for term in reward.terms
+        }
         live = max(session.live(judge) for judge in judges.values())
-        # some prepare their images while others wait for the backbone, which bounds its requests itself
+        # some prepare their images while others wait for the backbone, which bounds its requests
+        # itself
         self.loop = RunLoop(self._judge, live + live // 4)
-        self._health = {key: Health(partial(self._probe, judge)) for key, judge in judges.items()}
+        self._health = {
+            key: Health(partial(self._probe, judge)) for key, judge in judges.items()
+        }
 
     async def close(self) -> None:
         """End what is under way."""
@@ -65,11 +82,17 @@ class Service:
 
     async def fault(self, rewards: Sequence[Reward], timeout: float) -> str:
         """Reason that some of these rewards cannot be had, empty where all can."""
-        keys = dict.fromkeys(id(term.judge) for reward in rewards for term in reward.terms)
-        faults = await asyncio.gather(*(self._health[key].fault(timeout) for key in keys))
+        keys = dict.fromkeys(
+            id(term.judge) for reward in rewards for term in reward.terms
+        )
+        faults = await asyncio.gather(
+            *(self._health[key].fault(timeout) for key in keys)
+        )
         return next(filter(None, faults), "")
 
-    async def values(self, entries: Sequence[RequestEntry], rewards: Sequence[Reward], timeout: float) -> Results:
+    async def values(
+        self, entries: Sequence[RequestEntry], rewards: Sequence[Reward], timeout: float
+    ) -> Results:
         """The values of each entry, by the name of the reward.
 
         Args:
@@ -79,11 +102,15 @@ class Service:
         """
         start = time.monotonic()
         results: Results = [{} for _ in entries]
-        batches, jobs = await asyncio.to_thread(self._planned, entries, rewards, results)
+        batches, jobs = await asyncio.to_thread(
+            self._planned, entries, rewards, results
+        )
         outcomes = await self.loop.outcomes(jobs, timeout - (time.monotonic() - start))
         repeats: dict[tuple[int, str], list[RewardValue]] = {}
         for batch in batches:
-            for position, value in zip(batch.positions, _values_of(batch, outcomes), strict=True):
+            for position, value in zip(
+                batch.positions, _values_of(batch, outcomes), strict=True
+            ):
                 repeats.setdefault((position, batch.reward.name), []).append(value)
         for (position, name), values in repeats.items():
             results[position][name] = averaged(values)
@@ -91,27 +118,52 @@ class Service:
             _impute(entries, results, self.options.max_imputed)
         for by_name in results:
             for name, value in by_name.items():
-                outcome = "imputed" if value.imputed else "failed" if value.value is None else "ok"
+                outcome = (
+                    "imputed"
+                    if value.imputed
+                    else "failed"
+                    if value.value is None
+                    else "ok"
+                )
                 self.metrics.rewards[name, outcome] += 1
         for name, positions in _groups(entries, results):
-            numbers = [n for position in positions if (n := results[position][name].value) is not None]
+            numbers = [
+                n
+                for position in positions
+                if (n := results[position][name].value) is not None
+            ]
             if len(numbers) > 1:  # of a tied group no member has an advantage
-                self.metrics.groups[name, "tied" if len(set(numbers)) == 1 else "apart"] += 1
+                self.metrics.groups[
+                    name, "tied" if len(set(numbers)) == 1 else "apart"
+                ] += 1
         return results
 
     def _planned(
-        self, entries: Sequence[RequestEntry], rewards: Sequence[Reward], results: Results
+        self,
+        entries: Sequence[RequestEntry],
+        rewards: Sequence[Reward],
+        results: Results,
     ) -> tuple[list[_Batch], list[KeyedJob]]:
         """The batches of a request and their jobs; what cannot be judged gets its value here."""
         batches: list[_Batch] = []
         jobs: list[KeyedJob] = []
         digests: dict[int, str] = {}
         names = tuple(reward.name for reward in rewards)
-        requested = [names if entry.rewards is None else entry.rewards for entry in entries]
+        requested = [
+            names if entry.rewards is None else entry.rewards for entry in entries
+        ]
         for reward in self.rewards.values():
-            positions = [position for position, entry_names in enumerate(requested) if reward.name in entry_names]
+            positions = [
+                position
+                for position, entry_names in enumerate(requested)
+                if reward.name in entry_names
+            ]
             for group in _batched(reward, entries, positions, results):
-                judged = [item for position in group if (item := entries[position].judged) is not None]
+                judged = [
+                    item
+                    for position in group
+                    if (item := entries[position].judged) is not None
+                ]
                 for repeat in range(self.options.repeats):
                     spans = []
                     for term in reward.terms:
@@ -120,17 +172,25 @@ class Service:
                             key = id(term.judge), repeat, _key(item, digests)
                             jobs.append(KeyedJob(key, item, term.judge, repeat))
                         spans.append((start, len(jobs)))
-                    batches.append(_Batch(reward, tuple(group), tuple(judged), tuple(spans)))
+                    batches.append(
+                        _Batch(reward, tuple(group), tuple(judged), tuple(spans))
+                    )
         return batches, jobs
 
     async def _judge(self, job: KeyedJob) -> Outcome:
         calls_before = self.progress.usage.calls
         attempts, repeats = self.options.attempts, self.options.repeats
-        judging = self._session.outcome(job.judged, job.judge, attempts, job.repeat, repeats)
+        judging = self._session.outcome(
+            job.judged, job.judge, attempts, job.repeat, repeats
+        )
         outcome = await outcome_or_failure(judging)
         self.metrics.verdicts[job.judge.spec.name, str(outcome.verdict.status)] += 1
         # a verdict from the store alone does not show that a backbone is well
-        stored = job.judge.asks_a_model and self.progress.usage.calls == calls_before and outcome.verdict.status.usable
+        stored = (
+            job.judge.asks_a_model
+            and self.progress.usage.calls == calls_before
+            and outcome.verdict.status.usable
+        )
         if outcome.verdict.status is not Status.NOT_APPLICABLE and not stored:
             self._health[id(job.judge)].note(outcome.verdict)
         return outcome
@@ -142,21 +202,30 @@ class Service:
 
 
 def _batched(
-    reward: Reward, entries: Sequence[RequestEntry], positions: Sequence[int], results: Results
+    reward: Reward,
+    entries: Sequence[RequestEntry],
+    positions: Sequence[int],
+    results: Results,
 ) -> Iterator[list[int]]:
-    """The positions of entries that can be judged, in batches: groups, contests one by one, or all samples at once."""
+    """The positions of entries that can be judged, in batches: groups, contests one by one, or
+    all samples at once.
+    """
     pooled: list[int] = []
     by_group: dict[str, list[int]] = {}
     for position in positions:
         entry = entries[position]
         if entry.judged is None:
-            results[position][reward.name] = RewardValue(None, Status.TOOL_ERROR, entry.fault)
+            results[position][reward.name] = RewardValue(
+                None, Status.TOOL_ERROR, entry.fault
+            )
         elif isinstance(entry.judged, Contest):
             yield [position]
         elif not reward.groupwise:
             pooled.append(position)
         elif not entry.group:
-            results[position][reward.name] = RewardValue(None, Status.NOT_APPLICABLE, _NO_GROUP)
+            results[position][reward.name] = RewardValue(
+                None, Status.NOT_APPLICABLE, _NO_GROUP
+            )
         else:
             by_group.setdefault(entry.group, []).append(position)
     if pooled:
@@ -166,31 +235,52 @@ def _batched(
             yield members
         else:
             reason = f"nothing of group {group!r} is left to compare it with"
-            results[members[0]][reward.name] = RewardValue(None, Status.NOT_APPLICABLE, reason)
+            results[members[0]][reward.name] = RewardValue(
+                None, Status.NOT_APPLICABLE, reason
+            )
 
 
 def _values_of(batch: _Batch, outcomes: Sequence[Outcome]) -> list[RewardValue]:
-    verdicts = [[outcome.verdict for outcome in outcomes[first:last]] for first, last in batch.spans]
+    verdicts = [
+        [outcome.verdict for outcome in outcomes[first:last]]
+        for first, last in batch.spans
+    ]
     if isinstance(batch.judged[0], Contest):
         judged = tuple(itertools.chain.from_iterable(verdicts))
         status = worst([verdict.status for verdict in judged])
-        return [RewardValue(None, status, next((v.reason for v in judged if v.status is status), ""), judged)]
+        return [
+            RewardValue(
+                None,
+                status,
+                next((v.reason for v in judged if v.status is status), ""),
+                judged,
+            )
+        ]
     return reward_values(batch.reward, len(batch.judged), verdicts)
 
 
-def _impute(entries: Sequence[RequestEntry], results: Results, max_share: float) -> None:
-    """Give failed members of groups the mean of the others; where that is not allowed they stay failed, and say why."""
+def _impute(
+    entries: Sequence[RequestEntry], results: Results, max_share: float
+) -> None:
+    """Give failed members of groups the mean of the others; where that is not allowed they stay
+    failed, and say why.
+    """
     for name, positions in _groups(entries, results):
         values = [results[position][name] for position in positions]
         try:
             values = imputed(values, max_share)
         except VievalError as error:
-            values = [replace(value, reason=str(error)) if value.value is None else value for value in values]
+            values = [
+                replace(value, reason=str(error)) if value.value is None else value
+                for value in values
+            ]
         for position, value in zip(positions, values, strict=True):
             results[position][name] = value
 
 
-def _groups(entries: Sequence[RequestEntry], results: Results) -> list[tuple[str, list[int]]]:
+def _groups(
+    entries: Sequence[RequestEntry], results: Results
+) -> list[tuple[str, list[int]]]:
     """For each group of a request and each of its rewards, the positions of its members."""
     groups: dict[tuple[str, str], list[int]] = {}
     for position, (entry, by_name) in enumerate(zip(entries, results, strict=True)):
@@ -205,8 +295,13 @@ def _key(judged: Judged, digests: dict[int, str]) -> str:
     for sample in candidates_of(judged):
         texts = [f"{name}={text}" for name, text in sorted(sample.texts.items())]
         for image in sample.images.values():
-            if id(image.source) not in digests:  # one that a request has many times is hashed once
+            if (
+                id(image.source) not in digests
+            ):  # one that a request has many times is hashed once
                 digests[id(image.source)] = digest(image)
-        images = [f"{role}={digests[id(image.source)]}" for role, image in sorted(sample.images.items())]
+        images = [
+            f"{role}={digests[id(image.source)]}"
+            for role, image in sorted(sample.images.items())
+        ]
         parts += [sample.kind, *texts, *images]
     return hashlib.sha256("\0".join(parts).encode(errors="replace")).hexdigest()

@@ -1,1 +1,3 @@
-"""Statistics: plain functions on arrays, each with the source of its formula; nothing here knows of judges or benchmarks."""
+"""Statistics: plain functions on arrays, each with the source of its formula; nothing here knows
+of judges or benchmarks.
+"""

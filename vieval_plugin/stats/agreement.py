@@ -1,4 +1,6 @@
-"""Agreement of human annotators with one another, and what is made of their ratings before a judge is compared with them."""
+"""Agreement of human annotators with one another, and what is made of their ratings before a
+judge is compared with them.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,12 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vieval_plugin.stats.correlation import Coefficient, Floats, correlation, resampled_correlations
+from vieval_plugin.stats.correlation import (
+    Coefficient,
+    Floats,
+    correlation,
+    resampled_correlations,
+)
 
 Level: TypeAlias = Literal["nominal", "ordinal", "interval"]
 
@@ -19,15 +26,16 @@ _CELLS_AT_ONCE = 1_000_000
 def annotator_mean(ratings: ArrayLike, added_last: int | None = None) -> Floats:
     """Mean over annotators: what a judge's score of an item is compared with.
 
-    With `added_last` the sum is taken in floating point with that annotator last, which decides how near-ties fall; without
-    it the mean is rounded to nine decimals so that equal means are equal.
+    With `added_last` the sum is taken in floating point with that annotator last, which decides how
+    near-ties fall; without it the mean is rounded to nine decimals so that equal means are equal.
 
     Args:
         ratings: shape (annotators, items), on any scale.
         added_last: the index of the annotator whom a published computation adds last.
 
     Returns:
-        Shape (items,), on the scale of the ratings; NaN for an item that a annotator did not rate (see `mean_of_known`).
+        Shape (items,), on the scale of the ratings; NaN for an item that a annotator did not rate
+        (see `mean_of_known`).
 
     >>> annotator_mean([[0.0, 1.0], [0.5, 1.0], [1.0, 1.0]]).tolist()
     [0.5, 1.0]
@@ -56,7 +64,11 @@ def mean_of_known(ratings: ArrayLike) -> Floats:
     values = np.asarray(ratings, dtype=float)
     is_rated = ~np.isnan(values)
     with np.errstate(invalid="ignore"):
-        return np.asarray(np.round(np.where(is_rated, values, 0.0).sum(axis=0) / is_rated.sum(axis=0), 9))
+        return np.asarray(
+            np.round(
+                np.where(is_rated, values, 0.0).sum(axis=0) / is_rated.sum(axis=0), 9
+            )
+        )
 
 
 def impute_mean(ratings: ArrayLike) -> Floats:
@@ -76,14 +88,16 @@ def impute_mean(ratings: ArrayLike) -> Floats:
 
 
 def leave_one_out(ratings: ArrayLike, coefficient: Coefficient = "spearman") -> Floats:
-    """Correlation of each annotator with the mean of the others: the ceiling a judge may be measured by.
+    """Correlation of each annotator with the mean of the others: the ceiling a judge may be
+    measured by.
 
     Args:
         ratings: shape (annotators, items), two annotators or more, on any scale.
         coefficient: as for `correlation.correlation`.
 
     Returns:
-        Shape (annotators,), each in [-1, 1]; NaN where a annotator, or the mean of the others, is constant.
+        Shape (annotators,), each in [-1, 1]; NaN where a annotator, or the mean of the others, is
+        constant.
 
     Raises:
         ValueError: for fewer than two annotators, or another shape.
@@ -94,7 +108,12 @@ def leave_one_out(ratings: ArrayLike, coefficient: Coefficient = "spearman") -> 
     [nan, nan, -1.0]
     """
     values = _two_or_more(ratings)
-    return np.array([correlation(values[r], _mean_without(values, r), coefficient) for r in range(len(values))])
+    return np.array(
+        [
+            correlation(values[r], _mean_without(values, r), coefficient)
+            for r in range(len(values))
+        ]
+    )
 
 
 def leave_one_out_resampled(
@@ -119,26 +138,35 @@ def leave_one_out_resampled(
     """
     values = _two_or_more(ratings)
     return np.array(
-        [resampled_correlations(values[r], _mean_without(values, r), counts, coefficient) for r in range(len(values))]
+        [
+            resampled_correlations(
+                values[r], _mean_without(values, r), counts, coefficient
+            )
+            for r in range(len(values))
+        ]
     )
 
 
 def krippendorff_alpha(ratings: ArrayLike, level: Level = "ordinal") -> float:
-    """Krippendorff's alpha: how far annotators agree beyond what the frequencies of the values alone would give.
+    """Krippendorff's alpha: how far annotators agree beyond what the frequencies of the values
+    alone would give.
 
-    One less the observed over the expected disagreement. Observed: the mean of the squared difference of two ratings of
-    one item by different annotators, each item weighing as many ratings as it has. Expected: the same over all pairs of
-    ratings, of whichever items. Only items with two ratings or more enter either.
+    One less the observed over the expected disagreement. Observed: the mean of the squared
+    difference of two ratings of one item by different annotators, each item weighing as many
+    ratings as it has. Expected: the same over all pairs of ratings, of whichever items. Only items
+    with two ratings or more enter either.
 
     Args:
         ratings: shape (annotators, items), any number of annotators; NaN marks a missing rating.
-        level: what a difference is. `nominal`: 1 unless equal; `ordinal`: how many ratings lie between the two values,
-            half of those at either included; `interval`: c - k.
+        level: what a difference is. `nominal`: 1 unless equal; `ordinal`: how many ratings lie
+            between the two values, half of those at either included; `interval`: c - k.
 
     Returns:
-        1 for perfect agreement, 0 for chance, below 0 for less; NaN where fewer than two different values are left.
+        1 for perfect agreement, 0 for chance, below 0 for less; NaN where fewer than two different
+        values are left.
 
-    Source: Krippendorff 2011, Computing Krippendorff's Alpha-Reliability; Krippendorff, Content Analysis, chapter 12.
+    Source: Krippendorff 2011, Computing Krippendorff's Alpha-Reliability; Krippendorff, Content
+    Analysis, chapter 12.
 
     >>> krippendorff_alpha([[0, 1, 0, 1], [0, 1, 0, 1]])
     1.0
@@ -149,16 +177,22 @@ def krippendorff_alpha(ratings: ArrayLike, level: Level = "ordinal") -> float:
     values = np.asarray(ratings, dtype=float)
     values = values[:, (~np.isnan(values)).sum(axis=0) >= 2]
     is_rated = ~np.isnan(values)
-    levels, level_index, counts = np.unique(values[is_rated], return_inverse=True, return_counts=True)
+    levels, level_index, counts = np.unique(
+        values[is_rated], return_inverse=True, return_counts=True
+    )
     if len(levels) < 2:
         return float("nan")
     if level == "ordinal":
-        # the ratings between two values, half of those at either, are the difference of the values' mean ranks
+        # the ratings between two values, half of those at either, are the difference of the values'
+        # mean ranks
         levels = np.cumsum(counts) - counts / 2
         values[is_rated] = levels[level_index.reshape(-1)]
     annotators_of_item = is_rated.sum(axis=0)
     observed = sum(
-        np.nansum(_squared_differences(annotator_a_ratings, annotator_b_ratings, level) / (annotators_of_item - 1))
+        np.nansum(
+            _squared_differences(annotator_a_ratings, annotator_b_ratings, level)
+            / (annotators_of_item - 1)
+        )
         for annotator_a_ratings, annotator_b_ratings in permutations(values, 2)
     )
     block = max(1, _CELLS_AT_ONCE // len(levels))
@@ -172,7 +206,9 @@ def krippendorff_alpha(ratings: ArrayLike, level: Level = "ordinal") -> float:
 
 
 def _squared_differences(c: Floats, k: Floats, level: Level) -> Floats:
-    """The squared difference of values that are broadcast against each other, NaN where either is."""
+    """The squared difference of values that are broadcast against each other, NaN where either
+    is.
+    """
     if level == "nominal":
         return np.where(np.isnan(c) | np.isnan(k), np.nan, c != k)
     return np.asarray((c - k) ** 2)
@@ -185,5 +221,8 @@ def _mean_without(values: Floats, annotator: int) -> Floats:
 def _two_or_more(ratings: ArrayLike) -> Floats:
     values = np.asarray(ratings, dtype=float)
     if values.ndim != 2 or len(values) < 2:
-        raise ValueError(f"ratings of two or more annotators are needed, shape (annotators, items), not {values.shape}")
+        raise ValueError(
+            "ratings of two or more annotators are needed, shape (annotators, items), not "
+            f"{values.shape}"
+        )
     return values

@@ -9,13 +9,15 @@ from vieval_plugin.stats.correlation import Floats
 
 
 def auroc(labels: ArrayLike, scores: ArrayLike) -> float:
-    """Area under the ROC curve: the share of (1, 0) pairs of items in which the 1 has the higher score.
+    """Area under the ROC curve: the share of (1, 0) pairs of items in which the 1 has the higher
+    score.
 
     Equal scores count half: the statistic of Mann and Whitney over the number of such pairs.
 
     Args:
         labels: 0 or 1 (or False and True), shape (items,).
-        scores: the judge's score of each item, shape (items,), on any scale; infinite ones are in order.
+        scores: the judge's score of each item, shape (items,), on any scale; infinite ones are in
+            order.
 
     Returns:
         The area, in [0, 1], 0.5 by chance; NaN where one class is missing.
@@ -28,10 +30,16 @@ def auroc(labels: ArrayLike, scores: ArrayLike) -> float:
     >>> auroc([0, 1, 0, 1], [0.1, 0.4, 0.4, 0.9])
     0.875
     """
-    return float(resampled_auroc(labels, scores, np.ones((1, np.size(labels)), dtype=np.int64))[0])
+    return float(
+        resampled_auroc(labels, scores, np.ones((1, np.size(labels)), dtype=np.int64))[
+            0
+        ]
+    )
 
 
-def resampled_auroc(labels: ArrayLike, scores: ArrayLike, counts: NDArray[np.int64]) -> Floats:
+def resampled_auroc(
+    labels: ArrayLike, scores: ArrayLike, counts: NDArray[np.int64]
+) -> Floats:
     """`auroc` in each bootstrap resample, for its interval. Equal to repeating the items.
 
     Args:
@@ -56,21 +64,31 @@ def resampled_auroc(labels: ArrayLike, scores: ArrayLike, counts: NDArray[np.int
     order = np.argsort(s, kind="stable")
     _, starts = np.unique(s[order], return_index=True)
     # by group of equal scores: how many ones and how many zeros each draw has there
-    positives, negatives = (np.add.reduceat((counts * (y == label))[:, order], starts, axis=1) for label in (1, 0))
-    # a 1 wins against all zeros of lower groups and half of its own group's; doubled, so that all stays whole
+    positives, negatives = (
+        np.add.reduceat((counts * (y == label))[:, order], starts, axis=1)
+        for label in (1, 0)
+    )
+    # a 1 wins against all zeros of lower groups and half of its own group's; doubled, so that all
+    # stays whole
     twice_won = (positives * (2 * np.cumsum(negatives, axis=1) - negatives)).sum(axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(twice_won / (2 * positives.sum(axis=1) * negatives.sum(axis=1)))
+        return np.asarray(
+            twice_won / (2 * positives.sum(axis=1) * negatives.sum(axis=1))
+        )
 
 
-def preference_points(preferred_first: ArrayLike, score_first: ArrayLike, score_second: ArrayLike) -> Floats:
-    """Points of preference pairs, whose mean is how often the one that people prefer has the higher score.
+def preference_points(
+    preferred_first: ArrayLike, score_first: ArrayLike, score_second: ArrayLike
+) -> Floats:
+    """Points of preference pairs, whose mean is how often the one that people prefer has the higher
+    score.
 
-    A pair counts 1 if scores and label say the same, a half if just one of them is a tie, and 0 if they contradict each
-    other: `1 - |label - what the scores say|`. Scores are tied where equal.
+    A pair counts 1 if scores and label say the same, a half if just one of them is a tie, and 0 if
+    they contradict each other: `1 - |label - what the scores say|`. Scores are tied where equal.
 
     Args:
-        preferred_first: 1 where people prefer the first, 0 the second, 0.5 for a tie, shape (pairs,).
+        preferred_first: 1 where people prefer the first, 0 the second, 0.5 for a tie, shape
+            (pairs,).
         score_first: the judge's score of the first, shape (pairs,), on any scale.
         score_second: that of the second, shape (pairs,).
 
@@ -80,14 +98,17 @@ def preference_points(preferred_first: ArrayLike, score_first: ArrayLike, score_
     Raises:
         ValueError: for another label, a NaN, or vectors of different lengths.
 
-    Source: the code of Kirstain et al. 2023 (Pick-a-Pic), whose threshold below which scores are tied is 0 here.
+    Source: the code of Kirstain et al. 2023 (Pick-a-Pic), whose threshold below which scores are
+    tied is 0 here.
 
     >>> preference_points([1, 0, 0.5, 1], [0.9, 0.8, 0.3, 0.2], [0.1, 0.9, 0.3, 0.2]).tolist()
     [1.0, 1.0, 1.0, 0.5]
     """
     label, first, second = _vectors(preferred_first, score_first, score_second)
     if not np.isin(label, (0, 0.5, 1)).all():
-        raise ValueError("labels are 1 (the first is preferred), 0 (the second) or 0.5 (a tie)")
+        raise ValueError(
+            "labels are 1 (the first is preferred), 0 (the second) or 0.5 (a tie)"
+        )
     says = np.where(first > second, 1.0, np.where(first < second, 0.0, 0.5))
     return np.asarray(1 - np.abs(label - says))
 
@@ -108,13 +129,20 @@ def resampled_mean(values: ArrayLike, counts: NDArray[np.int64]) -> Floats:
     values = np.asarray(values, dtype=float)
     is_defined = ~np.isnan(values)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray((counts @ np.where(is_defined, values, 0.0)) / (counts @ is_defined))
+        return np.asarray(
+            (counts @ np.where(is_defined, values, 0.0)) / (counts @ is_defined)
+        )
 
 
 def _vectors(*arrays: ArrayLike) -> list[Floats]:
     vectors = [np.asarray(array, dtype=float) for array in arrays]
-    if vectors[0].ndim != 1 or any(vector.shape != vectors[0].shape for vector in vectors):
-        raise ValueError(f"vectors of the same length are needed, not shapes {[vector.shape for vector in vectors]}")
+    if vectors[0].ndim != 1 or any(
+        vector.shape != vectors[0].shape for vector in vectors
+    ):
+        raise ValueError(
+            "vectors of the same length are needed, not shapes "
+            f"{[vector.shape for vector in vectors]}"
+        )
     if any(np.isnan(vector).any() for vector in vectors):
         raise ValueError("an item without a label or a score must be left out first")
     return vectors

@@ -18,23 +18,29 @@ Ints: TypeAlias = NDArray[np.int64]
 Seed: TypeAlias = int | Sequence[int]
 
 
-def cluster_counts(clusters: Sequence[str], resamples: int = RESAMPLES, seed: Seed | np.random.Generator = 0) -> Ints:
+def cluster_counts(
+    clusters: Sequence[str],
+    resamples: int = RESAMPLES,
+    seed: Seed | np.random.Generator = 0,
+) -> Ints:
     """Count each row's occurrences in each resample of a cluster bootstrap.
 
-    Resamples as many clusters as there are, with replacement; rows of a cluster come and go together. Clusters are
-    taken in the order in which they first appear, so the resamples depend on row order and seed alone, not on what
-    clusters are called.
+    Resamples as many clusters as there are, with replacement; rows of a cluster come and go
+    together. Clusters are taken in the order in which they first appear, so the resamples depend on
+    row order and seed alone, not on what clusters are called.
 
     Args:
-        clusters: the name of each row's cluster, such as the instruction that several image models were given.
+        clusters: the name of each row's cluster, such as the instruction that several image models
+            were given.
         resamples: number of bootstrap resamples.
         seed: a number, or several that together are one; or a generator to draw on from.
 
     Returns:
-        Whole numbers >= 0, shape (resamples, rows). Where each row is a cluster of its own, each resample's sum is
-        `rows`.
+        Whole numbers >= 0, shape (resamples, rows). Where each row is a cluster of its own, each
+        resample's sum is `rows`.
 
-    Source: Efron 1979 (bootstrap); Field and Welsh 2007, Bootstrapping clustered data (the cluster bootstrap).
+    Source: Efron 1979 (bootstrap); Field and Welsh 2007, Bootstrapping clustered data (the cluster
+    bootstrap).
 
     >>> cluster_counts(["a", "a", "b"], resamples=3, seed=0).sum(axis=1).tolist()
     [3, 3, 2]
@@ -43,7 +49,9 @@ def cluster_counts(clusters: Sequence[str], resamples: int = RESAMPLES, seed: Se
     n = len(names)
     if n == 0:
         return np.zeros((resamples, 0), dtype=np.int64)
-    counts = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=resamples)
+    counts = np.random.default_rng(seed).multinomial(
+        n, np.full(n, 1 / n), size=resamples
+    )
     return np.asarray(counts[:, cluster_index], dtype=np.int64)
 
 
@@ -70,10 +78,12 @@ def interval(resamples: ArrayLike, level: float = 0.95) -> tuple[float, float]:
 
 
 def expanded_interval(resamples: ArrayLike, clusters: int) -> tuple[float, float]:
-    """The 95% percentile interval of a mean, expanded for the number of clusters: that of few resamples is too short.
+    """The 95% percentile interval of a mean, expanded for the number of clusters: that of few
+    resamples is too short.
 
-    A percentile interval is the normal one with the variance divided by n instead of n − 1. This one takes the
-    percentiles that Student's t with that variance asks for, and stays within the scale.
+    A percentile interval is the normal one with the variance divided by n instead of n − 1. This
+    one takes the percentiles that Student's t with that variance asks for, and stays within the
+    scale.
 
     Args:
         resamples: the mean in each resample, any shape; undefined ones (NaN) are left out.
@@ -82,8 +92,8 @@ def expanded_interval(resamples: ArrayLike, clusters: int) -> tuple[float, float
     Returns:
         Its ends (low, high), on the mean's own scale; both NaN if no resample is defined.
 
-    Source: Hesterberg 2015, What Teachers Should Know About the Bootstrap (The American Statistician 69): the
-    expanded percentile.
+    Source: Hesterberg 2015, What Teachers Should Know About the Bootstrap (The American
+    Statistician 69): the expanded percentile.
 
     >>> [round(end) for clusters in (1, 6) for end in expanded_interval(np.arange(1001.0), clusters)]
     [25, 975, 2, 998]
@@ -94,11 +104,14 @@ def expanded_interval(resamples: ArrayLike, clusters: int) -> tuple[float, float
     return interval(resamples, 1 - 2 * float(special.ndtr(-reach)))
 
 
-def bias_corrected_interval(resamples: ArrayLike, value: float, level: float = 0.95) -> tuple[float, float]:
-    """The bias-corrected percentile interval, for a statistic whose resamples lie to one side of its value.
+def bias_corrected_interval(
+    resamples: ArrayLike, value: float, level: float = 0.95
+) -> tuple[float, float]:
+    """The bias-corrected percentile interval, for a statistic whose resamples lie to one side of
+    its value.
 
-    An annotator's correlation with the others is such a one: a resample repeats instructions, so that there are more
-    image models on which two annotators agree in everything.
+    An annotator's correlation with the others is such a one: a resample repeats instructions, so
+    that there are more image models on which two annotators agree in everything.
 
     Args:
         resamples: the statistic in each resample, any shape; undefined ones (NaN) are left out.
@@ -116,9 +129,14 @@ def bias_corrected_interval(resamples: ArrayLike, value: float, level: float = 0
     values = _defined(resamples)
     if len(values) == 0:
         return float("nan"), float("nan")
-    share_below = (np.count_nonzero(values < value) + np.count_nonzero(values <= value)) / (2 * len(values))
+    share_below = (
+        np.count_nonzero(values < value) + np.count_nonzero(values <= value)
+    ) / (2 * len(values))
     bias = special.ndtri(np.clip(share_below, 1 / len(values), 1 - 1 / len(values)))
-    low, high = np.quantile(values, special.ndtr(2 * bias + special.ndtri([(1 - level) / 2, (1 + level) / 2])))
+    low, high = np.quantile(
+        values,
+        special.ndtr(2 * bias + special.ndtri([(1 - level) / 2, (1 + level) / 2])),
+    )
     return float(low), float(high)
 
 
@@ -140,7 +158,9 @@ def factorize(groups: Sequence[Hashable]) -> tuple[list[Hashable], Ints]:
     (['b', 'a'], array([0, 1, 0]))
     """
     first_seen = {group: number for number, group in enumerate(dict.fromkeys(groups))}
-    return list(first_seen), np.array([first_seen[group] for group in groups], dtype=np.int64)
+    return list(first_seen), np.array(
+        [first_seen[group] for group in groups], dtype=np.int64
+    )
 
 
 def group_sums(values: ArrayLike, groups: Sequence[Hashable]) -> tuple[Floats, Floats]:
@@ -151,7 +171,8 @@ def group_sums(values: ArrayLike, groups: Sequence[Hashable]) -> tuple[Floats, F
         groups: the group of each item, shape (items,).
 
     Returns:
-        The sums and the numbers, each of shape (groups,), groups in the order in which they first appear.
+        The sums and the numbers, each of shape (groups,), groups in the order in which they first
+        appear.
 
     Raises:
         ValueError: for a number of groups that is not that of items.
@@ -162,11 +183,15 @@ def group_sums(values: ArrayLike, groups: Sequence[Hashable]) -> tuple[Floats, F
     names, index = factorize(groups)
     table = np.asarray(values, dtype=float)
     if table.shape[-1:] != index.shape:
-        raise ValueError(f"a group for each of the items is needed, not {len(index)} for shape {table.shape}")
+        raise ValueError(
+            f"a group for each of the items is needed, not {len(index)} for shape {table.shape}"
+        )
     table = table.reshape(math.prod(table.shape[:-1]), len(index))
     is_defined = ~np.isnan(table)
     sums, items = (
-        np.bincount(index, weights=summand.sum(axis=0), minlength=len(names)).astype(float)
+        np.bincount(index, weights=summand.sum(axis=0), minlength=len(names)).astype(
+            float
+        )
         for summand in (np.where(is_defined, table, 0.0), is_defined.astype(float))
     )
     return sums, items

@@ -17,7 +17,9 @@ _STEPS, _TOLERANCE = 100, 1e-10
 
 
 class Strengths(NamedTuple):
-    """Fitted strengths: `log_strengths`, shape (models,), of sum 0, and `tie` (>= 0), how readily equals tie."""
+    """Fitted strengths: `log_strengths`, shape (models,), of sum 0, and `tie` (>= 0), how
+    readily equals tie.
+    """
 
     log_strengths: Floats
     tie: float
@@ -26,58 +28,89 @@ class Strengths(NamedTuple):
 def strengths(wins: ArrayLike, ties: ArrayLike) -> Strengths:
     """Maximum likelihood estimate of the models' strengths.
 
-    A model of strength a meets one of strength b: it wins with probability a / (a + b + v sqrt(ab)), and they tie with
-    v sqrt(ab) / (a + b + v sqrt(ab)). Without ties this is the model of Bradley and Terry.
+    A model of strength a meets one of strength b: it wins with probability a / (a + b + v
+    sqrt(ab)), and they tie with v sqrt(ab) / (a + b + v sqrt(ab)). Without ties this is the model
+    of Bradley and Terry.
 
     Args:
-        wins: how often the model of a row beat that of a column, shape (models, models); counts, which may be weighted.
+        wins: how often the model of a row beat that of a column, shape (models, models); counts,
+            which may be weighted.
         ties: how often the two tied, shape (models, models), symmetric.
 
     Returns:
-        Natural logarithms of the strengths; all NaN where they have no finite estimate: where the models fall into two
-        sets of which one never won or tied against the other. `tie` is NaN where every contest was one.
+        Natural logarithms of the strengths; all NaN where they have no finite estimate: where the
+        models fall into two sets of which one never won or tied against the other. `tie` is NaN
+        where every contest was one.
 
     Raises:
         ValueError: for counts below 0, other shapes, or ties that are not symmetric.
 
-    Source: Davidson 1970, On extending the Bradley-Terry model to accommodate ties in paired comparison experiments;
-    Ford 1957 for when an estimate is there.
+    Source: Davidson 1970, On extending the Bradley-Terry model to accommodate ties in paired
+    comparison experiments; Ford 1957 for when an estimate is there.
 
     >>> strengths([[0, 3], [1, 0]], [[0, 0], [0, 0]]).log_strengths.round(4).tolist()
     [0.5493, -0.5493]
     """
     won, tied = np.asarray(wins, dtype=float), np.asarray(ties, dtype=float)
-    square = won.ndim == 2 and won.shape[0] == won.shape[1] == len(tied) and tied.shape == won.shape
-    if not square or not (won >= 0).all() or not (tied >= 0).all() or (tied != tied.T).any():
-        raise ValueError("counts of wins and symmetric counts of ties, of all models with all, are needed")
+    square = (
+        won.ndim == 2
+        and won.shape[0] == won.shape[1] == len(tied)
+        and tied.shape == won.shape
+    )
+    if (
+        not square
+        or not (won >= 0).all()
+        or not (tied >= 0).all()
+        or (tied != tied.T).any()
+    ):
+        raise ValueError(
+            "counts of wins and symmetric counts of ties, of all models with all, are needed"
+        )
     models = len(won)
     if _pieces(won + tied) > 1 or not won.any():
         equal = _pieces(tied) == 1
-        return Strengths(np.zeros(models) if equal else np.full(models, np.nan), float("nan"))
+        return Strengths(
+            np.zeros(models) if equal else np.full(models, np.nan), float("nan")
+        )
     first, second = np.triu_indices(models, 1)
-    outcomes = np.stack([won[first, second], won[second, first], tied[first, second]], axis=1)
-    # of each pair and outcome, its effect on each strength and on the tie parameter: the log likelihood is linear in these
+    outcomes = np.stack(
+        [won[first, second], won[second, first], tied[first, second]], axis=1
+    )
+    # of each pair and outcome, its effect on each strength and on the tie parameter: the log
+    # likelihood is linear in these
     design = np.zeros((len(first), 3, models + 1))
-    design[np.arange(len(first)), 0, first] = design[np.arange(len(first)), 1, second] = 0.5
-    design[np.arange(len(first)), 0, second] = design[np.arange(len(first)), 1, first] = -0.5
+    design[np.arange(len(first)), 0, first] = design[
+        np.arange(len(first)), 1, second
+    ] = 0.5
+    design[np.arange(len(first)), 0, second] = design[
+        np.arange(len(first)), 1, first
+    ] = -0.5
     design[:, 2, models] = 1.0
-    parameters = _likeliest(outcomes, design) if tied.any() else _likeliest(outcomes[:, :2], design[:, :2, :models])
+    parameters = (
+        _likeliest(outcomes, design)
+        if tied.any()
+        else _likeliest(outcomes[:, :2], design[:, :2, :models])
+    )
     return Strengths(
-        parameters[:models] - parameters[:models].mean(), float(np.exp(parameters[models])) if tied.any() else 0.0
+        parameters[:models] - parameters[:models].mean(),
+        float(np.exp(parameters[models])) if tied.any() else 0.0,
     )
 
 
 def resampled_strengths(wins: ArrayLike, ties: ArrayLike, counts: Ints) -> Floats:
-    """The logarithms of strengths in each resample of a bootstrap over groups of contests, such as prompts.
+    """The logarithms of strengths in each resample of a bootstrap over groups of contests, such as
+    prompts.
 
     Args:
-        wins: how often the model of a row beat that of a column in each group, shape (groups, models, models).
+        wins: how often the model of a row beat that of a column in each group, shape (groups,
+            models, models).
         ties: how often the two tied, shape (groups, models, models), symmetric.
         counts: number of occurrences of each group in each resample, shape (resamples, groups); see
             `bootstrap.cluster_counts`.
 
     Returns:
-        Shape (resamples, models), each resample of sum 0; NaN for a resample in which there is no finite estimate.
+        Shape (resamples, models), each resample of sum 0; NaN for a resample in which there is no
+        finite estimate.
 
     >>> won, tied = np.array([[[0, 1], [0, 0]], [[0, 0], [1, 0]]]), np.zeros((2, 2, 2))
     >>> resampled_strengths(won, tied, np.array([[1, 1], [3, 1]])).round(4)
@@ -85,14 +118,21 @@ def resampled_strengths(wins: ArrayLike, ties: ArrayLike, counts: Ints) -> Float
            [ 0.5493, -0.5493]])
     """
     won, tied = np.asarray(wins, dtype=float), np.asarray(ties, dtype=float)
-    resampled_wins_and_ties = [np.tensordot(counts.astype(float), group_counts, axes=1) for group_counts in (won, tied)]
+    resampled_wins_and_ties = [
+        np.tensordot(counts.astype(float), group_counts, axes=1)
+        for group_counts in (won, tied)
+    ]
     return np.array(
-        [strengths(*wins_and_ties).log_strengths for wins_and_ties in zip(*resampled_wins_and_ties, strict=True)]
+        [
+            strengths(*wins_and_ties).log_strengths
+            for wins_and_ties in zip(*resampled_wins_and_ties, strict=True)
+        ]
     ).reshape(len(counts), -1)
 
 
 def win_shares(fitted: Strengths) -> Floats:
-    """Expected share of wins of each model, meeting each other model as often as the next; a tie is half a win.
+    """Expected share of wins of each model, meeting each other model as often as the next; a tie is
+    half a win.
 
     Args:
         fitted: as `strengths` gives them.
@@ -104,16 +144,20 @@ def win_shares(fitted: Strengths) -> Floats:
     [0.634, 0.366]
     """
     power = np.exp(fitted.log_strengths)
-    tie_weight = (0.0 if np.isnan(fitted.tie) else fitted.tie) * np.sqrt(np.outer(power, power))
+    tie_weight = (0.0 if np.isnan(fitted.tie) else fitted.tie) * np.sqrt(
+        np.outer(power, power)
+    )
     share = (power[:, None] + tie_weight / 2) / (power[:, None] + power + tie_weight)
     opponent_count = max(len(power) - 1, 1)
     return np.asarray((share.sum(axis=1) - np.diag(share)) / opponent_count)
 
 
 def _likeliest(outcomes: Floats, design: Floats) -> Floats:
-    """The parameters of the multinomial models of shape (pairs, outcomes, parameters), by Newton's method.
+    """The parameters of the multinomial models of shape (pairs, outcomes, parameters), by Newton's
+    method.
 
-    The likelihood has one summit and is smooth, so steps that are halved until they lead upwards end there.
+    The likelihood has one summit and is smooth, so steps that are halved until they lead upwards
+    end there.
     """
     points = outcomes.sum(axis=1)
     parameters = np.zeros(design.shape[2])
@@ -122,12 +166,14 @@ def _likeliest(outcomes: Floats, design: Floats) -> Floats:
         chances = special.softmax(design @ parameters, axis=1)
         expected = np.einsum("po,pok->pk", chances, design)
         slope = np.einsum("po,pok->k", outcomes, design) - points @ expected
-        bend = np.einsum("p,po,pok,pol->kl", points, chances, design, design, optimize=True)
+        bend = np.einsum(
+            "p,po,pok,pol->kl", points, chances, design, design, optimize=True
+        )
         bend -= np.einsum("p,pk,pl->kl", points, expected, expected, optimize=True)
         step = np.linalg.lstsq(bend, slope, rcond=None)[0]
-        while (higher := _log_likelihood(outcomes, design @ (parameters + step))) < likelihood and np.abs(
-            step
-        ).max() > _TOLERANCE:
+        while (
+            higher := _log_likelihood(outcomes, design @ (parameters + step))
+        ) < likelihood and np.abs(step).max() > _TOLERANCE:
             step = step / 2
         parameters, likelihood = parameters + step, higher
         if np.abs(step).max() <= _TOLERANCE:
@@ -140,5 +186,9 @@ def _log_likelihood(outcomes: Floats, exponents: Floats) -> float:
 
 
 def _pieces(beaten: Floats) -> int:
-    """Number of sets into which the models fall: within one, steps of not losing lead from each to each other."""
-    return int(csgraph.connected_components(beaten > 0, directed=True, connection="strong")[0])
+    """Number of sets into which the models fall: within one, steps of not losing lead from each
+    to each other.
+    """
+    return int(
+        csgraph.connected_components(beaten > 0, directed=True, connection="strong")[0]
+    )

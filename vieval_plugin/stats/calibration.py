@@ -1,4 +1,6 @@
-"""Calibration of a judge's scores to people's ratings by isotonic regression, and whether it helps on held-out labels."""
+"""Calibration of a judge's scores to people's ratings by isotonic regression, and whether it
+helps on held-out labels.
+"""
 
 from __future__ import annotations
 
@@ -10,22 +12,32 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import isotonic_regression
 
-from vieval_plugin.stats.bootstrap import Seed, cluster_counts, expanded_interval, factorize, group_sums
+from vieval_plugin.stats.bootstrap import (
+    Seed,
+    cluster_counts,
+    expanded_interval,
+    factorize,
+    group_sums,
+)
 from vieval_plugin.stats.comparison import Bools
 from vieval_plugin.stats.correlation import Floats
 from vieval_plugin.stats.estimate import Estimate
 
-#: Labels of a task type for a calibration of its own, and labels of all for one at all; and the prompts of these.
+#: Labels of a task type for a calibration of its own, and labels of all for one at all; and the
+#: prompts of these.
 LEAST_LABELS, LEAST_PROMPTS = 30, 6
 #: Parts of the prompts that are held out in turn.
 FOLDS = 20
 #: The largest number of labels that is advised: more nobody gives for a calibration.
 MOST_LABELS = 1000
-_POWER = (1.96 + 0.84) / 1.96  # of an interval's reach: 0 is outside of the intervals of four of five samples
+_POWER = (
+    (1.96 + 0.84) / 1.96
+)  # of an interval's reach: 0 is outside of the intervals of four of five samples
 
 
 class Labels(NamedTuple):
-    """Labels, one an image: a judge's score, people's mean rating, and task type, prompt and generator by name.
+    """Labels, one an image: a judge's score, people's mean rating, and task type, prompt and
+    generator by name.
 
     No two task types have a prompt of one name.
     """
@@ -38,8 +50,14 @@ class Labels(NamedTuple):
 
     @property
     def large_kinds(self) -> list[str]:
-        """Task types with labels enough for a function of their own; the others take the common one, of all labels."""
-        return [kind for kind in dict.fromkeys(self.kinds) if self.in_kinds([kind]).are_enough]
+        """Task types with labels enough for a function of their own; the others take the common
+        one, of all labels.
+        """
+        return [
+            kind
+            for kind in dict.fromkeys(self.kinds)
+            if self.in_kinds([kind]).are_enough
+        ]
 
     @property
     def are_enough(self) -> bool:
@@ -52,14 +70,19 @@ class Labels(NamedTuple):
 
     def where(self, mask: Bools) -> Labels:
         """Return the labels that a mask has, shape (labels,)."""
-        names = ([name for name, is_kept in zip(column, mask, strict=True) if is_kept] for column in self[2:])
+        names = (
+            [name for name, is_kept in zip(column, mask, strict=True) if is_kept]
+            for column in self[2:]
+        )
         return Labels(self.scores[mask], self.ratings[mask], *names)
 
 
 class Improvement(NamedTuple):
-    """Squared error of calibrated scores less that of raw scores, and less that of the best constant.
+    """Squared error of calibrated scores less that of raw scores, and less that of the best
+    constant.
 
-    `over_raw` and `over_constant` are on held-out labels, `apparent` on those that each was fitted on.
+    `over_raw` and `over_constant` are on held-out labels, `apparent` on those that each was fitted
+    on.
     """
 
     over_raw: Estimate
@@ -72,18 +95,26 @@ class Improvement(NamedTuple):
         return self.over_raw.high < 0 and self.over_constant.high < 0
 
     def labels_needed(self, labels: int) -> int | None:
-        """The number of labels, from 10 to 10, with which four of five attempts would be accepted, as far as these tell.
+        """The number of labels, from 10 to 10, with which four of five attempts would be accepted,
+        as far as these tell.
 
-        With ever more labels the held-out and the apparent difference meet halfway, at a rate of one by their number, and
-        intervals shrink with its root. None where neither `MOST_LABELS` nor ten times as many would do.
+        With ever more labels the held-out and the apparent difference meet halfway, at a rate of
+        one by their number, and intervals shrink with its root. None where neither `MOST_LABELS`
+        nor ten times as many would do.
         """
-        numbers = np.arange(10 * math.ceil(labels / 10), min(10 * labels, MOST_LABELS) + 1, 10)
+        numbers = np.arange(
+            10 * math.ceil(labels / 10), min(10 * labels, MOST_LABELS) + 1, 10
+        )
         share = labels / numbers
         bounds = [
-            (e.value + apparent) / 2 + (e.value - apparent) / 2 * share + _POWER * (e.high - e.value) * np.sqrt(share)
+            (e.value + apparent) / 2
+            + (e.value - apparent) / 2 * share
+            + _POWER * (e.high - e.value) * np.sqrt(share)
             for e, apparent in zip(self[:2], self.apparent, strict=True)
         ]
-        return next((int(number) for number in numbers[np.max(bounds, axis=0) < 0]), None)
+        return next(
+            (int(number) for number in numbers[np.max(bounds, axis=0) < 0]), None
+        )
 
 
 def isotonic_fit(scores: ArrayLike, ratings: ArrayLike) -> tuple[Floats, Floats]:
@@ -94,15 +125,19 @@ def isotonic_fit(scores: ArrayLike, ratings: ArrayLike) -> tuple[Floats, Floats]
         ratings: people's means, shape (labels,), in their unit.
 
     Returns:
-        Its knots, scores and ratings, for `numpy.interp`: straight between two of them, constant beyond the first and last.
+        Its knots, scores and ratings, for `numpy.interp`: straight between two of them, constant
+        beyond the first and last.
 
-    Source: Barlow et al. 1972, Statistical Inference under Order Restrictions (pool adjacent violators).
+    Source: Barlow et al. 1972, Statistical Inference under Order Restrictions (pool adjacent
+    violators).
 
     >>> isotonic_fit([0.2, 0.4, 0.6, 0.8], [0.1, 0.5, 0.3, 0.9])
     (array([0.2, 0.4, 0.6, 0.8]), array([0.1, 0.4, 0.4, 0.9]))
     """
     levels, index, counts = np.unique(scores, return_inverse=True, return_counts=True)
-    fitted = isotonic_regression(np.bincount(index, np.asarray(ratings, dtype=float)) / counts, weights=counts).x
+    fitted = isotonic_regression(
+        np.bincount(index, np.asarray(ratings, dtype=float)) / counts, weights=counts
+    ).x
     steps = np.diff(fitted, prepend=-np.inf, append=np.inf) > 0
     is_knot = steps[:-1] | steps[1:]
     return levels[is_knot], fitted[is_knot]
@@ -119,7 +154,8 @@ def fits(labels: Labels) -> dict[str, tuple[Floats, Floats]]:
 
 
 def held_out(labels: Labels, seed: Seed | None, by_generator: bool = False) -> Floats:
-    """Predict each label from labels with other prompts, of its task type or of all, a twentieth of the prompts at a time.
+    """Predict each label from labels with other prompts, of its task type or of all, a twentieth of
+    the prompts at a time.
 
     Args:
         labels: all of them.
@@ -127,8 +163,8 @@ def held_out(labels: Labels, seed: Seed | None, by_generator: bool = False) -> F
         by_generator: predict it from labels of other generators alone.
 
     Returns:
-        Calibrated scores, and the mean and the median of the labels that they were fitted on, shape (3, labels); NaN where
-        none are left.
+        Calibrated scores, and the mean and the median of the labels that they were fitted on, shape
+        (3, labels); NaN where none are left.
     """
     names, prompt = factorize(labels.prompts)
     fold = (np.random.default_rng(seed).permutation(len(names)) % FOLDS)[prompt]
@@ -137,19 +173,28 @@ def held_out(labels: Labels, seed: Seed | None, by_generator: bool = False) -> F
     columns = stratum, fold, factorize(labels.generators)[1] * by_generator
     predicted = np.full((3, len(fold)), np.nan)
     for values in {*zip(*(column.tolist() for column in columns), strict=True)}:
-        in_stratum, in_fold, is_own = (column == value for column, value in zip(columns, values, strict=True))
+        in_stratum, in_fold, is_own = (
+            column == value for column, value in zip(columns, values, strict=True)
+        )
         test = in_stratum & in_fold & is_own
         same_function = in_stratum | (kinds[test][0] not in large)
-        train = same_function & ~(in_fold & (seed is not None)) & ~(is_own & by_generator)
+        train = (
+            same_function & ~(in_fold & (seed is not None)) & ~(is_own & by_generator)
+        )
         if train.any():
             ratings = labels.ratings[train]
-            predicted[0, test] = np.interp(labels.scores[test], *isotonic_fit(labels.scores[train], ratings))
+            predicted[0, test] = np.interp(
+                labels.scores[test], *isotonic_fit(labels.scores[train], ratings)
+            )
             predicted[1, test], predicted[2, test] = ratings.mean(), np.median(ratings)
     return predicted
 
 
-def improvement(labels: Labels, predicted: Floats, resamples: int, seed: Seed) -> Improvement:
-    """Compare squared errors on held-out labels, with 95% intervals by a paired bootstrap over prompts.
+def improvement(
+    labels: Labels, predicted: Floats, resamples: int, seed: Seed
+) -> Improvement:
+    """Compare squared errors on held-out labels, with 95% intervals by a paired bootstrap over
+    prompts.
 
     Args:
         labels: as they were given to `held_out`.
@@ -177,8 +222,11 @@ def improvement(labels: Labels, predicted: Floats, resamples: int, seed: Seed) -
     return Improvement(gain(calibrated - raw), gain(calibrated - constant), apparent)
 
 
-def refused_kinds(labels: Labels, predicted: Floats, resamples: int, seed: Seed) -> dict[str, Improvement]:
-    """Task types with a function of their own that is not shown to be better, each by its own held-out labels.
+def refused_kinds(
+    labels: Labels, predicted: Floats, resamples: int, seed: Seed
+) -> dict[str, Improvement]:
+    """Task types with a function of their own that is not shown to be better, each by its own
+    held-out labels.
 
     Args:
         labels, predicted, resamples, seed: as for `improvement`.
@@ -186,7 +234,9 @@ def refused_kinds(labels: Labels, predicted: Floats, resamples: int, seed: Seed)
     refused = {}
     for kind in labels.large_kinds:
         is_own = np.array(labels.kinds) == kind
-        better = improvement(labels.where(is_own), predicted[:, is_own], resamples, seed)
+        better = improvement(
+            labels.where(is_own), predicted[:, is_own], resamples, seed
+        )
         if not better.accepted:
             refused[kind] = better
     return refused
@@ -199,7 +249,8 @@ def tied_share(scores: Sequence[float], prompts: Sequence[Hashable]) -> float:
     0.333
     """
     by_prompt, by_score = (
-        np.bincount(factorize(keys)[1]) for keys in (prompts, list(zip(prompts, scores, strict=True)))
+        np.bincount(factorize(keys)[1])
+        for keys in (prompts, list(zip(prompts, scores, strict=True)))
     )
     pairs, ties = ((sizes * (sizes - 1)).sum() for sizes in (by_prompt, by_score))
     return float(ties / pairs) if pairs else math.nan

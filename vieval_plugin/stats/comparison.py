@@ -1,7 +1,8 @@
 """Paired tests and intervals of two systems on what both of them have scores of.
 
 The two may be judges. Two generators whose images of the same prompts one judge scored are
-compared by `MeanDifference` in the same way: an item is a prompt's score, and its group is the prompt.
+compared by `MeanDifference` in the same way: an item is a prompt's score, and its group is the
+prompt.
 """
 
 from __future__ import annotations
@@ -13,7 +14,15 @@ from typing import NamedTuple, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vieval_plugin.stats.bootstrap import RESAMPLES, Ints, Seed, cluster_counts, factorize, group_sums, interval
+from vieval_plugin.stats.bootstrap import (
+    RESAMPLES,
+    Ints,
+    Seed,
+    cluster_counts,
+    factorize,
+    group_sums,
+    interval,
+)
 from vieval_plugin.stats.correlation import Floats
 from vieval_plugin.stats.estimate import Estimate
 
@@ -34,9 +43,11 @@ _ROUNDING = 1e-10
 
 
 def independent_p(first: Estimate, second: Estimate) -> float:
-    """The two-sided p-value of the difference of two estimates on different samples, from their 95% intervals.
+    """The two-sided p-value of the difference of two estimates on different samples, from their 95%
+    intervals.
 
-    Source: Zou 2007, Toward using confidence intervals to compare correlations: the half-widths that face each other.
+    Source: Zou 2007, Toward using confidence intervals to compare correlations: the half-widths
+    that face each other.
 
     Args:
         first: an estimate.
@@ -53,24 +64,38 @@ def independent_p(first: Estimate, second: Estimate) -> float:
     if not (low.has_interval and high.has_interval):
         return math.nan
     reach = math.hypot(low.high - low.value, high.value - high.low)
-    return math.erfc(_REACH_IN_DEVIATIONS * (high.value - low.value) / reach / math.sqrt(2)) if reach else math.nan
+    return (
+        math.erfc(
+            _REACH_IN_DEVIATIONS * (high.value - low.value) / reach / math.sqrt(2)
+        )
+        if reach
+        else math.nan
+    )
 
 
 class PairedStatistic(Protocol):
-    """A difference of two systems, first less second, as the test and the interval below need it."""
+    """A difference of two systems, first less second, as the test and the interval below need
+    it.
+    """
 
     units: int  # how many are swapped, each alone
-    strata: Ints  # of each group that the bootstrap resamples, shape (groups,): groups are drawn within their stratum
+    # of each group that the bootstrap resamples, shape (groups,): groups are drawn within their
+    # stratum
+    strata: Ints
     scale: float  # how large a difference may be: rounding is judged by it
 
     def estimates(self) -> tuple[float, float]:
         """Estimates of the first and of the second; NaN where undefined."""
 
     def swapped(self, swap: Bools) -> Floats:
-        """The difference after each swap, shape (resamples,); `swap` says what changes sides, shape (resamples, units)."""
+        """The difference after each swap, shape (resamples,); `swap` says what changes sides,
+        shape (resamples, units).
+        """
 
     def resampled(self, counts: Ints) -> Floats:
-        """The difference in each bootstrap resample, shape (resamples,), from counts of shape (resamples, groups)."""
+        """The difference in each bootstrap resample, shape (resamples,), from counts of shape
+        (resamples, groups).
+        """
 
 
 class PairedComparison(NamedTuple):
@@ -84,29 +109,44 @@ class PairedComparison(NamedTuple):
     @property
     def turned(self) -> PairedComparison:
         """The same, second less first."""
-        return PairedComparison(self.second, self.first, self.difference.negated, self.p)
+        return PairedComparison(
+            self.second, self.first, self.difference.negated, self.p
+        )
 
     @property
     def numbers(self) -> tuple[float, ...]:
         """Both values, the difference with its ends, p."""
         difference = self.difference
-        return self.first, self.second, difference.value, difference.low, difference.high, self.p
+        return (
+            self.first,
+            self.second,
+            difference.value,
+            difference.low,
+            difference.high,
+            self.p,
+        )
 
 
 def paired_comparison(
-    statistic: PairedStatistic, resamples: int = RESAMPLES, seed: Seed = 0, intervals: bool = True
+    statistic: PairedStatistic,
+    resamples: int = RESAMPLES,
+    seed: Seed = 0,
+    intervals: bool = True,
 ) -> PairedComparison:
-    """Two systems on the same samples or contests: difference, its interval, p of the permutation test.
+    """Two systems on the same samples or contests: difference, its interval, p of the permutation
+    test.
 
-    The interval of a difference of means is `sign_flip_interval`, which never contradicts p; of any other statistic it
-    is the bootstrap's.
+    The interval of a difference of means is `sign_flip_interval`, which never contradicts p; of any
+    other statistic it is the bootstrap's.
 
     Args:
-        statistic: `MeanDifference`, `paired_correlations.CorrelationDifference` or another of that form.
+        statistic: `MeanDifference`, `paired_correlations.CorrelationDifference` or another of that
+            form.
         resamples: number of bootstrap resamples.
-        seed: a number, or several that together are one; two systems with one seed have one stream, whoever else is
-            there.
-        intervals: False leaves out the difference's interval, which takes most of the time; its ends are NaN then.
+        seed: a number, or several that together are one; two systems with one seed have one stream,
+            whoever else is there.
+        intervals: False leaves out the difference's interval, which takes most of the time; its
+            ends are NaN then.
 
     Returns:
         All numbers on the statistic's scale but p; NaN where an estimate is undefined.
@@ -122,17 +162,26 @@ def paired_comparison(
         ends = interval(resampled_differences(statistic, resamples, seed))
     else:
         ends = sign_flip_interval(*means, statistic.scale, seed)
-    return PairedComparison(first, second, Estimate(first - second, *ends), paired_permutation_p(statistic, seed))
+    return PairedComparison(
+        first,
+        second,
+        Estimate(first - second, *ends),
+        paired_permutation_p(statistic, seed),
+    )
 
 
-def sign_flip_interval(sums: Floats, items: Floats, scale: float, seed: Seed = 0) -> tuple[float, float]:
-    """The 95% interval of a mean difference that belongs to its permutation test: all θ for which d − θ has p > .05.
+def sign_flip_interval(
+    sums: Floats, items: Floats, scale: float, seed: Seed = 0
+) -> tuple[float, float]:
+    """The 95% interval of a mean difference that belongs to its permutation test: all θ for which d
+    − θ has p > .05.
 
-    A swap divides the units into two halves, and the swapped difference of d − θ is as large as the observed one just
-    where θ lies between the means of the two halves. So p falls in steps to either side of the mean difference, and the
-    ends are order statistics of the halves' means: no θ is searched for. The swaps are those of `paired_permutation_p`
-    for every θ: all up to 13 units, else the first 1,999, among which that test stops just where p > .05. So p is at
-    most .05 if and only if 0 lies outside.
+    A swap divides the units into two halves, and the swapped difference of d − θ is as large as the
+    observed one just where θ lies between the means of the two halves. So p falls in steps to
+    either side of the mean difference, and the ends are order statistics of the halves' means: no θ
+    is searched for. The swaps are those of `paired_permutation_p` for every θ: all up to 13 units,
+    else the first 1,999, among which that test stops just where p > .05. So p is at most .05 if and
+    only if 0 lies outside.
 
     Args:
         sums: the sum of each unit's differences, shape (units,).
@@ -141,9 +190,11 @@ def sign_flip_interval(sums: Floats, items: Floats, scale: float, seed: Seed = 0
         seed: as for `paired_comparison`.
 
     Returns:
-        The ends, on the differences' scale; NaN where one is infinite, as with fewer than 6 units, or without items.
+        The ends, on the differences' scale; NaN where one is infinite, as with fewer than 6 units,
+        or without items.
 
-    Source: Hartigan 1969, Using subsample values as typical values; Fisher 1935, The Design of Experiments, section 21.
+    Source: Hartigan 1969, Using subsample values as typical values; Fisher 1935, The Design of
+    Experiments, section 21.
 
     >>> low, high = sign_flip_interval(np.arange(1.0, 8.0), np.ones(7), 4.0)
     >>> round(low, 6), round(high, 6)
@@ -152,41 +203,64 @@ def sign_flip_interval(sums: Floats, items: Floats, scale: float, seed: Seed = 0
     units, total = len(sums), items.sum()
     if not total:
         return math.nan, math.nan
-    blocks = _every_swap(units) if _is_exact(units) else _random_swaps(units, _SWAPS_OF_INTERVAL, seed)
+    blocks = (
+        _every_swap(units)
+        if _is_exact(units)
+        else _random_swaps(units, _SWAPS_OF_INTERVAL, seed)
+    )
     columns = np.array([sums, items])
-    half, count = np.concatenate([np.einsum("su,ku->ks", swap.astype(float), columns) for swap in blocks], axis=1)
-    halves, counts = np.array([half, sums.sum() - half]), np.array([count, total - count])
+    half, count = np.concatenate(
+        [np.einsum("su,ku->ks", swap.astype(float), columns) for swap in blocks], axis=1
+    )
+    halves, counts = (
+        np.array([half, sums.sum() - half]),
+        np.array([count, total - count]),
+    )
     # an empty half has no mean, and every θ is as extreme
     counts[counts < _ROUNDING * total] = np.nan
     slack = _ROUNDING * scale * total / 2 / counts
     rank = math.floor(_LEVEL * len(count))
-    low = np.sort(np.nan_to_num((halves / counts - slack).min(axis=0), nan=-np.inf))[rank]
-    high = np.sort(np.nan_to_num((halves / counts + slack).max(axis=0), nan=np.inf))[-1 - rank]
-    return (float(low), float(high)) if np.isfinite([low, high]).all() else (math.nan, math.nan)
+    low = np.sort(np.nan_to_num((halves / counts - slack).min(axis=0), nan=-np.inf))[
+        rank
+    ]
+    high = np.sort(np.nan_to_num((halves / counts + slack).max(axis=0), nan=np.inf))[
+        -1 - rank
+    ]
+    return (
+        (float(low), float(high))
+        if np.isfinite([low, high]).all()
+        else (math.nan, math.nan)
+    )
 
 
 def paired_permutation_p(
-    statistic: PairedStatistic, seed: Seed = 0, permutations: int = PERMUTATIONS, exceedances: int = EXCEEDANCES
+    statistic: PairedStatistic,
+    seed: Seed = 0,
+    permutations: int = PERMUTATIONS,
+    exceedances: int = EXCEEDANCES,
 ) -> float:
     """P-value of the paired permutation test, with as many permutations as the pair itself needs.
 
-    If neither system is better, it does not matter which of the two gave which of a unit's scores. So each unit's are
-    swapped with probability 1/2, and the difference is recomputed. A swap whose difference is undefined exceeds the
-    observed one. Where all swaps are no more than `permutations`, each is taken once, and p is exact, whatever the
-    seed. Else sampling stops at so many exceedances, as p is known well enough then: at 100, to a tenth of itself.
+    If neither system is better, it does not matter which of the two gave which of a unit's scores.
+    So each unit's are swapped with probability 1/2, and the difference is recomputed. A swap whose
+    difference is undefined exceeds the observed one. Where all swaps are no more than
+    `permutations`, each is taken once, and p is exact, whatever the seed. Else sampling stops at so
+    many exceedances, as p is known well enough then: at 100, to a tenth of itself.
 
     Args:
         statistic: as for `compare`.
         seed: as for `compare`.
         permutations: the most swaps.
-        exceedances: number of swaps with a difference as large as the observed one at which sampling stops.
+        exceedances: number of swaps with a difference as large as the observed one at which
+            sampling stops.
 
     Returns:
         Two-sided p in (0, 1]: the share of all swaps, or `exceedances` over the swaps it took, else
-        (1 + exceeding swaps) / (1 + `permutations`); NaN where the observed difference is undefined.
+        (1 + exceeding swaps) / (1 + `permutations`); NaN where the observed difference is
+        undefined.
 
-    Source: Noreen 1989, Computer-Intensive Methods (approximate randomization); Besag and Clifford 1991, Sequential
-    Monte Carlo p-values; Phipson and Smyth 2010 (the added 1).
+    Source: Noreen 1989, Computer-Intensive Methods (approximate randomization); Besag and Clifford
+    1991, Sequential Monte Carlo p-values; Phipson and Smyth 2010 (the added 1).
 
     >>> paired_permutation_p(MeanDifference([1] * 8, [0] * 8, list("abcdefgh")))
     0.0078125
@@ -196,7 +270,11 @@ def paired_permutation_p(
         return float("nan")
     threshold = abs(observed) - _ROUNDING * statistic.scale
     is_exact = _is_exact(statistic.units, permutations)
-    blocks = _every_swap(statistic.units) if is_exact else _random_swaps(statistic.units, permutations, seed)
+    blocks = (
+        _every_swap(statistic.units)
+        if is_exact
+        else _random_swaps(statistic.units, permutations, seed)
+    )
     exceeding, swaps = 0, 0
     for swap in blocks:
         exceeds = np.flatnonzero(~(np.abs(statistic.swapped(swap)) < threshold))
@@ -221,7 +299,12 @@ def _random_swaps(units: int, permutations: int, seed: Seed) -> Iterator[Bools]:
     rng = np.random.default_rng([seed, 1] if isinstance(seed, int) else [*seed, 1])
     sampled, block = 0, _FIRST_BLOCK_SIZE
     while sampled < permutations:
-        swap = rng.random((min(block, _largest_block(units), permutations - sampled), units)) < 0.5
+        swap = (
+            rng.random(
+                (min(block, _largest_block(units), permutations - sampled), units)
+            )
+            < 0.5
+        )
         yield swap
         sampled, block = sampled + len(swap), 4 * block
 
@@ -230,13 +313,16 @@ def _largest_block(units: int) -> int:
     return max(1, _CELLS_AT_ONCE // max(units, 1))
 
 
-def resampled_differences(statistic: PairedStatistic, resamples: int = RESAMPLES, seed: Seed = 0) -> Floats:
+def resampled_differences(
+    statistic: PairedStatistic, resamples: int = RESAMPLES, seed: Seed = 0
+) -> Floats:
     """The difference in each resample of the cluster bootstrap, the same groups for both judges.
 
     Args:
         statistic: as for `compare`.
         resamples: number of bootstrap resamples.
-        seed: as for `compare`; with the same seed the same groups are drawn as by `bootstrap.cluster_counts`.
+        seed: as for `compare`; with the same seed the same groups are drawn as by
+            `bootstrap.cluster_counts`.
 
     Returns:
         Shape (resamples,), on the statistic's scale; NaN for a resample in which it is undefined.
@@ -248,49 +334,65 @@ def resampled_differences(statistic: PairedStatistic, resamples: int = RESAMPLES
     counts = np.zeros((resamples, len(statistic.strata)), dtype=np.int64)
     for stratum in np.unique(statistic.strata):
         groups = np.flatnonzero(statistic.strata == stratum)
-        counts[:, groups] = cluster_counts([str(group) for group in groups], resamples, rng)
+        counts[:, groups] = cluster_counts(
+            [str(group) for group in groups], resamples, rng
+        )
     return statistic.resampled(counts)
 
 
 class MeanDifference:
-    """The difference of two means over the same items, such as the accuracies of two judges on the same contests.
+    """The difference of two means over the same items, such as the accuracies of two judges on the
+    same contests.
 
-    A group's items are swapped and drawn together. Scores are not standardised: both must be on one scale, as right and
-    wrong are, or one judge's scores of two generators.
+    A group's items are swapped and drawn together. Scores are not standardised: both must be on one
+    scale, as right and wrong are, or one judge's scores of two generators.
 
     Args:
-        first: 1 where the first judge is right and 0 where it is wrong (or any score), shape (..., items).
-        second: the same of the second, of the same shape; NaN in both marks an item that does not count.
+        first: 1 where the first judge is right and 0 where it is wrong (or any score), shape (...,
+            items).
+        second: the same of the second, of the same shape; NaN in both marks an item that does not
+            count.
         groups: what each item is drawn and swapped together with, shape (items,).
 
     Raises:
         ValueError: for other shapes, or an item that only one of the two has.
 
-    Source: as for `paired_permutation_p`; whole groups: PROTOCOLS of this project, "Comparing two judges".
+    Source: as for `paired_permutation_p`; whole groups: PROTOCOLS of this project, "Comparing two
+    judges".
 
     >>> MeanDifference([1, 1, 0], [0, 1, 0], ["a", "a", "b"]).estimates()[0].__round__(3)
     0.667
     """
 
-    def __init__(self, first: ArrayLike, second: ArrayLike, groups: Sequence[Hashable]) -> None:
-        self._first, self._second = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
+    def __init__(
+        self, first: ArrayLike, second: ArrayLike, groups: Sequence[Hashable]
+    ) -> None:
+        self._first, self._second = (
+            np.asarray(first, dtype=float),
+            np.asarray(second, dtype=float),
+        )
         if self._first.shape != self._second.shape:
             raise ValueError(
-                f"two arrays of the same shape are needed, not {self._first.shape} and {self._second.shape}"
+                f"two arrays of the same shape are needed, not {self._first.shape} and "
+                f"{self._second.shape}"
             )
         require_same_items(self._first, self._second)
         difference = self._first - self._second
         self.sums, self.items = group_sums(difference, groups)
         self.units = len(self.sums)
         self.strata = np.zeros(self.units, dtype=np.int64)
-        self.scale = float(np.nansum(np.abs(difference))) / max(float(self.items.sum()), 1.0)
+        self.scale = float(np.nansum(np.abs(difference))) / max(
+            float(self.items.sum()), 1.0
+        )
 
     def estimates(self) -> tuple[float, float]:
         """The two means; NaN without items."""
         is_defined = ~np.isnan(self._first)
         if not is_defined.any():
             return float("nan"), float("nan")
-        return float(self._first[is_defined].mean()), float(self._second[is_defined].mean())
+        return float(self._first[is_defined].mean()), float(
+            self._second[is_defined].mean()
+        )
 
     def swapped(self, swap: Bools) -> Floats:
         with np.errstate(invalid="ignore"):
@@ -300,12 +402,16 @@ class MeanDifference:
     def resampled(self, counts: Ints) -> Floats:
         weights = counts.astype(float)
         with np.errstate(invalid="ignore"):
-            sums, items = (np.einsum("rg,g->r", weights, column) for column in (self.sums, self.items))
+            sums, items = (
+                np.einsum("rg,g->r", weights, column)
+                for column in (self.sums, self.items)
+            )
             return np.asarray(sums / items)
 
 
 class AveragedDifference:
-    """The average of differences on several benchmarks, for a test and an interval over all of them.
+    """The average of differences on several benchmarks, for a test and an interval over all of
+    them.
 
     Each benchmark's groups are swapped and drawn among themselves.
 
@@ -318,15 +424,22 @@ class AveragedDifference:
     (0.75, 0.0)
     """
 
-    def __init__(self, statistics: Sequence[PairedStatistic], weights: Sequence[float]) -> None:
+    def __init__(
+        self, statistics: Sequence[PairedStatistic], weights: Sequence[float]
+    ) -> None:
         self.parts = tuple(statistics)
         self.weights = [weight / math.fsum(weights) for weight in weights]
         self.units = sum(statistic.units for statistic in statistics)
         self.scale = math.fsum(
-            weight * statistic.scale for weight, statistic in zip(self.weights, statistics, strict=True)
+            weight * statistic.scale
+            for weight, statistic in zip(self.weights, statistics, strict=True)
         )
         self.strata = factorize(
-            [(number, stratum) for number, statistic in enumerate(statistics) for stratum in statistic.strata.tolist()]
+            [
+                (number, stratum)
+                for number, statistic in enumerate(statistics)
+                for stratum in statistic.strata.tolist()
+            ]
         )[1]
         self._groups = [len(statistic.strata) for statistic in statistics]
 
@@ -339,25 +452,44 @@ class AveragedDifference:
     def swapped(self, swap: Bools) -> Floats:
         ends = np.cumsum([statistic.units for statistic in self.parts])[:-1]
         return self._averaged(
-            [statistic.swapped(s) for statistic, s in zip(self.parts, np.split(swap, ends, 1), strict=True)]
+            [
+                statistic.swapped(s)
+                for statistic, s in zip(
+                    self.parts, np.split(swap, ends, 1), strict=True
+                )
+            ]
         )
 
     def resampled(self, counts: Ints) -> Floats:
         counts_by_part = np.split(counts, np.cumsum(self._groups)[:-1], axis=1)
-        return self._averaged([statistic.resampled(c) for statistic, c in zip(self.parts, counts_by_part, strict=True)])
+        return self._averaged(
+            [
+                statistic.resampled(c)
+                for statistic, c in zip(self.parts, counts_by_part, strict=True)
+            ]
+        )
 
     def _averaged(self, differences: Sequence[Floats]) -> Floats:
         return np.asarray(np.array(self.weights) @ np.array(differences))
 
 
 def unit_sums(statistic: PairedStatistic) -> tuple[Floats, Floats] | None:
-    """The sum of each unit's differences and their number, or weight; None of a statistic that is no mean of them."""
+    """The sum of each unit's differences and their number, or weight; None of a statistic that
+    is no mean of them.
+    """
     if isinstance(statistic, MeanDifference):
         return statistic.sums, statistic.items
     if not isinstance(statistic, AveragedDifference):
         return None
-    parts = [(unit_sums(part), weight) for part, weight in zip(statistic.parts, statistic.weights, strict=True)]
-    scaled = [np.array(means) * weight / means[1].sum() for means, weight in parts if means is not None]
+    parts = [
+        (unit_sums(part), weight)
+        for part, weight in zip(statistic.parts, statistic.weights, strict=True)
+    ]
+    scaled = [
+        np.array(means) * weight / means[1].sum()
+        for means, weight in parts
+        if means is not None
+    ]
     return tuple(np.concatenate(scaled, axis=1)) if len(scaled) == len(parts) else None
 
 
@@ -365,4 +497,6 @@ def require_same_items(first: Floats, second: Floats) -> None:
     """ValueError unless two tables of the same shape lack the same scores (NaN)."""
     mismatch_count = int(np.count_nonzero(np.isnan(first) != np.isnan(second)))
     if mismatch_count:
-        raise ValueError(f"both must have scores of the same items: {mismatch_count} are of one alone")
+        raise ValueError(
+            f"both must have scores of the same items: {mismatch_count} are of one alone"
+        )

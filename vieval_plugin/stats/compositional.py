@@ -1,4 +1,6 @@
-"""Two images and two texts that differ in little: text, image and group score of Winoground and EqBen."""
+"""Two images and two texts that differ in little: text, image and group score of Winoground and
+EqBen.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +11,19 @@ from vieval_plugin.stats.correlation import Floats
 
 
 def right_points(scores: ArrayLike) -> Floats:
-    """Points of examples in which a judge gets images and texts that differ in little right: by text, image and group.
+    """Points of examples in which a judge gets images and texts that differ in little right: by
+    text, image and group.
 
-    Text: each image scores strictly higher with its own text than with the other. Image: each text scores strictly higher
-    with its own image than with the other. Group: both.
+    Text: each image scores strictly higher with its own text than with the other. Image: each text
+    scores strictly higher with its own image than with the other. Group: both.
 
     Args:
-        scores: how well a text fits an image, shape (examples, 2 images, 2 texts), on any scale; image i belongs to
-            text i, and NaN marks a score that is not there.
+        scores: how well a text fits an image, shape (examples, 2 images, 2 texts), on any scale;
+            image i belongs to text i, and NaN marks a score that is not there.
 
     Returns:
-        Shape (3, examples), each 1 or 0; NaN for an example without all four scores. The means are the three scores.
+        Shape (3, examples), each 1 or 0; NaN for an example without all four scores. The means are
+        the three scores.
 
     Raises:
         ValueError: for another shape.
@@ -31,7 +35,9 @@ def right_points(scores: ArrayLike) -> Floats:
     """
     s = np.asarray(scores, dtype=float)
     if s.ndim != 3 or s.shape[1:] != (2, 2):
-        raise ValueError(f"scores of shape (examples, 2 images, 2 texts) are needed, not {s.shape}")
+        raise ValueError(
+            f"scores of shape (examples, 2 images, 2 texts) are needed, not {s.shape}"
+        )
     text = (s[:, 0, 0] > s[:, 0, 1]) & (s[:, 1, 1] > s[:, 1, 0])
     image = (s[:, 0, 0] > s[:, 1, 0]) & (s[:, 1, 1] > s[:, 0, 1])
     return np.where(np.isnan(s).any(axis=(1, 2)), np.nan, [text, image, text & image])

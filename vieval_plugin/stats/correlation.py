@@ -1,4 +1,5 @@
-"""Correlation coefficients, of a sample and of many bootstrap resamples of it at once, and two averages of them.
+"""Correlation coefficients, of a sample and of many bootstrap resamples of it at once, and two
+averages of them.
 
 `paper_mean` is what the published code computes, `fisher_mean` Fisher's average.
 """
@@ -19,12 +20,14 @@ Coefficient: TypeAlias = Literal["spearman", "pearson", "kendall"]
 
 # bounds the memory of bootstrap resamples: 16 MB an array of doubles
 _CELLS_AT_ONCE = 2_000_000
-# The last value below 1 that four decimals can show. Nearer to 1, one resample in which two annotators happen to agree
-# on everything would outweigh all other image models in the average.
+# The last value below 1 that four decimals can show. Nearer to 1, one resample in which two
+# annotators happen to agree on everything would outweigh all other image models in the average.
 _NEARLY_ONE = 0.9999
 
 
-def correlation(x: ArrayLike, y: ArrayLike, coefficient: Coefficient = "spearman") -> float:
+def correlation(
+    x: ArrayLike, y: ArrayLike, coefficient: Coefficient = "spearman"
+) -> float:
     """Correlation of two lists of scores of the same items, as SciPy computes it.
 
     Args:
@@ -33,7 +36,8 @@ def correlation(x: ArrayLike, y: ArrayLike, coefficient: Coefficient = "spearman
         coefficient: `spearman` (ties get their mean rank), `pearson`, or `kendall` (tau-b).
 
     Returns:
-        The coefficient, in [-1, 1]; NaN for fewer than two items or a constant vector (see `undefined`).
+        The coefficient, in [-1, 1]; NaN for fewer than two items or a constant vector (see
+        `undefined`).
 
     Raises:
         ValueError: for anything but two vectors of the same length.
@@ -49,8 +53,12 @@ def correlation(x: ArrayLike, y: ArrayLike, coefficient: Coefficient = "spearman
     if undefined(x, y):
         return float("nan")
     if coefficient == "spearman":  # spearmanr's number, without its p
-        return float(np.corrcoef(scipy.stats.rankdata(x), scipy.stats.rankdata(y))[1, 0])
-    measure: Any = {"pearson": scipy.stats.pearsonr, "kendall": scipy.stats.kendalltau}[coefficient]
+        return float(
+            np.corrcoef(scipy.stats.rankdata(x), scipy.stats.rankdata(y))[1, 0]
+        )
+    measure: Any = {"pearson": scipy.stats.pearsonr, "kendall": scipy.stats.kendalltau}[
+        coefficient
+    ]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", scipy.stats.NearConstantInputWarning)
         return float(measure(x, y).statistic)
@@ -60,12 +68,15 @@ def paired_vectors(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Floats]
     """Two vectors of the same length as arrays of floats; ValueError for anything else."""
     x, y = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
     if x.shape != y.shape or x.ndim != 1:
-        raise ValueError(f"two vectors of the same length are needed, not shapes {x.shape} and {y.shape}")
+        raise ValueError(
+            f"two vectors of the same length are needed, not shapes {x.shape} and {y.shape}"
+        )
     return x, y
 
 
 def undefined(x: ArrayLike, y: ArrayLike) -> str:
-    """Reason why the correlation of two vectors is undefined, in words for a report to show beside the number.
+    """Reason why the correlation of two vectors is undefined, in words for a report to show beside
+    the number.
 
     Args:
         x: scores, shape (items,).
@@ -96,8 +107,9 @@ def resampled_correlations(
 ) -> Floats:
     """`correlation` in each bootstrap resample, for the interval of a correlation.
 
-    Equal to repeating the items and calling `correlation`, without materialising the repeats. Spearman's and Pearson's
-    take time in proportion to resamples x items, Kendall's tau-b to resamples x items squared, as matrix products.
+    Equal to repeating the items and calling `correlation`, without materialising the repeats.
+    Spearman's and Pearson's take time in proportion to resamples x items, Kendall's tau-b to
+    resamples x items squared, as matrix products.
 
     Args:
         x: finite scores, shape (items,).
@@ -105,16 +117,20 @@ def resampled_correlations(
         counts: number of occurrences of each item in each resample, shape (resamples, items); see
             `bootstrap.cluster_counts`.
         coefficient: as for `correlation`.
-        constant_y_correlation: the value of a resample in which `y` is constant and `x` is not; not for `kendall`.
+        constant_y_correlation: the value of a resample in which `y` is constant and `x` is not; not
+            for `kendall`.
 
     Returns:
-        Shape (resamples,), each in [-1, 1]; NaN for a resample in which the coefficient is undefined.
+        Shape (resamples,), each in [-1, 1]; NaN for a resample in which the coefficient is
+        undefined.
 
     >>> resampled_correlations([1, 2, 3], [1, 3, 2], np.array([[1, 1, 1], [2, 1, 0], [3, 0, 0]]), "kendall").round(3)
     array([0.333, 1.   ,   nan])
     """
     if coefficient == "kendall":
-        return _weighted_kendall(np.asarray(x, dtype=float), np.asarray(y, dtype=float), counts)
+        return _weighted_kendall(
+            np.asarray(x, dtype=float), np.asarray(y, dtype=float), counts
+        )
     x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
     correlations = np.full(len(counts), np.nan)
     if len(x) == 0:
@@ -126,26 +142,35 @@ def resampled_correlations(
         if coefficient == "spearman":
             # Spearman's rho is Pearson's r of the ranks, and ranks change with what was drawn
             correlations[start : start + block] = _weighted_pearson(
-                _weighted_ranks(x, weights), _weighted_ranks(y, weights), weights, constant_y_correlation
+                _weighted_ranks(x, weights),
+                _weighted_ranks(y, weights),
+                weights,
+                constant_y_correlation,
             )
         else:
             tile = np.broadcast_to
             correlations[start : start + block] = _weighted_pearson(
-                tile(x, weights.shape), tile(y, weights.shape), weights, constant_y_correlation
+                tile(x, weights.shape),
+                tile(y, weights.shape),
+                weights,
+                constant_y_correlation,
             )
     return correlations
 
 
 def paper_mean(correlations: Iterable[float], *, rounded: bool = True) -> float:
-    """The published average of correlations: `tanh` of their mean. For comparison with printed tables; see `fisher_mean`.
+    """The published average of correlations: `tanh` of their mean. For comparison with printed
+    tables; see `fisher_mean`.
 
-    This is what the VIEScore, CIGEval and ADIEE code computes and the papers call Fisher Z; the arctanh is missing, so
-    values are pulled toward 0.
+    This is what the VIEScore, CIGEval and ADIEE code computes and the papers call Fisher Z; the
+    arctanh is missing, so values are pulled toward 0.
 
     Args:
-        correlations: coefficients in [-1, 1], of image models, of tasks or of annotators; NaN entries are left out.
-        rounded: round them to four decimals first, as is done over image models and tasks; over annotators they are not:
-            that, and only that, gives all 261 cells of Table 7 to the last digit.
+        correlations: coefficients in [-1, 1], of image models, of tasks or of annotators; NaN
+            entries are left out.
+        rounded: round them to four decimals first, as is done over image models and tasks; over
+            annotators they are not: that, and only that, gives all 261 cells of Table 7 to the last
+            digit.
 
     Returns:
         The average, in [-tanh 1, tanh 1]; NaN when no entry is defined.
@@ -155,7 +180,11 @@ def paper_mean(correlations: Iterable[float], *, rounded: bool = True) -> float:
     >>> round(paper_mean([0.5, 0.7]), 4)
     0.537
     """
-    values = [round(float(r), 4) if rounded else float(r) for r in correlations if not math.isnan(r)]
+    values = [
+        round(float(r), 4) if rounded else float(r)
+        for r in correlations
+        if not math.isnan(r)
+    ]
     return math.tanh(sum(values) / len(values)) if values else math.nan
 
 
@@ -163,7 +192,8 @@ def fisher_mean(correlations: ArrayLike) -> float:
     """The average of correlations by Fisher's z: `tanh` of the mean of `arctanh`.
 
     Args:
-        correlations: coefficients in [-1, 1], any shape; NaN entries are left out, `|r|` is clipped to 0.9999.
+        correlations: coefficients in [-1, 1], any shape; NaN entries are left out, `|r|` is clipped
+            to 0.9999.
 
     Returns:
         The average, in [-0.9999, 0.9999]; NaN when no entry is defined.
@@ -181,11 +211,12 @@ def fisher_mean_over(correlations: Sequence[Floats] | Floats) -> Floats:
     """`fisher_mean` in each bootstrap resample, for the interval of an average.
 
     Args:
-        correlations: coefficients in [-1, 1], shape (parts, resamples); a NaN leaves its part out of that resample's
-            average.
+        correlations: coefficients in [-1, 1], shape (parts, resamples); a NaN leaves its part out
+            of that resample's average.
 
     Returns:
-        Shape (resamples,), each in [-0.9999, 0.9999]; NaN for a resample in which no part is defined.
+        Shape (resamples,), each in [-0.9999, 0.9999]; NaN for a resample in which no part is
+        defined.
 
     >>> fisher_mean_over([[0.5, float("nan")], [0.7, 0.2]]).round(4)
     array([0.6096, 0.2   ])
@@ -195,19 +226,26 @@ def fisher_mean_over(correlations: Sequence[Floats] | Floats) -> Floats:
     z = np.arctanh(np.clip(np.where(defined, values, 0.0), -_NEARLY_ONE, _NEARLY_ONE))
     n = defined.sum(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(np.where(n > 0, np.tanh(np.where(defined, z, 0.0).sum(axis=0) / n), np.nan))
+        return np.asarray(
+            np.where(n > 0, np.tanh(np.where(defined, z, 0.0).sum(axis=0) / n), np.nan)
+        )
 
 
-def weighted_pairs(counts: NDArray[np.int64], values: Callable[[slice, slice], NDArray[Any]]) -> Floats:
-    """Sum over pairs of different items i < j of counts[i] * counts[j] * value(i, j) in each resample.
+def weighted_pairs(
+    counts: NDArray[np.int64], values: Callable[[slice, slice], NDArray[Any]]
+) -> Floats:
+    """Sum over pairs of different items i < j of counts[i] * counts[j] * value(i, j) in each
+    resample.
 
-    What Kendall's tau-b and pairwise accuracy are made of. A sum is a bilinear form in the counts, so that all
-    resamples come from one product of matrices. The sums are exact integers: a block's products stay below 2^24 in
-    single precision, else doubles are used. No more than a few blocks are held at once.
+    What Kendall's tau-b and pairwise accuracy are made of. A sum is a bilinear form in the counts,
+    so that all resamples come from one product of matrices. The sums are exact integers: a block's
+    products stay below 2^24 in single precision, else doubles are used. No more than a few blocks
+    are held at once.
 
     Args:
         counts: number of occurrences of each item in each resample, shape (resamples, items).
-        values: given two slices of items, rows and columns, the block of the matrix of values, each -1, 0 or 1.
+        values: given two slices of items, rows and columns, the block of the matrix of values, each
+            -1, 0 or 1.
 
     Returns:
         Shape (resamples,), whole numbers.
@@ -216,35 +254,51 @@ def weighted_pairs(counts: NDArray[np.int64], values: Callable[[slice, slice], N
     array([3., 2.])
     """
     resamples, n = counts.shape
-    precision: type[np.floating[Any]] = np.float32 if counts.sum(axis=1).max(initial=0) < 2**24 else np.float64
+    precision: type[np.floating[Any]] = (
+        np.float32 if counts.sum(axis=1).max(initial=0) < 2**24 else np.float64
+    )
     weights = counts.astype(precision)
     sums = np.zeros(resamples)
     start = 0
     while start < n:
-        rows = slice(start, min(n, start + max(1, _CELLS_AT_ONCE // max(n - start, resamples))))
+        rows = slice(
+            start, min(n, start + max(1, _CELLS_AT_ONCE // max(n - start, resamples)))
+        )
         block = np.triu(values(rows, slice(start, n)), 1).astype(weights.dtype)
-        sums += np.einsum("ij,ij->i", weights[:, rows], weights[:, start:] @ block.T, dtype=np.float64)
+        sums += np.einsum(
+            "ij,ij->i", weights[:, rows], weights[:, start:] @ block.T, dtype=np.float64
+        )
         start = rows.stop
     return sums
 
 
 def _weighted_kendall(x: Floats, y: Floats, counts: NDArray[np.int64]) -> Floats:
-    """tau-b (Kendall 1945), in the order of operations of SciPy, so that the last digit is the same."""
+    """tau-b (Kendall 1945), in the order of operations of SciPy, so that the last digit is the
+    same.
+    """
     # ranks are in the same order as the values, and differences of ranks are always finite
     x, y = scipy.stats.rankdata(x), scipy.stats.rankdata(y)
 
     def same_order(rows: slice, columns: slice) -> Floats:
-        return np.asarray(np.sign(x[rows, None] - x[columns]) * np.sign(y[rows, None] - y[columns]))
+        return np.asarray(
+            np.sign(x[rows, None] - x[columns]) * np.sign(y[rows, None] - y[columns])
+        )
 
     total = counts.sum(axis=1)
     pairs = total * (total - 1) // 2
     with np.errstate(invalid="ignore", divide="ignore"):
-        tau = weighted_pairs(counts, same_order) / np.sqrt(pairs - _ties(x, counts)) / np.sqrt(pairs - _ties(y, counts))
+        tau = (
+            weighted_pairs(counts, same_order)
+            / np.sqrt(pairs - _ties(x, counts))
+            / np.sqrt(pairs - _ties(y, counts))
+        )
     return np.asarray(np.clip(tau, -1.0, 1.0))
 
 
 def _ties(values: Floats, counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Number of pairs with equal values in each resample, shape (resamples,), an item's repeats included."""
+    """Number of pairs with equal values in each resample, shape (resamples,), an item's repeats
+    included.
+    """
     if len(values) == 0:
         return np.zeros(len(counts), dtype=np.int64)
     order = np.argsort(values, kind="stable")
@@ -253,14 +307,22 @@ def _ties(values: Floats, counts: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.asarray((group_weights * (group_weights - 1) // 2).sum(axis=1))
 
 
-def _merged(x: Floats, y: Floats, counts: NDArray[np.int64]) -> tuple[Floats, Floats, NDArray[np.int64]]:
-    """Items that are equal in both as one, drawn as often as all of them: the same sums, of far fewer terms for ratings."""
+def _merged(
+    x: Floats, y: Floats, counts: NDArray[np.int64]
+) -> tuple[Floats, Floats, NDArray[np.int64]]:
+    """Items that are equal in both as one, drawn as often as all of them: the same sums, of far
+    fewer terms for ratings.
+    """
     order = np.lexsort((y, x))
     first = np.append(True, (np.diff(x[order]) != 0) | (np.diff(y[order]) != 0))
     if first.all():
         return x, y, counts
     starts = np.flatnonzero(first)
-    return x[order][starts], y[order][starts], np.add.reduceat(counts[:, order], starts, axis=1)
+    return (
+        x[order][starts],
+        y[order][starts],
+        np.add.reduceat(counts[:, order], starts, axis=1),
+    )
 
 
 def _weighted_ranks(values: Floats, weights: Floats) -> Floats:
@@ -275,8 +337,12 @@ def _weighted_ranks(values: Floats, weights: Floats) -> Floats:
     return ranks
 
 
-def _weighted_pearson(x: Floats, y: Floats, weights: Floats, constant_y_correlation: float) -> Floats:
-    """Pearson's r of each row of `x` and `y` under that row's weights, all of shape (resamples, items)."""
+def _weighted_pearson(
+    x: Floats, y: Floats, weights: Floats, constant_y_correlation: float
+) -> Floats:
+    """Pearson's r of each row of `x` and `y` under that row's weights, all of shape (resamples,
+    items).
+    """
     total = weights.sum(axis=1, keepdims=True)
     with np.errstate(invalid="ignore", divide="ignore"):
         dx = x - (weights * x).sum(axis=1, keepdims=True) / total
@@ -287,5 +353,7 @@ def _weighted_pearson(x: Floats, y: Floats, weights: Floats, constant_y_correlat
     # a constant vector leaves rounding dust, not an exact zero, where its weighted mean is inexact
     size = (weights * x * x).sum(axis=1)
     is_constant = ~(variances > 1e-24 * size * (weights * y * y).sum(axis=1))
-    r[is_constant] = np.where(spread > 1e-12 * size, constant_y_correlation, np.nan)[is_constant]
+    r[is_constant] = np.where(spread > 1e-12 * size, constant_y_correlation, np.nan)[
+        is_constant
+    ]
     return np.asarray(np.clip(r, -1.0, 1.0))

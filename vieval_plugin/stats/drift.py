@@ -1,7 +1,8 @@
 """Drift of a judge: are its answers of today other than its own repeats of an earlier day?
 
-If nothing changed, the new answer to an item is one more repeat, and which of an item's answers is the new one is
-chance. The permutation test draws that anew for each item, so a judge's own noise is no drift.
+If nothing changed, the new answer to an item is one more repeat, and which of an item's answers is
+the new one is chance. The permutation test draws that anew for each item, so a judge's own noise is
+no drift.
 """
 
 from __future__ import annotations
@@ -41,47 +42,80 @@ class DriftTest:
     p: float
     #: P-value after Holm.
     adjusted: float
-    #: Least difference that such a test, with the noise of these repeats, finds about four times of five; or NaN.
+    #: Least difference that such a test, with the noise of these repeats, finds about four times of
+    #: five; or NaN.
     smallest: float
 
 
-def drift_tests(codes: ArrayLike, scores: ArrayLike, usable: ArrayLike, seed: int = 0) -> tuple[DriftTest, ...]:
-    """Test new answers against repeats: the share of changed answers, the mean score, the share of usable answers.
+def drift_tests(
+    codes: ArrayLike, scores: ArrayLike, usable: ArrayLike, seed: int = 0
+) -> tuple[DriftTest, ...]:
+    """Test new answers against repeats: the share of changed answers, the mean score, the share of
+    usable answers.
 
     Args:
-        codes: a number for each different answer, shape (items, repeats + 1), the new answers in the last column.
-        scores: in [0, 1], NaN where an answer has none, same shape; items with a NaN are left out of the mean.
+        codes: a number for each different answer, shape (items, repeats + 1), the new answers in
+            the last column.
+        scores: in [0, 1], NaN where an answer has none, same shape; items with a NaN are left out
+            of the mean.
         usable: whether an answer could be used, same shape.
         seed: of the permutations.
 
     Returns:
-        `changed` (the share of pairs of answers to an item that differ), `mean score` and `usable answers`, with p
-        adjusted by Holm over those that have items: drift at 5% is an adjusted p of at most .05 in any.
+        `changed` (the share of pairs of answers to an item that differ), `mean score` and `usable
+        answers`, with p adjusted by Holm over those that have items: drift at 5% is an adjusted p
+        of at most .05 in any.
 
     Raises:
         ValueError: fewer than two columns.
 
-    Source: permutation within blocks (Good 2005, Permutation, Parametric and Bootstrap Tests of Hypotheses, chapter 7);
-    p with the observed value counted (Phipson and Smyth 2010).
+    Source: permutation within blocks (Good 2005, Permutation, Parametric and Bootstrap Tests of
+    Hypotheses, chapter 7); p with the observed value counted (Phipson and Smyth 2010).
 
     >>> same = [[1, 1, 1, 1]] * 30
     >>> [test.adjusted for test in drift_tests(same, same, same)]
     [1.0, 1.0, 1.0]
     """
-    codes, scores, usable = np.asarray(codes), np.asarray(scores, dtype=float), np.asarray(usable, dtype=float)
+    codes, scores, usable = (
+        np.asarray(codes),
+        np.asarray(scores, dtype=float),
+        np.asarray(usable, dtype=float),
+    )
     if codes.shape[1] < 2:
         raise ValueError("at least one repeat and the new answers are needed")
     complete = scores[~np.isnan(scores).any(axis=1)]
-    differing = (codes[:, :, None] != codes[:, None, :]).sum(axis=2) / (codes.shape[1] - 1)
+    differing = (codes[:, :, None] != codes[:, None, :]).sum(axis=2) / (
+        codes.shape[1] - 1
+    )
     repeats = codes[:, :-1]
     pairs = repeats.shape[1] * (repeats.shape[1] - 1)
     differing_pairs = (repeats[:, :, None] != repeats[:, None, :]).sum()
-    in_repeats = float(differing_pairs / (len(codes) * pairs)) if pairs and len(codes) else math.nan
-    item = (codes.shape[1] - 2) / codes.shape[1]  # the new answer's 1 less the mean of the item's column values
+    in_repeats = (
+        float(differing_pairs / (len(codes) * pairs))
+        if pairs and len(codes)
+        else math.nan
+    )
+    item = (codes.shape[1] - 2) / codes.shape[
+        1
+    ]  # the new answer's 1 less the mean of the item's column values
     tested = [
         ("changed", differing, _mean(differing[:, -1]), in_repeats, False, item),
-        ("mean score", _less_others(complete), _mean(complete[:, -1]), _mean(complete[:, :-1]), True, 0.0),
-        ("usable answers", _less_others(usable), _mean(usable[:, -1]), _mean(usable[:, :-1]), True, 1.0),
+        (
+            "mean score",
+            _less_others(complete),
+            _mean(complete[:, -1]),
+            _mean(complete[:, :-1]),
+            True,
+            0.0,
+        ),
+        (
+            "usable answers",
+            _less_others(usable),
+            _mean(usable[:, -1]),
+            _mean(usable[:, :-1]),
+            True,
+            1.0,
+        ),
     ]
     p_values = [
         _p(values, two_sided, np.random.default_rng([seed, number]))
@@ -89,14 +123,26 @@ def drift_tests(codes: ArrayLike, scores: ArrayLike, usable: ArrayLike, seed: in
     ]
     adjusted, family = holm(p_values), sum(not math.isnan(p) for p in p_values)
     return tuple(
-        DriftTest(name, latest, earlier, len(values), p, float(p_holm), _smallest(values, family, two_sided, item))
-        for (name, values, latest, earlier, two_sided, item), p, p_holm in zip(tested, p_values, adjusted, strict=True)
+        DriftTest(
+            name,
+            latest,
+            earlier,
+            len(values),
+            p,
+            float(p_holm),
+            _smallest(values, family, two_sided, item),
+        )
+        for (name, values, latest, earlier, two_sided, item), p, p_holm in zip(
+            tested, p_values, adjusted, strict=True
+        )
     )
 
 
 def _less_others(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Each answer less the mean of the item's others."""
-    mean_of_others = (values.sum(axis=1, keepdims=True) - values) / (values.shape[1] - 1)
+    mean_of_others = (values.sum(axis=1, keepdims=True) - values) / (
+        values.shape[1] - 1
+    )
     result: NDArray[np.float64] = values - mean_of_others
     return result
 
@@ -110,21 +156,27 @@ def _p(values: NDArray[np.float64], two_sided: bool, rng: np.random.Generator) -
     for start in range(0, PERMUTATIONS, _AT_ONCE):
         size = min(_AT_ONCE, PERMUTATIONS - start)
         columns = rng.integers(values.shape[1], size=(size, len(values)))
-        exceeding += int((side(values[rows, columns].sum(axis=1)) >= observed - _ROUNDING).sum())
+        exceeding += int(
+            (side(values[rows, columns].sum(axis=1)) >= observed - _ROUNDING).sum()
+        )
     return (exceeding + 1) / (PERMUTATIONS + 1)
 
 
-def _smallest(values: NDArray[np.float64], family: int, two_sided: bool, item: float) -> float:
-    """Least difference that is found with the chance `POWER`, by the normal approximation with half a step's correction.
+def _smallest(
+    values: NDArray[np.float64], family: int, two_sided: bool, item: float
+) -> float:
+    """Least difference that is found with the chance `POWER`, by the normal approximation with half
+    a step's correction.
 
-    Never less than so many changed items as are needed where repeats never differ: k of them have p = columns^-k.
+    Never less than so many changed items as are needed where repeats never differ: k of them have p
+    = columns^-k.
 
     Args:
         values: of the statistic, shape (items, columns).
         family: number of tests that p is adjusted over.
         two_sided: whether the test is.
-        item: what a changed item adds to the statistic's sum, by which the number of changed items, a binomial one,
-            spreads it; 0 where all items move by a little.
+        item: what a changed item adds to the statistic's sum, by which the number of changed items,
+            a binomial one, spreads it; 0 where all items move by a little.
     """
     n, columns = values.shape
     if not n:
@@ -135,7 +187,9 @@ def _smallest(values: NDArray[np.float64], family: int, two_sided: bool, item: f
     for _ in range(100):
         noise = (1 - share) * values.var(axis=1).mean()
         spread = z * math.sqrt(noise + share * item**2 / (columns - 1))
-        spread += scipy.stats.norm.ppf(POWER) * math.sqrt(noise + share * (1 - share) * item**2)
+        spread += scipy.stats.norm.ppf(POWER) * math.sqrt(
+            noise + share * (1 - share) * item**2
+        )
         share = min(1.0, (math.sqrt(n) * spread + step / 2) / (n * (item or 1)))
     return float(max(share, math.ceil(math.log(level) / -math.log(columns)) / n))
 
@@ -159,10 +213,12 @@ class Cusum:
 
 
 def cusum(nights: ArrayLike) -> Cusum | None:
-    """One-sided CUSUM of nightly differences to a fixed baseline, with mean and spread of the first 28 nights.
+    """One-sided CUSUM of nightly differences to a fixed baseline, with mean and spread of the first
+    28 nights.
 
-    Nights that share pictures are correlated, and their spread says too little: from a correlation of .25 of one night
-    with the next on, the spread is widened to that of a sum of such nights (`bench/nights.py`).
+    Nights that share pictures are correlated, and their spread says too little: from a correlation
+    of .25 of one night with the next on, the spread is widened to that of a sum of such nights
+    (`bench/nights.py`).
 
     Args:
         nights: a difference a night, shape (nights,), in order.
@@ -186,12 +242,17 @@ def cusum(nights: ArrayLike) -> Cusum | None:
     sums = list[float]()
     for fall in falls.tolist():
         sums.append(max(0.0, (sums[-1] if sums else 0.0) + fall - ALLOWANCE))
-    alarm = next((FIRST_NIGHTS + night for night, total in enumerate(sums) if total > LIMIT), None)
+    alarm = next(
+        (FIRST_NIGHTS + night for night, total in enumerate(sums) if total > LIMIT),
+        None,
+    )
     return Cusum(mean, deviation, tuple(sums), alarm)
 
 
 def _widening(centred: NDArray[np.float64]) -> float:
-    """Factor of the standard deviation of nights that depend on the one before, 1 below a notable correlation."""
+    """Factor of the standard deviation of nights that depend on the one before, 1 below a
+    notable correlation.
+    """
     bias = 1 / len(centred)  # of a correlation around the mean of the same nights
     correlation = float(centred[1:] @ centred[:-1] / (centred @ centred)) + bias
     if correlation < _NOTABLE_CORRELATION:

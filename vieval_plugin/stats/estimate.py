@@ -27,15 +27,25 @@ class ImageModelCoverage:
 
     def __str__(self) -> str:
         """Return what an average rests on, in words; empty where it is everything."""
-        if (self.image_models, self.parts) == (self.all_image_model_count, self.all_part_count):
+        if (self.image_models, self.parts) == (
+            self.all_image_model_count,
+            self.all_part_count,
+        ):
             return ""
-        parts = f"{self.parts} of {self.all_part_count} task types, " if self.all_part_count > 1 else ""
-        return f"{parts}{self.image_models} of {self.all_image_model_count} image models"
+        parts = (
+            f"{self.parts} of {self.all_part_count} task types, "
+            if self.all_part_count > 1
+            else ""
+        )
+        return (
+            f"{parts}{self.image_models} of {self.all_image_model_count} image models"
+        )
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value with its 95% interval; an end that is 0 but for rounding is 0, in all that is decided and shown.
+    """A value with its 95% interval; an end that is 0 but for rounding is 0, in all that is decided
+    and shown.
 
     >>> Estimate(0.1, -1e-11, 0.15).low
     0.0
@@ -48,10 +58,13 @@ class Estimate:
     #: Upper end of the interval, NaN where it has none.
     high: float = math.nan
     #: Its values in the bootstrap, shape (resamples,), empty where it has none.
-    resamples: Floats = field(default_factory=lambda: np.zeros(0), repr=False, compare=False)
+    resamples: Floats = field(
+        default_factory=lambda: np.zeros(0), repr=False, compare=False
+    )
     #: Number of samples that it is of.
     n: int = 0
-    #: Why it, or a part of what it averages, is undefined; what a reason is of stands before it, with a colon.
+    #: Why it, or a part of what it averages, is undefined; what a reason is of stands before it,
+    #: with a colon.
     reasons: tuple[str, ...] = ()
     #: The parts that count as 0, in the same way.
     zeros: tuple[str, ...] = ()
@@ -72,7 +85,8 @@ class Estimate:
     def has_interval(self) -> bool:
         """False without ends, where both are one number, and where the value lies outside of them.
 
-        Resamples of items that are alike say nothing of chance, and those of few items may all lie to one side of the value.
+        Resamples of items that are alike say nothing of chance, and those of few items may all lie
+        to one side of the value.
 
         >>> Estimate(0.5, 0.4, 0.6).has_interval, Estimate(0.5).has_interval, Estimate(0.5, 0.5, 0.5).has_interval
         (True, False, False)
@@ -89,7 +103,10 @@ class Estimate:
 
     def clipped(self, minimum: float, maximum: float) -> Estimate:
         """Return the same with value and ends inside a scale."""
-        value, low, high = (float(np.clip(end, minimum, maximum)) for end in (self.value, self.low, self.high))
+        value, low, high = (
+            float(np.clip(end, minimum, maximum))
+            for end in (self.value, self.low, self.high)
+        )
         return replace(self, value=value, low=low, high=high)
 
     @property
@@ -123,17 +140,18 @@ def total(values: ArrayLike, population: int, level: float = 0.95) -> Estimate:
     Args:
         values: those of the part, drawn without replacement, shape (n,), each >= 0.
         population: the number of all, at least n.
-        level: the share of such intervals that hold the total, in (0, 1); right as far as means of n values are normal.
+        level: the share of such intervals that hold the total, in (0, 1); right as far as means of
+            n values are normal.
 
     Returns:
-        The estimate and its interval by Student's t, never below the sum of the sample; exact where that is all,
-        and an interval of NaN for a single value of several. NaN where a value is.
+        The estimate and its interval by Student's t, never below the sum of the sample; exact where
+        that is all, and an interval of NaN for a single value of several. NaN where a value is.
 
     Raises:
         ValueError: without values, or for a population smaller than they are.
 
-    Source: Cochran 1977, Sampling Techniques, chapter 2 (simple random sampling, with its finite population
-    correction).
+    Source: Cochran 1977, Sampling Techniques, chapter 2 (simple random sampling, with its finite
+    population correction).
 
     >>> everything = total([2, 2, 2], 100)
     >>> everything.value, everything.low, everything.high
@@ -151,6 +169,11 @@ def total(values: ArrayLike, population: int, level: float = 0.95) -> Estimate:
         return Estimate(sample_total, sample_total, sample_total)
     if n == 1:
         return Estimate(estimate)
-    error = population * float(sample.std(ddof=1)) / math.sqrt(n) * math.sqrt(1 - n / population)
+    error = (
+        population
+        * float(sample.std(ddof=1))
+        / math.sqrt(n)
+        * math.sqrt(1 - n / population)
+    )
     reach = error * float(scipy.stats.t.ppf((1 + level) / 2, n - 1))
     return Estimate(estimate, max(sample_total, estimate - reach), estimate + reach)

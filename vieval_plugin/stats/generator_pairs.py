@@ -1,4 +1,6 @@
-"""Pairwise accuracy of generators: how often a judge orders two generators as people do, hard and soft."""
+"""Pairwise accuracy of generators: how often a judge orders two generators as people do, hard
+and soft.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +15,15 @@ from vieval_plugin.stats.bootstrap import Seed, interval
 from vieval_plugin.stats.correlation import Floats
 from vieval_plugin.stats.estimate import Estimate
 
-#: Generators that a task type needs for a value of its own, and pairs that a value over several needs.
+#: Generators that a task type needs for a value of its own, and pairs that a value over several
+#: needs.
 LEAST_GENERATORS, LEAST_PAIRS = 4, 10
 
 
 class PairAgreement(NamedTuple):
-    """A judge and people on two generators of a task type, by their indices: how far the two agree, in [0, 1]."""
+    """A judge and people on two generators of a task type, by their indices: how far the two
+    agree, in [0, 1].
+    """
 
     first: int
     second: int
@@ -27,10 +32,11 @@ class PairAgreement(NamedTuple):
 
 
 def sign_flip_p(differences: ArrayLike) -> float:
-    """The one-sided p that the first of two generators is not better, from paired differences of prompts.
+    """The one-sided p that the first of two generators is not better, from paired differences of
+    prompts.
 
-    It is that of the test which gives each difference a random sign, with the normal distribution of the same variance
-    in the place of all signs.
+    It is that of the test which gives each difference a random sign, with the normal distribution
+    of the same variance in the place of all signs.
 
     Args:
         differences: first less second, one a prompt, shape (prompts,).
@@ -38,8 +44,8 @@ def sign_flip_p(differences: ArrayLike) -> float:
     Returns:
         In (0, 1), below 1/2 where the first is better; 1/2 where all differences are 0.
 
-    Source: Thompson et al. 2024, Improving Statistical Significance in Human Evaluation of Automatic Metrics via Soft
-    Pairwise Accuracy (WMT); Fisher 1935 for the test.
+    Source: Thompson et al. 2024, Improving Statistical Significance in Human Evaluation of
+    Automatic Metrics via Soft Pairwise Accuracy (WMT); Fisher 1935 for the test.
 
     >>> sign_flip_p([0.0, 0.0]), round(sign_flip_p([0.2] * 9), 4)
     (0.5, 0.0013)
@@ -49,8 +55,11 @@ def sign_flip_p(differences: ArrayLike) -> float:
     return math.erfc(float(values.sum()) / scale / math.sqrt(2)) / 2 if scale else 0.5
 
 
-def pair_agreement(first: int, second: int, judged: ArrayLike, rated: ArrayLike) -> PairAgreement:
-    """Agreement on two generators: hard by the signs of both mean differences, soft by how near the two p are.
+def pair_agreement(
+    first: int, second: int, judged: ArrayLike, rated: ArrayLike
+) -> PairAgreement:
+    """Agreement on two generators: hard by the signs of both mean differences, soft by how near the
+    two p are.
 
     Args:
         first, second: their indices.
@@ -62,7 +71,11 @@ def pair_agreement(first: int, second: int, judged: ArrayLike, rated: ArrayLike)
     """
     by_judge, by_people = sign_flip_p(judged), sign_flip_p(rated)
     signs = np.sign([0.5 - by_judge, 0.5 - by_people])
-    hard = 0.5 if signs[0] * signs[1] == 0 and signs[0] != signs[1] else float(signs[0] == signs[1])
+    hard = (
+        0.5
+        if signs[0] * signs[1] == 0 and signs[0] != signs[1]
+        else float(signs[0] == signs[1])
+    )
     return PairAgreement(first, second, hard, 1 - abs(by_judge - by_people))
 
 
@@ -73,8 +86,8 @@ def accuracy_over_pairs(
 
     Args:
         parts: of each task type, how many generators it has and the agreement on each two of them.
-        resamples: number of bootstrap resamples of generators within task types; a resample with one distinct
-            generator of a task type contributes no pair of it.
+        resamples: number of bootstrap resamples of generators within task types; a resample with
+            one distinct generator of a task type contributes no pair of it.
         seed: theirs.
 
     Returns:
@@ -96,14 +109,29 @@ def accuracy_over_pairs(
     rng = np.random.default_rng(seed)
     weights, values = [], []
     for generators, pairs in parts:
-        counts = rng.multinomial(generators, [1 / generators] * generators, size=resamples)
-        weights.append(counts[:, [p.first for p in pairs]] * counts[:, [p.second for p in pairs]])
-        values.append(np.array([(p.hard, p.soft) for p in pairs], dtype=float).reshape(-1, 2))
-    weight, value = np.concatenate(weights, axis=1).astype(float), np.concatenate(values)
+        counts = rng.multinomial(
+            generators, [1 / generators] * generators, size=resamples
+        )
+        weights.append(
+            counts[:, [p.first for p in pairs]] * counts[:, [p.second for p in pairs]]
+        )
+        values.append(
+            np.array([(p.hard, p.soft) for p in pairs], dtype=float).reshape(-1, 2)
+        )
+    weight, value = (
+        np.concatenate(weights, axis=1).astype(float),
+        np.concatenate(values),
+    )
     with np.errstate(invalid="ignore"):
         resampled: Floats = (weight @ value) / weight.sum(axis=1, keepdims=True)
     means = value.mean(axis=0)
     hard, soft = (
-        Estimate(float(means[column]), *interval(resampled[:, column]), resampled[:, column], n) for column in (0, 1)
+        Estimate(
+            float(means[column]),
+            *interval(resampled[:, column]),
+            resampled[:, column],
+            n,
+        )
+        for column in (0, 1)
     )
     return hard, soft

@@ -1,4 +1,6 @@
-"""Non-inferiority: a system is not worse than another by more than a margin, also if one prompt more had failed badly."""
+"""Non-inferiority: a system is not worse than another by more than a margin, also if one prompt
+more had failed badly.
+"""
 
 from __future__ import annotations
 
@@ -42,28 +44,38 @@ class MeanOfDifferences:
     def from_differences(
         cls, differences: ArrayLike, groups: Sequence[Hashable], fall: float = 1.0
     ) -> MeanOfDifferences:
-        """Return the mean of differences, shape (items,), of which those of a group, such as a prompt, are one item.
+        """Return the mean of differences, shape (items,), of which those of a group, such as a
+        prompt, are one item.
 
-        Source: Cochran 1977, Sampling Techniques, section 6.4 (a mean over clusters of unequal size); with one difference
-        a group it is Student's standard error. NaN with fewer than two groups.
+        Source: Cochran 1977, Sampling Techniques, section 6.4 (a mean over clusters of unequal
+        size); with one difference a group it is Student's standard error. NaN with fewer than two
+        groups.
         """
         sums, sizes = group_sums(np.asarray(differences, dtype=float), groups)
         n, total = len(sums), float(sizes.sum())
         if n < 2:
             return cls(float(sums.sum()) / total if n else math.nan, math.nan, n, fall)
         value = float(sums.sum()) / total
-        error = math.sqrt(n / (n - 1) * float(((sums - value * sizes) ** 2).sum())) / total
+        error = (
+            math.sqrt(n / (n - 1) * float(((sums - value * sizes) ** 2).sum())) / total
+        )
         return cls(value, error, n, fall)
 
     @property
     def low(self) -> float:
-        """The lower end by which the gate decides: Student's, of these differences and one more that fell by all of `fall`."""
+        """The lower end by which the gate decides: Student's, of these differences and one more
+        that fell by all of `fall`.
+        """
         return float(low_with_one_fall(self.value, self.error, self.n, self.fall))
 
     @property
     def high(self) -> float:
         """The upper end of Student's 95% interval of these differences alone."""
-        return self.value + float(scipy.stats.t.ppf(1 - LEVEL, self.n - 1)) * self.error if self.n > 1 else math.nan
+        return (
+            self.value + float(scipy.stats.t.ppf(1 - LEVEL, self.n - 1)) * self.error
+            if self.n > 1
+            else math.nan
+        )
 
     def decision(self, margin: float) -> Decision:
         """Return what the two ends show for a margin from 0 on, in the unit of the differences.
@@ -78,7 +90,8 @@ class MeanOfDifferences:
         return "worse" if self.high < -margin else "undecided"
 
     def items_needed(self, margin: float) -> float:
-        """Number of items with which the gate decides four times of five, if mean and spread stay; infinite if none would.
+        """Number of items with which the gate decides four times of five, if mean and spread stay;
+        infinite if none would.
 
         Its two leading digits hold.
         """
@@ -86,17 +99,21 @@ class MeanOfDifferences:
         error = self.error * np.sqrt(self.n / n)
         spare = error * scipy.stats.norm.ppf(_POWER)
         passing = low_with_one_fall(self.value, error, n, self.fall) - spare > -margin
-        failing = self.value + scipy.stats.t.ppf(1 - LEVEL, n - 1) * error + spare < -margin
+        failing = (
+            self.value + scipy.stats.t.ppf(1 - LEVEL, n - 1) * error + spare < -margin
+        )
         decided = np.flatnonzero(passing | failing)
         return float(n[decided[0]]) if len(decided) else math.inf
 
 
-def low_with_one_fall(value: ArrayLike, error: ArrayLike, n: ArrayLike, fall: float = 1.0) -> Floats:
+def low_with_one_fall(
+    value: ArrayLike, error: ArrayLike, n: ArrayLike, fall: float = 1.0
+) -> Floats:
     """Lower end of Student's one-sided interval of n differences and one more, of minus `fall`.
 
-    Rare collapses of a generator are what n prompts do not show: with t alone a new generator of which 3% of the prompts
-    fall by .6 passes at a margin of its own loss in 14% of trials of 20 prompts. One bad prompt more than was seen keeps
-    it at 5% at most (`bench/gate.py`).
+    Rare collapses of a generator are what n prompts do not show: with t alone a new generator of
+    which 3% of the prompts fall by .6 passes at a margin of its own loss in 14% of trials of 20
+    prompts. One bad prompt more than was seen keeps it at 5% at most (`bench/gate.py`).
 
     Args:
         value: mean of the differences.
@@ -106,33 +123,43 @@ def low_with_one_fall(value: ArrayLike, error: ArrayLike, n: ArrayLike, fall: fl
 
     Source: Student's t; the added item is that of `bench/gate.py`, whose docstring has the numbers.
     """
-    value, error, n = np.asarray(value, dtype=float), np.asarray(error, dtype=float), np.asarray(n, dtype=float)
+    value, error, n = (
+        np.asarray(value, dtype=float),
+        np.asarray(error, dtype=float),
+        np.asarray(n, dtype=float),
+    )
     squares = (n - 1) * n * error**2 + n / (n + 1) * (value + fall) ** 2
     mean = (n * value - fall) / (n + 1)
-    return np.asarray(mean - scipy.stats.t.ppf(1 - LEVEL, n) * np.sqrt(squares / n / (n + 1)))
+    return np.asarray(
+        mean - scipy.stats.t.ppf(1 - LEVEL, n) * np.sqrt(squares / n / (n + 1))
+    )
 
 
 def fewest_items(margin: float, fall: float = 1.0) -> float:
-    """Fewest items with which equal systems, which differ on none of them, could pass; infinite for a margin of 0.
+    """Fewest items with which equal systems, which differ on none of them, could pass; infinite for
+    a margin of 0.
 
     >>> [fewest_items(margin) for margin in (0.05, 0.02, 0.01)]
     [60.0, 148.0, 296.0]
     """
     if margin <= 0:
         return math.inf
-    n = np.arange(1, math.ceil(15 * fall / margin) + 2)  # 15: above 1 + t of one degree of freedom
+    n = np.arange(
+        1, math.ceil(15 * fall / margin) + 2
+    )  # 15: above 1 + t of one degree of freedom
     return float(n[np.argmax(low_with_one_fall(0.0, 0.0, n, fall) > -margin)])
 
 
 def more_failures_p(more: int, fewer: int) -> float:
-    """The one-sided p that the new system fails more often, by the items on which one of the two fails and the other does not.
+    """The one-sided p that the new system fails more often, by the items on which one of the two
+    fails and the other does not.
 
     Args:
         more: items on which the new one alone fails.
         fewer: items on which the old one alone fails.
 
-    Source: McNemar 1947, Note on the sampling error of the difference between correlated proportions; exact, by the
-    binomial distribution.
+    Source: McNemar 1947, Note on the sampling error of the difference between correlated
+    proportions; exact, by the binomial distribution.
 
     >>> more_failures_p(6, 0), more_failures_p(2, 2)
     (0.015625, 0.6875)
@@ -141,14 +168,15 @@ def more_failures_p(more: int, fewer: int) -> float:
 
 
 def control_change(own: ArrayLike, spoilt: ArrayLike) -> Estimate:
-    """Mean change of scores from images of a build to the same images spoilt, with Student's 95% interval.
+    """Mean change of scores from images of a build to the same images spoilt, with Student's 95%
+    interval.
 
     Args:
         own: scores of the build, shape (prompts,), two or more.
         spoilt: scores of its spoilt images on the same prompts, same shape.
 
-    Source: ICH E10 2000, Choice of Control Group, section 1.5 (assay sensitivity): a trial that finds no difference
-    must have been able to find one.
+    Source: ICH E10 2000, Choice of Control Group, section 1.5 (assay sensitivity): a trial that
+    finds no difference must have been able to find one.
 
     >>> change = control_change([0.8, 0.9, 0.7], [0.1, 0.3, 0.1])
     >>> round(change.value, 3), change.high < -0.05
@@ -162,12 +190,21 @@ def control_change(own: ArrayLike, spoilt: ArrayLike) -> Estimate:
 def exact_share(successes: int, n: int) -> Estimate:
     """Share with its exact 95% interval.
 
-    Source: Clopper and Pearson 1934, The use of confidence or fiducial limits illustrated in the case of the binomial.
+    Source: Clopper and Pearson 1934, The use of confidence or fiducial limits illustrated in the
+    case of the binomial.
 
     >>> share = exact_share(17, 20)
     >>> round(share.low, 3), round(share.high, 3)
     (0.621, 0.968)
     """
-    low = float(scipy.stats.beta.ppf(LEVEL, successes, n - successes + 1)) if successes else 0.0
-    high = float(scipy.stats.beta.ppf(1 - LEVEL, successes + 1, n - successes)) if successes < n else 1.0
+    low = (
+        float(scipy.stats.beta.ppf(LEVEL, successes, n - successes + 1))
+        if successes
+        else 0.0
+    )
+    high = (
+        float(scipy.stats.beta.ppf(1 - LEVEL, successes + 1, n - successes))
+        if successes < n
+        else 1.0
+    )
     return Estimate(successes / n, low, high, n=n)

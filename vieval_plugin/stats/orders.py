@@ -11,11 +11,13 @@ from vieval_plugin.stats.votes import NONE, TIE, VoteScheme, codes, merged_ties,
 
 
 def overall_votes(forward: ArrayLike, reverse: ArrayLike) -> Ints:
-    """Vote over two orders: what they agree on, a `TIE` where they differ, `NONE` where either has no answer.
+    """Vote over two orders: what they agree on, a `TIE` where they differ, `NONE` where either has
+    no answer.
 
     Args:
         forward: the judge's codes where the first candidate is shown first, shape (contests,).
-        reverse: its codes where the first is shown second, already turned round: `FIRST` is the same candidate.
+        reverse: its codes where the first is shown second, already turned round: `FIRST` is the
+            same candidate.
 
     Returns:
         Codes of `votes`, shape (contests,).
@@ -30,7 +32,10 @@ def overall_votes(forward: ArrayLike, reverse: ArrayLike) -> Ints:
 
 
 def both_orders_points(
-    forward: ArrayLike, reverse: ArrayLike, human: ArrayLike, scheme: VoteScheme = "decisive"
+    forward: ArrayLike,
+    reverse: ArrayLike,
+    human: ArrayLike,
+    scheme: VoteScheme = "decisive",
 ) -> Floats:
     """Points of a judge that has to be right in both orders.
 
@@ -47,13 +52,19 @@ def both_orders_points(
     >>> both_orders_points([FIRST, FIRST], [FIRST, SECOND], [FIRST, FIRST]).tolist()
     [1.0, 0.0]
     """
-    return np.asarray(np.minimum(points(forward, human, scheme), points(reverse, human, scheme)))
+    return np.asarray(
+        np.minimum(points(forward, human, scheme), points(reverse, human, scheme))
+    )
 
 
 def each_order_points(
-    forward: ArrayLike, reverse: ArrayLike, human: ArrayLike, scheme: VoteScheme = "decisive"
+    forward: ArrayLike,
+    reverse: ArrayLike,
+    human: ArrayLike,
+    scheme: VoteScheme = "decisive",
 ) -> Floats:
-    """MMRB2's form: each order that has an answer counts once. A judge of the first position has exactly one half.
+    """MMRB2's form: each order that has an answer counts once. A judge of the first position has
+    exactly one half.
 
     Args:
         forward: as for `overall_votes`.
@@ -71,11 +82,19 @@ def each_order_points(
     0.667
     """
     orders = np.stack([codes(forward), codes(reverse)])
-    return np.array([np.where(order == NONE, np.nan, points(order, human, scheme)) for order in orders])
+    return np.array(
+        [
+            np.where(order == NONE, np.nan, points(order, human, scheme))
+            for order in orders
+        ]
+    )
 
 
-def consistent_points(forward: ArrayLike, reverse: ArrayLike, scheme: VoteScheme = "decisive") -> Floats:
-    """Points for contests in which both orders have the same answer; in `three_way` both ties are the same.
+def consistent_points(
+    forward: ArrayLike, reverse: ArrayLike, scheme: VoteScheme = "decisive"
+) -> Floats:
+    """Points for contests in which both orders have the same answer; in `three_way` both ties are
+    the same.
 
     Args:
         forward: as for `overall_votes`.
@@ -89,5 +108,10 @@ def consistent_points(forward: ArrayLike, reverse: ArrayLike, scheme: VoteScheme
     >>> consistent_points([FIRST, FIRST, NONE], [FIRST, SECOND, NONE]).tolist()
     [1.0, 0.0, 0.0]
     """
-    forward_votes, reverse_votes = merged_ties(codes(forward), scheme), merged_ties(codes(reverse), scheme)
-    return np.asarray((forward_votes == reverse_votes) & (forward_votes != NONE), dtype=float)
+    forward_votes, reverse_votes = (
+        merged_ties(codes(forward), scheme),
+        merged_ties(codes(reverse), scheme),
+    )
+    return np.asarray(
+        (forward_votes == reverse_votes) & (forward_votes != NONE), dtype=float
+    )

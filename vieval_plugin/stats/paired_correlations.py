@@ -1,4 +1,6 @@
-"""Difference of two judges' correlations with people, averaged over image models, for the tests of `comparison`."""
+"""Difference of two judges' correlations with people, averaged over image models, for the tests
+of `comparison`.
+"""
 
 from __future__ import annotations
 
@@ -11,38 +13,49 @@ from numpy.typing import ArrayLike
 
 from vieval_plugin.stats.bootstrap import Ints, Seed, factorize
 from vieval_plugin.stats.comparison import Bools, require_same_items
-from vieval_plugin.stats.correlation import Coefficient, Floats, fisher_mean_over, resampled_correlations
+from vieval_plugin.stats.correlation import (
+    Coefficient,
+    Floats,
+    fisher_mean_over,
+    resampled_correlations,
+)
 
 # averages that are equal but for rounding are equal
 _ROUNDING = 1e-9
 
 
 class CorrelationDifference:
-    """The difference of two judges' correlations with people, each averaged over image models by Fisher's z.
+    """The difference of two judges' correlations with people, each averaged over image models by
+    Fisher's z.
 
-    Scores of judges on different scales cannot be swapped as they are, so each judge's are standardised first within
-    what is correlated, which is one image model: z-scores for Pearson's r, ranks for Spearman's rho. A swap then mixes
-    ranks, and rho is Pearson's r of these. All scores of a group are swapped together, because one instruction's images
-    are judged well or badly together. To swap each score alone (PERM-BOTH of Deutsch, Dror and Roth 2021)
-    rejects far too often here: about 20 to 30% of true null hypotheses at 5%.
+    Scores of judges on different scales cannot be swapped as they are, so each judge's are
+    standardised first within what is correlated, which is one image model: z-scores for Pearson's
+    r, ranks for Spearman's rho. A swap then mixes ranks, and rho is Pearson's r of these. All
+    scores of a group are swapped together, because one instruction's images are judged well or
+    badly together. To swap each score alone (PERM-BOTH of Deutsch, Dror and Roth 2021) rejects far
+    too often here: about 20 to 30% of true null hypotheses at 5%.
 
-    An image model in which people are constant is left out of both judges' averages, in each swap and resample too: the
-    averages of the two are always over the same image models. Where people vary and a judge is constant, its
-    correlation counts as 0.
+    An image model in which people are constant is left out of both judges' averages, in each swap
+    and resample too: the averages of the two are always over the same image models. Where people
+    vary and a judge is constant, its correlation counts as 0.
 
     Args:
-        first: the first judge's scores, shape (rows, image models), on any scale; NaN where there is no sample.
+        first: the first judge's scores, shape (rows, image models), on any scale; NaN where there
+            is no sample.
         second: the second's, of the same shape, on any scale.
         human: what people said, of the same shape.
-        groups: what each row is swapped and drawn together with, shape (rows,); by default each row is its own group.
-        parts: the part of each image model, shape (image models,); the average is over the image models of a part, then
-            over parts, as `meta_evaluation` has it, and groups are drawn within parts. By default there is one part.
+        groups: what each row is swapped and drawn together with, shape (rows,); by default each row
+            is its own group.
+        parts: the part of each image model, shape (image models,); the average is over the image
+            models of a part, then over parts, as `meta_evaluation` has it, and groups are drawn
+            within parts. By default there is one part.
         coefficient: `spearman` or `pearson`.
 
     Raises:
         ValueError: for other shapes, or cells that not all three have. Take what all have before.
 
-    Source: PROTOCOLS of this project, "Comparing two judges"; Fisher's average as `correlation.fisher_mean`.
+    Source: PROTOCOLS of this project, "Comparing two judges"; Fisher's average as
+    `correlation.fisher_mean`.
 
     >>> from vieval_plugin.stats.comparison import paired_comparison
     >>> ratings = np.arange(12.0).reshape(6, 2) % 5
@@ -63,30 +76,46 @@ class CorrelationDifference:
     ) -> None:
         a, b, h = (np.asarray(scores, dtype=float) for scores in (first, second, human))
         if a.ndim != 2 or a.shape != b.shape or a.shape != h.shape:
-            raise ValueError(f"three tables of the same shape are needed, not shapes {a.shape}, {b.shape}, {h.shape}")
+            raise ValueError(
+                f"three tables of the same shape are needed, not shapes {a.shape}, {b.shape}, "
+                f"{h.shape}"
+            )
         require_same_items(a, b)
         require_same_items(a, h)
         rows, models = a.shape
         _, group_index = factorize(range(rows) if groups is None else groups)
         part_names, part = factorize(["one part"] * models if parts is None else parts)
         if len(group_index) != rows or len(part) != models:
-            raise ValueError(f"{rows} groups and {models} parts are needed, not {len(group_index)} and {len(part)}")
+            raise ValueError(
+                f"{rows} groups and {models} parts are needed, not {len(group_index)} and "
+                f"{len(part)}"
+            )
         self._coefficient: Coefficient = coefficient
         self._scores, self._group_index = (a, b, h), group_index
-        self._parts = [np.flatnonzero(part == number) for number in range(len(part_names))]
+        self._parts = [
+            np.flatnonzero(part == number) for number in range(len(part_names))
+        ]
         self.strata = _strata(~np.isnan(h), group_index, part)
         self.units = len(self.strata)
-        # r needs three sums of each image model: of x, of x squared and of x times h, which is centred and of length 1.
-        # Swapping moves a unit's share of the sums from one judge to the other. Shape (image models, units, 3).
+        # r needs three sums of each image model: of x, of x squared and of x times h, which is
+        # centred and of length 1. Swapping moves a unit's share of the sums from one judge to the
+        # other. Shape (image models, units, 3).
         ratings = _standardised(h, coefficient)
-        self._n = np.where(ratings.any(axis=0), (~np.isnan(a)).sum(axis=0), np.nan)[:, None]
+        self._n = np.where(ratings.any(axis=0), (~np.isnan(a)).sum(axis=0), np.nan)[
+            :, None
+        ]
         ratings = _unit_length(ratings)
-        moments = [np.stack([x, x**2, x * ratings], axis=2) for x in (_standardised(y, coefficient) for y in (a, b))]
+        moments = [
+            np.stack([x, x**2, x * ratings], axis=2)
+            for x in (_standardised(y, coefficient) for y in (a, b))
+        ]
         self._totals = [judge_moments.sum(axis=0)[:, None] for judge_moments in moments]
         unit_shifts = np.zeros((self.units, models, 3))
         np.add.at(unit_shifts, group_index, moments[1] - moments[0])
         # a part's units move nothing elsewhere, so each part has a product of its own
-        self._shifts_of_parts = [_nonzero(unit_shifts.transpose(1, 0, 2)[models]) for models in self._parts]
+        self._shifts_of_parts = [
+            _nonzero(unit_shifts.transpose(1, 0, 2)[models]) for models in self._parts
+        ]
 
     def estimates(self) -> tuple[float, float]:
         """Both averages, in [-0.9999, 0.9999]; NaN where no image model is left."""
@@ -95,23 +124,33 @@ class CorrelationDifference:
 
     def swapped(self, swap: Bools) -> Floats:
         moved_sums = np.empty((len(self._n), len(swap), 3))
-        for models, (units, shifts) in zip(self._parts, self._shifts_of_parts, strict=True):
-            # by einsum and not `@`, whose threads spend several times the work's own CPU seconds on waiting
+        for models, (units, shifts) in zip(
+            self._parts, self._shifts_of_parts, strict=True
+        ):
+            # by einsum and not `@`, whose threads spend several times the work's own CPU seconds on
+            # waiting
             part_sums = np.einsum("su,ku->sk", swap[:, units].astype(float), shifts)
-            moved_sums[models] = part_sums.reshape(len(swap), len(models), 3).transpose(1, 0, 2)
+            moved_sums[models] = part_sums.reshape(len(swap), len(models), 3).transpose(
+                1, 0, 2
+            )
         first, second = self._averages(
-            self._pearson(self._totals[0] + moved_sums), self._pearson(self._totals[1] - moved_sums)
+            self._pearson(self._totals[0] + moved_sums),
+            self._pearson(self._totals[1] - moved_sums),
         )
         return first - second
 
     def permuted(self, keys: Floats) -> Floats:
-        """The first judge's average with its scores given to other samples of the same image model, shape (permutations,).
+        """The first judge's average with its scores given to other samples of the same image model,
+        shape (permutations,).
 
-        Groups move whole, in the order of their `keys`, shape (permutations, groups): one instruction's images stay
-        together, so that nothing but the relation to people is lost.
+        Groups move whole, in the order of their `keys`, shape (permutations, groups): one
+        instruction's images stay together, so that nothing but the relation to people is lost.
         """
         first, _, human = self._scores
-        judge, ratings = (_unit_length(_standardised(scores, self._coefficient)) for scores in (first, human))
+        judge, ratings = (
+            _unit_length(_standardised(scores, self._coefficient))
+            for scores in (first, human)
+        )
         correlations = np.full((human.shape[1], len(keys)), np.nan)
         by_group = np.argsort(self._group_index, kind="stable")
         orders: dict[bytes, Ints] = {}  # image models with the same samples share them
@@ -119,8 +158,14 @@ class CorrelationDifference:
             if ratings[:, model].any():
                 rows = by_group[is_rated[by_group]]
                 if (samples := rows.tobytes()) not in orders:
-                    orders[samples] = rows[np.argsort(keys[:, self._group_index[rows]], axis=1, kind="stable")]
-                correlations[model] = np.einsum("pn,n->p", judge[:, model][orders[samples]], ratings[rows, model])
+                    orders[samples] = rows[
+                        np.argsort(
+                            keys[:, self._group_index[rows]], axis=1, kind="stable"
+                        )
+                    ]
+                correlations[model] = np.einsum(
+                    "pn,n->p", judge[:, model][orders[samples]], ratings[rows, model]
+                )
         return self._averages(correlations, correlations)[0]
 
     def resampled(self, counts: Ints) -> Floats:
@@ -137,29 +182,46 @@ class CorrelationDifference:
         return first - second
 
     def _pearson(self, sums: Floats) -> Floats:
-        """Pearson's r with people of each image model and resample, shape (image models, resamples)."""
+        """Pearson's r with people of each image model and resample, shape (image models,
+        resamples).
+        """
         x, squares, products = np.moveaxis(sums, 2, 0)
         with np.errstate(invalid="ignore", divide="ignore"):
             spread = squares - x**2 / self._n
             # standardised scores are of the size of 1, so what is left of a constant is rounding
             constant_values = np.where(np.isnan(self._n), np.nan, 0.0)
             return np.asarray(
-                np.where(spread > 1e-12 * self._n, np.clip(products / np.sqrt(spread), -1, 1), constant_values)
+                np.where(
+                    spread > 1e-12 * self._n,
+                    np.clip(products / np.sqrt(spread), -1, 1),
+                    constant_values,
+                )
             )
 
     def _averages(self, first: Floats, second: Floats) -> list[Floats]:
-        """The two averages, each of shape (resamples,), of correlations of shape (image models, resamples)."""
+        """The two averages, each of shape (resamples,), of correlations of shape (image models,
+        resamples).
+        """
         is_undefined = np.isnan(first) | np.isnan(second)
         defined = [np.where(is_undefined, np.nan, judge) for judge in (first, second)]
         if len(self._parts) <= 1:
             return [fisher_mean_over(judge) for judge in defined]
-        return [fisher_mean_over([fisher_mean_over(judge[models]) for models in self._parts]) for judge in defined]
+        return [
+            fisher_mean_over(
+                [fisher_mean_over(judge[models]) for models in self._parts]
+            )
+            for judge in defined
+        ]
 
 
-def independence_p(statistic: CorrelationDifference, seed: Seed = 0, permutations: int = 999) -> float:
-    """P-value of the first judge's average correlation with people, by permutations within image models.
+def independence_p(
+    statistic: CorrelationDifference, seed: Seed = 0, permutations: int = 999
+) -> float:
+    """P-value of the first judge's average correlation with people, by permutations within image
+    models.
 
-    If its scores say nothing of people's ratings, it does not matter which of an image model's samples has which.
+    If its scores say nothing of people's ratings, it does not matter which of an image model's
+    samples has which.
 
     Args:
         statistic: the judge's, the second judge being of no account.
@@ -180,7 +242,9 @@ def independence_p(statistic: CorrelationDifference, seed: Seed = 0, permutation
     if math.isnan(observed):
         return math.nan
     keys = np.random.default_rng(seed).random((permutations, groups))
-    exceeding = int(np.count_nonzero(~(np.abs(statistic.permuted(keys)) < observed - _ROUNDING)))
+    exceeding = int(
+        np.count_nonzero(~(np.abs(statistic.permuted(keys)) < observed - _ROUNDING))
+    )
     return (1 + exceeding) / (1 + permutations)
 
 
@@ -191,15 +255,21 @@ def _unit_length(centred: Floats) -> Floats:
 
 
 def _nonzero(unit_shifts: Floats) -> tuple[Ints, Floats]:
-    """Units that move anything, and what each moves: from shape (image models, units, 3) to (3 x image models, units)."""
+    """Units that move anything, and what each moves: from shape (image models, units, 3) to (3 x
+    image models, units).
+    """
     units = np.flatnonzero(unit_shifts.any(axis=(0, 2)))
     return units, np.ascontiguousarray(
-        unit_shifts[:, units].transpose(0, 2, 1).reshape(3 * len(unit_shifts), len(units))
+        unit_shifts[:, units]
+        .transpose(0, 2, 1)
+        .reshape(3 * len(unit_shifts), len(units))
     )
 
 
 def _standardised(scores: Floats, coefficient: str) -> Floats:
-    """Each column's z-scores, or its ranks around 0; 0 where there is no score and where all are equal."""
+    """Each column's z-scores, or its ranks around 0; 0 where there is no score and where all are
+    equal.
+    """
     standardised = np.zeros(scores.shape)
     for column, is_scored in enumerate(~np.isnan(scores.T)):
         values = scores[is_scored, column]
@@ -210,15 +280,21 @@ def _standardised(scores: Floats, coefficient: str) -> Floats:
             _, places, ties = np.unique(values, return_inverse=True, return_counts=True)
             ranks = (ties.cumsum() - (ties - 1) / 2)[places]
             # one factor for all judges, so that ranks are what is swapped
-            standardised[is_scored, column] = (ranks - (len(values) + 1) / 2) / len(values)
+            standardised[is_scored, column] = (ranks - (len(values) + 1) / 2) / len(
+                values
+            )
         else:
             standardised[is_scored, column] = (values - values.mean()) / values.std()
     return standardised
 
 
 def _strata(is_rated: Bools, group_index: Ints, part: Ints) -> Ints:
-    """The stratum of each group: those of the same part, or of the same several, are drawn from one another."""
-    spanned: list[set[int]] = [set() for _ in range(int(group_index.max(initial=-1)) + 1)]
+    """The stratum of each group: those of the same part, or of the same several, are drawn from
+    one another.
+    """
+    spanned: list[set[int]] = [
+        set() for _ in range(int(group_index.max(initial=-1)) + 1)
+    ]
     for group, is_rated_by_model in zip(group_index, is_rated, strict=True):
         spanned[group].update(part[is_rated_by_model].tolist())
     return factorize([frozenset(parts) for parts in spanned])[1]

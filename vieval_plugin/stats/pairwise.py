@@ -1,9 +1,11 @@
-"""Pairwise accuracy with tie calibration: how many pairs of items a metric orders, or ties, as humans do.
+"""Pairwise accuracy with tie calibration: how many pairs of items a metric orders, or ties, as
+humans do.
 
-A metric with many decimals never ties two items, humans on a scale of five levels often do. So two values of the metric
-are called tied where they are no more than an epsilon apart, and epsilon is the one that suits these items best. Trying
-every difference as epsilon means looking at all n (n - 1) / 2 of them: 200 million for 20,000 items, too many to keep
-in memory and sort. Most of this module finds the best one without keeping them.
+A metric with many decimals never ties two items, humans on a scale of five levels often do. So two
+values of the metric are called tied where they are no more than an epsilon apart, and epsilon is
+the one that suits these items best. Trying every difference as epsilon means looking at all n (n -
+1) / 2 of them: 200 million for 20,000 items, too many to keep in memory and sort. Most of this
+module finds the best one without keeping them.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ from numpy.typing import ArrayLike, NDArray
 from vieval_plugin.stats.bootstrap import Ints
 from vieval_plugin.stats.correlation import Floats, paired_vectors, weighted_pairs
 
-# how many pairs one chunk has: small enough for a processor's cache, large enough that Python's loop costs little
+# how many pairs one chunk has: small enough for a processor's cache, large enough that Python's
+# loop costs little
 _PAIRS_AT_ONCE = 250_000
 # so many pairs that can still matter are looked at together (128 MB)
 _PAIRS_HELD = 16_000_000
@@ -36,27 +39,30 @@ class Calibrated(NamedTuple):
 def calibrated(metric: ArrayLike, human: ArrayLike) -> Calibrated:
     """Pairwise accuracy with tie calibration: the highest that any epsilon gives, and that epsilon.
 
-    Over all pairs of items, (pairs in the same order + pairs tied in both) / pairs, where metric values no more than
-    epsilon apart are tied. Epsilon is 0 or one of the differences of the metric as computed in floating point: the one
-    that gives the highest accuracy on these items, the smallest of several.
+    Over all pairs of items, (pairs in the same order + pairs tied in both) / pairs, where metric
+    values no more than epsilon apart are tied. Epsilon is 0 or one of the differences of the metric
+    as computed in floating point: the one that gives the highest accuracy on these items, the
+    smallest of several.
 
-    Exact in O(n^2) time and bounded memory: 20,000 items take seconds. Raising epsilon past a pair gains 1 if humans
-    tie it and loses 1 if both order it alike. These are counted in bins of the difference, and only pairs of bins in
-    which the total may still be highest are looked at one by one.
+    Exact in O(n^2) time and bounded memory: 20,000 items take seconds. Raising epsilon past a pair
+    gains 1 if humans tie it and loses 1 if both order it alike. These are counted in bins of the
+    difference, and only pairs of bins in which the total may still be highest are looked at one by
+    one.
 
     Args:
         metric: the metric's value of each item, shape (items,), on any scale.
-        human: the human score of each item, shape (items,). Tied only where equal, so round means of several annotators
-            first, as `agreement.annotator_mean` does.
+        human: the human score of each item, shape (items,). Tied only where equal, so round means
+            of several annotators first, as `agreement.annotator_mean` does.
 
     Returns:
-        The accuracy, in [0, 1], and epsilon, >= 0 in the metric's unit; both NaN for fewer than two items.
+        The accuracy, in [0, 1], and epsilon, >= 0 in the metric's unit; both NaN for fewer than two
+        items.
 
     Raises:
         ValueError: for a value that is not finite, or vectors of different lengths.
 
-    Source: Deutsch, Foster and Freitag 2023, "Ties Matter" (pairwise accuracy, tie calibration), without grouping:
-    pairs of items of different prompts count too.
+    Source: Deutsch, Foster and Freitag 2023, "Ties Matter" (pairwise accuracy, tie calibration),
+    without grouping: pairs of items of different prompts count too.
 
     >>> calibrated([0.1, 0.2, 0.7, 0.9], [1, 1, 3, 2])
     Calibrated(accuracy=0.8333333333333334, epsilon=0.1)
@@ -70,11 +76,14 @@ def calibrated(metric: ArrayLike, human: ArrayLike) -> Calibrated:
     return Calibrated((tied_in_both + alike + gain) / math.comb(n, 2), epsilon)
 
 
-def resampled_accuracy(metric: ArrayLike, human: ArrayLike, epsilon: float, counts: NDArray[np.int64]) -> Floats:
+def resampled_accuracy(
+    metric: ArrayLike, human: ArrayLike, epsilon: float, counts: NDArray[np.int64]
+) -> Floats:
     """Pairwise accuracy at an epsilon in each bootstrap resample, for the interval of `calibrated`.
 
-    Equal to repeating the items: an item drawn k times makes k (k - 1) / 2 pairs with itself, tied in both. Epsilon
-    stays the same in all resamples, so the interval leaves out what calibrating it on the same items adds.
+    Equal to repeating the items: an item drawn k times makes k (k - 1) / 2 pairs with itself, tied
+    in both. Epsilon stays the same in all resamples, so the interval leaves out what calibrating it
+    on the same items adds.
 
     Args:
         metric: as for `calibrated`, shape (items,).
@@ -86,7 +95,8 @@ def resampled_accuracy(metric: ArrayLike, human: ArrayLike, epsilon: float, coun
         Shape (resamples,), in [0, 1]; NaN for a resample of fewer than two items.
 
     Raises:
-        ValueError: as `calibrated` does, for an epsilon that is not >= 0, and for counts of another shape.
+        ValueError: as `calibrated` does, for an epsilon that is not >= 0, and for counts of another
+            shape.
 
     >>> resampled_accuracy([0.1, 0.2, 0.7], [1, 1, 3], 0.0, np.array([[1, 1, 1], [2, 0, 1]])).round(3)
     array([0.667, 1.   ])
@@ -94,7 +104,9 @@ def resampled_accuracy(metric: ArrayLike, human: ArrayLike, epsilon: float, coun
     _check(epsilon)
     m, h = _finite(metric, human)
     if counts.shape[1:] != m.shape:
-        raise ValueError(f"counts of shape (resamples, {len(m)}) are needed, not {counts.shape}")
+        raise ValueError(
+            f"counts of shape (resamples, {len(m)}) are needed, not {counts.shape}"
+        )
 
     def right(rows: slice, columns: slice) -> NDArray[np.bool_]:
         dm, dh = m[rows, None] - m[columns], h[rows, None] - h[columns]
@@ -103,7 +115,9 @@ def resampled_accuracy(metric: ArrayLike, human: ArrayLike, epsilon: float, coun
     total = counts.sum(axis=1)
     with_itself = (counts * (counts - 1) // 2).sum(axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray((weighted_pairs(counts, right) + with_itself) / (total * (total - 1) // 2))
+        return np.asarray(
+            (weighted_pairs(counts, right) + with_itself) / (total * (total - 1) // 2)
+        )
 
 
 def _check(epsilon: float) -> None:
@@ -119,10 +133,12 @@ def _finite(metric: ArrayLike, human: ArrayLike) -> tuple[Floats, Floats]:
 
 
 class _Cells(NamedTuple):
-    """Items that are alike in metric and human score, once, sorted by human score and then by the metric.
+    """Items that are alike in metric and human score, once, sorted by human score and then by the
+    metric.
 
-    So m[j] - m[i] for j > i is above 0 where metric and humans order the two alike, or where humans tie them: no sign has
-    to be looked at again, and a pair that the metric orders the wrong way (below 0) is right at no epsilon.
+    So m[j] - m[i] for j > i is above 0 where metric and humans order the two alike, or where humans
+    tie them: no sign has to be looked at again, and a pair that the metric orders the wrong way
+    (below 0) is right at no epsilon.
     """
 
     #: The metric.
@@ -134,17 +150,21 @@ class _Cells(NamedTuple):
 
 
 def _cells(metric: ArrayLike, human: ArrayLike) -> _Cells:
-    (h, m), counts = np.unique(np.stack(_finite(metric, human)[::-1]), axis=1, return_counts=True)
+    (h, m), counts = np.unique(
+        np.stack(_finite(metric, human)[::-1]), axis=1, return_counts=True
+    )
     return _Cells(m, np.searchsorted(h, h, side="right"), counts)
 
 
 def _pairs(cells: _Cells, lowest: int, highest: int) -> Iterator[tuple[Ints, Ints]]:
-    """Generate the pairs with keys from `lowest` to `highest`, which are above 0, in chunks, each with what it gains.
+    """Generate the pairs with keys from `lowest` to `highest`, which are above 0, in chunks, each
+    with what it gains.
 
-    A pair that is tied gains 1 where humans tie it, and loses 1 where humans and metric order it alike. A key is the bits
-    of the difference read as an integer, which keeps the order of floats above 0. Bins of keys are thus narrow where
-    differences are small and wide where they are large, and divide evenly whatever the metric's scale is. Differences of
-    0 have no key: they are tied at every epsilon. Nor have those below 0, see `_Cells`.
+    A pair that is tied gains 1 where humans tie it, and loses 1 where humans and metric order it
+    alike. A key is the bits of the difference read as an integer, which keeps the order of floats
+    above 0. Bins of keys are thus narrow where differences are small and wide where they are large,
+    and divide evenly whatever the metric's scale is. Differences of 0 have no key: they are tied at
+    every epsilon. Nor have those below 0, see `_Cells`.
     """
     low, high = np.array([lowest, highest]).view(np.float64)
     m, ends, counts = cells
@@ -157,35 +177,50 @@ def _pairs(cells: _Cells, lowest: int, highest: int) -> Iterator[tuple[Ints, Int
         if size >= _PAIRS_AT_ONCE or i == len(m) - 1:
             chunk_differences = np.concatenate(differences)
             is_between = (chunk_differences >= low) & (chunk_differences <= high)
-            yield chunk_differences[is_between].view(np.int64), np.concatenate(gains)[is_between]
+            yield (
+                chunk_differences[is_between].view(np.int64),
+                np.concatenate(gains)[is_between],
+            )
             differences, gains, size = [], [], 0
 
 
 def _best_gain(cells: _Cells) -> tuple[int, float, int]:
-    """The highest gain of an epsilon over 0, the smallest such epsilon, and the number of pairs ordered alike.
+    """The highest gain of an epsilon over 0, the smallest such epsilon, and the number of pairs
+    ordered alike.
 
-    Pairs are first counted in bins of keys. At the end of a bin the gain is known, and inside it is at most what it would
-    be if all of the bin's ties came first; so only the pairs of bins that may hold the best epsilon are made once more,
-    and looked at one by one.
+    Pairs are first counted in bins of keys. At the end of a bin the gain is known, and inside it is
+    at most what it would be if all of the bin's ties came first; so only the pairs of bins that may
+    hold the best epsilon are made once more, and looked at one by one.
     """
     gaps = np.diff(np.unique(cells.m))
     if len(gaps) == 0:  # all values are equal: every epsilon is as good as 0
         return 0, 0.0, 0
     # rounding keeps order, so no difference is smaller than one of neighbours
     lowest, highest = np.array([gaps.min(), np.ptp(cells.m)]).view(np.int64).tolist()
-    width = max(0, (highest - lowest).bit_length() - _BIN_BITS)  # a bin is 2^width keys wide
+    width = max(
+        0, (highest - lowest).bit_length() - _BIN_BITS
+    )  # a bin is 2^width keys wide
     net, tied, pairs = np.zeros((3, ((highest - lowest) >> width) + 1), dtype=np.int64)
     for keys, gains in _pairs(cells, lowest, highest):
         bins = (keys - lowest) >> width
-        for total, weights in ((net, gains), (tied, np.maximum(gains, 0)), (pairs, None)):
+        for total, weights in (
+            (net, gains),
+            (tied, np.maximum(gains, 0)),
+            (pairs, None),
+        ):
             total += np.bincount(bins, weights, len(total)).astype(np.int64)
     at_start = np.cumsum(net) - net
     # an epsilon must gain at least 1 over 0, the smallest of all
-    may_win = np.flatnonzero((tied > 0) & (at_start + tied >= max((at_start + net).max(), 1)))
+    may_win = np.flatnonzero(
+        (tied > 0) & (at_start + tied >= max((at_start + net).max(), 1))
+    )
     best, epsilon = 0, 0.0
     at_once = np.cumsum(pairs[may_win]) // _PAIRS_HELD
     for bins in (may_win[at_once == number] for number in np.unique(at_once)):
-        first, last = lowest + (int(bins[0]) << width), lowest + ((int(bins[-1]) + 1) << width) - 1
+        first, last = (
+            lowest + (int(bins[0]) << width),
+            lowest + ((int(bins[-1]) + 1) << width) - 1,
+        )
         found = []
         for keys, gains in _pairs(cells, first, min(last, highest)):
             is_open = np.isin((keys - lowest) >> width, bins)
@@ -196,7 +231,13 @@ def _best_gain(cells: _Cells) -> tuple[int, float, int]:
         # what lies before the bin of a key is known, closed bins included
         bin_of_key = (keys - lowest) >> width
         totals = np.cumsum(gains)
-        totals += at_start[bin_of_key] - (totals - gains)[np.searchsorted(bin_of_key, bin_of_key)]
+        totals += (
+            at_start[bin_of_key]
+            - (totals - gains)[np.searchsorted(bin_of_key, bin_of_key)]
+        )
         if (highest_gain := int(totals.max())) > best:
-            best, epsilon = highest_gain, float(keys[[totals.argmax()]].view(np.float64)[0])
+            best, epsilon = (
+                highest_gain,
+                float(keys[[totals.argmax()]].view(np.float64)[0]),
+            )
     return best, epsilon, int((tied - net).sum())

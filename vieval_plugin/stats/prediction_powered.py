@@ -1,4 +1,6 @@
-"""Means of people's ratings from many scores of a judge and a few ratings: prediction-powered inference."""
+"""Means of people's ratings from many scores of a judge and a few ratings: prediction-powered
+inference.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +23,10 @@ from vieval_plugin.stats.estimate import Estimate
 class PredictionPoweredMean(NamedTuple):
     """The estimated mean of people's ratings, in their unit.
 
-    `weight` is how much of the judge went in, in [0, 1]: 0 where its scores say nothing of people's. `deviations` are what
-    each group adds to the estimate's error, by its name: their squares sum to its variance, of which `degrees` are the
-    degrees of freedom, rated groups less strata.
+    `weight` is how much of the judge went in, in [0, 1]: 0 where its scores say nothing of
+    people's. `deviations` are what each group adds to the estimate's error, by its name: their
+    squares sum to its variance, of which `degrees` are the degrees of freedom, rated groups less
+    strata.
     """
 
     mean: Estimate
@@ -46,33 +49,38 @@ def prediction_powered_mean(
     strata: Sequence[Hashable] | None = None,
     weight: float | None = None,
 ) -> PredictionPoweredMean:
-    """The mean that people's ratings would have over all items, of which people rated some and a judge scored all.
+    """The mean that people's ratings would have over all items, of which people rated some and a
+    judge scored all.
 
-    The judge's mean over the unrated items, times a weight, plus what it misses on the rated ones. So the estimate is
-    right on average however poor the judge is, if the rated items are a random part of all; the better the judge, the
-    shorter the interval. The weight is the one that makes the interval shortest.
+    The judge's mean over the unrated items, times a weight, plus what it misses on the rated ones.
+    So the estimate is right on average however poor the judge is, if the rated items are a random
+    part of all; the better the judge, the shorter the interval. The weight is the one that makes
+    the interval shortest.
 
     Args:
         ratings: a rating an item, shape (items,), NaN where people gave none.
         scores: the judge's score of each item, shape (items,), on the same scale.
-        groups: what each item was drawn together with, such as its prompt; none means that each was drawn by itself.
-        level: the share of such intervals that hold the truth, in (0, 1); right for some 50 rated groups and more.
-        strata: what each item was chosen for rating among, such as its kind, where of some a larger share was rated
-            than of others: each counts by its number of items. Strata with fewer than two rated groups are taken
-            together. A group lies in one stratum.
-        weight: that of the judge, in [0, 1]; 0 leaves people's ratings alone. None for the one that makes the interval
-            shortest.
+        groups: what each item was drawn together with, such as its prompt; none means that each was
+            drawn by itself.
+        level: the share of such intervals that hold the truth, in (0, 1); right for some 50 rated
+            groups and more.
+        strata: what each item was chosen for rating among, such as its kind, where of some a larger
+            share was rated than of others: each counts by its number of items. Strata with fewer
+            than two rated groups are taken together. A group lies in one stratum.
+        weight: that of the judge, in [0, 1]; 0 leaves people's ratings alone. None for the one that
+            makes the interval shortest.
 
     Returns:
-        The estimate with its normal interval; NaN with fewer than two rated groups. Without unrated items the mean of
-        ratings.
+        The estimate with its normal interval; NaN with fewer than two rated groups. Without unrated
+        items the mean of ratings.
 
     Raises:
         ValueError: for other shapes, or a score that is not finite.
 
-    Source: Angelopoulos, Duchi and Zrnic 2023, PPI++ (the estimator and its weight); sums over groups take the place of
-    items, as in any linearised variance of clusters (Liang and Zeger 1986); strata as in the combined regression
-    estimator of Cochran 1977, Sampling Techniques, section 7.10.
+    Source: Angelopoulos, Duchi and Zrnic 2023, PPI++ (the estimator and its weight); sums over
+    groups take the place of items, as in any linearised variance of clusters (Liang and Zeger
+    1986); strata as in the combined regression estimator of Cochran 1977, Sampling Techniques,
+    section 7.10.
 
     >>> ratings, scores = [0.9, 0.4, 0.6, np.nan, np.nan, np.nan], [1.0, 0.5, 0.7, 0.9, 0.3, 0.6]
     >>> round(prediction_powered_mean(ratings, scores).mean.value, 3)
@@ -82,36 +90,58 @@ def prediction_powered_mean(
     if y.ndim != 1 or f.shape != y.shape or not np.isfinite(f).all():
         raise ValueError("a finite score and a rating or NaN are needed for each item")
     names, members = factorize(range(len(y)) if groups is None else groups)
-    stratum = _joined(factorize([0] * len(y) if strata is None else strata)[1], members, ~np.isnan(y))
+    stratum = _joined(
+        factorize([0] * len(y) if strata is None else strata)[1], members, ~np.isnan(y)
+    )
     parts = [
         _Stratum.from_items(y[in_stratum], f[in_stratum], members[in_stratum])
         for in_stratum in (stratum == number for number in np.unique(stratum))
     ]
     if any(part.rated_groups < 2 for part in parts) or not parts:
-        return PredictionPoweredMean(Estimate(math.nan, reasons=("fewer than two prompts rated",)), math.nan)
+        return PredictionPoweredMean(
+            Estimate(math.nan, reasons=("fewer than two prompts rated",)), math.nan
+        )
     shares = np.array([part.items for part in parts]) / len(y)
     if weight is None:
-        gained = math.fsum(share**2 * part.shared for share, part in zip(shares, parts, strict=True))
-        needed = math.fsum(share**2 * part.spread for share, part in zip(shares, parts, strict=True))
+        gained = math.fsum(
+            share**2 * part.shared for share, part in zip(shares, parts, strict=True)
+        )
+        needed = math.fsum(
+            share**2 * part.spread for share, part in zip(shares, parts, strict=True)
+        )
         weight = float(np.clip(gained / needed, 0, 1)) if needed > 0 else 0.0
-    mean = math.fsum(share * part.mean(weight) for share, part in zip(shares, parts, strict=True))
+    mean = math.fsum(
+        share * part.mean(weight) for share, part in zip(shares, parts, strict=True)
+    )
     deviations = np.zeros(len(names))
     for share, part in zip(shares, parts, strict=True):
         # deviations from the mean of a few groups are too small
         correction = part.rated_groups / (part.rated_groups - 1)
-        deviations += share * math.sqrt(correction) * part.deviations(weight, len(names))
+        deviations += (
+            share * math.sqrt(correction) * part.deviations(weight, len(names))
+        )
     # the authors' interval of one stratum is without that correction
-    published = parts[0].deviations(weight, len(names)) if len(parts) == 1 else deviations
-    estimate = _mean_interval(mean, published, float(scipy.stats.norm.ppf(0.5 + level / 2)))
+    published = (
+        parts[0].deviations(weight, len(names)) if len(parts) == 1 else deviations
+    )
+    estimate = _mean_interval(
+        mean, published, float(scipy.stats.norm.ppf(0.5 + level / 2))
+    )
     degrees = sum(part.rated_groups for part in parts) - len(parts)
-    return PredictionPoweredMean(estimate, weight, dict(zip(names, deviations.tolist(), strict=True)), degrees)
+    return PredictionPoweredMean(
+        estimate, weight, dict(zip(names, deviations.tolist(), strict=True)), degrees
+    )
 
 
-def bounded_interval(powered: PredictionPoweredMean, groups: int) -> tuple[float, float]:
-    """The 95% interval of a mean on a scale from 0 to 1, which holds also where most ratings lie at one end.
+def bounded_interval(
+    powered: PredictionPoweredMean, groups: int
+) -> tuple[float, float]:
+    """The 95% interval of a mean on a scale from 0 to 1, which holds also where most ratings lie at
+    one end.
 
-    Each end is Student's, as if a fifth of a group more had been rated, whose mean is that end of the scale. Of few ratings
-    that are nearly all 0 the normal interval is too short, and has no width where all are.
+    Each end is Student's, as if a fifth of a group more had been rated, whose mean is that end of
+    the scale. Of few ratings that are nearly all 0 the normal interval is too short, and has no
+    width where all are.
 
     Args:
         powered: of `prediction_powered_mean`.
@@ -124,7 +154,11 @@ def bounded_interval(powered: PredictionPoweredMean, groups: int) -> tuple[float
     [0.0, 0.06]
     """
     value = float(np.clip(powered.mean.value, 0, 1))
-    squares = groups * (groups - 1) * math.fsum(deviation**2 for deviation in powered.deviations.values())
+    squares = (
+        groups
+        * (groups - 1)
+        * math.fsum(deviation**2 for deviation in powered.deviations.values())
+    )
     total = groups + _MORE_GROUPS
     quantile = float(scipy.stats.t.ppf(0.975, total - 1))
     ends = []
@@ -137,18 +171,21 @@ def bounded_interval(powered: PredictionPoweredMean, groups: int) -> tuple[float
 
 
 def common_weight(first: OfWeight, second: OfWeight) -> float:
-    """The one weight of the judge for both of two means that makes the interval of their difference shortest.
+    """The one weight of the judge for both of two means that makes the interval of their difference
+    shortest.
 
-    With a weight for each mean, a judge that follows the prompts' difficulty and no more gets much weight, although
-    difficulty cancels in the difference.
+    With a weight for each mean, a judge that follows the prompts' difficulty and no more gets much
+    weight, although difficulty cancels in the difference.
 
     Args:
-        first, second: the mean of each by the weight of the judge, groups called alike; of two rated groups or more.
+        first, second: the mean of each by the weight of the judge, groups called alike; of two
+            rated groups or more.
 
     Returns:
         The weight, in [0, 1]; 0 where all is rated.
 
-    Source: as for `prediction_powered_mean`: the power-tuned weight, of the per-prompt difference where both are rated.
+    Source: as for `prediction_powered_mean`: the power-tuned weight, of the per-prompt difference
+    where both are rated.
 
     >>> ratings, scores = [0.9, 0.4, 0.6, np.nan], [0.8, 0.4, 0.5, 0.7]
     >>> first = lambda weight: prediction_powered_mean(ratings, scores, weight=weight)
@@ -156,19 +193,28 @@ def common_weight(first: OfWeight, second: OfWeight) -> float:
     >>> round(common_weight(first, second), 2)
     1.0
     """
-    rating_deviations, with_judge = (_deviations(first(weight), second(weight)) for weight in (0.0, 1.0))
+    rating_deviations, with_judge = (
+        _deviations(first(weight), second(weight)) for weight in (0.0, 1.0)
+    )
     judge_deviations = rating_deviations - with_judge
     squares = float(judge_deviations @ judge_deviations)
-    return float(np.clip(rating_deviations @ judge_deviations / squares, 0, 1)) if squares > 0 else 0.0
+    return (
+        float(np.clip(rating_deviations @ judge_deviations / squares, 0, 1))
+        if squares > 0
+        else 0.0
+    )
 
 
 def prediction_powered_difference(
-    first: PredictionPoweredMean, second: PredictionPoweredMean, level: float = 0.95, fitted: bool = False
+    first: PredictionPoweredMean,
+    second: PredictionPoweredMean,
+    level: float = 0.95,
+    fitted: bool = False,
 ) -> tuple[Estimate, float]:
     """The difference of two estimated means, first less second, and its two-sided p-value.
 
-    Groups that both have, such as prompts of which each made an image, count once: what the two have in common in them
-    cancels.
+    Groups that both have, such as prompts of which each made an image, count once: what the two
+    have in common in them cancels.
 
     Args:
         first, second: of `prediction_powered_mean`, groups called alike.
@@ -176,11 +222,12 @@ def prediction_powered_difference(
         fitted: whether both have `common_weight`, which costs one degree of freedom.
 
     Returns:
-        The estimate with its interval, and p in [0, 1], both by Student's t with the degrees of freedom of the mean that
-        has fewer; NaN where one of the two is undefined.
+        The estimate with its interval, and p in [0, 1], both by Student's t with the degrees of
+        freedom of the mean that has fewer; NaN where one of the two is undefined.
 
-    Source: as for `prediction_powered_mean`; the variance of a difference of two linearised estimates is the sum of
-    squares of the differences of their contributions. Where all is rated, this is Student's paired t-test of groups.
+    Source: as for `prediction_powered_mean`; the variance of a difference of two linearised
+    estimates is the sum of squares of the differences of their contributions. Where all is rated,
+    this is Student's paired t-test of groups.
 
     >>> better = prediction_powered_mean([0.9, 0.4, 0.6], [0.9, 0.4, 0.6], ["a", "b", "c"])
     >>> worse = prediction_powered_mean([0.7, 0.2, 0.5], [0.9, 0.4, 0.6], ["a", "b", "c"])
@@ -189,19 +236,32 @@ def prediction_powered_difference(
     (0.167, 0.038)
     """
     if not (first.mean.defined and second.mean.defined):
-        return Estimate(math.nan, reasons=first.mean.reasons or second.mean.reasons), math.nan
-    value, all_degrees = first.mean.value - second.mean.value, min(first.degrees, second.degrees)
+        return Estimate(
+            math.nan, reasons=first.mean.reasons or second.mean.reasons
+        ), math.nan
+    value, all_degrees = (
+        first.mean.value - second.mean.value,
+        min(first.degrees, second.degrees),
+    )
     degrees = max(all_degrees - fitted, 1)
     deviations = _deviations(first, second) * math.sqrt(all_degrees / degrees)
     error = math.sqrt(float((deviations**2).sum()))
-    p = float(2 * scipy.stats.t.sf(abs(value) / error, degrees)) if error > 0 else float(value == 0)
-    return _mean_interval(value, deviations, float(scipy.stats.t.ppf(0.5 + level / 2, degrees))), p
+    p = (
+        float(2 * scipy.stats.t.sf(abs(value) / error, degrees))
+        if error > 0
+        else float(value == 0)
+    )
+    return _mean_interval(
+        value, deviations, float(scipy.stats.t.ppf(0.5 + level / 2, degrees))
+    ), p
 
 
 def _deviations(first: PredictionPoweredMean, second: PredictionPoweredMean) -> Floats:
     """Contribution of each group to the error of the difference."""
     groups = {**first.deviations, **second.deviations}
-    return np.array([first.deviations.get(g, 0.0) - second.deviations.get(g, 0.0) for g in groups])
+    return np.array(
+        [first.deviations.get(g, 0.0) - second.deviations.get(g, 0.0) for g in groups]
+    )
 
 
 def _mean_interval(value: float, deviations: Floats, quantile: float) -> Estimate:
@@ -211,7 +271,9 @@ def _mean_interval(value: float, deviations: Floats, quantile: float) -> Estimat
 
 @dataclass(frozen=True)
 class _Stratum:
-    """Items of which the rated ones are a random part. The best weight of the judge is `shared` over `spread`."""
+    """Items of which the rated ones are a random part. The best weight of the judge is `shared`
+    over `spread`.
+    """
 
     #: Their ratings.
     y: Floats
@@ -234,7 +296,9 @@ class _Stratum:
         groups = len(np.unique(members))
         spread = (score_deviations**2).sum() / len(f) * groups / max(groups - 1, 1)
         shared = (_centred(y, rated, members) * _centred(f, rated, members)).sum() / n
-        return cls(y, f, members, float(shared / n), float(spread * (1 / n + 1 / unrated)))
+        return cls(
+            y, f, members, float(shared / n), float(spread * (1 / n + 1 / unrated))
+        )
 
     @property
     def items(self) -> int:
@@ -248,15 +312,25 @@ class _Stratum:
         rated = ~np.isnan(self.y)
         if rated.all():
             return float(self.y.mean())
-        return float((self.y - weight * self.f)[rated].mean() + weight * self.f[~rated].mean())
+        return float(
+            (self.y - weight * self.f)[rated].mean() + weight * self.f[~rated].mean()
+        )
 
     def deviations(self, weight: float, groups: int) -> Floats:
-        """Contribution of each of all `groups` to the error of the mean; 0 of those in other strata."""
+        """Contribution of each of all `groups` to the error of the mean; 0 of those in other
+        strata.
+        """
         rated = ~np.isnan(self.y)
         if rated.all():
             return _centred(self.y, rated, self.members, groups) / len(self.y)
-        rating_deviations = _centred(self.y - weight * self.f, rated, self.members, groups) / rated.sum()
-        return np.asarray(rating_deviations + weight * _centred(self.f, ~rated, self.members, groups) / (~rated).sum())
+        rating_deviations = (
+            _centred(self.y - weight * self.f, rated, self.members, groups)
+            / rated.sum()
+        )
+        return np.asarray(
+            rating_deviations
+            + weight * _centred(self.f, ~rated, self.members, groups) / (~rated).sum()
+        )
 
 
 def _centred(values: Floats, where: Bools, members: Ints, groups: int = 0) -> Floats:
@@ -266,10 +340,14 @@ def _centred(values: Floats, where: Bools, members: Ints, groups: int = 0) -> Fl
 
 
 def _joined(stratum: Ints, members: Ints, rated: Bools) -> Ints:
-    """Strata, those with fewer than two rated groups taken together, and with the next smallest if that is not enough."""
+    """Strata, those with fewer than two rated groups taken together, and with the next smallest
+    if that is not enough.
+    """
     joined: Ints = stratum.copy()
     while len(numbers := np.unique(joined)) > 1:
-        groups = np.array([len(np.unique(members[rated & (joined == number)])) for number in numbers])
+        groups = np.array(
+            [len(np.unique(members[rated & (joined == number)])) for number in numbers]
+        )
         if (groups >= 2).all():
             break
         smallest = numbers[np.argsort(groups, kind="stable")[:2]]

@@ -1,4 +1,6 @@
-"""Rankings: of image models by their mean scores, and of judges that the data may not tell apart."""
+"""Rankings: of image models by their mean scores, and of judges that the data may not tell
+apart.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ def ranks(mean_scores: ArrayLike) -> Floats:
         mean_scores: a finite mean score for each image model, shape (models,); higher is better.
 
     Returns:
-        Shape (models,), from 1 (the highest mean) to the number of models; ties get their average rank.
+        Shape (models,), from 1 (the highest mean) to the number of models; ties get their average
+        rank.
 
     >>> ranks([0.2, 0.9, 0.2]).tolist()
     [2.5, 1.0, 2.5]
@@ -26,7 +29,8 @@ def ranks(mean_scores: ArrayLike) -> Floats:
 
 
 def footrule(mean_scores: ArrayLike, reference_means: ArrayLike) -> float:
-    """Spearman's footrule between two rankings of the same image models: the sum of absolute differences of ranks.
+    """Spearman's footrule between two rankings of the same image models: the sum of absolute
+    differences of ranks.
 
     Args:
         mean_scores: mean scores by one annotator, shape (models,).
@@ -47,7 +51,8 @@ def resampled_means(scores: ArrayLike, counts: Ints) -> Floats:
     """The mean score of each image model in each resample of a bootstrap over what they were given.
 
     Args:
-        scores: shape (models, items), in any unit; NaN where a model was not given an item or has no score.
+        scores: shape (models, items), in any unit; NaN where a model was not given an item or has
+            no score.
         counts: number of occurrences of each item in each resample, shape (resamples, items); see
             `bootstrap.cluster_counts`.
 
@@ -61,19 +66,24 @@ def resampled_means(scores: ArrayLike, counts: Ints) -> Floats:
     table = np.asarray(scores, dtype=float)
     is_scored = ~np.isnan(table)
     sums, numbers = counts @ np.where(is_scored, table, 0.0).T, counts @ is_scored.T
-    return np.asarray(np.divide(sums, numbers, out=np.full(sums.shape, np.nan), where=numbers > 0))
+    return np.asarray(
+        np.divide(sums, numbers, out=np.full(sums.shape, np.nan), where=numbers > 0)
+    )
 
 
-def resampled_rankings(means: ArrayLike, reference_means: ArrayLike) -> tuple[Floats, Floats, Floats]:
-    """`footrule`, Spearman's rho and Kendall's tau-b between the ranking of each resample and one that stays as it is.
+def resampled_rankings(
+    means: ArrayLike, reference_means: ArrayLike
+) -> tuple[Floats, Floats, Floats]:
+    """`footrule`, Spearman's rho and Kendall's tau-b between the ranking of each resample and one
+    that stays as it is.
 
     Args:
         means: mean scores of each resample, shape (resamples, models); see `resampled_means`.
         reference_means: mean scores by the other, shape (models,), on any scale.
 
     Returns:
-        Each of shape (resamples,); NaN for a resample in which a model has no mean, or where the statistic is
-        undefined.
+        Each of shape (resamples,); NaN for a resample in which a model has no mean, or where the
+        statistic is undefined.
 
     >>> [values.round(4).tolist() for values in resampled_rankings([[3, 2, 1], [1, 2, np.nan]], [3, 1, 2])]
     [[2.0, nan], [0.5, nan], [0.3333, nan]]
@@ -93,7 +103,10 @@ def resampled_rankings(means: ArrayLike, reference_means: ArrayLike) -> tuple[Fl
     )
     statistics = (
         np.abs(resampled_ranks - reference_ranks).sum(axis=1),
-        _ratio(centred_ranks @ centred_reference, (centred_ranks**2).sum(axis=1) * (centred_reference**2).sum()),
+        _ratio(
+            centred_ranks @ centred_reference,
+            (centred_ranks**2).sum(axis=1) * (centred_reference**2).sum(),
+        ),
         _ratio(signs @ sign, (signs**2).sum(axis=1) * (sign**2).sum()),
     )
     shares = np.full((3, len(resampled)), np.nan)
@@ -104,14 +117,23 @@ def resampled_rankings(means: ArrayLike, reference_means: ArrayLike) -> tuple[Fl
 
 def _ratio(products: Floats, squares: Floats) -> Floats:
     """Products over the roots of products of squares; NaN where one is constant."""
-    return np.asarray(np.divide(products, np.sqrt(squares), out=np.full(len(products), np.nan), where=squares > 0))
+    return np.asarray(
+        np.divide(
+            products,
+            np.sqrt(squares),
+            out=np.full(len(products), np.nan),
+            where=squares > 0,
+        )
+    )
 
 
 def holm(p_values: ArrayLike) -> Floats:
-    """P-values of a family of tests, adjusted so that the chance of any false rejection stays at the level.
+    """P-values of a family of tests, adjusted so that the chance of any false rejection stays at
+    the level.
 
     Args:
-        p_values: shape (tests,), in [0, 1]; NaN marks a test that was not possible and is no part of the family.
+        p_values: shape (tests,), in [0, 1]; NaN marks a test that was not possible and is no part
+            of the family.
 
     Returns:
         Shape (tests,), in [0, 1], none below the one given; NaN where that is.
@@ -124,19 +146,22 @@ def holm(p_values: ArrayLike) -> Floats:
     p = np.asarray(p_values, dtype=float)
     adjusted = np.full(p.shape, np.nan)
     order = np.argsort(p, kind="stable")[: int((~np.isnan(p)).sum())]  # NaN sorts last
-    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(p[order] * np.arange(len(order), 0, -1)))
+    adjusted[order] = np.minimum(
+        1.0, np.maximum.accumulate(p[order] * np.arange(len(order), 0, -1))
+    )
     return adjusted
 
 
 def rank_ranges(beats: ArrayLike) -> tuple[Ints, Ints]:
     """The best and the worst rank of each system that pairwise tests leave.
 
-    The best is 1 and the number of systems that are significantly better, the worst the number of all less those that
-    are significantly worse. Significance is not transitive: of a > b > c where only a beats c, a has 1-2, b 1-3, c 2-3.
+    The best is 1 and the number of systems that are significantly better, the worst the number of
+    all less those that are significantly worse. Significance is not transitive: of a > b > c where
+    only a beats c, a has 1-2, b 1-3, c 2-3.
 
     Args:
-        beats: True where the system of the row is significantly better (after `holm`) than that of the column, shape
-            (systems, systems).
+        beats: True where the system of the row is significantly better (after `holm`) than that of
+            the column, shape (systems, systems).
 
     Returns:
         Whole numbers from 1, each of shape (systems,).
@@ -149,5 +174,9 @@ def rank_ranges(beats: ArrayLike) -> tuple[Ints, Ints]:
     """
     wins = np.asarray(beats, dtype=bool)
     if wins.ndim != 2 or wins.shape[0] != wins.shape[1] or (wins & wins.T).any():
-        raise ValueError("a square matrix is needed in which no two systems beat each other")
-    return np.asarray(1 + wins.sum(axis=0), dtype=np.int64), np.asarray(len(wins) - wins.sum(axis=1), dtype=np.int64)
+        raise ValueError(
+            "a square matrix is needed in which no two systems beat each other"
+        )
+    return np.asarray(1 + wins.sum(axis=0), dtype=np.int64), np.asarray(
+        len(wins) - wins.sum(axis=1), dtype=np.int64
+    )

@@ -6,15 +6,19 @@ import math
 
 from vieval_plugin.stats.non_inferiority import MeanOfDifferences
 
-#: Standard deviation of people's differences of two generators on a prompt: the median of ImagenHub's 57 pairs (O).
+#: Standard deviation of people's differences of two generators on a prompt: the median of
+#: ImagenHub's 57 pairs (O).
 TYPICAL_SPREAD = 0.3
 #: Margin that advice on numbers is for.
 ADVISED_MARGIN = 0.05
-_REACH = 1.96 + 0.84  # standard errors by which four of five samples lie beyond the end of an interval
+_REACH = (
+    1.96 + 0.84
+)  # standard errors by which four of five samples lie beyond the end of an interval
 
 
 def prompts_for_margin(spread: float, margin: float = ADVISED_MARGIN) -> float:
-    """Number of prompts with which four of five pairs of equal generators pass a gate, to two digits; infinite if none.
+    """Number of prompts with which four of five pairs of equal generators pass a gate, to two
+    digits; infinite if none.
 
     Args:
         spread: standard deviation of the differences of prompts.

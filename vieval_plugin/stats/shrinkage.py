@@ -1,4 +1,6 @@
-"""Orders of generators from a judge's means and few labels, by a prior on how far ratings follow scores."""
+"""Orders of generators from a judge's means and few labels, by a prior on how far ratings follow
+scores.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +12,15 @@ from numpy.typing import ArrayLike
 from vieval_plugin.stats.bootstrap import Ints
 from vieval_plugin.stats.correlation import Floats
 
-#: Prior of the slope of people's ratings on a judge's scores: its mean, its standard deviation, and the steepest slope.
+#: Prior of the slope of people's ratings on a judge's scores: its mean, its standard deviation, and
+#: the steepest slope.
 PRIOR_SLOPE, PRIOR_SPREAD, STEEPEST_SLOPE = 0.6, 0.4, 1.5
 
 
 class OrderLabels(NamedTuple):
-    """Labels of images: the judge's scores, people's ratings, and generators and prompts by number, each (labels,)."""
+    """Labels of images: the judge's scores, people's ratings, and generators and prompts by
+    number, each (labels,).
+    """
 
     scores: Floats
     ratings: Floats
@@ -24,15 +29,16 @@ class OrderLabels(NamedTuple):
 
 
 def order_values(judged: ArrayLike, labels: OrderLabels) -> Floats:
-    """Values that generators are ordered by: the judge's means, drawn to people's as far as labels are sure.
+    """Values that generators are ordered by: the judge's means, drawn to people's as far as labels
+    are sure.
 
     Args:
         judged: the judge's mean of each generator, shape (generators,).
         labels: of any of their images.
 
     Returns:
-        Shape (generators,), in people's unit, less what all generators have in common; higher is better. A generator
-        with fewer than two labels goes by the judge.
+        Shape (generators,), in people's unit, less what all generators have in common; higher is
+        better. A generator with fewer than two labels goes by the judge.
 
     Source: PROTOCOLS of this project, 16; Morris 1983, Parametric Empirical Bayes Inference.
 
@@ -46,7 +52,9 @@ def order_values(judged: ArrayLike, labels: OrderLabels) -> Floats:
     is_labelled = counts >= 2
     if is_labelled.sum() < 2:
         return np.asarray(base)
-    rated = np.bincount(labels.generators, labels.ratings, len(means)) / np.maximum(counts, 1)
+    rated = np.bincount(labels.generators, labels.ratings, len(means)) / np.maximum(
+        counts, 1
+    )
     errors = _squared_errors(labels, rated, counts)
     errors[~is_labelled] = errors[is_labelled].mean()
     base = base - base[is_labelled].mean()
@@ -57,7 +65,9 @@ def order_values(judged: ArrayLike, labels: OrderLabels) -> Floats:
 
 
 def _slope(labels: OrderLabels) -> float:
-    """The slope of ratings on scores within prompts that two generators share, combined with its prior by precision."""
+    """The slope of ratings on scores within prompts that two generators share, combined with its
+    prior by precision.
+    """
     counts = np.bincount(labels.prompts)
     is_shared = counts[labels.prompts] > 1
     prompts = labels.prompts[is_shared]
@@ -72,14 +82,20 @@ def _slope(labels: OrderLabels) -> float:
         return PRIOR_SLOPE
     variance = error / squares
     weight = PRIOR_SPREAD**2 / (PRIOR_SPREAD**2 + variance)
-    return float(np.clip(weight * slope + (1 - weight) * PRIOR_SLOPE, 0, STEEPEST_SLOPE))
+    return float(
+        np.clip(weight * slope + (1 - weight) * PRIOR_SLOPE, 0, STEEPEST_SLOPE)
+    )
 
 
 def _squared_errors(labels: OrderLabels, rated: Floats, counts: Ints) -> Floats:
-    """Squared errors of people's means; what labels of one prompt have in common changes no order, and is left out."""
+    """Squared errors of people's means; what labels of one prompt have in common changes no
+    order, and is left out.
+    """
     residuals = labels.ratings - rated[labels.generators]
     is_shared = np.bincount(labels.prompts)[labels.prompts] > 1
-    residuals = np.where(is_shared, _within_prompts(residuals, labels.prompts), residuals)
+    residuals = np.where(
+        is_shared, _within_prompts(residuals, labels.prompts), residuals
+    )
     squares = np.bincount(labels.generators, residuals**2, len(counts))
     return np.asarray(squares / np.maximum(counts - 1, 1) / np.maximum(counts, 1))
 

@@ -1,8 +1,9 @@
 """Votes from two scores, by two thresholds: how near is a tie, and how high is good.
 
-No paper states the rule. Ours: scores no more than `tie` apart are a tie, which is "both good" where their mean is at
-least `good`, else "both bad"; otherwise the higher score wins. Thresholds are chosen on other groups than those that
-they are used on (`nested`), or, as an upper bound that is no accuracy of a judge, on the same (`best_thresholds`).
+No paper states the rule. Ours: scores no more than `tie` apart are a tie, which is "both good"
+where their mean is at least `good`, else "both bad"; otherwise the higher score wins. Thresholds
+are chosen on other groups than those that they are used on (`nested`), or, as an upper bound that
+is no accuracy of a judge, on the same (`best_thresholds`).
 """
 
 from __future__ import annotations
@@ -17,24 +18,37 @@ from numpy.typing import ArrayLike
 from vieval_plugin.stats.bootstrap import Ints, Seed, factorize
 from vieval_plugin.stats.comparison import Bools
 from vieval_plugin.stats.correlation import Floats, paired_vectors
-from vieval_plugin.stats.votes import BOTH_BAD, BOTH_GOOD, FIRST, NONE, SECOND, TIE, VoteScheme
+from vieval_plugin.stats.votes import (
+    BOTH_BAD,
+    BOTH_GOOD,
+    FIRST,
+    NONE,
+    SECOND,
+    TIE,
+    VoteScheme,
+)
 
 
 class Thresholds(NamedTuple):
-    """Scores no more than `tie` (>= 0) apart are tied; tied ones are both good where their mean is at least `good`."""
+    """Scores no more than `tie` (>= 0) apart are tied; tied ones are both good where their mean
+    is at least `good`.
+    """
 
     tie: float
     good: float
 
 
-def vote_of_scores(first: ArrayLike, second: ArrayLike, tie: float = 0.0, good: float = -math.inf) -> Ints:
+def vote_of_scores(
+    first: ArrayLike, second: ArrayLike, tie: float = 0.0, good: float = -math.inf
+) -> Ints:
     """The vote that two scores stand for, as the rule above says.
 
     Args:
         first: a judge's score of the first candidate, shape (contests,), on any scale.
         second: that of the second, shape (contests,).
         tie: scores no more than this apart are a tie; equal ones always are. By default only these.
-        good: the mean from which on a tie is `BOTH_GOOD`. By default every tie is: the two kinds are not told apart.
+        good: the mean from which on a tie is `BOTH_GOOD`. By default every tie is: the two kinds
+            are not told apart.
 
     Returns:
         Codes of `votes`, shape (contests,); `NONE` where a score is NaN.
@@ -50,26 +64,34 @@ def vote_of_scores(first: ArrayLike, second: ArrayLike, tie: float = 0.0, good: 
     first_scores, second_scores = paired_vectors(first, second)
     distance, middle = _distance_and_mean(first_scores, second_scores)
     tied = np.where(middle >= good, BOTH_GOOD, BOTH_BAD)
-    votes = np.where(distance <= tie, tied, np.where(first_scores > second_scores, FIRST, SECOND))
-    return np.where(np.isnan(first_scores) | np.isnan(second_scores), NONE, votes).astype(np.int64)
+    votes = np.where(
+        distance <= tie, tied, np.where(first_scores > second_scores, FIRST, SECOND)
+    )
+    return np.where(
+        np.isnan(first_scores) | np.isnan(second_scores), NONE, votes
+    ).astype(np.int64)
 
 
 def best_thresholds(
-    first: ArrayLike, second: ArrayLike, human: ArrayLike, scheme: VoteScheme = "four_way"
+    first: ArrayLike,
+    second: ArrayLike,
+    human: ArrayLike,
+    scheme: VoteScheme = "four_way",
 ) -> Thresholds:
     """The thresholds of highest accuracy on these contests.
 
-    Exact: of `tie`, 0 and each distance of a contest that people tie is tried, as raising it up to another contest only
-    loses; of `good`, each mean of such a contest that is a tie then, and -inf (all ties are both good) and inf (both
-    bad). Of several pairs that are equally accurate it is that of the smallest `tie`, then of the smallest `good`.
-    Takes time in proportion to the square of the number of contests that people tie: 5 ms for 2,000.
+    Exact: of `tie`, 0 and each distance of a contest that people tie is tried, as raising it up to
+    another contest only loses; of `good`, each mean of such a contest that is a tie then, and -inf
+    (all ties are both good) and inf (both bad). Of several pairs that are equally accurate it is
+    that of the smallest `tie`, then of the smallest `good`. Takes time in proportion to the square
+    of the number of contests that people tie: 5 ms for 2,000.
 
     Args:
         first: as for `vote_of_scores`; a contest in which either score is NaN changes nothing.
         second: as for `vote_of_scores`.
         human: people's codes, shape (contests,).
-        scheme: what is maximised. `three_way` does not tell ties apart: `good` is -inf; `decisive` wants no ties: `tie`
-            is 0 too.
+        scheme: what is maximised. `three_way` does not tell ties apart: `good` is -inf; `decisive`
+            wants no ties: `tie` is 0 too.
 
     Returns:
         The two thresholds, in the unit of the scores.
@@ -84,24 +106,44 @@ def best_thresholds(
     human_votes = np.asarray(human)
     if human_votes.shape != first_scores.shape:
         shapes = f"{human_votes.shape} and {first_scores.shape}"
-        raise ValueError(f"a vote of people for each contest is needed, not shapes {shapes}")
+        raise ValueError(
+            f"a vote of people for each contest is needed, not shapes {shapes}"
+        )
     distance, middle = _distance_and_mean(first_scores, second_scores)
-    won = np.sort(distance[(distance > 0) & (human_votes == np.where(first_scores > second_scores, FIRST, SECOND))])
-    ties = (BOTH_GOOD, BOTH_BAD, TIE) if scheme == "three_way" else (BOTH_GOOD, BOTH_BAD)
-    tied = np.flatnonzero(np.isin(human_votes, ties) & np.isfinite(distance) & np.isfinite(middle))
+    won = np.sort(
+        distance[
+            (distance > 0)
+            & (human_votes == np.where(first_scores > second_scores, FIRST, SECOND))
+        ]
+    )
+    ties = (
+        (BOTH_GOOD, BOTH_BAD, TIE) if scheme == "three_way" else (BOTH_GOOD, BOTH_BAD)
+    )
+    tied = np.flatnonzero(
+        np.isin(human_votes, ties) & np.isfinite(distance) & np.isfinite(middle)
+    )
     if scheme == "decisive" or len(tied) == 0:
         return Thresholds(0.0, -math.inf)
     tied = tied[np.argsort(distance[tied], kind="stable")]
-    distance, middle, good = distance[tied], middle[tied], human_votes[tied] == BOTH_GOOD
+    distance, middle, good = (
+        distance[tied],
+        middle[tied],
+        human_votes[tied] == BOTH_GOOD,
+    )
     separates_ties = scheme != "three_way"
     # how many of the n nearest are right under the best `good`, n from 0
     gained = _most_right(middle, good) if separates_ties else np.arange(len(tied) + 1)
     tie_candidates = np.unique(np.append(distance, 0.0))
     nearest = np.searchsorted(distance, tie_candidates, side="right")
     # argmax takes the first, which is the smallest
-    best = int(np.argmax(gained[nearest] - np.searchsorted(won, tie_candidates, side="right")))
+    best = int(
+        np.argmax(gained[nearest] - np.searchsorted(won, tie_candidates, side="right"))
+    )
     n = nearest[best]
-    return Thresholds(float(tie_candidates[best]), _best_good(middle[:n], good[:n]) if separates_ties else -math.inf)
+    return Thresholds(
+        float(tie_candidates[best]),
+        _best_good(middle[:n], good[:n]) if separates_ties else -math.inf,
+    )
 
 
 def nested(
@@ -113,7 +155,8 @@ def nested(
     seed: Seed = 0,
     scheme: VoteScheme = "four_way",
 ) -> Ints:
-    """Votes from scores with thresholds that never saw the contests they are used on: by cross-validation over groups.
+    """Votes from scores with thresholds that never saw the contests they are used on: by
+    cross-validation over groups.
 
     Args:
         first: as for `vote_of_scores`.
@@ -141,8 +184,12 @@ def nested(
     votes = np.full(first_scores.shape, NONE, dtype=np.int64)
     for held_out in np.unique(fold):
         inside, outside = fold == held_out, fold != held_out
-        thresholds = best_thresholds(first_scores[outside], second_scores[outside], human_votes[outside], scheme)
-        votes[inside] = vote_of_scores(first_scores[inside], second_scores[inside], *thresholds)
+        thresholds = best_thresholds(
+            first_scores[outside], second_scores[outside], human_votes[outside], scheme
+        )
+        votes[inside] = vote_of_scores(
+            first_scores[inside], second_scores[inside], *thresholds
+        )
     return votes
 
 
@@ -165,30 +212,44 @@ def fold_of(groups: Sequence[Hashable], folds: int = 5, seed: Seed = 0) -> Ints:
     """
     names, index = factorize(groups)
     if folds < 2 or len(names) == 1:
-        raise ValueError(f"two folds and two groups or more are needed, not {folds} and {len(names)}")
+        raise ValueError(
+            f"two folds and two groups or more are needed, not {folds} and {len(names)}"
+        )
     fold_of_group = np.random.default_rng(seed).permutation(len(names)) % folds
     return np.asarray(fold_of_group[index], dtype=np.int64)
 
 
 def _distance_and_mean(first: Floats, second: Floats) -> tuple[Floats, Floats]:
-    """Computed in one place, so that thresholds taken from them fit to the last bit; equal infinities are 0 apart."""
+    """Computed in one place, so that thresholds taken from them fit to the last bit; equal
+    infinities are 0 apart.
+    """
     with np.errstate(invalid="ignore"):
-        return np.where(first == second, 0.0, np.abs(first - second)), (first + second) / 2
+        return np.where(first == second, 0.0, np.abs(first - second)), (
+            first + second
+        ) / 2
 
 
 def _levels(middle: Floats, good: Bools) -> tuple[Floats, Ints]:
-    """The values of `good` to try, ascending; and to each contest how many of them suit it if it is good."""
+    """The values of `good` to try, ascending; and to each contest how many of them suit it if it
+    is good.
+    """
     levels = np.unique(middle)
     # a contest that is good wants `good` no higher than its mean, one that is bad wants it higher
-    return np.concatenate([[-math.inf], levels[1:], [math.inf]]), np.searchsorted(levels, middle) + 1
+    return np.concatenate([[-math.inf], levels[1:], [math.inf]]), np.searchsorted(
+        levels, middle
+    ) + 1
 
 
 def _most_right(middle: Floats, good: Bools) -> Ints:
-    """Number of right contests among the n first, under the best `good` for these n; shape (contests + 1,)."""
+    """Number of right contests among the n first, under the best `good` for these n; shape
+    (contests + 1,).
+    """
     levels, suiting = _levels(middle, good)
     right = np.zeros(len(levels), dtype=np.int64)
     most_right_counts = np.zeros(len(middle) + 1, dtype=np.int64)
-    for n, (number, is_good) in enumerate(zip(suiting.tolist(), good.tolist(), strict=True)):
+    for n, (number, is_good) in enumerate(
+        zip(suiting.tolist(), good.tolist(), strict=True)
+    ):
         right[slice(None, number) if is_good else slice(number, None)] += 1
         most_right_counts[n + 1] = right.max()
     return most_right_counts
@@ -200,6 +261,8 @@ def _best_good(middle: Floats, good: Bools) -> float:
         return -math.inf
     levels, suiting = _levels(middle, good)
     # of those before `suiting` a good contest is right, of the others a bad one
-    goods, bads = (np.bincount(suiting[kind], minlength=len(levels) + 1) for kind in (good, ~good))
+    goods, bads = (
+        np.bincount(suiting[kind], minlength=len(levels) + 1) for kind in (good, ~good)
+    )
     right = (goods.sum() - np.cumsum(goods)) + np.cumsum(bads)
     return float(levels[int(np.argmax(right[: len(levels)]))])

@@ -1,15 +1,17 @@
 """Contests: how often a judge's votes are those of people.
 
-A vote is a code: `FIRST`, `SECOND`, `BOTH_GOOD`, `BOTH_BAD`, `TIE` where it is not known whether both are good or bad,
-or `NONE` where a judge gave no answer, which is always wrong and never left out. A scheme says what counts as right:
+A vote is a code: `FIRST`, `SECOND`, `BOTH_GOOD`, `BOTH_BAD`, `TIE` where it is not known whether
+both are good or bad, or `NONE` where a judge gave no answer, which is always wrong and never left
+out. A scheme says what counts as right:
 
 - `four_way`: the same code, so that a `TIE` is never right;
 - `three_way`: all ties are one answer;
 - `decisive`: only contests in which people prefer one count, and a judge's tie is wrong;
-- `paper`: as `four_way`, but a `TIE` is right for both kinds of tie, as the authors of GenAI-Bench count it.
+- `paper`: as `four_way`, but a `TIE` is right for both kinds of tie, as the authors of GenAI-Bench
+  count it.
 
-Most functions make or take *points*: 1 where right, 0 where wrong, NaN for what does not count. `share` turns points of
-any kind into a share with its interval.
+Most functions make or take *points*: 1 where right, 0 where wrong, NaN for what does not count.
+`share` turns points of any kind into a share with its interval.
 """
 
 from __future__ import annotations
@@ -43,7 +45,10 @@ FIRST, SECOND, BOTH_GOOD, BOTH_BAD, TIE, NONE = 0, 1, 2, 3, 4, -1
 VoteScheme: TypeAlias = Literal["four_way", "three_way", "decisive", "paper"]
 
 _DECISIVE = {"first": frozenset({FIRST}), "second": frozenset({SECOND})}
-_FOUR_WAY = _DECISIVE | {"both_good": frozenset({BOTH_GOOD}), "both_bad": frozenset({BOTH_BAD})}
+_FOUR_WAY = _DECISIVE | {
+    "both_good": frozenset({BOTH_GOOD}),
+    "both_bad": frozenset({BOTH_BAD}),
+}
 
 #: The answers that a scheme accepts, and which votes of people each is right for.
 ANSWERS: Mapping[str, Mapping[str, frozenset[int]]] = MappingProxyType(
@@ -59,7 +64,8 @@ ANSWERS: Mapping[str, Mapping[str, frozenset[int]]] = MappingProxyType(
 class TwoJudges(NamedTuple):
     """Agreement of two judges: shares in [0, 1] with their intervals.
 
-    A judge is right or wrong in the contests in which people prefer one candidate; where both answer alike, both are.
+    A judge is right or wrong in the contests in which people prefer one candidate; where both
+    answer alike, both are.
     """
 
     #: Share of contests that both answer alike.
@@ -74,7 +80,9 @@ class TwoJudges(NamedTuple):
     rated_equal: int
 
 
-def points(votes: ArrayLike, human: ArrayLike, scheme: VoteScheme = "four_way") -> Floats:
+def points(
+    votes: ArrayLike, human: ArrayLike, scheme: VoteScheme = "four_way"
+) -> Floats:
     """Points of a judge: 1 in each contest in which it is right.
 
     Args:
@@ -114,15 +122,21 @@ def mean(points: ArrayLike) -> float:
 
 
 def share(
-    points: ArrayLike, groups: Sequence[Hashable], resamples: int = RESAMPLES, seed: Seed = 0, reason: str = ""
+    points: ArrayLike,
+    groups: Sequence[Hashable],
+    resamples: int = RESAMPLES,
+    seed: Seed = 0,
+    reason: str = "",
 ) -> Estimate:
     """The share that is right, with its interval by bootstrap over groups.
 
     Args:
-        points: shape (..., contests), as any function here gives them; axes before the last are pooled.
+        points: shape (..., contests), as any function here gives them; axes before the last are
+            pooled.
         groups: what each contest is drawn together with, shape (contests,).
         resamples: number of bootstrap resamples.
-        seed: a number, or several that together are one; the resamples are those of `bootstrap.cluster_counts`.
+        seed: a number, or several that together are one; the resamples are those of
+            `bootstrap.cluster_counts`.
         reason: why the share is undefined, where that is known.
 
     Returns:
@@ -135,9 +149,14 @@ def share(
     3
     """
     sums, counts = group_sums(points, groups)
-    weights = _weights(len(sums), resamples, (seed,) if isinstance(seed, int) else tuple(seed))
-    # by einsum and not `@`, whose threads spend many times the work's own CPU seconds on waiting for each other
-    totals, numbers = (np.einsum("dg,g->d", weights, column) for column in (sums, counts))
+    weights = _weights(
+        len(sums), resamples, (seed,) if isinstance(seed, int) else tuple(seed)
+    )
+    # by einsum and not `@`, whose threads spend many times the work's own CPU seconds on waiting
+    # for each other
+    totals, numbers = (
+        np.einsum("dg,g->d", weights, column) for column in (sums, counts)
+    )
     with np.errstate(invalid="ignore"):
         shares = totals / numbers
     low, high = interval(shares)
@@ -147,13 +166,17 @@ def share(
 
 
 def two_judges(
-    first: ArrayLike, second: ArrayLike, human: ArrayLike, groups: Sequence[Hashable], seed: Seed = 0
+    first: ArrayLike,
+    second: ArrayLike,
+    human: ArrayLike,
+    groups: Sequence[Hashable],
+    seed: Seed = 0,
 ) -> TwoJudges:
     """Agreement of two judges, as a sign of how far to trust them.
 
     Args:
-        first, second: the answers of each, shape (contests,): codes; NaN where there is no answer, which is like no other
-            and right nowhere.
+        first, second: the answers of each, shape (contests,): codes; NaN where there is no answer,
+            which is like no other and right nowhere.
         human: people's codes, shape (contests,), of which `FIRST` and `SECOND` count.
         groups: what each contest is drawn together with, shape (contests,).
         seed: of the bootstrap.
@@ -165,7 +188,10 @@ def two_judges(
     >>> [round(share.value, 2) for share in halves[:4]]
     [0.33, 1.0, 0.5, 0.0]
     """
-    people, answers = np.asarray(human, dtype=float), np.array([first, second], dtype=float)
+    people, answers = (
+        np.asarray(human, dtype=float),
+        np.array([first, second], dtype=float),
+    )
     alike = answers[0] == answers[1]
     right = np.where(np.isin(people, (FIRST, SECOND)), answers == people, np.nan)
 
@@ -181,20 +207,32 @@ def two_judges(
     )
 
 
-def _expanded(estimate: Estimate, points: Floats, groups: Sequence[Hashable]) -> Estimate:
+def _expanded(
+    estimate: Estimate, points: Floats, groups: Sequence[Hashable]
+) -> Estimate:
     """A share with its interval expanded for the number of groups with contests that count."""
-    counting = {group for group, point in zip(groups, points, strict=True) if not math.isnan(point)}
+    counting = {
+        group
+        for group, point in zip(groups, points, strict=True)
+        if not math.isnan(point)
+    }
     low, high = expanded_interval(estimate.resamples, len(counting))
     return replace(estimate, low=low, high=high)
 
 
 @lru_cache(maxsize=4)
 def _weights(groups: int, resamples: int, seed: tuple[int, ...]) -> Floats:
-    """Weights of groups in each resample; cached, because all shares of one benchmark's part are resampled alike."""
-    return cluster_counts([str(group) for group in range(groups)], resamples, seed).astype(float)
+    """Weights of groups in each resample; cached, because all shares of one benchmark's part are
+    resampled alike.
+    """
+    return cluster_counts(
+        [str(group) for group in range(groups)], resamples, seed
+    ).astype(float)
 
 
-def group_points(points: ArrayLike, groups: Sequence[Hashable]) -> tuple[list[Hashable], Floats]:
+def group_points(
+    points: ArrayLike, groups: Sequence[Hashable]
+) -> tuple[list[Hashable], Floats]:
     """Points of groups of contests: 1 for k candidates of which all pairs are right.
 
     Args:
@@ -202,17 +240,21 @@ def group_points(points: ArrayLike, groups: Sequence[Hashable]) -> tuple[list[Ha
         groups: the group of each contest, shape (contests,).
 
     Returns:
-        The groups in the order in which they first appear, and a point each: 1 where all contests that count are right,
-        NaN where none counts.
+        The groups in the order in which they first appear, and a point each: 1 where all contests
+        that count are right, NaN where none counts.
 
     >>> group_points([1.0, 1.0, 1.0, 0.0], ["a", "a", "b", "b"])
     (['a', 'b'], array([1., 0.]))
     """
     sums, counts = group_sums(points, groups)
-    return factorize(groups)[0], np.where(counts > 0, (sums == counts).astype(float), np.nan)
+    return factorize(groups)[0], np.where(
+        counts > 0, (sums == counts).astype(float), np.nan
+    )
 
 
-def annotator_points(votes: ArrayLike, annotations: ArrayLike, scheme: VoteScheme = "four_way") -> Floats:
+def annotator_points(
+    votes: ArrayLike, annotations: ArrayLike, scheme: VoteScheme = "four_way"
+) -> Floats:
     """Points of a judge against each annotator.
 
     Args:
@@ -226,14 +268,20 @@ def annotator_points(votes: ArrayLike, annotations: ArrayLike, scheme: VoteSchem
     >>> annotator_points([FIRST, FIRST], [[FIRST, SECOND], [FIRST, NONE]]).tolist()
     [[1.0, 0.0], [1.0, nan]]
     """
-    return np.array([_points(votes, annotator_votes, scheme) for annotator_votes in codes(annotations)])
+    return np.array(
+        [
+            _points(votes, annotator_votes, scheme)
+            for annotator_votes in codes(annotations)
+        ]
+    )
 
 
 def ceiling_points(annotations: ArrayLike, scheme: VoteScheme = "four_way") -> Floats:
-    """Points of annotators against one another: the ceiling of `annotator_points`, pooled over all pairs.
+    """Points of annotators against one another: the ceiling of `annotator_points`, pooled over all
+    pairs.
 
-    Each annotator stands once in the judge's place against each other, so ties count as a judge's do, and what two
-    annotators agree on counts twice.
+    Each annotator stands once in the judge's place against each other, so ties count as a judge's
+    do, and what two annotators agree on counts twice.
 
     Args:
         annotations: as for `annotator_points`.
@@ -247,18 +295,24 @@ def ceiling_points(annotations: ArrayLike, scheme: VoteScheme = "four_way") -> F
     """
     table = codes(annotations)
     pairs = [
-        np.where(annotator_a_votes == NONE, np.nan, _points(annotator_a_votes, annotator_b_votes, scheme))
+        np.where(
+            annotator_a_votes == NONE,
+            np.nan,
+            _points(annotator_a_votes, annotator_b_votes, scheme),
+        )
         for annotator_a_votes, annotator_b_votes in permutations(table, 2)
     ]
     return np.array(pairs).reshape(-1, table.shape[1])
 
 
 def best_constant(human: ArrayLike, scheme: VoteScheme = "four_way") -> Floats:
-    """Points of the best constant baseline, the same answer for every contest: what a judge has to be above.
+    """Points of the best constant baseline, the same answer for every contest: what a judge has to
+    be above.
 
-    A judge is significantly above it where the lower end of the 95% interval of the share of its points less these is
-    above 0. The best constant is that of these very contests, the first of several that are equal, and stays the same in
-    all resamples: so the bar is, if anything, a little high.
+    A judge is significantly above it where the lower end of the 95% interval of the share of its
+    points less these is above 0. The best constant is that of these very contests, the first of
+    several that are equal, and stays the same in all resamples: so the bar is, if anything, a
+    little high.
 
     Args:
         human: as for `points`.
@@ -272,8 +326,13 @@ def best_constant(human: ArrayLike, scheme: VoteScheme = "four_way") -> Floats:
     """
     human_votes = codes(human, FIRST)
     counts = is_vote_in_scheme(human_votes, scheme)
-    constants = [np.isin(human_votes, list(right_for)).astype(float) for right_for in ANSWERS[scheme].values()]
-    return np.where(counts, max(constants, key=lambda right: mean(right[counts])), np.nan)
+    constants = [
+        np.isin(human_votes, list(right_for)).astype(float)
+        for right_for in ANSWERS[scheme].values()
+    ]
+    return np.where(
+        counts, max(constants, key=lambda right: mean(right[counts])), np.nan
+    )
 
 
 def _points(votes: ArrayLike, human: ArrayLike, scheme: VoteScheme) -> Floats:
@@ -281,22 +340,31 @@ def _points(votes: ArrayLike, human: ArrayLike, scheme: VoteScheme) -> Floats:
     judge_votes, human_votes = codes(votes), codes(human)
     if judge_votes.shape != human_votes.shape:
         raise ValueError(
-            f"two arrays of the same shape are needed, not shapes {judge_votes.shape} and {human_votes.shape}"
+            f"two arrays of the same shape are needed, not shapes {judge_votes.shape} and "
+            f"{human_votes.shape}"
         )
     right = merged_ties(judge_votes, scheme) == merged_ties(human_votes, scheme)
     if scheme == "paper":
-        right |= (judge_votes == TIE) & np.isin(human_votes, list(ANSWERS[scheme]["tie"]))
+        right |= (judge_votes == TIE) & np.isin(
+            human_votes, list(ANSWERS[scheme]["tie"])
+        )
     return np.where(is_vote_in_scheme(human_votes, scheme), right.astype(float), np.nan)
 
 
 def is_vote_in_scheme(human: Ints, scheme: VoteScheme) -> Bools:
     """Mask of the contests in which people's vote is in a scheme."""
-    return np.asarray(np.isin(human, list(frozenset().union(*ANSWERS[scheme].values()))))
+    return np.asarray(
+        np.isin(human, list(frozenset().union(*ANSWERS[scheme].values())))
+    )
 
 
 def merged_ties(codes: Ints, scheme: VoteScheme) -> Ints:
     """Codes as a scheme tells them apart: in `three_way` each tie is a `TIE`."""
-    return np.where(np.isin(codes, (BOTH_GOOD, BOTH_BAD)), TIE, codes) if scheme == "three_way" else codes
+    return (
+        np.where(np.isin(codes, (BOTH_GOOD, BOTH_BAD)), TIE, codes)
+        if scheme == "three_way"
+        else codes
+    )
 
 
 def codes(votes: ArrayLike, lowest: int = NONE) -> Ints:

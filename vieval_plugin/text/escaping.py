@@ -1,4 +1,5 @@
-"""Text that others wrote (servers, models, file names, logs), made harmless where it is shown: a function for each medium.
+"""Text that others wrote (servers, models, file names, logs), made harmless where it is shown: a
+function for each medium.
 
 JSON needs none: it is written with all but ASCII escaped.
 """
@@ -18,18 +19,27 @@ from markupsafe import Markup, escape
 
 from vieval_plugin.text.wording import unbroken
 
-#: The widest that tables and prose are, and their width where no terminal says how wide it is, as in a pipe.
+#: The widest that tables and prose are, and their width where no terminal says how wide it is, as
+#: in a pipe.
 MOST_COLUMNS = 100
 
-_JOINERS = (0x200C, 0x200D)  # letters and emoji are made with them, and they move nothing
+_JOINERS = (
+    0x200C,
+    0x200D,
+)  # letters and emoji are made with them, and they move nothing
 _BREAKS = frozenset(map(ord, "\t\n\v\f\r\x1c\x1d\x1e\x85\u2028\u2029"))
 
 
 class _Steering(dict[int, str]):
-    """For `str.translate`: what steers a terminal or the direction of text, as an escape that can be seen."""
+    """For `str.translate`: what steers a terminal or the direction of text, as an escape that
+    can be seen.
+    """
 
     def __missing__(self, code: int) -> str:
-        steers = unicodedata.category(chr(code)) in ("Cc", "Cf", "Cs") and code not in _JOINERS
+        steers = (
+            unicodedata.category(chr(code)) in ("Cc", "Cf", "Cs")
+            and code not in _JOINERS
+        )
         self[code] = ascii(chr(code))[1:-1] if steers else chr(code)
         return self[code]
 
@@ -37,11 +47,14 @@ class _Steering(dict[int, str]):
 _ONE_LINE = _Steering(dict.fromkeys(_BREAKS, " "))
 _LINES = _Steering({ord("\n"): "\n", ord("\t"): "\t", 0x2028: "\n", 0x2029: "\n"})
 
-# in Markdown: what begins code, ends a cell, closes a link or begins an image, and what becomes a link by itself
+# in Markdown: what begins code, ends a cell, closes a link or begins an image, and what becomes a
+# link by itself
 _MARKS = re.compile(r"[\\`|]|\](?=[(\[:])|(?<=!)\[|^\s*[#~]")
 _ADDRESS = re.compile(r":(?=//)|(?<=\bwww)\.", re.IGNORECASE)
 
-_FORMULA = tuple("=+-@\uff1d\uff0b\uff0d\uff20")  # the wide forms count in East Asian settings
+_FORMULA = tuple(
+    "=+-@\uff1d\uff0b\uff0d\uff20"
+)  # the wide forms count in East Asian settings
 _NEXT_FORMULA = re.compile(
     rf';(?=[\s"]*[{re.escape("".join(_FORMULA))}])'
 )  # in settings whose cells end at a semicolon
@@ -49,7 +62,8 @@ _NUMBER = re.compile(r"[-+]?[0-9.][-+0-9.,eE% ()\[\]]*")
 
 
 def console(text: str) -> str:
-    r"""A single line for a terminal: no escape sequence, no change of direction, no half of a character.
+    r"""A single line for a terminal: no escape sequence, no change of direction, no half of a
+    character.
 
     >>> console("red \x1b[31m,\nnew\u202e line")
     'red \\x1b[31m, new\\u202e line'
@@ -58,18 +72,22 @@ def console(text: str) -> str:
 
 
 def markdown(text: str) -> str:
-    r"""Text within a line of Markdown or a cell of its tables: no HTML, heading, code, link or image, and no new cell.
+    r"""Text within a line of Markdown or a cell of its tables: no HTML, heading, code, link or
+    image, and no new cell.
 
     >>> markdown("a|b <b>`c`</b> [d](http://e)")
     'a\\|b &lt;b&gt;\\`c\\`&lt;/b&gt; [d\\](http&#58;//e)'
     """
-    escaped = console(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    escaped = (
+        console(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    )
     marked = _MARKS.sub(lambda mark: f"\\{mark[0]}", escaped)
     return _ADDRESS.sub(lambda sign: f"&#{ord(sign[0])};", marked)
 
 
 def csv_cell(text: str) -> str:
-    """A cell that no spreadsheet takes for a formula, wherever it lets cells end; numbers stay numbers.
+    """A cell that no spreadsheet takes for a formula, wherever it lets cells end; numbers stay
+    numbers.
 
     >>> csv_cell("=1+1"), csv_cell("a;=1+1"), csv_cell("-0.5 [-1.0, 0.1]")
     ("'=1+1", "a;'=1+1", '-0.5 [-1.0, 0.1]')
@@ -91,7 +109,11 @@ def csv_text(rows: Iterable[Sequence[str]]) -> str:
 
 
 def _quoted(cell: str) -> str:
-    return '"{}"'.format(cell.replace('"', '""')) if any(sign in cell for sign in ',;"') else cell
+    return (
+        '"{}"'.format(cell.replace('"', '""'))
+        if any(sign in cell for sign in ',;"')
+        else cell
+    )
 
 
 def html(text: str) -> Markup:
@@ -109,20 +131,31 @@ def say(*lines: str, file: TextIO | None = None, answer: bool = False) -> None:
     Args:
         lines: without line ends.
         file: the stream in place of standard output.
-        answer: the first line is an answer: on a terminal, where prose is wrapped and notes are dim, it is bold (unless the
-            variable NO_COLOR is set).
+        answer: the first line is an answer: on a terminal, where prose is wrapped and notes are
+            dim, it is bold (unless the variable NO_COLOR is set).
     """
     stream = sys.stdout if file is None else file
     encoding = getattr(stream, "encoding", None) or "utf-8"
     for number, line in enumerate(lines):
         # a terminal that has no such letter
-        text = _escape_runner_command(console(line)).encode(encoding, "backslashreplace").decode(encoding)
-        print(_for_terminal(text, bold=answer and number == 0) if stream.isatty() else text, file=stream)
+        text = (
+            _escape_runner_command(console(line))
+            .encode(encoding, "backslashreplace")
+            .decode(encoding)
+        )
+        print(
+            _for_terminal(text, bold=answer and number == 0)
+            if stream.isatty()
+            else text,
+            file=stream,
+        )
     stream.flush()
 
 
 def _escape_runner_command(line: str) -> str:
-    """A line that GitHub's runner does not take for a command: `::` at its start, or `##[` anywhere."""
+    """A line that GitHub's runner does not take for a command: `::` at its start, or `##[`
+    anywhere.
+    """
     return re.sub(r"^(\s*)::", r"\1:\\:", line).replace("##[", "##\\[")
 
 
@@ -130,7 +163,13 @@ def _for_terminal(text: str, bold: bool) -> str:
     if "  " in text.strip():  # a row of a table
         return text
     width = min(shutil.get_terminal_size((MOST_COLUMNS, 24)).columns, MOST_COLUMNS)
-    filled = textwrap.fill(unbroken(text), width, break_long_words=False, break_on_hyphens=False)
+    filled = textwrap.fill(
+        unbroken(text), width, break_long_words=False, break_on_hyphens=False
+    )
     wrapped = filled.replace("\N{NO-BREAK SPACE}", " ")
     code = 1 if bold else 2 if text.startswith("note: ") else 0
-    return f"\x1b[{code}m{wrapped}\x1b[0m" if code and not os.environ.get("NO_COLOR") else wrapped
+    return (
+        f"\x1b[{code}m{wrapped}\x1b[0m"
+        if code and not os.environ.get("NO_COLOR")
+        else wrapped
+    )

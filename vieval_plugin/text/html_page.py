@@ -1,4 +1,6 @@
-"""HTML pages: a template that escapes every word of others, and a policy by which a page loads nothing."""
+"""HTML pages: a template that escapes every word of others, and a policy by which a page loads
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +21,19 @@ from vieval_plugin.text.wording import unbroken
 def template(path: Path) -> Template:
     """A template of a page: Markup of ours is shown as it is, all else is made harmless."""
     environment = Environment(
-        loader=FileSystemLoader(path.parent), autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=_escaped
+        loader=FileSystemLoader(path.parent),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_escaped,
     )
     environment.filters |= {"linked": linked, "titled": titled}
     return environment.get_template(path.name)
 
 
 def linked(text: str) -> Markup:
-    """A sentence of ours as HTML: commands in backticks as code, and an address of the documentation as a link.
+    """A sentence of ours as HTML: commands in backticks as code, and an address of the
+    documentation as a link.
 
     >>> linked("run `vieval rank`; a < b")
     Markup('run <code>vieval rank</code>; a &lt; b')
@@ -34,32 +41,54 @@ def linked(text: str) -> Markup:
     pages = re.escape(PROJECT)
     parts = re.split(rf"`([^`]*)`|({pages}/[\w./#-]+)", unbroken(text))
     escaped = [html(part or "") for part in parts]
-    marked = [Markup("<code>{}</code>").format(code) if code else code for code in escaped[1::3]]
-    links = [Markup('<a href="{}">the guide</a>').format(url) if url else url for url in escaped[2::3]]
-    return Markup("").join(chain(*zip_longest(escaped[::3], marked, links, fillvalue=Markup(""))))
+    marked = [
+        Markup("<code>{}</code>").format(code) if code else code
+        for code in escaped[1::3]
+    ]
+    links = [
+        Markup('<a href="{}">the guide</a>').format(url) if url else url
+        for url in escaped[2::3]
+    ]
+    return Markup("").join(
+        chain(*zip_longest(escaped[::3], marked, links, fillvalue=Markup("")))
+    )
 
 
 def titled(text: str) -> Markup:
     """A title as HTML in which no line ends within a number or a name such as GPT-4o."""
-    return Markup(re.sub(r"[^\s;]+-[^\s&]+", r'<span class="whole">\g<0></span>', str(html(unbroken(text)))))
+    return Markup(
+        re.sub(
+            r"[^\s;]+-[^\s&]+",
+            r'<span class="whole">\g<0></span>',
+            str(html(unbroken(text))),
+        )
+    )
 
 
 def style_sheet(path: Path) -> str:
     """Style of a page: the design that all pages share, then the page's own rules."""
-    return "".join(file.read_text(encoding="utf-8") for file in (Path(__file__).with_name("page.css"), path))
+    return "".join(
+        file.read_text(encoding="utf-8")
+        for file in (Path(__file__).with_name("page.css"), path)
+    )
 
 
 def policy(style: str, script: str, files: bool = False) -> str:
-    """The content security policy of a page: show its own pictures, and use the style and the script whose digests are these.
+    """The content security policy of a page: show its own pictures, and use the style and the
+    script whose digests are these.
 
     Args:
         style, script: texts.
         files: True for a page that enlarges pictures from files beside it.
     """
-    digests = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, script)]
+    digests = [
+        base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        for text in (style, script)
+    ]
     images = "data: 'self' file:" if files else "data:"
     return (
-        f"default-src 'none'; img-src {images}; style-src 'sha256-{digests[0]}'; script-src 'sha256-{digests[1]}'; "
+        f"default-src 'none'; img-src {images}; style-src 'sha256-{digests[0]}'; script-src "
+        f"'sha256-{digests[1]}'; "
         "base-uri 'none'; form-action 'none'"
     )
 

@@ -42,9 +42,15 @@ class Proxy:
         return f"set NO_PROXY={self.host} to connect without {self.variable}"
 
     def request_arguments(self, headers: Mapping[str, str]) -> dict[str, Any]:
-        """The arguments of a request of aiohttp with some headers; those for the proxy stay out of a tunnel."""
+        """The arguments of a request of aiohttp with some headers; those for the proxy stay out
+        of a tunnel.
+        """
         if self.tunnels:
-            return {"proxy": self.url, "proxy_headers": self.headers, "headers": headers}
+            return {
+                "proxy": self.url,
+                "proxy_headers": self.headers,
+                "headers": headers,
+            }
         return {"proxy": self.url, "headers": {**headers, **self.headers}}
 
     def __str__(self) -> str:
@@ -52,7 +58,8 @@ class Proxy:
 
 
 def proxy_for(url: str, environment: Mapping[str, str] = os.environ) -> Proxy | None:
-    """The proxy to an address, by `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`; None for a direct way.
+    """The proxy to an address, by `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`; None for
+    a direct way.
 
     Names in small letters go before those in capitals. Loopback addresses never have a proxy.
 
@@ -70,26 +77,35 @@ def proxy_for(url: str, environment: Mapping[str, str] = os.environ) -> Proxy | 
     address = address_of(url)
     if address is None or address.scheme not in PORTS:
         return None
-    variable = _first_set(f"{address.scheme}_proxy", environment) or _first_set("all_proxy", environment)
+    variable = _first_set(f"{address.scheme}_proxy", environment) or _first_set(
+        "all_proxy", environment
+    )
     value = environment[variable].strip() if variable else ""
     if not value or _is_direct(address.host, address.port, environment):
         return None
     proxy = _parsed(value)
     if proxy is None:
         raise VievalError(
-            f"{variable} must be the address of an HTTP proxy, such as http://proxy:3128, got {redacted(value)}; "
+            f"{variable} must be the address of an HTTP proxy, such as http://proxy:3128, got "
+            f"{redacted(value)}; "
             f"change it, or set NO_PROXY={address.host}"
         )
     bare, headers = proxy
-    return Proxy(bare, variable, address.host, headers, tunnels=address.scheme == "https")
+    return Proxy(
+        bare, variable, address.host, headers, tunnels=address.scheme == "https"
+    )
 
 
 def _first_set(name: str, environment: Mapping[str, str]) -> str:
-    return next((variable for variable in (name, name.upper()) if variable in environment), "")
+    return next(
+        (variable for variable in (name, name.upper()) if variable in environment), ""
+    )
 
 
 def _parsed(value: str) -> tuple[str, dict[str, str]] | None:
-    """A proxy's address without user and password, and the header that has them; None for another kind of proxy."""
+    """A proxy's address without user and password, and the header that has them; None for
+    another kind of proxy.
+    """
     url = value if "://" in value else f"http://{value}"
     if (address := address_of(url)) is None or address.scheme not in PORTS:
         return None
@@ -106,7 +122,9 @@ def _parsed(value: str) -> tuple[str, dict[str, str]] | None:
 
 
 def _is_direct(host: str, port: int | None, environment: Mapping[str, str]) -> bool:
-    """Return whether no proxy is used to a host: one of this machine, or one that `NO_PROXY` lists."""
+    """Return whether no proxy is used to a host: one of this machine, or one that `NO_PROXY`
+    lists.
+    """
     ip = _ip_address(host)
     if host == "localhost" or host.endswith(".localhost"):
         return True
@@ -118,7 +136,9 @@ def _is_direct(host: str, port: int | None, environment: Mapping[str, str]) -> b
 
 
 def _lists(entry: str, host: str, port: int | None, ip: IPAddress | None) -> bool:
-    """Return whether an entry of `NO_PROXY` is a host: its name or number, a suffix, a range, or all."""
+    """Return whether an entry of `NO_PROXY` is a host: its name or number, a suffix, a range, or
+    all.
+    """
     if entry == "*":
         return True
     if ip is not None and (network := _network(entry)) is not None:
@@ -169,5 +189,7 @@ def tls_context(ca_file: Path | None = None) -> ssl.SSLContext | None:
             context.load_verify_locations(cafile=path)
     except (OSError, ssl.SSLError) as error:
         name = "ca_file" if ca_file else "REQUESTS_CA_BUNDLE"
-        raise VievalError(f"{name} must be a PEM file of certificates, got {path} ({error})") from None
+        raise VievalError(
+            f"{name} must be a PEM file of certificates, got {path} ({error})"
+        ) from None
     return context

@@ -1,4 +1,6 @@
-"""Keys, passwords and what addresses hold of them, taken out of texts before anyone sees or keeps them."""
+"""Keys, passwords and what addresses hold of them, taken out of texts before anyone sees or
+keeps them.
+"""
 
 from __future__ import annotations
 
@@ -13,18 +15,24 @@ from urllib.parse import unquote
 
 from vieval_plugin.text.errors import PROJECT
 
-SECRET_NAME = re.compile(r"(^|[_-])(api_?key|key|secret|passw(or)?d|authorization|credentials?|token)$", re.IGNORECASE)
+SECRET_NAME = re.compile(
+    r"(^|[_-])(api_?key|key|secret|passw(or)?d|authorization|credentials?|token)$",
+    re.IGNORECASE,
+)
 _is_secret = lru_cache(maxsize=4096)(SECRET_NAME.search)
 _SHORTEST = 8  # anything shorter, such as EMPTY or none, is no secret, and may be part of any word
 _ESCAPE = re.compile(r"""\\{1,4}(?:(?:u00|x)([\da-f]{2})|(["'/]))""", re.IGNORECASE)
 _PAIR = re.compile(r"([^=&#]*=)?[^&#]+")
 _API_VERSION = re.compile(r"api-version=[\w.-]{1,30}")  # Azure's, which is public
 # a word; in a query also a value in quotes or brackets
-_RUN = re.compile(r"""[^\s"<>?#]*[?#](?:[^\s"<>]|(?<==)(?:"\w[^"\s]*"|<\w[^<>\s]*>))*|[^\s"<>]+""")
+_RUN = re.compile(
+    r"""[^\s"<>?#]*[?#](?:[^\s"<>]|(?<==)(?:"\w[^"\s]*"|<\w[^<>\s]*>))*|[^\s"<>]+"""
+)
 # up to where a query, a fragment or, behind //, parameters such as ;key=value begin
 _QUERY = re.compile(r"(?:[^/?#]|/(?!/))*//[^?#]*?;(?=[^;/?#=]+=)|[^?#]*[?#]")
-# a user whose password holds blanks, quotes or brackets; digits before a slash are a port, unless a server follows the @
-# of one of the next two words; bounded, as many beginnings would each be read to the end of the text
+# a user whose password holds blanks, quotes or brackets; digits before a slash are a port, unless a
+# server follows the @ of one of the next two words; bounded, as many beginnings would each be read
+# to the end of the text
 _USER = re.compile(
     r"""//[^\s/:"<>]{0,300}:(?:(?!\d{1,5}/)(?:(?:[^\s@"<>]|["<>](?=\w)){0,300}[^\S\n](?:(?!//)[^"<>\n])*"""
     r"""|(?:[^\s"<>]|["<>](?=\w)){0,300})@"""
@@ -34,13 +42,23 @@ _server_secrets: set[str] = set()
 
 
 def register_secrets(key: str, urls: Iterable[str]) -> None:
-    """Let nobody see a server's key and what its addresses hold: users and passwords, also as they are sent, and queries."""
+    """Let nobody see a server's key and what its addresses hold: users and passwords, also as
+    they are sent, and queries.
+    """
     secrets = {key}
     for url in urls:
         for user in (user_of(url), unquote(user_of(url))):
-            secrets |= {user, user.partition(":")[2], base64.b64encode(user.encode()).decode()}
+            secrets |= {
+                user,
+                user.partition(":")[2],
+                base64.b64encode(user.encode()).decode(),
+            }
         pairs = re.split("[?#&]", url.rpartition("@")[2])[1:]
-        secrets.update(pair.rpartition("=")[2] for pair in pairs if not _API_VERSION.fullmatch(pair))
+        secrets.update(
+            pair.rpartition("=")[2]
+            for pair in pairs
+            if not _API_VERSION.fullmatch(pair)
+        )
     _server_secrets.update(item for item in secrets if len(item) >= _SHORTEST)
 
 
@@ -51,7 +69,8 @@ def user_of(url: str) -> str:
 
 
 def redacted(text: str) -> str:
-    """A text less the secrets of this process, and less user, password, fragment and values of the query of each address.
+    """A text less the secrets of this process, and less user, password, fragment and values of the
+    query of each address.
 
     The fragment of an address of our own documentation stays.
 
@@ -62,7 +81,9 @@ def redacted(text: str) -> str:
 
 
 def remove_secrets(value: Any) -> Any:
-    """A text, or JSON values, less the secrets of this process, escaped or not: models may quote addresses of their own."""
+    """A text, or JSON values, less the secrets of this process, escaped or not: models may quote
+    addresses of their own.
+    """
     return _less(value, _secrets())
 
 
@@ -73,8 +94,14 @@ def _less(value: Any, secrets: list[str]) -> Any:
         return [_less(item, secrets) for item in value]
     if not isinstance(value, str) or len(value) < _SHORTEST:
         return value
-    plain = unescape(unquote(_ESCAPE.sub(lambda escape: escape[2] or chr(int(escape[1], 16)), value)))
-    value = plain if any(plain.count(item) > value.count(item) for item in secrets) else value
+    plain = unescape(
+        unquote(_ESCAPE.sub(lambda escape: escape[2] or chr(int(escape[1], 16)), value))
+    )
+    value = (
+        plain
+        if any(plain.count(item) > value.count(item) for item in secrets)
+        else value
+    )
     for item in secrets:
         value = value.replace(item, "[key]")
     return value
@@ -82,8 +109,14 @@ def _less(value: Any, secrets: list[str]) -> Any:
 
 def _secrets() -> list[str]:
     # names first: looking up every value took a tenth of the time of a call to a server
-    env_secrets = {value for name in os.environ if _is_secret(name) and len(value := os.environ[name]) >= _SHORTEST}
-    return sorted(env_secrets | _server_secrets, key=len, reverse=True)  # one may be part of another
+    env_secrets = {
+        value
+        for name in os.environ
+        if _is_secret(name) and len(value := os.environ[name]) >= _SHORTEST
+    }
+    return sorted(
+        env_secrets | _server_secrets, key=len, reverse=True
+    )  # one may be part of another
 
 
 def _redacted_word(run: re.Match[str]) -> str:
@@ -97,14 +130,24 @@ def _remove_value(pair: re.Match[str]) -> str:
 
 
 def _bare(run: str) -> str:
-    """An address without user, password, fragment and values of its query; other words, such as me@host, as they are."""
+    """An address without user, password, fragment and values of its query; other words, such as
+    me@host, as they are.
+    """
     scheme, slashes, tail = run.partition("//")
     if slashes:
         run = f"{scheme}//{tail.rpartition('@')[2]}"
     elif ":" in user_of(run).partition("/")[0]:
         run = run.rpartition("@")[2]
     is_ours = slashes and re.search(f"{PROJECT}/[^?#;]*#", run)
-    if (mark := _QUERY.match(run)) and not is_ours and (slashes or "=" in run[mark.end() :]):
+    if (
+        (mark := _QUERY.match(run))
+        and not is_ours
+        and (slashes or "=" in run[mark.end() :])
+    ):
         end = len(run.rstrip(".,;:)}'"))
-        run = run[: mark.end()] + _PAIR.sub(_remove_value, run[mark.end() : end]) + run[end:]
+        run = (
+            run[: mark.end()]
+            + _PAIR.sub(_remove_value, run[mark.end() : end])
+            + run[end:]
+        )
     return run

@@ -9,7 +9,8 @@ _LISTED_NAMES, _LONGEST = 20, 60  # names, and characters of each
 
 
 def did_you_mean(name: str, names: Iterable[str], cutoff: float = 0.0) -> str:
-    """The middle of a message about a name that there is not: the nearest one, or the one that ends with it.
+    """The middle of a message about a name that there is not: the nearest one, or the one that ends
+    with it.
 
     Args:
         name: what was given.
@@ -36,7 +37,9 @@ def nearest(name: str, candidates: Iterable[str], cutoff: float = 0.0) -> str:
     """
     names = list(candidates)
     longer = (candidate for candidate in names if candidate.endswith(f"_{name}"))
-    return next(longer, "") or next(iter(difflib.get_close_matches(name, names, n=1, cutoff=cutoff)), "")
+    return next(longer, "") or next(
+        iter(difflib.get_close_matches(name, names, n=1, cutoff=cutoff)), ""
+    )
 
 
 def abbreviated(names: Sequence[str]) -> str:
@@ -48,4 +51,8 @@ def abbreviated(names: Sequence[str]) -> str:
     '19 and 9980 more'
     """
     first_names = ", ".join(name[:_LONGEST] for name in names[:_LISTED_NAMES])
-    return f"{first_names} and {len(names) - _LISTED_NAMES} more" if len(names) > _LISTED_NAMES else first_names
+    return (
+        f"{first_names} and {len(names) - _LISTED_NAMES} more"
+        if len(names) > _LISTED_NAMES
+        else first_names
+    )

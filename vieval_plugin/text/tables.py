@@ -54,24 +54,35 @@ class _Column:
     @property
     def is_uniform(self) -> bool:
         """True where two rows or more say the same, or where none knows what to say."""
-        compared, reference_cells = {*self.cells[: self.compared]}, {*self.cells[self.compared :]}
+        compared, reference_cells = (
+            {*self.cells[: self.compared]},
+            {*self.cells[self.compared :]},
+        )
         return compared == {UNKNOWN} or (
-            self.compared > 1 and len(compared) == 1 and reference_cells <= {"", *compared}
+            self.compared > 1
+            and len(compared) == 1
+            and reference_cells <= {"", *compared}
         )
 
 
 def text_table(
-    rows: Iterable[Sequence[str]], elsewhere: str = "", references: int = 0, fixed_columns: Collection[str] = ()
+    rows: Iterable[Sequence[str]],
+    elsewhere: str = "",
+    references: int = 0,
+    fixed_columns: Collection[str] = (),
 ) -> list[str]:
-    """Rows of equal length in columns that fit the window; numbers are set to the right and never cut.
+    """Rows of equal length in columns that fit the window; numbers are set to the right and never
+    cut.
 
-    A column that is the same in all rows is a line above them, unless one column alone would be left. Columns of words are
-    wrapped where there is no room, and where that is not enough the last columns are left out, with a line that names them.
+    A column that is the same in all rows is a line above them, unless one column alone would be
+    left. Columns of words are wrapped where there is no room, and where that is not enough the last
+    columns are left out, with a line that names them.
 
     Args:
         rows: the header first.
         elsewhere: where columns that are left out can be read, such as `report.md has them`.
-        references: number of rows at the end that others stand beside, and that may be empty where those are all the same.
+        references: number of rows at the end that others stand beside, and that may be empty where
+            those are all the same.
         fixed_columns: names of columns that stay in their place whatever is in them.
 
     >>> text_table([("judge", "n", "aspect"), ("metric", "48", "SC"), ("other", "9", "SC")])
@@ -79,15 +90,36 @@ def text_table(
     """
     header, *body = [[_short(console(cell)) for cell in row] for row in rows]
     compared = len(body) - references
-    columns = [_column(name, [row[index] for row in body], compared) for index, name in enumerate(header)]
-    room = max(_FEWEST_COLUMNS, min(MOST_COLUMNS, shutil.get_terminal_size((MOST_COLUMNS, 24)).columns))
-    informative = [column for column in columns if not (column.is_uniform and column.cells[0] in ("", UNKNOWN))]
-    differing = [column for column in informative if not column.is_uniform or column.name in fixed_columns]
+    columns = [
+        _column(name, [row[index] for row in body], compared)
+        for index, name in enumerate(header)
+    ]
+    room = max(
+        _FEWEST_COLUMNS,
+        min(MOST_COLUMNS, shutil.get_terminal_size((MOST_COLUMNS, 24)).columns),
+    )
+    informative = [
+        column
+        for column in columns
+        if not (column.is_uniform and column.cells[0] in ("", UNKNOWN))
+    ]
+    differing = [
+        column
+        for column in informative
+        if not column.is_uniform or column.name in fixed_columns
+    ]
     if len(differing) < 2:
         differing = informative or columns[:1]
-    shared = [equation(column.name, column.cells[0]) for column in informative if column not in differing]
+    shared = [
+        equation(column.name, column.cells[0])
+        for column in informative
+        if column not in differing
+    ]
     fitting = differing
-    while len(fitting) > 1 and sum(_widths(fitting, 0)) + len(_GAP) * (len(fitting) - 1) > room:
+    while (
+        len(fitting) > 1
+        and sum(_widths(fitting, 0)) + len(_GAP) * (len(fitting) - 1) > room
+    ):
         fitting = fitting[:-1]
     widths = _widths(fitting, room - len(_GAP) * (len(fitting) - 1))
     lines = _wrapped(f"in all rows: {', '.join(shared)}", room) if shared else []
@@ -104,32 +136,59 @@ def _column(name: str, cells: Sequence[str], compared: int) -> _Column:
     units = [unit for text in texts for unit in _UNBROKEN.findall(text)]
     longest = max(map(_width, units), default=0)
     numbers = max(
-        (len(unit) for unit in units if len(unit) < _LONGEST_NUMBER and _IS_NUMBER.fullmatch(unit)), default=0
+        (
+            len(unit)
+            for unit in units
+            if len(unit) < _LONGEST_NUMBER and _IS_NUMBER.fullmatch(unit)
+        ),
+        default=0,
     )
-    is_numeric = any(cells) and all(_IS_NUMBER.fullmatch(cell) for cell in cells if cell)
+    is_numeric = any(cells) and all(
+        _IS_NUMBER.fullmatch(cell) for cell in cells if cell
+    )
     broken = max(numbers, min(longest, _NARROWEST))
-    return _Column(name, tuple(cells), max(map(_width, texts)), longest, broken, is_numeric, compared)
+    return _Column(
+        name,
+        tuple(cells),
+        max(map(_width, texts)),
+        longest,
+        broken,
+        is_numeric,
+        compared,
+    )
 
 
 def _widths(columns: Sequence[_Column], room: int) -> list[int]:
-    """The widths at which columns fit into the room: the widest give way first, and words are broken last."""
+    """The widths at which columns fit into the room: the widest give way first, and words are
+    broken last.
+    """
     widths = [column.width for column in columns]
-    for floors in ([column.unbroken_width for column in columns], [column.broken for column in columns]):
+    for floors in (
+        [column.unbroken_width for column in columns],
+        [column.broken for column in columns],
+    ):
         while sum(widths) > room:
-            index = max(range(len(widths)), key=lambda index: (widths[index] > floors[index], widths[index]))
+            index = max(
+                range(len(widths)),
+                key=lambda index: (widths[index] > floors[index], widths[index]),
+            )
             if widths[index] <= floors[index]:
                 break
             widths[index] -= 1
     return widths
 
 
-def _row_lines(row: Sequence[str], columns: Sequence[_Column], widths: Sequence[int]) -> Iterator[str]:
+def _row_lines(
+    row: Sequence[str], columns: Sequence[_Column], widths: Sequence[int]
+) -> Iterator[str]:
     """The lines of a row, of which the first has the beginning of every cell."""
     wrapped = [_wrapped(cell, width) for cell, width in zip(row, widths, strict=True)]
     for number in range(max(map(len, wrapped))):
         texts = [lines[number] if number < len(lines) else "" for lines in wrapped]
         cells = (
-            " " * (width - _width(text)) + text if column.is_numeric else text + " " * (width - _width(text))
+            " " * (width - _width(text)) + text
+            if column.is_numeric
+            else text + " " * (width - _width(text))
             for text, column, width in zip(texts, columns, widths, strict=True)
         )
         yield _GAP.join(cells).rstrip()
@@ -163,7 +222,12 @@ def _width(text: str) -> int:
     """The number of columns that a terminal takes for a text."""
     if text.isascii():
         return len(text)
-    return sum(0 if unicodedata.combining(sign) else 1 + (unicodedata.east_asian_width(sign) in "WF") for sign in text)
+    return sum(
+        0
+        if unicodedata.combining(sign)
+        else 1 + (unicodedata.east_asian_width(sign) in "WF")
+        for sign in text
+    )
 
 
 def _short(cell: str) -> str:

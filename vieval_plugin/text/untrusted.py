@@ -1,4 +1,6 @@
-"""Paths, addresses, names and waits that others wrote: asked about without an exception, whatever they hold."""
+"""Paths, addresses, names and waits that others wrote: asked about without an exception,
+whatever they hold.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,9 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from os.path import exists as exists  # which raise nothing for zero bytes, circles of links and names of any length
+from os.path import (
+    exists as exists,
+)  # which raise nothing for zero bytes, circles of links and names of any length
 from os.path import isdir as isdir
 from os.path import isfile as isfile
 from pathlib import Path
@@ -48,7 +52,11 @@ class ParsedAddress:
     def server(self) -> str:
         """Host and port in words, without the scheme's own port."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return host if self.port in (None, PORTS.get(self.scheme)) else f"{host}:{self.port}"
+        return (
+            host
+            if self.port in (None, PORTS.get(self.scheme))
+            else f"{host}:{self.port}"
+        )
 
 
 def address_of(text: str, base: str = "") -> ParsedAddress | None:
@@ -63,7 +71,11 @@ def address_of(text: str, base: str = "") -> ParsedAddress | None:
         port = parts.port or PORTS.get(parts.scheme)
     except ValueError:
         return None
-    return ParsedAddress(url, parts.scheme, parts.hostname, port, parts.path) if parts.hostname else None
+    return (
+        ParsedAddress(url, parts.scheme, parts.hostname, port, parts.path)
+        if parts.hostname
+        else None
+    )
 
 
 def has_scheme(text: str | Path) -> bool:
@@ -76,7 +88,9 @@ def has_scheme(text: str | Path) -> bool:
 
 
 def path_of(text: str | Path, folder: Path = Path()) -> Path:
-    """The path that a text names, from a folder; `~nobody`, a user that there is not, is a name like any other."""
+    """The path that a text names, from a folder; `~nobody`, a user that there is not, is a name
+    like any other.
+    """
     return folder / os.path.expanduser(text)
 
 
@@ -94,13 +108,21 @@ def is_below(path: Path, folder: Path) -> bool:
 
 
 def overlong(*names: str) -> str:
-    """The first of some names that is too long to be shown in a table, in words; empty where none is."""
+    """The first of some names that is too long to be shown in a table, in words; empty where
+    none is.
+    """
     name = next((name for name in names if len(name) > LONGEST_NAME), "")
-    return f"{name[:20]!r}... is a name of {len(name)} characters, and {LONGEST_NAME} are allowed" if name else ""
+    return (
+        f"{name[:20]!r}... is a name of {len(name)} characters, and {LONGEST_NAME} are allowed"
+        if name
+        else ""
+    )
 
 
 def is_encodable(value: Any) -> bool:
-    """Return whether no text in JSON values has half of a character (a lone surrogate), which can be written nowhere."""
+    """Return whether no text in JSON values has half of a character (a lone surrogate), which
+    can be written nowhere.
+    """
     try:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:
@@ -109,7 +131,8 @@ def is_encodable(value: Any) -> bool:
 
 
 def retry_after(header: str | None) -> float | None:
-    """The seconds that a Retry-After header asks for, 0 or more; None where it says nothing readable.
+    """The seconds that a Retry-After header asks for, 0 or more; None where it says nothing
+    readable.
 
     It holds a number (RFC 9110 has whole ones, servers send fractions too) or an HTTP date.
 
@@ -133,6 +156,8 @@ def _until(date: str) -> float:
         then = parsedate_to_datetime(date)
     except (TypeError, ValueError, OverflowError):
         return math.nan
-    if then.tzinfo is None:  # as RFC 5322 writes a time without a zone that is known, which is UTC
+    if (
+        then.tzinfo is None
+    ):  # as RFC 5322 writes a time without a zone that is known, which is UTC
         then = then.replace(tzinfo=UTC)
     return (then - datetime.now(UTC)).total_seconds()

@@ -1,7 +1,7 @@
 """YAML and JSON that others wrote, within limits.
 
-A few lines of YAML can stand for millions of values, by aliases of aliases, and a few kilobytes of brackets nest deeper
-than Python can follow.
+A few lines of YAML can stand for millions of values, by aliases of aliases, and a few kilobytes of
+brackets nest deeper than Python can follow.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ import yaml
 _LONGEST = 1 << 20
 _MOST_VALUES = 100_000
 _DEEPEST = 60
-_LONGEST_NUMBER = 1000  # characters: hexadecimal numbers and those to base 60 take the square of their length
+# characters: hexadecimal numbers and those to base 60 take the square of their length
+_LONGEST_NUMBER = 1000
 
 
 def read_yaml(text: str) -> Any:
-    """The value of a YAML document of at most 1 MiB, 100,000 values, aliases counted each time, and 60 levels.
+    """The value of a YAML document of at most 1 MiB, 100,000 values, aliases counted each time, and
+    60 levels.
 
     Raises:
         ValueError: in one line, what is wrong with it.
@@ -60,7 +62,13 @@ def read_json(text: str | bytes, **hooks: Any) -> Any:
         level = [
             inner
             for outer in level
-            for inner in (outer.values() if type(outer) is dict else outer if type(outer) is list else ())
+            for inner in (
+                outer.values()
+                if type(outer) is dict
+                else outer
+                if type(outer) is list
+                else ()
+            )
             if type(inner) is dict or type(inner) is list
         ]
         if not level:
@@ -79,7 +87,9 @@ def first_row(path: Path) -> dict[str, Any]:
 
 
 def _require_small(root: yaml.Node) -> None:
-    """ValueError for a document that is too much once its aliases are spelt out; one that holds itself is endless."""
+    """ValueError for a document that is too much once its aliases are spelt out; one that holds
+    itself is endless.
+    """
     waiting, values = [(root, 1)], 0
     while waiting:
         node, depth = waiting.pop()
@@ -93,6 +103,8 @@ def _require_small(root: yaml.Node) -> None:
         elif isinstance(node, yaml.SequenceNode):
             waiting += [(child, depth + 1) for child in node.value]
         elif node.tag == "tag:yaml.org,2002:int" and len(node.value) > _LONGEST_NUMBER:
-            raise ValueError(f"a number of {len(node.value)} digits in line {node.start_mark.line + 1}")
+            raise ValueError(
+                f"a number of {len(node.value)} digits in line {node.start_mark.line + 1}"
+            )
         elif any("\ud800" <= letter <= "\udfff" for letter in node.value):
             raise ValueError(f"half a character in line {node.start_mark.line + 1}")

@@ -1,6 +1,8 @@
-"""Conversations as lines of JSON in TRL's form: the parts of a message as a list, and the images beside it.
+"""Conversations as lines of JSON in TRL's form: the parts of a message as a list, and the images
+beside it.
 
-What trainers and chat templates take for a place or a turn must not come from what a user wrote or a model said.
+What trainers and chat templates take for a place or a turn must not come from what a user wrote or
+a model said.
 """
 
 from __future__ import annotations
@@ -24,10 +26,13 @@ from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import isfile
 from vieval_plugin.text.yaml_json import read_json
 
-# of trainers; of the templates of Qwen, LLaVA, InternVL, Llama, Gemma, DeepSeek, Mistral and Pixtral
+# of trainers; of the templates of Qwen, LLaVA, InternVL, Llama, Gemma, DeepSeek, Mistral and
+# Pixtral
 _MEDIA = "image|images|video|videos|audio|img|vid|box|bbox|ref|quad|ref-object|cls|speech|point|file|ImageHere|mask"
 _TOKENS = "s|bos|eos|pad|unk|sep|start_of_turn|end_of_turn|start_of_image|end_of_image|image_soft_token|IMG_CONTEXT"
-_BRACKETED = "INST|IMG|IMG_BREAK|IMG_END|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS"
+_BRACKETED = (
+    "INST|IMG|IMG_BREAK|IMG_END|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS"
+)
 _SPECIAL = re.compile(
     rf"<(?=/?(?:{_MEDIA}|{_TOKENS})(?:_?\d+)?>|[|\uff5c][^<>\n]{{0,80}}[|\uff5c]>|<SYS>>|</SYS>>)"
     rf"|\[(?=/?(?:{_BRACKETED})\])",
@@ -36,14 +41,26 @@ _SPECIAL = re.compile(
 
 
 def write(path: Path, examples: Sequence[TrainingExample]) -> None:
-    """Write one example a line; images that are no files go to a folder beside it. VievalError if that cannot be done."""
+    """Write one example a line; images that are no files go to a folder beside it. VievalError
+    if that cannot be done.
+    """
     folder = path.with_name(f"{path.stem}_images")
-    write_whole(path, (f"{json.dumps(row, ensure_ascii=False)}\n" for row in _rows(examples, folder)))
+    write_whole(
+        path,
+        (f"{json.dumps(row, ensure_ascii=False)}\n" for row in _rows(examples, folder)),
+    )
 
 
-def _rows(examples: Iterable[TrainingExample], folder: Path) -> Iterable[dict[str, Any]]:
+def _rows(
+    examples: Iterable[TrainingExample], folder: Path
+) -> Iterable[dict[str, Any]]:
     for example in examples:
-        images = [part for message in example.messages for part in message.parts if isinstance(part, Image)]
+        images = [
+            part
+            for message in example.messages
+            for part in message.parts
+            if isinstance(part, Image)
+        ]
         yield {
             "id": example.id,
             "sub_task": example.sub_task,
@@ -55,12 +72,17 @@ def _rows(examples: Iterable[TrainingExample], folder: Path) -> Iterable[dict[st
 
 
 def _message(message: Message) -> dict[str, Any]:
-    content = [{"type": "image" if part is None else "text", "text": part} for part in _parts(message)]
+    content = [
+        {"type": "image" if part is None else "text", "text": part}
+        for part in _parts(message)
+    ]
     return {"role": message.role, "content": content}
 
 
 def _parts(message: Message) -> Iterable[str | None]:
-    """The texts of a message, defused, and None for each image; texts side by side are one, as templates join them."""
+    """The texts of a message, defused, and None for each image; texts side by side are one, as
+    templates join them.
+    """
     for is_image, parts in groupby(message.parts, lambda part: isinstance(part, Image)):
         if is_image:
             yield from (None for _ in parts)
@@ -69,7 +91,8 @@ def _parts(message: Message) -> Iterable[str | None]:
 
 
 def defused(text: str) -> str:
-    """A text in which nothing stands for an image, a video, a sound or a turn: a space behind each such bracket.
+    """A text in which nothing stands for an image, a video, a sound or a turn: a space behind each
+    such bracket.
 
     >>> defused("an <image> of <|im_start|>")
     'an < image> of < |im_start|>'
@@ -93,7 +116,8 @@ class LearntTurn:
 
     #: Name of the turn.
     id: str
-    #: Id of what was judged, as far as its uid: benchmark, part, image model where there is one, uid.
+    #: Id of what was judged, as far as its uid: benchmark, part, image model where there is one,
+    #: uid.
     sample: str
     #: The messages before it.
     prompt: tuple[dict[str, Any], ...]
@@ -108,20 +132,29 @@ def read(files: Sequence[Path]) -> list[LearntTurn]:
 
     Raises:
         VievalError: in one line, a file that cannot be read, a row that is no
-            conversation, an image that is not there, and conversations about data that may not train a model.
+            conversation, an image that is not there, and conversations about data that may not
+            train a model.
     """
     turns: list[LearntTurn] = []
     for file in files:
         try:
             lines = lines_of(file.read_text(encoding="utf-8"))
         except OSError as error:
-            raise VievalError(f"{file}: cannot be read ({error.strerror}); `vieval export` writes it") from None
+            raise VievalError(
+                f"{file}: cannot be read ({error.strerror}); `vieval export` writes it"
+            ) from None
         for number, line in enumerate(lines, start=1):
             try:
                 turns += _turns(read_json(line))
             except VievalError as error:
                 raise VievalError(f"{file}: row {number}: {error}") from None
-            except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+            except (
+                ValueError,
+                KeyError,
+                TypeError,
+                IndexError,
+                AttributeError,
+            ) as error:
                 remedy = "vieval export writes them"
                 reason = f"no conversation ({line_of(error)[:100]}); {remedy}"
                 raise VievalError(f"{file}: row {number} is {reason}") from None
@@ -145,7 +178,19 @@ def _turns(row: dict[str, Any]) -> list[LearntTurn]:
         turn = messages[index]
         if turn["role"] != "assistant":
             raise ValueError(f"message {index} is not the model's")
-        image_count = sum(part["type"] == "image" for message in messages[: index + 1] for part in message["content"])
+        image_count = sum(
+            part["type"] == "image"
+            for message in messages[: index + 1]
+            for part in message["content"]
+        )
         images_so_far = tuple(images[:image_count])
-        turns.append(LearntTurn(f"{identity}#{index}", uid, tuple(messages[:index]), (turn,), images_so_far))
+        turns.append(
+            LearntTurn(
+                f"{identity}#{index}",
+                uid,
+                tuple(messages[:index]),
+                (turn,),
+                images_so_far,
+            )
+        )
     return turns

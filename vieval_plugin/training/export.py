@@ -1,7 +1,9 @@
-"""`vieval export`: from results to a file of training examples, rebalanced if asked, and a table of what is in it.
+"""`vieval export`: from results to a file of training examples, rebalanced if asked, and a table of
+what is in it.
 
-The two rebalancings are those of T2I-Eval's training data: of its sub-tasks, and of the scores within one. Source: Tu
-et al. (2024), section on the training set and Table 5. How often a kind is repeated is said by the judge.
+The two rebalancings are those of T2I-Eval's training data: of its sub-tasks, and of the scores
+within one. Source: Tu et al. (2024), section on the training set and Table 5. How often a kind is
+repeated is said by the judge.
 """
 
 from __future__ import annotations
@@ -43,44 +45,78 @@ class ExportChoices:
     margin: float = MARGIN
 
 
-def export(judge: str, lookup: Lookup, file: Path, choices: ExportChoices) -> Iterator[str]:
-    """Write a judge's conversations as examples; lines on how many, and of tables of what was found and written.
+def export(
+    judge: str, lookup: Lookup, file: Path, choices: ExportChoices
+) -> Iterator[str]:
+    """Write a judge's conversations as examples; lines on how many, and of tables of what was found
+    and written.
 
-    VievalError where there are no verdicts of that judge, or where a benchmark's data may not train a model.
+    VievalError where there are no verdicts of that judge, or where a benchmark's data may not train
+    a model.
     """
     spec = judge_registry.judge(judge)
     judge, how = spec.name, spec.export
     if how is None:
-        exporting = [name for name, spec in judge_registry.judges().items() if spec.export]
-        raise VievalError(f"{judge} has no conversations to export; those that have: {', '.join(exporting)}")
+        exporting = [
+            name for name, spec in judge_registry.judges().items() if spec.export
+        ]
+        raise VievalError(
+            f"{judge} has no conversations to export; those that have: {', '.join(exporting)}"
+        )
     if choices.rebalance and not how.repetitions:
-        raise VievalError(f"{judge}'s examples are not rebalanced; leave --rebalance out")
+        raise VievalError(
+            f"{judge}'s examples are not rebalanced; leave --rebalance out"
+        )
     judged = [record for record in lookup.records if record.provenance.judge == judge]
     if not judged:
         raise VievalError(f"no verdicts of {judge} in these results")
     require_trainable(judged)
-    if how.human_aspect and not any(record.ratings.get(how.human_aspect) for record in judged):
+    if how.human_aspect and not any(
+        record.ratings.get(how.human_aspect) for record in judged
+    ):
         remedy = "export a run on a benchmark that has"
-        raise VievalError(f"these verdicts have no human ratings of {how.human_aspect} to be near to; {remedy}")
+        raise VievalError(
+            f"these verdicts have no human ratings of {how.human_aspect} to be near to; {remedy}"
+        )
     exported = judged
     if how.human_aspect:
-        exported = [record for record in judged if is_near_human(record, how.human_aspect, choices.margin)]
+        exported = [
+            record
+            for record in judged
+            if is_near_human(record, how.human_aspect, choices.margin)
+        ]
     units = list(_units(lookup, exported, how))
-    written = rebalanced(units, choices.seed, how.repetitions) if choices.rebalance else units
+    written = (
+        rebalanced(units, choices.seed, how.repetitions) if choices.rebalance else units
+    )
     examples = [example for unit in written for example in unit.examples]
     write(file, examples)
     yield from (f"wrote {file}: {len(examples)} examples of {len(judged)} verdicts", "")
-    yield from (_part_lines(judged, exported, choices.margin) if how.human_aspect else _sub_task_lines(units, written))
+    yield from (
+        _part_lines(judged, exported, choices.margin)
+        if how.human_aspect
+        else _sub_task_lines(units, written)
+    )
     if how.repetitions:
-        yield f"seed {choices.seed}" if choices.rebalance else "not rebalanced (--rebalance)"
+        yield (
+            f"seed {choices.seed}"
+            if choices.rebalance
+            else "not rebalanced (--rebalance)"
+        )
 
 
 def is_near_human(record: Record, aspect: str, margin: float) -> bool:
-    """Return whether a verdict's score is at most `margin` from the mean of its human ratings; not without either."""
+    """Return whether a verdict's score is at most `margin` from the mean of its human ratings;
+    not without either.
+    """
     rated = [value for value in record.ratings.get(aspect, ()) if not math.isnan(value)]
     score = record.verdict.scores.get(aspect)
     # scores and ratings are tenths and thirds: what is a margin apart on paper is so here
-    return bool(rated) and score is not None and abs(score - math.fsum(rated) / len(rated)) <= margin + 1e-9
+    return (
+        bool(rated)
+        and score is not None
+        and abs(score - math.fsum(rated) / len(rated)) <= margin + 1e-9
+    )
 
 
 def require_trainable(judged: Sequence[Record]) -> None:
@@ -90,25 +126,41 @@ def require_trainable(judged: Sequence[Record]) -> None:
             continue
         benchmark = benchmark_registry.benchmarks().get(name)
         if benchmark is None:
-            remedy = "set VIEVAL_BENCHMARKS to the folder of its benchmark.yaml, or install the package that brings it"
-            raise VievalError(f"{name}: no benchmark here says whether its data may train a model; {remedy}")
+            remedy = (
+                "set VIEVAL_BENCHMARKS to the folder of its benchmark.yaml, or install the "
+                "package that brings it"
+            )
+            raise VievalError(
+                f"{name}: no benchmark here says whether its data may train a model; {remedy}"
+            )
         if not benchmark.trainable:
             reason = f"its data may not train a model (licence: {benchmark.licence})"
             raise VievalError(f"{name}: {reason}; export a run on other samples")
 
 
-def _units(lookup: Lookup, judged: Sequence[Record], how: Export) -> Iterator[TrainingUnit]:
+def _units(
+    lookup: Lookup, judged: Sequence[Record], how: Export
+) -> Iterator[TrainingUnit]:
     exported: set[SampleId] = set()  # a candidate of several contests is exported once
     for record in tqdm(judged, desc="Exporting", unit="sample", disable=None):
-        for identity, exchanges in _split_by_sample(record, lookup.conversation(record)):
+        for identity, exchanges in _split_by_sample(
+            record, lookup.conversation(record)
+        ):
             if identity not in exported:
                 exported |= {identity} if record.votes else set()
                 yield from how.units(identity, exchanges)
 
 
-def _split_by_sample(record: Record, exchanges: Sequence[Exchange]) -> Iterator[tuple[SampleId, Sequence[Exchange]]]:
-    """The conversations of a record: one, or that about each candidate of a contest, whose number its paths begin with."""
-    if record.votes is None or judge_registry.judge(record.provenance.judge).rates == "contest":
+def _split_by_sample(
+    record: Record, exchanges: Sequence[Exchange]
+) -> Iterator[tuple[SampleId, Sequence[Exchange]]]:
+    """The conversations of a record: one, or that about each candidate of a contest, whose
+    number its paths begin with.
+    """
+    if (
+        record.votes is None
+        or judge_registry.judge(record.provenance.judge).rates == "contest"
+    ):
         yield record.id, exchanges
         return
     for number, candidate in enumerate(record.candidates, start=1):
@@ -116,30 +168,60 @@ def _split_by_sample(record: Record, exchanges: Sequence[Exchange]) -> Iterator[
         for exchange in exchanges:
             first, *path = exchange.step.path
             if first == str(number):
-                ask, step = replace(exchange.ask, path=tuple(path)), replace(exchange.step, path=tuple(path))
+                ask, step = (
+                    replace(exchange.ask, path=tuple(path)),
+                    replace(exchange.step, path=tuple(path)),
+                )
                 candidate_exchanges.append(replace(exchange, ask=ask, step=step))
         yield candidate, candidate_exchanges
 
 
-def _sub_task_lines(all_units: Sequence[TrainingUnit], written_units: Sequence[TrainingUnit]) -> Iterator[str]:
+def _sub_task_lines(
+    all_units: Sequence[TrainingUnit], written_units: Sequence[TrainingUnit]
+) -> Iterator[str]:
     examples, written = (
-        Counter(example.sub_task for unit in units for example in unit.examples) for units in (all_units, written_units)
+        Counter(example.sub_task for unit in units for example in unit.examples)
+        for units in (all_units, written_units)
     )
-    rows = [(name, str(examples[name]), str(written[name])) for name in {**examples, **written}]
+    rows = [
+        (name, str(examples[name]), str(written[name]))
+        for name in {**examples, **written}
+    ]
     rows.append(("all", str(examples.total()), str(written.total())))
     yield from text_table([("sub-task", "examples", "written"), *rows])
     numbers = [str(score) for score in range(BINS)]
     for name, units in (("scores", all_units), ("scores written", written_units)):
         histograms = sorted(score_counts(units).items())
-        columns = [(name, *numbers), *((category, *map(str, histogram)) for category, histogram in histograms)]
+        columns = [
+            (name, *numbers),
+            *((category, *map(str, histogram)) for category, histogram in histograms),
+        ]
         yield from ("", *text_table(zip(*columns, strict=True)))
     yield ""
 
 
-def _part_lines(judged: Sequence[Record], exported: Sequence[Record], margin: float) -> Iterator[str]:
-    verdicts, exported_counts = (Counter(record.id.part for record in records) for records in (judged, exported))
-    rows = [(part, str(n), str(exported_counts[part]), str(n - exported_counts[part])) for part, n in verdicts.items()]
-    total = [("all", str(len(judged)), str(len(exported)), str(len(judged) - len(exported)))] if rows[1:] else []
+def _part_lines(
+    judged: Sequence[Record], exported: Sequence[Record], margin: float
+) -> Iterator[str]:
+    verdicts, exported_counts = (
+        Counter(record.id.part for record in records) for records in (judged, exported)
+    )
+    rows = [
+        (part, str(n), str(exported_counts[part]), str(n - exported_counts[part]))
+        for part, n in verdicts.items()
+    ]
+    total = (
+        [
+            (
+                "all",
+                str(len(judged)),
+                str(len(exported)),
+                str(len(judged) - len(exported)),
+            )
+        ]
+        if rows[1:]
+        else []
+    )
     yield from text_table([("part", "verdicts", "kept", "dropped"), *rows, *total])
     yield ""
     yield f"margin {margin:g}"
@@ -148,10 +230,14 @@ def _part_lines(judged: Sequence[Record], exported: Sequence[Record], margin: fl
 BINS = 11
 
 
-def rebalanced(units: Sequence[TrainingUnit], seed: int, repetitions: Mapping[str, int]) -> list[TrainingUnit]:
-    """Bring every score's count to the third quartile of the counts of 0 to 10, then repeat the kinds; shuffled.
+def rebalanced(
+    units: Sequence[TrainingUnit], seed: int, repetitions: Mapping[str, int]
+) -> list[TrainingUnit]:
+    """Bring every score's count to the third quartile of the counts of 0 to 10, then repeat the
+    kinds; shuffled.
 
-    A score's units are repeated as often as they fit into the quartile, and the rest of it is sampled from them.
+    A score's units are repeated as often as they fit into the quartile, and the rest of it is
+    sampled from them.
     """
     rng = random.Random(seed)
     by_category: dict[tuple[str, str], list[TrainingUnit]] = defaultdict(list)
@@ -159,14 +245,18 @@ def rebalanced(units: Sequence[TrainingUnit], seed: int, repetitions: Mapping[st
         by_category[unit.kind, unit.category].append(unit)
     repeated: list[TrainingUnit] = []
     for (kind, _), in_category in by_category.items():
-        balanced = _balance_scores([unit for unit in in_category if unit.score is not None], rng)
+        balanced = _balance_scores(
+            [unit for unit in in_category if unit.score is not None], rng
+        )
         without_score = [unit for unit in in_category if unit.score is None]
         repeated += (without_score + balanced) * repetitions.get(kind, 1)
     rng.shuffle(repeated)
     return repeated
 
 
-def _balance_scores(units: Sequence[TrainingUnit], rng: random.Random) -> list[TrainingUnit]:
+def _balance_scores(
+    units: Sequence[TrainingUnit], rng: random.Random
+) -> list[TrainingUnit]:
     bins: dict[int, list[TrainingUnit]] = {number: [] for number in range(BINS)}
     for unit in units:
         bins[bin_of(unit.score or 0.0)].append(unit)

@@ -1,7 +1,8 @@
-"""Preference pairs for generators: a prompt with a better and a worse image of it, in the columns that trainers read.
+"""Preference pairs for generators: a prompt with a better and a worse image of it, in the columns
+that trainers read.
 
-`trl` has the names of TRL's preference data sets (prompt, chosen, rejected), `diffusers` those of Pick-a-Pic, which the
-example for Diffusion-DPO of diffusers reads (caption, jpg_0, jpg_1, label_0).
+`trl` has the names of TRL's preference data sets (prompt, chosen, rejected), `diffusers` those of
+Pick-a-Pic, which the example for Diffusion-DPO of diffusers reads (caption, jpg_0, jpg_1, label_0).
 """
 
 from __future__ import annotations
@@ -53,7 +54,8 @@ class PreferencePair:
 
 
 def preference_pairs(lookup: Lookup, margin: float | None) -> list[PreferencePair]:
-    """The best and the worst image of each prompt or, with a margin, each two that are so far apart.
+    """The best and the worst image of each prompt or, with a margin, each two that are so far
+    apart.
 
     Images of equal score are no pair, and one whose file is gone is in none.
 
@@ -62,8 +64,8 @@ def preference_pairs(lookup: Lookup, margin: float | None) -> list[PreferencePai
         margin: the least difference of scores, in [0, 1]; None for the best and the worst.
 
     Raises:
-        VievalError: verdicts of several judges or without scores, a sample that cannot be found or is not what was
-            judged, two prompts of one uid, or data that may not train a model.
+        VievalError: verdicts of several judges or without scores, a sample that cannot be found or
+            is not what was judged, two prompts of one uid, or data that may not train a model.
     """
     require_trainable(lookup.records)
     pairs = []
@@ -71,18 +73,28 @@ def preference_pairs(lookup: Lookup, margin: float | None) -> list[PreferencePai
         judged: list[tuple[Candidate, Sample]] = []
         for candidate in candidates:
             sample = lookup.sample(candidate.record)
-            if isinstance(sample, Sample) and _OUTPUT in sample.images and not absent_image(sample):
+            if (
+                isinstance(sample, Sample)
+                and _OUTPUT in sample.images
+                and not absent_image(sample)
+            ):
                 judged.append((candidate, sample))
         _require_judged(judged)
         best_and_worst = [(judged[0], judged[-1])] if judged else []
-        for (better, preferred), (worse, rejected) in best_and_worst if margin is None else combinations(judged, 2):
-            if better.score > worse.score and better.score - worse.score >= (margin or 0) - 1e-9:
+        for (better, preferred), (worse, rejected) in (
+            best_and_worst if margin is None else combinations(judged, 2)
+        ):
+            if (
+                better.score > worse.score
+                and better.score - worse.score >= (margin or 0) - 1e-9
+            ):
                 pairs.append(_pair(better, preferred, worse, rejected))
     return pairs
 
 
 def write_pairs(path: Path, pairs: Sequence[PreferencePair], columns: Columns) -> None:
-    """Write pairs as JSONL with the paths of images or, where the file is called `.parquet`, with the images themselves.
+    """Write pairs as JSONL with the paths of images or, where the file is called `.parquet`, with
+    the images themselves.
 
     Raises:
         VievalError: the file cannot be written, or cannot hold these columns.
@@ -91,24 +103,38 @@ def write_pairs(path: Path, pairs: Sequence[PreferencePair], columns: Columns) -
         write_whole(path, _parquet(pairs, columns))
         return
     if columns == "diffusers":
-        raise VievalError(f"{path}: diffusers reads the bytes of images, which JSONL cannot hold; name a .parquet file")
-    write_whole(path, (f"{json.dumps(_row(pair, _path), ensure_ascii=False)}\n" for pair in pairs))
+        raise VievalError(
+            f"{path}: diffusers reads the bytes of images, which JSONL cannot hold; name a "
+            ".parquet file"
+        )
+    write_whole(
+        path,
+        (f"{json.dumps(_row(pair, _path), ensure_ascii=False)}\n" for pair in pairs),
+    )
 
 
 def _require_judged(judged: Sequence[tuple[Candidate, Sample]]) -> None:
-    """VievalError for images that changed since they were judged, or of which the prompts differ."""
+    """VievalError for images that changed since they were judged, or of which the prompts
+    differ.
+    """
     for candidate, sample in judged:
         require_as_judged(candidate.record, sample)
         if difference := prompt_difference(judged[0][1], sample):
             samples = f"{judged[0][0].record.id} and {candidate.record.id}"
-            raise VievalError(f"{samples} are not of one prompt ({difference}); give each prompt a uid of its own")
+            raise VievalError(
+                f"{samples} are not of one prompt ({difference}); give each prompt a uid of its own"
+            )
 
 
-def _pair(better: Candidate, preferred: Sample, worse: Candidate, rejected: Sample) -> PreferencePair:
+def _pair(
+    better: Candidate, preferred: Sample, worse: Candidate, rejected: Sample
+) -> PreferencePair:
     texts = preferred.texts
     return PreferencePair(
         better.record.id.uid,
-        next((texts[name] for name in _TEXTS if name in texts), " ".join(texts.values())),
+        next(
+            (texts[name] for name in _TEXTS if name in texts), " ".join(texts.values())
+        ),
         preferred.images[_OUTPUT],
         rejected.images[_OUTPUT],
         better.score,
@@ -118,9 +144,17 @@ def _pair(better: Candidate, preferred: Sample, worse: Candidate, rejected: Samp
 
 
 def _row(pair: PreferencePair, image_value: Any) -> dict[str, Any]:
-    scores = {"chosen_score": pair.preferred_score, "rejected_score": pair.rejected_score}
+    scores = {
+        "chosen_score": pair.preferred_score,
+        "rejected_score": pair.rejected_score,
+    }
     images = {"chosen": pair.preferred, "rejected": pair.rejected, **pair.conditions}
-    return {"uid": pair.uid, "prompt": pair.prompt, **{name: image_value(i) for name, i in images.items()}, **scores}
+    return {
+        "uid": pair.uid,
+        "prompt": pair.prompt,
+        **{name: image_value(i) for name, i in images.items()},
+        **scores,
+    }
 
 
 def _row_for_diffusers(pair: PreferencePair) -> dict[str, Any]:
@@ -137,13 +171,18 @@ def _row_for_diffusers(pair: PreferencePair) -> dict[str, Any]:
 
 def _path(image: Image) -> str:
     if isinstance(image.source, bytes):
-        raise VievalError(f"{name_of(image)} is no file that JSONL could name; name a .parquet file with --out")
+        raise VievalError(
+            f"{name_of(image)} is no file that JSONL could name; name a .parquet file with --out"
+        )
     return str(image.source.absolute())
 
 
 def _embedded(image: Image) -> dict[str, Any]:
     """An image in the form of the feature `Image` of the library datasets."""
-    return {"bytes": read_bytes(image), "path": None if isinstance(image.source, bytes) else image.source.name}
+    return {
+        "bytes": read_bytes(image),
+        "path": None if isinstance(image.source, bytes) else image.source.name,
+    }
 
 
 class _Pieces(io.BytesIO):
@@ -173,7 +212,10 @@ def _parquet(pairs: Sequence[PreferencePair], columns: Columns) -> Iterator[byte
     with pyarrow.parquet.ParquetWriter(pieces, schema) as writer:
         for start in range(0, len(pairs), _AT_ONCE):
             group = pairs[start : start + _AT_ONCE]
-            rows = [_row_for_diffusers(p) if columns == "diffusers" else _row(p, _embedded) for p in group]
+            rows = [
+                _row_for_diffusers(p) if columns == "diffusers" else _row(p, _embedded)
+                for p in group
+            ]
             writer.write_table(pyarrow.Table.from_pylist(rows, schema=schema))
             yield pieces.new_bytes()
     yield pieces.new_bytes()
@@ -184,13 +226,33 @@ def _schema(pyarrow: Any, pairs: Sequence[PreferencePair], columns: Columns) -> 
         texts = dict.fromkeys(("uid", "caption"), pyarrow.string())
         images = dict.fromkeys(("jpg_0", "jpg_1"), pyarrow.binary())
         return pyarrow.schema(
-            {**texts, **images, **dict.fromkeys(("label_0", "score_0", "score_1"), pyarrow.float64())}
+            {
+                **texts,
+                **images,
+                **dict.fromkeys(("label_0", "score_0", "score_1"), pyarrow.float64()),
+            }
         )
-    roles = ["chosen", "rejected", *dict.fromkeys(role for pair in pairs for role in pair.conditions)]
+    roles = [
+        "chosen",
+        "rejected",
+        *dict.fromkeys(role for pair in pairs for role in pair.conditions),
+    ]
     image = pyarrow.struct([("bytes", pyarrow.binary()), ("path", pyarrow.string())])
-    fields = [("uid", pyarrow.string()), ("prompt", pyarrow.string()), *((role, image) for role in roles)]
-    fields += [("chosen_score", pyarrow.float64()), ("rejected_score", pyarrow.float64())]
+    fields = [
+        ("uid", pyarrow.string()),
+        ("prompt", pyarrow.string()),
+        *((role, image) for role in roles),
+    ]
+    fields += [
+        ("chosen_score", pyarrow.float64()),
+        ("rejected_score", pyarrow.float64()),
+    ]
     texts = {name: {"dtype": "string", "_type": "Value"} for name in ("uid", "prompt")}
-    numbers = {name: {"dtype": "float64", "_type": "Value"} for name in ("chosen_score", "rejected_score")}
+    numbers = {
+        name: {"dtype": "float64", "_type": "Value"}
+        for name in ("chosen_score", "rejected_score")
+    }
     features = {**texts, **{role: {"_type": "Image"} for role in roles}, **numbers}
-    return pyarrow.schema(fields, metadata={"huggingface": json.dumps({"info": {"features": features}})})
+    return pyarrow.schema(
+        fields, metadata={"huggingface": json.dumps({"info": {"features": features}})}
+    )

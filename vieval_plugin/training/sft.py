@@ -18,7 +18,13 @@ from vieval_plugin.media.files import write_whole
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.yaml_json import read_json
 from vieval_plugin.training.chat_format import LearntTurn
-from vieval_plugin.training.tuning import Tuning, enough_memory, load_base, require_same_options, write_training_record
+from vieval_plugin.training.tuning import (
+    Tuning,
+    enough_memory,
+    load_base,
+    require_same_options,
+    write_training_record,
+)
 
 _CHECKPOINTS, _OPTIONS = "checkpoints", "options.json"
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
@@ -41,8 +47,14 @@ class Losses:
     held_out_after: float | None
 
 
-def tune(learnt: Sequence[LearntTurn], held_out: Sequence[LearntTurn], tuning: Tuning, folder: Path) -> Losses:
-    """Tune a backbone and write it with its training record; a tuning that was stopped goes on from its last checkpoint.
+def tune(
+    learnt: Sequence[LearntTurn],
+    held_out: Sequence[LearntTurn],
+    tuning: Tuning,
+    folder: Path,
+) -> Losses:
+    """Tune a backbone and write it with its training record; a tuning that was stopped goes on from
+    its last checkpoint.
 
     Args:
         learnt: turns to learn.
@@ -51,14 +63,16 @@ def tune(learnt: Sequence[LearntTurn], held_out: Sequence[LearntTurn], tuning: T
         folder: a folder for the model, its adapters made part of it.
 
     Raises:
-        VievalError: the base cannot be loaded, asked or tuned, the folder has checkpoints of a tuning by other options,
-            or memory or room runs out.
+        VievalError: the base cannot be loaded, asked or tuned, the folder has checkpoints of a
+            tuning by other options, or memory or room runs out.
     """
     transformers, trl = library("transformers"), library("trl")
     settings = _settings(tuning, folder)
     network, processor = load_base(tuning.base)
     checkpoint = _last_checkpoint(folder / _CHECKPOINTS, tuning)
-    peft_config = library("peft").LoraConfig(r=8, lora_alpha=16, lora_dropout=0.05, target_modules=_TUNED)
+    peft_config = library("peft").LoraConfig(
+        r=8, lora_alpha=16, lora_dropout=0.05, target_modules=_TUNED
+    )
     try:
         trainer = trl.SFTTrainer(
             network,
@@ -68,24 +82,43 @@ def tune(learnt: Sequence[LearntTurn], held_out: Sequence[LearntTurn], tuning: T
             processing_class=processor,
             peft_config=peft_config if tuning.tune == "lora" else None,
         )
-    except ValueError as error:  # such as of a base that has none of the layers that adapters go to
-        raise VievalError(f"--base {tuning.base} cannot be tuned so: {line_of(error)}") from None
+    except (
+        ValueError
+    ) as error:  # such as of a base that has none of the layers that adapters go to
+        raise VievalError(
+            f"--base {tuning.base} cannot be tuned so: {line_of(error)}"
+        ) from None
     trainer.remove_callback(transformers.PrinterCallback)
     with enough_memory(tuning, "turns"), _enough_room(folder):
-        held_out_loss_before = trainer.evaluate()["eval_loss"] if held_out and checkpoint is None else None
+        held_out_loss_before = (
+            trainer.evaluate()["eval_loss"] if held_out and checkpoint is None else None
+        )
         trainer.train(resume_from_checkpoint=checkpoint)
         held_out_loss_after = trainer.evaluate()["eval_loss"] if held_out else None
-        curve = [(entry["step"], entry["loss"]) for entry in trainer.state.log_history if "loss" in entry]
-        losses = Losses(curve[0][1], curve[-1][1], held_out_loss_before, held_out_loss_after)
+        curve = [
+            (entry["step"], entry["loss"])
+            for entry in trainer.state.log_history
+            if "loss" in entry
+        ]
+        losses = Losses(
+            curve[0][1], curve[-1][1], held_out_loss_before, held_out_loss_after
+        )
         tuned = trainer.accelerator.unwrap_model(trainer.model)
-        (tuned.merge_and_unload() if tuning.tune == "lora" else tuned).save_pretrained(folder)
+        (tuned.merge_and_unload() if tuning.tune == "lora" else tuned).save_pretrained(
+            folder
+        )
         processor.save_pretrained(folder)
     benchmarks = benchmark_registry.benchmarks()
     sources = dict.fromkeys(turn.sample.split("/")[0] for turn in learnt)
-    licences = {name: benchmarks[name].licence if name in benchmarks else "the user's own" for name in sources}
+    licences = {
+        name: benchmarks[name].licence if name in benchmarks else "the user's own"
+        for name in sources
+    }
     record = {
         "recipe": asdict(tuning),
-        "data": [{"source": name, "licence": licence} for name, licence in licences.items()],
+        "data": [
+            {"source": name, "licence": licence} for name, licence in licences.items()
+        ],
         "turns": {"learnt": len(learnt), "held_out": len(held_out)},
         "uids": list(dict.fromkeys(turn.sample for turn in learnt)),
         "held_out_uids": list(dict.fromkeys(turn.sample for turn in held_out)),
@@ -125,10 +158,16 @@ def _settings(tuning: Tuning, folder: Path) -> Any:
 
 
 def _last_checkpoint(checkpoints: Path, tuning: Tuning) -> str | None:
-    """The last checkpoint, if there is one; VievalError if it is of a tuning by other options. Keeps those of this one."""
+    """The last checkpoint, if there is one; VievalError if it is of a tuning by other options.
+    Keeps those of this one.
+    """
     file = checkpoints / _OPTIONS
     options = asdict(tuning)
-    last = library("transformers").trainer_utils.get_last_checkpoint(str(checkpoints)) if file.is_file() else None
+    last = (
+        library("transformers").trainer_utils.get_last_checkpoint(str(checkpoints))
+        if file.is_file()
+        else None
+    )
     if last is None:
         shutil.rmtree(checkpoints, ignore_errors=True)
         write_whole(file, [json.dumps(options)])
@@ -136,7 +175,9 @@ def _last_checkpoint(checkpoints: Path, tuning: Tuning) -> str | None:
     try:
         earlier = dict(read_json(file.read_bytes()))
     except (ValueError, TypeError, OSError) as error:
-        raise VievalError(f"{file}: cannot be read ({line_of(error)}); remove {checkpoints}") from None
+        raise VievalError(
+            f"{file}: cannot be read ({line_of(error)}); remove {checkpoints}"
+        ) from None
     require_same_options(checkpoints, earlier, options)
     return str(last)
 
@@ -148,13 +189,22 @@ def _enough_room(folder: Path) -> Iterator[None]:
         yield
     except Exception as error:
         # what writes weights raises errors of its own when a disk is full
-        if getattr(error, "errno", None) in _UNWRITABLE or os.strerror(errno.ENOSPC) in str(error):
+        if getattr(error, "errno", None) in _UNWRITABLE or os.strerror(
+            errno.ENOSPC
+        ) in str(error):
             remedy = "make room or choose another --out"
-            raise VievalError(f"{folder}: cannot be written ({line_of(error)}); {remedy}") from None
+            raise VievalError(
+                f"{folder}: cannot be written ({line_of(error)}); {remedy}"
+            ) from None
         raise
 
 
 def _dataset(turns: Sequence[LearntTurn]) -> Any:
     datasets = library("datasets")
-    rows = [{"prompt": turn.prompt, "completion": turn.completion, "images": turn.images} for turn in turns]
-    return datasets.Dataset.from_list(rows).cast_column("images", datasets.List(datasets.Image()))
+    rows = [
+        {"prompt": turn.prompt, "completion": turn.completion, "images": turn.images}
+        for turn in turns
+    ]
+    return datasets.Dataset.from_list(rows).cast_column(
+        "images", datasets.List(datasets.Image())
+    )

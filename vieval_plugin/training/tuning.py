@@ -1,4 +1,6 @@
-"""Options that all trainings have in common: the tuned weights, the steps, and the share of the data; and their record."""
+"""Options that all trainings have in common: the tuned weights, the steps, and the share of the
+data; and their record.
+"""
 
 from __future__ import annotations
 
@@ -45,73 +47,112 @@ class Tuning:
 def split(
     examples: Sequence[Example], group: Callable[[Example], str], tuning: Tuning
 ) -> tuple[list[Example], list[Example]]:
-    """The examples to learn from and those held out, whole groups of them; by the seed and the group's name alone.
+    """The examples to learn from and those held out, whole groups of them; by the seed and the
+    group's name alone.
 
     Raises:
         VievalError: nothing is left to learn from.
     """
     groups = dict.fromkeys(map(group, examples))
-    digests = {name: hashlib.sha256(f"held out/{tuning.seed}/{name}".encode()).digest() for name in groups}
+    digests = {
+        name: hashlib.sha256(f"held out/{tuning.seed}/{name}".encode()).digest()
+        for name in groups
+    }
     # the first bits of a digest are as good as a number drawn from [0, 1)
     held_out_groups = {
-        name for name, digest in digests.items() if int.from_bytes(digest[:8], "big") / 2**64 < tuning.held_out
+        name
+        for name, digest in digests.items()
+        if int.from_bytes(digest[:8], "big") / 2**64 < tuning.held_out
     }
     if len(held_out_groups) == len(groups):
-        raise VievalError(f"--held-out {tuning.held_out:g} leaves nothing to learn from; give less")
+        raise VievalError(
+            f"--held-out {tuning.held_out:g} leaves nothing to learn from; give less"
+        )
     return (
         [example for example in examples if group(example) not in held_out_groups],
         [example for example in examples if group(example) in held_out_groups],
     )
 
 
-def require_same_options(path: Path, earlier: Mapping[str, Any], options: Mapping[str, Any]) -> None:
+def require_same_options(
+    path: Path, earlier: Mapping[str, Any], options: Mapping[str, Any]
+) -> None:
     """VievalError for a checkpoint of a training by other options."""
     for name, value in options.items():
         if earlier.get(name) != value:
             remedy = "give that, or another --out"
-            raise VievalError(f"{path}: of a training with another {name} ({earlier.get(name)}); {remedy}")
+            raise VievalError(
+                f"{path}: of a training with another {name} ({earlier.get(name)}); {remedy}"
+            )
 
 
 def load_base(base: str, dtype: str = "float32") -> tuple[Any, Any]:
     """An image-text model of transformers and its processor, to be trained.
 
     Raises:
-        VievalError: it cannot be loaded, or has no chat template, so that nothing could be asked of it.
+        VievalError: it cannot be loaded, or has no chat template, so that nothing could be asked of
+            it.
     """
     transformers = library("transformers")
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     try:
-        processor = transformers.AutoProcessor.from_pretrained(base, trust_remote_code=False)
-        network = transformers.AutoModelForImageTextToText.from_pretrained(base, dtype=dtype, trust_remote_code=False)
+        processor = transformers.AutoProcessor.from_pretrained(
+            base, trust_remote_code=False
+        )
+        network = transformers.AutoModelForImageTextToText.from_pretrained(
+            base, dtype=dtype, trust_remote_code=False
+        )
     except Exception as error:  # of files that others wrote
-        raise VievalError(f"--base {base} cannot be loaded as an image-text model: {line_of(error)}") from None
-    if getattr(processor, "tokenizer", None) is None or not getattr(processor, "chat_template", None):
-        raise VievalError(f"--base {base} has no tokenizer with a chat template, so it cannot be asked; choose another")
+        raise VievalError(
+            f"--base {base} cannot be loaded as an image-text model: {line_of(error)}"
+        ) from None
+    if getattr(processor, "tokenizer", None) is None or not getattr(
+        processor, "chat_template", None
+    ):
+        raise VievalError(
+            f"--base {base} has no tokenizer with a chat template, so it cannot be asked; "
+            "choose "
+            "another"
+        )
     return network, processor
 
 
 @contextlib.contextmanager
 def enough_memory(tuning: Tuning, examples: str) -> Iterator[None]:
-    """Memory that runs out is one line with what to change; `examples` is what they are called there."""
+    """Memory that runs out is one line with what to change; `examples` is what they are called
+    there.
+    """
     try:
         yield
     except Exception as error:
         if not is_out_of_memory(error):
             raise
-        remedy = "--tune lora needs less" if tuning.tune == "full" else "take a smaller base, or a larger device"
+        remedy = (
+            "--tune lora needs less"
+            if tuning.tune == "full"
+            else "take a smaller base, or a larger device"
+        )
         if tuning.batch_size > 1:
-            remedy = f"--batch-size {tuning.batch_size // 2} --accumulate {2 * tuning.accumulate} learns the same"
-        raise VievalError(f"not enough memory for {tuning.batch_size} {examples} at once: {remedy}") from None
+            remedy = (
+                f"--batch-size {tuning.batch_size // 2} --accumulate "
+                f"{2 * tuning.accumulate} learns the same"
+            )
+        raise VievalError(
+            f"not enough memory for {tuning.batch_size} {examples} at once: {remedy}"
+        ) from None
 
 
 _PACKAGES = ("torch", "transformers", "peft", "accelerate", "trl")
 
 
 def write_training_record(folder: Path, record: Mapping[str, Any]) -> None:
-    """Write the training record into a model's folder: what it was made of, so that a report can tell what it had seen.
+    """Write the training record into a model's folder: what it was made of, so that a report can
+    tell what it had seen.
 
     Versions of what trained it are added. VievalError where it cannot be written.
     """
     document = {**record, "versions": versions_of(*_PACKAGES)}
-    write_whole(folder / TRAINING_RECORD, [json.dumps(document, indent=1, ensure_ascii=False)])
+    write_whole(
+        folder / TRAINING_RECORD, [json.dumps(document, indent=1, ensure_ascii=False)]
+    )

@@ -1,4 +1,6 @@
-"""Votes of an arena on ImagenHub's edits: the published numbers from the raw files, how votes are matched, and bad files."""
+"""Votes of an arena on ImagenHub's edits: the published numbers from the raw files, how votes
+are matched, and bad files.
+"""
 
 import json
 from collections import Counter
@@ -29,7 +31,9 @@ def real(shared_data, tmp_path_factory):
     root = tmp_path_factory.mktemp("arena")
     (root / arena.NAME).mkdir()
     (root / "imagenhub").symlink_to(shared_data / "imagenhub")
-    (root / arena.NAME / arena.VOTES).symlink_to(shared_data / "editreward" / arena.VOTES)
+    (root / arena.NAME / arena.VOTES).symlink_to(
+        shared_data / "editreward" / arena.VOTES
+    )
     (root / arena.NAME / "logs").symlink_to(shared_data / LOG)
     return root
 
@@ -42,22 +46,36 @@ def replayed(contests, logs, label="GPT-4v"):
     for contest in contests:
         verdict, _ = recording.verdict(contest)
         source = replay.Provenance("viescore", ("0shot",), spec.aspects, label)
-        records.append((read_record(response_json(contest.id, verdict, source), target_json(contest)),))
+        records.append(
+            (
+                read_record(
+                    response_json(contest.id, verdict, source), target_json(contest)
+                ),
+            )
+        )
     return Run(label, arena.NAME, "viescore", spec.aspects, {"tie": records})
 
 
 @pytest.fixture(scope="module")
 def tables(real, shared_data):
     run = replayed(BENCHMARK.load(real, "tie"), shared_data / LOG)
-    made = BENCHMARK.report.findings(arena.NAME, ("tie",), [run], StatisticsOptions(draws=50))
+    made = BENCHMARK.report.findings(
+        arena.NAME, ("tie",), [run], StatisticsOptions(draws=50)
+    )
     return {one.name: one.rows for one in made.tables} | {"cells": made.cells}
 
 
 def test_the_numbers_are_those_that_were_published(tables):
-    """Right of all scored pairs and of the untied: people on 199, people and GPT-4v 0-shot on the 190 that it scored."""
+    """Right of all scored pairs and of the untied: people on 199, people and GPT-4v 0-shot on
+    the 190 that it scored.
+    """
 
     def row(who, pairs):
-        [found] = [one for one in tables["ratings"] if one[1] == who and one[2] == "O" and one[3] == pairs]
+        [found] = [
+            one
+            for one in tables["ratings"]
+            if one[1] == who and one[2] == "O" and one[3] == pairs
+        ]
         return found[4], found[5].split()[0], found[7].split()[0]
 
     assert row("people's ratings", "all pairs") == ("199", "69.85", "92.67")
@@ -67,28 +85,56 @@ def test_the_numbers_are_those_that_were_published(tables):
 
 def test_editors_are_ranked_by_votes_beside_ratings_and_the_judge(tables):
     rows = {row[1]: row[2:] for row in tables["strengths"]}
-    order = ["MagicBrush", "InstructPix2Pix", "Prompt2prompt", "CycleDiffusion", "SDEdit", "Pix2PixZero"]
+    order = [
+        "MagicBrush",
+        "InstructPix2Pix",
+        "Prompt2prompt",
+        "CycleDiffusion",
+        "SDEdit",
+        "Pix2PixZero",
+    ]
     assert list(rows) == [*order, "tau-b with the votes"]
-    places = {editor: [cell.split(":")[0] for cell in row[1::2]] for editor, row in rows.items()}
-    assert [places[editor][0] for editor in order] == [places[editor][1] for editor in order] == list("123456")
+    places = {
+        editor: [cell.split(":")[0] for cell in row[1::2]]
+        for editor, row in rows.items()
+    }
+    assert (
+        [places[editor][0] for editor in order]
+        == [places[editor][1] for editor in order]
+        == list("123456")
+    )
     assert [places[editor][2] for editor in order] == list("342516")
     assert rows["tau-b with the votes"][3::2] == ("1.000", "0.200")
     # each pair has two editors
-    assert [sum(int(row[at]) for row in list(rows.values())[:-1]) for at in (0, 2, 4)] == [398, 398, 380]
+    assert [
+        sum(int(row[at]) for row in list(rows.values())[:-1]) for at in (0, 2, 4)
+    ] == [398, 398, 380]
 
 
 def test_the_winner_is_first_in_half_of_the_pairs_and_votes_are_on_rated_samples(real):
     contests = BENCHMARK.load(real, "tie")
     assert len(contests) == BENCHMARK.parts["tie"] == 199
-    assert Counter(contest.votes.vote for contest in contests) == {"first": 100, "second": 99}
-    assert {sample.id.benchmark for contest in contests for sample in contest.candidates} == {"imagenhub"}
-    assert all(set(sample.ratings) == {"SC", "PQ", "O"} for contest in contests for sample in contest.candidates)
+    assert Counter(contest.votes.vote for contest in contests) == {
+        "first": 100,
+        "second": 99,
+    }
+    assert {
+        sample.id.benchmark for contest in contests for sample in contest.candidates
+    } == {"imagenhub"}
+    assert all(
+        set(sample.ratings) == {"SC", "PQ", "O"}
+        for contest in contests
+        for sample in contest.candidates
+    )
     assert len({contest.group for contest in contests}) < 199
 
 
 def test_no_image_is_needed_but_for_a_live_run(real):
     report = BENCHMARK.prepare(real, Preparing(images=False))
-    assert (report.complete, report.lines) == (True, ("imagenhub_arena/tie: ready, 199 contests",))
+    assert (report.complete, report.lines) == (
+        True,
+        ("imagenhub_arena/tie: ready, 199 contests",),
+    )
     report = BENCHMARK.prepare(real, Preparing())
     assert not report.complete
     assert "images missing" in report.lines[0]
@@ -109,7 +155,12 @@ def root(tmp_path):
     ratings.mkdir(parents=True)
     for number in (1, 2, 3):
         rows = ["\t".join(("uid", *INFO.image_models))]
-        rows += ["\t".join((uid, *[f"[{int(m == 'MagicBrush')}, 1]" for m in INFO.image_models])) for uid in uids]
+        rows += [
+            "\t".join(
+                (uid, *[f"[{int(m == 'MagicBrush')}, 1]" for m in INFO.image_models])
+            )
+            for uid in uids
+        ]
         (ratings / f"{INFO.ratings_stem}_rater{number}.tsv").write_text("\n".join(rows))
     museum = tmp_path / "imagenhub" / "museum" / INFO.folder
     museum.mkdir(parents=True)
@@ -128,16 +179,30 @@ def write(root, *rows):
 
 def test_case_and_full_stops_do_not_count_and_of_two_uids_the_first_is_taken(root):
     unknown, elsewhere = vote("add a scarf"), vote("make it winter", loser="InfEdit")
-    write(root, unknown, vote(), elsewhere, vote("make it winter", "SDEdit", "MagicBrush"), vote())
+    write(
+        root,
+        unknown,
+        vote(),
+        elsewhere,
+        vote("make it winter", "SDEdit", "MagicBrush"),
+        vote(),
+    )
     contests = BENCHMARK.load(root, "tie")
-    named = [(c.id.uid, c.group, [s.id.image_model for s in c.candidates], c.votes.vote) for c in contests]
+    named = [
+        (c.id.uid, c.group, [s.id.image_model for s in c.candidates], c.votes.vote)
+        for c in contests
+    ]
     assert named == [
         ("1", "sample_1_1.jpg", ["MagicBrush", "SDEdit"], "first"),
         ("3", "sample_3_1.jpg", ["MagicBrush", "SDEdit"], "second"),
         ("4", "sample_1_1.jpg", ["MagicBrush", "SDEdit"], "first"),
     ]
     assert contests[0].candidates[0] is contests[2].candidates[0]
-    assert missing_inputs_reason(viescore.SPEC, contests[0]) == missing_inputs_reason(pairwise.SPEC, contests[0]) == ""
+    assert (
+        missing_inputs_reason(viescore.SPEC, contests[0])
+        == missing_inputs_reason(pairwise.SPEC, contests[0])
+        == ""
+    )
 
 
 @pytest.mark.parametrize(
@@ -147,7 +212,10 @@ def test_case_and_full_stops_do_not_count_and_of_two_uids_the_first_is_taken(roo
         ([vote(), vote(winner="")], 'row 1: model1 is "", not a text'),
         ([{"prompt": "add a hat", "model1": "SDEdit"}], "row 0: no model2"),
         ([vote(loser="MagicBrush")], "row 0: both editors are MagicBrush"),
-        ([vote("add a scarf")], "no row has an instruction and two editors of ImagenHub"),
+        (
+            [vote("add a scarf")],
+            "no row has an instruction and two editors of ImagenHub",
+        ),
     ],
 )
 def test_what_is_wrong_with_the_votes_is_one_line_with_file_and_row(root, rows, said):
@@ -158,15 +226,30 @@ def test_what_is_wrong_with_the_votes_is_one_line_with_file_and_row(root, rows, 
 
 
 def test_what_is_not_there_is_said(root):
-    with pytest.raises(VievalError, match=r"valid_dataset_1\.json: no such file; put valid_dataset_1\.json of github"):
+    with pytest.raises(
+        VievalError,
+        match=r"valid_dataset_1\.json: no such file; put valid_dataset_1\.json of github",
+    ):
         BENCHMARK.load(root, "tie")
     write(root, vote())
     (root / "imagenhub" / "museum" / INFO.folder / "dataset_lookup.json").unlink()
-    with pytest.raises(VievalError, match="no instructions of ImagenHub, neither in its own folder nor in logs"):
+    with pytest.raises(
+        VievalError,
+        match="no instructions of ImagenHub, neither in its own folder nor in logs",
+    ):
         BENCHMARK.load(root, "tie")
     log = root / arena.NAME / "logs" / INFO.folder / "SDEdit" / "SC.json"
     log.parent.mkdir(parents=True)
-    log.write_text(json.dumps({"sample_3_1.jpg": {"prompt_input": "RULES\nEditing instruction: add a hat\n"}, "x": 3}))
+    log.write_text(
+        json.dumps(
+            {
+                "sample_3_1.jpg": {
+                    "prompt_input": "RULES\nEditing instruction: add a hat\n"
+                },
+                "x": 3,
+            }
+        )
+    )
     assert BENCHMARK.load(root, "tie")[0].group == "sample_3_1.jpg"
     log.write_text("{")
     with pytest.raises(VievalError, match=r"SC\.json: not readable as JSON"):
@@ -176,5 +259,10 @@ def test_what_is_not_there_is_said(root):
 def test_its_tasks_are_variants_so_that_a_wildcard_on_imagenhub_does_not_find_them():
     from vieval_plugin.benchmarks import tasks
 
-    assert [one.name for one in tasks.tasks() if one.benchmark == arena.NAME] == ["variant_imagenhub_arena_viescore"]
-    assert (BENCHMARK.trainable, BENCHMARK.licence.startswith("votes: MIT")) == (False, True)
+    assert [one.name for one in tasks.tasks() if one.benchmark == arena.NAME] == [
+        "variant_imagenhub_arena_viescore"
+    ]
+    assert (BENCHMARK.trainable, BENCHMARK.licence.startswith("votes: MIT")) == (
+        False,
+        True,
+    )

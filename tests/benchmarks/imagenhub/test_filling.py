@@ -26,7 +26,9 @@ async def site(monkeypatch):
 
 async def prepared(site, root, **options):
     """`fill` as the command calls it, in a thread with a loop of its own."""
-    return await asyncio.to_thread(lambda: fill(root, hosts=site.hosts(), **{"timeout": 5, **options}))
+    return await asyncio.to_thread(
+        lambda: fill(root, hosts=site.hosts(), **{"timeout": 5, **options})
+    )
 
 
 def is_complete(reports):
@@ -34,7 +36,11 @@ def is_complete(reports):
 
 
 def files_below(root):
-    return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+    return {
+        str(path.relative_to(root)): path.read_bytes()
+        for path in root.rglob("*")
+        if path.is_file()
+    }
 
 
 def expected_files(site, tasks=tuple(REDUCED)):
@@ -49,7 +55,11 @@ def expected_files(site, tasks=tuple(REDUCED)):
 
 
 def without_lookups(files):
-    return {name: body for name, body in files.items() if not name.endswith("dataset_lookup.json")}
+    return {
+        name: body
+        for name, body in files.items()
+        if not name.endswith("dataset_lookup.json")
+    }
 
 
 class TestAll:
@@ -65,19 +75,40 @@ class TestAll:
         await prepared(site, tmp_path, images=False)
         lookups = {}
         for task in REDUCED:
-            path = tmp_path / "imagenhub" / "museum" / imagenhub.TASKS[task].folder / "dataset_lookup.json"
+            path = (
+                tmp_path
+                / "imagenhub"
+                / "museum"
+                / imagenhub.TASKS[task].folder
+                / "dataset_lookup.json"
+            )
             lookups[task] = json.loads(path.read_bytes())
         assert len(lookups["tig"]) == 230
         assert lookups["tig"]["sample_120.jpg"] == {"prompt": "prompt 120 é"}
         assert lookups["tie"] == {
-            "sample_34_1.jpg": {"instruction": "add a cat", "source_global_caption": "a dog"},
-            "sample_34_2.jpg": {"instruction": "remove it", "target_global_caption": "a cat"},
+            "sample_34_1.jpg": {
+                "instruction": "add a cat",
+                "source_global_caption": "a dog",
+            },
+            "sample_34_2.jpg": {
+                "instruction": "remove it",
+                "target_global_caption": "a cat",
+            },
         }
         assert lookups["mie"] == {"sample_34_1.jpg": {"instruction": "add a cat"}}
-        assert lookups["sdig"] == {"sample_3.jpg": {"prompt": "a <token> dog", "subject": "dog"}}
+        assert lookups["sdig"] == {
+            "sample_3.jpg": {"prompt": "a <token> dog", "subject": "dog"}
+        }
         assert lookups["sdie"] == {"sample_7.jpg": {"subject": "poop_emoji"}}
-        assert lookups["mcic"]["sample_9.jpg"] == {"prompt": "a dog in a car", "concept1": "dog", "concept2": "car"}
-        assert lookups["cig"]["sample_1_control_depth.jpg"] == {"text": "a man", "control_type": "depth"}
+        assert lookups["mcic"]["sample_9.jpg"] == {
+            "prompt": "a dog in a car",
+            "concept1": "dog",
+            "concept2": "car",
+        }
+        assert lookups["cig"]["sample_1_control_depth.jpg"] == {
+            "text": "a man",
+            "control_type": "depth",
+        }
 
     async def test_a_second_run_fetches_nothing(self, site, tmp_path):
         first = await prepared(site, tmp_path)
@@ -85,7 +116,9 @@ class TestAll:
         second = await prepared(site, tmp_path)
         assert not site.hits
         assert is_complete(second)
-        assert [part.present for part in second] == [part.downloaded_count for part in first]
+        assert [part.present for part in second] == [
+            part.downloaded_count for part in first
+        ]
 
     async def test_one_task_without_images(self, site, tmp_path):
         report = await prepared(site, tmp_path, parts=["tie"], images=False)
@@ -102,7 +135,9 @@ class TestAll:
     def test_public_hosts_are_reached_at_the_documented_addresses(self, tmp_path):
         hosts = Hosts()
         ratings = filling._ratings(tmp_path, hosts, "mcic")[0]
-        assert ratings.url.endswith("/ImagenHub_Multi-Concept_IC/Multi-Subject_IG_rater1.tsv")
+        assert ratings.url.endswith(
+            "/ImagenHub_Multi-Concept_IC/Multi-Subject_IG_rater1.tsv"
+        )
         assert conditions.rows_url(hosts.hub, HUB["tig"], 0) == (
             "https://datasets-server.huggingface.co/rows"
             "?dataset=ImagenHub/Text_to_Image&config=default&split=eval&offset=0&length=100"
@@ -132,7 +167,10 @@ class TestBenchmark:
 
 
 class TestFaults:
-    @pytest.mark.parametrize("faults", [["status 500", "status 500"], ["cut"], ["status 429 0"], ["status 503"]])
+    @pytest.mark.parametrize(
+        "faults",
+        [["status 500", "status 500"], ["cut"], ["status 429 0"], ["status 503"]],
+    )
     async def test_passing_faults_leave_no_trace(self, site, tmp_path, faults):
         path = f"/museum/{TIE}/SDEdit/sample_34_1.jpg"
         site.faults[path] = list(faults)
@@ -141,7 +179,9 @@ class TestFaults:
         assert site.hits[path] == len(faults) + 1
         assert without_lookups(files_below(tmp_path)) == expected_files(site, ("tie",))
 
-    async def test_lasting_faults_are_told_by_name_and_stop_nothing_else(self, site, tmp_path):
+    async def test_lasting_faults_are_told_by_name_and_stop_nothing_else(
+        self, site, tmp_path
+    ):
         site.faults = {
             f"/museum/{TIE}/SDEdit/sample_34_1.jpg": ["status 404!"],
             f"/museum/{TIE}/SDEdit/sample_34_2.jpg": ["html!"],
@@ -153,19 +193,33 @@ class TestFaults:
         images = report[-1]
         assert (images.present, images.downloaded_count, images.total) == (0, 2, 6)
         reasons = {f.url.removeprefix(site.base): f.reason for f in images.failed}
-        assert "is not an image that can be read here" in reasons.pop(f"/museum/{TIE}/SDEdit/sample_34_2.jpg")
+        assert "is not an image that can be read here" in reasons.pop(
+            f"/museum/{TIE}/SDEdit/sample_34_2.jpg"
+        )
         assert reasons == {
             f"/museum/{TIE}/SDEdit/sample_34_1.jpg": "404 not found",
-            f"/museum/{TIE}/MagicBrush/sample_34_1.jpg": "cut, the connection closed before the end",
+            f"/museum/{TIE}/MagicBrush/sample_34_1.jpg": (
+                "cut, the connection closed before the end"
+            ),
             f"/museum/{TIE}/MagicBrush/sample_34_2.jpg": "timed out, no byte for 0.3 s",
         }
-        assert {path: site.hits[path] for path in site.faults} == dict(zip(site.faults, (1, 1, 2, 2), strict=True))
-        line = f"imagenhub/tie: 1 of 6 images missing, first: {site.base}/museum/{TIE}/SDEdit/sample_34_1.jpg"
-        assert f"{line} (404 not found); run the command again to retry" in summary_lines(report)
+        assert {path: site.hits[path] for path in site.faults} == dict(
+            zip(site.faults, (1, 1, 2, 2), strict=True)
+        )
+        line = (
+            "imagenhub/tie: 1 of 6 images missing, first: "
+            f"{site.base}/museum/{TIE}/SDEdit/sample_34_1.jpg"
+        )
+        assert (
+            f"{line} (404 not found); run the command again to retry"
+            in summary_lines(report)
+        )
         missing = {f.url.removeprefix(f"{site.base}/museum/") for f in images.failed}
         kept = expected_files(site, ("tie",))
         assert without_lookups(files_below(tmp_path)) == {
-            name: body for name, body in kept.items() if name.removeprefix("imagenhub/museum/") not in missing
+            name: body
+            for name, body in kept.items()
+            if name.removeprefix("imagenhub/museum/") not in missing
         }
 
         site.faults.clear()
@@ -182,7 +236,9 @@ class TestFaults:
             "imagenhub/tie: 2 of 6 images missing"
         ]
 
-    async def test_missing_ratings_name_the_file_and_spare_the_other_tasks(self, site, tmp_path):
+    async def test_missing_ratings_name_the_file_and_spare_the_other_tasks(
+        self, site, tmp_path
+    ):
         del site.files[f"/ratings/{TIE}/Text-Guided_IE_rater2.tsv"]
         report = await prepared(site, tmp_path, parts=["tie", "mie"])
         assert [(part.part, part.kind, bool(part.failed)) for part in report] == [
@@ -196,15 +252,22 @@ class TestFaults:
     async def test_ratings_that_are_a_web_page(self, site, tmp_path):
         site.files[f"/ratings/{TIE}/Text-Guided_IE_rater2.tsv"] = b"<html>moved</html>"
         report = await prepared(site, tmp_path, parts=["tie"])
-        assert "not a table of ratings, as it has no column uid" in summary_lines(report)[0]
+        assert (
+            "not a table of ratings, as it has no column uid"
+            in summary_lines(report)[0]
+        )
 
     @pytest.mark.parametrize("uid", ["../../evil.jpg", ".hidden", "a b.jpg"])
     async def test_uids_that_are_no_file_names(self, site, tmp_path, uid):
         for rater in (1, 2, 3):
-            site.files[f"/ratings/{TIE}/Text-Guided_IE_rater{rater}.tsv"] += f"\r\n{uid}\t[0,0]\t[0,0]\t[0,0]".encode()
+            site.files[f"/ratings/{TIE}/Text-Guided_IE_rater{rater}.tsv"] += (
+                f"\r\n{uid}\t[0,0]\t[0,0]\t[0,0]".encode()
+            )
         report = await prepared(site, tmp_path, parts=["tie"])
         assert "is not the name of an image" in summary_lines(report)[0]
-        assert set(site.hits) == {f"/ratings/{TIE}/Text-Guided_IE_rater{rater}.tsv" for rater in (1, 2, 3)}
+        assert set(site.hits) == {
+            f"/ratings/{TIE}/Text-Guided_IE_rater{rater}.tsv" for rater in (1, 2, 3)
+        }
 
 
 class TestConditions:
@@ -215,41 +278,62 @@ class TestConditions:
         assert "dataset ImagenHub/Text_Guided_Image_Editing, split filtered" in line
         assert "no row for 1 of 2 rated uids, first sample_34_2.jpg" in line
         assert not is_complete(report)
-        assert not (tmp_path / "imagenhub" / "museum" / TIE / "dataset_lookup.json").exists()
+        assert not (
+            tmp_path / "imagenhub" / "museum" / TIE / "dataset_lookup.json"
+        ).exists()
 
     @pytest.mark.parametrize("fault", ["status 501!", "html!", "status 404!"])
     async def test_the_museum_serves_where_the_hub_fails(self, site, tmp_path, fault):
         site.faults["/hub/rows"] = [fault]
-        body = json.dumps({uid: {"instruction": "x"} for uid in REDUCED["tie"][1]}).encode()
+        body = json.dumps(
+            {uid: {"instruction": "x"} for uid in REDUCED["tie"][1]}
+        ).encode()
         site.files[f"/museum/{TIE}/dataset_lookup.json"] = body
         report = await prepared(site, tmp_path, parts=["tie"], retries=1)
         assert is_complete(report)
-        assert any("conditions are the museum's, as the hub failed" in line for line in summary_lines(report))
-        assert (tmp_path / "imagenhub" / "museum" / TIE / "dataset_lookup.json").read_bytes() == body
+        assert any(
+            "conditions are the museum's, as the hub failed" in line
+            for line in summary_lines(report)
+        )
+        assert (
+            tmp_path / "imagenhub" / "museum" / TIE / "dataset_lookup.json"
+        ).read_bytes() == body
 
     @pytest.mark.parametrize(
         ("row", "reason"),
         [
             ({"img_id": "34", "instruction": "x"}, "no column 'turn_index'"),
-            ({"img_id": "34", "turn_index": 1, "instruction": None}, "no text in instruction of sample_34_1.jpg"),
+            (
+                {"img_id": "34", "turn_index": 1, "instruction": None},
+                "no text in instruction of sample_34_1.jpg",
+            ),
         ],
     )
-    async def test_rows_without_their_columns_are_a_failure_of_the_hub(self, site, tmp_path, row, reason):
+    async def test_rows_without_their_columns_are_a_failure_of_the_hub(
+        self, site, tmp_path, row, reason
+    ):
         site.rows["tie"][0] = row
         report = await prepared(site, tmp_path, parts=["tie"], images=False)
         (failed,) = report[-1].failed
         assert failed.reason.startswith("404 not found; before it the hub failed: ")
         assert reason in failed.reason
 
-    async def test_a_mirrored_lookup_is_kept_and_a_broken_one_replaced(self, site, tmp_path):
+    async def test_a_mirrored_lookup_is_kept_and_a_broken_one_replaced(
+        self, site, tmp_path
+    ):
         path = tmp_path / "imagenhub" / "museum" / TIE / "dataset_lookup.json"
-        mirrored = json.dumps({uid: {"instruction": "mine"} for uid in REDUCED["tie"][1]}).encode()
+        mirrored = json.dumps(
+            {uid: {"instruction": "mine"} for uid in REDUCED["tie"][1]}
+        ).encode()
         write_whole(path, mirrored, "folder")
         await prepared(site, tmp_path, parts=["tie"], images=False)
         assert path.read_bytes() == mirrored
         path.write_bytes(mirrored[:20])
         await prepared(site, tmp_path, parts=["tie"], images=False)
-        assert json.loads(path.read_bytes())["sample_34_1.jpg"]["instruction"] == "add a cat"
+        assert (
+            json.loads(path.read_bytes())["sample_34_1.jpg"]["instruction"]
+            == "add a cat"
+        )
 
     async def test_a_row_count_out_of_all_proportion(self, site, tmp_path, monkeypatch):
         monkeypatch.setattr(conditions, "MAX_ROWS", 100)

@@ -10,7 +10,9 @@ from vieval_plugin.benchmarks.imagenhub.ratings import read_ratings
 from vieval_plugin.benchmarks.imagenhub.samples import _texts
 from vieval_plugin.text.errors import VievalError
 
-RATER_2 = "imagenhub/human_ratings/ImagenHub_Control-Guided_IG/Control-Guided_IG_rater2.tsv"
+RATER_2 = (
+    "imagenhub/human_ratings/ImagenHub_Control-Guided_IG/Control-Guided_IG_rater2.tsv"
+)
 
 
 def test_samples_come_in_uid_order_across_image_models(ratings_folder):
@@ -22,7 +24,11 @@ def test_samples_come_in_uid_order_across_image_models(ratings_folder):
         ("sample_10.jpg", "UniControl"),
     ]
     assert {(s.kind, s.group == s.id.uid) for s in samples} == {("cig", True)}
-    assert samples[1].ratings == {"SC": (0.5,) * 3, "PQ": (1.0,) * 3, "O": (0.5**0.5,) * 3}
+    assert samples[1].ratings == {
+        "SC": (0.5,) * 3,
+        "PQ": (1.0,) * 3,
+        "O": (0.5**0.5,) * 3,
+    }
 
 
 def test_nothing_but_ratings_is_needed_to_name_images(ratings_folder):
@@ -43,25 +49,45 @@ def test_nothing_but_ratings_is_needed_to_name_images(ratings_folder):
             lambda t: t.replace("[0, 1]", "[0.7, x]"),
             r"rater2.tsv: line 3, column ControlNet: '\[0.7, x\]' is not \[SC, PQ\]",
         ),
-        (lambda t: t.replace("[0, 1]", "[0.7, 1]"), r"line 3, column ControlNet: '\[0.7, 1\]' is not \[SC, PQ\]"),
+        (
+            lambda t: t.replace("[0, 1]", "[0.7, 1]"),
+            r"line 3, column ControlNet: '\[0.7, 1\]' is not \[SC, PQ\]",
+        ),
         (lambda t: t.replace("[0, 1]", "[true, 1]"), r"line 3, column ControlNet"),
-        (lambda t: t.replace("[0, 1]\t", ""), r"line 3: 2 cells where the header has 3"),
-        (lambda t: t.replace("sample_10", "sample_2"), r"line 3 repeats uid sample_2.jpg"),
+        (
+            lambda t: t.replace("[0, 1]\t", ""),
+            r"line 3: 2 cells where the header has 3",
+        ),
+        (
+            lambda t: t.replace("sample_10", "sample_2"),
+            r"line 3 repeats uid sample_2.jpg",
+        ),
         (
             lambda t: t.replace("sample_10", "sample_11"),
             r"raters 1 and 2 do not rate the same uids \(first: sample_10.jpg\)",
         ),
-        (lambda t: "", r"rater2.tsv: no header in it; its first line names the columns uid, ControlNet, UniControl; "),
+        (
+            lambda t: "",
+            (
+                r"rater2.tsv: no header in it; its first line names the columns uid, ControlNet, "
+                r"UniControl; "
+            ),
+        ),
     ],
 )
-def test_a_malformed_ratings_file_is_named_with_row_and_column(ratings_folder, change, message):
+def test_a_malformed_ratings_file_is_named_with_row_and_column(
+    ratings_folder, change, message
+):
     path = ratings_folder / RATER_2
     path.write_text(change(path.read_text()))
     assert re.search(message, refusal(read_ratings, ratings_folder, "cig"))
 
 
 def test_an_absent_ratings_file_says_how_to_get_it(tmp_path):
-    with pytest.raises(VievalError, match="no such file; run `vieval prepare imagenhub`, or set VIEVAL_DATA"):
+    with pytest.raises(
+        VievalError,
+        match="no such file; run `vieval prepare imagenhub`, or set VIEVAL_DATA",
+    ):
         read_ratings(tmp_path, "tie")
 
 
@@ -72,29 +98,56 @@ def test_missing_lists_conditions_and_images(ratings_folder):
     assert len(lines) == 4
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"sample_2.jpg": "a street"}', "[" * 100_000])
-def test_malformed_conditions_are_one_line_that_says_how_to_get_them(ratings_folder, text):
-    path = ratings_folder / "imagenhub" / "museum" / "ImagenHub_Control-Guided_IG" / "dataset_lookup.json"
+@pytest.mark.parametrize(
+    "text", ["{", "[]", '{"sample_2.jpg": "a street"}', "[" * 100_000]
+)
+def test_malformed_conditions_are_one_line_that_says_how_to_get_them(
+    ratings_folder, text
+):
+    path = (
+        ratings_folder
+        / "imagenhub"
+        / "museum"
+        / "ImagenHub_Control-Guided_IG"
+        / "dataset_lookup.json"
+    )
     path.parent.mkdir(parents=True)
     path.write_text(text)
     line = refusal(imagenhub.load, ratings_folder, "cig")
-    assert re.search(r"dataset_lookup.json: .*; run `vieval prepare imagenhub` again", line)
+    assert re.search(
+        r"dataset_lookup.json: .*; run `vieval prepare imagenhub` again", line
+    )
     assert imagenhub.missing(ratings_folder, "cig") == [line]
 
 
 def test_an_unknown_part_is_told_with_the_seven(tmp_path):
-    with pytest.raises(VievalError, match="no imagenhub part 'tei'; known: tig, mie, tie, sdig, sdie, mcic, cig"):
+    with pytest.raises(
+        VievalError,
+        match="no imagenhub part 'tei'; known: tig, mie, tie, sdig, sdie, mcic, cig",
+    ):
         imagenhub.load(tmp_path, "tei")
 
 
 def test_conditions_are_cleaned_as_the_authors_do():
     sdig, sdie = imagenhub.TASKS["sdig"], imagenhub.TASKS["sdie"]
     assert _texts("sdig", {"prompt": "a <token> dog"}, sdig) == {"prompt": "a dog"}
-    assert _texts("sdie", {"subject": "bear_plushie"}, sdie) == {"subject": "bear plushie"}
-    assert _texts("cig", {"text": "a street"}, imagenhub.TASKS["cig"]) == {"prompt": "a street"}
+    assert _texts("sdie", {"subject": "bear_plushie"}, sdie) == {
+        "subject": "bear plushie"
+    }
+    assert _texts("cig", {"text": "a street"}, imagenhub.TASKS["cig"]) == {
+        "prompt": "a street"
+    }
 
 
 def test_the_public_ratings_are_all_there(shared_data):
     counts = {task: len(imagenhub.load(shared_data, task)) for task in imagenhub.TASKS}
-    assert counts == {"tig": 985, "mie": 716, "tie": 1432, "sdig": 600, "sdie": 462, "mcic": 306, "cig": 300}
+    assert counts == {
+        "tig": 985,
+        "mie": 716,
+        "tie": 1432,
+        "sdig": 600,
+        "sdie": 462,
+        "mcic": 306,
+        "cig": 300,
+    }
     assert counts == imagenhub.BENCHMARK.parts

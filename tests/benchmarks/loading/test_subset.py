@@ -9,26 +9,50 @@ from vieval_plugin.benchmarks.loading.subset import select_subset
 from vieval_plugin.judges.protocol import Sample, SampleId
 from vieval_plugin.text.errors import VievalError
 
-SAMPLES = [Sample(SampleId("imagenhub", "tie", model, uid), {}) for model in ("A", "B") for uid in ("1", "2", "3")]
+SAMPLES = [
+    Sample(SampleId("imagenhub", "tie", model, uid), {})
+    for model in ("A", "B")
+    for uid in ("1", "2", "3")
+]
 
 
 def named(path):
-    return [(s.id.image_model, s.id.uid) for s in select_subset(SAMPLES, path, BENCHMARK.folders)]
+    return [
+        (s.id.image_model, s.id.uid)
+        for s in select_subset(SAMPLES, path, BENCHMARK.folders)
+    ]
 
 
 def test_a_uid_in_a_list_is_wanted_of_every_image_model(tmp_path):
     (tmp_path / "uids.txt").write_text("2\n\n 3 \nelsewhere\n")
-    assert named(tmp_path / "uids.txt") == [("A", "2"), ("A", "3"), ("B", "2"), ("B", "3")]
+    assert named(tmp_path / "uids.txt") == [
+        ("A", "2"),
+        ("A", "3"),
+        ("B", "2"),
+        ("B", "3"),
+    ]
 
 
 @pytest.mark.parametrize("part", ["ImagenHub_Text-Guided_IE", "tie"])
 def test_the_published_split_names_uids_by_part_and_image_model(tmp_path, part):
-    split = {part: {"A": {"sample": ["1"]}, "B": ["3"]}, "ImagenHub_Text-Guided_IG": {"A": {"sample": ["2"]}}}
+    split = {
+        part: {"A": {"sample": ["1"]}, "B": ["3"]},
+        "ImagenHub_Text-Guided_IG": {"A": {"sample": ["2"]}},
+    }
     (tmp_path / "split.json").write_text(json.dumps(split))
     assert named(tmp_path / "split.json") == [("A", "1"), ("B", "3")]
 
 
-@pytest.mark.parametrize("text", ["[]", "{", '{"tie": ["1"]}', '{"tie": {"A": {"sample": "1"}}}', '{"tie": {"A": {}}}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[]",
+        "{",
+        '{"tie": ["1"]}',
+        '{"tie": {"A": {"sample": "1"}}}',
+        '{"tie": {"A": {}}}',
+    ],
+)
 def test_json_of_another_shape_is_refused_by_name(tmp_path, text):
     (tmp_path / "split.json").write_text(text)
     with pytest.raises(VievalError, match=r"split\.json: not a split"):

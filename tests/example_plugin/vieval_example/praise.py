@@ -1,4 +1,6 @@
-"""Praise: what a critic likes in an image, and then how much. A judge of two steps that rates SC."""
+"""Praise: what a critic likes in an image, and then how much. A judge of two steps that rates
+SC.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +9,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from vieval_plugin.judges.conversation import Exchange, TrainingExample, TrainingUnit, final_chats
+from vieval_plugin.judges.conversation import (
+    Exchange,
+    TrainingExample,
+    TrainingUnit,
+    final_chats,
+)
 from vieval_plugin.judges.parsing import Read, reply_schema
-from vieval_plugin.judges.protocol import Chat, Judge, Message, Program, Sample, SampleId, Status, Step, Verdict
+from vieval_plugin.judges.protocol import (
+    Chat,
+    Judge,
+    Message,
+    Program,
+    Sample,
+    SampleId,
+    Status,
+    Step,
+    Verdict,
+)
 from vieval_plugin.judges.spec import Export, JudgeSpec, Needs, option, require_wording
 from vieval_plugin.judges.structured_chat import ChatRequest, ask_all, score_request
 from vieval_plugin.prompts.pack import Pack
@@ -21,7 +38,9 @@ KIND, STRICT = "kind", "strict"
 class PraiseOptions:
     """What can be set."""
 
-    pack: str = option(str(Path(__file__).parent / "prompts" / "praise_v1"), "prompt pack", folder=True)
+    pack: str = option(
+        str(Path(__file__).parent / "prompts" / "praise_v1"), "prompt pack", folder=True
+    )
     points: int = option(2, "how many things the critic names", ge=1, le=5)
 
 
@@ -31,21 +50,32 @@ def build(options: PraiseOptions, wording: Pack, setting: str = KIND) -> Judge:
 
     def program(sample: Sample) -> Program:
         question = wording.questions["likes"]
-        text = wording.render(question.template, {**sample.texts, "points": options.points})
-        first = Message("user", (*(sample.images[role] for role in question.images), text))
+        text = wording.render(
+            question.template, {**sample.texts, "points": options.points}
+        )
+        first = Message(
+            "user", (*(sample.images[role] for role in question.images), text)
+        )
         chat = Chat((first,), ("praise", "likes"), _list_schema(options.points))
         [liked] = yield from ask_all([ChatRequest(chat, _read_list)], wording)
         if liked.value is None:
             return Verdict({}, liked.final.status, trace=liked.steps)
         said = Message("assistant", (liked.steps[-1].answer,))
-        then = Message("user", (wording.render(wording.questions["score"].template, {}),))
+        then = Message(
+            "user", (wording.render(wording.questions["score"].template, {}),)
+        )
         chat = Chat((first, said, then), ("praise", "score"), reply_schema(1))
         [scored] = yield from ask_all([score_request(chat)], wording)
         trace = (*liked.steps, *scored.steps)
         if scored.value is None:
             return Verdict({}, scored.final.status, trace=trace)
         share = 0.5 if setting == STRICT else 1.0
-        return Verdict({"SC": scored.value[0] / 10 * share}, Status.OK, ", ".join(liked.value), trace)
+        return Verdict(
+            {"SC": scored.value[0] / 10 * share},
+            Status.OK,
+            ", ".join(liked.value),
+            trace,
+        )
 
     return program
 
@@ -53,7 +83,12 @@ def build(options: PraiseOptions, wording: Pack, setting: str = KIND) -> Judge:
 def _list_schema(count: int) -> dict[str, object]:
     like = {"type": "string", "maxLength": 80}
     likes = {"type": "array", "items": like, "minItems": count, "maxItems": count}
-    return {"type": "object", "properties": {"likes": likes}, "required": ["likes"], "additionalProperties": False}
+    return {
+        "type": "object",
+        "properties": {"likes": likes},
+        "required": ["likes"],
+        "additionalProperties": False,
+    }
 
 
 def _read_list(text: str) -> Read[tuple[str, ...]]:

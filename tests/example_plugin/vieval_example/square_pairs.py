@@ -1,4 +1,6 @@
-"""Square pairs: which of two squares is the redder, as three drawn people voted. Nothing to prepare."""
+"""Square pairs: which of two squares is the redder, as three drawn people voted. Nothing to
+prepare.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ def load(root: Path, part: str) -> list[Contest]:
         first, second = pair if number % 2 else pair[::-1]
         right = FIRST if first.ratings["SC"] > second.ratings["SC"] else SECOND
         votes = Votes("two_way", right, (right, right, FIRST))
-        found.append(Contest(SampleId(NAME, part, "", f"pair_{number}"), (first, second), votes))
+        found.append(
+            Contest(SampleId(NAME, part, "", f"pair_{number}"), (first, second), votes)
+        )
     return found
 
 

@@ -1,4 +1,6 @@
-"""Squares: eight images of one colour each, with a rating that says how red they are. Drawn here, nothing to prepare."""
+"""Squares: eight images of one colour each, with a rating that says how red they are. Drawn
+here, nothing to prepare.
+"""
 
 from __future__ import annotations
 
@@ -30,11 +32,21 @@ def load(root: Path, part: str) -> list[Sample]:
 
 def _png(red: int) -> bytes:
     def chunk(name: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+        return (
+            struct.pack(">I", len(data))
+            + name
+            + data
+            + struct.pack(">I", zlib.crc32(name + data))
+        )
 
     rows = (b"\0" + bytes((red, 0, 0)) * SIDE) * SIDE
     header = struct.pack(">IIBBBBB", SIDE, SIDE, 8, 2, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", header)
+        + chunk(b"IDAT", zlib.compress(rows))
+        + chunk(b"IEND", b"")
+    )
 
 
 BENCHMARK = Benchmark(

@@ -1,4 +1,6 @@
-"""The tasks of this package: its judge on its benchmarks, in both settings, and VIEval's judges on them."""
+"""The tasks of this package: its judge on its benchmarks, in both settings, and VIEval's judges
+on them.
+"""
 
 from vieval_plugin.benchmarks.tasks import TaskRow
 

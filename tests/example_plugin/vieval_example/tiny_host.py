@@ -18,21 +18,41 @@ from vieval_plugin.run.prepare import prepare
 from vieval_plugin.run.scheduler import Outcome
 
 
-def run_task(task: Task, answerer: Answerer, options: Config, limit: int) -> dict[str, object]:
-    """All metrics of a task on its first samples; the answerer is a server, an engine, metrics or the host's model."""
+def run_task(
+    task: Task, answerer: Answerer, options: Config, limit: int
+) -> dict[str, object]:
+    """All metrics of a task on its first samples; the answerer is a server, an engine, metrics
+    or the host's model.
+    """
     samples = samples_of(task, options)[:limit]
     judge = prepare(task.judge, task.setting, options)
-    results: dict[int, tuple[str, str]] = {}  # what the host's results file keeps of each sample: two texts
+    results: dict[
+        int, tuple[str, str]
+    ] = {}  # what the host's results file keeps of each sample: two texts
 
     def keep(number: int, outcome: Outcome) -> None:
         sample = samples[number]
-        response = response_json(sample.id, outcome.verdict, judge.by(task.judge), fingerprint(sample))
+        response = response_json(
+            sample.id, outcome.verdict, judge.by(task.judge), fingerprint(sample)
+        )
         results[number] = response, target_json(sample)
 
-    answerer.judge([Job(sample, judge) for sample in samples], options, Progress(), keep, bar=False)
+    answerer.judge(
+        [Job(sample, judge) for sample in samples], options, Progress(), keep, bar=False
+    )
 
-    observations = tuple(observe([read_record(*results[number])]) for number in range(len(samples)))
-    benchmark, rating = benchmark_registry.benchmark(task.benchmark), rating_of(judge.spec, options)
+    observations = tuple(
+        observe([read_record(*results[number])]) for number in range(len(samples))
+    )
+    benchmark, rating = (
+        benchmark_registry.benchmark(task.benchmark),
+        rating_of(judge.spec, options),
+    )
     statistics = options.statistics.options()
-    summary = summary_of(benchmark.report, observations, rating, benchmark.name, task.part, statistics)
-    return {name: metrics.value(summary, name) for name in metrics.names(benchmark.report, rating)}
+    summary = summary_of(
+        benchmark.report, observations, rating, benchmark.name, task.part, statistics
+    )
+    return {
+        name: metrics.value(summary, name)
+        for name in metrics.names(benchmark.report, rating)
+    }

@@ -12,28 +12,88 @@ from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.benchmarks import tasks, vieval_demo
 from vieval_plugin.hosts.vlmevalkit import guard, names, tables
 from vieval_plugin.hosts.vlmevalkit.host_model import identity_of, interleaved
-from vieval_plugin.hosts.vlmevalkit.results import KeptVerdict, SheetCell, VerdictFiles, append, cell, finish, read_cell
+from vieval_plugin.hosts.vlmevalkit.results import (
+    KeptVerdict,
+    SheetCell,
+    VerdictFiles,
+    append,
+    cell,
+    finish,
+    read_cell,
+)
 from vieval_plugin.judges.protocol import Chat, Image, Message, Status, Verdict
 from vieval_plugin.text.errors import VievalError
 
 # what the host looks for in names, in its --judge tables and its functions for types
 LOOKED_FOR = (
-    *("GEN", "EDIT", "VIDEO", "MMMU", "MMT-Bench_ALL", "MMVet", "LLaVABench", "MMBench", "VGRPBench", "MathVista"),
-    *("LENS", "MOAT", "SIUO", "XSTest", "Flames", "OlympiadBench", "MMLongBench", "MMDU", "DUDE", "SLIDEVQA", "VDC"),
-    *("WildVision", "ChartMimic", "CVQA_EN", "M4Bench", "MathCanvas", "MMReason", "WorldVQA", "MaCBench", "WeMath"),
+    *(
+        "GEN",
+        "EDIT",
+        "VIDEO",
+        "MMMU",
+        "MMT-Bench_ALL",
+        "MMVet",
+        "LLaVABench",
+        "MMBench",
+        "VGRPBench",
+        "MathVista",
+    ),
+    *(
+        "LENS",
+        "MOAT",
+        "SIUO",
+        "XSTest",
+        "Flames",
+        "OlympiadBench",
+        "MMLongBench",
+        "MMDU",
+        "DUDE",
+        "SLIDEVQA",
+        "VDC",
+    ),
+    *(
+        "WildVision",
+        "ChartMimic",
+        "CVQA_EN",
+        "M4Bench",
+        "MathCanvas",
+        "MMReason",
+        "WorldVQA",
+        "MaCBench",
+        "WeMath",
+    ),
 )
 
 
 def test_names_of_datasets_are_those_of_the_table_and_as_papers_write_them():
     known = names.datasets()
-    judging = {task.name for task in tasks.tasks() if not benchmark_registry.benchmark(task.benchmark).generates}
+    judging = {
+        task.name
+        for task in tasks.tasks()
+        if not benchmark_registry.benchmark(task.benchmark).generates
+    }
     assert judging <= set(known)
     assert not [name for name in known if name.startswith("generate_")]
-    assert [task.part for task in known["ImagenHub_VIEScore"]] == ["tig", "mie", "tie", "sdig", "sdie", "mcic", "cig"]
+    assert [task.part for task in known["ImagenHub_VIEScore"]] == [
+        "tig",
+        "mie",
+        "tie",
+        "sdig",
+        "sdie",
+        "mcic",
+        "cig",
+    ]
     assert known["ImagenHub_VIEScore_tie"] == known["imagenhub_viescore_tie"]
     assert not [(name, word) for name in known for word in LOOKED_FOR if word in name]
-    assert not [name for name in known if "openended" in name.lower() or "moviechat1k" in name.lower()]
-    assert all(len({(task.judge, task.setting) for task in held}) == 1 for held in known.values())
+    assert not [
+        name
+        for name in known
+        if "openended" in name.lower() or "moviechat1k" in name.lower()
+    ]
+    assert all(
+        len({(task.judge, task.setting) for task in held}) == 1
+        for held in known.values()
+    )
     with pytest.raises(VievalError, match="did you mean ImagenHub_VIEScore_ti[eg]"):
         names.tasks_of("ImagenHub_VIEScore_ti")
 
@@ -58,14 +118,26 @@ def test_other_cells_are_none_of_ours(text):
 
 
 def test_verdicts_that_a_sheet_means_come_from_any_run(tmp_path):
-    new, old = (VerdictFiles(tmp_path / name, "m", "d") for name in ("T20260102_Gb", "T20260101_Ga"))
+    new, old = (
+        VerdictFiles(tmp_path / name, "m", "d")
+        for name in ("T20260102_Gb", "T20260101_Ga")
+    )
     append(old.part(0), row(1, "old"))
     append(new.part(0), row(0, "first"))
-    new.part(0).write_text(new.part(0).read_text() + '{"doc_id": 5, "targ')  # killed in the middle of a line
+    new.part(0).write_text(
+        new.part(0).read_text() + '{"doc_id": 5, "targ'
+    )  # killed in the middle of a line
     append(new.part(0), row(0, "again"))
     append(new.part(1), row(2, "third"))
-    wanted = {n: SheetCell("us", row(n, text).digest, False) for n, text in ((2, "third"), (0, "again"), (1, "old"))}
-    assert [found.response for found in finish(new, wanted)] == ["third", "again", "old"]
+    wanted = {
+        n: SheetCell("us", row(n, text).digest, False)
+        for n, text in ((2, "third"), (0, "again"), (1, "old"))
+    }
+    assert [found.response for found in finish(new, wanted)] == [
+        "third",
+        "again",
+        "old",
+    ]
     lines = [json.loads(line) for line in new.samples.read_text().splitlines()]
     assert [(line["doc_id"], line["filtered_resps"]) for line in lines] == [
         (2, ["third"]),
@@ -73,7 +145,9 @@ def test_verdicts_that_a_sheet_means_come_from_any_run(tmp_path):
         (1, ["old"]),
     ]
     assert new.parts() == []
-    with pytest.raises(VievalError, match="1 of 2 verdicts that the sheet means are nowhere"):
+    with pytest.raises(
+        VievalError, match="1 of 2 verdicts that the sheet means are nowhere"
+    ):
         finish(new, {0: wanted[0], 7: SheetCell("us", "0" * 16, False)})
 
 
@@ -87,14 +161,23 @@ def test_a_question_becomes_parts_in_order_with_stripped_images(tmp_path):
     first = interleaved(chat, tmp_path)
     assert [part["type"] for part in first] == ["text", "image", "text"]
     assert interleaved(chat, tmp_path) == first
-    assert interleaved(chat, tmp_path)[0] is not first[0]  # the host changes what it is given
+    assert (
+        interleaved(chat, tmp_path)[0] is not first[0]
+    )  # the host changes what it is given
     [file] = tmp_path.iterdir()
     assert first[1]["value"] == str(file)
     turns = asked(Message("user", ("one",)), Message("assistant", ("two",)))
-    assert [part["value"] for part in interleaved(turns, tmp_path)] == ["user:\n", "one", "assistant:\n", "two"]
+    assert [part["value"] for part in interleaved(turns, tmp_path)] == [
+        "user:\n",
+        "one",
+        "assistant:\n",
+        "two",
+    ]
 
 
-@pytest.mark.parametrize("text", ["/", "https://example.org/a.png", "data:image/png;base64,xyz", __file__])
+@pytest.mark.parametrize(
+    "text", ["/", "https://example.org/a.png", "data:image/png;base64,xyz", __file__]
+)
 def test_a_text_that_the_host_would_open_is_none_any_more(text, tmp_path):
     [part] = interleaved(asked(Message("user", (text,))), tmp_path)
     assert part == {"type": "text", "value": f"\n{text}"}
@@ -107,19 +190,35 @@ def test_an_image_that_cannot_be_read_is_an_error_of_ours(tmp_path):
 
 class Served:
     def __init__(self, model, temperature, key, api_base, retry):
-        self.model, self.temperature, self.key, self.api_base, self.retry = model, temperature, key, api_base, retry
+        self.model, self.temperature, self.key, self.api_base, self.retry = (
+            model,
+            temperature,
+            key,
+            api_base,
+            retry,
+        )
         self.network = object()
 
 
 def test_a_model_is_told_from_others_by_what_changes_its_answers():
     def identity(**changed):
-        arguments = {"model": "m", "temperature": 0, "key": "sk-1", "api_base": "http://a", "retry": 1}
+        arguments = {
+            "model": "m",
+            "temperature": 0,
+            "key": "sk-1",
+            "api_base": "http://a",
+            "retry": 1,
+        }
         return identity_of(Served(**{**arguments, **changed}), "name", {})
 
     assert identity(key="sk-2", api_base="http://b", retry=9) == identity()
     assert "sk-1" not in json.dumps(identity())
     assert identity(temperature=1) != identity()
-    assert identity_of("name", "name", {"name": Served}) == {"class": "Served", "name": "name", "arguments": {}}
+    assert identity_of("name", "name", {"name": Served}) == {
+        "class": "Served",
+        "name": "name",
+        "arguments": {},
+    }
 
 
 def test_the_summary_calls_a_run_by_its_best_numbers():
@@ -131,7 +230,10 @@ def test_the_summary_calls_a_run_by_its_best_numbers():
         "split=Overall|auroc_value": 0.9,
         "split=Overall|status_ok": 12,
     }
-    assert tables.headline(metrics) == {"split=Overall|SC_fisher": 0.5, "split=Overall|auroc_value": 0.9}
+    assert tables.headline(metrics) == {
+        "split=Overall|SC_fisher": 0.5,
+        "split=Overall|auroc_value": 0.9,
+    }
 
 
 def test_what_the_host_prints_is_rounded_and_has_no_status_of_nobody():
@@ -164,7 +266,9 @@ def test_a_line_a_dataset_and_the_reasons_once(vieval, monkeypatch):
 def bring(folder, name, version):
     about = folder / f"{name.replace('-', '_')}-{version}.dist-info"
     about.mkdir()
-    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    (about / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+    )
     (about / "top_level.txt").write_text("vlmeval\n")
 
 
@@ -174,9 +278,12 @@ def test_which_vlmevalkit_is_here_and_that_there_is_only_one(tmp_path, monkeypat
     monkeypatch.syspath_prepend(tmp_path)
     assert guard.installation().name == f"a checkout in {tmp_path}"
     bring(tmp_path, "ms-vlmeval", "0.0.20")
-    assert guard.installation() == guard.Installation("ms-vlmeval 0.0.20", tmp_path / "vlmeval")
+    assert guard.installation() == guard.Installation(
+        "ms-vlmeval 0.0.20", tmp_path / "vlmeval"
+    )
     bring(tmp_path, "nvidia-vlmeval", "26.3")
     with pytest.raises(
-        VievalError, match=r"(ms-vlmeval 0.0.20|nvidia-vlmeval 26.3) and .* have written over each other"
+        VievalError,
+        match=r"(ms-vlmeval 0.0.20|nvidia-vlmeval 26.3) and .* have written over each other",
     ):
         guard.installation()

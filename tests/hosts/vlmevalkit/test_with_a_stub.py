@@ -1,4 +1,6 @@
-"""The whole way through a stub of VLMEvalKit; the real one has tests of its own (make test-vlmevalkit)."""
+"""The whole way through a stub of VLMEvalKit; the real one has tests of its own (make
+test-vlmevalkit).
+"""
 
 import json
 import os
@@ -24,18 +26,40 @@ def run(tmp_path):
     """Runs Python with the stub on its path; the completed process."""
 
     def runs(*arguments, path=(STUB,)):
-        environment = {**os.environ, "LMUData": str(tmp_path / "lmu"), "PYTHONPATH": os.pathsep.join(map(str, path))}
+        environment = {
+            **os.environ,
+            "LMUData": str(tmp_path / "lmu"),
+            "PYTHONPATH": os.pathsep.join(map(str, path)),
+        }
         command = [sys.executable, *map(str, arguments)]
-        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, cwd=tmp_path)
+        return subprocess.run(
+            command,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=tmp_path,
+        )
 
     return runs
 
 
 def vlmevalkit(*arguments, data=TIE):
-    return ("-m", "vieval_plugin", "vlmevalkit", "--data", data, "--work-dir", "out", *arguments)
+    return (
+        "-m",
+        "vieval_plugin",
+        "vlmevalkit",
+        "--data",
+        data,
+        "--work-dir",
+        "out",
+        *arguments,
+    )
 
 
-def test_a_model_of_the_host_judges_and_nothing_is_asked_twice(run, tmp_path, monkeypatch):
+def test_a_model_of_the_host_judges_and_nothing_is_asked_twice(
+    run, tmp_path, monkeypatch
+):
     first = run(*vlmevalkit("--model", "Parrot", "--limit", 3))
     assert first.returncode == 0, first.stderr
     assert first.stdout.count("asked") == 6
@@ -52,7 +76,9 @@ def test_a_model_of_the_host_judges_and_nothing_is_asked_twice(run, tmp_path, mo
     assert (again.returncode, again.stdout.count("asked")) == (0, 0)
     assert samples.read_bytes() == before
     # another wording: what is there is another judge's
-    (tmp_path / "other.yaml").write_text("judges: {reminders: 0}\nstore: {use: false}\n")
+    (tmp_path / "other.yaml").write_text(
+        "judges: {reminders: 0}\nstore: {use: false}\n"
+    )
     monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "other.yaml"))
     other = run(*vlmevalkit("--model", "Parrot", "--limit", 3))
     assert other.stdout.count("asked") == 6
@@ -62,36 +88,81 @@ def test_a_model_of_the_host_judges_and_nothing_is_asked_twice(run, tmp_path, mo
 def test_a_judge_whose_file_was_edited_is_another(run, tmp_path, monkeypatch):
     monkeypatch.setenv("VIEVAL_JUDGES", str(tmp_path))
     for wording in ("Rate from 0 to 10", "From 0 to 10, rate"):
-        words = LEGIBILITY.replace("Rate from 0 to 10", wording).replace("scores: [legibility]", "scores: [a, b]")
+        words = LEGIBILITY.replace("Rate from 0 to 10", wording).replace(
+            "scores: [legibility]", "scores: [a, b]"
+        )
         (tmp_path / "legibility.yaml").write_text(words)
-        done = run(*vlmevalkit("--model", "Parrot", "--limit", 3, data="vieval_demo_legibility_tie"))
+        done = run(
+            *vlmevalkit(
+                "--model", "Parrot", "--limit", 3, data="vieval_demo_legibility_tie"
+            )
+        )
         assert (done.returncode, done.stdout.count("asked")) == (0, 3), done.stderr
     assert "holds answers by another judge, model or wording: deleted" in done.stderr
 
 
 @needs("rapidocr", "skimage")
-def test_a_judge_without_a_model_reads_the_posters_of_the_demo(run, tmp_path, monkeypatch):
+def test_a_judge_without_a_model_reads_the_posters_of_the_demo(
+    run, tmp_path, monkeypatch
+):
     make(tmp_path / "demo", 0)
     monkeypatch.setenv("VIEVAL_BENCHMARKS", "demo")
-    command = ("vlmevalkit", "--data", "posters_text_rendering", "--model", "VievalScorer", "--limit", 4)
+    command = (
+        "vlmevalkit",
+        "--data",
+        "posters_text_rendering",
+        "--model",
+        "VievalScorer",
+        "--limit",
+        4,
+    )
     done = run("-m", "vieval_plugin", *command, "--work-dir", "out")
     assert done.returncode == 0, done.stderr
     [samples] = tmp_path.glob("out/VievalScorer/*_samples_posters_text_rendering.jsonl")
-    responses = [json.loads(json.loads(line)["filtered_resps"][0]) for line in samples.read_text().splitlines()]
-    assert [response["verdict"]["scores"]["SC"] for response in responses] == [1, 0, 1, 1]
-    assert all(response["provenance"]["reader"].startswith("RapidOCR") for response in responses)
+    responses = [
+        json.loads(json.loads(line)["filtered_resps"][0])
+        for line in samples.read_text().splitlines()
+    ]
+    assert [response["verdict"]["scores"]["SC"] for response in responses] == [
+        1,
+        0,
+        1,
+        1,
+    ]
+    assert all(
+        response["provenance"]["reader"].startswith("RapidOCR")
+        for response in responses
+    )
 
 
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (("--data", "vieval_demo_viescore_tia", "--model", "Parrot"), "no dataset 'vieval_demo_viescore_tia'"),
-        (("--data", "Another", "--model", "Parrot"), "VLMEvalKit could not build Another"),
-        (("--data", "vieval_demo_vqascore_tig", "--model", "Parrot"), "Parrot cannot be asked for probabilities"),
+        (
+            ("--data", "vieval_demo_viescore_tia", "--model", "Parrot"),
+            "no dataset 'vieval_demo_viescore_tia'",
+        ),
+        (
+            ("--data", "Another", "--model", "Parrot"),
+            "VLMEvalKit could not build Another",
+        ),
+        (
+            ("--data", "vieval_demo_vqascore_tig", "--model", "Parrot"),
+            "Parrot cannot be asked for probabilities",
+        ),
     ],
 )
 def test_a_users_mistake_is_one_line_and_an_exit_code(run, arguments, line):
-    done = run("-m", "vieval_plugin", "vlmevalkit", *arguments, "--work-dir", "out", "--limit", 2)
+    done = run(
+        "-m",
+        "vieval_plugin",
+        "vlmevalkit",
+        *arguments,
+        "--work-dir",
+        "out",
+        "--limit",
+        2,
+    )
     assert done.returncode == 1
     [told] = [said for said in done.stderr.splitlines() if line in said]
     assert told.startswith("vieval: ")
@@ -103,7 +174,10 @@ def test_without_vlmevalkit_a_line_says_what_to_install(run):
     if "VLMEvalKit" not in done.stderr:
         pytest.skip("VLMEvalKit is installed here")
     assert done.returncode == 1
-    assert "vieval: VLMEvalKit is not here: install ms-vlmeval or nvidia-vlmeval" in done.stderr
+    assert (
+        "vieval: VLMEvalKit is not here: install ms-vlmeval or nvidia-vlmeval"
+        in done.stderr
+    )
 
 
 def test_one_that_lacks_what_is_needed_is_refused(run, tmp_path):
@@ -114,9 +188,9 @@ def test_one_that_lacks_what_is_needed_is_refused(run, tmp_path):
     done = run(*vlmevalkit("--model", "Parrot"), path=(other.parent,))
     assert done.returncode == 1
     assert (
-        "lacks vlmeval.inference.infer_data_job(model, work_dir, model_name, dataset, ...); known to work:"
-        in done.stderr
-    )
+        "lacks vlmeval.inference.infer_data_job(model, work_dir, model_name, dataset, ...); "
+        "known to work:"
+    ) in done.stderr
 
 
 def test_the_hook_makes_a_plain_run_know_our_datasets(run, tmp_path, monkeypatch):
@@ -126,13 +200,23 @@ def test_the_hook_makes_a_plain_run_know_our_datasets(run, tmp_path, monkeypatch
     hook_files.install()
     assert hook_files.state() == "on"
     begin = f"import site; site.addsitedir({str(site)!r}); "
-    plain = "import sys, runpy; sys.argv = ['run', '--data', '{}', '--model', 'Parrot', '--work-dir', 'out']; "
-    run_it = plain.format("vieval_demo_viescore_tie") + "runpy.run_module('vlmeval.run', run_name='__main__')"
+    plain = (
+        "import sys, runpy; sys.argv = ['run', '--data', '{}', '--model', 'Parrot', "
+        "'--work-dir', 'out']; "
+    )
+    run_it = (
+        plain.format("vieval_demo_viescore_tie")
+        + "runpy.run_module('vlmeval.run', run_name='__main__')"
+    )
     hooked = run("-c", begin + run_it)
     assert hooked.returncode == 0, hooked.stderr
     assert "Overall" in hooked.stdout
     assert (
-        run("-c", begin + "import sys, json; print([m for m in sys.modules if m.startswith('vieval')])").stdout
+        run(
+            "-c",
+            begin
+            + "import sys, json; print([m for m in sys.modules if m.startswith('vieval')])",
+        ).stdout
         == "[]\n"
     )
     (site / "_vieval_vlmevalkit_hook.py").write_text("# of vieval 0.0.1\n")

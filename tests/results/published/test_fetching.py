@@ -1,4 +1,6 @@
-"""`vieval prepare published_verdicts` against a site of this process: whole, resumed, and of another commit."""
+"""`vieval prepare published_verdicts` against a site of this process: whole, resumed, and of
+another commit.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,18 @@ from vieval_plugin.results.published import fetching, files
 from vieval_plugin.results.published.files import PublishedFile
 
 REPOSITORY, COMMIT = "TIGER-AI-Lab/VIEScore", "1a2d1786f0d8def1736d38cb6f57a73410dd7d71"
-BODIES = {f"_answers/results_mine/ImagenHub {n}/SC.json": b"x" * n for n in range(1, 13)}
+BODIES = {
+    f"_answers/results_mine/ImagenHub {n}/SC.json": b"x" * n for n in range(1, 13)
+}
 LISTED = tuple(
-    PublishedFile(REPOSITORY, COMMIT, path, f"viescore_logs{path[8:]}", len(body), hashlib.sha256(body).hexdigest())
+    PublishedFile(
+        REPOSITORY,
+        COMMIT,
+        path,
+        f"viescore_logs{path[8:]}",
+        len(body),
+        hashlib.sha256(body).hexdigest(),
+    )
     for path, body in BODIES.items()
 )
 
@@ -29,7 +40,9 @@ def listed(monkeypatch):
 
 @pytest.fixture
 def site():
-    """Serves the files by their address; `spoilt` ones with another content, `gone` ones not at all."""
+    """Serves the files by their address; `spoilt` ones with another content, `gone` ones not at
+    all.
+    """
     asked, spoilt, gone = [], set(), set()
 
     def answer(path, body, headers):
@@ -44,28 +57,64 @@ def site():
 
 
 def fetched(root):
-    return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+    return {
+        str(path.relative_to(root)): path.read_bytes()
+        for path in root.rglob("*")
+        if path.is_file()
+    }
 
 
-def test_all_files_come_from_their_commit_and_are_not_fetched_twice(site, vieval, tmp_path):
+def test_all_files_come_from_their_commit_and_are_not_fetched_twice(
+    site, vieval, tmp_path
+):
     host, asked, *_ = site
-    given = ("prepare", "published_verdicts", "--root", tmp_path, "--part", "imagenhub", "--logs-host", host)
-    assert vieval(*given).out.splitlines()[1:] == ["published_verdicts/imagenhub: complete, 12 files (12 fetched now)"]
-    assert fetched(tmp_path / files.NAME) == {file.place: BODIES[file.path] for file in LISTED}
+    given = (
+        "prepare",
+        "published_verdicts",
+        "--root",
+        tmp_path,
+        "--part",
+        "imagenhub",
+        "--logs-host",
+        host,
+    )
+    assert vieval(*given).out.splitlines()[1:] == [
+        "published_verdicts/imagenhub: complete, 12 files (12 fetched now)"
+    ]
+    assert fetched(tmp_path / files.NAME) == {
+        file.place: BODIES[file.path] for file in LISTED
+    }
     assert len(asked) == 12
-    assert vieval(*given).out.splitlines()[1:] == ["published_verdicts/imagenhub: complete, 12 files (0 fetched now)"]
+    assert vieval(*given).out.splitlines()[1:] == [
+        "published_verdicts/imagenhub: complete, 12 files (0 fetched now)"
+    ]
     assert len(asked) == 12
 
 
-def test_what_was_interrupted_goes_on_and_what_was_changed_is_fetched_anew(site, vieval, tmp_path):
+def test_what_was_interrupted_goes_on_and_what_was_changed_is_fetched_anew(
+    site, vieval, tmp_path
+):
     host, asked, _, gone = site
-    given = ("prepare", "published_verdicts", "--root", tmp_path, "--part", "imagenhub", "--logs-host", host)
+    given = (
+        "prepare",
+        "published_verdicts",
+        "--root",
+        tmp_path,
+        "--part",
+        "imagenhub",
+        "--logs-host",
+        host,
+    )
     gone.update(list(BODIES)[:5])
     [line] = vieval(*given, code=1).out.splitlines()[1:]
-    assert line.startswith("published_verdicts/imagenhub: 5 of 12 files missing, first: ")
+    assert line.startswith(
+        "published_verdicts/imagenhub: 5 of 12 files missing, first: "
+    )
     gone.clear(), asked.clear()
     (tmp_path / files.NAME / LISTED[11].place).write_bytes(b"changed")
-    assert vieval(*given).out.splitlines()[1:] == ["published_verdicts/imagenhub: complete, 12 files (6 fetched now)"]
+    assert vieval(*given).out.splitlines()[1:] == [
+        "published_verdicts/imagenhub: complete, 12 files (6 fetched now)"
+    ]
     assert len(asked) == 6
 
 
@@ -74,22 +123,46 @@ def test_one_line_has_all_that_is_missing_whatever_the_reasons(site, vieval, tmp
     given = ("--root", tmp_path, "--part", "imagenhub", "--logs-host")
     gone.update(list(BODIES)[:3])
     spoilt.add(list(BODIES)[11])
-    [line] = vieval("prepare", "published_verdicts", *given, host, code=1).out.splitlines()[1:]
-    assert line.startswith("published_verdicts/imagenhub: 4 of 12 files missing (404 not found: 3; not the file of ")
+    [line] = vieval(
+        "prepare", "published_verdicts", *given, host, code=1
+    ).out.splitlines()[1:]
+    assert line.startswith(
+        "published_verdicts/imagenhub: 4 of 12 files missing (404 not found: 3; not the file of "
+    )
     assert len(fetched(tmp_path / files.NAME)) == 8
-    [line] = vieval("prepare", "published_verdicts", *given, "http://127.0.0.1:9", code=1).out.splitlines()[1:]
-    assert line.startswith("published_verdicts/imagenhub: 4 of 12 files missing, first: ")
+    [line] = vieval(
+        "prepare", "published_verdicts", *given, "http://127.0.0.1:9", code=1
+    ).out.splitlines()[1:]
+    assert line.startswith(
+        "published_verdicts/imagenhub: 4 of 12 files missing, first: "
+    )
 
 
 def test_without_a_network_two_lines_say_what_to_do(vieval, tmp_path):
-    given = ("--root", tmp_path, "--part", "imagenhub", "--logs-host", "http://127.0.0.1:9")
-    _, why, what = vieval("prepare", "published_verdicts", *given, code=1).out.splitlines()
-    assert why.startswith("published_verdicts: nothing can be fetched from here: 127.0.0.1:9 does not answer")
-    assert what.startswith("where there is a network, run `vieval prepare published_verdicts --root FOLDER`")
+    given = (
+        "--root",
+        tmp_path,
+        "--part",
+        "imagenhub",
+        "--logs-host",
+        "http://127.0.0.1:9",
+    )
+    _, why, what = vieval(
+        "prepare", "published_verdicts", *given, code=1
+    ).out.splitlines()
+    assert why.startswith(
+        "published_verdicts: nothing can be fetched from here: 127.0.0.1:9 does not answer"
+    )
+    assert what.startswith(
+        "where there is a network, run `vieval prepare published_verdicts --root FOLDER`"
+    )
 
 
 def test_another_part_and_another_host_are_told(vieval):
-    assert "no published_verdicts part 'mine'" in vieval("prepare", "published_verdicts", "--part", "mine", code=1).err
+    assert (
+        "no published_verdicts part 'mine'"
+        in vieval("prepare", "published_verdicts", "--part", "mine", code=1).err
+    )
     assert (
         "fetches nothing from --museum-host"
         in vieval("prepare", "published_verdicts", "--museum-host", "x", code=1).err

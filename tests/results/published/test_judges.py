@@ -1,4 +1,6 @@
-"""Published judges beside a user's own: their numbers are the report's, and a changed log gives none."""
+"""Published judges beside a user's own: their numbers are the report's, and a changed log gives
+none.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +26,20 @@ AS_PRINTED = StatisticsOptions(policy="as_recorded", draws=20)
 
 
 def judge(name, of="imagenhub"):
-    [found] = [judge for judge in (*published_judges(of), *published_baselines(of)) if judge.name == name]
+    [found] = [
+        judge
+        for judge in (*published_judges(of), *published_baselines(of))
+        if judge.name == name
+    ]
     return found
 
 
 def samples(data, of="imagenhub"):
-    return [sample for part in benchmark(of).parts for sample in benchmark(of).load(data, part)]
+    return [
+        sample
+        for part in benchmark(of).parts
+        for sample in benchmark(of).load(data, part)
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -45,65 +55,107 @@ def test_every_described_judge_has_files_and_every_file_a_judge():
     claimed = set()
     for of in descriptions():
         for known in (*published_judges(of), *published_baselines(of)):
-            of_judge = [file for folder in benchmark(of).folders for file in known.files(folder)]
+            of_judge = [
+                file for folder in benchmark(of).folders for file in known.files(folder)
+            ]
             assert of_judge, known
             claimed.update(of_judge)
     # answers for replays alone are no judge's
-    assert {file.repository for file in set(published_files()) - claimed} == {"j-min/DSG"}
+    assert {file.repository for file in set(published_files()) - claimed} == {
+        "j-min/DSG"
+    }
     assert len({known.title for known in published_judges("imagenhub")}) == 16
 
 
 def test_those_whose_logs_are_there_are_present(shared_data):
     assert [known.name for known in present("imagenhub", shared_data)] == [
-        *("gpt4o_0shot", "gpt4o_1shot", "gpt4v_0shot", "gpt4v_1shot", "llava_0shot", "blip2_0shot")
+        *(
+            "gpt4o_0shot",
+            "gpt4o_1shot",
+            "gpt4v_0shot",
+            "gpt4v_1shot",
+            "llava_0shot",
+            "blip2_0shot",
+        )
     ]
     assert len(present("genai_bench_tiger", shared_data)) == 7
-    assert parts_present(judge("qwenVL", "genai_bench_tiger"), shared_data) == ["generation"]
+    assert parts_present(judge("qwenVL", "genai_bench_tiger"), shared_data) == [
+        "generation"
+    ]
 
 
 @pytest.mark.slow
 def test_the_numbers_are_the_printed_ones(shared_data):
     run = run_of(judge("gpt4v_1shot"), shared_data, samples(shared_data))
     known = benchmark("imagenhub")
-    cells = known.report.findings("imagenhub", tuple(known.parts), [run], AS_PRINTED).cells
-    assert cells[Key("T1", "all", "", "GPT-4v one-shot", "spearman", "O")] == pytest.approx(0.2604, abs=5e-5)
+    cells = known.report.findings(
+        "imagenhub", tuple(known.parts), [run], AS_PRINTED
+    ).cells
+    assert cells[
+        Key("T1", "all", "", "GPT-4v one-shot", "spearman", "O")
+    ] == pytest.approx(0.2604, abs=5e-5)
 
 
 def test_contests_are_read_with_peoples_votes(shared_data):
-    run = run_of(judge("gpt4o", "genai_bench_tiger"), shared_data, samples(shared_data, "genai_bench_tiger"))
-    assert {part: len(rows) for part, rows in run.records.items()} == {"edit": 919, "generation": 1735, "video": 1069}
+    run = run_of(
+        judge("gpt4o", "genai_bench_tiger"),
+        shared_data,
+        samples(shared_data, "genai_bench_tiger"),
+    )
+    assert {part: len(rows) for part, rows in run.records.items()} == {
+        "edit": 919,
+        "generation": 1735,
+        "video": 1069,
+    }
     assert run.label == "GPT-4o"
-    cells = benchmark(run.benchmark).report.findings(run.benchmark, tuple(run.records), [run], AS_PRINTED).cells
+    cells = (
+        benchmark(run.benchmark)
+        .report.findings(run.benchmark, tuple(run.records), [run], AS_PRINTED)
+        .cells
+    )
     assert [
-        round(value, 2) for key, value in cells.items() if key.statistic == "accuracy_paper" and key.judge == "GPT-4o"
+        round(value, 2)
+        for key, value in cells.items()
+        if key.statistic == "accuracy_paper" and key.judge == "GPT-4o"
     ] == [*(53.54, 45.59, 48.46)]
 
 
 def test_a_part_of_the_samples_is_enough(shared_data, few_logs):
     first = samples(shared_data)[-10:]
     run = run_of(judge("gpt4o_0shot"), few_logs, first)
-    assert [record.id for [record] in run.records["cig"]] == [sample.id for sample in first]
-    with pytest.raises(VievalError, match="GPT-4o zero-shot has no verdicts on these samples"):
+    assert [record.id for [record] in run.records["cig"]] == [
+        sample.id for sample in first
+    ]
+    with pytest.raises(
+        VievalError, match="GPT-4o zero-shot has no verdicts on these samples"
+    ):
         run_of(judge("gpt4o_0shot"), few_logs, samples(shared_data)[:10])
 
 
 def test_logs_of_another_commit_give_no_number(few_logs, tmp_path):
     shutil.copytree(few_logs, tmp_path, dirs_exist_ok=True)
-    spoilt = tmp_path / judge("gpt4o_0shot").files("ImagenHub_Control-Guided_IG")[0].place
+    spoilt = (
+        tmp_path / judge("gpt4o_0shot").files("ImagenHub_Control-Guided_IG")[0].place
+    )
     text = spoilt.read_text()
     spoilt.write_text(text.replace("8", "9", 1))
     assert spoilt.read_text() != text
     with pytest.raises(VievalError) as refused:
         verdicts_of(judge("gpt4o_0shot"), tmp_path)
     assert "\n" not in str(refused.value)
-    assert "not the file of TIGER-AI-Lab/VIEScore at commit 1a2d178" in str(refused.value)
+    assert "not the file of TIGER-AI-Lab/VIEScore at commit 1a2d178" in str(
+        refused.value
+    )
 
 
 def test_of_a_part_some_of_whose_files_are_missing_nothing_is_read(few_logs, tmp_path):
     shutil.copytree(few_logs, tmp_path, dirs_exist_ok=True)
-    (tmp_path / judge("gpt4o_0shot").files("ImagenHub_Control-Guided_IG")[0].place).unlink()
+    (
+        tmp_path / judge("gpt4o_0shot").files("ImagenHub_Control-Guided_IG")[0].place
+    ).unlink()
     assert present("imagenhub", tmp_path) == []
     with pytest.raises(
-        VievalError, match="no logs of GPT-4o zero-shot on ImagenHub; run `vieval prepare published_verdicts`"
+        VievalError,
+        match="no logs of GPT-4o zero-shot on ImagenHub; run `vieval prepare published_verdicts`",
     ):
         verdicts_of(judge("gpt4o_0shot"), tmp_path)

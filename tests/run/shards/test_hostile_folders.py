@@ -1,4 +1,6 @@
-"""Folders of shards that somebody changed by hand, and data sets with what does not belong there."""
+"""Folders of shards that somebody changed by hand, and data sets with what does not belong
+there.
+"""
 
 import io
 import json
@@ -9,7 +11,15 @@ import tarfile
 import pyarrow
 import pytest
 
-from tests.shard_runs import ended, parquet, picture, start, verdicts, write_parquet, write_tar
+from tests.shard_runs import (
+    ended,
+    parquet,
+    picture,
+    start,
+    verdicts,
+    write_parquet,
+    write_tar,
+)
 
 pytest.importorskip("duckdb")
 
@@ -18,7 +28,9 @@ pytest.importorskip("duckdb")
 def out(vieval, tmp_path):
     """A finished run by a pixel metric, of 2 files with 20 rows each in row groups of 10."""
     write_parquet(tmp_path / "data", 2, 20, 10)
-    vieval("score", tmp_path / "data", "--judge", "sharpness", "--out", tmp_path / "out")
+    vieval(
+        "score", tmp_path / "data", "--judge", "sharpness", "--out", tmp_path / "out"
+    )
     return tmp_path / "out"
 
 
@@ -39,20 +51,29 @@ def out(vieval, tmp_path):
         lambda plan: plan["provenance"].update(options=5),
     ],
 )
-def test_a_plan_that_was_changed_by_hand_is_refused_in_one_line(vieval, out, tmp_path, change):
+def test_a_plan_that_was_changed_by_hand_is_refused_in_one_line(
+    vieval, out, tmp_path, change
+):
     plan = json.loads((out / "plan.json").read_text())
     change(plan)
     (out / "plan.json").write_text(json.dumps(plan))
-    for command in (["shards", out, "--verify"], ["filter", out, "--where", "PQ > 0", "--out", tmp_path / "kept"]):
+    for command in (
+        ["shards", out, "--verify"],
+        ["filter", out, "--where", "PQ > 0", "--out", tmp_path / "kept"],
+    ):
         assert "no plan of shards that can be read" in vieval(*command, code=1).err
     assert not (tmp_path / "kept").exists()
 
 
-def test_verdicts_on_rows_that_are_not_there_are_no_rows_that_passed(vieval, out, tmp_path):
+def test_verdicts_on_rows_that_are_not_there_are_no_rows_that_passed(
+    vieval, out, tmp_path
+):
     first, *_, last = sorted((out / "verdicts").iterdir())
     original = first.read_bytes()
     table = parquet.read_table(first)
-    moved = pyarrow.array([row + 1000 for row in table["row"].to_pylist()], table.schema.field("row").type)
+    moved = pyarrow.array(
+        [row + 1000 for row in table["row"].to_pylist()], table.schema.field("row").type
+    )
     place = table.schema.get_field_index("row")
     changed = table.set_column(place, table.schema.field("row"), moved)
     parquet.write_table(changed.replace_schema_metadata(table.schema.metadata), first)
@@ -66,7 +87,14 @@ def test_verdicts_on_rows_that_are_not_there_are_no_rows_that_passed(vieval, out
 
 def test_a_folder_of_verdicts_inside_the_data_is_not_data(vieval, tmp_path):
     write_parquet(tmp_path / "data", 1, 20, 10)
-    command = ["score", tmp_path / "data", "--judge", "sharpness", "--out", tmp_path / "data" / "out"]
+    command = [
+        "score",
+        tmp_path / "data",
+        "--judge",
+        "sharpness",
+        "--out",
+        tmp_path / "data" / "out",
+    ]
     vieval(*command)
     assert "0 of 20 rows are to be judged" in vieval(*command).err
 
@@ -76,11 +104,20 @@ def test_a_data_set_without_images_leaves_no_folder_behind(vieval, tmp_path, out
     (tmp_path / "empty").mkdir()
     write_parquet(tmp_path / "data", 1, 20, 10)
     table = parquet.read_table(tmp_path / "data" / "part-0.parquet")
-    parquet.write_table(table.drop_columns("image"), tmp_path / "data" / "part-0.parquet")
+    parquet.write_table(
+        table.drop_columns("image"), tmp_path / "data" / "part-0.parquet"
+    )
     write_tar(tmp_path / "tars" / "a.tar", {"1": {"txt": b"a thing"}})
     before = set(tmp_path.rglob("*"))
     for data in ("data", "tars"):
-        command = ["score", tmp_path / data, "--judge", "sharpness", "--out", tmp_path / out]
+        command = [
+            "score",
+            tmp_path / data,
+            "--judge",
+            "sharpness",
+            "--out",
+            tmp_path / out,
+        ]
         assert "no column of images" in vieval(*command, code=1).err
         assert set(tmp_path.rglob("*")) == before
 
@@ -88,7 +125,14 @@ def test_a_data_set_without_images_leaves_no_folder_behind(vieval, tmp_path, out
 def test_a_named_pipe_is_no_data(vieval, tmp_path):
     (tmp_path / "data").mkdir()
     os.mkfifo(tmp_path / "data" / "a.parquet")
-    command = ["score", tmp_path / "data", "--judge", "sharpness", "--out", tmp_path / "out"]
+    command = [
+        "score",
+        tmp_path / "data",
+        "--judge",
+        "sharpness",
+        "--out",
+        tmp_path / "out",
+    ]
     assert "a.parquet: no regular file" in vieval(*command, code=1).err
 
 
@@ -99,13 +143,24 @@ def test_names_in_a_tar_need_not_be_utf_8(vieval, tmp_path):
                 entry = tarfile.TarInfo(name + suffix)
                 entry.size = len(content)
                 tar.addfile(entry, io.BytesIO(content))
-    vieval("score", tmp_path / "a.tar", "--judge", "sharpness", "--kind", "tig", "--out", tmp_path / "out")
+    vieval(
+        "score",
+        tmp_path / "a.tar",
+        "--judge",
+        "sharpness",
+        "--kind",
+        "tig",
+        "--out",
+        tmp_path / "out",
+    )
     assert [row["status"] for row in verdicts(tmp_path / "out")] == ["ok", "ok"]
     vieval("filter", tmp_path / "out", "--where", "PQ >= 0", "--out", tmp_path / "kept")
 
 
 def test_ctrl_c_ends_a_condition_that_takes_for_ever(out, tmp_path):
-    condition = "(select count(*) from range(1000000000000) a where a.range % 7 = 3) > 0"
+    condition = (
+        "(select count(*) from range(1000000000000) a where a.range % 7 = 3) > 0"
+    )
     process = start("filter", out, "--where", condition, "--out", tmp_path / "kept")
     with pytest.raises(Exception, match="timed out"):
         process.wait(8)

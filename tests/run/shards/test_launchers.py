@@ -21,7 +21,11 @@ def test_parts_share_the_row_groups(vieval, data, tmp_path, server):
 
 
 def test_a_part_is_that_of_a_slurm_array():
-    array = {"SLURM_ARRAY_TASK_ID": "5", "SLURM_ARRAY_TASK_COUNT": "4", "SLURM_ARRAY_TASK_MIN": "3"}
+    array = {
+        "SLURM_ARRAY_TASK_ID": "5",
+        "SLURM_ARRAY_TASK_COUNT": "4",
+        "SLURM_ARRAY_TASK_MIN": "3",
+    }
     assert part_of("auto", array) == (2, 4)
     for named, variables in (
         ("0/4", {}),

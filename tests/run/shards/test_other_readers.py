@@ -2,7 +2,14 @@
 
 import pytest
 
-from tests.shard_runs import arguments, parquet, picture, pyarrow, verdicts, write_parquet
+from tests.shard_runs import (
+    arguments,
+    parquet,
+    picture,
+    pyarrow,
+    verdicts,
+    write_parquet,
+)
 
 pytestmark = pytest.mark.usefixtures("no_store")
 
@@ -16,7 +23,11 @@ def folder(request, vieval, server, tmp_path):
     else:
         data.mkdir()
         contests = [
-            {"prompt": f"a thing {number}", "output": [picture(number), picture(-number + 99)]} for number in range(8)
+            {
+                "prompt": f"a thing {number}",
+                "output": [picture(number), picture(-number + 99)],
+            }
+            for number in range(8)
         ]
         parquet.write_table(pyarrow.Table.from_pylist(contests), data / "a.parquet")
         judge = ("--judge", "pairwise")
@@ -26,7 +37,9 @@ def folder(request, vieval, server, tmp_path):
 
 def _by_datasets(files, cache):
     datasets = pytest.importorskip("datasets")
-    return datasets.load_dataset("parquet", data_files=files, split="train", cache_dir=str(cache)).to_list()
+    return datasets.load_dataset(
+        "parquet", data_files=files, split="train", cache_dir=str(cache)
+    ).to_list()
 
 
 def _by_duckdb(files, cache):
@@ -48,14 +61,21 @@ def _by_pandas(files, cache):
 @pytest.mark.parametrize("read", [_by_datasets, _by_duckdb, _by_polars, _by_pandas])
 def test_each_reads_all_verdicts(read, folder, tmp_path):
     expected = verdicts(folder)
-    rows = read([str(path) for path in sorted((folder / "verdicts").glob("*.parquet"))], tmp_path / "cache")
+    rows = read(
+        [str(path) for path in sorted((folder / "verdicts").glob("*.parquet"))],
+        tmp_path / "cache",
+    )
     rows.sort(key=lambda row: row["row"])
     assert len(rows) == len(expected) == 8
     for row, verdict in zip(rows, expected, strict=True):
         assert row["uid"] == verdict["uid"]
         assert row["digest"] == verdict["digest"]
-        questions = [(score["question"], list(score["scores"])) for score in row["sub_scores"]]
-        assert questions == [(score["question"], score["scores"]) for score in verdict["sub_scores"]]
+        questions = [
+            (score["question"], list(score["scores"])) for score in row["sub_scores"]
+        ]
+        assert questions == [
+            (score["question"], score["scores"]) for score in verdict["sub_scores"]
+        ]
         if verdict["choice"]:
             votes = [dict(vote) for vote in row["choice"]["votes"]]
             assert votes == verdict["choice"]["votes"]

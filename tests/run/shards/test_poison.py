@@ -1,4 +1,6 @@
-"""A row that ends every process that judges it is the only one without a verdict, by each launcher."""
+"""A row that ends every process that judges it is the only one without a verdict, by each
+launcher.
+"""
 
 from tests.shard_runs import ended, fatal_judge, files_in, start, verdicts
 
@@ -11,7 +13,10 @@ def require_only(out, *fatal):
     failed = {row["uid"]: row for row in found if row["status"] != "ok"}
     assert failed.keys() == set(fatal)
     assert {row["status"] for row in failed.values()} == {"tool_error"}
-    assert all("ended the process that judged it 2 times" in row["reason"] for row in failed.values())
+    assert all(
+        "ended the process that judged it 2 times" in row["reason"]
+        for row in failed.values()
+    )
 
 
 def test_this_process_recovers_when_it_is_started_again(data, tmp_path):
@@ -27,7 +32,17 @@ def test_this_process_recovers_when_it_is_started_again(data, tmp_path):
 
 def test_processes_recover_within_a_run(data, tmp_path):
     environment = fatal_judge(tmp_path / "plugin", "u33", "u90")
-    command = ["score", data, "--judge", "fatal", "--out", tmp_path / "out", *SMALL, "--processes", "2"]
+    command = [
+        "score",
+        data,
+        "--judge",
+        "fatal",
+        "--out",
+        tmp_path / "out",
+        *SMALL,
+        "--processes",
+        "2",
+    ]
     printed = ended(start(*command, environment=environment))
     assert "workers died and were started again" in printed
     require_only(tmp_path / "out", "u33", "u90")
@@ -37,7 +52,17 @@ def test_a_worker_that_always_dies_ends_the_run(data, tmp_path):
     every = [f"u{number}" for number in range(120)]
     environment = fatal_judge(tmp_path / "plugin", *every)
     code = "import vieval_plugin.run.shards.launchers.slots as p\np.MOST_DEATHS = 1\n"
-    command = ["score", data, "--judge", "fatal", "--out", tmp_path / "out", *SMALL, "--processes", "1"]
+    command = [
+        "score",
+        data,
+        "--judge",
+        "fatal",
+        "--out",
+        tmp_path / "out",
+        *SMALL,
+        "--processes",
+        "1",
+    ]
     assert "a worker died 1 times in a row, the last time of signal SIGSEGV" in ended(
         start(*command, environment=environment, code=code), 1
     )

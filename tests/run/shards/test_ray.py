@@ -1,4 +1,6 @@
-"""Workers on a Ray cluster of two nodes: workers, drivers and nodes are killed, and no row is lost or there twice."""
+"""Workers on a Ray cluster of two nodes: workers, drivers and nodes are killed, and no row is
+lost or there twice.
+"""
 
 import os
 import pickle
@@ -38,7 +40,9 @@ SMALL = ("--rows-per-shard", "8", "--num-concurrent", "4", "--workers", "2")
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
-    """Two nodes with a processor each, the second also with what Ray is told is a GPU, and their mark in the environment."""
+    """Two nodes with a processor each, the second also with what Ray is told is a GPU, and their
+    mark in the environment.
+    """
     from ray.cluster_utils import Cluster
 
     folder = tmp_path_factory.mktemp("cluster")
@@ -46,13 +50,23 @@ def cluster(tmp_path_factory):
         for name, value in {
             **fatal_judge(folder, "u33"),
             **KEYS,
-            **{MARK: uuid.uuid4().hex, "RAY_USAGE_STATS_ENABLED": "0", "OPENAI_API_KEY": "a-key-of-the-nodes-alone"},
+            **{
+                MARK: uuid.uuid4().hex,
+                "RAY_USAGE_STATS_ENABLED": "0",
+                "OPENAI_API_KEY": "a-key-of-the-nodes-alone",
+            },
         }.items():
             patch.setenv(name, value)
-        head = {"num_cpus": 1, "include_dashboard": False, "object_store_memory": 100 << 20}
+        head = {
+            "num_cpus": 1,
+            "include_dashboard": False,
+            "object_store_memory": 100 << 20,
+        }
         running = Cluster(initialize_head=True, head_node_args=head)
         running.mark = os.environ[MARK]
-        running.second = running.add_node(num_cpus=1, num_gpus=1, object_store_memory=100 << 20)
+        running.second = running.add_node(
+            num_cpus=1, num_gpus=1, object_store_memory=100 << 20
+        )
     yield running
     running.shutdown()
 
@@ -68,7 +82,9 @@ def test_a_worker_and_the_driver_are_killed(vieval, cluster, data, tmp_path):
             patch.setenv("OPENAI_API_KEY", "a-key-of-the-nodes-alone")
             vieval(*arguments(data, tmp_path / "undisturbed", server, *SMALL[:4]))
         server.reset_stats()
-        command = arguments(data, tmp_path / "out", server, *SMALL, "--ray", cluster.address)
+        command = arguments(
+            data, tmp_path / "out", server, *SMALL, "--ray", cluster.address
+        )
         driver = start(*command)
         until(lambda: len(files_in(tmp_path / "out")) >= 4)
         os.kill(actors(cluster)[0], signal.SIGKILL)
@@ -77,32 +93,53 @@ def test_a_worker_and_the_driver_are_killed(vieval, cluster, data, tmp_path):
         until(lambda: not actors(cluster))
         assert "18 of 18 done" in ended(start(*command))
         asked = server.stats()["requests"]
-    assert less_costs(verdicts(tmp_path / "out")) == less_costs(verdicts(tmp_path / "undisturbed"))
+    assert less_costs(verdicts(tmp_path / "out")) == less_costs(
+        verdicts(tmp_path / "undisturbed")
+    )
     assert asked <= 2 * (120 + 3 * 3 * 8) + 12
 
 
 @pytest.mark.slow
-def test_inputs_and_verdicts_lie_in_a_bucket(vieval, cluster, data, tmp_path, monkeypatch):
+def test_inputs_and_verdicts_lie_in_a_bucket(
+    vieval, cluster, data, tmp_path, monkeypatch
+):
     for name, value in KEYS.items():
         monkeypatch.setenv(name, value)
     command = ("--judge", "sharpness", *SMALL[:2])
     vieval("score", data, "--out", tmp_path / "here", *command)
     bucket = FakeS3()
-    bucket.objects.update({f"data/{file.name}": file.read_bytes() for file in data.iterdir()})
+    bucket.objects.update(
+        {f"data/{file.name}": file.read_bytes() for file in data.iterdir()}
+    )
     with bucket.serving() as run:
         inputs, out = run.replace("/run?", "/data?"), run.replace("/run?", "/verdicts?")
-        assert "18 of 18 done" in ended(start("score", inputs, "--out", out, *command, "--ray", cluster.address))
+        assert "18 of 18 done" in ended(
+            start("score", inputs, "--out", out, *command, "--ray", cluster.address)
+        )
     for key in [key for key in bucket.objects if key.startswith("verdicts/")]:
         file = tmp_path / "there" / key.removeprefix("verdicts/")
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(bucket.objects[key])
-    assert less_costs(verdicts(tmp_path / "there")) == less_costs(verdicts(tmp_path / "here"))
-    assert not any(b"a-key-of-the-bucket" in content for content in bucket.objects.values())
+    assert less_costs(verdicts(tmp_path / "there")) == less_costs(
+        verdicts(tmp_path / "here")
+    )
+    assert not any(
+        b"a-key-of-the-bucket" in content for content in bucket.objects.values()
+    )
 
 
 @pytest.mark.slow
-def test_a_judge_that_is_a_network_has_a_worker_a_gpu(cluster, data, tmp_path, scorer_weights):
-    command = ("--judge", "clip_score", "--scorer", scorer_weights["clip_score"], "--ray", cluster.address)
+def test_a_judge_that_is_a_network_has_a_worker_a_gpu(
+    cluster, data, tmp_path, scorer_weights
+):
+    command = (
+        "--judge",
+        "clip_score",
+        "--scorer",
+        scorer_weights["clip_score"],
+        "--ray",
+        cluster.address,
+    )
     until(lambda: not actors(cluster))  # those of the test before
     driver = start("score", data, "--out", tmp_path / "out", *command)
     workers = set()
@@ -115,23 +152,41 @@ def test_a_judge_that_is_a_network_has_a_worker_a_gpu(cluster, data, tmp_path, s
 
 
 @pytest.mark.slow
-def test_a_row_that_ends_its_workers_is_the_only_one_without_a_verdict(cluster, data, tmp_path, monkeypatch):
+def test_a_row_that_ends_its_workers_is_the_only_one_without_a_verdict(
+    cluster, data, tmp_path, monkeypatch
+):
     for name, value in fatal_judge(tmp_path / "plugin", "u33").items():
         monkeypatch.setenv(name, value)
-    command = ["score", data, "--judge", "fatal", "--out", tmp_path / "out", *SMALL[:2], "--ray", cluster.address]
+    command = [
+        "score",
+        data,
+        "--judge",
+        "fatal",
+        "--out",
+        tmp_path / "out",
+        *SMALL[:2],
+        "--ray",
+        cluster.address,
+    ]
     assert "workers died and were started again" in ended(start(*command))
     found = verdicts(tmp_path / "out")
     assert len(found) == 120
-    assert [(row["uid"], row["status"]) for row in found if row["status"] != "ok"] == [("u33", "tool_error")]
+    assert [(row["uid"], row["status"]) for row in found if row["status"] != "ok"] == [
+        ("u33", "tool_error")
+    ]
 
 
 @pytest.mark.slow
 def test_a_node_is_lost_and_the_other_finishes(cluster, data, tmp_path, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "a-key-of-the-nodes-alone")
     with FakeServer(latency=0.05) as server:
-        command = arguments(data, tmp_path / "out", server, *SMALL, "--ray", cluster.address)
+        command = arguments(
+            data, tmp_path / "out", server, *SMALL, "--ray", cluster.address
+        )
         driver = start(*command)
-        until(lambda: len(actors(cluster)) == 2 and len(files_in(tmp_path / "out")) >= 3)
+        until(
+            lambda: len(actors(cluster)) == 2 and len(files_in(tmp_path / "out")) >= 3
+        )
         cluster.remove_node(cluster.second, allow_graceful=False)
         assert "18 of 18 done" in ended(driver)
     assert {row["status"] for row in verdicts(tmp_path / "out")} == {"ok"}
@@ -145,7 +200,12 @@ def test_what_workers_are_told_holds_no_key(data, tmp_path, server, monkeypatch)
 
     monkeypatch.setenv("OPENAI_API_KEY", "a-key-of-somebody")
     backbone = Backbone(model="fake", base_url=server.base_url)
-    begun = begin(ShardRequest([str(data)], ShardRun(str(tmp_path / "out"), "", "viescore", None, Config(), backbone)))
+    begun = begin(
+        ShardRequest(
+            [str(data)],
+            ShardRun(str(tmp_path / "out"), "", "viescore", None, Config(), backbone),
+        )
+    )
     assert b"a-key-of-somebody" not in pickle.dumps(begun.run)
 
 
@@ -157,4 +217,6 @@ def test_a_folder_that_only_a_node_sees_is_refused(tmp_path, monkeypatch):
 
     monkeypatch.setattr(launcher, "_PATIENCE", 0.3)
     with pytest.raises(VievalError, match="name a folder that all nodes share"):
-        launcher._require_seen(open_folder(tmp_path), Written(Shard("0" * 24, "a.parquet", 0, 0, 8)))
+        launcher._require_seen(
+            open_folder(tmp_path), Written(Shard("0" * 24, "a.parquet", 0, 0, 8))
+        )

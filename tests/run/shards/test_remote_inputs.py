@@ -1,4 +1,6 @@
-"""A data set in object storage is judged as one on a disk: read once, known by its footer, and no key leaves."""
+"""A data set in object storage is judged as one on a disk: read once, known by its footer, and
+no key leaves.
+"""
 
 import json
 
@@ -16,7 +18,9 @@ SECRET = KEYS["AWS_SECRET_ACCESS_KEY"]
 
 @pytest.fixture
 def bucket(data):
-    """A bucket with the data set in two folders, one in the other, beside a file that is none of it."""
+    """A bucket with the data set in two folders, one in the other, beside a file that is none of
+    it.
+    """
     store = FakeS3()
     names = ["data/part-0.parquet", "data/part-1.parquet", "data/more/part-2.parquet"]
     for name, file in zip(names, sorted(data.iterdir()), strict=True):
@@ -28,12 +32,25 @@ def bucket(data):
 
 
 def judge(vieval, named, out, *more, code=0):
-    return vieval("score", named, "--out", out, "--judge", "sharpness", "--rows-per-shard", "8", *more, code=code)
+    return vieval(
+        "score",
+        named,
+        "--out",
+        out,
+        "--judge",
+        "sharpness",
+        "--rows-per-shard",
+        "8",
+        *more,
+        code=code,
+    )
 
 
 def plain(found):
     """Verdicts less their costs, and less the file's folder."""
-    return [{**row, "file": row["file"].rpartition("/")[2]} for row in less_costs(found)]
+    return [
+        {**row, "file": row["file"].rpartition("/")[2]} for row in less_costs(found)
+    ]
 
 
 def ordered(found):
@@ -41,26 +58,52 @@ def ordered(found):
 
 
 @pytest.mark.parametrize("extra", [(), ("--processes", "2")])
-def test_verdicts_are_those_of_the_same_files_on_a_disk(vieval, server, bucket, data, tmp_path, extra):
+def test_verdicts_are_those_of_the_same_files_on_a_disk(
+    vieval, server, bucket, data, tmp_path, extra
+):
     vieval(*arguments(data, tmp_path / "local", server, "--rows-per-shard", "8"))
-    command = arguments(bucket.address("data"), tmp_path / "out", server, "--rows-per-shard", "8", *extra)
+    command = arguments(
+        bucket.address("data"),
+        tmp_path / "out",
+        server,
+        "--rows-per-shard",
+        "8",
+        *extra,
+    )
     vieval(*command)
-    assert ordered(plain(verdicts(tmp_path / "out"))) == plain(verdicts(tmp_path / "local"))
+    assert ordered(plain(verdicts(tmp_path / "out"))) == plain(
+        verdicts(tmp_path / "local")
+    )
     plan = json.loads((tmp_path / "out" / "plan.json").read_text())
     assert plan["root"] == bucket.address("data")
-    assert [file["path"] for file in plan["files"]] == ["more/part-2.parquet", "part-0.parquet", "part-1.parquet"]
+    assert [file["path"] for file in plan["files"]] == [
+        "more/part-2.parquet",
+        "part-0.parquet",
+        "part-1.parquet",
+    ]
     assert "0 of 120 rows are to be judged" in vieval(*command).err
-    everything = [file.read_bytes() for file in (tmp_path / "out").rglob("*") if file.is_file()]
+    everything = [
+        file.read_bytes() for file in (tmp_path / "out").rglob("*") if file.is_file()
+    ]
     assert not any(SECRET.encode() in content for content in everything)
 
 
 @pytest.mark.parametrize(
     ("pattern", "count"),
-    [("data/*.parquet", 2), ("data/**/*.parquet", 3), ("d*/[mn]*/part-*", 1), ("data/part-1.parquet", 1)],
+    [
+        ("data/*.parquet", 2),
+        ("data/**/*.parquet", 3),
+        ("d*/[mn]*/part-*", 1),
+        ("data/part-1.parquet", 1),
+    ],
 )
-def test_patterns_and_files_are_named_as_on_a_disk(vieval, bucket, tmp_path, pattern, count):
+def test_patterns_and_files_are_named_as_on_a_disk(
+    vieval, bucket, tmp_path, pattern, count
+):
     judge(vieval, bucket.address(pattern), tmp_path / "out")
-    assert len(json.loads((tmp_path / "out" / "plan.json").read_text())["files"]) == count
+    assert (
+        len(json.loads((tmp_path / "out" / "plan.json").read_text())["files"]) == count
+    )
 
 
 def test_verdicts_may_lie_in_the_data_set(vieval, bucket):
@@ -72,11 +115,17 @@ def test_verdicts_may_lie_in_the_data_set(vieval, bucket):
 def test_what_reads_the_data_again_reads_it_there(vieval, bucket, data, tmp_path):
     out = tmp_path / "out"
     judge(vieval, bucket.address("data"), out)
-    assert "complete: each row has its verdict once; 18 images were compared" in vieval("shards", out, "--verify").out
+    assert (
+        "complete: each row has its verdict once; 18 images were compared"
+        in vieval("shards", out, "--verify").out
+    )
     vieval("filter", out, "--where", "row % 2 = 0", "--out", tmp_path / "kept")
     passed = parquet.read_table(tmp_path / "kept" / "more" / "part-2.parquet")
     assert passed["uid"].to_pylist() == [f"u{number}" for number in range(80, 120, 2)]
-    assert passed["image"].to_pylist() == parquet.read_table(data / "part-2.parquet")["image"].to_pylist()[::2]
+    assert (
+        passed["image"].to_pylist()
+        == parquet.read_table(data / "part-2.parquet")["image"].to_pylist()[::2]
+    )
     assert "u3" in vieval("show", out, "part-0.parquet:3").out
     asked = len(bucket.requests)
     vieval("report", out, "--out", tmp_path / "report")
@@ -96,14 +145,25 @@ def test_a_file_that_was_replaced_is_refused(vieval, bucket, tmp_path):
     replaced(bucket)
     error = judge(vieval, bucket.address("data"), out, code=1).err
     assert "part-1.parquet is another file than when the plan was made" in error
-    assert "s3://bucket/data/part-1.parquet: another file" in vieval("shards", out, "--verify", code=1).err
-    error = vieval("filter", out, "--where", "PQ > 0", "--out", tmp_path / "kept", code=1).err
+    assert (
+        "s3://bucket/data/part-1.parquet: another file"
+        in vieval("shards", out, "--verify", code=1).err
+    )
+    error = vieval(
+        "filter", out, "--where", "PQ > 0", "--out", tmp_path / "kept", code=1
+    ).err
     assert "s3://bucket/data/part-1.parquet: another file" in error
 
 
-def test_an_object_that_vanishes_midway_ends_its_shards_in_a_line(vieval, bucket, tmp_path):
+def test_an_object_that_vanishes_midway_ends_its_shards_in_a_line(
+    vieval, bucket, tmp_path
+):
     def vanish(method, key):
-        gets = [key for method, key, _ in bucket.requests if method == "GET" and key.endswith("part-1.parquet")]
+        gets = [
+            key
+            for method, key, _ in bucket.requests
+            if method == "GET" and key.endswith("part-1.parquet")
+        ]
         if len(gets) > 8:
             bucket.objects.pop("data/part-1.parquet", None)
         return False
@@ -115,7 +175,9 @@ def test_an_object_that_vanishes_midway_ends_its_shards_in_a_line(vieval, bucket
     assert SECRET not in error
 
 
-def test_no_access_and_no_such_folder_are_one_line_with_the_address(vieval, bucket, tmp_path):
+def test_no_access_and_no_such_folder_are_one_line_with_the_address(
+    vieval, bucket, tmp_path
+):
     error = judge(vieval, bucket.address("nowhere"), tmp_path / "out", code=1).err
     assert error.startswith("vieval: s3://bucket/nowhere: no parquet or tar file there")
     bucket.fails = lambda method, key: key.endswith("part-0.parquet")
@@ -129,8 +191,12 @@ def test_no_access_and_no_such_folder_are_one_line_with_the_address(vieval, buck
     assert not (tmp_path / "out" / "plan.json").exists()
 
 
-@pytest.mark.parametrize("address", ["s3://me:hidden-word@bucket/data", "s3://me:hidden/word@bucket/data"])
-def test_keys_in_an_address_are_refused_and_not_repeated(vieval, data, tmp_path, address):
+@pytest.mark.parametrize(
+    "address", ["s3://me:hidden-word@bucket/data", "s3://me:hidden/word@bucket/data"]
+)
+def test_keys_in_an_address_are_refused_and_not_repeated(
+    vieval, data, tmp_path, address
+):
     for named, out in ((address, tmp_path / "out"), (data, address)):
         error = judge(vieval, named, out, code=1).err
         assert "keys stand in no address" in error
@@ -138,7 +204,9 @@ def test_keys_in_an_address_are_refused_and_not_repeated(vieval, data, tmp_path,
 
 
 def test_a_folder_whose_name_has_a_space_is_found_again(vieval, bucket, tmp_path):
-    bucket.objects = {"da ta/of mine/a b.parquet": bucket.objects["data/part-0.parquet"]}
+    bucket.objects = {
+        "da ta/of mine/a b.parquet": bucket.objects["data/part-0.parquet"]
+    }
     judge(vieval, bucket.address("da%20ta"), tmp_path / "out")
     assert "complete" in vieval("shards", tmp_path / "out", "--verify").out
 
@@ -154,16 +222,31 @@ def test_data_in_a_bucket_are_judged_into_a_folder_alone(vieval, bucket, more):
 def test_tar_files_are_refused_in_one_line(vieval, bucket, tmp_path):
     bucket.objects["tars/a.tar"] = b"\0" * 1024
     error = judge(vieval, bucket.address("tars"), tmp_path / "out", code=1).err
-    assert error.startswith("vieval: s3://bucket/tars/a.tar: tar files are read from a file system alone")
+    assert error.startswith(
+        "vieval: s3://bucket/tars/a.tar: tar files are read from a file system alone"
+    )
 
 
 def test_data_that_lie_in_the_folder_of_verdicts_are_refused(vieval, bucket, data):
     for folder in (bucket.address("data"), data):
-        assert "all that is to be judged lies in it" in judge(vieval, folder, folder, code=1).err
+        assert (
+            "all that is to be judged lies in it"
+            in judge(vieval, folder, folder, code=1).err
+        )
 
 
-def test_data_on_a_disk_and_in_a_bucket_have_no_folder_together(vieval, bucket, data, tmp_path):
-    command = ["score", data, bucket.address("data"), "--out", tmp_path / "out", "--judge", "sharpness"]
+def test_data_on_a_disk_and_in_a_bucket_have_no_folder_together(
+    vieval, bucket, data, tmp_path
+):
+    command = [
+        "score",
+        data,
+        bucket.address("data"),
+        "--out",
+        tmp_path / "out",
+        "--judge",
+        "sharpness",
+    ]
     assert "they lie in no folder or bucket together" in vieval(*command, code=1).err
 
 
@@ -171,9 +254,13 @@ def test_a_path_in_a_table_leads_to_no_file_of_this_machine(vieval, bucket, tmp_
     (tmp_path / "private.jpg").write_bytes(picture(1))
     paths = [str(tmp_path / "private.jpg"), "../private.jpg", "there.jpg"]
     sink = pyarrow.BufferOutputStream()
-    parquet.write_table(pyarrow.table({"image": paths, "prompt": ["a thing"] * 3}), sink)
+    parquet.write_table(
+        pyarrow.table({"image": paths, "prompt": ["a thing"] * 3}), sink
+    )
     bucket.objects["paths/a.parquet"] = bytes(sink.getvalue())
-    judge(vieval, bucket.address("paths"), tmp_path / "out", "--max-failures", "1", code=1)
+    judge(
+        vieval, bucket.address("paths"), tmp_path / "out", "--max-failures", "1", code=1
+    )
     found = verdicts(tmp_path / "out")
     assert {row["status"] for row in found} <= {"parse_failure", "no_image"}
     assert "outside the folder of the table" in found[0]["reason"]
@@ -182,13 +269,25 @@ def test_a_path_in_a_table_leads_to_no_file_of_this_machine(vieval, bucket, tmp_
 
 @pytest.mark.parametrize("group", [600, 200])
 def test_a_row_group_is_read_once(vieval, bucket, tmp_path, group):
-    many = [{"prompt": f"thing {number}", "image": picture(number, 96)} for number in range(600)]
+    many = [
+        {"prompt": f"thing {number}", "image": picture(number, 96)}
+        for number in range(600)
+    ]
     sink = pyarrow.BufferOutputStream()
     parquet.write_table(pyarrow.Table.from_pylist(many), sink, row_group_size=group)
     content = bytes(sink.getvalue())
     bucket.objects = {"data/one.parquet": content}
-    command = ["score", bucket.address("data"), "--out", tmp_path / "out", "--judge", "sharpness"]
+    command = [
+        "score",
+        bucket.address("data"),
+        "--out",
+        tmp_path / "out",
+        "--judge",
+        "sharpness",
+    ]
     sent = bucket.sent_bytes
     vieval(*command, "--rows-per-shard", "50")
-    assert bucket.sent_bytes - sent < 1.2 * len(content), (bucket.sent_bytes - sent) / len(content)
+    assert bucket.sent_bytes - sent < 1.2 * len(content), (
+        bucket.sent_bytes - sent
+    ) / len(content)
     assert len(verdicts(tmp_path / "out")) == 600

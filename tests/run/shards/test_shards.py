@@ -41,7 +41,9 @@ pytestmark = pytest.mark.usefixtures("no_store")
 SMALL = ("--rows-per-shard", "8")
 
 
-def test_each_row_has_its_verdict_in_the_file_of_its_shard(vieval, server, data, tmp_path):
+def test_each_row_has_its_verdict_in_the_file_of_its_shard(
+    vieval, server, data, tmp_path
+):
     printed = vieval(*arguments(data, tmp_path / "out", server, *SMALL))
     found = verdicts(tmp_path / "out")
     assert [row["uid"] for row in found] == [f"u{number}" for number in range(120)]
@@ -53,25 +55,41 @@ def test_each_row_has_its_verdict_in_the_file_of_its_shard(vieval, server, data,
     assert found[0]["seconds"] > 0
     assert {score["question"] for score in found[0]["sub_scores"]}
     # row groups of 20 rows are two shards of 8 rows and one of 4
-    assert sorted(metadata(path)["verdicts"] for path in files_in(tmp_path / "out")) == [4] * 6 + [8] * 12
+    assert (
+        sorted(metadata(path)["verdicts"] for path in files_in(tmp_path / "out"))
+        == [4] * 6 + [8] * 12
+    )
     assert "18 of 18 done" in printed.out
     assert not list((tmp_path / "out" / "under_way").iterdir())
-    assert server.stats()["requests"] <= 2 * 120 + 2  # and the questions that find out what a server can
+    assert (
+        server.stats()["requests"] <= 2 * 120 + 2
+    )  # and the questions that find out what a server can
 
 
-def test_a_finished_run_asks_nothing_and_goes_on_however_it_is_asked(vieval, server, data, tmp_path):
+def test_a_finished_run_asks_nothing_and_goes_on_however_it_is_asked(
+    vieval, server, data, tmp_path
+):
     vieval(*arguments(data, tmp_path / "out", server, *SMALL))
     before = server.stats()["requests"]
-    vieval(*arguments(data, tmp_path / "out", server, "--num-concurrent", "3", "--timeout", "7"))
+    vieval(
+        *arguments(
+            data, tmp_path / "out", server, "--num-concurrent", "3", "--timeout", "7"
+        )
+    )
     assert server.stats()["requests"] == before
 
 
-def test_other_inputs_and_options_are_refused_with_the_difference(vieval, server, data, tmp_path):
+def test_other_inputs_and_options_are_refused_with_the_difference(
+    vieval, server, data, tmp_path
+):
     command = arguments(data, tmp_path / "out", server, *SMALL)
     vieval(*command)
     asked = server.stats()["requests"]
     assert "temperature" in vieval(*command, "--temperature", "1", code=1).err
-    assert "rows_per_shard 8, now 9" in vieval(*command, "--rows-per-shard", "9", code=1).err
+    assert (
+        "rows_per_shard 8, now 9"
+        in vieval(*command, "--rows-per-shard", "9", code=1).err
+    )
     assert "judge" in vieval(*command, "--judge", "vqascore", code=1).err
     write_parquet(data / "more", 1)
     assert "--extend" in vieval(*command, code=1).err
@@ -84,46 +102,72 @@ def test_another_limit_is_another_run(vieval, server, data, tmp_path):
     vieval(*command, "--limit", "20")
     asked = server.stats()["requests"]
     refused = "a run was begun there with --limit 20, now "
-    assert f"{refused}without --limit; give the command that began it" in vieval(*command, code=1).err
-    assert f"{refused}with --limit 30; " in vieval(*command, "--limit", "30", code=1).err
+    assert (
+        f"{refused}without --limit; give the command that began it"
+        in vieval(*command, code=1).err
+    )
+    assert (
+        f"{refused}with --limit 30; " in vieval(*command, "--limit", "30", code=1).err
+    )
     vieval(*command, "--limit", "20")
     assert server.stats()["requests"] == asked
-    assert "rows: 20 of 20, limited to the first 20 rows" in vieval("shards", tmp_path / "out").out
+    assert (
+        "rows: 20 of 20, limited to the first 20 rows"
+        in vieval("shards", tmp_path / "out").out
+    )
     assert "a row counts when" not in vieval("shards", tmp_path / "out").out
     next((tmp_path / "out" / "verdicts").iterdir()).unlink()
     found = vieval("shards", tmp_path / "out").out
-    assert "of 20, limited to the first 20 rows (a row counts when its shard is done)" in found
+    assert (
+        "of 20, limited to the first 20 rows (a row counts when its shard is done)"
+        in found
+    )
     vieval(*command, "--limit", "20")
     verified = vieval("shards", tmp_path / "out", "--verify").out
     assert "complete: each of the first 20 rows has its verdict once" in verified
     whole = arguments(file, tmp_path / "whole", server, *SMALL)
     vieval(*whole)
-    assert "begun there without --limit, now with --limit 20" in vieval(*whole, "--limit", "20", code=1).err
+    assert (
+        "begun there without --limit, now with --limit 20"
+        in vieval(*whole, "--limit", "20", code=1).err
+    )
 
 
 def test_a_finished_run_says_how_fast_it_was(vieval, server, data, tmp_path):
     printed = vieval(*arguments(data, tmp_path / "out", server, *SMALL)).out
-    rate = re.search(r"^rate: ([0-9.,]+) rows and ([0-9.,]+) calls a second$", printed, re.MULTILINE)
+    rate = re.search(
+        r"^rate: ([0-9.,]+) rows and ([0-9.,]+) calls a second$", printed, re.MULTILINE
+    )
     assert rate, printed
-    rows_a_second, calls_a_second = (float(number.replace(",", "")) for number in rate.groups())
+    rows_a_second, calls_a_second = (
+        float(number.replace(",", "")) for number in rate.groups()
+    )
     assert calls_a_second == pytest.approx(2 * rows_a_second, abs=0.2)
 
 
-def test_answers_from_the_store_are_no_calls_of_the_rate(vieval, server, data, tmp_path):
-    (tmp_path / "options.yaml").write_text(f"store: {{path: {tmp_path / 'replies.sqlite'}}}\n")
+def test_answers_from_the_store_are_no_calls_of_the_rate(
+    vieval, server, data, tmp_path
+):
+    (tmp_path / "options.yaml").write_text(
+        f"store: {{path: {tmp_path / 'replies.sqlite'}}}\n"
+    )
     first = vieval(*arguments(data, tmp_path / "first", server, *SMALL)).out
     assert "from the store" not in first
     assert " calls a second\n" in first
     again = vieval(*arguments(data, tmp_path / "again", server, *SMALL)).out
     assert "answers of a model: 240 (from the store: 240), tokens" in again
     rate = next(line for line in again.splitlines() if line.startswith("rate: "))
-    assert rate.endswith(" rows a second; 240 results came from the store, which is faster: --fresh judges anew")
+    assert rate.endswith(
+        " rows a second; 240 results came from the store, which is faster: --fresh judges anew"
+    )
     fresh = vieval(*arguments(data, tmp_path / "fresh", server, *SMALL, "--fresh")).out
     assert "from the store" not in fresh
     assert " calls a second\n" in fresh
 
 
-def test_new_files_extend_the_plan_and_change_no_old_shard(vieval, server, data, tmp_path):
+def test_new_files_extend_the_plan_and_change_no_old_shard(
+    vieval, server, data, tmp_path
+):
     command = arguments(data, tmp_path / "out", server, *SMALL)
     vieval(*command)
     old = {path: path.stat().st_mtime_ns for path in files_in(tmp_path / "out")}
@@ -139,10 +183,15 @@ def test_a_file_that_was_replaced_is_refused(vieval, server, data, tmp_path):
     vieval(*command, "--budget", "20", code=1)
     table = pyarrow.Table.from_pylist(list(rows(range(500, 540))))
     parquet.write_table(table, data / "part-1.parquet", row_group_size=20)
-    assert "part-1.parquet is another file than when the plan was made" in vieval(*command, code=1).err
+    assert (
+        "part-1.parquet is another file than when the plan was made"
+        in vieval(*command, code=1).err
+    )
 
 
-def test_another_version_goes_on_only_where_replies_are_read_alike(vieval, server, data, tmp_path):
+def test_another_version_goes_on_only_where_replies_are_read_alike(
+    vieval, server, data, tmp_path
+):
     command = arguments(data, tmp_path / "out", server, *SMALL)
     vieval(*command)
     plan = tmp_path / "out" / "plan.json"
@@ -161,13 +210,17 @@ def test_images_are_bytes_or_paths_too(vieval, server, data, tmp_path, form):
         other.mkdir()
         for number in range(40):
             (other / f"{number}.jpg").write_bytes(picture(number))
-        table = table.set_column(2, "image", pyarrow.array([f"{number}.jpg" for number in range(40)]))
+        table = table.set_column(
+            2, "image", pyarrow.array([f"{number}.jpg" for number in range(40)])
+        )
         parquet.write_table(table, other / "part-0.parquet", row_group_size=20)
     else:
         write_parquet(other, 1, form="bytes")
     vieval(*arguments(data / "part-0.parquet", tmp_path / "structs", server))
     vieval(*arguments(other, tmp_path / "others", server))
-    assert less_costs(verdicts(tmp_path / "others")) == less_costs(verdicts(tmp_path / "structs"))
+    assert less_costs(verdicts(tmp_path / "others")) == less_costs(
+        verdicts(tmp_path / "structs")
+    )
 
 
 @pytest.mark.parametrize("name", ["a.tar", "a.tar.gz"])
@@ -190,7 +243,10 @@ def test_webdataset_tars(vieval, server, tmp_path, name):
 def labelled(source, number=24):
     """Samples of a tar with a caption and a source."""
     return {
-        str(n): {"jpg": picture(n), "json": json.dumps({"caption": "a thing", "source": source}).encode()}
+        str(n): {
+            "jpg": picture(n),
+            "json": json.dumps({"caption": "a thing", "source": source}).encode(),
+        }
         for n in range(number)
     }
 
@@ -198,8 +254,13 @@ def labelled(source, number=24):
 def test_a_source_of_plain_words_makes_no_edit_of_a_tar(vieval, tmp_path):
     path = write_tar(tmp_path / "a.tar", labelled("laion"))
     printed = vieval("score", path, "--judge", "sharpness", "--out", tmp_path / "out")
-    assert {(row["status"], row["kind"]) for row in verdicts(tmp_path / "out")} == {("ok", "tig")}
-    line = "the column 'source' holds no images (such as 'laion') and is left out; --columns category=source reads it"
+    assert {(row["status"], row["kind"]) for row in verdicts(tmp_path / "out")} == {
+        ("ok", "tig")
+    }
+    line = (
+        "the column 'source' holds no images (such as 'laion') and is left out; --columns "
+        "category=source reads it"
+    )
     assert line in printed.err
 
 
@@ -209,7 +270,10 @@ def test_a_run_whose_first_rows_are_all_misread_leaves_nothing_and_the_corrected
     path, out = write_tar(tmp_path / "a.tar", labelled("laion")), tmp_path / "out"
     command = ("score", path, "--judge", "sharpness", "--out", out)
     err = vieval(*command, "--columns", "source=source", code=1).err
-    assert "none of the first 20 rows can be judged, and nothing was asked; sample 1: the image source is not" in err
+    assert (
+        "none of the first 20 rows can be judged, and nothing was asked; sample 1: the image "
+        "source is not"
+    ) in err
     assert not out.exists()
     vieval(*command)
     assert len(verdicts(out)) == 24
@@ -217,36 +281,54 @@ def test_a_run_whose_first_rows_are_all_misread_leaves_nothing_and_the_corrected
 
 @pytest.mark.parametrize("damage", ["a header", "the end"])
 @pytest.mark.parametrize("name", ["a.tar", "a.tar.gz"])
-def test_a_tar_that_is_damaged_is_not_readable_and_nothing_is_written(vieval, tmp_path, name, damage):
+def test_a_tar_that_is_damaged_is_not_readable_and_nothing_is_written(
+    vieval, tmp_path, name, damage
+):
     path = write_tar(tmp_path / name, labelled("laion", 4))
     with tarfile.open(path) as tar:
         offset = tar.getmembers()[3].offset
     packed = name.endswith("gz")
     content = gzip.decompress(path.read_bytes()) if packed else path.read_bytes()
     rest = b"Z" * 512 + content[offset + 512 :] if damage == "a header" else b""
-    path.write_bytes(gzip.compress(content[:offset] + rest) if packed else content[:offset] + rest)
-    err = vieval("score", path, "--judge", "sharpness", "--out", tmp_path / "out", code=1).err
+    path.write_bytes(
+        gzip.compress(content[:offset] + rest) if packed else content[:offset] + rest
+    )
+    err = vieval(
+        "score", path, "--judge", "sharpness", "--out", tmp_path / "out", code=1
+    ).err
     assert f"{path}: not readable as a tar file" in err
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("named", ["tars", "tars/a.tar", "tars/*.tar", "data/*.parquet"])
-def test_what_only_a_folder_of_shards_takes_is_planned_by_its_index(vieval, data, tmp_path, monkeypatch, named):
-    members = {str(number): {"jpg": picture(number), "txt": b"a thing"} for number in range(40)}
+@pytest.mark.parametrize(
+    "named", ["tars", "tars/a.tar", "tars/*.tar", "data/*.parquet"]
+)
+def test_what_only_a_folder_of_shards_takes_is_planned_by_its_index(
+    vieval, data, tmp_path, monkeypatch, named
+):
+    members = {
+        str(number): {"jpg": picture(number), "txt": b"a thing"} for number in range(40)
+    }
     write_tar(tmp_path / "tars" / "a.tar", members)
     (tmp_path / "tars" / "README.md").write_text("about these files")
     monkeypatch.chdir(tmp_path)
     earlier = sorted(tmp_path.rglob("*"))
     planned = vieval("score", named, "--plan", "--judge", "sharpness").out
     rows = 40 if "tar" in named else 120
-    assert planned.startswith(f"plan: sharpness, {rows} samples: no calls\na pilot of 8 (seed 0): ok 8\n")
+    assert planned.startswith(
+        f"plan: sharpness, {rows} samples: no calls\na pilot of 8 (seed 0): ok 8\n"
+    )
     assert sorted(tmp_path.rglob("*")) == earlier
     for out in ([], ["--out", "verdicts.jsonl"]):
-        assert vieval("score", named, *out, code=1).err.endswith("a folder of shards; name one with --out\n")
+        assert vieval("score", named, *out, code=1).err.endswith(
+            "a folder of shards; name one with --out\n"
+        )
 
 
 def test_the_plan_of_a_tar_is_what_judging_it_costs(vieval, server, tmp_path):
-    members = {str(number): {"jpg": picture(number), "txt": b"a thing"} for number in range(40)}
+    members = {
+        str(number): {"jpg": picture(number), "txt": b"a thing"} for number in range(40)
+    }
     path = write_tar(tmp_path / "a.tar", members)
     command = arguments(path, tmp_path / "out", server)
     planned = vieval(*command, "--plan").out
@@ -257,7 +339,10 @@ def test_the_plan_of_a_tar_is_what_judging_it_costs(vieval, server, tmp_path):
 
 def test_a_tar_that_was_replaced_is_refused(vieval, server, tmp_path):
     def samples(of):
-        return {str(number): {"jpg": picture(number), "txt": b"%s %02d" % (of, number)} for number in range(20)}
+        return {
+            str(number): {"jpg": picture(number), "txt": b"%s %02d" % (of, number)}
+            for number in range(20)
+        }
 
     path = write_tar(tmp_path / "a.tar", samples(b"old"))
     command = arguments(path, tmp_path / "out", server, *SMALL)
@@ -275,30 +360,47 @@ def test_bad_rows_are_rows_with_their_status(vieval, server, tmp_path):
     given[7]["image"] = {"bytes": None, "path": "absent.jpg"}
     given[9]["uid"] = "u8"
     width = b"\x00\x00\x27\x10"  # 10,000 x 10,001 pixels, as the header of a PNG says
-    large = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + width + b"\x00\x00\x27\x11\x08\x02\x00\x00\x00"
+    large = (
+        b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"
+        + width
+        + b"\x00\x00\x27\x11\x08\x02\x00\x00\x00"
+    )
     given[11]["image"] = {"bytes": large, "path": None}
     given[13]["prompt"] = None
     (tmp_path / "data").mkdir()
-    parquet.write_table(pyarrow.Table.from_pylist(given), tmp_path / "data" / "a.parquet")
+    parquet.write_table(
+        pyarrow.Table.from_pylist(given), tmp_path / "data" / "a.parquet"
+    )
     vieval(*arguments(tmp_path / "data", tmp_path / "out", server))
     found = verdicts(tmp_path / "out")
     assert len(found) == 24
-    bad = {row["row"]: (row["status"], row["reason"]) for row in found if row["status"] != "ok"}
-    assert [status for status, _ in bad.values()] == [*["no_image"] * 4, "not_applicable"]
+    bad = {
+        row["row"]: (row["status"], row["reason"])
+        for row in found
+        if row["status"] != "ok"
+    }
+    assert [status for status, _ in bad.values()] == [
+        *["no_image"] * 4,
+        "not_applicable",
+    ]
     assert [*bad] == [3, 5, 7, 11, 13]
     assert bad[13][1] == "the sample has no text prompt"
     assert "absent.jpg" in bad[7][1]
     assert [row["row"] for row in found if row["uid"] == "u8"] == [8, 9]
 
 
-def test_a_row_group_that_cannot_be_read_is_left_and_the_others_are_judged(vieval, server, data, tmp_path):
+def test_a_row_group_that_cannot_be_read_is_left_and_the_others_are_judged(
+    vieval, server, data, tmp_path
+):
     path = data / "part-1.parquet"
     group = parquet.ParquetFile(path).metadata.row_group(1)
     content = bytearray(path.read_bytes())
     for number in range(group.num_columns):
         column = group.column(number)
         begin = column.dictionary_page_offset or column.data_page_offset
-        content[begin : begin + column.total_compressed_size] = os.urandom(column.total_compressed_size)
+        content[begin : begin + column.total_compressed_size] = os.urandom(
+            column.total_compressed_size
+        )
     path.write_bytes(content)
     printed = vieval(*arguments(data, tmp_path / "out", server, *SMALL), code=1)
     assert "part-1.parquet: row group 1, rows 20 to 27" in printed.err
@@ -306,19 +408,33 @@ def test_a_row_group_that_cannot_be_read_is_left_and_the_others_are_judged(vieva
     assert "15 of 18 done" in printed.out
 
 
-def test_a_column_that_is_not_there_is_told_before_anything_is_asked(vieval, server, data, tmp_path):
-    parquet.write_table(pyarrow.table({"uid": ["1"], "prompt": ["x"]}), data / "part-9.parquet")
-    assert "part-9.parquet: no column 'image'" in vieval(*arguments(data, tmp_path / "out", server), code=1).err
+def test_a_column_that_is_not_there_is_told_before_anything_is_asked(
+    vieval, server, data, tmp_path
+):
+    parquet.write_table(
+        pyarrow.table({"uid": ["1"], "prompt": ["x"]}), data / "part-9.parquet"
+    )
+    assert (
+        "part-9.parquet: no column 'image'"
+        in vieval(*arguments(data, tmp_path / "out", server), code=1).err
+    )
     assert server.stats()["requests"] == 0
 
 
-def test_a_folder_that_cannot_be_written_is_told_before_anything_is_asked(vieval, server, data, tmp_path):
+def test_a_folder_that_cannot_be_written_is_told_before_anything_is_asked(
+    vieval, server, data, tmp_path
+):
     (tmp_path / "out").write_text("a file")
-    assert "cannot be written" in vieval(*arguments(data, tmp_path / "out", server), code=1).err
+    assert (
+        "cannot be written"
+        in vieval(*arguments(data, tmp_path / "out", server), code=1).err
+    )
     assert server.stats()["requests"] == 0
 
 
-def test_a_full_disk_ends_the_run_with_no_half_of_a_shard(vieval, server, data, tmp_path):
+def test_a_full_disk_ends_the_run_with_no_half_of_a_shard(
+    vieval, server, data, tmp_path
+):
     command = arguments(data, tmp_path / "out", server, "--rows-per-shard", "20")
     vieval(*command, "--budget", "50", code=1)
     kept = files_in(tmp_path / "out")
@@ -352,26 +468,50 @@ def test_a_budget_ends_the_run_between_two_shards(vieval, server, data, tmp_path
 def test_a_budget_that_no_shard_fits_is_to_be_raised(vieval, server, data, tmp_path):
     command = arguments(data, tmp_path / "out", server, *SMALL)
     said = vieval(*command, "--budget", "7", code=1).err  # a shard of 4 rows takes 8
-    assert "rows 0 to 7: its calls are more than the 7 that --budget gives a worker" in said
+    assert (
+        "rows 0 to 7: its calls are more than the 7 that --budget gives a worker"
+        in said
+    )
     assert "raise --budget, or lower --rows-per-shard with another --out" in said
     assert "the same command goes on" not in said
     assert "the same command goes on" in vieval(*command, "--budget", "8", code=1).err
 
 
-def test_the_next_shards_are_open_while_one_waits_and_no_more_than_three(data, vieval, tmp_path):
-    with FakeServer(faults=lambda number, body: Fault("hang") if number == 6 else None) as server:
-        printed = arguments(data, tmp_path / "out", server, *SMALL, "--timeout", "2", "--num-concurrent", "8")
+def test_the_next_shards_are_open_while_one_waits_and_no_more_than_three(
+    data, vieval, tmp_path
+):
+    with FakeServer(
+        faults=lambda number, body: Fault("hang") if number == 6 else None
+    ) as server:
+        printed = arguments(
+            data,
+            tmp_path / "out",
+            server,
+            *SMALL,
+            "--timeout",
+            "2",
+            "--num-concurrent",
+            "8",
+        )
         process = start(*printed)
-        until(lambda: server.stats()["in_flight"] == 1 and server.stats()["requests"] > 30)
+        until(
+            lambda: server.stats()["in_flight"] == 1 and server.stats()["requests"] > 30
+        )
         notes = list((tmp_path / "out" / "under_way").iterdir())
         assert 1 <= len(notes) <= 3
         ended(process)
     assert len(verdicts(tmp_path / "out")) == 120
 
 
-def test_shards_full_of_failures_are_not_written_and_end_the_run(vieval, data, tmp_path):
+def test_shards_full_of_failures_are_not_written_and_end_the_run(
+    vieval, data, tmp_path
+):
     broken = [True]
-    with FakeServer(faults=lambda number, body: Fault("overlong") if broken and number > 60 else None) as server:
+    with FakeServer(
+        faults=lambda number, body: (
+            Fault("overlong") if broken and number > 60 else None
+        )
+    ) as server:
         command = arguments(data, tmp_path / "out", server, *SMALL)
         assert "3 shards in a row were not written" in vieval(*command, code=1).err
         assert server.stats()["requests"] < 220
@@ -383,13 +523,20 @@ def test_shards_full_of_failures_are_not_written_and_end_the_run(vieval, data, t
 
 
 @pytest.mark.parametrize("status", ["parse_failure", "refusal"])
-def test_rows_whose_replies_cannot_be_read_are_failures_too(vieval, data, tmp_path, status):
-    answers = {"faults": lambda number, body: Fault("content_filter")} if status == "refusal" else {}
+def test_rows_whose_replies_cannot_be_read_are_failures_too(
+    vieval, data, tmp_path, status
+):
+    answers = (
+        {"faults": lambda number, body: Fault("content_filter")}
+        if status == "refusal"
+        else {}
+    )
     with FakeServer(reply=lambda chat: "I cannot say.", **answers) as server:
         command = arguments(data, tmp_path / "out", server, *SMALL)
         said = vieval(*command, code=1).err
-        assert f"8 of 8 rows failed, more than --max-failures 0.2 allows ({status}: " in said.replace(
-            "4 of 4", "8 of 8"
+        assert (
+            f"8 of 8 rows failed, more than --max-failures 0.2 allows ({status}: "
+            in said.replace("4 of 4", "8 of 8")
         )
         assert "3 shards in a row were not written" in said
         assert "or raise --max-failures, and the same command goes on" in said
@@ -398,9 +545,19 @@ def test_rows_whose_replies_cannot_be_read_are_failures_too(vieval, data, tmp_pa
 
 
 def test_a_run_that_scores_no_row_exits_with_1_and_says_so(vieval, data, tmp_path):
-    again = ("shards", tmp_path / "out", "--rejudge", "parse_failure", "--model", "fake", "--base-url")
+    again = (
+        "shards",
+        tmp_path / "out",
+        "--rejudge",
+        "parse_failure",
+        "--model",
+        "fake",
+        "--base-url",
+    )
     with FakeServer(reply=lambda chat: "I cannot say.") as server:
-        command = arguments(data, tmp_path / "out", server, *SMALL, "--max-failures", "1")
+        command = arguments(
+            data, tmp_path / "out", server, *SMALL, "--max-failures", "1"
+        )
         for _ in range(2):
             assert (
                 "vieval: no row could be scored (parse_failure 120); the reasons are above"
@@ -408,30 +565,45 @@ def test_a_run_that_scores_no_row_exits_with_1_and_says_so(vieval, data, tmp_pat
             )
         assert "not written" not in vieval(*again, server.base_url).err
     printed = vieval("shards", tmp_path / "out", "--verify").out
-    said = "no row could be scored (parse_failure 120), but the folder is complete: each row has its verdict once"
+    said = (
+        "no row could be scored (parse_failure 120), but the folder is complete: each row has "
+        "its verdict once"
+    )
     assert said in printed
     with FakeServer() as server:
         vieval(*again, server.base_url)
     assert (
-        "complete: each row has its verdict once" in vieval("shards", tmp_path / "out", "--verify").out.splitlines()[-1]
+        "complete: each row has its verdict once"
+        in vieval("shards", tmp_path / "out", "--verify").out.splitlines()[-1]
     )
 
 
-def test_a_column_that_is_no_text_is_named_before_anything_is_asked(vieval, server, data, tmp_path):
+def test_a_column_that_is_no_text_is_named_before_anything_is_asked(
+    vieval, server, data, tmp_path
+):
     path = data / "part-0.parquet"
-    parquet.write_table(parquet.read_table(path).append_column("aesthetic", [[0.5] * 40]), path)
+    parquet.write_table(
+        parquet.read_table(path).append_column("aesthetic", [[0.5] * 40]), path
+    )
     command = arguments(path, tmp_path / "out", server, "--columns", "prompt=aesthetic")
-    wrong = "part-0.parquet: the column 'aesthetic' (double) is no text; --columns prompt=COLUMN names another"
+    wrong = (
+        "part-0.parquet: the column 'aesthetic' (double) is no text; --columns prompt=COLUMN "
+        "names another"
+    )
     assert wrong in vieval(*command, code=1).err
     command[command.index("--out") + 1] = tmp_path / "out.jsonl"
     assert wrong in vieval(*command, code=1).err
     assert server.stats()["requests"] == 0
 
 
-def test_a_key_that_expires_ends_the_run_which_goes_on_with_another(vieval, data, tmp_path, monkeypatch):
+def test_a_key_that_expires_ends_the_run_which_goes_on_with_another(
+    vieval, data, tmp_path, monkeypatch
+):
     monkeypatch.setenv("OPENAI_API_KEY", "old-key-of-yesterday")
     with FakeServer(api_key="old-key-of-yesterday", latency=0.005) as server:
-        command = arguments(data, tmp_path / "out", server, *SMALL, "--num-concurrent", "4")
+        command = arguments(
+            data, tmp_path / "out", server, *SMALL, "--num-concurrent", "4"
+        )
         process = start(*command)
         until(lambda: len(files_in(tmp_path / "out")) > 2)
         server.settings = replace(server.settings, api_key="new-key-of-today")
@@ -445,7 +617,9 @@ def test_a_key_that_expires_ends_the_run_which_goes_on_with_another(vieval, data
     assert "key-of" not in (tmp_path / "out" / "plan.json").read_text()
 
 
-def test_a_worker_killed_between_write_and_rename_leaves_no_shard(vieval, data, tmp_path, server):
+def test_a_worker_killed_between_write_and_rename_leaves_no_shard(
+    vieval, data, tmp_path, server
+):
     code = (
         "import os\n"
         "rename, count = os.replace, [0]\n"
@@ -461,36 +635,52 @@ def test_a_worker_killed_between_write_and_rename_leaves_no_shard(vieval, data, 
     assert len(files_in(tmp_path / "out")) == 2
     assert list((tmp_path / "out" / "verdicts").glob("*.part"))
     vieval(*command)
-    assert [row["uid"] for row in verdicts(tmp_path / "out")] == [f"u{number}" for number in range(120)]
+    assert [row["uid"] for row in verdicts(tmp_path / "out")] == [
+        f"u{number}" for number in range(120)
+    ]
 
 
 def test_two_drivers_at_once_share_the_work(data, tmp_path):
     with FakeServer(latency=0.02) as server:
-        command = arguments(data, tmp_path / "out", server, *SMALL, "--num-concurrent", "4")
+        command = arguments(
+            data, tmp_path / "out", server, *SMALL, "--num-concurrent", "4"
+        )
         both = [start(*command), start(*command)]
         for process in both:
             ended(process)
         asked = server.stats()["requests"]
-    assert [row["uid"] for row in verdicts(tmp_path / "out")] == [f"u{number}" for number in range(120)]
+    assert [row["uid"] for row in verdicts(tmp_path / "out")] == [
+        f"u{number}" for number in range(120)
+    ]
     # twice at most what both had open at the end
     assert asked <= 2 * (120 + 2 * 3 * 8) + 4
 
 
-def test_verify_says_what_a_folder_lacks_and_what_is_not_its_own(vieval, server, data, tmp_path):
+def test_verify_says_what_a_folder_lacks_and_what_is_not_its_own(
+    vieval, server, data, tmp_path
+):
     out, command = tmp_path / "out", arguments(data, tmp_path / "out", server, *SMALL)
     vieval(*command, "--budget", "100", code=1)
     printed = vieval("shards", out, "--verify", code=1)
     assert "shards have no verdicts, the first: part-" in printed.err
     vieval(*command)
-    assert "complete: each row has its verdict once; 18 images" in vieval("shards", out, "--verify").out
+    assert (
+        "complete: each row has its verdict once; 18 images"
+        in vieval("shards", out, "--verify").out
+    )
     first, second, *_ = files_in(out)
     (out / "verdicts" / f"{'0' * 24}.parquet").write_bytes(first.read_bytes())
     kept = parquet.read_table(second)
-    parquet.write_table(pyarrow.concat_tables([kept.slice(1), kept.slice(1, 1)]), second)
+    parquet.write_table(
+        pyarrow.concat_tables([kept.slice(1), kept.slice(1, 1)]), second
+    )
     assert "it has a row twice" in vieval("shards", out, "--verify", code=1).err
     (data / "part-1.parquet").write_bytes((data / "part-0.parquet").read_bytes())
     err = vieval("shards", out, "--verify", code=1).err
-    assert "part-1.parquet: another file than when the plan was made; restore it, or judge it again" in err
+    assert (
+        "part-1.parquet: another file than when the plan was made; restore it, or judge it again"
+        in err
+    )
     assert "--out" not in err
 
 
@@ -499,10 +689,16 @@ def test_verify_finds_an_image_that_is_another(vieval, server, tmp_path):
     folder.mkdir()
     for number in range(3):
         (folder / f"{number}.jpg").write_bytes(picture(number))
-    table = {"uid": ["a", "a", "b"], "image": ["0.jpg", "1.jpg", "2.jpg"], "prompt": ["x", "x", "x"]}
+    table = {
+        "uid": ["a", "a", "b"],
+        "image": ["0.jpg", "1.jpg", "2.jpg"],
+        "prompt": ["x", "x", "x"],
+    }
     parquet.write_table(pyarrow.table(table), folder / "a.parquet")
     vieval(*arguments(folder, tmp_path / "out", server, "--rows-per-shard", "1"))
-    assert "2 rows share their uid" in vieval("shards", tmp_path / "out", "--verify").out
+    assert (
+        "2 rows share their uid" in vieval("shards", tmp_path / "out", "--verify").out
+    )
     (folder / "1.jpg").write_bytes(picture(9))
     printed = vieval("shards", tmp_path / "out", "--verify", code=1)
     assert "a.parquet: row 1 has another image" in printed.err
@@ -512,10 +708,14 @@ def test_rejudge_asks_only_about_rows_of_these_statuses(vieval, data, tmp_path):
     broken = [True]
 
     def faults(number, body):
-        return Fault("overlong") if broken and "thing 7" in str(body["messages"]) else None
+        return (
+            Fault("overlong") if broken and "thing 7" in str(body["messages"]) else None
+        )
 
     with FakeServer(faults=faults) as server:
-        command = arguments(data, tmp_path / "out", server, *SMALL, "--max-failures", "1")
+        command = arguments(
+            data, tmp_path / "out", server, *SMALL, "--max-failures", "1"
+        )
         vieval(*command)
         before = verdicts(tmp_path / "out")
         failed = [row["uid"] for row in before if row["status"] == "api_error"]
@@ -534,7 +734,9 @@ def test_rejudge_asks_only_about_rows_of_these_statuses(vieval, data, tmp_path):
     assert len(found) == 120
 
 
-def test_compaction_joins_files_that_are_read_and_resumed_as_they_were(vieval, server, data, tmp_path):
+def test_compaction_joins_files_that_are_read_and_resumed_as_they_were(
+    vieval, server, data, tmp_path
+):
     out, command = tmp_path / "out", arguments(data, tmp_path / "out", server, *SMALL)
     vieval(*command, "--budget", "120", code=1)
     before = verdicts(out)
@@ -548,7 +750,9 @@ def test_compaction_joins_files_that_are_read_and_resumed_as_they_were(vieval, s
     vieval("shards", out, "--verify")
 
 
-def test_addresses_are_fetched_from_allowed_hosts_and_kept_nowhere(vieval, server, tmp_path):
+def test_addresses_are_fetched_from_allowed_hosts_and_kept_nowhere(
+    vieval, server, tmp_path
+):
     fetched = []
 
     def answer(path, body, headers):
@@ -564,7 +768,9 @@ def test_addresses_are_fetched_from_allowed_hosts_and_kept_nowhere(vieval, serve
             "image": [f"http://{host}/{number}.jpg" for number in range(24)],
         }
         parquet.write_table(pyarrow.table(table), tmp_path / "data" / "part-0.parquet")
-        command = arguments(tmp_path / "data", tmp_path / "out", server, *SMALL, "--max-failures", "1")
+        command = arguments(
+            tmp_path / "data", tmp_path / "out", server, *SMALL, "--max-failures", "1"
+        )
         vieval(*command, "--allow-urls", host)
         found = verdicts(tmp_path / "out")
         assert len(fetched) == 24
@@ -574,13 +780,17 @@ def test_addresses_are_fetched_from_allowed_hosts_and_kept_nowhere(vieval, serve
         assert not list(Path(os.environ["XDG_CACHE_HOME"]).rglob("fetched"))
         command[command.index("--out") + 1] = tmp_path / "private"
         vieval(*command, "--allow-urls", "*", code=1)
-        assert {row["status"] for row in verdicts(tmp_path / "private")} == {"tool_error"}
+        assert {row["status"] for row in verdicts(tmp_path / "private")} == {
+            "tool_error"
+        }
         assert len(fetched) == 24
     write_parquet(tmp_path / "bytes", 1, 24)
     vieval(*arguments(tmp_path / "bytes", tmp_path / "same", server, *SMALL))
     pairs = zip(found, verdicts(tmp_path / "same"), strict=True)
     assert all(
-        one["digest"] == two["digest"] and one["scores"] == two["scores"] for one, two in pairs if one["row"] != 5
+        one["digest"] == two["digest"] and one["scores"] == two["scores"]
+        for one, two in pairs
+        if one["row"] != 5
     )
 
 
@@ -596,8 +806,12 @@ def test_lists_of_outputs_are_contests(vieval, server, tmp_path):
     ]
     given[4]["image"] = [picture(8)]
     (tmp_path / "data").mkdir()
-    parquet.write_table(pyarrow.Table.from_pylist(given), tmp_path / "data" / "a.parquet")
-    command = arguments(tmp_path / "data", tmp_path / "out", server, "--max-failures", "1")
+    parquet.write_table(
+        pyarrow.Table.from_pylist(given), tmp_path / "data" / "a.parquet"
+    )
+    command = arguments(
+        tmp_path / "data", tmp_path / "out", server, "--max-failures", "1"
+    )
     for judge in ("pairwise", "viescore"):
         command[command.index("--out") + 1] = tmp_path / judge
         vieval(*command, "--judge", judge)
@@ -605,7 +819,10 @@ def test_lists_of_outputs_are_contests(vieval, server, tmp_path):
     assert [row["uid"] for row in voted] == [f"c{number}" for number in range(10)]
     assert [row["status"] for row in scored].count("ok") == 9
     assert "give as many of both" in voted[4]["reason"]
-    assert {vote["order"] for vote in voted[0]["choice"]["votes"]} == {"forward", "reverse"}
+    assert {vote["order"] for vote in voted[0]["choice"]["votes"]} == {
+        "forward",
+        "reverse",
+    }
     assert [len(row["choice"]["scores"]) for row in scored if row["choice"]] == [2] * 9
     assert scored[0]["choice"]["scores"][1]["SC"] is not None
 
@@ -613,19 +830,32 @@ def test_lists_of_outputs_are_contests(vieval, server, tmp_path):
 def test_a_file_of_the_datasets_library(vieval, server, tmp_path):
     datasets = pytest.importorskip("datasets")
     images = [PIL.Image.open(io.BytesIO(picture(number))) for number in range(12)]
-    made = datasets.Dataset.from_dict({"caption": [f"a thing {n}" for n in range(12)], "image": images})
+    made = datasets.Dataset.from_dict(
+        {"caption": [f"a thing {n}" for n in range(12)], "image": images}
+    )
     made = made.cast_column("image", datasets.Image())
     (tmp_path / "data").mkdir()
     made.to_parquet(tmp_path / "data" / "train-00000-of-00001.parquet")
     vieval(*arguments(tmp_path / "data", tmp_path / "out", server))
     found = verdicts(tmp_path / "out")
-    assert [row["uid"] for row in found] == [f"train-00000-of-00001.parquet:{number}" for number in range(12)]
+    assert [row["uid"] for row in found] == [
+        f"train-00000-of-00001.parquet:{number}" for number in range(12)
+    ]
     assert {row["status"] for row in found} == {"ok"}
 
 
 def test_a_server_that_is_down_for_good_ends_the_run(vieval, data, tmp_path):
     with FakeServer(latency=0.005) as server:
-        command = arguments(data, tmp_path / "out", server, *SMALL, "--num-concurrent", "4", "--patience", "1")
+        command = arguments(
+            data,
+            tmp_path / "out",
+            server,
+            *SMALL,
+            "--num-concurrent",
+            "4",
+            "--patience",
+            "1",
+        )
         process = start(*command)
         until(lambda: len(files_in(tmp_path / "out")) > 2)
         server.die(60)
@@ -638,7 +868,9 @@ def test_a_server_that_is_down_for_good_ends_the_run(vieval, data, tmp_path):
 @pytest.mark.parametrize("more", [[], ["--processes", "2"]])
 def test_ctrl_c_ends_a_run_in_order(data, tmp_path, more):
     with FakeServer(latency=0.05) as server:
-        command = arguments(data, tmp_path / "out", server, *SMALL, "--num-concurrent", "4", *more)
+        command = arguments(
+            data, tmp_path / "out", server, *SMALL, "--num-concurrent", "4", *more
+        )
         process = start(*command)
         until(lambda: len(files_in(tmp_path / "out")) > 2)
         process.send_signal(signal.SIGINT)

@@ -7,7 +7,15 @@ import pytest
 
 from tests.batch_server import BatchServer
 from tests.fake_server import FakeServer
-from tests.shard_runs import arguments, files_in, kill_all, less_costs, start, verdicts, write_parquet
+from tests.shard_runs import (
+    arguments,
+    files_in,
+    kill_all,
+    less_costs,
+    start,
+    verdicts,
+    write_parquet,
+)
 from tests.work import until
 from vieval_plugin.backends.http import batches
 from vieval_plugin.cli import main
@@ -25,7 +33,19 @@ def live(tmp_path, monkeypatch):
         (tmp_path / "o.yaml").write_text(json.dumps({"store": store}))
         monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "o.yaml"))
         with FakeServer() as server:
-            assert main([*map(str, arguments(tmp_path / "data", tmp_path / "live", server, *FLAGS))]) == 0
+            assert (
+                main(
+                    [
+                        *map(
+                            str,
+                            arguments(
+                                tmp_path / "data", tmp_path / "live", server, *FLAGS
+                            ),
+                        )
+                    ]
+                )
+                == 0
+            )
         for file in tmp_path.glob("replies.sqlite*"):
             file.unlink()
         return less_costs(verdicts(tmp_path / "live"))
@@ -33,11 +53,19 @@ def live(tmp_path, monkeypatch):
     return judged
 
 
-@pytest.mark.parametrize(("stored", "more"), [(True, []), (False, []), (True, ["--processes", "2"])])
-def test_batches_over_all_shards_give_the_verdicts_of_calls(live, tmp_path, capsys, stored, more):
-    expected = live({"path": str(tmp_path / "replies.sqlite")} if stored else {"use": False})
+@pytest.mark.parametrize(
+    ("stored", "more"), [(True, []), (False, []), (True, ["--processes", "2"])]
+)
+def test_batches_over_all_shards_give_the_verdicts_of_calls(
+    live, tmp_path, capsys, stored, more
+):
+    expected = live(
+        {"path": str(tmp_path / "replies.sqlite")} if stored else {"use": False}
+    )
     with BatchServer() as service:
-        command = arguments(tmp_path / "data", tmp_path / "out", service, *FLAGS, "--batch", *more)
+        command = arguments(
+            tmp_path / "data", tmp_path / "out", service, *FLAGS, "--batch", *more
+        )
         assert main([*map(str, command)]) == 0
         assert len(service.batches) == 1
         assert set(service.paid.values()) == {1}
@@ -50,22 +78,40 @@ def test_batches_over_all_shards_give_the_verdicts_of_calls(live, tmp_path, caps
         calls = "24[0-4]"  # each process may show the two pictures of the sight check
     told = capsys.readouterr().err
     [price, saved] = re.search(
-        rf"calls: {calls}, .*: 0, tokens .* price: (\S+)\n.*by batches: (\S+) less", told
+        rf"calls: {calls}, .*: 0, tokens .* price: (\S+)\n.*by batches: (\S+) less",
+        told,
     ).groups()
     assert float(price) == pytest.approx(float(saved), rel=0.02)
 
 
-def test_a_run_that_is_killed_while_it_asks_and_while_it_judges_pays_nothing_twice(live, tmp_path):
+def test_a_run_that_is_killed_while_it_asks_and_while_it_judges_pays_nothing_twice(
+    live, tmp_path
+):
     expected = live({"use": False})
-    quick = "from vieval_plugin.backends.http import batches; batches._POLL, batches.MOST_REQUESTS = 0.01, 100"
+    quick = (
+        "from vieval_plugin.backends.http import batches; batches._POLL, "
+        "batches.MOST_REQUESTS = 0.01, 100"
+    )
     running = []
 
     def kill(method, path, moment):
-        if (method, moment) == ("POST", "after") and path.endswith("batches") and len(running) == 1:
+        if (
+            (method, moment) == ("POST", "after")
+            and path.endswith("batches")
+            and len(running) == 1
+        ):
             kill_all(running[0])
 
     with BatchServer(on_call=kill) as service:
-        command = arguments(tmp_path / "data", tmp_path / "out", service, *FLAGS, "--batch", "--processes", "2")
+        command = arguments(
+            tmp_path / "data",
+            tmp_path / "out",
+            service,
+            *FLAGS,
+            "--batch",
+            "--processes",
+            "2",
+        )
         running.append(start(*command, code=quick))
         running[0].wait()
         running.append(start(*command, code=quick))
@@ -83,4 +129,7 @@ def test_parts_of_a_run_do_not_go_with_batches(tmp_path, capsys):
         given = arguments(data, tmp_path / "out", service, "--batch", "--part", "1/2")
         assert main([*map(str, given)]) == 1
         assert not service.files
-    assert "--part does not go with batches, which one process sends for all shards" in capsys.readouterr().err
+    assert (
+        "--part does not go with batches, which one process sends for all shards"
+        in capsys.readouterr().err
+    )

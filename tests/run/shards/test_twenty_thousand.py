@@ -1,4 +1,6 @@
-"""Launchers whose workers and drivers are killed at a quarter and at 60%: 400 rows in 4 files, and 20,000 in 40."""
+"""Launchers whose workers and drivers are killed at a quarter and at 60%: 400 rows in 4 files,
+and 20,000 in 40.
+"""
 
 import os
 import signal
@@ -23,7 +25,9 @@ from tests.shard_runs import (
 )
 from tests.work import until
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are found in /proc")
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux", reason="processes are found in /proc"
+)
 
 CONCURRENT = 16
 MARK = "VIEVAL_TEST_RUN"
@@ -42,7 +46,14 @@ class Size:
 
     @property
     def flags(self):
-        return ("--judge", "vqascore", "--rows-per-shard", self.per_shard, "--num-concurrent", CONCURRENT)
+        return (
+            "--judge",
+            "vqascore",
+            "--rows-per-shard",
+            self.per_shard,
+            "--num-concurrent",
+            CONCURRENT,
+        )
 
 
 SHORT, LONG = Size(4, 100, 10, 0.15), Size(40, 500, 50, 0.01)
@@ -54,9 +65,17 @@ CASES = [
     pytest.param(SHORT, "parts", True, id="400 rows-parts-a store"),
     *(
         pytest.param(
-            LONG, launcher, kept, id=f"{launcher}-{'a' if kept else 'no'} store", marks=[pytest.mark.extras, *marks]
+            LONG,
+            launcher,
+            kept,
+            id=f"{launcher}-{'a' if kept else 'no'} store",
+            marks=[pytest.mark.extras, *marks],
         )
-        for launcher, marks in (("ray", [needs("ray")]), ("processes", []), ("parts", []))
+        for launcher, marks in (
+            ("ray", [needs("ray")]),
+            ("processes", []),
+            ("parts", []),
+        )
         for kept in (False, True)
     ),
 ]
@@ -75,7 +94,9 @@ def server(size):
 
 @pytest.fixture(scope="module")
 def data(size, tmp_path_factory):
-    return write_parquet(tmp_path_factory.mktemp("data"), size.files, size.rows_each, size.rows_each // 2)
+    return write_parquet(
+        tmp_path_factory.mktemp("data"), size.files, size.rows_each, size.rows_each // 2
+    )
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +113,10 @@ def drivers_of(launcher, command):
     """The commands of the drivers of a launcher."""
     if launcher == "parts":
         return [[*command, "--part", part] for part in ("1/2", "2/2")]
-    flags = {"processes": ["--processes", "2"], "ray": ["--workers", "2", "--ray=local"]}
+    flags = {
+        "processes": ["--processes", "2"],
+        "ray": ["--workers", "2", "--ray=local"],
+    }
     return [[*command, *flags[launcher]]]
 
 
@@ -106,21 +130,43 @@ def workers_of(launcher, mark, drivers):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("size", "launcher", "kept"), CASES, indirect=["size"], scope="module")
-def test_nothing_is_lost_and_little_asked_again(size, server, data, undisturbed, tmp_path, launcher, kept):
-    (tmp_path / "options.yaml").write_text(f"store: {{use: {str(kept).lower()}, path: replies.sqlite}}\n")
-    environment = {"VIEVAL_CONFIG": str(tmp_path / "options.yaml"), MARK: tmp_path.name, "RAY_USAGE_STATS_ENABLED": "0"}
-    commands = drivers_of(launcher, arguments(data, tmp_path / "out", server, *size.flags))
+@pytest.mark.parametrize(
+    ("size", "launcher", "kept"), CASES, indirect=["size"], scope="module"
+)
+def test_nothing_is_lost_and_little_asked_again(
+    size, server, data, undisturbed, tmp_path, launcher, kept
+):
+    (tmp_path / "options.yaml").write_text(
+        f"store: {{use: {str(kept).lower()}, path: replies.sqlite}}\n"
+    )
+    environment = {
+        "VIEVAL_CONFIG": str(tmp_path / "options.yaml"),
+        MARK: tmp_path.name,
+        "RAY_USAGE_STATS_ENABLED": "0",
+    }
+    commands = drivers_of(
+        launcher, arguments(data, tmp_path / "out", server, *size.flags)
+    )
     server.reset_stats()
     for share in (0.25, 0.6):
         drivers = [start(*command, environment=environment) for command in commands]
-        until(lambda share=share: len(files_in(tmp_path / "out")) >= (share - 0.1) * size.shards)
+        until(
+            lambda share=share: (
+                len(files_in(tmp_path / "out")) >= (share - 0.1) * size.shards
+            )
+        )
         os.kill(workers_of(launcher, tmp_path.name, drivers)[0], signal.SIGKILL)
-        until(lambda share=share: len(files_in(tmp_path / "out")) >= share * size.shards)
+        until(
+            lambda share=share: len(files_in(tmp_path / "out")) >= share * size.shards
+        )
         workers = workers_of(launcher, tmp_path.name, drivers)
         for driver in drivers:
             kill_all(driver)
-        until(lambda workers=workers: not any(os.path.exists(f"/proc/{worker}") for worker in workers))
+        until(
+            lambda workers=workers: (
+                not any(os.path.exists(f"/proc/{worker}") for worker in workers)
+            )
+        )
     for driver in [start(*command, environment=environment) for command in commands]:
         ended(driver)
     found, asked = verdicts(tmp_path / "out"), server.stats()["requests"]

@@ -1,4 +1,6 @@
-"""Leases on questions: each is under way in one process only, and others that use the same store wait for its reply."""
+"""Leases on questions: each is under way in one process only, and others that use the same store
+wait for its reply.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,8 @@ _SILENT_WAIT = 2.0
 class Leases:
     """The questions that this process is asking, as others see them in the store.
 
-    Batch backends take no leases: a batch is one call without a pause in which a lease could be renewed, or another's
-    reply waited for. What two of them store first is what both use.
+    Batch backends take no leases: a batch is one call without a pause in which a lease could be
+    renewed, or another's reply waited for. What two of them store first is what both use.
     """
 
     def __init__(self, store: Store, longest_wait: float) -> None:
@@ -32,16 +34,21 @@ class Leases:
         self._wait_announced = False
 
     async def reply_or_turn(self, key: str) -> Answer | None:
-        """None as soon as the question is ours to ask; its reply where another process was asking it and has one.
+        """None as soon as the question is ours to ask; its reply where another process was asking
+        it and has one.
 
         A process that asks for longer than a question of ours may take is not waited for.
         """
         started = time.monotonic()
-        while not self._store.claim(key) and (waited := time.monotonic() - started) < self._longest_wait:
+        while (
+            not self._store.claim(key)
+            and (waited := time.monotonic() - started) < self._longest_wait
+        ):
             if waited > _SILENT_WAIT and not self._wait_announced:
                 self._wait_announced = True
                 message = (
-                    f"waiting for another process that asks the same questions, {self._longest_wait:.0f} s each at most"
+                    "waiting for another process that asks the same questions, "
+                    f"{self._longest_wait:.0f} s each at most"
                 )
                 tqdm.write(f"vieval: {self._store.path}: {message}", file=sys.stderr)
             await asyncio.sleep(_POLL_INTERVAL * (0.5 + random.random()))
@@ -54,7 +61,9 @@ class Leases:
         return self._store.get(key)
 
     def finish(self, key: str, stored: bool) -> None:
-        """Give up a lease: at once for a question that another may ask now, soon for one that nobody needs to."""
+        """Give up a lease: at once for a question that another may ask now, soon for one that
+        nobody needs to.
+        """
         self._leased_keys.discard(key)
         if stored:
             self._stored_keys.append(key)

@@ -1,7 +1,7 @@
 """Replies kept on disk as they arrive, so that nothing already answered is asked again.
 
-SQLite in WAL mode: a process may be killed at any moment, and several may share a file. Only answers are kept, never
-failures.
+SQLite in WAL mode: a process may be killed at any moment, and several may share a file. Only
+answers are kept, never failures.
 """
 
 from __future__ import annotations
@@ -23,22 +23,43 @@ from typing import Any, TypeVar
 from tqdm import tqdm
 
 from vieval_plugin.backends.cache import store_file
-from vieval_plugin.backends.cache.store_file import Spool, checksum, is_locked, left_behind, locked
+from vieval_plugin.backends.cache.store_file import (
+    Spool,
+    checksum,
+    is_locked,
+    left_behind,
+    locked,
+)
 from vieval_plugin.backends.reply_checks import Answer, fault
-from vieval_plugin.judges.protocol import Box, Chat, Image, Likelihood, Measurement, Probabilities, Text, ToolResult
+from vieval_plugin.judges.protocol import (
+    Box,
+    Chat,
+    Image,
+    Likelihood,
+    Measurement,
+    Probabilities,
+    Text,
+    ToolResult,
+)
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import real
 
-#: Seconds that a process may ask a question before it has to claim it again; one that was killed holds others up so long.
+#: Seconds that a process may ask a question before it has to claim it again; one that was killed
+#: holds others up so long.
 LEASE = 15.0
 #: Seconds until a store that was found locked is written to again.
 LOCK_RETRY_DELAY = 4.0
 
-# a clock says how old a reply is, and no more: what is asked anew goes by run numbers. A reply of the future has no age
-_COUNTS = "run >= :since AND (:max_age IS NULL OR stored BETWEEN :now - :max_age AND :now)"
+# a clock says how old a reply is, and no more: what is asked anew goes by run numbers. A reply of
+# the future has no age
+_COUNTS = (
+    "run >= :since AND (:max_age IS NULL OR stored BETWEEN :now - :max_age AND :now)"
+)
 _UPSERT = (
-    "INSERT INTO replies VALUES (:key, :model, :reply, :stored, :checksum, :run) ON CONFLICT (key) DO UPDATE SET "
-    "model = excluded.model, reply = excluded.reply, stored = excluded.stored, checksum = excluded.checksum, "
+    "INSERT INTO replies VALUES (:key, :model, :reply, :stored, :checksum, :run) ON CONFLICT "
+    "(key) DO UPDATE SET "
+    "model = excluded.model, reply = excluded.reply, stored = excluded.stored, checksum = "
+    "excluded.checksum, "
     f"run = excluded.run WHERE NOT ({_COUNTS})"
 )
 # twice, because who waits for its turn to write has looked at the clock before
@@ -52,16 +73,27 @@ _KINDS: Mapping[str, Callable[..., Answer]] = {
 
 
 def key_of(parts: Mapping[str, Any]) -> str:
-    """The key of a question: a hash of everything its answer depends on (model, parameters, messages, image digests)."""
+    """The key of a question: a hash of everything its answer depends on (model, parameters,
+    messages, image digests).
+    """
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
 def question(ask: Chat | Likelihood, digest: Callable[[Image], str]) -> dict[str, Any]:
-    """The content of a question, for its key: messages with images by `digest`, and the schema or the continuations."""
-    messages = [[m.role, [{"image": digest(p)} if isinstance(p, Image) else p for p in m.parts]] for m in ask.messages]
+    """The content of a question, for its key: messages with images by `digest`, and the schema
+    or the continuations.
+    """
+    messages = [
+        [m.role, [{"image": digest(p)} if isinstance(p, Image) else p for p in m.parts]]
+        for m in ask.messages
+    ]
     if isinstance(ask, Chat):
         return {"messages": messages, "schema": ask.schema}
-    return {"messages": messages, "continuations": ask.continuations, "definition": ask.definition}
+    return {
+        "messages": messages,
+        "continuations": ask.continuations,
+        "definition": ask.definition,
+    }
 
 
 def to_stored(reply: Answer) -> str:
@@ -69,7 +101,11 @@ def to_stored(reply: Answer) -> str:
     if problem := fault(reply):
         raise ValueError(problem)
     # notes are of what was shown this time, and `by` says what it was called
-    values = {name: value for name, value in asdict(reply).items() if name not in ("notes", "by")}
+    values = {
+        name: value
+        for name, value in asdict(reply).items()
+        if name not in ("notes", "by")
+    }
     return json.dumps({"kind": type(reply).__name__, **values}, allow_nan=False)
 
 
@@ -80,7 +116,12 @@ def parse_stored(text: str) -> Answer:
         kind = _KINDS[document.pop("kind")]
         if boxes := document.get("boxes"):
             document["boxes"] = [Box(**box) for box in boxes]
-        reply = kind(**{name: tuple(v) if isinstance(v, list) else v for name, v in document.items()})
+        reply = kind(
+            **{
+                name: tuple(v) if isinstance(v, list) else v
+                for name, v in document.items()
+            }
+        )
     except (AttributeError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(f"no reply: {error}") from None
     if problem := fault(reply):
@@ -91,18 +132,23 @@ def parse_stored(text: str) -> Answer:
 class Store:
     """A file of replies by key; the model is kept beside each to list and clear by.
 
-    With `max_age`, what is older than so many seconds, or of the future, is as if absent, and replaced; with 0 what was
-    stored before the file was opened. While another process has the file locked, replies go into a file beside it.
+    With `max_age`, what is older than so many seconds, or of the future, is as if absent, and
+    replaced; with 0 what was stored before the file was opened. While another process has the file
+    locked, replies go into a file beside it.
     """
 
     # States of the file, as this process sees it:
     # - free: each write is made at once, and what is in the spool goes in before it;
-    # - locked by another process until `_locked_until`: no write waits for it, replies go into the spool, and a lease is
+    # - locked by another process until `_locked_until`: no write waits for it, replies go into the
+    # spool, and a lease is
     #   had where nobody else holds one; a write that must be made (`_write`) waits for its turn.
-    # States of a question: nobody's, leased (a row of `claims` until its time is up), stored (a row of `replies`).
+    # States of a question: nobody's, leased (a row of `claims` until its time is up), stored (a row
+    # of `replies`).
 
     def __init__(self, path: Path, max_age: float | None = None) -> None:
-        """Open or create the file. VievalError if it is no store, of another version, or cannot be written."""
+        """Open or create the file. VievalError if it is no store, of another version, or cannot
+        be written.
+        """
         self.path = path
         self._database = store_file.connect(path)
         self._since, self._max_age = 0, max_age or None
@@ -120,7 +166,8 @@ class Store:
     def get(self, key: str) -> Answer | None:
         """The reply stored under a key, or None."""
         rows = self._rows(
-            f"SELECT model, reply, checksum FROM replies WHERE key = :key AND {_COUNTS}", {"key": key, **self._bounds()}
+            f"SELECT model, reply, checksum FROM replies WHERE key = :key AND {_COUNTS}",
+            {"key": key, **self._bounds()},
         )
         if rows:
             return self._read(key, *rows[0])
@@ -128,12 +175,19 @@ class Store:
         return parse_stored(row["reply"]) if row and row["run"] >= self._since else None
 
     def add(self, key: str, model: str, reply: Answer) -> Answer:
-        """Store a reply and return the one to use: the first under a key stays, so that two processes have the same.
+        """Store a reply and return the one to use: the first under a key stays, so that two
+        processes have the same.
 
         ValueError for a reply with values that none can have.
         """
         text = to_stored(reply)
-        row = {"key": key, "model": model, "reply": text, "stored": time.time(), "run": self._run()}
+        row = {
+            "key": key,
+            "model": model,
+            "reply": text,
+            "stored": time.time(),
+            "run": self._run(),
+        }
         row["checksum"] = checksum(key, model, text)
         for _ in range(2):
             row_count = self._write_unless_locked(_UPSERT, {**row, **self._bounds()})
@@ -153,26 +207,35 @@ class Store:
         self._since = self._run()
 
     def claim(self, key: str) -> bool:
-        """Return whether a question is this process's to ask until its lease ends; else another is asking it."""
+        """Return whether a question is this process's to ask until its lease ends; else another
+        is asking it.
+        """
         lease = {"key": key, "owner": self._owner, **_lease()}
         claimed = self._write_unless_locked(
             "INSERT INTO claims VALUES (:key, :owner, :now + :lease) "
-            f"ON CONFLICT (key) DO UPDATE SET owner = excluded.owner, until = excluded.until WHERE {_VOID}",
+            "ON CONFLICT (key) DO UPDATE SET owner = excluded.owner, until = excluded.until "
+            f"WHERE {_VOID}",
             lease,
         )
         if claimed is None:
-            return not self._rows(f"SELECT 1 FROM claims WHERE key = :key AND NOT ({_VOID})", lease)
+            return not self._rows(
+                f"SELECT 1 FROM claims WHERE key = :key AND NOT ({_VOID})", lease
+            )
         return bool(claimed)
 
     def renew_leases(self) -> None:
         """Begin the leases of this process again."""
         owned = {"owner": self._owner, **_lease()}
-        self._write_unless_locked("UPDATE claims SET until = :now + :lease WHERE owner = :owner", owned)
+        self._write_unless_locked(
+            "UPDATE claims SET until = :now + :lease WHERE owner = :owner", owned
+        )
 
     def release(self, keys: Iterable[str]) -> None:
         """Give up leases: what is stored needs none, and what failed may be asked by another."""
         owned = [{"key": key, "owner": self._owner} for key in keys]
-        self._write_unless_locked("DELETE FROM claims WHERE key = :key AND owner = :owner", *owned)
+        self._write_unless_locked(
+            "DELETE FROM claims WHERE key = :key AND owner = :owner", *owned
+        )
 
     def remembered(self, name: str) -> str | None:
         """A fact noted about a server or the store."""
@@ -181,12 +244,18 @@ class Store:
 
     def remember(self, name: str, value: str) -> None:
         """Note a fact, such as whether a server enforces schemas."""
-        self._write_unless_locked("INSERT OR REPLACE INTO about VALUES (:name, :value)", {"name": name, "value": value})
+        self._write_unless_locked(
+            "INSERT OR REPLACE INTO about VALUES (:name, :value)",
+            {"name": name, "value": value},
+        )
 
     def info(self) -> list[tuple[str, int, float, float]]:
         """Per model: its name, number of replies, time of the first and of the last."""
         return list(
-            self._rows("SELECT model, COUNT(*), MIN(stored), MAX(stored) FROM replies GROUP BY model ORDER BY model")
+            self._rows(
+                "SELECT model, COUNT(*), MIN(stored), MAX(stored) FROM replies GROUP BY model "
+                "ORDER BY model"
+            )
         )
 
     def export(self) -> Iterator[dict[str, Any]]:
@@ -194,28 +263,47 @@ class Store:
         keys = [key for (key,) in self._rows("SELECT key FROM replies ORDER BY key")]
         for key in keys:
             for model, reply, stored, check in self._rows(
-                "SELECT model, reply, stored, checksum FROM replies WHERE key = ?", (key,)
+                "SELECT model, reply, stored, checksum FROM replies WHERE key = ?",
+                (key,),
             ):
                 if self._read(key, model, reply, check) is not None:
-                    yield {"key": key, "model": model, "reply": json.loads(reply), "stored": stored}
+                    yield {
+                        "key": key,
+                        "model": model,
+                        "reply": json.loads(reply),
+                        "stored": stored,
+                    }
 
     def clear(self, model: str | None = None) -> int:
         """Delete the replies of a model, or all; how many there were."""
         self._forget()
-        deleted = self._write("DELETE FROM replies WHERE :model IS NULL OR model = :model", {"model": model})
+        deleted = self._write(
+            "DELETE FROM replies WHERE :model IS NULL OR model = :model",
+            {"model": model},
+        )
         self._write("VACUUM")
         return deleted
 
     def forget(self, model: str | None = None) -> int:
-        """Delete what was found out about servers of a model, or of all, and no reply; how many facts there were."""
+        """Delete what was found out about servers of a model, or of all, and no reply; how many
+        facts there were.
+        """
         named = "(:model IS NULL OR instr(name, ' ' || :model || ' ') > 0)"
         return self._write(f"{_FORGET} AND {named}", {"model": model})
 
     def keep_newest(self, number: int) -> None:
-        """Delete the oldest replies above so many, a few at a time, so that nobody else is held up."""
-        rows = self._rows("SELECT stored FROM replies ORDER BY stored DESC LIMIT 1 OFFSET ?", (number,))
+        """Delete the oldest replies above so many, a few at a time, so that nobody else is held
+        up.
+        """
+        rows = self._rows(
+            "SELECT stored FROM replies ORDER BY stored DESC LIMIT 1 OFFSET ?",
+            (number,),
+        )
         while rows and self._write(
-            "DELETE FROM replies WHERE key IN (SELECT key FROM replies WHERE stored <= :stored LIMIT 1000)",
+            (
+                "DELETE FROM replies WHERE key IN (SELECT key FROM replies WHERE stored <= :stored "
+                "LIMIT 1000)"
+            ),
             {"stored": rows[0][0]},
         ):
             pass
@@ -223,10 +311,17 @@ class Store:
     def close(self) -> None:
         try:
             self._locked_until = -math.inf
-            self._write_unless_locked("DELETE FROM claims WHERE owner = :owner", {"owner": self._owner})
+            self._write_unless_locked(
+                "DELETE FROM claims WHERE owner = :owner", {"owner": self._owner}
+            )
             if self._spool.rows:
-                message = f"{len(self._spool.rows)} replies are in {self._spool.path}, where the next run finds them"
-                tqdm.write(f"vieval: {locked(self.path)} still; {message}", file=sys.stderr)
+                message = (
+                    f"{len(self._spool.rows)} replies are in {self._spool.path}, where the "
+                    "next run finds them"
+                )
+                tqdm.write(
+                    f"vieval: {locked(self.path)} still; {message}", file=sys.stderr
+                )
         finally:
             self._database.close()
 
@@ -239,7 +334,9 @@ class Store:
         return {"since": self._since, "max_age": self._max_age, "now": time.time()}
 
     def _forget(self) -> None:
-        """Delete what was found out about servers: it may be out of date too, and costs one call."""
+        """Delete what was found out about servers: it may be out of date too, and costs one
+        call.
+        """
         self._write(_FORGET)
 
     def _read(self, key: str, model: str, text: str, check: str) -> Answer | None:
@@ -251,16 +348,25 @@ class Store:
             pass
         if not self._damage_announced:
             self._damage_announced = True
-            message = "a stored reply is damaged and counts as absent, and so does any other that is"
+            message = (
+                "a stored reply is damaged and counts as absent, and so does any other "
+                "that is"
+            )
             tqdm.write(f"vieval: {self.path}: {message}", file=sys.stderr)
         damaged = {"key": key, "checksum": check}
-        self._write_unless_locked("DELETE FROM replies WHERE key = :key AND checksum = :checksum", damaged)
+        self._write_unless_locked(
+            "DELETE FROM replies WHERE key = :key AND checksum = :checksum", damaged
+        )
         return None
 
     def _drop_dead_leases(self) -> None:
-        """Give up what processes claimed that were killed, as far as can be told: those of this machine."""
+        """Give up what processes claimed that were killed, as far as can be told: those of this
+        machine.
+        """
         self._write_unless_locked(f"DELETE FROM claims WHERE {_VOID}", _lease())
-        owners = [str(owner) for (owner,) in self._rows("SELECT DISTINCT owner FROM claims")]
+        owners = [
+            str(owner) for (owner,) in self._rows("SELECT DISTINCT owner FROM claims")
+        ]
         dead = [{"owner": owner} for owner in owners if _is_dead(owner)]
         self._write_unless_locked("DELETE FROM claims WHERE owner = :owner", *dead)
 
@@ -275,15 +381,24 @@ class Store:
             message = f"replies go into {self._spool.path} until it is free"
             tqdm.write(f"vieval: {locked(self.path)}; {message}", file=sys.stderr)
 
-    def _write_unless_locked(self, statement: str, *values: Mapping[str, Any]) -> int | None:
-        """Run a statement for each of some values; how many rows it changed, None while another has the store locked."""
+    def _write_unless_locked(
+        self, statement: str, *values: Mapping[str, Any]
+    ) -> int | None:
+        """Run a statement for each of some values; how many rows it changed, None while another
+        has the store locked.
+        """
         if not values or time.monotonic() < self._locked_until:
             return None if values else 0
         try:
             if self._spool.rows:
                 # what is of an earlier run is replaced, as it would have been then
                 rows = self._spool.rows.values()
-                self._run_transaction([(_UPSERT, {**self._bounds(), "since": row["run"], **row}) for row in rows])
+                self._run_transaction(
+                    [
+                        (_UPSERT, {**self._bounds(), "since": row["run"], **row})
+                        for row in rows
+                    ]
+                )
                 self._spool.clear()
             if len(values) == 1:
                 return self._database.execute(statement, values[0]).rowcount
@@ -294,11 +409,16 @@ class Store:
         self._locked_until = time.monotonic() + LOCK_RETRY_DELAY
         return None
 
-    def _run_transaction(self, statements: Iterable[tuple[str, Mapping[str, Any]]]) -> int:
+    def _run_transaction(
+        self, statements: Iterable[tuple[str, Mapping[str, Any]]]
+    ) -> int:
         """Run statements in one transaction; how many rows they changed."""
         self._database.execute("BEGIN IMMEDIATE")
         try:
-            row_count = sum(self._database.execute(statement, values).rowcount for statement, values in statements)
+            row_count = sum(
+                self._database.execute(statement, values).rowcount
+                for statement, values in statements
+            )
             self._database.execute("COMMIT")
         except BaseException:
             if self._database.in_transaction:
@@ -307,11 +427,19 @@ class Store:
         return row_count
 
     def _write(self, statement: str, values: Mapping[str, Any] | None = None) -> int:
-        """Run a statement as soon as no other process has the store locked; how many rows it changed."""
-        return self._wait_turn(lambda: self._database.execute(statement, values or {}).rowcount)
+        """Run a statement as soon as no other process has the store locked; how many rows it
+        changed.
+        """
+        return self._wait_turn(
+            lambda: self._database.execute(statement, values or {}).rowcount
+        )
 
-    def _rows(self, statement: str, values: Mapping[str, Any] | Sequence[Any] = ()) -> list[Any]:
-        return self._wait_turn(lambda: self._database.execute(statement, values).fetchall())
+    def _rows(
+        self, statement: str, values: Mapping[str, Any] | Sequence[Any] = ()
+    ) -> list[Any]:
+        return self._wait_turn(
+            lambda: self._database.execute(statement, values).fetchall()
+        )
 
     def _wait_turn(self, act: Callable[[], _Result]) -> _Result:
         try:
@@ -321,7 +449,9 @@ class Store:
 
     def _failed(self, error: Exception) -> VievalError:
         remedy = "free the disk or set store.path elsewhere"
-        return VievalError(f"{self.path}: the store of replies failed ({error}); {remedy}")
+        return VievalError(
+            f"{self.path}: the store of replies failed ({error}); {remedy}"
+        )
 
 
 def _lease() -> dict[str, float]:

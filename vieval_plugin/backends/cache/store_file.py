@@ -1,4 +1,6 @@
-"""The file that replies are kept in, private to the user, and files beside it for those that come while it is locked."""
+"""The file that replies are kept in, private to the user, and files beside it for those that
+come while it is locked.
+"""
 
 from __future__ import annotations
 
@@ -30,9 +32,13 @@ _SILENT_WAIT = 3.0
 _MAGIC, _WAL = b"SQLite format 3\0", 2
 _TABLES = (
     "CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
-    "CREATE TABLE replies (key TEXT PRIMARY KEY, model TEXT NOT NULL, reply TEXT NOT NULL, stored REAL NOT NULL, "
+    "CREATE TABLE replies (key TEXT PRIMARY KEY, model TEXT NOT NULL, reply TEXT NOT NULL, "
+    "stored REAL NOT NULL, "
     "checksum TEXT NOT NULL, run INTEGER NOT NULL) WITHOUT ROWID",
-    "CREATE TABLE claims (key TEXT PRIMARY KEY, owner TEXT NOT NULL, until REAL NOT NULL) WITHOUT ROWID",
+    (
+        "CREATE TABLE claims (key TEXT PRIMARY KEY, owner TEXT NOT NULL, until REAL NOT NULL) "
+        "WITHOUT ROWID"
+    ),
     f"INSERT INTO about VALUES ('schema', '{SCHEMA}'), ('run', '0')",
 )
 
@@ -48,7 +54,8 @@ def connect(path: Path) -> sqlite3.Connection:
     """Open the file, or make it; what is there already and is no store is not touched.
 
     Raises:
-        VievalError: the file is something else, of another version, stays locked, or cannot be used.
+        VievalError: the file is something else, of another version, stays locked, or cannot be
+            used.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -60,7 +67,9 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 def _require_locks(path: Path) -> None:
-    """NoLocks where a file beside the store cannot be locked; another file, as closing the store's own would unlock it."""
+    """NoLocks where a file beside the store cannot be locked; another file, as closing the
+    store's own would unlock it.
+    """
     try:
         import fcntl
     except ImportError:
@@ -75,7 +84,9 @@ def _require_locks(path: Path) -> None:
 
 
 def wait_turn(path: Path, act: Callable[[], _Result]) -> _Result:
-    """The result of `act`, tried until no other process has the store locked; VievalError if that does not happen."""
+    """The result of `act`, tried until no other process has the store locked; VievalError if
+    that does not happen.
+    """
     started, announced = time.monotonic(), False
     while True:
         try:
@@ -86,10 +97,15 @@ def wait_turn(path: Path, act: Callable[[], _Result]) -> _Result:
             _require_locks(path)
         waited = time.monotonic() - started
         if waited > PATIENCE:
-            raise VievalError(f"{locked(path)} and stays so; end that process, or set store.path elsewhere")
+            raise VievalError(
+                f"{locked(path)} and stays so; end that process, or set store.path elsewhere"
+            )
         if not announced and waited > _SILENT_WAIT:
             announced = True
-            tqdm.write(f"vieval: {locked(path)}; waiting for it, {PATIENCE:g} s at most", file=sys.stderr)
+            tqdm.write(
+                f"vieval: {locked(path)}; waiting for it, {PATIENCE:g} s at most",
+                file=sys.stderr,
+            )
         time.sleep(0.02)
 
 
@@ -107,12 +123,15 @@ def _opened(path: Path) -> sqlite3.Connection:
     _refuse_others(path)
     # SQLite gives the files beside it (-wal, -shm) the mode of this one
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-    database = sqlite3.connect(path, timeout=TURN, isolation_level=None, check_same_thread=False)
+    database = sqlite3.connect(
+        path, timeout=TURN, isolation_level=None, check_same_thread=False
+    )
     # what cannot be decoded is for the checksum to find
     database.text_factory = lambda data: data.decode("utf-8", "replace")
     try:
         database.execute("PRAGMA journal_mode=WAL")
-        # a killed process loses nothing under NORMAL; a machine that loses power may lose the last replies
+        # a killed process loses nothing under NORMAL; a machine that loses power may lose the last
+        # replies
         database.execute("PRAGMA synchronous=NORMAL")
         _make(database, path)
     except BaseException:
@@ -123,16 +142,23 @@ def _opened(path: Path) -> sqlite3.Connection:
 
 def checksum(key: str | bytes, model: str | bytes, reply: str | bytes) -> str:
     """A checksum that stands beside a reply to tell whether it is still what was stored."""
-    parts = [part.encode("utf-8", "replace") if isinstance(part, str) else part for part in (key, model, reply)]
+    parts = [
+        part.encode("utf-8", "replace") if isinstance(part, str) else part
+        for part in (key, model, reply)
+    ]
     return hashlib.blake2b(b"\n".join(parts), digest_size=8).hexdigest()
 
 
 def _unusable(path: Path, reason: str) -> VievalError:
-    return VievalError(f"{path}: cannot be used as a store of replies ({reason}); set store.path elsewhere")
+    return VievalError(
+        f"{path}: cannot be used as a store of replies ({reason}); set store.path elsewhere"
+    )
 
 
 def _refuse_others(path: Path) -> None:
-    """VievalError for a file that is no store of a version we know, looked at without writing anything."""
+    """VievalError for a file that is no store of a version we know, looked at without writing
+    anything.
+    """
     if not path.exists():
         return
     if not path.is_file():
@@ -143,7 +169,8 @@ def _refuse_others(path: Path) -> None:
         return
     if not head.startswith(_MAGIC):
         raise _unusable(path, "it is a file of something else")
-    # in WAL mode to read would make files beside it, unless they are there or it is said that nobody writes
+    # in WAL mode to read would make files beside it, unless they are there or it is said that
+    # nobody writes
     no_writer = head[18] == _WAL and not path.with_name(f"{path.name}-wal").exists()
     address = f"{path.as_uri()}?mode=ro{'&immutable=1' if no_writer else ''}"
     with closing(sqlite3.connect(address, uri=True, timeout=TURN)) as database:
@@ -151,12 +178,21 @@ def _refuse_others(path: Path) -> None:
 
 
 def _has_tables(database: sqlite3.Connection, path: Path) -> bool:
-    """Return whether a database is a store of this version, or nothing yet; VievalError for any other."""
-    names = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'")}
+    """Return whether a database is a store of this version, or nothing yet; VievalError for any
+    other.
+    """
+    names = {
+        name
+        for (name,) in database.execute(
+            "SELECT name FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'"
+        )
+    }
     if not names:
         return False
     try:
-        row = database.execute("SELECT value FROM about WHERE name = 'schema'").fetchone()
+        row = database.execute(
+            "SELECT value FROM about WHERE name = 'schema'"
+        ).fetchone()
     except sqlite3.OperationalError as error:
         if "no such" not in str(error):
             raise
@@ -165,7 +201,8 @@ def _has_tables(database: sqlite3.Connection, path: Path) -> bool:
         raise _unusable(path, "it is a database of something else")
     if row[0] != str(SCHEMA):
         raise VievalError(
-            f"{path}: a store of schema {row[0]}, this version of VIEval has {SCHEMA}; set it aside with "
+            f"{path}: a store of schema {row[0]}, this version of VIEval has {SCHEMA}; set it "
+            "aside with "
             f"`mv {quote(str(path))} {quote(f'{path}.old')}`, and a new one is made; see "
             f"{docs_url('reference/results.md#reports-and-the-store-of-replies')}"
         )
@@ -187,24 +224,40 @@ def _make(database: sqlite3.Connection, path: Path) -> None:
         raise
 
 
-_COLUMNS = {"key": str, "model": str, "reply": str, "stored": float, "checksum": str, "run": int}
+_COLUMNS = {
+    "key": str,
+    "model": str,
+    "reply": str,
+    "stored": float,
+    "checksum": str,
+    "run": int,
+}
 
 
 class Spool:
-    """Replies by key that came while another process had the store locked, as lines of a file beside it.
+    """Replies by key that came while another process had the store locked, as lines of a file
+    beside it.
 
     A process that is killed leaves them to the next.
     """
 
     def __init__(self, store: Path) -> None:
-        self.path = store.with_name(f"{store.name}.spool-{os.getpid()}-{secrets.token_hex(4)}")
+        self.path = store.with_name(
+            f"{store.name}.spool-{os.getpid()}-{secrets.token_hex(4)}"
+        )
         self.rows: dict[str, Mapping[str, Any]] = {}
         self._files = {self.path}
 
     def add(self, row: Mapping[str, Any]) -> None:
         """Keep a row, in the file before this returns; OSError where it cannot be written."""
-        with open(os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "w", encoding="utf-8") as file:
-            file.write(f"\n{json.dumps(row)}")  # on a line of its own even after half a line
+        with open(
+            os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600),
+            "w",
+            encoding="utf-8",
+        ) as file:
+            file.write(
+                f"\n{json.dumps(row)}"
+            )  # on a line of its own even after half a line
         self.rows[row["key"]] = row
 
     def take(self, path: Path) -> None:
@@ -236,6 +289,11 @@ def _rows(path: Path) -> Iterator[Mapping[str, Any]]:
     for line in lines:
         with suppress(ValueError, RecursionError):
             row = json.loads(line)
-            is_row = isinstance(row, dict) and {name: type(value) for name, value in row.items()} == _COLUMNS
-            if is_row and row["checksum"] == checksum(row["key"], row["model"], row["reply"]):
+            is_row = (
+                isinstance(row, dict)
+                and {name: type(value) for name, value in row.items()} == _COLUMNS
+            )
+            if is_row and row["checksum"] == checksum(
+                row["key"], row["model"], row["reply"]
+            ):
                 yield row

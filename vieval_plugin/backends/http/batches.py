@@ -1,8 +1,9 @@
 """Questions by batches: files of requests that a service answers within a day, at half the price.
 
-`Batches.post` stands in for a server's. A request that a batch has answered has its answer at once; any other is
-written into a file, and `Deferred` says so. Whoever asks lets go of what was deferred, has all files answered, and asks
-anew from the beginning, until nothing is deferred. What is kept on disk is enough to go on after any end.
+`Batches.post` stands in for a server's. A request that a batch has answered has its answer at once;
+any other is written into a file, and `Deferred` says so. Whoever asks lets go of what was deferred,
+has all files answered, and asks anew from the beginning, until nothing is deferred. What is kept on
+disk is enough to go on after any end.
 """
 
 from __future__ import annotations
@@ -22,7 +23,13 @@ from types import MappingProxyType
 from typing import Any, TypeGuard
 from urllib.parse import quote
 
-from vieval_plugin.backends.http.faults import Again, Refused, fault_in, fault_of, parsed_json
+from vieval_plugin.backends.http.faults import (
+    Again,
+    Refused,
+    fault_in,
+    fault_of,
+    parsed_json,
+)
 from vieval_plugin.backends.http.image_encoding import File, FormBody, request_json
 from vieval_plugin.backends.http.request_form import LIMITS, QUESTION_FIELDS
 from vieval_plugin.backends.http.responses import answer_of
@@ -35,7 +42,8 @@ from vieval_plugin.text.redaction import redacted
 from vieval_plugin.text.untrusted import is_encodable
 from vieval_plugin.text.wording import enumeration, plural
 
-#: The largest file of requests: what services take, less a margin for those that count in other units.
+#: The largest file of requests: what services take, less a margin for those that count in other
+#: units.
 MOST_REQUESTS, MOST_BYTES = 50_000, 190_000_000
 #: Times that a request is sent in all, where a batch expired or the service failed at it.
 MOST_SENDS = 3
@@ -46,12 +54,20 @@ _MOST_ANSWER_BYTES = 1 << 30
 _POLL, _LONGEST_POLL = 0.2, 60.0  # seconds between two looks at a batch
 _REQUESTED = "?"
 _LONGEST_ERROR = 4000  # characters of what a service says that are searched for keys
-_ANNOUNCED_POLLS, _SILENT_POLLS = 3, 30  # looks in a row that may fail until that is said, and in all
+_ANNOUNCED_POLLS, _SILENT_POLLS = (
+    3,
+    30,
+)  # looks in a row that may fail until that is said, and in all
 _NO_SUCH_PATH = (404, 405, 501)
 _WITHOUT_BATCHES = "leave --batch out, or use --batch-files"
 _WAITED_FOR = ("validating", "in_progress", "finalizing", "cancelling")
 _ENDED = ("completed", "expired", "cancelled")
-_PROCESSING = ("notRunning", "pending", "running", "uploading")  # of Azure's files, before processed or error
+_PROCESSING = (
+    "notRunning",
+    "pending",
+    "running",
+    "uploading",
+)  # of Azure's files, before processed or error
 _TABLES = """
 CREATE TABLE IF NOT EXISTS batches (name TEXT PRIMARY KEY, file TEXT, batch TEXT, ended INTEGER);
 CREATE TABLE IF NOT EXISTS answers (request TEXT PRIMARY KEY, sends INTEGER, line TEXT, usable INTEGER);
@@ -84,16 +100,20 @@ class BatchOptions:
 
 
 class Batches:
-    """Requests to one model that are answered by batches; one process sends those of a folder at a time."""
+    """Requests to one model that are answered by batches; one process sends those of a folder at
+    a time.
+    """
 
     # States of a batch of ours, a row of `batches` each:
     # - written: its file of requests is whole, and nothing was sent;
-    # - uploaded: the service's name of the file is known; submitted: that of the batch. Before each the name is `_REQUESTED`:
+    # - uploaded: the service's name of the file is known; submitted: that of the batch. Before each
+    # the name is `_REQUESTED`:
     #   the service may have it, and is looked through for it before it is sent again;
     # - ended: its answers are in `answers`, and its file of requests is gone.
-    # Of the service's eight states, validating, in_progress, finalizing and cancelling are waited for; completed, expired
-    # and cancelled end a batch with the answers that there are; of one that failed nothing was asked. One that failed for
-    # want of room in the service's queue is uploaded again, or cut in two where it is alone there.
+    # Of the service's eight states, validating, in_progress, finalizing and cancelling are waited
+    # for; completed, expired and cancelled end a batch with the answers that there are; of one that
+    # failed nothing was asked. One that failed for want of room in the service's queue is uploaded
+    # again, or cut in two where it is alone there.
 
     def __init__(self, server: Server, options: BatchOptions, model: str) -> None:
         self._server, self._options, self._model = server, options, model
@@ -101,20 +121,32 @@ class Batches:
         self._where = redacted(self._url)
         self._waiting: set[str] = set()  # requests that are written, or under way
         self._lines = self._size = 0  # of the file that is being written
-        self._most_requests, self._most_open = MOST_REQUESTS, _MOST_OPEN  # a file, and batches in the service's queue
+        self._most_requests, self._most_open = (
+            MOST_REQUESTS,
+            _MOST_OPEN,
+        )  # a file, and batches in the service's queue
         self._silent_polls, self._has_list, self._has_uploaded = 0, True, False
-        self._processing: set[str] = set()  # the service's names of files that it is not done with
+        self._processing: set[str] = (
+            set()
+        )  # the service's names of files that it is not done with
         self._turn = asyncio.Lock()
         try:
             options.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._database = sqlite3.connect(options.folder / "batches.sqlite", timeout=1, isolation_level=None)
+            self._database = sqlite3.connect(
+                options.folder / "batches.sqlite", timeout=1, isolation_level=None
+            )
             if options.sends:
                 self._database.execute("PRAGMA locking_mode = EXCLUSIVE")
                 self._database.executescript(f"BEGIN EXCLUSIVE; {_TABLES} COMMIT;")
                 self._forgive()
         except (OSError, sqlite3.Error) as error:
-            remedy = "wait until another command that sends them has ended, or choose another folder"
-            raise VievalError(f"{options.folder}: batches cannot be kept there ({error}); {remedy}") from None
+            remedy = (
+                "wait until another command that sends them has ended, or choose another "
+                "folder"
+            )
+            raise VievalError(
+                f"{options.folder}: batches cannot be kept there ({error}); {remedy}"
+            ) from None
 
     def close(self) -> None:
         """Let go of the notes on batches."""
@@ -123,14 +155,20 @@ class Batches:
     def _forgive(self) -> None:
         """Forget failed answers and how often requests were sent.
 
-        Without a service a command begins for each round, so only a run whose files were all answered is forgiven.
+        Without a service a command begins for each round, so only a run whose files were all
+        answered is forgiven.
         """
         spent_query = "SELECT COUNT(*) FROM answers WHERE NOT usable AND sends >= ?"
         [(spent,)] = self._database.execute(spent_query, (MOST_SENDS,))
-        [(unended,)] = self._database.execute("SELECT COUNT(*) FROM batches WHERE NOT ended")
+        [(unended,)] = self._database.execute(
+            "SELECT COUNT(*) FROM batches WHERE NOT ended"
+        )
         if spent and not unended:
             requests = plural(spent, "request")
-            say(f"vieval: {requests} without an answer after {MOST_SENDS} rounds; sending again", file=sys.stderr)
+            say(
+                f"vieval: {requests} without an answer after {MOST_SENDS} rounds; sending again",
+                file=sys.stderr,
+            )
         if self._options.has_service or (spent and not unended):
             self._database.executescript(f"BEGIN; {_ANEW} COMMIT;")
 
@@ -143,7 +181,8 @@ class Batches:
     ) -> dict[str, Any]:
         """The answer to a request, or to another form of the same question, as `Server.post`.
 
-        `asked` has what tells the same messages apart: the sampling that was wanted, and which of several answers.
+        `asked` has what tells the same messages apart: the sampling that was wanted, and which of
+        several answers.
 
         Raises:
             Deferred: it comes with a batch.
@@ -152,8 +191,13 @@ class Batches:
         self._server.usage.calls += 1
         problem: Again | Refused = Again("batch", "the batch gave no answer")
         sends = 0
-        forms = "SELECT request, sends, line FROM answers WHERE request BETWEEN ? AND ? ORDER BY request = ?"
-        for form, times, line in self._database.execute(forms, (question, f"{question}g", request)):
+        forms = (
+            "SELECT request, sends, line FROM answers WHERE request BETWEEN ? AND ? ORDER BY "
+            "request = ?"
+        )
+        for form, times, line in self._database.execute(
+            forms, (question, f"{question}g", request)
+        ):
             try:
                 return _answer(parsed_json(line), check, self._url)
             except (Again, Refused) as failure:
@@ -162,7 +206,9 @@ class Batches:
         if isinstance(problem, Refused):
             raise problem
         if not self._options.sends or sends >= MOST_SENDS:
-            raise Refused(Status.API_ERROR, problem.kind, f"{problem.reason}, {sends} times")
+            raise Refused(
+                Status.API_ERROR, problem.kind, f"{problem.reason}, {sends} times"
+            )
         async with self._turn:
             if request not in self._waiting:
                 await self._write(request, request_json(body))
@@ -172,10 +218,14 @@ class Batches:
         """Have all that is written answered, but for so many batches that may be `remaining`.
 
         Raises:
-            VievalError: the service takes no batches or refuses one, or the user is to have files answered.
+            VievalError: the service takes no batches or refuses one, or the user is to have files
+                answered.
         """
         self._end_file()
-        delay, unended = _POLL, "SELECT name, file, batch FROM batches WHERE NOT ended ORDER BY rowid"
+        delay, unended = (
+            _POLL,
+            "SELECT name, file, batch FROM batches WHERE NOT ended ORDER BY rowid",
+        )
         while len(rows := self._database.execute(unended).fetchall()) > remaining:
             has_moved, problem = False, None
             for row in rows:
@@ -183,13 +233,26 @@ class Batches:
                     has_moved |= await self._advance(*row)
                 except Again as again:  # which holds no other batch up
                     problem = again
-            self._silent_polls = self._silent_polls + 1 if problem and not has_moved else 0
-            if problem and self._silent_polls >= _ANNOUNCED_POLLS and not (self._has_list or self._has_uploaded):
-                raise VievalError(f"{self._where} takes no files ({problem.reason}); {_WITHOUT_BATCHES}")
+            self._silent_polls = (
+                self._silent_polls + 1 if problem and not has_moved else 0
+            )
+            if (
+                problem
+                and self._silent_polls >= _ANNOUNCED_POLLS
+                and not (self._has_list or self._has_uploaded)
+            ):
+                raise VievalError(
+                    f"{self._where} takes no files ({problem.reason}); {_WITHOUT_BATCHES}"
+                )
             if problem and self._silent_polls > _SILENT_POLLS:
-                raise VievalError(f"{self._where}: {problem.reason}; the same command goes on")
+                raise VievalError(
+                    f"{self._where}: {problem.reason}; the same command goes on"
+                )
             if problem and self._silent_polls == _ANNOUNCED_POLLS:
-                say(f"vieval: {self._where}: {problem.reason}; asking on", file=sys.stderr)
+                say(
+                    f"vieval: {self._where}: {problem.reason}; asking on",
+                    file=sys.stderr,
+                )
             if not (has_moved or self._options.has_service):
                 raise VievalError(self._to_be_answered([name for name, *_ in rows]))
             delay = _POLL if has_moved else min(1.5 * delay, _LONGEST_POLL)
@@ -200,16 +263,30 @@ class Batches:
     def _to_be_answered(self, names: Sequence[str]) -> str:
         """The line on files that the user is to have answered."""
         file, *others = map(self._requests_of, names)
-        answering = f"vllm run-batch -i {file} -o {file.with_suffix('.answers.jsonl')} --model {self._model}"
-        further = f", and so for {enumeration([other.name for other in others])}" if others else ""
-        return f"{plural(len(names), 'file')} to be answered, as by `{answering}`{further}; then the same command"
+        answering = (
+            f"vllm run-batch -i {file} -o {file.with_suffix('.answers.jsonl')} --model "
+            f"{self._model}"
+        )
+        further = (
+            f", and so for {enumeration([other.name for other in others])}"
+            if others
+            else ""
+        )
+        return (
+            f"{plural(len(names), 'file')} to be answered, as by `{answering}`{further}; then "
+            "the same command"
+        )
 
     def _requests_of(self, name: str) -> Path:
         return self._options.folder / f"{name}.jsonl"
 
     async def _write(self, request: str, data: bytes) -> None:
         """Add a request to the file that is being written, or to the next where it is full."""
-        line = f'{{"custom_id": "{request}", "method": "POST", "url": "/v1/{CHAT}", "body": '.encode() + data + b"}\n"
+        line = (
+            f'{{"custom_id": "{request}", "method": "POST", "url": "/v1/{CHAT}", "body": '.encode()
+            + data
+            + b"}\n"
+        )
         if self._lines >= self._most_requests or self._size + len(line) > MOST_BYTES:
             await self.settle(_MOST_OPEN)
         with self._requests_of("unsent").open("ab" if self._size else "wb") as file:
@@ -218,7 +295,9 @@ class Batches:
         self._waiting.add(request)
 
     def _end_file(self) -> None:
-        """Give the file that is being written its name, by its content and how many came before it."""
+        """Give the file that is being written its name, by its content and how many came before
+        it.
+        """
         if not self._size:
             return
         with (unsent := self._requests_of("unsent")).open("rb") as file:
@@ -232,7 +311,10 @@ class Batches:
     def _cut(self, name: str, lines: Sequence[bytes]) -> None:
         """Have two files of half the requests in place of one."""
         self._most_requests = half = (len(lines) + 1) // 2
-        halves = {_digest(f"{name} {start}".encode()): lines[start : start + half] for start in (0, half)}
+        halves = {
+            _digest(f"{name} {start}".encode()): lines[start : start + half]
+            for start in (0, half)
+        }
         for name_of_half, requests in halves.items():
             self._requests_of(name_of_half).write_bytes(b"".join(requests))
         self._end(name, _WRITTEN, [(name_of_half,) for name_of_half in halves])
@@ -256,16 +338,29 @@ class Batches:
         if not batch and self._queued_count() >= self._most_open:
             return False
         if file in ("", _REQUESTED):
-            if not (self._requests_of(name).is_file() or (file and await self._find("files", name))):
+            if not (
+                self._requests_of(name).is_file()
+                or (file and await self._find("files", name))
+            ):
                 self._end(name, _KEEP, ())  # its requests are written again
                 return True
-            content = File(f"vieval-{name}.jsonl", self._requests_of(name), "application/jsonl")
-            return await self._create("file", file, name, FormBody(purpose="batch", file=[content]))
+            content = File(
+                f"vieval-{name}.jsonl", self._requests_of(name), "application/jsonl"
+            )
+            return await self._create(
+                "file", file, name, FormBody(purpose="batch", file=[content])
+            )
         if batch in ("", _REQUESTED):
             if file in self._processing and await self._is_processing(file):
                 return False
-            request = {"input_file_id": file, "endpoint": f"/v1/{CHAT}", "completion_window": "24h"}
-            return await self._create("batch", batch, name, {**request, "metadata": {"vieval": name}})
+            request = {
+                "input_file_id": file,
+                "endpoint": f"/v1/{CHAT}",
+                "completion_window": "24h",
+            }
+            return await self._create(
+                "batch", batch, name, {**request, "metadata": {"vieval": name}}
+            )
         return await self._look(name, batch)
 
     async def _look(self, name: str, batch: str) -> bool:
@@ -279,31 +374,43 @@ class Batches:
         if status in _WAITED_FOR:
             return False
         if status not in _ENDED:
-            raise Again("batch", f"{batch} has the unknown status {redacted(said)[:60]!r}")
+            raise Again(
+                "batch", f"{batch} has the unknown status {redacted(said)[:60]!r}"
+            )
         lines: list[bytes] = []
         for file in (document.get("output_file_id"), document.get("error_file_id")):
             if _is_id(file):
-                lines += (await self._download(f"files/{quote(file, safe='')}/content")).splitlines()
+                lines += (
+                    await self._download(f"files/{quote(file, safe='')}/content")
+                ).splitlines()
         counts = document.get("request_counts")
         completed = isinstance(counts, dict) and counts.get("completed")
         by_request = self._answers(name, lines)
         if completed and not any(by_request.values()):
             remedy = "the same command reads it again; nothing is sent until then"
-            reason = f"{batch} has {completed} completed requests, and its output has none of their ids"
+            reason = (
+                f"{batch} has {completed} completed requests, and its output has none of "
+                "their ids"
+            )
             raise VievalError(f"{self._where}: {reason}; {remedy}")
         self._keep(name, by_request)
         self._most_open += 1  # what else fills the queue may have ended too
         if status == "cancelled":
-            raise VievalError(f"{self._where}: somebody cancelled {batch}; the same command sends what it left")
+            raise VievalError(
+                f"{self._where}: somebody cancelled {batch}; the same command sends what it left"
+            )
         return True
 
     def _queued_count(self) -> int:
         """The number of our batches that were submitted and have not ended."""
-        [(number,)] = self._database.execute("SELECT COUNT(*) FROM batches WHERE batch <> '' AND NOT ended")
+        [(number,)] = self._database.execute(
+            "SELECT COUNT(*) FROM batches WHERE batch <> '' AND NOT ended"
+        )
         return int(number)
 
     def _refuse(self, name: str, refused: str, reason: str) -> None:
-        """Take back what the service has no room for, to be submitted when another has ended; VievalError for other causes.
+        """Take back what the service has no room for, to be submitted when another has ended;
+        VievalError for other causes.
 
         A file that finds no room although nothing of ours is in the queue is cut in two.
         """
@@ -318,7 +425,9 @@ class Batches:
                 return
         self._database.execute("UPDATE batches SET file = '' WHERE name = ?", (name,))
         remedy = "put that right, and the same command goes on"
-        raise VievalError(f"{self._where}: the service refuses {refused} ({redacted(reason)[:300]}); {remedy}")
+        raise VievalError(
+            f"{self._where}: the service refuses {refused} ({redacted(reason)[:300]}); {remedy}"
+        )
 
     def _request_lines(self, name: str) -> list[bytes]:
         """The lines of a file of requests; empty where it is gone."""
@@ -328,8 +437,8 @@ class Batches:
     def _answers(self, name: str, lines: Iterable[bytes]) -> dict[str, bytes]:
         """The line of answer of each request of a batch, empty where there is none.
 
-        The lines come in whatever order. Of several lines of a request the first that is usable counts. Where the file
-        of requests is gone, every id in our form is one of its requests.
+        The lines come in whatever order. Of several lines of a request the first that is usable
+        counts. Where the file of requests is gone, every id in our form is one of its requests.
         """
         matches = list(filter(None, map(_REQUEST.match, self._request_lines(name))))
         by_request = {match[1].decode(): b"" for match in matches}
@@ -338,9 +447,15 @@ class Batches:
             request = document.get("custom_id") if isinstance(document, dict) else None
             if not isinstance(request, str):
                 continue
-            is_ours = request in by_request if matches else re.fullmatch("[0-9a-f]{40}", request)
+            is_ours = (
+                request in by_request
+                if matches
+                else re.fullmatch("[0-9a-f]{40}", request)
+            )
             earlier = by_request.get(request)
-            if is_ours and (not earlier or (not _is_usable(earlier) and _is_usable(line))):
+            if is_ours and (
+                not earlier or (not _is_usable(earlier) and _is_usable(line))
+            ):
                 by_request[request] = line
         return by_request
 
@@ -349,15 +464,26 @@ class Batches:
         if not self._options.has_service and not any(by_request.values()):
             requests = self._requests_of(name)
             raise VievalError(
-                f"{requests.with_suffix('.answers.jsonl')}: no answer to any request of {requests.name}; put there what "
+                f"{requests.with_suffix('.answers.jsonl')}: no answer to any request of "
+                f"{requests.name}; put there what "
                 "`vllm run-batch` writes for it"
             )
-        answers = ((request, line.decode(errors="replace"), _is_usable(line)) for request, line in by_request.items())
+        answers = (
+            (request, line.decode(errors="replace"), _is_usable(line))
+            for request, line in by_request.items()
+        )
         self._end(name, _KEEP, answers)
 
-    async def _create(self, kind: str, state: str, name: str, body: dict[str, Any]) -> bool:
-        """Have the service make a file or batch, unless it did and its answer never came; note its name of it."""
-        path, note = {"file": "files", "batch": "batches"}[kind], f"UPDATE batches SET {kind} = ? WHERE name = ?"
+    async def _create(
+        self, kind: str, state: str, name: str, body: dict[str, Any]
+    ) -> bool:
+        """Have the service make a file or batch, unless it did and its answer never came; note
+        its name of it.
+        """
+        path, note = (
+            {"file": "files", "batch": "batches"}[kind],
+            f"UPDATE batches SET {kind} = ? WHERE name = ?",
+        )
         identity = await self._find(path, name) if state == _REQUESTED else ""
         if not identity:
             self._database.execute(note, (_REQUESTED, name))
@@ -370,49 +496,78 @@ class Batches:
                 if refused.code not in _NO_SUCH_PATH:
                     self._refuse(name, f"a {kind}", refused.reason)
                     return True
-                raise VievalError(f"{self._where} takes no {path} ({refused.reason}); {_WITHOUT_BATCHES}") from None
+                raise VievalError(
+                    f"{self._where} takes no {path} ({refused.reason}); {_WITHOUT_BATCHES}"
+                ) from None
         self._has_uploaded = True
         self._database.execute(note, (identity, name))
         return True
 
     async def _is_processing(self, file: str) -> bool:
-        """Return whether the service is not done with a file, of which it makes no batch yet, as Azure's."""
+        """Return whether the service is not done with a file, of which it makes no batch yet, as
+        Azure's.
+        """
         try:
-            status = answer_of(await self._download(f"files/{quote(file, safe='')}")).get("status")
+            status = answer_of(
+                await self._download(f"files/{quote(file, safe='')}")
+            ).get("status")
         except (Again, VievalError):  # a service that does not tell
             status = None
         if status in _PROCESSING and file not in self._processing:
             self._processing.add(file)
-            say(f"vieval: {self._where}: waiting until the service has processed {file}", file=sys.stderr)
+            say(
+                f"vieval: {self._where}: waiting until the service has processed {file}",
+                file=sys.stderr,
+            )
         return status in _PROCESSING
 
     async def _find(self, kind: str, name: str) -> str:
-        """The service's name of a file or batch of ours that it lists; empty where it lists none."""
+        """The service's name of a file or batch of ours that it lists; empty where it lists
+        none.
+        """
         query = f"{kind}?limit=100"
         while self._has_list:
             try:
                 page = answer_of(await self._download(query))
             except VievalError as error:
                 self._has_list = False
-                say(f"vieval: {error}: what it took without an answer to us may be paid for twice", file=sys.stderr)
+                say(
+                    f"vieval: {error}: what it took without an answer to us may be paid for twice",
+                    file=sys.stderr,
+                )
                 break
             data = page.get("data")
             listed = data if isinstance(data, list) else []
-            entries = [entry for entry in listed if isinstance(entry, dict) and _is_id(entry.get("id"))]
+            entries = [
+                entry
+                for entry in listed
+                if isinstance(entry, dict) and _is_id(entry.get("id"))
+            ]
             for entry in entries:
                 metadata = entry.get("metadata")
                 is_ours = isinstance(metadata, dict) and metadata.get("vieval") == name
-                if entry.get("filename") == f"vieval-{name}.jsonl" or (is_ours and entry.get("status") != "failed"):
+                if entry.get("filename") == f"vieval-{name}.jsonl" or (
+                    is_ours and entry.get("status") != "failed"
+                ):
                     return str(entry["id"])
-            last, query = query, f"{kind}?limit=100&after={quote(entries[-1]['id'], safe='')}" if entries else ""
+            last, query = (
+                query,
+                f"{kind}?limit=100&after={quote(entries[-1]['id'], safe='')}"
+                if entries
+                else "",
+            )
             if not page.get("has_more") or query in ("", last):
                 break
         return ""
 
     async def _download(self, path: str) -> bytes:
-        """What the service has under a path; `Again` where it cannot be had now, VievalError where it never can."""
+        """What the service has under a path; `Again` where it cannot be had now, VievalError
+        where it never can.
+        """
         try:
-            return await self._server.fetch(endpoint(self._url, path), _MOST_ANSWER_BYTES, allow_empty=True)
+            return await self._server.fetch(
+                endpoint(self._url, path), _MOST_ANSWER_BYTES, allow_empty=True
+            )
         except Refused as refused:
             if not 400 <= refused.code < 500:
                 raise Again(refused.kind, refused.reason) from None
@@ -425,7 +580,9 @@ def _has_no_id(answer: Mapping[str, Any]) -> str | None:
 
 def _is_id(value: Any) -> TypeGuard[str]:
     """Return whether a service's name of a file or a batch is one that it can be asked for by."""
-    return isinstance(value, str) and value not in ("", _REQUESTED) and is_encodable(value)
+    return (
+        isinstance(value, str) and value not in ("", _REQUESTED) and is_encodable(value)
+    )
 
 
 def _names(body: Mapping[str, Any], asked: Mapping[str, Any]) -> tuple[str, str]:
@@ -434,7 +591,9 @@ def _names(body: Mapping[str, Any], asked: Mapping[str, Any]) -> tuple[str, str]
     A request is another form of the same question where a service refused some of its fields.
     """
     further = asked.get("extra", {})
-    form = {name: value for name, value in body.items() if name in _FORM or name in further}
+    form = {
+        name: value for name, value in body.items() if name in _FORM or name in further
+    }
     limit = [form[name] for name in LIMITS if name in form]
     messages = {name: value for name, value in body.items() if name not in form}
     question = _digest(request_json({**messages, "limit": limit, "asked": dict(asked)}))
@@ -457,13 +616,20 @@ def _answer(document: Any, check: Check, url: str) -> dict[str, Any]:
     """The answer in a line of a batch; the exception that a server's own would be for any other."""
     line = document if isinstance(document, dict) else {}
     response = line.get("response")
-    body, code = (response.get("body"), response.get("status_code")) if isinstance(response, dict) else (None, None)
+    body, code = (
+        (response.get("body"), response.get("status_code"))
+        if isinstance(response, dict)
+        else (None, None)
+    )
     if isinstance(code, int) and code != 200:
         raise fault_of(code, json.dumps(body).encode(), {}, url)
     if isinstance(body, dict) and (fault := fault_in(body, url)):
         raise fault
     if not isinstance(body, dict):
-        raise Again("batch", f"the batch gave no answer: {redacted(str(line.get('error'))[:_LONGEST_ERROR])[:200]}")
+        raise Again(
+            "batch",
+            f"the batch gave no answer: {redacted(str(line.get('error'))[:_LONGEST_ERROR])[:200]}",
+        )
     if problem := check(body):
         raise Again("malformed answer", problem)
     return body

@@ -1,7 +1,8 @@
-"""Faults of a server: one reading of every sign of one, wherever it stands, as another try or a refusal of some kind.
+"""Faults of a server: one reading of every sign of one, wherever it stands, as another try or a
+refusal of some kind.
 
-A sign is an HTTP status, an `error` in a body or in a choice, or the reason why an answer ended. Types and codes are
-read before texts, as texts quote.
+A sign is an HTTP status, an `error` in a body or in a choice, or the reason why an answer ended.
+Types and codes are read before texts, as texts quote.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from vieval_plugin.text.untrusted import address_of, retry_after
 
 _LONGEST, _SHORT = 300, 120  # characters of a server's sentence
 _MOST_PARSED = 4000  # characters that are searched for keys
-_GENERIC = "provider returned error"  # what OpenRouter says of a provider whose own words are in `metadata`
+# what OpenRouter says of a provider whose own words are in `metadata`
+_GENERIC = "provider returned error"
 
 
 @dataclass(frozen=True)
@@ -41,25 +43,44 @@ class Refused(Exception):
     """The server refused this one request for good: retrying cannot help."""
 
     def __init__(
-        self, status: Status, kind: str, reason: str, code: int = 0, report: ErrorReport | None = None
+        self,
+        status: Status,
+        kind: str,
+        reason: str,
+        code: int = 0,
+        report: ErrorReport | None = None,
     ) -> None:
         super().__init__(reason)
-        self.status, self.kind, self.reason, self.code, self.report = status, kind, reason, code, report
+        self.status, self.kind, self.reason, self.code, self.report = (
+            status,
+            kind,
+            reason,
+            code,
+            report,
+        )
 
 
 class Denied(Refused):
-    """A refusal that need not be about this request: of a key, a model, an address; `ending` says so of them all."""
+    """A refusal that need not be about this request: of a key, a model, an address; `ending`
+    says so of them all.
+    """
 
-    def __init__(self, code: int, reason: str, ending: str, is_about_key: bool = False) -> None:
+    def __init__(
+        self, code: int, reason: str, ending: str, is_about_key: bool = False
+    ) -> None:
         kind = f"HTTP {code}" if code else "connection"
-        super().__init__(Status.API_ERROR, kind, f"HTTP {code}: {reason}" if code else reason, code)
+        super().__init__(
+            Status.API_ERROR, kind, f"HTTP {code}: {reason}" if code else reason, code
+        )
         self.ending, self.is_about_key = ending, is_about_key
 
 
 class Again(Exception):
     """This try went wrong in a way that another may not; `wait` is what the server asked for."""
 
-    def __init__(self, kind: str, reason: str, wait: float | None = None, limited: bool = False) -> None:
+    def __init__(
+        self, kind: str, reason: str, wait: float | None = None, limited: bool = False
+    ) -> None:
         super().__init__(reason)
         self.kind, self.reason, self.wait, self.limited = kind, reason, wait, limited
 
@@ -76,39 +97,58 @@ class _Family:
     codes: tuple[int, ...] = ()
 
 
-_CALLER = (0, 400, 401, 402, 403, 404, 409, 412, 413, 422)  # statuses that blame the request
+_CALLER = (
+    0,
+    400,
+    401,
+    402,
+    403,
+    404,
+    409,
+    412,
+    413,
+    422,
+)  # statuses that blame the request
 _FAMILIES: Mapping[str, _Family] = {
     # OpenRouter's 404, whose text may speak of guardrails
     "route": _Family(
         (),
-        r"no (allowed )?(endpoints|providers)\b.{0,40}\b(matching|available|can handle)\b|providers have been ignored",
+        (r"no (allowed )?(endpoints|providers)\b.{0,40}\b(matching|available|can "
+        r"handle)\b|providers have been ignored"),
         _CALLER,
     ),
     "content filter": _Family(
         ("contentfilter", "contentpolicy", "responsibleai", "moderation", "sensitive", "datainspection", "safety",
          "prohibited", "invalidprompt", "guardrail"),
-        r"content.?(filter|policy|management)|responsible.?ai|safety (system|setting|reason|filter|polic)|moderation"
-        r"|\bflagged\b|inappropriate content|prohibited.content|usage polic|sensitive content|guardrail"
+        r"content.?(filter|policy|management)|responsible.?ai|safety "
+        r"(system|setting|reason|filter|polic)|moderation"
+        r"|\bflagged\b|inappropriate content|prohibited.content|usage polic|sensitive "
+        r"content|guardrail"
         r"|(blocked|declined) .*\b(safety|polic)",
     ),
     "no credit": _Family(
         ("insufficientquota", "insufficientuserquota", "billing", "budget", "payment", "balance", "arrear", "overdue",
          "credit"),
-        r"(budget|credits?|balance|funds|quota|spend\w*)\b.{0,60}\b(exceeded|insufficient|too low|exhausted|used up)"
-        r"|(insufficient|exceeded|crossed|over|not enough|out of|no|used all( available)?|requires? more)\W{1,3}"
-        r"(\w+\W+)?(credits?|budget|balance|funds)\b|exceeded(token)?budget|spending limit|payment required",
+        r"(budget|credits?|balance|funds|quota|spend\w*)\b.{0,60}\b(exceeded|insufficient|too "
+        r"low|exhausted|used up)"
+        r"|(insufficient|exceeded|crossed|over|not enough|out of|no|used all( "
+        r"available)?|requires? more)\W{1,3}"
+        r"(\w+\W+)?(credits?|budget|balance|funds)\b|exceeded(token)?budget|spending "
+        r"limit|payment required",
         _CALLER,
     ),
     "key": _Family(
         ("apikey", "authentication", "unauthenticated", "unauthorized", "nodbconnection", "invalidtoken"),
         r"(invalid|incorrect|missing|expired|unknown|wrong|revoked|no)\b.{0,20}\bapi.?key|api.?key\b.{0,20}"
-        r"\b(invalid|not valid|incorrect|missing|expired|required|not found|revoked)|authentication error"
+        r"\b(invalid|not valid|incorrect|missing|expired|required|not "
+        r"found|revoked)|authentication error"
         r"|invalid (authentication|bearer|token)|no connected db",
         _CALLER,
     ),
     "model": _Family(
         ("modelnotfound", "notfounderror", "modeldecommissioned", "deploymentnotfound", "invalidmodel"),
-        r"model\b.{0,80}\b(not exist|not found|decommissioned|not a valid model|no longer available)"
+        r"model\b.{0,80}\b(not exist|not found|decommissioned|not a valid model|no longer "
+        r"available)"
         r"|(invalid|unknown|no such) model|not a valid model",
         _CALLER,
     ),
@@ -127,35 +167,55 @@ _FAMILIES: Mapping[str, _Family] = {
     ),
 }  # fmt: skip
 # what OpenAI says of log-probabilities of models that think
-_FIELD_DENIED = re.compile(r"not allowed to (request|use|set) \w*logprobs", re.IGNORECASE)
+_FIELD_DENIED = re.compile(
+    r"not allowed to (request|use|set) \w*logprobs", re.IGNORECASE
+)
 _DAILY = re.compile(r"per.?day|daily", re.IGNORECASE)
 CONTEXT = re.compile(r"context.?(length|size|window)|maximum context", re.IGNORECASE)
-_NO_IMAGES = re.compile(r"no endpoints\b.{0,40}\b(image|vision)", re.IGNORECASE)  # OpenRouter's 404
+_NO_IMAGES = re.compile(
+    r"no endpoints\b.{0,40}\b(image|vision)", re.IGNORECASE
+)  # OpenRouter's 404
 _UNABLE = re.compile(r"\bnot support|n't support|unsupported|mmproj", re.IGNORECASE)
-_REACHED = re.compile(r"limit was reached|max_\w*tokens\b.{0,40}\breached", re.IGNORECASE)
+_REACHED = re.compile(
+    r"limit was reached|max_\w*tokens\b.{0,40}\breached", re.IGNORECASE
+)
 _KEY_VARIABLES = (
     "AZURE_OPENAI_API_KEY", "OPENROUTER_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY",
     "LITELLM_API_KEY", "MISTRAL_API_KEY", "DEEPSEEK_API_KEY", "DASHSCOPE_API_KEY", "XAI_API_KEY", "GROQ_API_KEY",
     "TOGETHER_API_KEY", "FIREWORKS_API_KEY", "HF_TOKEN",
 )  # fmt: skip
 #: What to do where a key is refused.
-KEY_REMEDY = "put the key into OPENAI_API_KEY, or into the variable that api_key_env names"
+KEY_REMEDY = (
+    "put the key into OPENAI_API_KEY, or into the variable that api_key_env names"
+)
 #: What a message about a field says where the field, or a value of it, is not supported.
 UNSUPPORTED = re.compile(
-    r"support|deprecat|\bonly\b|not (allow|permit|available|accept|enabl|recogni|compatib)|unrecogni|unknown|unexpected"
-    r"|extra (inputs|fields)|invalid|must be|should be|less than|greater than|at most|between|exceed|cannot|can't"
+    r"support|deprecat|\bonly\b|not "
+    r"(allow|permit|available|accept|enabl|recogni|compatib)|unrecogni|unknown|unexpected"
+    r"|extra (inputs|fields)|invalid|must be|should be|less than|greater than|at "
+    r"most|between|exceed|cannot|can't"
     r"|allowed|too (large|high|big|small)|maximum|minimum|removed|expected",
     re.IGNORECASE,
 )
 
 
-def fault_of(code: int, body: bytes | bytearray, headers: Mapping[str, str], url: str) -> Again | Refused:
+def fault_of(
+    code: int, body: bytes | bytearray, headers: Mapping[str, str], url: str
+) -> Again | Refused:
     """The fault of a response that is not 200; `url` is the base address that was called."""
     if 300 <= code < 400:
         where = _redirect_target(url, headers.get("Location", ""))
         remedy = "redirects are not followed: base_url should be the final address"
-        reason = f"a redirect to {where}, which is not followed" if where else "a redirect, which is not followed"
-        return Denied(code, reason, f"{redacted(url)} answers with HTTP {code} ({reason}); {remedy}")
+        reason = (
+            f"a redirect to {where}, which is not followed"
+            if where
+            else "a redirect, which is not followed"
+        )
+        return Denied(
+            code,
+            reason,
+            f"{redacted(url)} answers with HTTP {code} ({reason}); {remedy}",
+        )
     return _fault(_report(code, parsed_json(body), body), headers, url)
 
 
@@ -164,11 +224,19 @@ def fault_in(answer: Mapping[str, Any], url: str) -> Again | Refused | None:
     choice = first_choice(answer)
     for error in (answer.get("error"), choice.get("error")):
         if error:
-            report = _report(_code_of(error), answer if error is answer.get("error") else {"error": error}, b"")
+            report = _report(
+                _code_of(error),
+                answer if error is answer.get("error") else {"error": error},
+                b"",
+            )
             return _fault(report, {}, url)
     for end in _ends(answer, choice):
         if any(word in end for word in _SAFETY_ENDS):
-            return Refused(Status.REFUSAL, "content filter", f"the server's content filter stopped the answer ({end})")
+            return Refused(
+                Status.REFUSAL,
+                "content filter",
+                f"the server's content filter stopped the answer ({end})",
+            )
         if any(word in end for word in _BROKEN_ENDS):
             return Again("server error", f"the server ended the answer early ({end})")
     return None
@@ -192,54 +260,107 @@ def _ends(answer: Mapping[str, Any], choice: Mapping[str, Any]) -> Iterator[str]
             yield reason.lower().removeprefix("finishreason.")
     for field in ("promptFeedback", "prompt_feedback"):
         feedback = answer.get(field)
-        if isinstance(feedback, Mapping) and (reason := feedback.get("blockReason") or feedback.get("block_reason")):
+        if isinstance(feedback, Mapping) and (
+            reason := feedback.get("blockReason") or feedback.get("block_reason")
+        ):
             yield f"block_reason {reason}".lower()
 
 
 def first_choice(answer: Mapping[str, Any]) -> Mapping[str, Any]:
     """The choice of an answer, empty where there is none."""
     choices = answer.get("choices")
-    return choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
+    return (
+        choices[0]
+        if isinstance(choices, list) and choices and isinstance(choices[0], dict)
+        else {}
+    )
 
 
-def _fault(report: ErrorReport, headers: Mapping[str, str], url: str) -> Again | Refused:
-    """The fault that an error is: of a kind that its types name, else of one that its words do, else by its status."""
+def _fault(
+    report: ErrorReport, headers: Mapping[str, str], url: str
+) -> Again | Refused:
+    """The fault that an error is: of a kind that its types name, else of one that its words do,
+    else by its status.
+    """
     code, message, server = report.code, report.message, redacted(url)
     status = f"HTTP {code}" if code else "error"
     kind = _kind(report)
     said = f"{status}: {message}" if message else status
     if kind == "content filter":
-        return Refused(Status.REFUSAL, kind, f"the server's content filter declined: {message or status}", code)
+        return Refused(
+            Status.REFUSAL,
+            kind,
+            f"the server's content filter declined: {message or status}",
+            code,
+        )
     if kind == "no credit":
-        return Denied(code, message or "no credit", f"{server}: the account of this key has no credit left ({said})")
+        return Denied(
+            code,
+            message or "no credit",
+            f"{server}: the account of this key has no credit left ({said})",
+        )
     if kind == "key":
-        return Denied(code, message or "refused", f"{server} refuses the key ({said}); {KEY_REMEDY}", is_about_key=True)
+        return Denied(
+            code,
+            message or "refused",
+            f"{server} refuses the key ({said}); {KEY_REMEDY}",
+            is_about_key=True,
+        )
     if kind == "route":
         remedy = "change the settings of your account there, or name another model"
-        return Denied(code, message, f"{server} allows this account no provider of the model ({said}); {remedy}")
+        return Denied(
+            code,
+            message,
+            f"{server} allows this account no provider of the model ({said}); {remedy}",
+        )
     if kind == "model":
         remedy = "check the name, and that the address ends in /v1"
-        return Denied(code, message or "not found", f"{server} knows no such model or address ({said}); {remedy}")
+        return Denied(
+            code,
+            message or "not found",
+            f"{server} knows no such model or address ({said}); {remedy}",
+        )
     if kind == "daily limit":
-        return Denied(code, message, f"{server}: the limit of the day is reached ({said}); run again tomorrow")
+        return Denied(
+            code,
+            message,
+            f"{server}: the limit of the day is reached ({said}); run again tomorrow",
+        )
     wait = retry_after(headers.get("Retry-After"))
     if kind == "rate limit":
         return Again(kind, f"too many requests ({said})", wait, limited=True)
     if kind == "server error":
         return Again(kind, f"{status}: {message[:_SHORT]}" if message else status, wait)
     if kind == "too many images":
-        remedy = "serve it with room for more (vLLM: --limit-mm-per-prompt), or use a judge that shows one image"
-        return Refused(Status.API_ERROR, kind, f"too many images in one question: {message}; {remedy}", code, report)
+        remedy = (
+            "serve it with room for more (vLLM: --limit-mm-per-prompt), or use a judge that "
+            "shows one image"
+        )
+        return Refused(
+            Status.API_ERROR,
+            kind,
+            f"too many images in one question: {message}; {remedy}",
+            code,
+            report,
+        )
     if kind == "too long":
         remedy = "lower max_pixels of the backbone, or serve a longer context"
-        return Refused(Status.API_ERROR, kind, f"too long for the server: {message or status}; {remedy}", code, report)
+        return Refused(
+            Status.API_ERROR,
+            kind,
+            f"too long for the server: {message or status}; {remedy}",
+            code,
+            report,
+        )
     return Refused(Status.API_ERROR, kind or status, said, code, report)
 
 
 def _kind(report: ErrorReport) -> str:
     """The kind of an error, empty for a refusal of none."""
     code, message = report.code, report.message
-    is_limit = code == 429 or any(word in name for name in report.types for word in ("ratelimit", "throttl"))
+    is_limit = code == 429 or any(
+        word in name for name in report.types for word in ("ratelimit", "throttl")
+    )
     for kind, family in _FAMILIES.items():
         if any(word in name for name in report.types for word in family.types):
             return kind
@@ -252,13 +373,17 @@ def _kind(report: ErrorReport) -> str:
     if code in (400, 422) and _REACHED.search(message):
         return "cut"
     for kind, family in _FAMILIES.items():
-        if (not family.codes or code in family.codes) and re.search(family.words, message, re.IGNORECASE):
+        if (not family.codes or code in family.codes) and re.search(
+            family.words, message, re.IGNORECASE
+        ):
             return kind
     # LiteLLM's router answers a budget of a provider that is spent with 429
     if is_limit:
         is_spent = re.search(r"(exceeded|crossed)\W{1,3}budget", message, re.IGNORECASE)
         return "no credit" if is_spent else "rate limit"
-    is_unable = _NO_IMAGES if code == 404 else _UNABLE if code >= 500 or code == 0 else None
+    is_unable = (
+        _NO_IMAGES if code == 404 else _UNABLE if code >= 500 or code == 0 else None
+    )
     if is_unable and is_unable.search(message):
         return ""
     if code in (402, 401, 403, 404, 413):
@@ -267,17 +392,37 @@ def _kind(report: ErrorReport) -> str:
 
 
 def names_unsupported(report: ErrorReport) -> bool:
-    """Return whether an error is about one field of the request, which or whose value is not supported."""
+    """Return whether an error is about one field of the request, which or whose value is not
+    supported.
+    """
     types = " ".join(report.types)
-    is_typed = any(word in types for word in ("unsupported", "unknownparameter", "extraforbidden", "invalidparameter"))
-    is_content = report.parameter.startswith(("messages", "model", "input", "prompt", "image"))
-    return bool(report.parameter and not is_content) and bool(is_typed or UNSUPPORTED.search(report.message))
+    is_typed = any(
+        word in types
+        for word in (
+            "unsupported",
+            "unknownparameter",
+            "extraforbidden",
+            "invalidparameter",
+        )
+    )
+    is_content = report.parameter.startswith(
+        ("messages", "model", "input", "prompt", "image")
+    )
+    return bool(report.parameter and not is_content) and bool(
+        is_typed or UNSUPPORTED.search(report.message)
+    )
 
 
 def key_hint() -> str:
-    """A remedy where no key was sent: the variable of another client that may hold it; empty where none is set."""
+    """A remedy where no key was sent: the variable of another client that may hold it; empty
+    where none is set.
+    """
     found = next((name for name in _KEY_VARIABLES if os.environ.get(name)), "")
-    return f"; {found} is set: name it by api_key_env, or copy it into OPENAI_API_KEY" if found else ""
+    return (
+        f"; {found} is set: name it by api_key_env, or copy it into OPENAI_API_KEY"
+        if found
+        else ""
+    )
 
 
 def parsed_json(body: str | bytes | bytearray) -> Any:
@@ -289,14 +434,18 @@ def parsed_json(body: str | bytes | bytearray) -> Any:
 
 
 def _report(code: int, document: Any, body: bytes | bytearray) -> ErrorReport:
-    """An error as its body describes it: an object with `error`, one in a list, FastAPI's `detail`, or a text."""
+    """An error as its body describes it: an object with `error`, one in a list, FastAPI's
+    `detail`, or a text.
+    """
     if isinstance(document, list) and document:
         document = document[0]
     whole = document if isinstance(document, dict) else {}
     error = whole.get("error")
     described = error if isinstance(error, dict) else whole
     inner_message = described.get("message")
-    if isinstance(inner_message, str) and isinstance(nested := parsed_json(inner_message), dict):
+    if isinstance(inner_message, str) and isinstance(
+        nested := parsed_json(inner_message), dict
+    ):
         return _report(code, nested, body)
     if isinstance(inner_message, dict):
         return _report(code, inner_message, body)
@@ -305,13 +454,27 @@ def _report(code: int, document: Any, body: bytes | bytearray) -> ErrorReport:
     error = whole.get("error")
     error = whole if error in (None, True, False) else error
     if not isinstance(error, dict) or not error:
-        text = error if isinstance(error, str) and error else body[:_MOST_PARSED].decode(errors="replace")
+        text = (
+            error
+            if isinstance(error, str) and error
+            else body[:_MOST_PARSED].decode(errors="replace")
+        )
         return ErrorReport(code, (), _sentence(text))
     types = [error.get(name) for name in ("type", "code", "status", "reason")]
-    inner, metadata, parameter = error.get("innererror"), error.get("metadata"), error.get("param")
+    inner, metadata, parameter = (
+        error.get("innererror"),
+        error.get("metadata"),
+        error.get("param"),
+    )
     types += [inner.get("code")] if isinstance(inner, dict) else []
     message = error.get("message")
-    text = message if isinstance(message, str) else error["error"] if isinstance(error.get("error"), str) else ""
+    text = (
+        message
+        if isinstance(message, str)
+        else error["error"]
+        if isinstance(error.get("error"), str)
+        else ""
+    )
     if isinstance(detail := error.get("detail"), (str, list)):
         text, parameter = _detail_text(detail)
     if isinstance(metadata, dict):
@@ -322,11 +485,27 @@ def _report(code: int, document: Any, body: bytes | bytearray) -> ErrorReport:
             if isinstance(raw, str) and isinstance(nested := parsed_json(raw), dict):
                 return _report(code, nested, body)
             text = str(raw)
-    names = tuple(re.sub(r"[^a-z0-9]", "", name.lower()) for name in types if isinstance(name, str))
+    names = tuple(
+        re.sub(r"[^a-z0-9]", "", name.lower())
+        for name in types
+        if isinstance(name, str)
+    )
     error_code = error.get("code")
-    is_word = isinstance(error_code, str) and not error_code.isdecimal() and error_code not in text
-    sentence = _sentence(f"{text[:_MOST_PARSED]} ({error_code})".strip() if is_word else text[:_MOST_PARSED])
-    named = parameter if isinstance(parameter, str) and parameter not in ("None", "null") else ""
+    is_word = (
+        isinstance(error_code, str)
+        and not error_code.isdecimal()
+        and error_code not in text
+    )
+    sentence = _sentence(
+        f"{text[:_MOST_PARSED]} ({error_code})".strip()
+        if is_word
+        else text[:_MOST_PARSED]
+    )
+    named = (
+        parameter
+        if isinstance(parameter, str) and parameter not in ("None", "null")
+        else ""
+    )
     return ErrorReport(code, names, sentence, named)
 
 
@@ -335,14 +514,24 @@ def _detail_text(detail: str | list[Any]) -> tuple[str, str]:
     if isinstance(detail, str):
         return detail, ""
     entries = [entry for entry in detail if isinstance(entry, dict)]
-    places = [[str(part) for part in entry.get("loc") or () if part != "body"] for entry in entries]
-    texts = [f"{'.'.join(place)}: {entry.get('msg')}" for place, entry in zip(places, entries, strict=True)]
+    places = [
+        [str(part) for part in entry.get("loc") or () if part != "body"]
+        for entry in entries
+    ]
+    texts = [
+        f"{'.'.join(place)}: {entry.get('msg')}"
+        for place, entry in zip(places, entries, strict=True)
+    ]
     return "; ".join(texts), next((place[0] for place in places if place), "")
 
 
 def _code_of(error: Any) -> int:
     """The HTTP status that an error carries, 0 for none."""
-    values = [error.get(name) for name in ("code", "status", "status_code")] if isinstance(error, dict) else []
+    values = (
+        [error.get(name) for name in ("code", "status", "status_code")]
+        if isinstance(error, dict)
+        else []
+    )
     words = [str(value) for value in values]
     numbers = [int(word) for word in words if word.isdecimal() and len(word) == 3]
     return next((number for number in numbers if 400 <= number < 600), 0)
@@ -353,7 +542,9 @@ def _sentence(text: str) -> str:
     if re.match(r"\s*<(!doctype|html|\?xml|head|body)", text, re.IGNORECASE):
         title = re.search(r"<title[^>]*>(.*?)</title>", text, re.IGNORECASE | re.DOTALL)
         text = unescape(title[1]) if title else ""
-    return redacted(" ".join(re.sub(r"</?[a-zA-Z][^>]{0,200}>", " ", text).split()))[:_LONGEST]
+    return redacted(" ".join(re.sub(r"</?[a-zA-Z][^>]{0,200}>", " ", text).split()))[
+        :_LONGEST
+    ]
 
 
 def _redirect_target(url: str, location: str) -> str:

@@ -1,7 +1,8 @@
-"""Images and request bodies as a server takes them: a file's own pixels where it can, encoded anew where it must.
+"""Images and request bodies as a server takes them: a file's own pixels where it can, encoded anew
+where it must.
 
-Every image is looked through to its end before it is sent. What a file says beside its picture (place, time, comments)
-never leaves this machine.
+Every image is looked through to its end before it is sent. What a file says beside its picture
+(place, time, comments) never leaves this machine.
 """
 
 from __future__ import annotations
@@ -23,19 +24,33 @@ from typing import Any
 import PIL.Image
 
 from vieval_plugin.backends.concurrency import SharedTasks
-from vieval_plugin.images import JPEG, MAX_PIXELS, decoding, examine, read_bytes, size, upright
+from vieval_plugin.images import (
+    JPEG,
+    MAX_PIXELS,
+    decoding,
+    examine,
+    read_bytes,
+    size,
+    upright,
+)
 from vieval_plugin.judges.protocol import Image, Probabilities, Reply, Text
 from vieval_plugin.media import jpeg
 
 #: What verdicts take note of when a model was shown other pixels than those of the file.
 TURNED, SHRUNK = "image re-encoded: orientation", "image re-encoded: size"
-#: Pixels of the largest image that is decoded where larger ones are to be made smaller; Pillow refuses little more.
+#: Pixels of the largest image that is decoded where larger ones are to be made smaller; Pillow
+#: refuses little more.
 MOST_TO_SHRINK = 170_000_000
 
 _PNG = b"\x89PNG\r\n\x1a\n"
 _SIGNATURES = {JPEG: "image/jpeg", _PNG: "image/png"}
-_DEPTH, _HEADER = 24, 33  # the byte of a PNG with the bits of a sample, and those up to the end of its first chunk
-_MARK = secrets.token_hex(16)  # stands for an image while a body is written, and in no text
+_DEPTH, _HEADER = (
+    24,
+    33,
+)  # the byte of a PNG with the bits of a sample, and those up to the end of its first chunk
+_MARK = secrets.token_hex(
+    16
+)  # stands for an image while a body is written, and in no text
 
 
 @dataclass(frozen=True)
@@ -53,9 +68,9 @@ class Encoded:
 class ImageEncoder:
     """Encodes images off the main thread and keeps the most recent, up to `memory` bytes in all.
 
-    The pixels of JPEG and PNG files pass through as they are coded. Other formats, images of more than `max_pixels`,
-    those that a camera's note turns, and those that servers read otherwise (16 bits, CMYK, transparency) are encoded as
-    PNG of 8-bit RGB.
+    The pixels of JPEG and PNG files pass through as they are coded. Other formats, images of more
+    than `max_pixels`, those that a camera's note turns, and those that servers read otherwise (16
+    bits, CMYK, transparency) are encoded as PNG of 8-bit RGB.
     """
 
     def __init__(self, max_pixels: int | None = None, memory: int = 48 << 20) -> None:
@@ -72,7 +87,9 @@ class ImageEncoder:
         return await self._under_way.result(image, self._encode_and_keep, image)
 
     async def _encode_and_keep(self, image: Image) -> Encoded:
-        encoded = self._recent[image] = await asyncio.to_thread(encode, image, self._max_pixels)
+        encoded = self._recent[image] = await asyncio.to_thread(
+            encode, image, self._max_pixels
+        )
         self._recent_bytes += len(encoded.url)
         while self._recent_bytes > self._memory and len(self._recent) > 1:
             self._recent_bytes -= len(self._recent.popitem(last=False)[1].url)
@@ -82,23 +99,39 @@ class ImageEncoder:
 def encode(image: Image, max_pixels: int | None = None) -> Encoded:
     """Encode one image now; VievalError if it cannot be read or decoded."""
     data = read_bytes(image)  # once: what is sent must be what was decoded
-    media = next((kind for start, kind in _SIGNATURES.items() if data.startswith(start)), None)
+    media = next(
+        (kind for start, kind in _SIGNATURES.items() if data.startswith(start)), None
+    )
     limit = MAX_PIXELS if max_pixels is None else MOST_TO_SHRINK
     pixels = math.prod(size(image, data, limit))
     too_large = max_pixels is not None and pixels > max_pixels
     with decoding(pixels):
-        file_bytes = remove_metadata(data) if media and not too_large and _is_plain(image, data) else None
+        file_bytes = (
+            remove_metadata(data)
+            if media and not too_large and _is_plain(image, data)
+            else None
+        )
         if file_bytes is not None:
             return _encoded(file_bytes, media)
         picture, examined = upright(image, data, limit if too_large else MAX_PIXELS)
-        png = _encode_png(picture, max_pixels if too_large else None, colour_chunks(data))
-    return _encoded(png, "image/png", (TURNED,) * examined.turned + (SHRUNK,) * too_large)
+        png = _encode_png(
+            picture, max_pixels if too_large else None, colour_chunks(data)
+        )
+    return _encoded(
+        png, "image/png", (TURNED,) * examined.turned + (SHRUNK,) * too_large
+    )
 
 
 def _is_plain(image: Image, data: bytes) -> bool:
-    """Return whether every server sees a JPEG or PNG as it is meant: upright, opaque and with 8 bits at most."""
+    """Return whether every server sees a JPEG or PNG as it is meant: upright, opaque and with 8
+    bits at most.
+    """
     examined = examine(image, data)
-    return examined.plain and not examined.turned and (data.startswith(JPEG) or data[_DEPTH] <= 8)
+    return (
+        examined.plain
+        and not examined.turned
+        and (data.startswith(JPEG) or data[_DEPTH] <= 8)
+    )
 
 
 def _encoded(data: bytes, media: str | None, notes: tuple[str, ...] = ()) -> Encoded:
@@ -107,16 +140,22 @@ def _encoded(data: bytes, media: str | None, notes: tuple[str, ...] = ()) -> Enc
 
 
 def noted(reply: Reply, notes: Iterable[str]) -> Reply:
-    """The reply with what is to be noted of the images that were shown; after it was stored, for any reply has them."""
+    """The reply with what is to be noted of the images that were shown; after it was stored, for
+    any reply has them.
+    """
     once = tuple(dict.fromkeys(notes))
-    return replace(reply, notes=once) if once and isinstance(reply, (Text, Probabilities)) else reply
+    return (
+        replace(reply, notes=once)
+        if once and isinstance(reply, (Text, Probabilities))
+        else reply
+    )
 
 
 def request_json(body: Mapping[str, Any]) -> bytes:
     """A request body as JSON, in which an `Encoded` stands for its URL.
 
-    URLs are put in as they are. Looking through each for characters to escape, of which they have none, would cost more
-    than all else that is done for a call.
+    URLs are put in as they are. Looking through each for characters to escape, of which they have
+    none, would cost more than all else that is done for a call.
     """
     urls: list[str] = []
 
@@ -127,13 +166,19 @@ def request_json(body: Mapping[str, Any]) -> bytes:
         return _MARK
 
     first, *pieces = json.dumps(body, default=mark).split(_MARK)
-    return "".join([first, *chain.from_iterable(zip(urls, pieces, strict=True))]).encode()
+    return "".join(
+        [first, *chain.from_iterable(zip(urls, pieces, strict=True))]
+    ).encode()
 
 
-def _encode_png(picture: PIL.Image.Image, max_pixels: int | None, colours: bytes) -> bytes:
+def _encode_png(
+    picture: PIL.Image.Image, max_pixels: int | None, colours: bytes
+) -> bytes:
     if max_pixels is not None:
         scale = math.sqrt(max_pixels / (picture.width * picture.height))
-        width, height = (max(1, min(int(side * scale), max_pixels)) for side in picture.size)
+        width, height = (
+            max(1, min(int(side * scale), max_pixels)) for side in picture.size
+        )
         picture = picture.resize((width, height))
     file = io.BytesIO()
     picture.save(file, "PNG", compress_level=3)
@@ -166,25 +211,44 @@ def encoded(body: Mapping[str, Any]) -> tuple[Any, dict[str, str]]:
     for name, field in body.items():
         for value in field if isinstance(field, list) else [field]:
             if isinstance(value, File):
-                content = value.content.open("rb") if isinstance(value.content, Path) else value.content
-                form.add_field(name, content, filename=value.name, content_type=value.kind)
+                content = (
+                    value.content.open("rb")
+                    if isinstance(value.content, Path)
+                    else value.content
+                )
+                form.add_field(
+                    name, content, filename=value.name, content_type=value.kind
+                )
             else:
                 form.add_field(name, str(value))
     return form, {}
 
 
-# Metadata removal: where and when a picture was taken, by whom, and what was said of it. Nothing is decoded: parts of a
-# file are copied or left out. What decides colours stays (profile, gamma, transparency), as does all that is needed to
-# read the pixels.
+# Metadata removal: where and when a picture was taken, by whom, and what was said of it. Nothing is
+# decoded: parts of a file are copied or left out. What decides colours stays (profile, gamma,
+# transparency), as does all that is needed to read the pixels.
 _APP0, _APP2, _APP14, _APP15, _COMMENT = 0xE0, 0xE2, 0xEE, 0xEF, 0xFE
-# pHYs is the pixels' shape, the others decide colours; critical chunks begin with a capital and stay anyhow
-_COLOURS = (b"tRNS", b"gAMA", b"cHRM", b"sRGB", b"iCCP", b"cICP", b"mDCV", b"cLLI", b"sBIT", b"bKGD")
+# pHYs is the pixels' shape, the others decide colours; critical chunks begin with a capital and
+# stay anyhow
+_COLOURS = (
+    b"tRNS",
+    b"gAMA",
+    b"cHRM",
+    b"sRGB",
+    b"iCCP",
+    b"cICP",
+    b"mDCV",
+    b"cLLI",
+    b"sBIT",
+    b"bKGD",
+)
 _KEPT_CHUNKS = frozenset((*_COLOURS, b"pHYs"))
 _COLOUR_CHUNKS = (b"gAMA", b"cHRM", b"sRGB", b"cICP")
 
 
 def remove_metadata(data: bytes) -> bytes | None:
-    """The same JPEG or PNG file without EXIF, XMP, comments, texts, times, previews and what follows the picture's end.
+    """The same JPEG or PNG file without EXIF, XMP, comments, texts, times, previews and what
+    follows the picture's end.
 
     Returns:
         None for a file of another format, or one whose parts cannot be told apart.
@@ -192,7 +256,13 @@ def remove_metadata(data: bytes) -> bytes | None:
     >>> remove_metadata(b"GIF89a") is None
     True
     """
-    parts = _jpeg if data.startswith(jpeg.SIGNATURE) else _png if data.startswith(_PNG) else None
+    parts = (
+        _jpeg
+        if data.startswith(jpeg.SIGNATURE)
+        else _png
+        if data.startswith(_PNG)
+        else None
+    )
     try:
         return b"".join(parts(data)) if parts else None
     except ValueError:
@@ -200,7 +270,9 @@ def remove_metadata(data: bytes) -> bytes | None:
 
 
 def colour_chunks(data: bytes) -> bytes:
-    """The chunks of a PNG file on its colours that hold for any pixels in them, empty for other files."""
+    """The chunks of a PNG file on its colours that hold for any pixels in them, empty for other
+    files.
+    """
     try:
         parts = list(_png(data)) if data.startswith(_PNG) else []
     except ValueError:
@@ -222,7 +294,9 @@ def _segment(marker: int, segment: bytes) -> bytes:
         return segment[:2] + b"\x00\x10" + body[:12] + b"\0\0"  # without its preview
     if marker == _APP2 and body.startswith(b"ICC_PROFILE\0"):
         return segment
-    if marker == _APP14 and body.startswith(b"Adobe"):  # which colours the components are
+    if marker == _APP14 and body.startswith(
+        b"Adobe"
+    ):  # which colours the components are
         return segment
     return b"" if _APP0 <= marker <= _APP15 or marker == _COMMENT else segment
 

@@ -41,14 +41,35 @@ from vieval_plugin.backends.http.responses import (
     unusable,
 )
 from vieval_plugin.backends.http.server import CHAT, Server, ServerOptions, Usage
-from vieval_plugin.backends.http.sight import QUESTION, Sight, SightCheck, look, picture_of
+from vieval_plugin.backends.http.sight import (
+    QUESTION,
+    Sight,
+    SightCheck,
+    look,
+    picture_of,
+)
 from vieval_plugin.backends.reply_checks import Answer, checked, final, probabilities
-from vieval_plugin.backends.token_probabilities import TokenIds, narrowed_bounds, prefix_probabilities
-from vieval_plugin.judges.protocol import NOT_SENT, Chat, Failure, Image, Likelihood, Message, Reply, Status
+from vieval_plugin.backends.token_probabilities import (
+    TokenIds,
+    narrowed_bounds,
+    prefix_probabilities,
+)
+from vieval_plugin.judges.protocol import (
+    NOT_SENT,
+    Chat,
+    Failure,
+    Image,
+    Likelihood,
+    Message,
+    Reply,
+    Status,
+)
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.redaction import redacted
 
-_MOST_OWN = 1 << 20  # questions of a run whose answers in the store are known to be its own
+_MOST_OWN = (
+    1 << 20
+)  # questions of a run whose answers in the store are known to be its own
 _TOP_LOGPROBS = 20  # what OpenAI and vLLM list at most, unless told otherwise
 _PROBE = {
     "type": "object",
@@ -60,7 +81,11 @@ _PROBE = {
 _REPETITION = {"min_pattern_size": 2, "max_pattern_size": 64, "min_count": 6}
 _LOGPROBS = {"logprobs": True, "top_logprobs": _TOP_LOGPROBS}
 _PROBE_TOKENS = 2048  # room to think before the few tokens of the answer
-_NOT_ENFORCED, _ENFORCED, _WITH_LENGTHS = "not enforced", "enforced", "enforced with lengths"
+_NOT_ENFORCED, _ENFORCED, _WITH_LENGTHS = (
+    "not enforced",
+    "enforced",
+    "enforced with lengths",
+)
 # what an answer is of which the server says only that the token limit was reached
 _STARVED = {"choices": [{"message": {"content": ""}, "finish_reason": "length"}]}
 _CONTEXT = re.compile(r"context (?:length|size|window)\D{0,40}(\d+)")
@@ -85,7 +110,9 @@ class Sampling:
 
 
 class OpenAIBackend:
-    """Answers chats and likelihoods; use as `async with`. One question asked twice at once is sent once."""
+    """Answers chats and likelihoods; use as `async with`. One question asked twice at once is
+    sent once.
+    """
 
     def __init__(
         self,
@@ -102,21 +129,35 @@ class OpenAIBackend:
         sight_check: bool = False,
     ) -> None:
         self._sight_check = sight_check
-        self.model, self.sampling, self.usage, self._price = model, sampling, usage, price
+        self.model, self.sampling, self.usage, self._price = (
+            model,
+            sampling,
+            usage,
+            price,
+        )
         self._server = Server(server, usage, seed)
         self._store = store
-        self._batch, self.batches = batch, Batches(self._server, batch, model) if batch else None
+        self._batch, self.batches = (
+            batch,
+            Batches(self._server, batch, model) if batch else None,
+        )
         # what is asked by batches is stored once all is answered, and counted then
         is_stored = store and not (batch and batch.sends)
-        self._leases = Leases(store, server.longest_question) if store and is_stored else None
+        self._leases = (
+            Leases(store, server.longest_question) if store and is_stored else None
+        )
         self._images = ImageEncoder(max_pixels)
         self._in_flight, self._capabilities = SharedTasks(), SharedTasks(keeps=True)
-        self._own_keys: set[int] = set()  # hashes of this run's questions, whose answers in the store are its own
+        self._own_keys: set[int] = (
+            set()
+        )  # hashes of this run's questions, whose answers in the store are its own
         self._refused: set[str] = set()  # forms of chats that the server does not take
         self._where = f"{model} {' '.join(map(redacted, server.urls))}"
         self._negotiation = Negotiation(f"form {self._where}", store, self._where)
         self._server.on_failed_try = self._negotiation.release
-        self._sight_seed = hashlib.sha256(f"{seed} {self._where}".encode()).hexdigest()[:8]
+        self._sight_seed = hashlib.sha256(f"{seed} {self._where}".encode()).hexdigest()[
+            :8
+        ]
         self._ids = TokenIds(model, self._server.post)
 
     async def __aenter__(self) -> OpenAIBackend:
@@ -134,25 +175,37 @@ class OpenAIBackend:
             await self._leases.close()
 
     async def answer(self, ask: Chat | Likelihood, repeat: int = 0) -> Reply:
-        """The reply to a `Chat` or `Likelihood`; a failed call is a `Failure`, a server down for good a VievalError.
+        """The reply to a `Chat` or `Likelihood`; a failed call is a `Failure`, a server down for
+        good a VievalError.
 
         `repeat` numbers the times the same question is meant to be answered anew.
         """
         try:
             images = await self._encoded(ask)
         except VievalError as error:
-            return self._failed(Failure(Status.TOOL_ERROR, str(error)), "unreadable image")
+            return self._failed(
+                Failure(Status.TOOL_ERROR, str(error)), "unreadable image"
+            )
         reply = await self._stored_or_asked(ask, images, repeat)
-        return noted(reply, (*(note for encoded in images.values() for note in encoded.notes), *self._unsent()))
+        return noted(
+            reply,
+            (
+                *(note for encoded in images.values() for note in encoded.notes),
+                *self._unsent(),
+            ),
+        )
 
     def _unsent(self) -> list[str]:
-        """Notes on sampling fields that the model refuses, without which a score may mean something else."""
+        """Notes on sampling fields that the model refuses, without which a score may mean
+        something else.
+        """
         wanted = {"temperature": self.sampling.temperature, **self.sampling.extra}
         refused = self._negotiation.form.refused
         return [f"{NOT_SENT}{name}" for name in refused if wanted.get(name) is not None]
 
     async def look_up(self, ask: Chat | Likelihood) -> tuple[str, Answer | None] | None:
-        """The key of a question and the reply that the store holds, if any; None where an image cannot be read.
+        """The key of a question and the reply that the store holds, if any; None where an image
+        cannot be read.
 
         Nothing is asked.
         """
@@ -163,10 +216,17 @@ class OpenAIBackend:
         return key, self._store.get(key) if self._store else None
 
     async def _encoded(self, ask: Chat | Likelihood) -> dict[Image, Encoded]:
-        images = [part for message in ask.messages for part in message.parts if isinstance(part, Image)]
+        images = [
+            part
+            for message in ask.messages
+            for part in message.parts
+            if isinstance(part, Image)
+        ]
         return {image: await self._images.encode(image) for image in images}
 
-    async def _stored_or_asked(self, ask: Chat | Likelihood, images: Mapping[Image, Encoded], repeat: int) -> Reply:
+    async def _stored_or_asked(
+        self, ask: Chat | Likelihood, images: Mapping[Image, Encoded], repeat: int
+    ) -> Reply:
         key = self._key(ask, images, repeat)
         self.usage.output_limit += self.sampling.limit(ask)
         if key in self._in_flight:
@@ -183,13 +243,24 @@ class OpenAIBackend:
             self.usage.cached += 1
         return stored
 
-    async def _ask(self, ask: Chat | Likelihood, images: Mapping[Image, Encoded], repeat: int, key: str) -> Reply:
-        """The reply to a question that is not in the store; one that another process is asking is waited for."""
+    async def _ask(
+        self,
+        ask: Chat | Likelihood,
+        images: Mapping[Image, Encoded],
+        repeat: int,
+        key: str,
+    ) -> Reply:
+        """The reply to a question that is not in the store; one that another process is asking
+        is waited for.
+        """
         if self._store is None or self._leases is None:
             return await self._reply(ask, images, repeat)
         is_stored = False
         try:
-            if is_stored := (stored := await self._leases.reply_or_turn(key)) is not None:
+            if (
+                is_stored := (stored := await self._leases.reply_or_turn(key))
+                is not None
+            ):
                 return self._cached(key, stored)
             reply = await self._reply(ask, images, repeat)
             if final(reply):
@@ -200,31 +271,52 @@ class OpenAIBackend:
         finally:
             self._leases.finish(key, is_stored)
 
-    async def _reply(self, ask: Chat | Likelihood, images: Mapping[Image, Encoded], repeat: int) -> Reply:
+    async def _reply(
+        self, ask: Chat | Likelihood, images: Mapping[Image, Encoded], repeat: int
+    ) -> Reply:
         """A reply without keys and with possible numbers only."""
         kind = "refusal"
         send: Send = self._server.post
         if self.batches:
-            send = partial(self.batches.post, asked={**asdict(self.sampling), "repeat": repeat})
+            send = partial(
+                self.batches.post, asked={**asdict(self.sampling), "repeat": repeat}
+            )
         reply: Reply
         try:
             if self._batch and self._batch.sends:
-                await self._capabilities.result(type(ask).__name__, self._try_out, ask, self._batch.has_service)
+                await self._capabilities.result(
+                    type(ask).__name__, self._try_out, ask, self._batch.has_service
+                )
             await self._probe(ask, images)
             if isinstance(ask, Chat):
                 reply = reply_of(await self._chat_with_room(ask, images, send))
             else:
-                reply, kind = await self._likelihood(ask, images, send), "no probabilities"
+                reply, kind = (
+                    await self._likelihood(ask, images, send),
+                    "no probabilities",
+                )
         except Refused as refused:
             reply, kind = Failure(refused.status, refused.reason), refused.kind
         reply = checked(reply)
         return self._failed(reply, kind) if isinstance(reply, Failure) else reply
 
-    async def _probe(self, ask: Chat | Likelihood, images: Mapping[Image, Encoded]) -> None:
-        """Find out side by side what an ask depends on; VievalError where it shows images to a model that is blind."""
-        if not images or not self._sight_check or (self._batch and not self._batch.has_service):
+    async def _probe(
+        self, ask: Chat | Likelihood, images: Mapping[Image, Encoded]
+    ) -> None:
+        """Find out side by side what an ask depends on; VievalError where it shows images to a
+        model that is blind.
+        """
+        if (
+            not images
+            or not self._sight_check
+            or (self._batch and not self._batch.has_service)
+        ):
             return
-        if isinstance(ask, Chat) and ask.schema is not None and "schemas" not in self._capabilities:
+        if (
+            isinstance(ask, Chat)
+            and ask.schema is not None
+            and "schemas" not in self._capabilities
+        ):
             await gather_or_cancel([self._require_sight(), self.takes_schemas()])
         else:
             await self._require_sight()
@@ -233,19 +325,29 @@ class OpenAIBackend:
         found = await self._capabilities.result("sight", self._remembered_sight)
         if found.sight == Sight.BLIND:
             raise VievalError(
-                f"{self.model} does not see the images that it is sent ({found.evidence}); serve a model that does, with "
+                f"{self.model} does not see the images that it is sent ({found.evidence}); serve "
+                "a model that does, with "
                 "its vision part, or set sight_check: false of the backbone"
             )
 
     async def _remembered_sight(self) -> SightCheck:
-        """The check of an earlier run, or a new one, counted; a model that is blind may see tomorrow."""
+        """The check of an earlier run, or a new one, counted; a model that is blind may see
+        tomorrow.
+        """
         name = f"sight of {self._where}"
         remembered = self._store.remembered(name) if self._store else None
-        found = SightCheck(Sight(remembered), "in an earlier run") if remembered else await self.check_sight()
+        found = (
+            SightCheck(Sight(remembered), "in an earlier run")
+            if remembered
+            else await self.check_sight()
+        )
         if self._store and not remembered and found.sight != Sight.BLIND:
             self._store.remember(name, found.sight)
         if found.sight == Sight.UNKNOWN:
-            line = f"vieval: it was not checked that {self.model} sees, as it names no colour ({found.evidence})"
+            line = (
+                f"vieval: it was not checked that {self.model} sees, as it names no colour "
+                f"({found.evidence})"
+            )
             tqdm.write(line, file=sys.stderr)
         self.usage.sight[found.sight] += 1
         return found
@@ -257,25 +359,39 @@ class OpenAIBackend:
             VievalError, Refused: it answers nothing.
         """
         try:
-            return await look(lambda picture: self._answer_to(QUESTION, picture), self._sight_seed)
+            return await look(
+                lambda picture: self._answer_to(QUESTION, picture), self._sight_seed
+            )
         except (Refused, VievalError) as error:
-            if isinstance(error, VievalError) and not isinstance(error.__cause__, Refused):
+            if isinstance(error, VievalError) and not isinstance(
+                error.__cause__, Refused
+            ):
                 raise  # the server is away
             reason = str(error)
         await self._answer_to("Say hello.")
         return SightCheck(Sight.BLIND, f"it answers text, and of pictures: {reason}")
 
     async def refusal_of_two_images(self) -> str:
-        """The reason why the model refuses two images in one question; empty where it takes them."""
+        """The reason why the model refuses two images in one question; empty where it takes
+        them.
+        """
         try:
-            await self._answer_to("Are these two pictures the same?", picture_of("red"), picture_of("blue"))
+            await self._answer_to(
+                "Are these two pictures the same?",
+                picture_of("red"),
+                picture_of("blue"),
+            )
         except (Refused, VievalError) as error:
             return str(error)
         return ""
 
     async def _answer_to(self, question: str, *pictures: Image) -> str:
         ask = Chat((Message("user", (*pictures, question)),), ("sight",))
-        return text_of(self._count_tokens(await self._probed(ask.messages, await self._encoded(ask))))
+        return text_of(
+            self._count_tokens(
+                await self._probed(ask.messages, await self._encoded(ask))
+            )
+        )
 
     async def _probed(
         self,
@@ -283,18 +399,24 @@ class OpenAIBackend:
         images: Mapping[Image, Encoded],
         fields: Mapping[str, Any] = MappingProxyType({}),
     ) -> dict[str, Any]:
-        """Post a probe at once, with room to think before its few words; one that is cut all the same gets more."""
+        """Post a probe at once, with room to think before its few words; one that is cut all the
+        same gets more.
+        """
         room = max(_PROBE_TOKENS, self.sampling.max_tokens or 0)
         answer = await self._post_or_cut(self._body(messages, room, images, fields))
         if is_starved(answer):
-            answer = await self._post_or_cut(self._body(messages, MORE_ROOM * room, images, fields))
+            answer = await self._post_or_cut(
+                self._body(messages, MORE_ROOM * room, images, fields)
+            )
         return answer
 
     def _failed(self, failure: Failure, kind: str) -> Failure:
         self.usage.failures[kind] += 1
         return failure
 
-    async def _chat_with_room(self, ask: Chat, images: Mapping[Image, Encoded], send: Send) -> dict[str, Any]:
+    async def _chat_with_room(
+        self, ask: Chat, images: Mapping[Image, Encoded], send: Send
+    ) -> dict[str, Any]:
         """Post a chat; one that is cut before its first word gets a second try with more room."""
         limit = self.sampling.limit(ask)
         if ask.schema is not None:
@@ -314,13 +436,19 @@ class OpenAIBackend:
                     raise
                 input_tokens, _ = tokens_of(answer)
                 left = int(context[1]) - input_tokens if input_tokens else limit
-                return await self._chat(ask, images, send, max(limit, min(left, tokens)))
+                return await self._chat(
+                    ask, images, send, max(limit, min(left, tokens))
+                )
             if not is_starved(answer):
                 break
         return answer
 
-    async def _chat(self, ask: Chat, images: Mapping[Image, Encoded], send: Send, tokens: int) -> dict[str, Any]:
-        """Post a chat in the fullest form that the server takes; a form that it refuses is not tried again."""
+    async def _chat(
+        self, ask: Chat, images: Mapping[Image, Encoded], send: Send, tokens: int
+    ) -> dict[str, Any]:
+        """Post a chat in the fullest form that the server takes; a form that it refuses is not
+        tried again.
+        """
         forms, refused_form = await self._forms(ask), ""
         for name, fields in forms.items():
             body = self._body(ask.messages, tokens, images, fields)
@@ -338,23 +466,36 @@ class OpenAIBackend:
         return answer
 
     async def _forms(self, ask: Chat) -> dict[str, dict[str, Any]]:
-        """Fields that bound an answer, the fullest form first and none last, by what a server may refuse of them.
+        """Fields that bound an answer, the fullest form first and none last, by what a server may
+        refuse of them.
 
-        Those of a schema; where no schema bounds the answer, vLLM's end to one that goes round in circles, if asked.
+        Those of a schema; where no schema bounds the answer, vLLM's end to one that goes round in
+        circles, if asked.
         """
         forms: dict[str, dict[str, Any]] = {}
         loose = remove_lengths(ask.schema or {})
-        if ask.schema is not None and (name := json.dumps(loose)) not in self._refused and await self.takes_schemas():
+        if (
+            ask.schema is not None
+            and (name := json.dumps(loose)) not in self._refused
+            and await self.takes_schemas()
+        ):
             if await self._schema_support() == _WITH_LENGTHS:
                 forms["lengths"] = {"response_format": response_format(ask.schema)}
             forms[name] = {"response_format": response_format(loose)}
         elif ask.stop_repeating:
             forms["repetition"] = {"repetition_detection": _REPETITION}
-        return {name: fields for name, fields in forms.items() if name not in self._refused} | {"": {}}
+        return {
+            name: fields for name, fields in forms.items() if name not in self._refused
+        } | {"": {}}
 
-    async def _likelihood(self, ask: Likelihood, images: Mapping[Image, Encoded], send: Send) -> Reply:
+    async def _likelihood(
+        self, ask: Likelihood, images: Mapping[Image, Encoded], send: Send
+    ) -> Reply:
         if ask.definition == "sequence_mean":
-            reason = f"a server cannot tell {ask.definition}; use the transformers backend (vieval_transformers)"
+            reason = (
+                f"a server cannot tell {ask.definition}; use the transformers backend "
+                "(vieval_transformers)"
+            )
             return Failure(Status.API_ERROR, reason)
         body = self._body(ask.messages, self.sampling.limit(ask), images, _LOGPROBS)
         answer = self._count_tokens(await self._post(body, send))
@@ -365,14 +506,17 @@ class OpenAIBackend:
         if not likeliest:
             return Failure(Status.API_ERROR, NO_PROBABILITIES)
         if ask.definition == "beginning":
-            return await prefix_probabilities(answer, likeliest, ask.continuations, self._ids, body, send)
+            return await prefix_probabilities(
+                answer, likeliest, ask.continuations, self._ids, body, send
+            )
         bounds = probabilities(likeliest, ask.continuations)
         if isinstance(bounds, Failure):
             return bounds
         return await narrowed_bounds(bounds, ask.continuations, self._ids, body, send)
 
     async def _try_out(self, ask: Chat | Likelihood, has_service: bool) -> None:
-        """Post a short question in the form of another, as what the service refuses of it, it would of a whole file.
+        """Post a short question in the form of another, as what the service refuses of it, it would
+        of a whole file.
 
         VievalError where log-probabilities would not come.
         """
@@ -380,14 +524,21 @@ class OpenAIBackend:
         with suppress(Refused, ValueError):
             if isinstance(ask, Chat):
                 if has_service:
-                    await self._chat(replace(ask, messages=greeting), {}, self._server.post, _PROBE_TOKENS)
+                    await self._chat(
+                        replace(ask, messages=greeting),
+                        {},
+                        self._server.post,
+                        _PROBE_TOKENS,
+                    )
                 return
             body = self._body(greeting, 1, {}, _LOGPROBS)
             if has_service and first_token(await self._post(body, self._server.post)):
                 return
         if not isinstance(ask, Chat):
             raise VievalError(
-                f"{self.model} gives no log-probabilities, which this judge asks for; leave its batches out"
+                f"{self.model} gives no log-probabilities, which this judge asks for; leave "
+                "its "
+                "batches out"
             )
 
     def _count_tokens(self, answer: dict[str, Any]) -> dict[str, Any]:
@@ -401,9 +552,13 @@ class OpenAIBackend:
         self.usage.saved_by_batches += price * (1.0 - PRICE) if self.batches else 0.0
         return answer
 
-    async def _post(self, body: dict[str, Any], send: Send, waits: bool = True) -> dict[str, Any]:
+    async def _post(
+        self, body: dict[str, Any], send: Send, waits: bool = True
+    ) -> dict[str, Any]:
         """Post a chat in the form that the model takes."""
-        return await self._negotiation.post(body, lambda sent: send(CHAT, sent, unusable), waits)
+        return await self._negotiation.post(
+            body, lambda sent: send(CHAT, sent, unusable), waits
+        )
 
     async def _post_or_cut(self, body: dict[str, Any]) -> dict[str, Any]:
         """Post a probe at once; what an answer is where its token limit cut it."""
@@ -428,21 +583,36 @@ class OpenAIBackend:
         body = {
             "model": self.model,
             "messages": [message_document(m, images.__getitem__) for m in messages],
-            **({} if any(limit in extra for limit in LIMITS) else {"max_tokens": tokens}),
+            **(
+                {}
+                if any(limit in extra for limit in LIMITS)
+                else {"max_tokens": tokens}
+            ),
             "temperature": self.sampling.temperature,
             **fields,
             **extra,
         }
         return {name: value for name, value in body.items() if value is not None}
 
-    def _key(self, ask: Chat | Likelihood, images: Mapping[Image, Encoded], repeat: int) -> str:
-        """The key of a question in the store: everything its answer depends on, images by digest."""
+    def _key(
+        self, ask: Chat | Likelihood, images: Mapping[Image, Encoded], repeat: int
+    ) -> str:
+        """The key of a question in the store: everything its answer depends on, images by
+        digest.
+        """
         sampling = {k: v for k, v in asdict(self.sampling).items() if k != "max_tokens"}
-        fixed = {"model": self.model, "sampling": sampling, "max_tokens": self.sampling.limit(ask), "repeat": repeat}
+        fixed = {
+            "model": self.model,
+            "sampling": sampling,
+            "max_tokens": self.sampling.limit(ask),
+            "repeat": repeat,
+        }
         return key_of({**fixed, **question(ask, lambda image: images[image].digest)})
 
     async def takes_schemas(self) -> bool:
-        """Return whether the server enforces JSON schemas: probed once, then remembered in the store."""
+        """Return whether the server enforces JSON schemas: probed once, then remembered in the
+        store.
+        """
         return await self._schema_support() != _NOT_ENFORCED
 
     async def _schema_support(self) -> str:
@@ -460,20 +630,33 @@ class OpenAIBackend:
             answer = await self._probed([Message("user", ("Say hello.",))], {}, fields)
         except Refused as refused:
             # a fault says nothing about schemas: find out again next time
-            support, is_probe_conclusive = _NOT_ENFORCED, "response_format" in named_fields(refused, fields)
+            support, is_probe_conclusive = (
+                _NOT_ENFORCED,
+                "response_format" in named_fields(refused, fields),
+            )
         else:
             text = text_of(answer)
             enforced = parsed_json(text) == {"probe": "vieval"}
-            support = (_WITH_LENGTHS if takes_lengths(answer) else _ENFORCED) if enforced else _NOT_ENFORCED
+            support = (
+                (_WITH_LENGTHS if takes_lengths(answer) else _ENFORCED)
+                if enforced
+                else _NOT_ENFORCED
+            )
             # nor does an answer that was cut
-            is_probe_conclusive = enforced or (finish_reason(answer) == "stop" and bool(text.strip()))
+            is_probe_conclusive = enforced or (
+                finish_reason(answer) == "stop" and bool(text.strip())
+            )
         if self._store and is_probe_conclusive:
             self._store.remember(name, support)
         return support
 
 
-def message_document(message: Message, url_of: Callable[[Image], Any]) -> dict[str, Any]:
-    """A message as servers and engines take it: its texts as one, and where it has images its parts in order."""
+def message_document(
+    message: Message, url_of: Callable[[Image], Any]
+) -> dict[str, Any]:
+    """A message as servers and engines take it: its texts as one, and where it has images its
+    parts in order.
+    """
     if not any(isinstance(part, Image) for part in message.parts):
         return {"role": message.role, "content": "\n\n".join(map(str, message.parts))}
     content = [
@@ -487,15 +670,26 @@ def message_document(message: Message, url_of: Callable[[Image], Any]) -> dict[s
 
 def remove_lengths(schema: Mapping[str, Any]) -> dict[str, Any]:
     """A schema less the bounds on the lengths of texts, which not every API takes."""
-    return {name: _loose(value) for name, value in schema.items() if name not in ("minLength", "maxLength")}
+    return {
+        name: _loose(value)
+        for name, value in schema.items()
+        if name not in ("minLength", "maxLength")
+    }
 
 
 def _loose(value: Any) -> Any:
     if isinstance(value, Mapping):
         return remove_lengths(value)
-    return [_loose(member) for member in value] if isinstance(value, (list, tuple)) else value
+    return (
+        [_loose(member) for member in value]
+        if isinstance(value, (list, tuple))
+        else value
+    )
 
 
 def response_format(schema: Mapping[str, Any]) -> dict[str, Any]:
     """A schema as a field of a request."""
-    return {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": schema}}
+    return {
+        "type": "json_schema",
+        "json_schema": {"name": "answer", "strict": True, "schema": schema},
+    }

@@ -1,4 +1,5 @@
-"""Retry timing: how long a request waits, how long an address rests, when a request has had its tries.
+"""Retry timing: how long a request waits, how long an address rests, when a request has had its
+tries.
 
 No clock runs here and nothing is sent: times come in as arguments.
 """
@@ -10,9 +11,12 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 
 BACKOFF, LONGEST_BACKOFF = 0.5, 20.0  # seconds before the second try, and before any
-SHORTEST_REST = 1.0  # what a server that says "too many requests" is left alone for, even if it says 0
+# what a server that says "too many requests" is left alone for, even if it says 0
+SHORTEST_REST = 1.0
 FIRST_REST, LONGEST_REST = 2.0, 30.0  # what it is believed at first, and at most
-LONGEST_REST_WHEN_DOWN = 8.0  # at most after an error of the server, which may be back at any moment
+LONGEST_REST_WHEN_DOWN = (
+    8.0  # at most after an error of the server, which may be back at any moment
+)
 AVOIDED = 5.0
 LAST_REQUESTS, MAJORITY = 8, 0.75
 DENIED_IN_A_ROW = 20
@@ -22,8 +26,9 @@ DENIED_IN_A_ROW = 20
 class Attempts:
     """The tries of a request so far."""
 
-    # States: trying (`tries` grow up to `retries` + 1), and spent, when it is asked whether the server is well. If it is,
-    # one more try is made and then the request is given up; if it is away, tries begin anew, as only patience counts then.
+    # States: trying (`tries` grow up to `retries` + 1), and spent, when it is asked whether the
+    # server is well. If it is, one more try is made and then the request is given up; if it is
+    # away, tries begin anew, as only patience counts then.
 
     #: Tries after the first.
     retries: int
@@ -43,7 +48,9 @@ class Attempts:
         return self.tries >= self.retries + 1
 
     def failed(self, limited: bool, with_most: bool) -> None:
-        """Note a try that failed: whether by "too many requests", and whether most requests were told to wait."""
+        """Note a try that failed: whether by "too many requests", and whether most requests were
+        told to wait.
+        """
         self.sends += 1
         if not limited:
             self.tries += 1.0
@@ -51,16 +58,21 @@ class Attempts:
             self.tries += 0.5
 
     def server_is_well(self) -> bool:
-        """Note that a server answers others; whether to give this request up, after one more try."""
+        """Note that a server answers others; whether to give this request up, after one more
+        try.
+        """
         self.vain += 1
         return self.vain > 1
 
     def server_is_away(self, now: float, last_answer: float) -> bool:
-        """Note that a server answers nobody, so that only patience counts; whether to give this request up.
+        """Note that a server answers nobody, so that only patience counts; whether to give this
+        request up.
 
         A server that comes and goes would otherwise be asked without end.
         """
-        self.returns += self.last_absence is not None and last_answer > self.last_absence
+        self.returns += (
+            self.last_absence is not None and last_answer > self.last_absence
+        )
         self.last_absence, self.tries = now, 0.0
         return self.returns > self.retries
 
@@ -100,8 +112,9 @@ class Pace:
 class Address:
     """An address of a server."""
 
-    # States: well; suspect after a failed try, when others go first, until it answers; resting, when most of the last
-    # requests were told to wait and nothing is sent to it, for longer with each rest in a row.
+    # States: well; suspect after a failed try, when others go first, until it answers; resting,
+    # when most of the last requests were told to wait and nothing is sent to it, for longer with
+    # each rest in a row.
 
     #: The address.
     url: str
@@ -121,11 +134,17 @@ class Address:
     _told_to_wait: OrderedDict[Attempts, bool] = field(default_factory=OrderedDict)
 
     def doubtful(self, now: float) -> bool:
-        """Return whether others go first: it failed just now, or failed last and a request is finding out how it is."""
-        return self.suspect_until > now or (self.suspect_until > 0 and self.in_flight > 0)
+        """Return whether others go first: it failed just now, or failed last and a request is
+        finding out how it is.
+        """
+        return self.suspect_until > now or (
+            self.suspect_until > 0 and self.in_flight > 0
+        )
 
     def note_sent(self, request: Attempts) -> None:
-        """Note that a request goes there; of the last few it is remembered whether they were told to wait."""
+        """Note that a request goes there; of the last few it is remembered whether they were
+        told to wait.
+        """
         self._told_to_wait.pop(request, None)
         self._told_to_wait[request] = False
         if len(self._told_to_wait) > LAST_REQUESTS:
@@ -149,20 +168,32 @@ class Address:
             self._told_to_wait[request] = True
         return sum(self._told_to_wait.values()) >= MAJORITY * len(self._told_to_wait)
 
-    def start_rest_period(self, seconds: float, now: float, jitter: random.Random, limited: bool) -> None:
-        """Leave the address alone for as long as it asks; it is believed more with each rest in a row.
+    def start_rest_period(
+        self, seconds: float, now: float, jitter: random.Random, limited: bool
+    ) -> None:
+        """Leave the address alone for as long as it asks; it is believed more with each rest in a
+        row.
 
-        `limited` says that it counts requests; what answers with an error instead is asked again soon.
+        `limited` says that it counts requests; what answers with an error instead is asked again
+        soon.
 
-        One that asks for no time, or none to speak of, is left alone for longer each time too. Replies to what was sent
-        before a rest began do not prolong it.
+        One that asks for no time, or none to speak of, is left alone for longer each time too.
+        Replies to what was sent before a rest began do not prolong it.
         """
         if self.resting_until > now:
             return
         wait = min(seconds, FIRST_REST * 2.0 ** min(self.rests, 10))
-        if seconds < SHORTEST_REST:  # the first are short: what was let through may still be at work
-            wait = SHORTEST_REST * 2.0 ** min(max(self.rests - 2, 0), 10) * (0.75 + 0.5 * jitter.random())
-        self.resting_until = now + min(wait, LONGEST_REST if limited else LONGEST_REST_WHEN_DOWN)
+        if (
+            seconds < SHORTEST_REST
+        ):  # the first are short: what was let through may still be at work
+            wait = (
+                SHORTEST_REST
+                * 2.0 ** min(max(self.rests - 2, 0), 10)
+                * (0.75 + 0.5 * jitter.random())
+            )
+        self.resting_until = now + min(
+            wait, LONGEST_REST if limited else LONGEST_REST_WHEN_DOWN
+        )
         self.rests += 1
 
     def rest_left(self, now: float) -> float:

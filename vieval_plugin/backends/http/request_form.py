@@ -1,7 +1,8 @@
-"""Form in which a model of a server takes requests: the fields that it refuses, and the bounds that it sets.
+"""Form in which a model of a server takes requests: the fields that it refuses, and the bounds that
+it sets.
 
-What a model refuses as unsupported is not sent again. One question finds it out while the others wait, and the store
-remembers it.
+What a model refuses as unsupported is not sent again. One question finds it out while the others
+wait, and the store remembers it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,13 @@ from typing import Any, TypeAlias
 from tqdm import tqdm
 
 from vieval_plugin.backends.cache.store import Store
-from vieval_plugin.backends.http.faults import CONTEXT, UNSUPPORTED, ErrorReport, Refused, names_unsupported
+from vieval_plugin.backends.http.faults import (
+    CONTEXT,
+    UNSUPPORTED,
+    ErrorReport,
+    Refused,
+    names_unsupported,
+)
 from vieval_plugin.backends.http.responses import STREAMED, is_starved, thinking_of
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.text.wording import enumeration
@@ -32,7 +39,8 @@ QUESTION_FIELDS = ("response_format", "repetition_detection")
 MORE_ROOM = 4
 #: Reason and remedy of a judge of probabilities that gets none.
 NO_PROBABILITIES = (
-    "the model gives no log-probabilities, which this judge reads; serve one with vLLM, SGLang or llama.cpp, name a model "
+    "the model gives no log-probabilities, which this judge reads; serve one with vLLM, SGLang "
+    "or llama.cpp, name a model "
     "of OpenAI that does not think, or use a judge that reads answers, such as viescore"
 )
 #: Kind of a second try with more room.
@@ -73,7 +81,10 @@ class RequestForm:
     def applied(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """A request in this form."""
         renamed = LIMITS if self.limit else ()
-        fields = {self.limit if name in renamed else name: value for name, value in body.items()}
+        fields = {
+            self.limit if name in renamed else name: value
+            for name, value in body.items()
+        }
         for name in self.refused:
             fields.pop(name, None)
         for name in fields.keys() & {*self.highest, *self.lowest}:
@@ -83,16 +94,24 @@ class RequestForm:
         return fields | STREAMED if self.streams else fields
 
     def taught_by(self, refused: Refused, sent: Mapping[str, Any]) -> RequestForm:
-        """The form that a refusal of a request teaches; the same where it names no field as unsupported."""
+        """The form that a refusal of a request teaches; the same where it names no field as
+        unsupported.
+        """
         form, message = self, refused.report.message if refused.report else ""
         if "stream" not in sent and _ONLY_STREAMS.search(message):
             return replace(form, streams=True)
         for name in named_fields(refused, sent):
             bounded = "top_logprobs" if name == "logprobs" else name
             value = sent.get(bounded)
-            number = value if bounded in _BOUNDED and isinstance(value, (int, float)) else None
+            number = (
+                value
+                if bounded in _BOUNDED and isinstance(value, (int, float))
+                else None
+            )
             bound = 0 if number is None else _bound(message, number)
-            other_limit = next((limit for limit in LIMITS if name in LIMITS and limit != name), "")
+            other_limit = next(
+                (limit for limit in LIMITS if name in LIMITS and limit != name), ""
+            )
             if other_limit and other_limit in message:
                 form = replace(form, limit=other_limit)
             elif bound and number is not None and bound > number:
@@ -104,22 +123,48 @@ class RequestForm:
             elif name == "top_logprobs" and number is not None and number > _FEWER:
                 form = replace(form, highest={**form.highest, name: _FEWER})
             elif name not in QUESTION_FIELDS:
-                form = replace(form, refused=tuple(dict.fromkeys((*form.refused, name))))
+                form = replace(
+                    form, refused=tuple(dict.fromkeys((*form.refused, name)))
+                )
         return form
 
     def differences(self, earlier: RequestForm) -> str:
         """What this form has beyond an earlier one, in words."""
-        parts = [f"{name} is not sent" for name in self.refused if name not in earlier.refused]
-        parts += [f"{name} is at most {n}" for name, n in self.highest.items() if earlier.highest.get(name) != n]
-        parts += [f"{name} is at least {n}" for name, n in self.lowest.items() if earlier.lowest.get(name) != n]
-        parts += [f"the token limit is sent as {self.limit}"] if self.limit != earlier.limit else []
-        parts += ["answers come in a stream"] if self.streams and not earlier.streams else []
-        parts += [f"answers get {self.room} times the room"] if self.room != earlier.room else []
+        parts = [
+            f"{name} is not sent"
+            for name in self.refused
+            if name not in earlier.refused
+        ]
+        parts += [
+            f"{name} is at most {n}"
+            for name, n in self.highest.items()
+            if earlier.highest.get(name) != n
+        ]
+        parts += [
+            f"{name} is at least {n}"
+            for name, n in self.lowest.items()
+            if earlier.lowest.get(name) != n
+        ]
+        parts += (
+            [f"the token limit is sent as {self.limit}"]
+            if self.limit != earlier.limit
+            else []
+        )
+        parts += (
+            ["answers come in a stream"] if self.streams and not earlier.streams else []
+        )
+        parts += (
+            [f"answers get {self.room} times the room"]
+            if self.room != earlier.room
+            else []
+        )
         return enumeration(parts) if parts else ""
 
 
 def named_fields(refused: Refused, sent: Mapping[str, Any]) -> list[str]:
-    """The fields of a request that its refusal names as unsupported; none for a limit that was reached."""
+    """The fields of a request that its refusal names as unsupported; none for a limit that was
+    reached.
+    """
     report = refused.report
     if (
         report is None
@@ -129,7 +174,11 @@ def named_fields(refused: Refused, sent: Mapping[str, Any]) -> list[str]:
     ):
         return []
     if parameter := re.split(r"[.\[]", report.parameter)[0]:
-        names = [name for name in sent if name == parameter or (name in LIMITS and parameter.startswith("max_"))]
+        names = [
+            name
+            for name in sent
+            if name == parameter or (name in LIMITS and parameter.startswith("max_"))
+        ]
         return names if names_unsupported(report) else []
     if not UNSUPPORTED.search(report.message):
         return []
@@ -142,8 +191,13 @@ def _is_named(name: str, report: ErrorReport) -> bool:
 
 
 def _bound(message: str, sent: Any) -> int:
-    """The bound of a value that a message names: the highest number below the value sent, else the lowest above; or 0."""
-    numbers = [int(number.replace(",", "")) for number in re.findall(r"(?<![\w.])\d[\d,]{0,8}(?![\w.]*\w)", message)]
+    """The bound of a value that a message names: the highest number below the value sent, else
+    the lowest above; or 0.
+    """
+    numbers = [
+        int(number.replace(",", ""))
+        for number in re.findall(r"(?<![\w.])\d[\d,]{0,8}(?![\w.]*\w)", message)
+    ]
     below = [number for number in numbers if 0 < number < sent]
     above = [number for number in numbers if sent < number < 400]
     return max(below) if below else min(above, default=0)
@@ -161,10 +215,15 @@ class Negotiation:
         if store and (document := store.remembered(name)):
             remembered = json.loads(document)
             self._tried = set(remembered.pop("tried"))
-            self.form = RequestForm(**{**remembered, "refused": tuple(remembered["refused"])})
+            self.form = RequestForm(
+                **{**remembered, "refused": tuple(remembered["refused"])}
+            )
 
-    async def post(self, body: Mapping[str, Any], send: Send, waits: bool = True) -> dict[str, Any]:
-        """Send a request in the form that the model takes; of requests with fields that none had, one goes first.
+    async def post(
+        self, body: Mapping[str, Any], send: Send, waits: bool = True
+    ) -> dict[str, Any]:
+        """Send a request in the form that the model takes; of requests with fields that none had,
+        one goes first.
 
         `waits` is false for a question that is to go at once.
         """
@@ -181,7 +240,9 @@ class Negotiation:
         return await self._send(body, send)
 
     def release(self) -> None:
-        """Let another question go first: the one that did was answered, or is tried again, which may take long."""
+        """Let another question go first: the one that did was answered, or is tried again, which
+        may take long.
+        """
         if self._going_first is not None:
             self._going_first.set()
             self._going_first = None
@@ -189,7 +250,10 @@ class Negotiation:
     def learn(self, form: RequestForm) -> None:
         """Keep to a form from now on, and say what it leaves out."""
         if differences := form.differences(self.form):
-            tqdm.write(f"vieval: {self._where}: {differences}, as the model needs it", file=sys.stderr)
+            tqdm.write(
+                f"vieval: {self._where}: {differences}, as the model needs it",
+                file=sys.stderr,
+            )
         self.form = form
         self._remember()
 
@@ -198,7 +262,11 @@ class Negotiation:
         while True:
             form = self.form
             if "logprobs" in body and "logprobs" in form.refused:
-                raise Refused(Status.API_ERROR, "no probabilities", NO_PROBABILITIES + self._denial)
+                raise Refused(
+                    Status.API_ERROR,
+                    "no probabilities",
+                    NO_PROBABILITIES + self._denial,
+                )
             sent = form.applied(body)
             try:
                 answer = await send(sent)
@@ -230,4 +298,7 @@ class Negotiation:
 
     def _remember(self) -> None:
         if self._store:
-            self._store.remember(self._name, json.dumps({"tried": sorted(self._tried), **asdict(self.form)}))
+            self._store.remember(
+                self._name,
+                json.dumps({"tried": sorted(self._tried), **asdict(self.form)}),
+            )

@@ -14,8 +14,18 @@ from vieval_plugin.judges.protocol import Failure, Reply, Status, Text
 from vieval_plugin.judges.wrapping import is_only_thinking
 
 #: Return whether a token limit ended an answer, by what servers call its end.
-CUT = {"stop": False, "length": True, "max_tokens": True, "MAX_TOKENS": True, "model_length": True}
-CUT |= {"model_context_window_exceeded": True, "FinishReason.MAX_TOKENS": True, "end_turn": False}
+CUT = {
+    "stop": False,
+    "length": True,
+    "max_tokens": True,
+    "MAX_TOKENS": True,
+    "model_length": True,
+}
+CUT |= {
+    "model_context_window_exceeded": True,
+    "FinishReason.MAX_TOKENS": True,
+    "end_turn": False,
+}
 _THINKING = ("reasoning_content", "reasoning", "thinking")
 _ANSWERING = ("text", "output_text")
 _MOST_TOKENS = 2**53  # a number of tokens beyond is none
@@ -29,7 +39,9 @@ def answer_of(body: bytes | bytearray) -> dict[str, Any]:
 
 
 def unusable(answer: Mapping[str, Any]) -> str | None:
-    """The fault of an answer that has no message to read, else None; one that was cut before its first word is empty."""
+    """The fault of an answer that has no message to read, else None; one that was cut before its
+    first word is empty.
+    """
     choices = answer.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
         return "an answer without choices"
@@ -37,9 +49,16 @@ def unusable(answer: Mapping[str, Any]) -> str | None:
     if not isinstance(message, dict):
         return "a choice without a message"
     content, refusal = message.get("content"), message.get("refusal")
-    if not isinstance(content, (str, list, type(None))) or not isinstance(refusal, (str, type(None))):
+    if not isinstance(content, (str, list, type(None))) or not isinstance(
+        refusal, (str, type(None))
+    ):
         return "a message whose content is no text"
-    if content is None and not refusal and not CUT.get(str(end)) and not thinking_of(answer):
+    if (
+        content is None
+        and not refusal
+        and not CUT.get(str(end))
+        and not thinking_of(answer)
+    ):
         return "a message without content"
     return None
 
@@ -48,11 +67,19 @@ def reply_of(answer: Mapping[str, Any]) -> Reply:
     """The text of a usable answer, or the refusal that it is."""
     message = answer["choices"][0]["message"]
     if message.get("refusal") and not message.get("content"):
-        return Failure(Status.REFUSAL, str(message["refusal"]).encode("utf-8", "replace").decode())
+        return Failure(
+            Status.REFUSAL, str(message["refusal"]).encode("utf-8", "replace").decode()
+        )
     text, cut = text_of(answer), CUT.get(str(finish_reason(answer)))
     if not text.strip() and not cut and (field := thinking_of(answer)):
-        remedy = "turn thinking off (`chat_template_kwargs` in `extra`), or correct the server's reasoning parser"
-        return Failure(Status.API_ERROR, f"the whole reply is in `{field}` and none in `content`; {remedy}")
+        remedy = (
+            "turn thinking off (`chat_template_kwargs` in `extra`), or correct the server's "
+            "reasoning parser"
+        )
+        return Failure(
+            Status.API_ERROR,
+            f"the whole reply is in `{field}` and none in `content`; {remedy}",
+        )
     return Text(text, *tokens_of(answer), cut)
 
 
@@ -64,32 +91,45 @@ def thinking_of(answer: Mapping[str, Any]) -> str:
 
 def is_starved(answer: Mapping[str, Any]) -> bool:
     """Return whether the token limit cut an answer before its first word."""
-    return bool(CUT.get(str(finish_reason(answer)))) and is_only_thinking(text_of(answer))
+    return bool(CUT.get(str(finish_reason(answer)))) and is_only_thinking(
+        text_of(answer)
+    )
 
 
 def text_of(answer: Mapping[str, Any]) -> str:
-    """The text of an answer; some servers send it in parts, of which those of another type (`thinking`) are no answer.
+    """The text of an answer; some servers send it in parts, of which those of another type
+    (`thinking`) are no answer.
 
     Halves of a character cannot be kept in files.
     """
     content = answer["choices"][0]["message"].get("content") or ""
     if isinstance(content, list):
-        parts = [part for part in content if isinstance(part, dict) and part.get("type", "text") in _ANSWERING]
+        parts = [
+            part
+            for part in content
+            if isinstance(part, dict) and part.get("type", "text") in _ANSWERING
+        ]
         texts = [part.get("text") for part in parts]
         content = "".join(text for text in texts if isinstance(text, str))
     return str(content).encode("utf-8", "replace").decode()
 
 
 def takes_lengths(answer: Mapping[str, Any]) -> bool:
-    """Return whether an answer has fields of vLLM, SGLang or llama.cpp, whose schemas bound the lengths of texts.
+    """Return whether an answer has fields of vLLM, SGLang or llama.cpp, whose schemas bound the
+    lengths of texts.
 
     OpenAI's strict mode refuses such bounds.
     """
-    return bool(answer.keys() & {"prompt_logprobs", "timings"}) or "matched_stop" in answer["choices"][0]
+    return (
+        bool(answer.keys() & {"prompt_logprobs", "timings"})
+        or "matched_stop" in answer["choices"][0]
+    )
 
 
 def finish_reason(answer: Mapping[str, Any]) -> Any:
-    """The reason why an answer ends where it does: `stop` for a complete one, `length` where its token limit cut it."""
+    """The reason why an answer ends where it does: `stop` for a complete one, `length` where its
+    token limit cut it.
+    """
     return answer["choices"][0].get("finish_reason")
 
 
@@ -101,7 +141,9 @@ def tokens_of(answer: Mapping[str, Any]) -> tuple[int | None, int | None]:
     if input_tokens is not None and output_tokens is not None:
         # xAI and Gemini leave thinking out of `completion_tokens`, and count it in the total
         thinking = thinking_tokens_of(answer)
-        is_left_out = _count(usage.get("total_tokens")) == input_tokens + output_tokens + thinking
+        is_left_out = (
+            _count(usage.get("total_tokens")) == input_tokens + output_tokens + thinking
+        )
         output_tokens += thinking if is_left_out or thinking > output_tokens else 0
     return input_tokens, output_tokens
 
@@ -123,14 +165,17 @@ def _count(number: Any) -> int | None:
 
 
 def cached_tokens_of(answer: Mapping[str, Any]) -> int:
-    """Tokens in that the server had in its cache, 0 where it does not tell; never more than all tokens in."""
+    """Tokens in that the server had in its cache, 0 where it does not tell; never more than all
+    tokens in.
+    """
     details = _object(_object(answer.get("usage")).get("prompt_tokens_details"))
     count = details.get("cached_tokens")
     return min(max(count, 0), tokens_of(answer)[0] or 0) if type(count) is int else 0
 
 
 def first_token(answer: Mapping[str, Any]) -> dict[str, float]:
-    """Log-probabilities of the likeliest first tokens by their text, none if there are none; of two alike the sum.
+    """Log-probabilities of the likeliest first tokens by their text, none if there are none; of two
+    alike the sum.
 
     ValueError for a value that is no log-probability.
     """
@@ -144,7 +189,11 @@ def first_token(answer: Mapping[str, Any]) -> dict[str, float]:
         value = log_probability(number, masked=True)
         if not isinstance(token, str):
             raise ValueError("a token that is no text")
-        by_token[token] = min(float(np.logaddexp(by_token[token], value)), 0.0) if token in by_token else value
+        by_token[token] = (
+            min(float(np.logaddexp(by_token[token], value)), 0.0)
+            if token in by_token
+            else value
+        )
     return by_token
 
 
@@ -163,7 +212,8 @@ def is_stream(body: bytes | bytearray) -> bool:
 
 
 def whole_answer(body: bytes | bytearray) -> bytes:
-    """The JSON of the answer that an event stream holds: of its first choice, with the usage of the last event.
+    """The JSON of the answer that an event stream holds: of its first choice, with the usage of the
+    last event.
 
     Sources: https://platform.openai.com/docs/api-reference/chat-streaming,
     https://html.spec.whatwg.org/multipage/server-sent-events.html
@@ -190,7 +240,11 @@ def whole_answer(body: bytes | bytearray) -> bytes:
             raise Again("malformed answer", "an event that is not a JSON object")
         if event.get("error"):  # which the run classifies as any other answer's
             return data.encode()
-        answer |= {name: value for name, value in event.items() if name != "choices" and value is not None}
+        answer |= {
+            name: value
+            for name, value in event.items()
+            if name != "choices" and value is not None
+        }
         for part in _first_choices(event):
             _add(choice, message, part)
     if not ended and choice["finish_reason"] is None:
@@ -199,7 +253,9 @@ def whole_answer(body: bytes | bytearray) -> bytes:
 
 
 def _events(body: bytes | bytearray) -> Iterator[str]:
-    """The data of each event; comments, such as those that keep a connection alive, and other fields are left out."""
+    """The data of each event; comments, such as those that keep a connection alive, and other
+    fields are left out.
+    """
     lines: list[str] = []
     for line in body.decode("utf-8", "replace").splitlines():
         if line.startswith("data:"):
@@ -218,7 +274,9 @@ def _first_choices(event: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             yield choice
 
 
-def _add(choice: dict[str, Any], message: dict[str, Any], part: Mapping[str, Any]) -> None:
+def _add(
+    choice: dict[str, Any], message: dict[str, Any], part: Mapping[str, Any]
+) -> None:
     """Add a part of a choice: texts to texts, log-probabilities to the list, and its end."""
     delta = _object(part.get("delta") or part.get("message"))
     for name in _TEXTS:
@@ -228,5 +286,9 @@ def _add(choice: dict[str, Any], message: dict[str, Any], part: Mapping[str, Any
     if isinstance(logprobs, dict) and isinstance(logprobs.get("content"), list):
         listed = choice.setdefault("logprobs", {"content": []})
         listed["content"] += logprobs["content"]
-    other = {name: value for name, value in part.items() if name not in ("delta", "message", "logprobs", "index")}
+    other = {
+        name: value
+        for name, value in part.items()
+        if name not in ("delta", "message", "logprobs", "index")
+    }
     choice |= {name: value for name, value in other.items() if value is not None}

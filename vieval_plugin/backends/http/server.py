@@ -1,4 +1,6 @@
-"""Calls to OpenAI-compatible servers: load spread, retries with backoff, and a stop when a server is down for good."""
+"""Calls to OpenAI-compatible servers: load spread, retries with backoff, and a stop when a
+server is down for good.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from tqdm import tqdm
 
 from vieval_plugin.backends.concurrency import SharedTasks
-from vieval_plugin.backends.http.faults import Again, Denied, Refused, fault_in, fault_of, key_hint
+from vieval_plugin.backends.http.faults import (
+    Again,
+    Denied,
+    Refused,
+    fault_in,
+    fault_of,
+    key_hint,
+)
 from vieval_plugin.backends.http.image_encoding import encoded
 from vieval_plugin.backends.http.pacing import AVOIDED, Address, Attempts, Pace
 from vieval_plugin.backends.http.responses import answer_of, is_stream, whole_answer
@@ -32,16 +41,19 @@ if TYPE_CHECKING:
 
 
 def connector(ca_file: Path | None = None) -> Any:
-    """A connector of aiohttp without a limit of its own, which trusts the authorities of a file beside the system's.
+    """A connector of aiohttp without a limit of its own, which trusts the authorities of a file
+    beside the system's.
 
-    aiohttp hands a connection out again although something came in on it meanwhile, and takes that for the answer to
-    the next request. A reply that comes later still, when the next request is under way, cannot be told from its answer
-    in HTTP/1.1.
+    aiohttp hands a connection out again although something came in on it meanwhile, and takes that
+    for the answer to the next request. A reply that comes later still, when the next request is
+    under way, cannot be told from its answer in HTTP/1.1.
     """
     import aiohttp
 
     class Connector(aiohttp.TCPConnector):
-        async def connect(self, req: Any, traces: Any, timeout: Any) -> aiohttp.connector.Connection:
+        async def connect(
+            self, req: Any, traces: Any, timeout: Any
+        ) -> aiohttp.connector.Connection:
             while True:
                 connection = await super().connect(req, traces, timeout)
                 if connection.protocol is None or not connection.protocol.should_close:
@@ -51,7 +63,9 @@ def connector(ca_file: Path | None = None) -> Any:
     return Connector(limit=0, ttl_dns_cache=300, ssl=tls_context(ca_file) or True)
 
 
-Check: TypeAlias = Callable[[dict[str, Any]], str | None]  # what makes an answer unusable, None if nothing does
+Check: TypeAlias = Callable[
+    [dict[str, Any]], str | None
+]  # what makes an answer unusable, None if nothing does
 
 CHAT = "chat/completions"
 _MOST_BYTES = 32 << 20
@@ -64,7 +78,8 @@ _NO_FILE = "a file cannot be had"
 
 
 def connection_fault(error: Exception, server: str, by: str = "") -> Again | Denied:
-    """The fault that an exception of aiohttp is; one of a certificate or a protocol is no passing one.
+    """The fault that an exception of aiohttp is; one of a certificate or a protocol is no passing
+    one.
 
     `by` are words for a proxy.
     """
@@ -72,12 +87,26 @@ def connection_fault(error: Exception, server: str, by: str = "") -> Again | Den
 
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         reason = f"its certificate is not valid ({_cause(error.certificate_error)})"
-        return Denied(0, reason, f"{server}: {reason}; set SSL_CERT_FILE to the file of your certificate authority")
+        return Denied(
+            0,
+            reason,
+            f"{server}: {reason}; set SSL_CERT_FILE to the file of your certificate authority",
+        )
     if isinstance(error, (aiohttp.ClientSSLError, ssl.SSLError)):
         reason = f"no TLS connection ({_cause(error)})"
-        return Denied(0, reason, f"{server}: {reason}; check that the address begins with http:// or https:// rightly")
-    if isinstance(error, aiohttp.ClientResponseError) and "status line" in error.message:
-        reason = f"the server does not speak HTTP ({' '.join(redacted(error.message).split())[:_LONGEST_CAUSE]})"
+        return Denied(
+            0,
+            reason,
+            f"{server}: {reason}; check that the address begins with http:// or https:// rightly",
+        )
+    if (
+        isinstance(error, aiohttp.ClientResponseError)
+        and "status line" in error.message
+    ):
+        reason = (
+            "the server does not speak HTTP "
+            f"({' '.join(redacted(error.message).split())[:_LONGEST_CAUSE]})"
+        )
         return Denied(0, reason, f"{server}: {reason}; check the address and its port")
     if isinstance(error, aiohttp.ClientConnectorDNSError):
         return Again("connection", f"no connection{by} (its name cannot be resolved)")
@@ -91,7 +120,11 @@ def connection_fault(error: Exception, server: str, by: str = "") -> Again | Den
 def _cause(error: BaseException) -> str:
     """The words of an error of the system, else of the error itself, in one line."""
     system_error = getattr(error, "os_error", error)
-    reason = getattr(system_error, "reason", None) or getattr(system_error, "strerror", None) or str(system_error)
+    reason = (
+        getattr(system_error, "reason", None)
+        or getattr(system_error, "strerror", None)
+        or str(system_error)
+    )
     return " ".join(redacted(str(reason)).split())[:_LONGEST_CAUSE] or "it broke off"
 
 
@@ -125,7 +158,10 @@ class ServerOptions:
     path: str = CHAT
     #: The shortest of requests to that path.
     hello: Mapping[str, Any] = field(
-        default_factory=lambda: {"messages": [{"role": "user", "content": "Say hello."}], "max_tokens": 8}
+        default_factory=lambda: {
+            "messages": [{"role": "user", "content": "Say hello."}],
+            "max_tokens": 8,
+        }
     )
 
     @property
@@ -134,8 +170,14 @@ class ServerOptions:
 
     @property
     def longest_question(self) -> float:
-        """Seconds that a question may take with all its tries, each of which may count as half of one."""
-        turns = 60 * self.concurrent / self.requests_per_minute if self.requests_per_minute else 0.0
+        """Seconds that a question may take with all its tries, each of which may count as half
+        of one.
+        """
+        turns = (
+            60 * self.concurrent / self.requests_per_minute
+            if self.requests_per_minute
+            else 0.0
+        )
         return 2 * (self.retries + 1) * (self.longest_try + turns) + self.patience
 
     @property
@@ -148,11 +190,21 @@ class ServerOptions:
         key = self.key.strip()
         sent = dict(self.headers)
         if key:
-            sent[self.key_header] = f"Bearer {key}" if self.key_header.lower() == "authorization" else key
+            sent[self.key_header] = (
+                f"Bearer {key}" if self.key_header.lower() == "authorization" else key
+            )
         for name, value in sent.items():
             if not value.isprintable():
-                variable = "the key of a server" if value.endswith(key) and key else f"the header {name}"
-                raise VievalError(f"{variable} must have no line break or control character; set its variable again")
+                variable = (
+                    "the key of a server"
+                    if value.endswith(key) and key
+                    else f"the header {name}"
+                )
+                raise VievalError(
+                    f"{variable} must have no line break or control character; set its "
+                    "variable "
+                    "again"
+                )
         return sent
 
 
@@ -192,17 +244,28 @@ class Usage:
     sight: Counter[str] = field(default_factory=Counter)
 
     def json_values(self) -> dict[str, Any]:
-        """The counts as JSON values, by name; `dataclasses.asdict` would count the entries of the counters."""
-        return {name: dict(value) if isinstance(value, Counter) else value for name, value in vars(self).items()}
+        """The counts as JSON values, by name; `dataclasses.asdict` would count the entries of
+        the counters.
+        """
+        return {
+            name: dict(value) if isinstance(value, Counter) else value
+            for name, value in vars(self).items()
+        }
 
     def __add__(self, usage: Usage) -> Usage:
-        return Usage(**{name: value + getattr(usage, name) for name, value in vars(self).items()})
+        return Usage(
+            **{name: value + getattr(usage, name) for name, value in vars(self).items()}
+        )
 
 
 class Server:
-    """A connection to one or several servers of the same model; use as `async with`. `chats` is false for image models."""
+    """A connection to one or several servers of the same model; use as `async with`. `chats` is
+    false for image models.
+    """
 
-    def __init__(self, options: ServerOptions, usage: Usage, seed: int = 0, chats: bool = True) -> None:
+    def __init__(
+        self, options: ServerOptions, usage: Usage, seed: int = 0, chats: bool = True
+    ) -> None:
         self._chats = chats
         self.options, self.usage, self._key = options, usage, options.key.strip()
         register_secrets(self._key, options.urls)
@@ -218,23 +281,36 @@ class Server:
         #: Called when a try failed that is made again.
         self.on_failed_try: Callable[[], None] = lambda: None
         self._unanswered = 0  # tries that failed after the last answer
-        self._silent_since: float | None = None  # when the first request began that failed after the last answer
+        self._silent_since: float | None = (
+            None  # when the first request began that failed after the last answer
+        )
 
     async def __aenter__(self) -> Server:
         try:
             import aiohttp
         except ImportError:
-            raise VievalError(f"calling a server needs aiohttp; {install_advice('http')}") from None
+            raise VievalError(
+                f"calling a server needs aiohttp; {install_advice('http')}"
+            ) from None
         headers = self.options.sent_headers
         if "Authorization" in headers and (
-            url_with_user := next((a.url for a in self._addresses if user_of(a.url)), None)
+            url_with_user := next(
+                (a.url for a in self._addresses if user_of(a.url)), None
+            )
         ):
-            remedy = "leave out one of the two (OPENAI_API_KEY is the key where no other variable is named)"
+            remedy = (
+                "leave out one of the two (OPENAI_API_KEY is the key where no other "
+                "variable is named)"
+            )
             raise VievalError(
-                f"{redacted(url_with_user)}: a user and password in an address and a key cannot be sent both; {remedy}"
+                f"{redacted(url_with_user)}: a user and password in an address and a key "
+                "cannot "
+                f"be sent both; {remedy}"
             )
         longest = self.options.longest_try
-        timeout = aiohttp.ClientTimeout(total=longest, sock_connect=_CONNECT, sock_read=self.options.timeout)
+        timeout = aiohttp.ClientTimeout(
+            total=longest, sock_connect=_CONNECT, sock_read=self.options.timeout
+        )
         self._session = aiohttp.ClientSession(
             headers=headers,
             timeout=timeout,
@@ -248,11 +324,14 @@ class Server:
         if self._session is not None:
             await self._session.close()
 
-    async def post(self, path: str, body: dict[str, Any], check: Check = lambda answer: None) -> dict[str, Any]:
-        """The JSON object a server answers with; one that `check` finds unusable is asked for again.
+    async def post(
+        self, path: str, body: dict[str, Any], check: Check = lambda answer: None
+    ) -> dict[str, Any]:
+        """The JSON object a server answers with; one that `check` finds unusable is asked for
+        again.
 
-        Raises `Refused` when this request cannot be answered, VievalError when no request can: a wrong key or model,
-        or a server that has answered nothing for `patience` seconds.
+        Raises `Refused` when this request cannot be answered, VievalError when no request can: a
+        wrong key or model, or a server that has answered nothing for `patience` seconds.
         """
         request, address = Attempts(self.options.retries), None
         while True:
@@ -273,12 +352,20 @@ class Server:
             rests = self._rests(request, address, problem)
             request.failed(problem.limited, with_most=rests)
             if request.spent or late:
-                await self._give_up_or_go_on(request, address, problem, started, silent if late else None, body)
+                await self._give_up_or_go_on(
+                    request, address, problem, started, silent if late else None, body
+                )
             self.usage.retries[problem.kind] += 1
-            await asyncio.sleep(self._wait(request, problem, rests, self.options.patience - silent))
+            await asyncio.sleep(
+                self._wait(request, problem, rests, self.options.patience - silent)
+            )
 
-    async def post_once(self, path: str, body: dict[str, Any], check: Check) -> dict[str, Any]:
-        """As `post`, tried once: of what must not be done twice. `Again` where nobody knows whether it was done."""
+    async def post_once(
+        self, path: str, body: dict[str, Any], check: Check
+    ) -> dict[str, Any]:
+        """As `post`, tried once: of what must not be done twice. `Again` where nobody knows
+        whether it was done.
+        """
         return await self._try(Attempts(0), self._addresses[0], path, body, check)
 
     async def _give_up_or_go_on(
@@ -290,12 +377,15 @@ class Server:
         late: float | None,
         body: Mapping[str, Any],
     ) -> None:
-        """Raise `Refused` for a request that has had its tries, VievalError for a server that has had its time.
+        """Raise `Refused` for a request that has had its tries, VievalError for a server that has
+        had its time.
 
-        `started` is when the last try was; `late` for how many seconds nothing was answered, None if patience allows
-        it.
+        `started` is when the last try was; `late` for how many seconds nothing was answered, None
+        if patience allows it.
         """
-        refused = Refused(Status.API_ERROR, problem.kind, f"{problem.reason}, {request.sends} times")
+        refused = Refused(
+            Status.API_ERROR, problem.kind, f"{problem.reason}, {request.sends} times"
+        )
         if request.spent and self._last_answer > started:
             raise refused
         # nothing else was answered meanwhile: is it this request, or the server?
@@ -304,28 +394,43 @@ class Server:
                 raise refused
         elif late is not None:
             raise VievalError(
-                f"{redacted(address.url)} has answered nothing for {late:.0f} s (last: {problem.reason}); "
-                f"see to the server and try again: what was answered is kept; see {docs_url('reference/results.md#servers')}"
+                f"{redacted(address.url)} has answered nothing for {late:.0f} s (last: "
+                f"{problem.reason}); "
+                "see to the server and try again: what was answered is kept; see "
+                f"{docs_url('reference/results.md#servers')}"
             )
         elif request.server_is_away(time.monotonic(), self._last_answer):
             raise refused
 
     def _announce_outage(self, address: Address, problem: Again) -> None:
-        """Say once that a server cannot be reached or fails every request, long before it is given up."""
+        """Say once that a server cannot be reached or fails every request, long before it is
+        given up.
+        """
         is_down = problem.kind == "connection" or (
             problem.kind == "server error" and self._unanswered >= _SILENT_FAILURES
         )
         if is_down and not self._outage_announced:
             self._outage_announced = True
             trying = f"trying for {self.options.patience:g} s"
-            tqdm.write(f"vieval: {redacted(address.url)}: {problem.reason}; {trying}", file=sys.stderr)
+            tqdm.write(
+                f"vieval: {redacted(address.url)}: {problem.reason}; {trying}",
+                file=sys.stderr,
+            )
 
     async def _choose(self, last: Address | None) -> Address:
-        """The least busy address, rather not the one that failed `last`; waits if all asked to be left alone."""
+        """The least busy address, rather not the one that failed `last`; waits if all asked to
+        be left alone.
+        """
         while True:
             now = time.monotonic()
             address = min(
-                self._addresses, key=lambda a: (max(a.resting_until, now), a.doubtful(now), a is last, a.in_flight)
+                self._addresses,
+                key=lambda a: (
+                    max(a.resting_until, now),
+                    a.doubtful(now),
+                    a is last,
+                    a.in_flight,
+                ),
             )
             if address.resting_until <= now:
                 return address
@@ -346,13 +451,19 @@ class Server:
         asks_to_wait = problem.limited or problem.wait is not None
         if not asks_to_wait or not address.asks_most_to_wait(request):
             return False
-        address.start_rest_period(problem.wait or 0.0, time.monotonic(), self._jitter, problem.limited)
+        address.start_rest_period(
+            problem.wait or 0.0, time.monotonic(), self._jitter, problem.limited
+        )
         return True
 
-    def _wait(self, request: Attempts, problem: Again, rests: bool, patience: float) -> float:
-        """Seconds to wait before the next try; a rest of the address is waited out by whoever chooses it.
+    def _wait(
+        self, request: Attempts, problem: Again, rests: bool, patience: float
+    ) -> float:
+        """Seconds to wait before the next try; a rest of the address is waited out by whoever
+        chooses it.
 
-        The wait ends with the patience that remains, so that a server is tried once more before it is given up.
+        The wait ends with the patience that remains, so that a server is tried once more before it
+        is given up.
         """
         if rests:
             return 0.1 * self._jitter.random()
@@ -362,15 +473,24 @@ class Server:
         return backoff if problem.limited else min(backoff, max(patience, 0.05))
 
     async def _alive(self, model: Any) -> bool:
-        """Return whether a server answers the shortest of questions; whoever asks meanwhile is told the same."""
+        """Return whether a server answers the shortest of questions; whoever asks meanwhile is
+        told the same.
+        """
         return await self._probe.result("hello", self._answers_hello, model)
 
     async def _answers_hello(self, model: Any) -> bool:
-        """Asked at once and beside all others: requests that wait for a rest to end would hold it up for ever."""
+        """Asked at once and beside all others: requests that wait for a rest to end would hold
+        it up for ever.
+        """
         body = {**self.options.hello, "model": model}
-        address = min(self._addresses, key=lambda candidate: (candidate.resting_until, candidate.in_flight))
+        address = min(
+            self._addresses,
+            key=lambda candidate: (candidate.resting_until, candidate.in_flight),
+        )
         try:
-            await self._try(Attempts(0), address, self.options.path, body, lambda answer: None)
+            await self._try(
+                Attempts(0), address, self.options.path, body, lambda answer: None
+            )
         except Again:
             return False
         except Refused:
@@ -378,17 +498,27 @@ class Server:
         return True
 
     async def _try(
-        self, request: Attempts, address: Address, path: str, body: dict[str, Any], check: Check
+        self,
+        request: Attempts,
+        address: Address,
+        path: str,
+        body: dict[str, Any],
+        check: Check,
     ) -> dict[str, Any]:
         """Send a request once; an answer, a refusal too, shows that the address is well."""
         address.in_flight += 1
         address.note_sent(request)
         started = time.monotonic()
         try:
-            # only now, so that images are held as request bodies by the requests in flight and no others
+            # only now, so that images are held as request bodies by the requests in flight and no
+            # others
             data, headers = encoded(body)
             url = endpoint(address.url, path)
-            answer = answer_of(await self._exchange("POST", url, address.url, _MOST_BYTES, data=data, headers=headers))
+            answer = answer_of(
+                await self._exchange(
+                    "POST", url, address.url, _MOST_BYTES, data=data, headers=headers
+                )
+            )
             if fault := fault_in(answer, address.url):
                 raise fault
             if problem := check(answer):
@@ -412,7 +542,11 @@ class Server:
         return answer
 
     def _heard(self) -> None:
-        self._last_answer, self._silent_since, self._unanswered = time.monotonic(), None, 0
+        self._last_answer, self._silent_since, self._unanswered = (
+            time.monotonic(),
+            None,
+            0,
+        )
         self.usage.calls += 1
 
     async def _exchange(
@@ -426,7 +560,9 @@ class Server:
         if proxy:
             request |= proxy.request_arguments(request.get("headers", {}))
         try:
-            async with self._session.request(method, address, allow_redirects=False, **request) as response:
+            async with self._session.request(
+                method, address, allow_redirects=False, **request
+            ) as response:
                 async for chunk in response.content.iter_any():
                     received += chunk
                     if len(received) > max_bytes:
@@ -435,19 +571,33 @@ class Server:
         except aiohttp.ClientHttpProxyError as error:
             raise _refused_by(proxy, error.status) from None
         except (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError):
-            raise VievalError(f"{redacted(base)}: not an address; base_url is like http://127.0.0.1:8000/v1") from None
+            raise VievalError(
+                f"{redacted(base)}: not an address; base_url is like http://127.0.0.1:8000/v1"
+            ) from None
         except aiohttp.ConnectionTimeoutError:
-            raise Again("connection", f"no connection{proxy_words(proxy)} within {_CONNECT:g} s") from None
+            raise Again(
+                "connection", f"no connection{proxy_words(proxy)} within {_CONNECT:g} s"
+            ) from None
         except aiohttp.SocketTimeoutError:
-            raise Again("timeout", f"no byte within {self.options.timeout:g} s") from None
+            raise Again(
+                "timeout", f"no byte within {self.options.timeout:g} s"
+            ) from None
         except TimeoutError:
-            raise Again("timeout", f"no whole answer within {self.options.longest_try:g} s") from None
+            raise Again(
+                "timeout", f"no whole answer within {self.options.longest_try:g} s"
+            ) from None
         except aiohttp.ClientPayloadError:
             raise Again("cut answer", "the answer broke off") from None
-        except Exception as error:  # whatever a server can make the client raise is no end of the run
+        except (
+            Exception
+        ) as error:  # whatever a server can make the client raise is no end of the run
             raise connection_fault(error, redacted(base), proxy_words(proxy)) from None
         if len(received) > max_bytes:
-            raise Refused(Status.API_ERROR, "malformed answer", f"an answer of more than {max_bytes >> 20} MiB")
+            raise Refused(
+                Status.API_ERROR,
+                "malformed answer",
+                f"an answer of more than {max_bytes >> 20} MiB",
+            )
         if proxy and code == _PROXY_LOGIN:
             raise _refused_by(proxy, code)
         if code != 200:
@@ -459,17 +609,28 @@ class Server:
             self._proxies[base] = proxy_for(base)
         return self._proxies[base]
 
-    async def fetch(self, address: str, max_bytes: int = _MOST_BYTES, allow_empty: bool = False) -> bytes:
-        """A file that an answer names, asked for again like any answer, also where it is empty unless `allow_empty`.
+    async def fetch(
+        self, address: str, max_bytes: int = _MOST_BYTES, allow_empty: bool = False
+    ) -> bytes:
+        """A file that an answer names, asked for again like any answer, also where it is empty
+        unless `allow_empty`.
 
         Raises `Refused` for a file on another host, and for one that cannot be had whole.
         """
         parsed = address_of(address)
-        urls = {server.origin: a.url for a in self._addresses if (server := address_of(a.url)) is not None}
+        urls = {
+            server.origin: a.url
+            for a in self._addresses
+            if (server := address_of(a.url)) is not None
+        }
         base = urls.get(parsed.origin) if parsed else None
         if base is None:
             shortened = redacted(address)[:200]
-            raise Refused(Status.API_ERROR, "another host", f"the server names a file on another host: {shortened}")
+            raise Refused(
+                Status.API_ERROR,
+                "another host",
+                f"the server names a file on another host: {shortened}",
+            )
         request = Attempts(self.options.retries)
         while True:
             try:
@@ -481,15 +642,24 @@ class Server:
             except Again as again:
                 problem = again
             except Refused as refused:
-                raise Refused(refused.status, refused.kind, f"{_NO_FILE}: {refused.reason}", refused.code) from None
+                raise Refused(
+                    refused.status,
+                    refused.kind,
+                    f"{_NO_FILE}: {refused.reason}",
+                    refused.code,
+                ) from None
             except VievalError:
-                raise Refused(Status.API_ERROR, "no file", f"{_NO_FILE}: its address is none") from None
+                raise Refused(
+                    Status.API_ERROR, "no file", f"{_NO_FILE}: its address is none"
+                ) from None
             request.failed(problem.limited, with_most=False)
             if request.spent:
                 reason = f"{_NO_FILE}: {problem.reason}, {request.sends} times"
                 raise Refused(Status.API_ERROR, problem.kind, reason)
             self.usage.retries[problem.kind] += 1
-            await asyncio.sleep(self._wait(request, problem, False, self.options.patience))
+            await asyncio.sleep(
+                self._wait(request, problem, False, self.options.patience)
+            )
 
 
 def endpoint(base: str, path: str) -> str:
@@ -510,18 +680,26 @@ def proxy_words(proxy: Proxy | None) -> str:
 
 
 def _refused_by(proxy: Proxy | None, code: int) -> Again | VievalError:
-    """The exception where a proxy makes no connection: it may be busy, or it wants a user or another address."""
+    """The exception where a proxy makes no connection: it may be busy, or it wants a user or
+    another address.
+    """
     assert proxy is not None
     if code >= 500:
         return Again("connection", f"no connection{proxy_words(proxy)} (HTTP {code})")
     if code == _PROXY_LOGIN:
         login = f"set them in {proxy.variable} as http://USER:PASSWORD@..."
-        return VievalError(f"{proxy} requires a user and password (HTTP {code}); {login}, or {proxy.remedy}")
-    return VievalError(f"{proxy} does not connect to {proxy.host} (HTTP {code}); {proxy.remedy}")
+        return VievalError(
+            f"{proxy} requires a user and password (HTTP {code}); {login}, or {proxy.remedy}"
+        )
+    return VievalError(
+        f"{proxy} does not connect to {proxy.host} (HTTP {code}); {proxy.remedy}"
+    )
 
 
 def server_options(name: str, backbone: Backbone) -> ServerOptions:
-    """The options for calling a backbone's servers; VievalError if the variable that should hold its key is not set."""
+    """The options for calling a backbone's servers; VievalError if the variable that should hold
+    its key is not set.
+    """
     return ServerOptions(
         backbone.base_url,
         key=backbone.key(name),

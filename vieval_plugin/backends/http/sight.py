@@ -63,12 +63,15 @@ async def look(name_colour: Callable[[Image], Awaitable[str]], seed: str) -> Sig
     drawn = random.Random(seed).sample(sorted(COLOURS), 2 * _PAIR)
     answers: list[str] = []
     for pair in (drawn[:_PAIR], drawn[_PAIR:]):
-        answers += await gather_or_cancel(name_colour(picture_of(colour)) for colour in pair)
+        answers += await gather_or_cancel(
+            name_colour(picture_of(colour)) for colour in pair
+        )
         sight = _sight(drawn, answers)
         if sight is not None:
             break
     shown = "; ".join(
-        f"{colour}: {' '.join(answer.split())[:_LONGEST]!r}" for colour, answer in zip(drawn, answers, strict=False)
+        f"{colour}: {' '.join(answer.split())[:_LONGEST]!r}"
+        for colour, answer in zip(drawn, answers, strict=False)
     )
     return SightCheck(sight or Sight.BLIND, f"{shown} (seed {seed})")
 

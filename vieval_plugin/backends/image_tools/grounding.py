@@ -1,7 +1,9 @@
-"""GroundingDINO through transformers: the best box for each phrase, in batches, for the tool of the same name.
+"""GroundingDINO through transformers: the best box for each phrase, in batches, for the tool of the
+same name.
 
-Source: Liu et al., Grounding DINO (ECCV 2024), used as by Wang et al., A Unified Agentic Framework for Evaluating
-Conditional Image Generation (2025): box and text thresholds 0.2, the best box a phrase.
+Source: Liu et al., Grounding DINO (ECCV 2024), used as by Wang et al., A Unified Agentic Framework
+for Evaluating Conditional Image Generation (2025): box and text thresholds 0.2, the best box a
+phrase.
 """
 
 from __future__ import annotations
@@ -45,41 +47,64 @@ Detect: TypeAlias = Callable[[Sequence[tuple[Pixels, str]]], Sequence[Detection 
 class Grounder:
     """Finds phrases in images with a detector that takes batches; safe to call from many threads.
 
-    Whoever's turn it is takes along what others wait for, up to a batch. What was found is kept by image and phrase.
-    `by` names the detector and its version.
+    Whoever's turn it is takes along what others wait for, up to a batch. What was found is kept by
+    image and phrase. `by` names the detector and its version.
     """
 
     def __init__(self, detect: Detect, batch: int = BATCH, by: str = "") -> None:
         self._detect, self._batch, self.by = detect, batch, by
         self._turn, self._change = threading.Lock(), threading.Lock()
-        self._waiting: OrderedDict[tuple[str, str], Callable[[], Pixels]] = OrderedDict()
-        self._futures: OrderedDict[tuple[str, str], Future[Detection | None]] = OrderedDict()
+        self._waiting: OrderedDict[tuple[str, str], Callable[[], Pixels]] = (
+            OrderedDict()
+        )
+        self._futures: OrderedDict[tuple[str, str], Future[Detection | None]] = (
+            OrderedDict()
+        )
 
-    def boxes(self, image: Image, phrases: Sequence[str], pixels: Decode = images.pixels) -> list[Box]:
-        """The best box of each phrase that is found, surest first, less those that enclose a smaller one.
+    def boxes(
+        self, image: Image, phrases: Sequence[str], pixels: Decode = images.pixels
+    ) -> list[Box]:
+        """The best box of each phrase that is found, surest first, less those that enclose a
+        smaller one.
 
         `pixels` decodes the image. VievalError if it cannot be read.
         """
         name, decode = images.digest(image), partial(pixels, image)
-        futures = [self._future(name, phrase, decode) for phrase in dict.fromkeys(phrases)]
+        futures = [
+            self._future(name, phrase, decode) for phrase in dict.fromkeys(phrases)
+        ]
         while not all(future.done() for future in futures):
             with self._turn:
                 if not all(future.done() for future in futures):
                     self._run_batch()
-        return drop_enclosing([detection for future in futures if (detection := future.result()) is not None])
+        return drop_enclosing(
+            [
+                detection
+                for future in futures
+                if (detection := future.result()) is not None
+            ]
+        )
 
-    def _future(self, name: str, phrase: str, decode: Callable[[], Pixels]) -> Future[Detection | None]:
+    def _future(
+        self, name: str, phrase: str, decode: Callable[[], Pixels]
+    ) -> Future[Detection | None]:
         key = name, phrase
         with self._change:
             if key not in self._futures:
                 self._futures[key], self._waiting[key] = Future(), decode
-                while len(self._futures) > _MOST_REMEMBERED and next(iter(self._futures.values())).done():
+                while (
+                    len(self._futures) > _MOST_REMEMBERED
+                    and next(iter(self._futures.values())).done()
+                ):
                     self._futures.popitem(last=False)
             return self._futures[key]
 
     def _run_batch(self) -> None:
         with self._change:
-            batch = [self._waiting.popitem(last=False) for _ in range(min(self._batch, len(self._waiting)))]
+            batch = [
+                self._waiting.popitem(last=False)
+                for _ in range(min(self._batch, len(self._waiting)))
+            ]
             futures = [self._futures[key] for key, _ in batch]
         rows, decoded = [], []
         for ((_, phrase), decode), future in zip(batch, futures, strict=True):
@@ -89,17 +114,27 @@ class Grounder:
             except Exception as error:
                 future.set_exception(error)
         try:
-            for future, detection in zip(decoded, self._detect(rows) if rows else [], strict=True):
+            for future, detection in zip(
+                decoded, self._detect(rows) if rows else [], strict=True
+            ):
                 future.set_result(detection)
         except BaseException as error:
             self._fail(decoded, error)
             if not isinstance(error, Exception):
                 raise
 
-    def _fail(self, futures: Sequence[Future[Detection | None]], error: BaseException) -> None:
-        """Tell those who wait; a detector that ran out of memory may manage the next time, so nothing of it is kept."""
+    def _fail(
+        self, futures: Sequence[Future[Detection | None]], error: BaseException
+    ) -> None:
+        """Tell those who wait; a detector that ran out of memory may manage the next time, so
+        nothing of it is kept.
+        """
         with self._change:
-            for key in [key for key, future in self._futures.items() if any(future is failed for failed in futures)]:
+            for key in [
+                key
+                for key, future in self._futures.items()
+                if any(future is failed for failed in futures)
+            ]:
                 del self._futures[key]
         for future in futures:
             if not future.done():
@@ -116,7 +151,8 @@ def drop_enclosing(detections: Sequence[Detection]) -> list[Box]:
 
 
 def load(detector: str) -> tuple[Detect, str]:
-    """A GroundingDINO by its folder, name or name@revision, and its name with the commit that was loaded.
+    """A GroundingDINO by its folder, name or name@revision, and its name with the commit that was
+    loaded.
 
     It is on a GPU where there is one. ToolMissing if it cannot be loaded.
     """
@@ -125,24 +161,37 @@ def load(detector: str) -> tuple[Detect, str]:
         from transformers import AutoModelForZeroShotObjectDetection, AutoProcessor
     except ImportError as error:
         advice = install_advice("tools")
-        raise ToolMissing(f"the tool grounding needs torch and transformers ({error}); {advice}") from None
+        raise ToolMissing(
+            f"the tool grounding needs torch and transformers ({error}); {advice}"
+        ) from None
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    name, _, version = (detector, "", "") if exists(Path(detector)) else detector.partition("@")
+    name, _, version = (
+        (detector, "", "") if exists(Path(detector)) else detector.partition("@")
+    )
     revision = version or None
     try:
         processor: Any = AutoProcessor.from_pretrained(name, revision=revision)  # type: ignore[no-untyped-call]
-        model = AutoModelForZeroShotObjectDetection.from_pretrained(name, revision=revision).to(device).eval()
+        model = (
+            AutoModelForZeroShotObjectDetection.from_pretrained(name, revision=revision)
+            .to(device)
+            .eval()
+        )
     except (OSError, ValueError) as error:
         remedy = "`detector` to a folder that holds it, or to NAME@REVISION, or do without the tool"
         raise ToolMissing(
-            f"the tool grounding cannot load {detector} ({str(error).splitlines()[0]}); set the judge's option {remedy} "
+            f"the tool grounding cannot load {detector} ({str(error).splitlines()[0]}); set the "
+            f"judge's option {remedy} "
             "(setting no_grounding)"
         ) from None
 
-    def detect_in_same_size_images(rows: Sequence[tuple[Pixels, str]]) -> list[Detection | None]:
+    def detect_in_same_size_images(
+        rows: Sequence[tuple[Pixels, str]],
+    ) -> list[Detection | None]:
         sizes = [image.shape[:2] for image, _ in rows]
         inputs = processor(
-            images=[image.copy() for image, _ in rows],  # torch warns of arrays that cannot be written to
+            images=[
+                image.copy() for image, _ in rows
+            ],  # torch warns of arrays that cannot be written to
             text=[grounding_query(phrase) for _, phrase in rows],
             padding=True,
             truncation=True,
@@ -152,18 +201,30 @@ def load(detector: str) -> tuple[Detect, str]:
         with torch.inference_mode():
             outputs = model(**inputs)
         results = processor.post_process_grounded_object_detection(
-            outputs, inputs["input_ids"], threshold=BOX_THRESHOLD, text_threshold=TEXT_THRESHOLD, target_sizes=sizes
+            outputs,
+            inputs["input_ids"],
+            threshold=BOX_THRESHOLD,
+            text_threshold=TEXT_THRESHOLD,
+            target_sizes=sizes,
         )
-        return [_best(result["scores"], result["boxes"], *size) for result, size in zip(results, sizes, strict=True)]
+        return [
+            _best(result["scores"], result["boxes"], *size)
+            for result, size in zip(results, sizes, strict=True)
+        ]
 
     def detect(rows: Sequence[tuple[Pixels, str]]) -> list[Detection | None]:
-        # padding an image to its neighbour's size would move boxes: results must not depend on who else was waiting
+        # padding an image to its neighbour's size would move boxes: results must not depend on who
+        # else was waiting
         by_size: dict[tuple[int, ...], list[int]] = {}
         for index, (image, _) in enumerate(rows):
             by_size.setdefault(image.shape, []).append(index)
         detections: dict[int, Detection | None] = {}
         for group in by_size.values():
-            detections |= zip(group, detect_in_same_size_images([rows[index] for index in group]), strict=True)
+            detections |= zip(
+                group,
+                detect_in_same_size_images([rows[index] for index in group]),
+                strict=True,
+            )
         return [detections[index] for index in range(len(rows))]
 
     commit = getattr(model.config, "_commit_hash", None)  # a folder has none
@@ -171,7 +232,8 @@ def load(detector: str) -> tuple[Detect, str]:
 
 
 def grounding_query(phrase: str) -> str:
-    """A phrase as GroundingDINO wants it: lower case, with a full stop at its end and none within, which would split it.
+    """A phrase as GroundingDINO wants it: lower case, with a full stop at its end and none within,
+    which would split it.
 
     >>> grounding_query("Make it red. Keep the cat?")
     'make it red, keep the cat.'
@@ -183,14 +245,19 @@ def grounding_query(phrase: str) -> str:
 def run(arguments: Mapping[str, Any], pixels: Decode) -> ToolResult:
     """The boxes of `phrases` in `image`, found by the model `detector`."""
     detector = grounder(arguments["detector"])
-    return ToolResult(tuple(detector.boxes(arguments["image"], arguments["phrases"], pixels)), by=detector.by)
+    return ToolResult(
+        tuple(detector.boxes(arguments["image"], arguments["phrases"], pixels)),
+        by=detector.by,
+    )
 
 
 @cache
 def _loaded(name: str) -> Grounder | ToolMissing:
     try:
         detect, by = load(name)
-    except ToolMissing as error:  # a download that failed takes minutes, and others are waiting
+    except (
+        ToolMissing
+    ) as error:  # a download that failed takes minutes, and others are waiting
         return error
     return Grounder(detect, by=by)
 
@@ -215,8 +282,17 @@ def _best(scores: Any, boxes: Any, height: int, width: int) -> Detection | None:
     x0, y0, x1, y1 = (float(value) for value in boxes[best])
     if not all(map(math.isfinite, (x0, y0, x1, y1))):
         return None
-    box = Box(max(0, math.floor(x0)), max(0, math.floor(y0)), min(width, math.ceil(x1)), min(height, math.ceil(y1)))
-    return Detection(float(scores[best]), box) if box.left < box.right and box.top < box.bottom else None
+    box = Box(
+        max(0, math.floor(x0)),
+        max(0, math.floor(y0)),
+        min(width, math.ceil(x1)),
+        min(height, math.ceil(y1)),
+    )
+    return (
+        Detection(float(scores[best]), box)
+        if box.left < box.right and box.top < box.bottom
+        else None
+    )
 
 
 def _encloses(outer: Box, inner: Box) -> bool:

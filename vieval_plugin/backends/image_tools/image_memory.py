@@ -1,4 +1,5 @@
-"""Memory of image tools: pixels decoded once for all of them, and images that they make, of which some go to files.
+"""Memory of image tools: pixels decoded once for all of them, and images that they make, of which
+some go to files.
 
 Judging in batch steps, all samples of a run hold their images at once.
 """
@@ -28,13 +29,16 @@ from vieval_plugin.text.errors import VievalError
 class Spill:
     """Keeps images in memory up to `memory` bytes of them, and puts further ones into files.
 
-    The files are in a folder of their own where temporary files are (TMPDIR). Each goes when nobody holds its image any
-    more, and all with `close`. Where none can be written, images stay in memory, and one line says so.
+    The files are in a folder of their own where temporary files are (TMPDIR). Each goes when nobody
+    holds its image any more, and all with `close`. Where none can be written, images stay in
+    memory, and one line says so.
     """
 
     def __init__(self, memory: int) -> None:
         self._memory, self._bytes_in_memory, self._files = memory, 0, 0
-        self._released_sizes: deque[int] = deque()  # an image may go at any moment, also while this thread has the lock
+        self._released_sizes: deque[int] = (
+            deque()
+        )  # an image may go at any moment, also while this thread has the lock
         self._change = threading.Lock()
         self._folder: Path | None = None
         self._writes = True
@@ -82,14 +86,18 @@ class Spill:
 
     def _say(self, error: OSError) -> None:
         tqdm.write(
-            f"vieval: images of tools beyond {self._memory >> 20} MiB stay in memory, because {tempfile.gettempdir()} "
-            f"cannot be written to ({error.strerror}); make room there, or name another folder as TMPDIR",
+            f"vieval: images of tools beyond {self._memory >> 20} MiB stay in memory, because "
+            f"{tempfile.gettempdir()} "
+            f"cannot be written to ({error.strerror}); make room there, or name another folder "
+            "as TMPDIR",
             file=sys.stderr,
         )
 
 
 def _remove(path: Path, process: int) -> None:
-    """Remove a file or a folder, but not in a process that was forked from the one which made it."""
+    """Remove a file or a folder, but not in a process that was forked from the one which made
+    it.
+    """
     if os.getpid() == process:
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
@@ -97,12 +105,15 @@ def _remove(path: Path, process: int) -> None:
             path.unlink(missing_ok=True)
 
 
-#: Gives the pixels (height, width, 3) of an image, which are not to be written to; VievalError as `images.decode`.
+#: Gives the pixels (height, width, 3) of an image, which are not to be written to; VievalError as
+#: `images.decode`.
 Decode: TypeAlias = Callable[[Image], Pixels]
 
 
 class Decoded:
-    """Decodes images for threads and keeps the pixels of the most recent, up to `memory` bytes in all."""
+    """Decodes images for threads and keeps the pixels of the most recent, up to `memory` bytes
+    in all.
+    """
 
     def __init__(self, memory: int) -> None:
         self._memory, self._decoded_bytes = memory, 0
@@ -110,7 +121,8 @@ class Decoded:
         self._futures: OrderedDict[Image, Future[Pixels]] = OrderedDict()
 
     def pixels(self, image: Image) -> Pixels:
-        """The pixels (height, width, 3) of an image, not to be written to; one that two threads want is decoded once.
+        """The pixels (height, width, 3) of an image, not to be written to; one that two threads
+        want is decoded once.
 
         Raises:
             VievalError: as `images.decode`.
@@ -124,7 +136,9 @@ class Decoded:
         return future.result()
 
     def look(self, image: Image) -> None:
-        """Decode an image that will be wanted, unless its bytes are known to be sound; what is broken shows later."""
+        """Decode an image that will be wanted, unless its bytes are known to be sound; what is
+        broken shows later.
+        """
         try:
             if not images.is_known(image):
                 self.pixels(image)
@@ -143,6 +157,9 @@ class Decoded:
             future.set_result(pixels)
             self._decoded_bytes += pixels.nbytes
             # one that is still being decoded ends this, and goes on with it when it is done
-            while self._decoded_bytes > self._memory and (oldest := next(iter(self._futures.values()))).done():
+            while (
+                self._decoded_bytes > self._memory
+                and (oldest := next(iter(self._futures.values()))).done()
+            ):
                 self._futures.popitem(last=False)
                 self._decoded_bytes -= oldest.result().nbytes

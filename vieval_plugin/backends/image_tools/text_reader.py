@@ -1,6 +1,7 @@
 """Text in images, read by RapidOCR: several images at a time, and each kept in the store.
 
-Its weights come inside its package, so what was read depends on the package alone and on those that compute.
+Its weights come inside its package, so what was read depends on the package alone and on those that
+compute.
 """
 
 from __future__ import annotations
@@ -20,7 +21,14 @@ from vieval_plugin.backends.cache.store import key_of
 from vieval_plugin.backends.concurrency import DaemonPool, cores
 from vieval_plugin.backends.image_tools.image_memory import Decode
 from vieval_plugin.backends.metrics.batcher import PreparedMeasure
-from vieval_plugin.judges.protocol import Box, Failure, Reply, Status, ToolResult, UseTool
+from vieval_plugin.judges.protocol import (
+    Box,
+    Failure,
+    Reply,
+    Status,
+    ToolResult,
+    UseTool,
+)
 from vieval_plugin.text.versions import versions_of
 
 
@@ -38,7 +46,12 @@ class TextReader:
 
     def look(self, ask: UseTool) -> PreparedMeasure:
         versions = versions_of("onnxruntime", "opencv-python-headless")
-        key = {"tool": ask.tool, "by": self.by, **versions, "image": images.digest(ask.arguments["image"])}
+        key = {
+            "tool": ask.tool,
+            "by": self.by,
+            **versions,
+            "image": images.digest(ask.arguments["image"]),
+        }
         return PreparedMeasure(key_of(key), ask)
 
     def compute(self, contents: Sequence[UseTool]) -> list[Reply]:
@@ -58,7 +71,9 @@ def run(arguments: Mapping[str, Any], pixels: Decode) -> ToolResult | Failure:
     image = pixels(arguments["image"])
     height, width, _ = image.shape
     try:
-        output = _engine()(np.ascontiguousarray(image[:, :, ::-1]))  # it wants blue first
+        output = _engine()(
+            np.ascontiguousarray(image[:, :, ::-1])
+        )  # it wants blue first
     except ResizeImgError:
         reason = f"the OCR cannot read a strip of {width}x{height} pixels"
         return Failure(Status.NOT_APPLICABLE, reason)
@@ -66,22 +81,32 @@ def run(arguments: Mapping[str, Any], pixels: Decode) -> ToolResult | Failure:
         return ToolResult((), "")
     boxes = []
     for corners in output.boxes:
-        start, end = np.floor(corners.min(axis=0)).astype(int), np.ceil(corners.max(axis=0)).astype(int)
+        start, end = (
+            np.floor(corners.min(axis=0)).astype(int),
+            np.ceil(corners.max(axis=0)).astype(int),
+        )
         boxes.append(Box(*start.tolist(), *end.tolist()))
-    return ToolResult(tuple(boxes), "\n".join(" ".join(text.split()) for text in output.txts))
+    return ToolResult(
+        tuple(boxes), "\n".join(" ".join(text.split()) for text in output.txts)
+    )
 
 
 @cache
 def identity() -> str:
-    """Name of the reader in results: the version of the package, and a digest of the weights that came with it."""
+    """Name of the reader in results: the version of the package, and a digest of the weights
+    that came with it.
+    """
     package = importlib.metadata.distribution("rapidocr")
     weights = sorted(file for file in package.files or () if file.suffix == ".onnx")
-    digest = hashlib.sha256(b"".join(hashlib.sha256(file.read_binary()).digest() for file in weights))
+    digest = hashlib.sha256(
+        b"".join(hashlib.sha256(file.read_binary()).digest() for file in weights)
+    )
     return f"RapidOCR {package.version}, weights {digest.hexdigest()[:12]}"
 
 
 def separate_overlaps(boxes: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Boxes of which those that overlap on one line meet in the middle, so that no letter is read twice.
+    """Boxes of which those that overlap on one line meet in the middle, so that no letter is read
+    twice.
 
     The detector adds a margin all around, which may reach into the next word.
 
@@ -93,8 +118,16 @@ def separate_overlaps(boxes: NDArray[np.float32]) -> NDArray[np.float32]:
     for first, second in permutations(range(len(boxes)), 2):
         height = min(bottom[first] - top[first], bottom[second] - top[second])
         overlap = right[first] - left[second]
-        is_on_line = 2 * (min(bottom[first], bottom[second]) - max(top[first], top[second])) > height
-        if is_on_line and left[first] < left[second] and right[first] < right[second] and 0 < overlap < height:
+        is_on_line = (
+            2 * (min(bottom[first], bottom[second]) - max(top[first], top[second]))
+            > height
+        )
+        if (
+            is_on_line
+            and left[first] < left[second]
+            and right[first] < right[second]
+            and 0 < overlap < height
+        ):
             trimmed[first, 1:3, 0] -= overlap / 2
             trimmed[second, 0::3, 0] += overlap / 2
     return trimmed
@@ -109,4 +142,9 @@ def _engine() -> Any:
             return super().crop_text_regions(image, separate_overlaps(boxes))
 
     # threads read an image each, and one call is as fast on one core as on several
-    return Engine(params={"Global.log_level": "error", "EngineConfig.onnxruntime.intra_op_num_threads": 1})
+    return Engine(
+        params={
+            "Global.log_level": "error",
+            "EngineConfig.onnxruntime.intra_op_num_threads": 1,
+        }
+    )

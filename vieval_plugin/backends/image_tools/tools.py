@@ -1,6 +1,7 @@
 """Runs the image tools of `UseTool` asks, in threads of their own beside the calls of models.
 
-The pixels that tools get are decoded once for all of them, and the images that they make are kept in bounded memory.
+The pixels that tools get are decoded once for all of them, and the images that they make are kept
+in bounded memory.
 """
 
 from __future__ import annotations
@@ -19,12 +20,20 @@ from vieval_plugin.backends.image_tools import grounding, text_reader
 from vieval_plugin.backends.image_tools.image_memory import Decode, Decoded, Spill
 from vieval_plugin.backends.weights import line_of
 from vieval_plugin.judges import tools
-from vieval_plugin.judges.protocol import Failure, Image, Reply, Status, ToolResult, UseTool
+from vieval_plugin.judges.protocol import (
+    Failure,
+    Image,
+    Reply,
+    Status,
+    ToolResult,
+    UseTool,
+)
 from vieval_plugin.judges.tools._pixels import Pixels, encode_png, resized
 from vieval_plugin.judges.tools.highlight import highlight
 from vieval_plugin.text.errors import VievalError
 
-# more than there are cores on a small machine: a detector takes what several threads wait for as one batch
+# more than there are cores on a small machine: a detector takes what several threads wait for as
+# one batch
 THREADS = 8
 #: Bytes of images that tools may hold in memory.
 MEMORY = 512 << 20
@@ -33,10 +42,11 @@ _LONGEST_JPEG_SIDE = 65_500  # libjpeg's own
 
 
 class Threads:
-    """Threads for tools, which start when first needed. One run that is asked for twice at once is done once.
+    """Threads for tools, which start when first needed. One run that is asked for twice at once is
+    done once.
 
-    Of `MEMORY` bytes half are for pixels that several runs may look at, and half for what tools draw, which goes into
-    temporary files beyond that.
+    Of `MEMORY` bytes half are for pixels that several runs may look at, and half for what tools
+    draw, which goes into temporary files beyond that.
     """
 
     def __init__(self) -> None:
@@ -54,7 +64,9 @@ class Threads:
         return running
 
     def look(self, pictures: Iterable[Image]) -> None:
-        """Decode images that tools are likely to be asked about, so that they are not decoded twice."""
+        """Decode images that tools are likely to be asked about, so that they are not decoded
+        twice.
+        """
         for image in pictures:
             self._decoded.look(image)
 
@@ -65,23 +77,32 @@ class Threads:
 
     def _run(self, ask: UseTool) -> Reply:
         reply = run(ask, self._decoded.pixels)
-        if not isinstance(reply, ToolResult) or reply.image is None or reply.image in ask.arguments.values():
+        if (
+            not isinstance(reply, ToolResult)
+            or reply.image is None
+            or reply.image in ask.arguments.values()
+        ):
             return reply
         return replace(reply, image=self._spill.keep(reply.image))
 
 
 def run(ask: UseTool, pixels: Decode = images.pixels) -> Reply:
-    """The tool's result, or a `Failure` with status `tool_error` that says in a line what went wrong.
+    """The tool's result, or a `Failure` with status `tool_error` that says in a line what went
+    wrong.
 
     `pixels` decodes images.
 
     Raises:
-        ToolMissing: the tool cannot run on this machine, so that no other ask for it can be answered either.
+        ToolMissing: the tool cannot run on this machine, so that no other ask for it can be
+            answered either.
     """
     tool = tools.registry().get(ask.tool)
     try:
         if tool is not None and tool.run is not None:
-            decoded = {name: pixels(part) if isinstance(part, Image) else part for name, part in ask.arguments.items()}
+            decoded = {
+                name: pixels(part) if isinstance(part, Image) else part
+                for name, part in ask.arguments.items()
+            }
             return tool.run(decoded)
         if tool is not None and tool.name in _RUNS:
             return _RUNS[tool.name](ask.arguments, pixels)
@@ -90,38 +111,59 @@ def run(ask: UseTool, pixels: Decode = images.pixels) -> Reply:
         raise
     except VievalError as error:
         return Failure(Status.TOOL_ERROR, str(error))
-    except Exception as error:  # libraries below raise anything on images made to break them
-        return Failure(Status.TOOL_ERROR, f"{ask.tool}: {type(error).__name__}: {line_of(error)}")
+    except (
+        Exception
+    ) as error:  # libraries below raise anything on images made to break them
+        return Failure(
+            Status.TOOL_ERROR, f"{ask.tool}: {type(error).__name__}: {line_of(error)}"
+        )
 
 
 def _highlight(arguments: Mapping[str, Any], pixels: Decode) -> ToolResult:
     """`image` with `boxes` highlighted; where `like` is given, resized to that image's size before.
 
-    The result is a JPEG where the image is one and no side is too long for it, PNG otherwise, and the image's own file
-    where nothing of it changes.
+    The result is a JPEG where the image is one and no side is too long for it, PNG otherwise, and
+    the image's own file where nothing of it changes.
     """
     image, boxes = arguments["image"], tuple(arguments["boxes"])
     source = pixels(image)
-    highlighted = highlight(resized(source, pixels(arguments["like"])) if "like" in arguments else source, boxes)
+    highlighted = highlight(
+        resized(source, pixels(arguments["like"])) if "like" in arguments else source,
+        boxes,
+    )
     if highlighted is source:
         return ToolResult(boxes, image=image)
-    as_file = encode_jpeg if images.is_jpeg(image) and max(highlighted.shape) <= _LONGEST_JPEG_SIDE else encode_png
+    as_file = (
+        encode_jpeg
+        if images.is_jpeg(image) and max(highlighted.shape) <= _LONGEST_JPEG_SIDE
+        else encode_png
+    )
     return ToolResult(boxes, image=images.vouch(as_file(highlighted)))
 
 
 def encode_jpeg(pixels: Pixels) -> Image:
-    """An array (height, width, 3) of RGB as a JPEG file in memory; VievalError where a side is too long for one.
+    """An array (height, width, 3) of RGB as a JPEG file in memory; VievalError where a side is too
+    long for one.
 
     Its colours keep every pixel of theirs (4:4:4).
     """
     if (longest := max(pixels.shape)) > _LONGEST_JPEG_SIDE:
         limit = f"at most {_LONGEST_JPEG_SIDE}"
-        raise VievalError(f"no JPEG file has a side of {longest} pixels, {limit}; pass it as png")
+        raise VievalError(
+            f"no JPEG file has a side of {longest} pixels, {limit}; pass it as png"
+        )
     file = io.BytesIO()
-    PIL.Image.fromarray(pixels).save(file, "JPEG", quality=_JPEG_QUALITY, subsampling="4:4:4")
+    PIL.Image.fromarray(pixels).save(
+        file, "JPEG", quality=_JPEG_QUALITY, subsampling="4:4:4"
+    )
     return Image(file.getvalue())
 
 
 _Run: TypeAlias = Callable[[Mapping[str, Any], Decode], ToolResult | Failure]
-#: Runs of tools that need a model or a cache: they are given images as they are, and who decodes them.
-_RUNS: Mapping[str, _Run] = {"grounding": grounding.run, "highlight": _highlight, "ocr": text_reader.run}
+#: Runs of tools that need a model or a cache: they are given images as they are, and who decodes
+#: them.
+_RUNS: Mapping[str, _Run] = {
+    "grounding": grounding.run,
+    "highlight": _highlight,
+    "ocr": text_reader.run,
+}

@@ -17,7 +17,15 @@ from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.backends.reply_checks import checked, final
 from vieval_plugin.backends.weights import line_of
 from vieval_plugin.images import examine
-from vieval_plugin.judges.protocol import Chat, Failure, Image, Likelihood, Reply, Status, Text
+from vieval_plugin.judges.protocol import (
+    Chat,
+    Failure,
+    Image,
+    Likelihood,
+    Reply,
+    Status,
+    Text,
+)
 from vieval_plugin.text.errors import VievalError
 
 # so many asks are lost at most when a run is killed
@@ -59,18 +67,30 @@ def answer_in_batches(
 ) -> list[Reply]:
     """Replies to the questions of a batch step, in order.
 
-    `look` decodes an image; `key` names a question for the store, from its program's number, the ask, and who names
-    images; `generate` answers a batch, in order. Questions with the same key are asked once, one with an image that
-    cannot be decoded not at all. Failures are not stored.
+    `look` decodes an image; `key` names a question for the store, from its program's number, the
+    ask, and who names images; `generate` answers a batch, in order. Questions with the same key are
+    asked once, one with an image that cannot be decoded not at all. Failures are not stored.
     """
     replies: dict[int, Reply] = {}
     positions: dict[str, list[int]] = {}
-    by_image = _look_at_all({image for _, ask in questions for image in _images_of(ask)}, look)
-    digests = {image: examined.digest for image, examined in by_image.items() if isinstance(examined, ExaminedImage)}
+    by_image = _look_at_all(
+        {image for _, ask in questions for image in _images_of(ask)}, look
+    )
+    digests = {
+        image: examined.digest
+        for image, examined in by_image.items()
+        if isinstance(examined, ExaminedImage)
+    }
     for position, (number, ask) in enumerate(questions):
-        errors = [error for image in _images_of(ask) if isinstance(error := by_image[image], VievalError)]
+        errors = [
+            error
+            for image in _images_of(ask)
+            if isinstance(error := by_image[image], VievalError)
+        ]
         if not errors:
-            positions.setdefault(key(number, ask, digests.__getitem__), []).append(position)
+            positions.setdefault(key(number, ask, digests.__getitem__), []).append(
+                position
+            )
         else:
             replies[position] = Failure(Status.TOOL_ERROR, str(errors[0]))
             usage.failures["unreadable image"] += 1
@@ -93,13 +113,25 @@ def answer_in_batches(
                 reply = store.add(name, model, reply)
             replies |= dict.fromkeys(positions[name], reply)
     return [
-        noted(replies[position], (note for image in _images_of(ask) for note in getattr(by_image[image], "notes", ())))
+        noted(
+            replies[position],
+            (
+                note
+                for image in _images_of(ask)
+                for note in getattr(by_image[image], "notes", ())
+            ),
+        )
         for position, (_, ask) in enumerate(questions)
     ]
 
 
 def _images_of(ask: Chat | Likelihood) -> list[Image]:
-    return [part for message in ask.messages for part in message.parts if isinstance(part, Image)]
+    return [
+        part
+        for message in ask.messages
+        for part in message.parts
+        if isinstance(part, Image)
+    ]
 
 
 def _look_at_all(
@@ -120,14 +152,27 @@ def _look_at_all(
 def chats_and_likelihoods(
     questions: Sequence[tuple[int, Chat | Likelihood]],
 ) -> tuple[list[tuple[int, int, Chat]], list[tuple[int, int, Likelihood]]]:
-    """The chats and the likelihoods among questions, each with its position and its program's number."""
-    chats = [(n, number, ask) for n, (number, ask) in enumerate(questions) if isinstance(ask, Chat)]
-    likelihoods = [(n, number, ask) for n, (number, ask) in enumerate(questions) if isinstance(ask, Likelihood)]
+    """The chats and the likelihoods among questions, each with its position and its program's
+    number.
+    """
+    chats = [
+        (n, number, ask)
+        for n, (number, ask) in enumerate(questions)
+        if isinstance(ask, Chat)
+    ]
+    likelihoods = [
+        (n, number, ask)
+        for n, (number, ask) in enumerate(questions)
+        if isinstance(ask, Likelihood)
+    ]
     return chats, likelihoods
 
 
-def run_or_halve(items: Sequence[Item], run: Callable[[Sequence[Item]], Sequence[Result]]) -> list[Result | Failure]:
-    """The results of `run` for the items; one that it cannot take fails alone: halves are tried until it is by itself.
+def run_or_halve(
+    items: Sequence[Item], run: Callable[[Sequence[Item]], Sequence[Result]]
+) -> list[Result | Failure]:
+    """The results of `run` for the items; one that it cannot take fails alone: halves are tried
+    until it is by itself.
 
     Raises:
         EngineDied: as `run`.
@@ -136,8 +181,11 @@ def run_or_halve(items: Sequence[Item], run: Callable[[Sequence[Item]], Sequence
         return list(run(items))
     except EngineDied:
         raise
-    except Exception as error:  # what processors and models raise for a bad input, or for too large a batch
-        status = Status.TOOL_ERROR if isinstance(error, VievalError) else Status.API_ERROR
+    # what processors and models raise for a bad input, or for too large a batch
+    except Exception as error:
+        status = (
+            Status.TOOL_ERROR if isinstance(error, VievalError) else Status.API_ERROR
+        )
         failure = Failure(status, line_of(error))
     if len(items) == 1:
         return [failure]
@@ -150,7 +198,11 @@ def _count(reply: Reply, usage: Usage) -> None:
     if isinstance(reply, Failure):
         # a host's words may name the request, so that no two are alike
         kind = reply.reason[:100]
-        usage.failures[kind if kind in usage.failures or len(usage.failures) < _REASONS else "other reasons"] += 1
+        usage.failures[
+            kind
+            if kind in usage.failures or len(usage.failures) < _REASONS
+            else "other reasons"
+        ] += 1
     elif isinstance(reply, Text):
         usage.input_tokens += reply.input_tokens or 0
         usage.output_tokens += reply.output_tokens or 0

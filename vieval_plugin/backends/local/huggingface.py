@@ -1,7 +1,8 @@
 """Exact likelihoods, and greedy chats, through transformers in this process, in padded batches.
 
-For the models that no server runs (encoder-decoders such as InstructBLIP with FlanT5), and to check those that do.
-Named after the hub, because a file called transformers.py would hide the library from anything started in this folder.
+For the models that no server runs (encoder-decoders such as InstructBLIP with FlanT5), and to check
+those that do. Named after the hub, because a file called transformers.py would hide the library
+from anything started in this folder.
 """
 
 from __future__ import annotations
@@ -15,7 +16,12 @@ from typing import Any
 from vieval_plugin.backends.cache.store import Store, key_of, question
 from vieval_plugin.backends.http.openai import Sampling
 from vieval_plugin.backends.http.server import Usage
-from vieval_plugin.backends.local.batch import Item, Result, answer_in_batches, run_or_halve
+from vieval_plugin.backends.local.batch import (
+    Item,
+    Result,
+    answer_in_batches,
+    run_or_halve,
+)
 from vieval_plugin.backends.reply_checks import log_probability
 from vieval_plugin.backends.token_probabilities import (
     BoundsByPrefix,
@@ -25,7 +31,17 @@ from vieval_plugin.backends.token_probabilities import (
 )
 from vieval_plugin.backends.weights import library, line_of
 from vieval_plugin.images import decode
-from vieval_plugin.judges.protocol import Chat, Failure, Image, Likelihood, Message, Probabilities, Reply, Status, Text
+from vieval_plugin.judges.protocol import (
+    Chat,
+    Failure,
+    Image,
+    Likelihood,
+    Message,
+    Probabilities,
+    Reply,
+    Status,
+    Text,
+)
 from vieval_plugin.text.errors import VievalError
 
 # which of the arguments also say which processor it is
@@ -47,11 +63,12 @@ class _Row:
 class TransformersBackend:
     """An image-text model of transformers, a decoder with a chat template or an encoder-decoder.
 
-    `device` "auto" is the first GPU, else the CPU; `dtype` "auto" is float32 on a CPU, else the checkpoint's.
-    `arguments` go to `from_pretrained` as they are (`device_map="auto"` spreads a model over GPUs). Continuations are
-    compared as tokens: one that the tokenizer cannot take apart and put together again has probability 0. So has, as a
-    first token, one of several tokens; and " Yes" where the tokenizer makes of it the same token as of "Yes" (T5), so
-    that a sum over variants counts no token twice.
+    `device` "auto" is the first GPU, else the CPU; `dtype` "auto" is float32 on a CPU, else the
+    checkpoint's. `arguments` go to `from_pretrained` as they are (`device_map="auto"` spreads a
+    model over GPUs). Continuations are compared as tokens: one that the tokenizer cannot take apart
+    and put together again has probability 0. So has, as a first token, one of several tokens; and "
+    Yes" where the tokenizer makes of it the same token as of "Yes" (T5), so that a sum over
+    variants counts no token twice.
     """
 
     def __init__(
@@ -71,36 +88,68 @@ class TransformersBackend:
             device = "cuda" if self._torch.cuda.is_available() else "cpu"
         if dtype == "auto" and device == "cpu":
             dtype = "float32"
-        self.model, self.usage, self.sampling, self.store = model, usage, sampling, store
+        self.model, self.usage, self.sampling, self.store = (
+            model,
+            usage,
+            sampling,
+            store,
+        )
         self.batch_size, self._dtype = batch_size, dtype
         self._origin = {name: arguments[name] for name in _ORIGIN if name in arguments}
         self._processor, self._network = _load(model, dtype, self._origin, arguments)
         if "device_map" not in arguments:
             self._network.to(device)
         self._tokenizer = self._processor.tokenizer
-        self._start = _decoder_start(self._network.config, self._network.generation_config, self._tokenizer)
+        self._start = _decoder_start(
+            self._network.config, self._network.generation_config, self._tokenizer
+        )
         if self._start is None and not getattr(self._processor, "chat_template", None):
-            raise VievalError(f"{self.model} has no chat template, so there is no telling how to ask it a question")
-        # what comes next is read at the end of the prompt; a decoder of its own starts at no prompt's end
+            raise VievalError(
+                f"{self.model} has no chat template, so there is no telling how to ask it a "
+                "question"
+            )
+        # what comes next is read at the end of the prompt; a decoder of its own starts at no
+        # prompt's end
         self._tokenizer.padding_side = "left" if self._start is None else "right"
         if self._tokenizer.pad_token is None:
             self._tokenizer.pad_token = self._tokenizer.eos_token
         self._end = self._end_of_turn()
 
     def _end_of_turn(self) -> int:
-        """The special token a chat template puts after an assistant's turn, else the tokenizer's end of sequence."""
+        """The special token a chat template puts after an assistant's turn, else the tokenizer's
+        end of sequence.
+        """
         after = ""
         if self._start is None:
             turns = [_turn("user", ["?"]), _turn("assistant", ["vieval"])]
-            after = self._processor.apply_chat_template(turns, tokenize=False).rpartition("vieval")[2]
-        special = {token for token, added in self._tokenizer.added_tokens_decoder.items() if added.special}
+            after = self._processor.apply_chat_template(
+                turns, tokenize=False
+            ).rpartition("vieval")[2]
+        special = {
+            token
+            for token, added in self._tokenizer.added_tokens_decoder.items()
+            if added.special
+        }
         ids = self._tokenizer(after, add_special_tokens=False).input_ids
-        return int(next((token for token in ids if token in special), self._tokenizer.eos_token_id))
+        return int(
+            next(
+                (token for token in ids if token in special),
+                self._tokenizer.eos_token_id,
+            )
+        )
 
-    def answer(self, questions: Sequence[tuple[int, Chat | Likelihood]], repeats: Sequence[int]) -> list[Reply]:
-        """Replies to asks, in order. Nothing is drawn at random: a question asked again has the same answer."""
-        if self.sampling.temperature and any(isinstance(ask, Chat) for _, ask in questions):
-            raise VievalError("the transformers backend answers greedily; set temperature to 0")
+    def answer(
+        self, questions: Sequence[tuple[int, Chat | Likelihood]], repeats: Sequence[int]
+    ) -> list[Reply]:
+        """Replies to asks, in order. Nothing is drawn at random: a question asked again has the
+        same answer.
+        """
+        if self.sampling.temperature and any(
+            isinstance(ask, Chat) for _, ask in questions
+        ):
+            raise VievalError(
+                "the transformers backend answers greedily; set temperature to 0"
+            )
         return answer_in_batches(
             questions,
             key=lambda _, ask, digest: self._key(ask, digest),
@@ -111,21 +160,41 @@ class TransformersBackend:
         )
 
     def _key(self, ask: Chat | Likelihood, digest: Callable[[Image], str]) -> str:
-        engine = {"engine": "transformers", "model": self.model, "dtype": self._dtype, "origin": self._origin}
-        kind = {"limit": self.sampling.limit(ask)} if isinstance(ask, Chat) else {"definition": ask.definition}
+        engine = {
+            "engine": "transformers",
+            "model": self.model,
+            "dtype": self._dtype,
+            "origin": self._origin,
+        }
+        kind = (
+            {"limit": self.sampling.limit(ask)}
+            if isinstance(ask, Chat)
+            else {"definition": ask.definition}
+        )
         return key_of({**engine, **kind, **question(ask, digest)})
 
     def _answers(self, asks: Sequence[Chat | Likelihood]) -> list[Reply]:
-        texts = iter(self._run_batches([ask for ask in asks if isinstance(ask, Chat)], self._texts))
+        texts = iter(
+            self._run_batches(
+                [ask for ask in asks if isinstance(ask, Chat)], self._texts
+            )
+        )
         rows = [self._rows(ask) if isinstance(ask, Likelihood) else [] for ask in asks]
-        values = iter(self._run_batches([row for rows_of_ask in rows for row in rows_of_ask], self._log_probabilities))
+        values = iter(
+            self._run_batches(
+                [row for rows_of_ask in rows for row in rows_of_ask],
+                self._log_probabilities,
+            )
+        )
         replies: list[Reply] = []
         for ask, rows_of_ask in zip(asks, rows, strict=True):
             if isinstance(ask, Chat):
                 replies.append(next(texts))
             else:
                 row_values = [next(values) for _ in rows_of_ask]
-                failed = next((value for value in row_values if isinstance(value, Failure)), None)
+                failed = next(
+                    (value for value in row_values if isinstance(value, Failure)), None
+                )
                 replies.append(failed or self._read(ask, row_values))
         return replies
 
@@ -140,24 +209,50 @@ class TransformersBackend:
     def _rows(self, ask: Likelihood) -> list[_Row]:
         tokens = [self._tokens(text) for text in ask.continuations]
         if ask.definition == "first_token":
-            return [_Row(ask.messages, (), (tuple(t[0] for t in tokens if t is not None and len(t) == 1),))]
+            return [
+                _Row(
+                    ask.messages,
+                    (),
+                    (tuple(t[0] for t in tokens if t is not None and len(t) == 1),),
+                )
+            ]
         if ask.definition == "beginning":
-            return _rows_of_prefixes(ask.messages, tokens_by_prefix(filter(None, tokens)))
-        return [_Row(ask.messages, t, tuple((n,) for n in (*t, self._end))) for t in tokens if t is not None]
+            return _rows_of_prefixes(
+                ask.messages, tokens_by_prefix(filter(None, tokens))
+            )
+        return [
+            _Row(ask.messages, t, tuple((n,) for n in (*t, self._end)))
+            for t in tokens
+            if t is not None
+        ]
 
     def _read(self, ask: Likelihood, values: Sequence[Any]) -> Probabilities | Failure:
-        """Probabilities from the rows' log-probabilities; every continuation without one has probability 0."""
+        """Probabilities from the rows' log-probabilities; every continuation without one has
+        probability 0.
+        """
         tokens = [self._tokens(text) for text in ask.continuations]
         try:
             if ask.definition == "first_token":
                 [[first]] = values
-                first_tokens = [t[0] if t is not None and len(t) == 1 else None for t in tokens]
-                chances = [0.0 if token is None else math.exp(log_probability(first[token])) for token in first_tokens]
+                first_tokens = [
+                    t[0] if t is not None and len(t) == 1 else None for t in tokens
+                ]
+                chances = [
+                    0.0 if token is None else math.exp(log_probability(first[token]))
+                    for token in first_tokens
+                ]
             elif ask.definition == "beginning":
-                return probabilities_from_bounds(tokens, _bounds_by_prefix(self._rows(ask), values))
+                return probabilities_from_bounds(
+                    tokens, _bounds_by_prefix(self._rows(ask), values)
+                )
             else:
                 remaining = iter(values)
-                chances = [0.0 if t is None else _geometric_mean(next(remaining), (*t, self._end)) for t in tokens]
+                chances = [
+                    0.0
+                    if t is None
+                    else _geometric_mean(next(remaining), (*t, self._end))
+                    for t in tokens
+                ]
         except ValueError as error:
             return Failure(Status.API_ERROR, f"the model told {error}")
         return Probabilities(tuple(chances), tuple(chances))
@@ -165,38 +260,64 @@ class TransformersBackend:
     def _tokens(self, text: str) -> tuple[int, ...] | None:
         """The tokens of a continuation, None where they are no other way of writing it."""
         ids = self._tokenizer(text, add_special_tokens=False).input_ids
-        decoded = self._tokenizer.decode(ids, skip_special_tokens=False, clean_up_tokenization_spaces=False)
+        decoded = self._tokenizer.decode(
+            ids, skip_special_tokens=False, clean_up_tokenization_spaces=False
+        )
         return tuple(ids) if decoded == text else None
 
     def _log_probabilities(self, rows: Sequence[_Row]) -> list[list[dict[int, float]]]:
         """For each row and position, the log-probabilities of the tokens wanted there."""
         with self._torch.inference_mode():
             inputs = self._inputs([row.messages for row in rows])
-            logged = self._logits(inputs, [row.prefix for row in rows]).float().log_softmax(-1).cpu()
+            logged = (
+                self._logits(inputs, [row.prefix for row in rows])
+                .float()
+                .log_softmax(-1)
+                .cpu()
+            )
         return [
-            [{t: float(logged[n, index, t]) for t in tokens} for index, tokens in enumerate(row.wanted_tokens)]
+            [
+                {t: float(logged[n, index, t]) for t in tokens}
+                for index, tokens in enumerate(row.wanted_tokens)
+            ]
             for n, row in enumerate(rows)
         ]
 
     def _logits(self, inputs: Any, prefixes: Sequence[tuple[int, ...]]) -> Any:
-        """Logits where each turn starts and after each token it begins with; what is past a shorter one means nothing."""
+        """Logits where each turn starts and after each token it begins with; what is past a
+        shorter one means nothing.
+        """
         longest = max(map(len, prefixes))
-        padded = [[*tokens, *[self._tokenizer.pad_token_id] * (longest - len(tokens))] for tokens in prefixes]
-        prefix_tokens = self._torch.tensor(padded, dtype=self._torch.long, device=inputs["input_ids"].device)
+        padded = [
+            [*tokens, *[self._tokenizer.pad_token_id] * (longest - len(tokens))]
+            for tokens in prefixes
+        ]
+        prefix_tokens = self._torch.tensor(
+            padded, dtype=self._torch.long, device=inputs["input_ids"].device
+        )
         if self._start is not None:
             first = self._torch.full_like(inputs["input_ids"][:, :1], self._start)
-            return self._network(**inputs, decoder_input_ids=self._torch.cat([first, prefix_tokens], 1)).logits
+            return self._network(
+                **inputs, decoder_input_ids=self._torch.cat([first, prefix_tokens], 1)
+            ).logits
         mask = self._torch.tensor(
-            [[n < len(tokens) for n in range(longest)] for tokens in prefixes], device=prefix_tokens.device
+            [[n < len(tokens) for n in range(longest)] for tokens in prefixes],
+            device=prefix_tokens.device,
         )
-        extended = self._joined(inputs, {"input_ids": prefix_tokens, "attention_mask": mask})
+        extended = self._joined(
+            inputs, {"input_ids": prefix_tokens, "attention_mask": mask}
+        )
         # of a long prompt the logits of every position would take more memory than the model
         last = "logits_to_keep" in inspect.signature(self._network.forward).parameters
         limits = {"logits_to_keep": longest + 1} if last else {}
-        return self._network(**extended, **limits, use_cache=False).logits[:, -longest - 1 :]
+        return self._network(**extended, **limits, use_cache=False).logits[
+            :, -longest - 1 :
+        ]
 
     def _joined(self, inputs: Any, added: Mapping[str, Any]) -> dict[str, Any]:
-        """Inputs with tokens added at the end; whatever else there is per token says 0 of them, that is: text."""
+        """Inputs with tokens added at the end; whatever else there is per token says 0 of them,
+        that is: text.
+        """
         shape = inputs["input_ids"].shape
         extended = dict(inputs)
         for name, value in inputs.items():
@@ -208,13 +329,19 @@ class TransformersBackend:
     def _texts(self, asks: Sequence[Chat]) -> list[Text]:
         inputs = self._inputs([ask.messages for ask in asks])
         limits = [self.sampling.limit(ask) for ask in asks]
-        greedy = {"do_sample": False, "num_beams": 1, "pad_token_id": self._tokenizer.pad_token_id}
+        greedy = {
+            "do_sample": False,
+            "num_beams": 1,
+            "pad_token_id": self._tokenizer.pad_token_id,
+        }
         outputs = self._network.generate(**inputs, **greedy, max_new_tokens=max(limits))
         skipped = inputs["input_ids"].shape[1] if self._start is None else 1
         prompt_lengths = inputs["attention_mask"].sum(1).tolist()
         return [
             self._text(row[skipped : skipped + limit].tolist(), input_tokens)
-            for row, limit, input_tokens in zip(outputs, limits, prompt_lengths, strict=True)
+            for row, limit, input_tokens in zip(
+                outputs, limits, prompt_lengths, strict=True
+            )
         ]
 
     def _text(self, tokens: list[int], tokens_in: int) -> Text:
@@ -222,12 +349,22 @@ class TransformersBackend:
         ends = {self._end, *(ends if isinstance(ends, list) else [ends])}
         end = next((n for n, token in enumerate(tokens, 1) if token in ends), None)
         length = len(tokens) if end is None else end
-        return Text(self._tokenizer.decode(tokens[:length], skip_special_tokens=True), tokens_in, length, end is None)
+        return Text(
+            self._tokenizer.decode(tokens[:length], skip_special_tokens=True),
+            tokens_in,
+            length,
+            end is None,
+        )
 
     def _inputs(self, conversations: Sequence[Sequence[Message]]) -> Any:
         """A batch for the model. VievalError for an image that cannot be read."""
-        images = [[decode(part) for m in c for part in m.parts if isinstance(part, Image)] for c in conversations]
-        if self._start is not None and any(len(conversation_images) != 1 for conversation_images in images):
+        images = [
+            [decode(part) for m in c for part in m.parts if isinstance(part, Image)]
+            for c in conversations
+        ]
+        if self._start is not None and any(
+            len(conversation_images) != 1 for conversation_images in images
+        ):
             raise ValueError("an encoder-decoder is asked about exactly one image")
         prompts = [self._prompt(conversation) for conversation in conversations]
         begin = self._tokenizer.bos_token
@@ -243,54 +380,99 @@ class TransformersBackend:
     def _prompt(self, conversation: Sequence[Message]) -> str:
         """A conversation up to the assistant's turn; for an encoder-decoder its bare texts."""
         if self._start is not None:
-            return "\n\n".join(part for message in conversation for part in message.parts if isinstance(part, str))
+            return "\n\n".join(
+                part
+                for message in conversation
+                for part in message.parts
+                if isinstance(part, str)
+            )
         turns = [_turn(message.role, message.parts) for message in conversation]
-        return str(self._processor.apply_chat_template(turns, tokenize=False, add_generation_prompt=True))
+        return str(
+            self._processor.apply_chat_template(
+                turns, tokenize=False, add_generation_prompt=True
+            )
+        )
 
 
-def _load(model: str, dtype: str, origin: Mapping[str, Any], arguments: Mapping[str, Any]) -> tuple[Any, Any]:
+def _load(
+    model: str, dtype: str, origin: Mapping[str, Any], arguments: Mapping[str, Any]
+) -> tuple[Any, Any]:
     """The processor and the network of a model."""
     transformers = library("transformers")
     try:
         processor = transformers.AutoProcessor.from_pretrained(model, **origin)
-        network = transformers.AutoModelForImageTextToText.from_pretrained(model, dtype=dtype, **arguments)
+        network = transformers.AutoModelForImageTextToText.from_pretrained(
+            model, dtype=dtype, **arguments
+        )
     except (OSError, ValueError, KeyError, ImportError, TypeError) as error:
         reason = line_of(error)
-        raise VievalError(f"{model} cannot be loaded as an image-text model of transformers: {reason}") from None
+        raise VievalError(
+            f"{model} cannot be loaded as an image-text model of transformers: {reason}"
+        ) from None
     return processor, network.eval()
 
 
 def _decoder_start(config: Any, generation: Any, tokenizer: Any) -> int | None:
-    """The token an encoder-decoder's answer starts with (T5's is the padding), None for a decoder."""
+    """The token an encoder-decoder's answer starts with (T5's is the padding), None for a
+    decoder.
+    """
     configs = [config, getattr(config, "text_config", None)]
-    if not any(getattr(candidate, "is_encoder_decoder", False) for candidate in configs):
+    if not any(
+        getattr(candidate, "is_encoder_decoder", False) for candidate in configs
+    ):
         return None
-    tokens = [getattr(candidate, "decoder_start_token_id", None) for candidate in (generation, *configs)]
-    return int(next((token for token in tokens if token is not None), tokenizer.pad_token_id))
+    tokens = [
+        getattr(candidate, "decoder_start_token_id", None)
+        for candidate in (generation, *configs)
+    ]
+    return int(
+        next((token for token in tokens if token is not None), tokenizer.pad_token_id)
+    )
 
 
-def _geometric_mean(values: Sequence[Mapping[int, float]], tokens: Sequence[int]) -> float:
-    log_probabilities = [log_probability(value[token]) for value, token in zip(values, tokens, strict=True)]
+def _geometric_mean(
+    values: Sequence[Mapping[int, float]], tokens: Sequence[int]
+) -> float:
+    log_probabilities = [
+        log_probability(value[token])
+        for value, token in zip(values, tokens, strict=True)
+    ]
     return math.exp(math.fsum(log_probabilities) / len(tokens))
 
 
-def _rows_of_prefixes(messages: tuple[Message, ...], after: Mapping[Tokens, tuple[int, ...]]) -> list[_Row]:
-    """A row for each prefix that no longer one begins with: on its way the model passes through the shorter ones."""
+def _rows_of_prefixes(
+    messages: tuple[Message, ...], after: Mapping[Tokens, tuple[int, ...]]
+) -> list[_Row]:
+    """A row for each prefix that no longer one begins with: on its way the model passes through
+    the shorter ones.
+    """
     shorter = {prefix[:length] for prefix in after for length in range(len(prefix))}
     return [
-        _Row(messages, prefix, tuple(after[prefix[:length]] for length in range(len(prefix) + 1)))
+        _Row(
+            messages,
+            prefix,
+            tuple(after[prefix[:length]] for length in range(len(prefix) + 1)),
+        )
         for prefix in after
         if prefix not in shorter
     ]
 
 
-def _bounds_by_prefix(rows: Sequence[_Row], values: Sequence[Sequence[Mapping[int, float]]]) -> BoundsByPrefix:
+def _bounds_by_prefix(
+    rows: Sequence[_Row], values: Sequence[Sequence[Mapping[int, float]]]
+) -> BoundsByPrefix:
     """The probabilities of single tokens after each prefix that rows pass through."""
     by_prefix: BoundsByPrefix = {}
     for row, probability_row in zip(rows, values, strict=True):
         for length, logged in enumerate(probability_row):
-            chances = {token: math.exp(log_probability(value)) for token, value in logged.items()}
-            by_prefix.setdefault(row.prefix[:length], {token: (value, value) for token, value in chances.items()})
+            chances = {
+                token: math.exp(log_probability(value))
+                for token, value in logged.items()
+            }
+            by_prefix.setdefault(
+                row.prefix[:length],
+                {token: (value, value) for token, value in chances.items()},
+            )
     return by_prefix
 
 
@@ -298,5 +480,8 @@ def _turn(role: str, parts: Sequence[str | Image]) -> dict[str, Any]:
     """A message as chat templates take it."""
     if not any(isinstance(part, Image) for part in parts):
         parts = ["\n\n".join(map(str, parts))]
-    content = [{"type": "image"} if isinstance(part, Image) else {"type": "text", "text": part} for part in parts]
+    content = [
+        {"type": "image"} if isinstance(part, Image) else {"type": "text", "text": part}
+        for part in parts
+    ]
     return {"role": role, "content": content}

@@ -12,7 +12,12 @@ from vieval_plugin.backends.http.image_encoding import encode
 from vieval_plugin.backends.http.openai import Sampling, message_document
 from vieval_plugin.backends.http.responses import CUT
 from vieval_plugin.backends.http.server import Usage
-from vieval_plugin.backends.local.batch import EngineDied, ExaminedImage, answer_in_batches, run_or_halve
+from vieval_plugin.backends.local.batch import (
+    EngineDied,
+    ExaminedImage,
+    answer_in_batches,
+    run_or_halve,
+)
 from vieval_plugin.backends.reply_checks import probabilities
 from vieval_plugin.backends.token_probabilities import (
     CLOSE_ENOUGH,
@@ -24,14 +29,24 @@ from vieval_plugin.backends.token_probabilities import (
     probabilities_from_bounds,
     tokens_by_prefix,
 )
-from vieval_plugin.judges.protocol import Chat, Failure, Image, Likelihood, Reply, Status, Text
+from vieval_plugin.judges.protocol import (
+    Chat,
+    Failure,
+    Image,
+    Likelihood,
+    Reply,
+    Status,
+    Text,
+)
 from vieval_plugin.text.errors import VievalError
 
 _TOP_LOGPROBS, _IMPOSSIBLE = 20, -9999.0
 
 
 class VLLMBackend:
-    """An engine of vLLM. `arguments` go to `vllm.LLM` as they are; a second engine in a process needs memory for both."""
+    """An engine of vLLM. `arguments` go to `vllm.LLM` as they are; a second engine in a process
+    needs memory for both.
+    """
 
     def __init__(
         self,
@@ -46,17 +61,30 @@ class VLLMBackend:
         try:
             import vllm
         except ImportError as error:
-            remedy = "run: pip install 'vllm>=0.32,<0.33' (or serve and use vieval_openai)"
+            remedy = (
+                "run: pip install 'vllm>=0.32,<0.33' (or serve and use vieval_openai)"
+            )
             raise VievalError(f"vllm is not installed ({error}); {remedy}") from None
         self.model, self.usage, self.sampling = model, usage, sampling
-        self.store, self._max_pixels, self._arguments = store, max_pixels, {k: str(v) for k, v in arguments.items()}
+        self.store, self._max_pixels, self._arguments = (
+            store,
+            max_pixels,
+            {k: str(v) for k, v in arguments.items()},
+        )
         self._engine = vllm.LLM(model=model, max_logprobs=_TOP_LOGPROBS, **arguments)
-        # its threads end before the interpreter does: a process that left them running was seen to end by SIGABRT;
-        # at an exit it is closed before multiprocessing waits for its processes, which was registered earlier
-        atexit.register(weakref.finalize(self, self._engine.llm_engine.engine_core.shutdown))
+        # its threads end before the interpreter does: a process that left them running was seen to
+        # end by SIGABRT; at an exit it is closed before multiprocessing waits for its processes,
+        # which was registered earlier
+        atexit.register(
+            weakref.finalize(self, self._engine.llm_engine.engine_core.shutdown)
+        )
 
-    def answer(self, questions: Sequence[tuple[int, Chat | Likelihood]], repeats: Sequence[int]) -> list[Reply]:
-        """Replies to asks, in order; each comes with its program's number, an index into `repeats`."""
+    def answer(
+        self, questions: Sequence[tuple[int, Chat | Likelihood]], repeats: Sequence[int]
+    ) -> list[Reply]:
+        """Replies to asks, in order; each comes with its program's number, an index into
+        `repeats`.
+        """
         return answer_in_batches(
             questions,
             look=self._look,
@@ -71,11 +99,29 @@ class VLLMBackend:
         encoded = encode(image, self._max_pixels)
         return ExaminedImage(encoded.digest, encoded.notes)
 
-    def _key(self, ask: Chat | Likelihood, repeat: int, digest: Callable[[Image], str]) -> str:
+    def _key(
+        self, ask: Chat | Likelihood, repeat: int, digest: Callable[[Image], str]
+    ) -> str:
         content = question(ask, digest)
-        engine = {"engine": "vllm", "model": self.model, "arguments": self._arguments, "pixels": self._max_pixels}
-        sampling = {"temperature": self.sampling.temperature, "extra": self.sampling.extra}
-        return key_of({**engine, **sampling, "limit": self.sampling.limit(ask), "repeat": repeat, **content})
+        engine = {
+            "engine": "vllm",
+            "model": self.model,
+            "arguments": self._arguments,
+            "pixels": self._max_pixels,
+        }
+        sampling = {
+            "temperature": self.sampling.temperature,
+            "extra": self.sampling.extra,
+        }
+        return key_of(
+            {
+                **engine,
+                **sampling,
+                "limit": self.sampling.limit(ask),
+                "repeat": repeat,
+                **content,
+            }
+        )
 
     def _generate(self, asks: list[Chat | Likelihood]) -> list[Reply]:
         replies: dict[int, Reply] = {}
@@ -86,33 +132,59 @@ class VLLMBackend:
                 replies[position] = Failure(Status.API_ERROR, reason)
                 continue
             try:
-                conversations.append([message_document(message, self._url) for message in ask.messages])
+                conversations.append(
+                    [message_document(message, self._url) for message in ask.messages]
+                )
                 positions.append(position)
             except VievalError as error:
                 replies[position] = Failure(Status.TOOL_ERROR, str(error))
-        outputs = self._chat(conversations, [self._parameters(asks[position]) for position in positions])
+        outputs = self._chat(
+            conversations, [self._parameters(asks[position]) for position in positions]
+        )
         prefix_asks: dict[int, tuple[Any, list[Any], Any]] = {}
-        for position, conversation, output in zip(positions, conversations, outputs, strict=True):
+        for position, conversation, output in zip(
+            positions, conversations, outputs, strict=True
+        ):
             ask = asks[position]
-            if isinstance(ask, Likelihood) and ask.definition == "beginning" and not isinstance(output, Failure):
+            if (
+                isinstance(ask, Likelihood)
+                and ask.definition == "beginning"
+                and not isinstance(output, Failure)
+            ):
                 prefix_asks[position] = ask, conversation, output
             else:
-                replies[position] = output if isinstance(output, Failure) else _reply(ask, output)
-        replies |= zip(prefix_asks, self._prefix_replies(list(prefix_asks.values())), strict=True)
+                replies[position] = (
+                    output if isinstance(output, Failure) else _reply(ask, output)
+                )
+        replies |= zip(
+            prefix_asks, self._prefix_replies(list(prefix_asks.values())), strict=True
+        )
         return [replies[position] for position in range(len(asks))]
 
-    def _prefix_replies(self, prefix_asks: Sequence[tuple[Any, list[Any], Any]]) -> list[Reply]:
-        """Replies to asks for prefixes, each with its conversation and the output that lists its first tokens.
+    def _prefix_replies(
+        self, prefix_asks: Sequence[tuple[Any, list[Any], Any]]
+    ) -> list[Reply]:
+        """Replies to asks for prefixes, each with its conversation and the output that lists its
+        first tokens.
 
-        A further call has the first tokens that were not listed and may count, and another the turns that go on.
+        A further call has the first tokens that were not listed and may count, and another the
+        turns that go on.
         """
-        tokens = [[self._tokens(text) for text in ask.continuations] for ask, _, _ in prefix_asks]
-        after = [tokens_by_prefix(continuation_tokens) for continuation_tokens in tokens]
+        tokens = [
+            [self._tokens(text) for text in ask.continuations]
+            for ask, _, _ in prefix_asks
+        ]
+        after = [
+            tokens_by_prefix(continuation_tokens) for continuation_tokens in tokens
+        ]
         bounds: list[BoundsByPrefix] = [
-            {(): _first(output, following[()])} for (_, _, output), following in zip(prefix_asks, after, strict=True)
+            {(): _first(output, following[()])}
+            for (_, _, output), following in zip(prefix_asks, after, strict=True)
         ]
         firsts: list[tuple[int, Tokens, int]] = [
-            (number, (), token) for number, by_prefix in enumerate(bounds) for token in _open_tokens(by_prefix[()])
+            (number, (), token)
+            for number, by_prefix in enumerate(bounds)
+            for token in _open_tokens(by_prefix[()])
         ]
         self._ask_for_tokens(prefix_asks, bounds, firsts)
         further = [
@@ -132,20 +204,38 @@ class VLLMBackend:
         bounds: Sequence[BoundsByPrefix],
         token_requests: Sequence[tuple[int, Tokens, int]],
     ) -> None:
-        """Add to `bounds` what the engine tells of single tokens, each by an ask's number and the prefix before it."""
+        """Add to `bounds` what the engine tells of single tokens, each by an ask's number and
+        the prefix before it.
+        """
         going_on = any(prefix for _, prefix, _ in token_requests)
         turns = [
-            [*prefix_asks[number][1], *([{"role": "assistant", "content": self._text(prefix)}] if going_on else [])]
+            [
+                *prefix_asks[number][1],
+                *(
+                    [{"role": "assistant", "content": self._text(prefix)}]
+                    if going_on
+                    else []
+                ),
+            ]
             for number, prefix, _ in token_requests
         ]
-        outputs = self._chat(turns, [_allowed(token) for *_, token in token_requests], going_on)
-        for (number, prefix, token), output in zip(token_requests, outputs, strict=True):
-            # a template may change how the turn begins, and the tokenizer join its first token with what stands before
+        outputs = self._chat(
+            turns, [_allowed(token) for *_, token in token_requests], going_on
+        )
+        for (number, prefix, token), output in zip(
+            token_requests, outputs, strict=True
+        ):
+            # a template may change how the turn begins, and the tokenizer join its first token with
+            # what stands before
             prompt = [*prefix_asks[number][2].prompt_token_ids, *prefix]
-            if not isinstance(output, Failure) and list(output.prompt_token_ids) == prompt:
+            if (
+                not isinstance(output, Failure)
+                and list(output.prompt_token_ids) == prompt
+            ):
                 low, high = _first(output, (token,))[token]
                 by_token = bounds[number].setdefault(prefix, {})
-                # a value above the bound that it should lie within shows an engine that renormalises
+                # a value above the bound that it should lie within shows an engine that
+                # renormalises
                 if high <= by_token.get(token, UNKNOWN)[1] * (1 + 1e-6):
                     by_token[token] = low, high
 
@@ -153,22 +243,34 @@ class VLLMBackend:
         return str(self._engine.get_tokenizer().decode(tokens))
 
     def _tokens(self, text: str) -> Tokens:
-        return tuple(self._engine.get_tokenizer().encode(text, add_special_tokens=False))
+        return tuple(
+            self._engine.get_tokenizer().encode(text, add_special_tokens=False)
+        )
 
-    def _chat(self, conversations: list[Any], parameters: list[Any], going_on: bool = False) -> list[Any]:
-        """The engine's outputs; a request that it refuses makes a whole call raise, and fails alone.
+    def _chat(
+        self, conversations: list[Any], parameters: list[Any], going_on: bool = False
+    ) -> list[Any]:
+        """The engine's outputs; a request that it refuses makes a whole call raise, and fails
+        alone.
 
         `going_on` is for conversations that end with how the turn to be made begins.
         """
-        turn = {"add_generation_prompt": not going_on, "continue_final_message": going_on}
+        turn = {
+            "add_generation_prompt": not going_on,
+            "continue_final_message": going_on,
+        }
 
         def chat(requests: Sequence[tuple[Any, Any]]) -> list[Any]:
             try:
-                return list(self._engine.chat(*map(list, zip(*requests, strict=True)), **turn))
+                return list(
+                    self._engine.chat(*map(list, zip(*requests, strict=True)), **turn)
+                )
             except Exception as error:
                 if type(error).__name__ == "EngineDeadError":
                     reason = "vLLM's engine died (its own messages above say why)"
-                    raise EngineDied(f"{reason}; what was answered before is kept") from None
+                    raise EngineDied(
+                        f"{reason}; what was answered before is kept"
+                    ) from None
                 raise
 
         requests = list(zip(conversations, parameters, strict=True))
@@ -183,7 +285,11 @@ class VLLMBackend:
 
         if isinstance(ask, Likelihood):
             return SamplingParams(temperature=0, max_tokens=1, logprobs=_TOP_LOGPROBS)
-        structured = StructuredOutputsParams(json=dict(ask.schema)) if ask.schema is not None else None
+        structured = (
+            StructuredOutputsParams(json=dict(ask.schema))
+            if ask.schema is not None
+            else None
+        )
         return SamplingParams(
             temperature=self.sampling.temperature,
             max_tokens=self.sampling.limit(ask),
@@ -196,20 +302,30 @@ def _allowed(token: int) -> Any:
     """For a request that tells one token's raw log-probability."""
     from vllm import SamplingParams
 
-    return SamplingParams(temperature=0, max_tokens=1, logprobs=0, allowed_token_ids=[token])
+    return SamplingParams(
+        temperature=0, max_tokens=1, logprobs=0, allowed_token_ids=[token]
+    )
 
 
 def _open_tokens(first: Mapping[int, Bounds]) -> list[int]:
     """Tokens that the likeliest do not settle; none where all of them together hardly count."""
     widths = {token: high - low for token, (low, high) in first.items()}
-    return [token for token, width in widths.items() if width] if sum(widths.values()) > CLOSE_ENOUGH else []
+    return (
+        [token for token, width in widths.items() if width]
+        if sum(widths.values()) > CLOSE_ENOUGH
+        else []
+    )
 
 
 def _first(output: Any, token_ids: Sequence[int]) -> dict[int, Bounds]:
-    """The lowest and highest that the probability of each first token can be, from those that an output lists."""
+    """The lowest and highest that the probability of each first token can be, from those that an
+    output lists.
+    """
     logprobs = output.outputs[0].logprobs
     entries = logprobs[0] if logprobs else {}
-    likeliest = {str(token): max(entry.logprob, _IMPOSSIBLE) for token, entry in entries.items()}
+    likeliest = {
+        str(token): max(entry.logprob, _IMPOSSIBLE) for token, entry in entries.items()
+    }
     bounds = probabilities(likeliest, tuple(map(str, token_ids)))
     if isinstance(bounds, Failure):
         return dict.fromkeys(token_ids, UNKNOWN)
@@ -220,8 +336,15 @@ def _reply(ask: Chat | Likelihood, output: Any) -> Reply:
     completion = output.outputs[0]
     if isinstance(ask, Chat):
         cut = CUT.get(completion.finish_reason)
-        return Text(completion.text, len(output.prompt_token_ids), len(completion.token_ids), cut)
+        return Text(
+            completion.text,
+            len(output.prompt_token_ids),
+            len(completion.token_ids),
+            cut,
+        )
     first = completion.logprobs[0] if completion.logprobs else {}
     # vLLM's own server says -9999 of a token that cannot be
-    likeliest = {entry.decoded_token: max(entry.logprob, _IMPOSSIBLE) for entry in first.values()}
+    likeliest = {
+        entry.decoded_token: max(entry.logprob, _IMPOSSIBLE) for entry in first.values()
+    }
     return probabilities(likeliest, ask.continuations)

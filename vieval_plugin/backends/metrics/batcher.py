@@ -1,7 +1,8 @@
 """Answers `Measure` asks in batches, through the store; each measurement is made once.
 
-What measures is an `Instrument`: this machine's processors for metrics of pixels, a network for those of a scorer. Asks
-are looked at in threads, and those that wait together go to their instrument together.
+What measures is an `Instrument`: this machine's processors for metrics of pixels, a network for
+those of a scorer. Asks are looked at in threads, and those that wait together go to their
+instrument together.
 """
 
 from __future__ import annotations
@@ -22,7 +23,15 @@ from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.backends.metrics.pixel_metrics import measure, size_findings
 from vieval_plugin.backends.reply_checks import checked, final
 from vieval_plugin.images import digest
-from vieval_plugin.judges.protocol import Failure, Measure, Measurement, Reply, Status, ToolResult, UseTool
+from vieval_plugin.judges.protocol import (
+    Failure,
+    Measure,
+    Measurement,
+    Reply,
+    Status,
+    ToolResult,
+    UseTool,
+)
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.versions import versions_of
 
@@ -87,7 +96,8 @@ class PixelInstrument:
 class Batcher:
     """Answers asks by the instrument that each names; from the store where it has them.
 
-    `find` gives the scorer of an ask that names one; `tools` are the image tools whose results are stored, by name.
+    `find` gives the scorer of an ask that names one; `tools` are the image tools whose results are
+    stored, by name.
     """
 
     def __init__(
@@ -98,7 +108,13 @@ class Batcher:
         find: Callable[[Measure, Usage], Instrument] | None = None,
         tools: Mapping[str, Instrument] | None = None,
     ) -> None:
-        self._usage, self._store, self._bar, self._find, self._tools = usage, store, bar, find, tools or {}
+        self._usage, self._store, self._bar, self._find, self._tools = (
+            usage,
+            store,
+            bar,
+            find,
+            tools or {},
+        )
         self._pool = DaemonPool(cores(), "measure")
         # networks have threads of their own below each that calls them
         self._worker = DaemonPool(1, "instrument")
@@ -123,14 +139,17 @@ class Batcher:
         """Begin nothing more."""
         self._pool.shutdown(wait=False, cancel_futures=True)
         closing = [
-            self._worker.submit(instrument.close) for instrument in (*self._instruments.values(), *self._tools.values())
+            self._worker.submit(instrument.close)
+            for instrument in (*self._instruments.values(), *self._tools.values())
         ]
         wait(closing, timeout=_CLOSING)
         self._worker.shutdown(wait=False, cancel_futures=True)
 
     async def _all(self, asks: Sequence[Measure | UseTool]) -> list[Reply]:
         queue = _Queue(self._store_replies, self._worker)  # of this event loop
-        with tqdm(total=len(asks), desc="Measuring", unit="image", disable=not self._bar) as progress_bar:
+        with tqdm(
+            total=len(asks), desc="Measuring", unit="image", disable=not self._bar
+        ) as progress_bar:
 
             async def reply_with_progress(ask: Measure | UseTool) -> Reply:
                 reply = await self._reply(queue, ask)
@@ -152,11 +171,16 @@ class Batcher:
             else:
                 reply = await queue.reply(instrument, prepared)
                 self._usage.measured += 1
-        # which weights they were is in the key, and what they were called here need not be what they were called then
+        # which weights they were is in the key, and what they were called here need not be what
+        # they were called then
         by = "" if instrument is self._pixel_instrument else instrument.by
         if isinstance(reply, ToolResult):
             return replace(reply, by=by)
-        return replace(reply, by=by, notes=prepared.notes) if isinstance(reply, Measurement) else reply
+        return (
+            replace(reply, by=by, notes=prepared.notes)
+            if isinstance(reply, Measurement)
+            else reply
+        )
 
     async def _instrument(self, ask: Measure | UseTool) -> Instrument:
         if isinstance(ask, UseTool):
@@ -164,12 +188,17 @@ class Batcher:
         if not ask.backbone:
             return self._pixel_instrument
         if self._find is None:
-            remedy = "run it with --model vieval_scorer (lmms-eval) or with vieval score"
-            raise VievalError(f"{ask.metric} is measured by a scorer, and this run has none: {remedy}")
+            remedy = (
+                "run it with --model vieval_scorer (lmms-eval) or with vieval score"
+            )
+            raise VievalError(
+                f"{ask.metric} is measured by a scorer, and this run has none: {remedy}"
+            )
         name, find = (ask.metric, ask.backbone), self._find
 
         def open_once() -> None:
-            # by the worker, one after another: all asks of a name share an instrument, or they would share no batch
+            # by the worker, one after another: all asks of a name share an instrument, or they
+            # would share no batch
             if name not in self._instruments:
                 self._instruments[name] = find(ask, self._usage)
 
@@ -178,9 +207,14 @@ class Batcher:
         return self._instruments[name]
 
     def _store_replies(
-        self, instrument: Instrument, batch: Sequence[PreparedMeasure], raw_replies: Iterable[Reply]
+        self,
+        instrument: Instrument,
+        batch: Sequence[PreparedMeasure],
+        raw_replies: Iterable[Reply],
     ) -> list[Reply]:
-        """Replies as they are handed on, after they were stored; the store is used from the loop's thread alone."""
+        """Replies as they are handed on, after they were stored; the store is used from the
+        loop's thread alone.
+        """
         replies = []
         for prepared, raw_reply in zip(batch, raw_replies, strict=True):
             reply = checked(raw_reply)
@@ -191,13 +225,20 @@ class Batcher:
 
 
 class _Queue:
-    """The asks that wait for instruments in one event loop; what is asked for twice at once is measured once."""
+    """The asks that wait for instruments in one event loop; what is asked for twice at once is
+    measured once.
+    """
 
-    # States of an ask: looked at (it has room), waiting (in `_waiting` and `_under_way`), in a batch (in `_under_way`
-    # alone), measured (in neither). One task works as long as asks wait, a batch at a time.
+    # States of an ask: looked at (it has room), waiting (in `_waiting` and `_under_way`), in a
+    # batch (in `_under_way` alone), measured (in neither). One task works as long as asks wait, a
+    # batch at a time.
 
     def __init__(
-        self, keep: Callable[[Instrument, Sequence[PreparedMeasure], Iterable[Reply]], list[Reply]], worker: Executor
+        self,
+        keep: Callable[
+            [Instrument, Sequence[PreparedMeasure], Iterable[Reply]], list[Reply]
+        ],
+        worker: Executor,
     ) -> None:
         self._keep, self._worker = keep, worker
         self._waiting: list[tuple[Instrument, PreparedMeasure]] = []
@@ -206,8 +247,12 @@ class _Queue:
         self._working: asyncio.Task[None] | None = None
 
     def room(self, instrument: Instrument) -> asyncio.Semaphore:
-        """A semaphore that keeps the number of asks that are looked at and not yet measured within bounds, for memory."""
-        return self._rooms.setdefault(id(instrument), asyncio.Semaphore(_AHEAD * instrument.batch))
+        """A semaphore that keeps the number of asks that are looked at and not yet measured
+        within bounds, for memory.
+        """
+        return self._rooms.setdefault(
+            id(instrument), asyncio.Semaphore(_AHEAD * instrument.batch)
+        )
 
     async def reply(self, instrument: Instrument, prepared: PreparedMeasure) -> Reply:
         if prepared.key not in self._under_way:
@@ -220,7 +265,9 @@ class _Queue:
         if not (isinstance(reply, Failure) and reply.status is Status.TOOL_ERROR):
             return reply
         # it names the files of who asked first, and equal files may be called otherwise
-        raw_replies = await run_in_pool(self._worker, partial(instrument.compute, [prepared.content]))
+        raw_replies = await run_in_pool(
+            self._worker, partial(instrument.compute, [prepared.content])
+        )
         return self._keep(instrument, [prepared], raw_replies)[0]
 
     async def _work(self) -> None:
@@ -230,8 +277,12 @@ class _Queue:
             futures = [self._under_way[prepared.key] for prepared in batch]
             try:
                 contents = [prepared.content for prepared in batch]
-                raw_replies = await run_in_pool(self._worker, partial(instrument.compute, contents))
-                for future, reply in zip(futures, self._keep(instrument, batch, raw_replies), strict=True):
+                raw_replies = await run_in_pool(
+                    self._worker, partial(instrument.compute, contents)
+                )
+                for future, reply in zip(
+                    futures, self._keep(instrument, batch, raw_replies), strict=True
+                ):
                     if not future.done():
                         future.set_result(reply)
             except Exception as error:
@@ -262,11 +313,22 @@ async def run_in_pool(pool: Executor, call: Callable[[], T]) -> T:
 
 
 def _key(ask: Measure) -> str:
-    """Everything a measurement depends on: the metric and the packages that compute it, images by digest, texts."""
+    """Everything a measurement depends on: the metric and the packages that compute it, images
+    by digest, texts.
+    """
     images = {role: digest(image) for role, image in ask.images.items()}
-    return key_of({"metric": ask.metric, "by": _versions(), "images": images, "texts": json.dumps(dict(ask.texts))})
+    return key_of(
+        {
+            "metric": ask.metric,
+            "by": _versions(),
+            "images": images,
+            "texts": json.dumps(dict(ask.texts)),
+        }
+    )
 
 
 @cache
 def _versions() -> str:
-    return ", ".join(map(" ".join, versions_of("scikit-image", "numpy", "scipy", "pillow").items()))
+    return ", ".join(
+        map(" ".join, versions_of("scikit-image", "numpy", "scipy", "pillow").items())
+    )

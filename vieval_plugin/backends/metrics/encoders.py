@@ -1,4 +1,6 @@
-"""Encoders, networks that turn an image or a text into a vector of length 1, and heads, which turn one into a number."""
+"""Encoders, networks that turn an image or a text into a vector of length 1, and heads, which
+turn one into a number.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ from vieval_plugin.text.wording import natural
 #: What verdicts take note of where a network was given the beginning of a text only.
 TRUNCATED = "text truncated to the length that the scorer reads"
 
-# whether a tokenizer cuts is a state of it, which a call in another thread would change under this one
+# whether a tokenizer cuts is a state of it, which a call in another thread would change under this
+# one
 _one_at_a_time = threading.Lock()
 
 
@@ -41,7 +44,8 @@ class Encoder:
     longest: int = 0
     #: Turns token ids and mask (texts, tokens) into vectors (texts, size).
     embed_texts: Callable[[Any], Any] | None = None
-    #: What its cosines are multiplied with where that is wanted: as in training, or as a description has it.
+    #: What its cosines are multiplied with where that is wanted: as in training, or as a
+    #: description has it.
     scale: float = 1.0
 
     def pixels(self, image: PIL.Image.Image) -> Any:
@@ -54,7 +58,9 @@ class Encoder:
             token_ids = self.tokenizer(text).input_ids
             if len(token_ids) <= self.longest:
                 return token_ids, ()
-            return self.tokenizer(text, truncation=True, max_length=self.longest).input_ids, (TRUNCATED,)
+            return self.tokenizer(
+                text, truncation=True, max_length=self.longest
+            ).input_ids, (TRUNCATED,)
 
     def images(self, pixels: Sequence[Any]) -> Any:
         """Vectors of length 1, a tensor (images, size)."""
@@ -68,9 +74,13 @@ class Encoder:
         return _unit(self.embed_texts(padded.to(self.device)))
 
 
-def pair(encoder: Encoder, images: Mapping[str, Picture], texts: Mapping[str, str]) -> NetworkInputs:
+def pair(
+    encoder: Encoder, images: Mapping[str, Picture], texts: Mapping[str, str]
+) -> NetworkInputs:
     """`image` and `reference` as an encoder takes them."""
-    return NetworkInputs({role: encoder.pixels(images[role]) for role in ("image", "reference")})
+    return NetworkInputs(
+        {role: encoder.pixels(images[role]) for role in ("image", "reference")}
+    )
 
 
 def cosines(encoder: Encoder, batch: Mapping[str, Sequence[Any]]) -> Any:
@@ -85,11 +95,18 @@ def _unit(vectors: Any) -> Any:
 
 
 #: What may stand between two linear layers, by the name that descriptions use.
-ACTIVATIONS = {"relu": "ReLU", "gelu": "GELU", "tanh": "Tanh", "silu": "SiLU", "none": "Identity"}
+ACTIVATIONS = {
+    "relu": "ReLU",
+    "gelu": "GELU",
+    "tanh": "Tanh",
+    "silu": "SiLU",
+    "none": "Identity",
+}
 
 
 def load_head(path: Path, prefix: str, activation: str, size: int) -> Any:
-    """A head of linear layers with an activation between each two, their number and shapes as in the weights.
+    """A head of linear layers with an activation between each two, their number and shapes as in
+    the weights.
 
     Args:
         path: safetensors or a state dict, which may hold other weights too.
@@ -101,25 +118,42 @@ def load_head(path: Path, prefix: str, activation: str, size: int) -> Any:
         A module from vectors (n, size) to numbers (n, outputs).
 
     Raises:
-        VievalError: the weights are not there, hold more than tensors, or are no chain of linear layers from `size` on.
+        VievalError: the weights are not there, hold more than tensors, or are no chain of linear
+            layers from `size` on.
     """
     torch = library("torch")
     start = f"{prefix}." if prefix else ""
-    tensors = {name[len(start) :]: tensor for name, tensor in state_dict(path, start).items()}
+    tensors = {
+        name[len(start) :]: tensor for name, tensor in state_dict(path, start).items()
+    }
     if not tensors:
         raise VievalError(f"{path} holds no weights under {prefix!r} (network.prefix)")
-    strays = sorted(name for name in tensors if name.rpartition(".")[2] not in ("weight", "bias"))
+    strays = sorted(
+        name for name in tensors if name.rpartition(".")[2] not in ("weight", "bias")
+    )
     if strays:
-        raise VievalError(f"{path}: {strays[0]} belongs to no linear layer; name the head by network.prefix")
+        raise VievalError(
+            f"{path}: {strays[0]} belongs to no linear layer; name the head by network.prefix"
+        )
     layers: list[Any] = []
-    for name in sorted((name for name in tensors if name.endswith("weight")), key=natural):
+    for name in sorted(
+        (name for name in tensors if name.endswith("weight")), key=natural
+    ):
         weight, bias = tensors[name], tensors.pop(f"{name[: -len('weight')]}bias", None)
-        if weight.dim() != 2 or weight.shape[1] != size or (bias is not None and bias.shape != weight.shape[:1]):
+        if (
+            weight.dim() != 2
+            or weight.shape[1] != size
+            or (bias is not None and bias.shape != weight.shape[:1])
+        ):
             reason = "the head of another network, or no chain of linear layers"
             shape = tuple(weight.shape)
-            raise VievalError(f"{path}: {name} of shape {shape} does not follow on vectors of {size}; {reason}")
+            raise VievalError(
+                f"{path}: {name} of shape {shape} does not follow on vectors of {size}; {reason}"
+            )
         linear = torch.nn.Linear(size, weight.shape[0], bias=bias is not None)
-        linear.load_state_dict({"weight": weight} | ({} if bias is None else {"bias": bias}))
+        linear.load_state_dict(
+            {"weight": weight} | ({} if bias is None else {"bias": bias})
+        )
         layers += [linear, getattr(torch.nn, ACTIVATIONS[activation])()]
         size = weight.shape[0]
     if stray := next((name for name in tensors if name.endswith("bias")), ""):

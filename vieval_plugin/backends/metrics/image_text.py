@@ -1,4 +1,6 @@
-"""Image-text models of transformers as reward models build on them: with an adapter, and with tokens of their own."""
+"""Image-text models of transformers as reward models build on them: with an adapter, and with
+tokens of their own.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,13 @@ from typing import Any
 
 import PIL.Image
 
-from vieval_plugin.backends.weights import device, hub_name_or_folder, library, line_of, load_failure_reason
+from vieval_plugin.backends.weights import (
+    device,
+    hub_name_or_folder,
+    library,
+    line_of,
+    load_failure_reason,
+)
 from vieval_plugin.text.errors import VievalError
 
 
@@ -39,18 +47,38 @@ class ImageTextModel:
         token_ids = self.tokenizer(text, add_special_tokens=False).input_ids
         if len(token_ids) != 1:
             remedy = "list it under added_tokens"
-            raise VievalError(f"{text!r} is {len(token_ids)} tokens of this model and not one; {remedy}")
+            raise VievalError(
+                f"{text!r} is {len(token_ids)} tokens of this model and not one; {remedy}"
+            )
         return int(token_ids[0])
 
     def prompt(self, system: str, text: str, images: int, answer: str) -> str:
-        """A conversation in the model's own template: images, then a text, then what the answer begins with."""
-        content = [*({"type": "image"} for _ in range(images)), {"type": "text", "text": text}]
-        turns = [{"role": "system", "content": [{"type": "text", "text": system}]}] if system else []
+        """A conversation in the model's own template: images, then a text, then what the answer
+        begins with.
+        """
+        content = [
+            *({"type": "image"} for _ in range(images)),
+            {"type": "text", "text": text},
+        ]
+        turns = (
+            [{"role": "system", "content": [{"type": "text", "text": system}]}]
+            if system
+            else []
+        )
         turns.append({"role": "user", "content": content})
-        return str(self.processor.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)) + answer
+        return (
+            str(
+                self.processor.apply_chat_template(
+                    turns, tokenize=False, add_generation_prompt=True
+                )
+            )
+            + answer
+        )
 
     def inputs(self, prompt: str, images: Sequence[PIL.Image.Image]) -> dict[str, Any]:
-        """The network's inputs for one conversation: tensors whose first axis can be put together."""
+        """The network's inputs for one conversation: tensors whose first axis can be put
+        together.
+        """
         begin = self.tokenizer.bos_token
         features = self.processor(
             text=[prompt],
@@ -63,17 +91,29 @@ class ImageTextModel:
     def hidden(self, inputs: dict[str, Any], sequential: bool = False) -> Any:
         """The last hidden states, a tensor (asks, tokens, size).
 
-        With `sequential` each token's position is its index, where a model would give those of an image rows and
-        columns.
+        With `sequential` each token's position is its index, where a model would give those of an
+        image rows and columns.
         """
         torch = library("torch")
         if sequential:
-            indices = torch.arange(inputs["input_ids"].shape[1]).expand(*inputs["input_ids"].shape)
-            has_rows = "mrope_section" in str(self.network.config.get_text_config().to_dict())
-            inputs = {**inputs, "position_ids": indices.expand(3, *indices.shape) if has_rows else indices}
+            indices = torch.arange(inputs["input_ids"].shape[1]).expand(
+                *inputs["input_ids"].shape
+            )
+            has_rows = "mrope_section" in str(
+                self.network.config.get_text_config().to_dict()
+            )
+            inputs = {
+                **inputs,
+                "position_ids": indices.expand(3, *indices.shape)
+                if has_rows
+                else indices,
+            }
         # token ids stay whole numbers
         on_device = {
-            name: value.to(self.device, self.network.dtype if torch.is_floating_point(value) else None)
+            name: value.to(
+                self.device,
+                self.network.dtype if torch.is_floating_point(value) else None,
+            )
             for name, value in inputs.items()
         }
         return self.network.base_model(**on_device, use_cache=False).last_hidden_state
@@ -96,46 +136,75 @@ def load(
         revision: of the base on the hub.
         processor: where the processor is, if not with the base.
         added_tokens: special tokens that the tokenizer gets, in this order.
-        adapter: a folder that peft wrote, or its name on the hub; its weights are added to the base's.
-        pixels: bounds of an image's pixels (`min_pixels`, `max_pixels`), for processors that have them.
+        adapter: a folder that peft wrote, or its name on the hub; its weights are added to the
+            base's.
+        pixels: bounds of an image's pixels (`min_pixels`, `max_pixels`), for processors that have
+            them.
         dtype: float32 or bfloat16.
         device_name: the device.
 
     Raises:
-        VievalError: something of it is not there, lacks weights, is no image-text model, or holds more than tensors.
+        VievalError: something of it is not there, lacks weights, is no image-text model, or holds
+            more than tensors.
     """
     where, on = hub_name_or_folder(base), device(device_name)
     transformers = library("transformers")
-    origin = {"trust_remote_code": False, **({"revision": revision} if revision else {})}
+    origin = {
+        "trust_remote_code": False,
+        **({"revision": revision} if revision else {}),
+    }
     try:
-        loaded = _processor(transformers, hub_name_or_folder(processor), pixels, {} if processor != base else origin)
-        network, loading_info = transformers.AutoModelForImageTextToText.from_pretrained(
-            where, dtype=dtype, output_loading_info=True, **origin
+        loaded = _processor(
+            transformers,
+            hub_name_or_folder(processor),
+            pixels,
+            {} if processor != base else origin,
+        )
+        network, loading_info = (
+            transformers.AutoModelForImageTextToText.from_pretrained(
+                where, dtype=dtype, output_loading_info=True, **origin
+            )
         )
     except VievalError:
         raise
     except Exception as error:  # of files that others wrote
         if "Unrecognized configuration class" in str(error):
-            raise VievalError(f"{where} is of another architecture: an image-text model is needed") from None
+            raise VievalError(
+                f"{where} is of another architecture: an image-text model is needed"
+            ) from None
         raise VievalError(load_failure_reason(where, revision, error)) from None
     # the language head gives no hidden state, and reward models may be kept without it
-    if missing := sorted(name for name in loading_info["missing_keys"] if not name.endswith("lm_head.weight")):
-        raise VievalError(f"{where} lacks weights of {type(network).__name__}, such as {missing[0]}")
+    if missing := sorted(
+        name
+        for name in loading_info["missing_keys"]
+        if not name.endswith("lm_head.weight")
+    ):
+        raise VievalError(
+            f"{where} lacks weights of {type(network).__name__}, such as {missing[0]}"
+        )
     if not getattr(loaded, "chat_template", None):
-        raise VievalError(f"{processor} has no chat template, so there is no telling how to ask it")
+        raise VievalError(
+            f"{processor} has no chat template, so there is no telling how to ask it"
+        )
     loaded.tokenizer.add_tokens(list(added_tokens), special_tokens=True)
     embedded = network.get_input_embeddings().weight.shape[0]
-    if len(loaded.tokenizer) > embedded:  # embeddings of new tokens are no numbers until they are loaded
+    if (
+        len(loaded.tokenizer) > embedded
+    ):  # embeddings of new tokens are no numbers until they are loaded
         network.resize_token_embeddings(len(loaded.tokenizer), mean_resizing=False)
         network.get_input_embeddings().weight.data[embedded:] = math.nan
     if adapter:
         network = _adapted(network, adapter)
     if bool(network.get_input_embeddings().weight.isnan().any()):
-        raise VievalError(f"neither {where} nor an adapter has embeddings of {', '.join(added_tokens)}")
+        raise VievalError(
+            f"neither {where} nor an adapter has embeddings of {', '.join(added_tokens)}"
+        )
     return ImageTextModel(network.to(on).eval(), loaded, on)
 
 
-def _processor(transformers: Any, where: str, pixels: dict[str, int], origin: dict[str, Any]) -> Any:
+def _processor(
+    transformers: Any, where: str, pixels: dict[str, int], origin: dict[str, Any]
+) -> Any:
     processor = transformers.AutoProcessor.from_pretrained(where, **pixels, **origin)
     images = getattr(processor, "image_processor", None)
     if images is None or getattr(processor, "tokenizer", None) is None:
@@ -147,12 +216,16 @@ def _processor(transformers: Any, where: str, pixels: dict[str, int], origin: di
 
 
 def _adapted(network: Any, adapter: str) -> Any:
-    """The network with the adapter's weights added to its own, and those saved whole in place of its own."""
+    """The network with the adapter's weights added to its own, and those saved whole in place of
+    its own.
+    """
     peft, where = library("peft"), hub_name_or_folder(adapter)
     try:
         config = peft.PeftConfig.from_pretrained(where)
         if str(getattr(config.peft_type, "value", config.peft_type)) != "LORA":
-            raise VievalError(f"{where} is a {config.peft_type} adapter, and LoRA is what is known here")
+            raise VievalError(
+                f"{where} is a {config.peft_type} adapter, and LoRA is what is known here"
+            )
         with warnings.catch_warnings():
             # peft goes on with random numbers
             warnings.filterwarnings("error", message=".*missing adapter keys.*")
@@ -161,5 +234,9 @@ def _adapted(network: Any, adapter: str) -> Any:
         raise
     except Exception as error:  # of files that others wrote
         if Path(where).is_dir() and not (Path(where) / "adapter_config.json").exists():
-            raise VievalError(f"{where} holds no adapter of peft (adapter_config.json)") from None
-        raise VievalError(f"the adapter {where} does not fit: {line_of(error)}") from None
+            raise VievalError(
+                f"{where} holds no adapter of peft (adapter_config.json)"
+            ) from None
+        raise VievalError(
+            f"the adapter {where} does not fit: {line_of(error)}"
+        ) from None

@@ -1,9 +1,10 @@
-"""Metrics that are a network with a number at its end: how one describes itself, how all are found, and how one is run.
+"""Metrics that are a network with a number at its end: how one describes itself, how all are found,
+and how one is run.
 
-A metric is a `NetworkMetric` in a module of `networks/`, or in one that another package names under the entry point
-group `vieval.networks`: `METRIC`, or `METRICS` for several that are alike. Such a module imports its libraries where it
-loads. Which of a sample's images and texts a metric is given, and what its number means as a score, is said by its
-judge.
+A metric is a `NetworkMetric` in a module of `networks/`, or in one that another package names under
+the entry point group `vieval.networks`: `METRIC`, or `METRICS` for several that are alike. Such a
+module imports its libraries where it loads. Which of a sample's images and texts a metric is given,
+and what its number means as a score, is said by its judge.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ Picture: TypeAlias = PIL.Image.Image
 
 
 class Network(Protocol):
-    """A loaded network: `by` is what results call it, `identity` tells it from all others that give other numbers."""
+    """A loaded network: `by` is what results call it, `identity` tells it from all others that
+    give other numbers.
+    """
 
     @property
     def by(self) -> str: ...
@@ -68,7 +71,8 @@ class NetworkMetric:
     model: str
     #: Turns an ask's decoded images and its texts into inputs, in any thread.
     show: Callable[[Any, Mapping[str, Picture], Mapping[str, str]], NetworkInputs]
-    #: Gives numbers (asks,) in the metric's own unit, of the network and the inputs of a batch, for each role a list.
+    #: Gives numbers (asks,) in the metric's own unit, of the network and the inputs of a batch, for
+    #: each role a list.
     values: Callable[[Any, Mapping[str, Sequence[Any]]], Any]
 
 
@@ -85,52 +89,78 @@ class ServedMetric:
 @cache
 def served_metrics() -> Mapping[str, ServedMetric]:
     """Metrics of networks behind servers, by name."""
-    return judge_registry.descriptions(networks, ("METRIC", "METRICS"), SERVED_ENTRY_POINTS, ServedMetric)
+    return judge_registry.descriptions(
+        networks, ("METRIC", "METRICS"), SERVED_ENTRY_POINTS, ServedMetric
+    )
 
 
 @cache
 def metrics() -> Mapping[str, NetworkMetric]:
     """Metrics of networks by name, ours first."""
-    return judge_registry.descriptions(networks, ("METRIC", "METRICS"), ENTRY_POINTS, NetworkMetric)
+    return judge_registry.descriptions(
+        networks, ("METRIC", "METRICS"), ENTRY_POINTS, NetworkMetric
+    )
 
 
 class NetworkInstrument:
-    """A metric's network as an instrument: `batch` asks at once, and half as many each time its memory runs out."""
+    """A metric's network as an instrument: `batch` asks at once, and half as many each time its
+    memory runs out.
+    """
 
-    def __init__(self, name: str, metric: NetworkMetric, network: Any, batch: int) -> None:
-        self._name, self._metric, self._network, self.batch = name, metric, network, batch
+    def __init__(
+        self, name: str, metric: NetworkMetric, network: Any, batch: int
+    ) -> None:
+        self._name, self._metric, self._network, self.batch = (
+            name,
+            metric,
+            network,
+            batch,
+        )
         self.by: str = network.by
 
     def look(self, ask: Measure) -> PreparedMeasure:
-        """The images decoded and, with the texts, as tensors; VievalError where that cannot be done."""
+        """The images decoded and, with the texts, as tensors; VievalError where that cannot be
+        done.
+        """
         with decoding(sum(math.prod(size(image)) for image in ask.images.values())):
             images = {role: decode(image) for role, image in ask.images.items()}
             try:
                 inputs = self._metric.show(self._network, images, ask.texts)
             except VievalError:
                 raise
-            except Exception as error:  # libraries raise anything on images made to break them
-                raise VievalError(f"{self._name} cannot be computed: {line_of(error)}") from None
+            except (
+                Exception
+            ) as error:  # libraries raise anything on images made to break them
+                raise VievalError(
+                    f"{self._name} cannot be computed: {line_of(error)}"
+                ) from None
             parts = {
                 "metric": self._name,
                 "weights": self._network.identity,
                 "images": {role: _digest(image) for role, image in images.items()},
                 "texts": dict(ask.texts),
             }
-        shapes = tuple((role, tuple(getattr(tensor, "shape", ()))) for role, tensor in inputs.tensors.items())
+        shapes = tuple(
+            (role, tuple(getattr(tensor, "shape", ())))
+            for role, tensor in inputs.tensors.items()
+        )
         return PreparedMeasure(key_of(parts), inputs.tensors, shapes, inputs.notes)
 
     def compute(self, contents: Sequence[Mapping[str, Any]]) -> list[Reply]:
         replies: list[Reply] = []
         while len(replies) < len(contents):
-            replies += run_or_halve(contents[len(replies) : len(replies) + self.batch], self._measurements)
+            replies += run_or_halve(
+                contents[len(replies) : len(replies) + self.batch], self._measurements
+            )
         return replies
 
     def close(self) -> None:
         """Networks stay loaded for the next run."""
 
     def _measurements(self, rows: Sequence[Mapping[str, Any]]) -> Sequence[Reply]:
-        """A batch's values; VievalError where it has none, and smaller batches from then on where memory ran out."""
+        """A batch's values; VievalError where it has none, and smaller batches from then on
+        where memory ran out.
+        """
         try:
             return [Measurement(value) for value in self._values(rows)]
         except Exception as error:
@@ -140,24 +170,38 @@ class NetworkInstrument:
                     torch.cuda.empty_cache()
                 self.batch = min(self.batch, len(rows) // 2)
             else:
-                remedy = " (set device to cpu, or make the image smaller)" if full else ""
-                raise VievalError(f"{self._name} cannot be computed{remedy}: {line_of(error)}") from None
+                remedy = (
+                    " (set device to cpu, or make the image smaller)" if full else ""
+                )
+                raise VievalError(
+                    f"{self._name} cannot be computed{remedy}: {line_of(error)}"
+                ) from None
         return self.compute(rows)  # here, as the error holds what filled the memory
 
     def _values(self, rows: Sequence[Mapping[str, Any]]) -> list[float]:
         batch = {role: [row[role] for row in rows] for role in rows[0]}
         with _inference():
-            return [_rounded(value) for value in self._metric.values(self._network, batch).tolist()]
+            return [
+                _rounded(value)
+                for value in self._metric.values(self._network, batch).tolist()
+            ]
 
 
 @contextmanager
 def _inference() -> Iterator[None]:
-    """Without gradients, and with the same digits on a GPU as on a CPU, as far as single precision goes."""
-    torch = sys.modules.get("torch")  # which the network has imported if it is one of PyTorch
+    """Without gradients, and with the same digits on a GPU as on a CPU, as far as single
+    precision goes.
+    """
+    torch = sys.modules.get(
+        "torch"
+    )  # which the network has imported if it is one of PyTorch
     if torch is None:
         yield
         return
-    with torch.inference_mode(), torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
+    with (
+        torch.inference_mode(),
+        torch.backends.cudnn.flags(enabled=True, allow_tf32=False),
+    ):
         yield
 
 
@@ -169,7 +213,8 @@ class Scorers:
         self._networks: dict[Hashable, Any] = {}
 
     def find(self, ask: Measure, usage: Usage) -> Instrument:
-        """The scorer that an ask names, loaded if it is not yet; `usage` counts the calls of one behind a server.
+        """The scorer that an ask names, loaded if it is not yet; `usage` counts the calls of one
+        behind a server.
 
         Raises:
             VievalError: there is no such metric, or its weights cannot be loaded.
@@ -182,16 +227,22 @@ class Scorers:
         metric = metrics().get(ask.metric)
         if metric is None:
             names = ", ".join([*metrics(), *served_metrics()])
-            raise VievalError(f"no scorer knows the metric {ask.metric!r}; known are {names}")
+            raise VievalError(
+                f"no scorer knows the metric {ask.metric!r}; known are {names}"
+            )
         origin = Origin(model or metric.model, options.revision, options.device)
         key = metric.load, origin
         if key not in self._networks:
             self._networks[key] = metric.load(origin)
-        return NetworkInstrument(ask.metric, metric, self._networks[key], options.batch_size)
+        return NetworkInstrument(
+            ask.metric, metric, self._networks[key], options.batch_size
+        )
 
 
 def _rounded(value: float) -> float:
-    """To five decimals, or five significant digits below 1: what is beyond depends on which others were in the batch."""
+    """To five decimals, or five significant digits below 1: what is beyond depends on which
+    others were in the batch.
+    """
     return round(value, 5) if abs(value) >= 1 else float(f"{value:.5g}")
 
 

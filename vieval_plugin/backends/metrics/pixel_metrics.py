@@ -1,7 +1,8 @@
 """Measurements of images on this machine, without weights: the backend of `Measure` asks.
 
-A metric is an entry of `METRICS`, a function from pixels to a number in the metric's own unit. Which sample's images it
-is given, and what its number means as a score, is said in `judges/auto_metrics.py`.
+A metric is an entry of `METRICS`, a function from pixels to a number in the metric's own unit.
+Which sample's images it is given, and what its number means as a score, is said in
+`judges/auto_metrics.py`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from vieval_plugin.text.errors import VievalError, install_advice
 Pixels: TypeAlias = NDArray[np.uint8]
 Metric: TypeAlias = Callable[[Mapping[str, Pixels]], float]
 
-# Structural similarity takes some 200 bytes a pixel; larger images are measured at this length of their longer side.
+# Structural similarity takes some 200 bytes a pixel; larger images are measured at this length of
+# their longer side.
 WORKING_SIDE = 2048
 PSNR_CAP = 100.0
 #: Findings on an image and its reference.
@@ -33,26 +35,34 @@ OTHER_SHAPE = "reference distorted: its aspect ratio differs from the image's"
 def measure(ask: Measure) -> Reply:
     """The value of the named metric for the ask's images.
 
-    Images are decoded by `vieval_plugin.images.decode` and, where longer than 2048 pixels, reduced to that. Metrics
-    that compare pixel by pixel resize the reference to the size of the image where the two differ (`size_findings`).
+    Images are decoded by `vieval_plugin.images.decode` and, where longer than 2048 pixels, reduced
+    to that. Metrics that compare pixel by pixel resize the reference to the size of the image where
+    the two differ (`size_findings`).
 
     Returns:
-        A `Measurement` with a finite value, or a `Failure` with status `tool_error` if an image cannot be read or the
-        metric is not defined for it.
+        A `Measurement` with a finite value, or a `Failure` with status `tool_error` if an image
+        cannot be read or the metric is not defined for it.
 
     Raises:
         VievalError: there is no metric of that name, or scikit-image is not installed.
     """
     if ask.metric not in METRICS:
-        raise VievalError(f"there is no metric {ask.metric!r}; known are {', '.join(sorted(METRICS))}")
+        raise VievalError(
+            f"there is no metric {ask.metric!r}; known are {', '.join(sorted(METRICS))}"
+        )
     metric = METRICS[ask.metric]
     try:
         with decoding(sum(math.prod(size(image)) for image in ask.images.values())):
-            images = {role: working_pixels(decode(image)) for role, image in ask.images.items()}
+            images = {
+                role: working_pixels(decode(image))
+                for role, image in ask.images.items()
+            }
     except VievalError as error:
         return Failure(Status.TOOL_ERROR, str(error))
     try:
-        with np.errstate(divide="ignore", invalid="ignore"):  # what comes out of those is refused below
+        with np.errstate(
+            divide="ignore", invalid="ignore"
+        ):  # what comes out of those is refused below
             value = float(metric(images))
     except ValueError as error:
         return Failure(Status.TOOL_ERROR, f"{ask.metric} cannot be computed: {error}")
@@ -62,14 +72,22 @@ def measure(ask: Measure) -> Reply:
 
 
 def ssim(images: Mapping[str, Pixels]) -> float:
-    """Structural similarity of `image` and `reference`, mean over pixels and colour channels, in [-1, 1]; 1 is equal.
+    """Structural similarity of `image` and `reference`, mean over pixels and colour channels, in
+    [-1, 1]; 1 is equal.
 
-    Wang, Bovik, Sheikh, Simoncelli: Image quality assessment: from error visibility to structural similarity (2004),
-    with that paper's Gaussian window (sigma 1.5) and constants. Not defined below 11 x 11 pixels.
+    Wang, Bovik, Sheikh, Simoncelli: Image quality assessment: from error visibility to structural
+    similarity (2004), with that paper's Gaussian window (sigma 1.5) and constants. Not defined
+    below 11 x 11 pixels.
     """
     image, reference = pair(images)
     similarity = _skimage("metrics").structural_similarity(
-        image, reference, channel_axis=2, data_range=255, gaussian_weights=True, sigma=1.5, use_sample_covariance=False
+        image,
+        reference,
+        channel_axis=2,
+        data_range=255,
+        gaussian_weights=True,
+        sigma=1.5,
+        use_sample_covariance=False,
     )
     return float(similarity)
 
@@ -87,11 +105,12 @@ def psnr(images: Mapping[str, Pixels]) -> float:
 def edge_f1(images: Mapping[str, Pixels]) -> float:
     """The F1 score of the edges of `image` against those of `reference`, in [0, 1].
 
-    The harmonic mean of precision (edge pixels of the image with one of the reference nearby) and recall (the reverse).
-    Edges are Canny's (1986, sigma 2), but of a drawing in white lines on black its thinned lines, for Canny would find
-    two edges a line. Nearby is within 0.75% of the diagonal, as in Martin, Fowlkes, Malik: Learning to detect natural
-    image boundaries (2004), though without their one-to-one assignment. Two images without edges agree (1); one with
-    and one without do not (0).
+    The harmonic mean of precision (edge pixels of the image with one of the reference nearby) and
+    recall (the reverse). Edges are Canny's (1986, sigma 2), but of a drawing in white lines on
+    black its thinned lines, for Canny would find two edges a line. Nearby is within 0.75% of the
+    diagonal, as in Martin, Fowlkes, Malik: Learning to detect natural image boundaries (2004),
+    though without their one-to-one assignment. Two images without edges agree (1); one with and one
+    without do not (0).
     """
     from scipy.ndimage import distance_transform_edt
 
@@ -100,16 +119,22 @@ def edge_f1(images: Mapping[str, Pixels]) -> float:
     if not edges.any() or not reference_edges.any():
         return float(edges.any() == reference_edges.any())
     tolerance = 0.0075 * math.hypot(*edges.shape)
-    precision = float(np.mean(distance_transform_edt(~reference_edges)[edges] <= tolerance))
-    recall = float(np.mean(distance_transform_edt(~edges)[reference_edges] <= tolerance))
+    precision = float(
+        np.mean(distance_transform_edt(~reference_edges)[edges] <= tolerance)
+    )
+    recall = float(
+        np.mean(distance_transform_edt(~edges)[reference_edges] <= tolerance)
+    )
     return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
 
 
 def histogram(images: Mapping[str, Pixels]) -> float:
-    """The share of the colour distribution that `image` and `reference` have in common, in [0, 1]; their sizes do not matter.
+    """The share of the colour distribution that `image` and `reference` have in common, in [0, 1];
+    their sizes do not matter.
 
-    Intersection of histograms of 8 x 8 x 8 RGB bins (Swain, Ballard: Color indexing, 1991), each blurred by one bin, so
-    that a colour a little off counts as a little different, whichever side of a bin's border it falls on.
+    Intersection of histograms of 8 x 8 x 8 RGB bins (Swain, Ballard: Color indexing, 1991), each
+    blurred by one bin, so that a colour a little off counts as a little different, whichever side
+    of a bin's border it falls on.
     """
     shares = [_colour_shares(_role(images, role)) for role in ("image", "reference")]
     return float(np.minimum(*shares).sum())
@@ -118,8 +143,9 @@ def histogram(images: Mapping[str, Pixels]) -> float:
 def sharpness(images: Mapping[str, Pixels]) -> float:
     """1 - the perceptual blur of `image`, in [0, 1]; not defined for an image of one colour.
 
-    Crete, Dolmiere, Ladret, Nicolas: The blur effect (2007): how much contrast between neighbours a further blur takes
-    away. It is relative to the image's own contrast, so images of different content compare. Noise counts as sharp.
+    Crete, Dolmiere, Ladret, Nicolas: The blur effect (2007): how much contrast between neighbours a
+    further blur takes away. It is relative to the image's own contrast, so images of different
+    content compare. Noise counts as sharp.
     """
     image = _role(images, "image")
     if image.min() == image.max():
@@ -127,7 +153,8 @@ def sharpness(images: Mapping[str, Pixels]) -> float:
     return 1 - float(_skimage("measure").blur_effect(image, channel_axis=2))
 
 
-#: All metrics by name. Another one joins by an entry; what needs weights loads them on its first call.
+#: All metrics by name. Another one joins by an entry; what needs weights loads them on its first
+#: call.
 METRICS: dict[str, Metric] = {
     "ssim": ssim,
     "psnr": psnr,
@@ -141,18 +168,25 @@ _COMPARED_BY_PIXEL = (ssim, psnr, edge_f1)
 
 
 def size_findings(ask: Measure) -> tuple[str, ...]:
-    """The finding on a reference that a metric resizes; empty for a metric that does not compare pixel by pixel.
+    """The finding on a reference that a metric resizes; empty for a metric that does not compare
+    pixel by pixel.
 
     Raises:
         VievalError: an image cannot be read, as far as its header shows it.
     """
-    if METRICS.get(ask.metric) not in _COMPARED_BY_PIXEL or not {"image", "reference"} <= ask.images.keys():
+    if (
+        METRICS.get(ask.metric) not in _COMPARED_BY_PIXEL
+        or not {"image", "reference"} <= ask.images.keys()
+    ):
         return ()
-    return resizing(upright_size(ask.images["image"]), upright_size(ask.images["reference"]))
+    return resizing(
+        upright_size(ask.images["image"]), upright_size(ask.images["reference"])
+    )
 
 
 def resizing(size: tuple[int, int], reference_size: tuple[int, int]) -> tuple[str, ...]:
-    """The finding on a reference that is resized from one width and height to another; empty where both are equal.
+    """The finding on a reference that is resized from one width and height to another; empty where
+    both are equal.
 
     >>> resizing((64, 64), (64, 64)), resizing((64, 64), (128, 64)) == (OTHER_SHAPE,)
     ((), True)
@@ -180,7 +214,9 @@ def _colour_shares(image: Pixels) -> NDArray[np.float64]:
     from scipy.ndimage import gaussian_filter
 
     red, green, blue = (image.reshape(-1, 3) >> 5).astype(np.intp).T
-    counts = np.bincount((red << 6) | (green << 3) | blue, minlength=512).reshape(8, 8, 8)
+    counts = np.bincount((red << 6) | (green << 3) | blue, minlength=512).reshape(
+        8, 8, 8
+    )
     return gaussian_filter(counts / red.size, sigma=1)
 
 
@@ -189,19 +225,25 @@ def pair(images: Mapping[str, Pixels]) -> tuple[Pixels, Pixels]:
     image, reference = _role(images, "image"), _role(images, "reference")
     if image.shape != reference.shape:
         height, width = image.shape[:2]
-        resized = PIL.Image.fromarray(reference).resize((width, height), PIL.Image.Resampling.LANCZOS)
+        resized = PIL.Image.fromarray(reference).resize(
+            (width, height), PIL.Image.Resampling.LANCZOS
+        )
         reference = np.asarray(resized)
     return image, reference
 
 
 def _role(images: Mapping[str, Pixels], role: str) -> Pixels:
     if role not in images:
-        raise VievalError(f"a Measure ask for this metric needs an image named {role!r}; it has {sorted(images)}")
+        raise VievalError(
+            f"a Measure ask for this metric needs an image named {role!r}; it has {sorted(images)}"
+        )
     return images[role]
 
 
 def working_pixels(image: PIL.Image.Image) -> Pixels:
-    """An image's pixels (height, width, 3), reduced to 2048 at its longer side where it is longer."""
+    """An image's pixels (height, width, 3), reduced to 2048 at its longer side where it is
+    longer.
+    """
     if max(image.size) > WORKING_SIDE:
         image = image.copy()
         image.thumbnail((WORKING_SIDE, WORKING_SIDE), PIL.Image.Resampling.LANCZOS)
@@ -209,8 +251,12 @@ def working_pixels(image: PIL.Image.Image) -> Pixels:
 
 
 def _skimage(module: str) -> Any:
-    """A module of scikit-image, which only these metrics need: it takes half a second to load and is an extra."""
+    """A module of scikit-image, which only these metrics need: it takes half a second to load
+    and is an extra.
+    """
     try:
         return importlib.import_module(f"skimage.{module}")
     except ImportError as error:
-        raise VievalError(f"this metric needs scikit-image; {install_advice('metrics')}") from error
+        raise VievalError(
+            f"this metric needs scikit-image; {install_advice('metrics')}"
+        ) from error

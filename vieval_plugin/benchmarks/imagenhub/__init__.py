@@ -1,8 +1,8 @@
 """ImagenHub: seven tasks, 29 image models, three annotators.
 
-A data folder holds `imagenhub/human_ratings/<folder>/<stem>_rater{1,2,3}.tsv` and, for live judging, the museum's own
-layout: `imagenhub/museum/<folder>/<image model | input | token | mask>/<uid>` with `dataset_lookup.json` beside them.
-`vieval prepare imagenhub` fetches all of it.
+A data folder holds `imagenhub/human_ratings/<folder>/<stem>_rater{1,2,3}.tsv` and, for live
+judging, the museum's own layout: `imagenhub/museum/<folder>/<image model | input | token |
+mask>/<uid>` with `dataset_lookup.json` beside them. `vieval prepare imagenhub` fetches all of it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,12 @@ from pathlib import Path
 
 from vieval_plugin.benchmarks.benchmark import Benchmark, Prepared, Preparing
 from vieval_plugin.benchmarks.imagenhub import arena
-from vieval_plugin.benchmarks.imagenhub.samples import conditions, load, missing, missing_conditions
+from vieval_plugin.benchmarks.imagenhub.samples import (
+    conditions,
+    load,
+    missing,
+    missing_conditions,
+)
 from vieval_plugin.benchmarks.imagenhub.tasks import NAME, TASKS
 from vieval_plugin.benchmarks.loading.conditions import generating
 from vieval_plugin.meta_evaluation.image_models import ByImageModel
@@ -31,11 +36,13 @@ BENCHMARK = Benchmark(
     ByImageModel({task: info.added_last for task, info in TASKS.items()}),
     title="ImagenHub",
     source=(
-        "Ku et al., ImagenHub (2024), arXiv 2310.01596; ratings of github.com/TIGER-AI-Lab/VIEScore, conditions of the "
+        "Ku et al., ImagenHub (2024), arXiv 2310.01596; ratings of "
+        "github.com/TIGER-AI-Lab/VIEScore, conditions of the "
         "hub's ImagenHub data sets, images of chromaica.github.io/Museum"
     ),
     licence=(
-        "ratings: MIT (the VIEScore repository), which CIGEval's authors train on; conditions: CC BY 4.0 where the hub's "
+        "ratings: MIT (the VIEScore repository), which CIGEval's authors train on; conditions: "
+        "CC BY 4.0 where the hub's "
         "cards name a licence; images: made by the image models from these"
     ),
     trainable=True,
@@ -46,6 +53,11 @@ BENCHMARK = Benchmark(
 
 BENCHMARKS = (
     BENCHMARK,
-    generating(BENCHMARK, {task: info.instructions for task, info in TASKS.items()}, conditions, missing_conditions),
+    generating(
+        BENCHMARK,
+        {task: info.instructions for task, info in TASKS.items()},
+        conditions,
+        missing_conditions,
+    ),
     arena.BENCHMARK,
 )

@@ -1,8 +1,9 @@
-"""Votes of an arena on pairs of ImagenHub's own edits: outputs that people have both rated and compared.
+"""Votes of an arena on pairs of ImagenHub's own edits: outputs that people have both rated and
+compared.
 
-Source: the edits of GenAI-Bench (Jiang et al., 2024) on which visitors preferred one, with the names of the editors,
-as Wu et al. (EditReward, 2025) publish them. An instruction there is one of ImagenHub's, so that a vote is about two
-outputs of which ratings and recorded verdicts are known.
+Source: the edits of GenAI-Bench (Jiang et al., 2024) on which visitors preferred one, with the
+names of the editors, as Wu et al. (EditReward, 2025) publish them. An instruction there is one of
+ImagenHub's, so that a vote is about two outputs of which ratings and recorded verdicts are known.
 """
 
 from __future__ import annotations
@@ -23,34 +24,45 @@ NAME = "imagenhub_arena"
 PART = "tie"
 VOTES = "valid_dataset_1.json"
 ADVICE = (
-    f"put {VOTES} of github.com/TIGER-AI-Lab/EditReward there, and run `vieval prepare imagenhub --part {PART}` "
+    f"put {VOTES} of github.com/TIGER-AI-Lab/EditReward there, and run `vieval prepare imagenhub "
+    f"--part {PART}` "
     "(`--no-images` for a replay)"
 )
 SOURCE = (
-    "Jiang et al., GenAI Arena (2024), arXiv 2406.04485, with the editors' names in Wu et al., EditReward (2025), arXiv "
+    "Jiang et al., GenAI Arena (2024), arXiv 2406.04485, with the editors' names in Wu et al., "
+    "EditReward (2025), arXiv "
     "2509.26346 (github.com/TIGER-AI-Lab/EditReward); ratings and images of ImagenHub"
 )
-LICENCE = "votes: MIT (the EditReward repository), CC BY 4.0 (the hub's card of GenAI-Bench); ratings: MIT"
+LICENCE = (
+    "votes: MIT (the EditReward repository), CC BY 4.0 (the hub's card of GenAI-Bench); "
+    "ratings: MIT"
+)
 
 _INSTRUCTION_LABEL = "Editing instruction:"
 
 
 def read(folder: Path, part: str) -> list[Contest]:
-    """The votes on pairs of which ImagenHub has both outputs; the candidates are its own samples, rated.
+    """The votes on pairs of which ImagenHub has both outputs; the candidates are its own samples,
+    rated.
 
-    A contest's uid is the number of its row. The file has the winner first in all rows; here it is first and second by
-    turns, so that a judge which always names the first has one half.
+    A contest's uid is the number of its row. The file has the winner first in all rows; here it is
+    first and second by turns, so that a judge which always names the first has one half.
     """
     path = folder / VOTES
     rows = read_objects(path, ADVICE)
-    samples = {(sample.id.image_model, sample.id.uid): sample for sample in load_rated(folder.parent, part)}
+    samples = {
+        (sample.id.image_model, sample.id.uid): sample
+        for sample in load_rated(folder.parent, part)
+    }
     uids = _uids(folder, part, samples.values())
     contests: list[Contest] = []
     for number, row in enumerate(rows):
         uid = uids.get(_plain(row.text("prompt")), "")
         editors = row.text("model1"), row.text("model2")
         if editors[0] == editors[1]:
-            raise VievalError(f"{row.where}: both editors are {editors[0]}; correct the file")
+            raise VievalError(
+                f"{row.where}: both editors are {editors[0]}; correct the file"
+            )
         if all((editor, uid) in samples for editor in editors):
             winner, loser = (samples[editor, uid] for editor in editors)
             turned = len(contests) % 2 == 1
@@ -63,17 +75,26 @@ def read(folder: Path, part: str) -> list[Contest]:
                 )
             )
     if not contests:
-        raise VievalError(f"{path}: no row has an instruction and two editors of ImagenHub; {ADVICE}")
+        raise VievalError(
+            f"{path}: no row has an instruction and two editors of ImagenHub; {ADVICE}"
+        )
     return contests
 
 
 def _uids(folder: Path, part: str, samples: Iterable[Sample]) -> Mapping[str, str]:
-    """ImagenHub's uid of each instruction; of several with one instruction the first in sorted order."""
-    prepared = {sample.id.uid: sample.texts["instruction"] for sample in samples if "instruction" in sample.texts}
+    """ImagenHub's uid of each instruction; of several with one instruction the first in sorted
+    order.
+    """
+    prepared = {
+        sample.id.uid: sample.texts["instruction"]
+        for sample in samples
+        if "instruction" in sample.texts
+    }
     instructions = prepared or dict(_logged(folder, part))
     if not instructions:
         raise VievalError(
-            f"{folder}: no instructions of ImagenHub, neither in its own folder nor in logs below this one; {ADVICE}"
+            f"{folder}: no instructions of ImagenHub, neither in its own folder nor in logs "
+            f"below this one; {ADVICE}"
         )
     uid_by_instruction: dict[str, str] = {}
     for uid in sorted(instructions):
@@ -86,9 +107,13 @@ def _logged(folder: Path, part: str) -> Iterator[tuple[str, str]]:
     for path in sorted(folder.glob(f"*/{task_info(part).folder}/*/SC.json")):
         for uid, row in read_object(path, "restore the log from where it came").items():
             prompt_text = row.get("prompt_input") if isinstance(row, dict) else None
-            lines: Sequence[str] = prompt_text.splitlines() if isinstance(prompt_text, str) else ()
+            lines: Sequence[str] = (
+                prompt_text.splitlines() if isinstance(prompt_text, str) else ()
+            )
             yield from (
-                (uid, line.removeprefix(_INSTRUCTION_LABEL)) for line in lines if line.startswith(_INSTRUCTION_LABEL)
+                (uid, line.removeprefix(_INSTRUCTION_LABEL))
+                for line in lines
+                if line.startswith(_INSTRUCTION_LABEL)
             )
 
 
@@ -104,5 +129,8 @@ BENCHMARK = _FOLDER.benchmark(
     title="ImagenHub-Arena",
     source=SOURCE,
     licence=LICENCE,
-    note="Votes of an arena on pairs of ImagenHub's edits. People's ratings of the same edits stand beside the judges.",
+    note=(
+        "Votes of an arena on pairs of ImagenHub's edits. People's ratings of the same edits "
+        "stand beside the judges."
+    ),
 )

@@ -1,4 +1,6 @@
-"""The texts of ImagenHub's instructions: from the hub's rows or, where the hub fails, from the museum."""
+"""The texts of ImagenHub's instructions: from the hub's rows or, where the hub fails, from the
+museum.
+"""
 
 from __future__ import annotations
 
@@ -90,24 +92,62 @@ _CONCEPTS = ("prompt", "concept1", "concept2")
 
 HUB: dict[str, HubSplit] = {
     "tig": HubSplit("ImagenHub/Text_to_Image", "eval", _PLAIN, ("prompt",)),
-    "mie": HubSplit("ImagenHub/Mask_Guided_Image_Editing", "filtered", _EDIT, ("instruction",), _CAPTIONS),
-    "tie": HubSplit("ImagenHub/Text_Guided_Image_Editing", "filtered", _EDIT, ("instruction",), _CAPTIONS),
-    "sdig": HubSplit("ImagenHub/Subject_Driven_Image_Generation", "eval", _PLAIN, ("prompt", "subject")),
-    "sdie": HubSplit("ImagenHub/Subject_Driven_Image_Editing", "eval", _PLAIN, ("subject",), ("prompt",)),
-    "mcic": HubSplit("ImagenHub/Multi_Subject_Driven_Image_Generation", "train", _PLAIN, _CONCEPTS),
-    "cig": HubSplit("ImagenHub/Control_Guided_Image_Generation", "eval", _CONTROL, ("text", "control_type")),
+    "mie": HubSplit(
+        "ImagenHub/Mask_Guided_Image_Editing",
+        "filtered",
+        _EDIT,
+        ("instruction",),
+        _CAPTIONS,
+    ),
+    "tie": HubSplit(
+        "ImagenHub/Text_Guided_Image_Editing",
+        "filtered",
+        _EDIT,
+        ("instruction",),
+        _CAPTIONS,
+    ),
+    "sdig": HubSplit(
+        "ImagenHub/Subject_Driven_Image_Generation",
+        "eval",
+        _PLAIN,
+        ("prompt", "subject"),
+    ),
+    "sdie": HubSplit(
+        "ImagenHub/Subject_Driven_Image_Editing",
+        "eval",
+        _PLAIN,
+        ("subject",),
+        ("prompt",),
+    ),
+    "mcic": HubSplit(
+        "ImagenHub/Multi_Subject_Driven_Image_Generation", "train", _PLAIN, _CONCEPTS
+    ),
+    "cig": HubSplit(
+        "ImagenHub/Control_Guided_Image_Generation",
+        "eval",
+        _CONTROL,
+        ("text", "control_type"),
+    ),
 }
 
 
-async def fetch_conditions(root: Path, hosts: Hosts, task: str, uids: Collection[str], fetch: Fetch) -> FileKindReport:
+async def fetch_conditions(
+    root: Path, hosts: Hosts, task: str, uids: Collection[str], fetch: Fetch
+) -> FileKindReport:
     """The texts of a task's rated uids in the data folder `root`.
 
-    Rows of the hub that lack a rated uid are an error all the same: they would be those of another version.
+    Rows of the hub that lack a rated uid are an error all the same: they would be those of another
+    version.
     """
     kind, split = "conditions", HUB[task]
     path = museum_folder(root, task) / LOOKUP
     check = partial(_check_lookup, uids, split.columns)
-    museum = Download(address(hosts.museum, path.parent.name, LOOKUP), path, check, accept=partial(_passes, check))
+    museum = Download(
+        address(hosts.museum, path.parent.name, LOOKUP),
+        path,
+        check,
+        accept=partial(_passes, check),
+    )
     if museum.is_there():
         return FileKindReport(task, kind, present=1)
     try:
@@ -116,15 +156,24 @@ async def fetch_conditions(root: Path, hosts: Hosts, task: str, uids: Collection
     except ValueError as error:
         if failed := await fetch([museum]):
             reason = f"{failed[0].reason}; before it the hub failed: {error}"
-            return FileKindReport(task, kind, failed=(Failed(museum.url, path, reason),))
+            return FileKindReport(
+                task, kind, failed=(Failed(museum.url, path, reason),)
+            )
         return FileKindReport(
-            task, kind, downloaded_count=1, note=f"{kind} are the museum's, as the hub failed: {error}"
+            task,
+            kind,
+            downloaded_count=1,
+            note=f"{kind} are the museum's, as the hub failed: {error}",
         )
     body = json.dumps(lookup, indent=4, ensure_ascii=False).encode()
     try:
         check(body)
     except ValueError as error:
-        return FileKindReport(task, kind, failed=(Failed(rows_url(hosts.hub, split, 0), path, f"{split}: {error}"),))
+        return FileKindReport(
+            task,
+            kind,
+            failed=(Failed(rows_url(hosts.hub, split, 0), path, f"{split}: {error}"),),
+        )
     write_whole(path, body, "folder")
     return FileKindReport(task, kind, downloaded_count=1)
 
@@ -132,10 +181,14 @@ async def fetch_conditions(root: Path, hosts: Hosts, task: str, uids: Collection
 def _check_lookup(uids: Collection[str], columns: Collection[str], body: bytes) -> None:
     lookup = _json_object(body)
     if missing := [uid for uid in uids if uid not in lookup]:
-        raise ValueError(f"no row for {len(missing)} of {len(uids)} rated uids, first {missing[0]}")
+        raise ValueError(
+            f"no row for {len(missing)} of {len(uids)} rated uids, first {missing[0]}"
+        )
     for uid in uids:
         for column in columns:
-            if not isinstance(lookup[uid], dict) or not isinstance(lookup[uid].get(column), str):
+            if not isinstance(lookup[uid], dict) or not isinstance(
+                lookup[uid].get(column), str
+            ):
                 raise ValueError(f"no text in {column} of {uid}")
 
 
@@ -152,7 +205,12 @@ async def _hub_rows(hub: str, split: HubSplit, fetch: Fetch) -> list[dict[str, A
     with tempfile.TemporaryDirectory(prefix="vieval-") as folder:
 
         async def pages(offsets: Iterable[int]) -> list[dict[str, Any]]:
-            jobs = [Download(rows_url(hub, split, at), Path(folder) / f"{at}.json", _check_page) for at in offsets]
+            jobs = [
+                Download(
+                    rows_url(hub, split, at), Path(folder) / f"{at}.json", _check_page
+                )
+                for at in offsets
+            ]
             if failed := await fetch(jobs):
                 raise ValueError(f"{redacted(failed[0].url)}: {failed[0].reason}")
             return [_json_object(job.path.read_bytes()) for job in jobs]
@@ -164,20 +222,30 @@ async def _hub_rows(hub: str, split: HubSplit, fetch: Fetch) -> list[dict[str, A
 
 def rows_url(hub: str, split: HubSplit, offset: int) -> str:
     """The address of a page of a split's rows."""
-    query = {"dataset": split.dataset, "config": "default", "split": split.split, "offset": offset, "length": PAGE}
+    query = {
+        "dataset": split.dataset,
+        "config": "default",
+        "split": split.split,
+        "offset": offset,
+        "length": PAGE,
+    }
     return f"{hub.rstrip('/')}/rows?{urlencode(query, safe='/')}"
 
 
 def _check_page(body: bytes) -> None:
     page = _json_object(body)
     rows, total = page.get("rows"), page.get("num_rows_total")
-    if not isinstance(rows, list) or not all(isinstance(r, dict) and isinstance(r.get("row"), dict) for r in rows):
+    if not isinstance(rows, list) or not all(
+        isinstance(r, dict) and isinstance(r.get("row"), dict) for r in rows
+    ):
         raise ValueError("not a page of rows")
     if not isinstance(total, int) or not 0 <= total <= MAX_ROWS:
         raise ValueError(f"not a page of rows, as num_rows_total is {total!r}")
 
 
-def _lookup(split: HubSplit, rows: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, str]]:
+def _lookup(
+    split: HubSplit, rows: Iterable[Mapping[str, Any]]
+) -> dict[str, dict[str, str]]:
     """Rows as the museum lists them, by uid; ValueError where a column is missing."""
     lookup = {}
     for row in rows:
@@ -185,7 +253,11 @@ def _lookup(split: HubSplit, rows: Iterable[Mapping[str, Any]]) -> dict[str, dic
             uid = split.uid.format_map(row)
         except KeyError as error:
             raise ValueError(f"{split}: no column {error}") from None
-        texts = {column: row[column] for column in split.columns + split.optional if isinstance(row.get(column), str)}
+        texts = {
+            column: row[column]
+            for column in split.columns + split.optional
+            if isinstance(row.get(column), str)
+        }
         if missing := [column for column in split.columns if column not in texts]:
             raise ValueError(f"{split}: no text in {missing[0]} of {uid}")
         lookup[uid] = texts

@@ -1,7 +1,9 @@
-"""Fills a data folder with ImagenHub: ratings, conditions and images from the places where their authors put them.
+"""Fills a data folder with ImagenHub: ratings, conditions and images from the places where their
+authors put them.
 
-The result is laid out as `samples.py` beside this reads it, which is the museum's own layout. Everything is resumable:
-what is there is kept, and what cannot be had is told and does not stop the rest.
+The result is laid out as `samples.py` beside this reads it, which is the museum's own layout.
+Everything is resumable: what is there is kept, and what cannot be had is told and does not stop the
+rest.
 """
 
 from __future__ import annotations
@@ -14,10 +16,25 @@ from itertools import chain
 from pathlib import Path
 
 from vieval_plugin.benchmarks.benchmark import Prepared, Preparing
-from vieval_plugin.benchmarks.imagenhub.conditions import Fetch, FileKindReport, Hosts, address, fetch_conditions
+from vieval_plugin.benchmarks.imagenhub.conditions import (
+    Fetch,
+    FileKindReport,
+    Hosts,
+    address,
+    fetch_conditions,
+)
 from vieval_plugin.benchmarks.imagenhub.ratings import read_ratings
-from vieval_plugin.benchmarks.imagenhub.tasks import NAME, TASKS, museum_folder, ratings_folder, task_info
-from vieval_plugin.benchmarks.loading.folders import manual_download_lines, missing_count_error
+from vieval_plugin.benchmarks.imagenhub.tasks import (
+    NAME,
+    TASKS,
+    museum_folder,
+    ratings_folder,
+    task_info,
+)
+from vieval_plugin.benchmarks.loading.folders import (
+    manual_download_lines,
+    missing_count_error,
+)
 from vieval_plugin.images import begins_as_image, examine
 from vieval_plugin.judges.protocol import Image
 from vieval_plugin.readers.download import Download, Failed, fetch_all
@@ -39,9 +56,18 @@ def prepare(root: Path, preparing: Preparing) -> Prepared:
     reports = fill(root, Hosts(**preparing.hosts), preparing.parts, preparing.images)
     failed = [failure for report in reports for failure in report.failed]
     is_host_reachable = any(failure.host_answered for failure in failed)
-    if failed and not is_host_reachable and not any(report.present or report.downloaded_count for report in reports):
+    if (
+        failed
+        and not is_host_reachable
+        and not any(report.present or report.downloaded_count for report in reports)
+    ):
         hosts = ", ".join(dict.fromkeys(failure.host for failure in failed))
-        return Prepared(manual_download_lines(NAME, root, f"{hosts} does not answer ({failed[0].reason})"), False)
+        return Prepared(
+            manual_download_lines(
+                NAME, root, f"{hosts} does not answer ({failed[0].reason})"
+            ),
+            False,
+        )
     return Prepared(tuple(summary_lines(reports)), not failed)
 
 
@@ -65,25 +91,41 @@ def fill(
         retries, timeout: as in `fetch_all`.
 
     Raises:
-        VievalError: an unknown part, aiohttp is not installed, a file cannot be written. Whatever else is missing is in
-            what is returned.
+        VievalError: an unknown part, aiohttp is not installed, a file cannot be written. Whatever
+            else is missing is in what is returned.
     """
     selected = list(TASKS if parts is None else dict.fromkeys(parts))
     for task in selected:
         task_info(task)
     bases = (hosts.ratings, hosts.hub, hosts.museum)
     fetch = partial(fetch_all, retries=retries, timeout=timeout, hosts=bases)
-    reports = asyncio.run(_fill(root, hosts, selected, fetch, partial(fetch, label="images") if images else None))
+    reports = asyncio.run(
+        _fill(
+            root,
+            hosts,
+            selected,
+            fetch,
+            partial(fetch, label="images") if images else None,
+        )
+    )
     return sorted(reports, key=lambda report: selected.index(report.part))
 
 
 async def _fill(
-    root: Path, hosts: Hosts, tasks: Sequence[str], fetch: Fetch, fetch_images: Fetch | None
+    root: Path,
+    hosts: Hosts,
+    tasks: Sequence[str],
+    fetch: Fetch,
+    fetch_images: Fetch | None,
 ) -> list[FileKindReport]:
-    ratings = await _fetch_kind("ratings", {task: _ratings(root, hosts, task) for task in tasks}, fetch)
+    ratings = await _fetch_kind(
+        "ratings", {task: _ratings(root, hosts, task) for task in tasks}, fetch
+    )
     uids: dict[str, list[str]] = {}
     reports = [_read_uids(root, rating_report, uids) for rating_report in ratings]
-    reports += await asyncio.gather(*(fetch_conditions(root, hosts, task, uids[task], fetch) for task in uids))
+    reports += await asyncio.gather(
+        *(fetch_conditions(root, hosts, task, uids[task], fetch) for task in uids)
+    )
     if fetch_images:
         jobs = {task: _images(root, hosts, task, uids[task]) for task in uids}
         reports += await _fetch_kind("images", jobs, fetch_images)
@@ -91,7 +133,9 @@ async def _fill(
 
 
 def summary_lines(reports: Sequence[FileKindReport]) -> list[str]:
-    """Outcome of filling for a terminal: a line a kind of file or, where files are missing, a line a reason."""
+    """Outcome of filling for a terminal: a line a kind of file or, where files are missing, a
+    line a reason.
+    """
     lines = []
     for kind in reports:
         name = f"{NAME}/{kind.part}"
@@ -99,31 +143,50 @@ def summary_lines(reports: Sequence[FileKindReport]) -> list[str]:
             lines.append(f"{name}: {kind.note}")
         for reason in dict.fromkeys(failed.reason for failed in kind.failed):
             alike = [failed for failed in kind.failed if failed.reason == reason]
-            missing = f"{len(alike)} of {kind.total} {kind.kind} missing, first: {redacted(alike[0].url)} ({reason})"
+            missing = (
+                f"{len(alike)} of {kind.total} {kind.kind} missing, first: "
+                f"{redacted(alike[0].url)} ({reason})"
+            )
             lines.append(f"{name}: {missing}; run the command again to retry")
         if not kind.failed:
             lines.append(
-                f"{name}: {kind.kind} complete, {plural(kind.total, 'file')} ({kind.downloaded_count} fetched now)"
+                f"{name}: {kind.kind} complete, {plural(kind.total, 'file')} "
+                f"({kind.downloaded_count} fetched now)"
             )
     return lines
 
 
-async def _fetch_kind(kind: str, jobs: Mapping[str, Sequence[Download]], fetch: Fetch) -> list[FileKindReport]:
-    """Fetches the files of several tasks in one go, so that they share one limit and one progress bar."""
-    present = {task: sum(job.is_there() for job in task_jobs) for task, task_jobs in jobs.items()}
-    failed = {failure.path: failure for failure in await fetch(list(chain.from_iterable(jobs.values())))}
+async def _fetch_kind(
+    kind: str, jobs: Mapping[str, Sequence[Download]], fetch: Fetch
+) -> list[FileKindReport]:
+    """Fetches the files of several tasks in one go, so that they share one limit and one
+    progress bar.
+    """
+    present = {
+        task: sum(job.is_there() for job in task_jobs)
+        for task, task_jobs in jobs.items()
+    }
+    failed = {
+        failure.path: failure
+        for failure in await fetch(list(chain.from_iterable(jobs.values())))
+    }
     reports = []
     for task, task_jobs in jobs.items():
         failures = tuple(failed[job.path] for job in task_jobs if job.path in failed)
         downloaded_count = len(task_jobs) - present[task] - len(failures)
-        reports.append(FileKindReport(task, kind, present[task], downloaded_count, failures))
+        reports.append(
+            FileKindReport(task, kind, present[task], downloaded_count, failures)
+        )
     return reports
 
 
 def _ratings(root: Path, hosts: Hosts, task: str) -> list[Download]:
     info, folder = task_info(task), ratings_folder(root, task)
     check = partial(_check_table, ("uid", *info.image_models))
-    return [Download(address(hosts.ratings, info.folder, name), folder / name, check) for name in info.ratings_files]
+    return [
+        Download(address(hosts.ratings, info.folder, name), folder / name, check)
+        for name in info.ratings_files
+    ]
 
 
 def _check_table(columns: Collection[str], body: bytes) -> None:
@@ -132,8 +195,12 @@ def _check_table(columns: Collection[str], body: bytes) -> None:
         raise ValueError(f"not a table of ratings, as it has no column {missing[0]}")
 
 
-def _read_uids(root: Path, ratings: FileKindReport, uids: dict[str, list[str]]) -> FileKindReport:
-    """Adds the rated uids of a task to `uids`; what is said of ratings that cannot be read says why."""
+def _read_uids(
+    root: Path, ratings: FileKindReport, uids: dict[str, list[str]]
+) -> FileKindReport:
+    """Adds the rated uids of a task to `uids`; what is said of ratings that cannot be read says
+    why.
+    """
     if ratings.failed:
         return ratings
     task = ratings.part
@@ -144,7 +211,9 @@ def _read_uids(root: Path, ratings: FileKindReport, uids: dict[str, list[str]]) 
             raise VievalError(f"{unsafe[0]!r} is not the name of an image")
     except VievalError as error:
         folder = ratings_folder(root, task)
-        failed = Failed(str(folder), folder, f"{error}; remove this folder to have it fetched anew")
+        failed = Failed(
+            str(folder), folder, f"{error}; remove this folder to have it fetched anew"
+        )
         return FileKindReport(task, ratings.kind, failed=(failed,))
     uids[task] = rated
     return ratings
@@ -153,7 +222,12 @@ def _read_uids(root: Path, ratings: FileKindReport, uids: dict[str, list[str]]) 
 def _images(root: Path, hosts: Hosts, task: str, uids: Iterable[str]) -> list[Download]:
     info, museum = task_info(task), museum_folder(root, task)
     return [
-        Download(address(hosts.museum, info.folder, kind, uid), museum / kind / uid, _check_image, begins_as_image)
+        Download(
+            address(hosts.museum, info.folder, kind, uid),
+            museum / kind / uid,
+            _check_image,
+            begins_as_image,
+        )
         for uid in uids
         for kind in info.museum_folders
     ]

@@ -15,7 +15,9 @@ LEVELS = (0.0, 0.5, 1.0)
 ADVICE = f"run `vieval prepare {NAME}`"
 
 
-def read_ratings(root: Path, task: str) -> dict[str, dict[str, tuple[tuple[float, float], ...]]]:
+def read_ratings(
+    root: Path, task: str
+) -> dict[str, dict[str, tuple[tuple[float, float], ...]]]:
     """Human ratings of a task: uid -> image model -> one `(SC, PQ)` an annotator, each 0, 0.5 or 1.
 
     `root` is the data folder. Only the image models of the papers are kept.
@@ -27,13 +29,19 @@ def read_ratings(root: Path, task: str) -> dict[str, dict[str, tuple[tuple[float
     for number, table in enumerate(tables[1:], start=2):
         if differing := sorted(set(first) ^ set(table)):
             raise VievalError(
-                f"{folder}: raters 1 and {number} do not rate the same uids (first: {differing[0]}); {ADVICE} again"
+                f"{folder}: raters 1 and {number} do not rate the same uids (first: "
+                f"{differing[0]}); {ADVICE} again"
             )
-    return {uid: {m: tuple(t[uid][m] for t in tables) for m in info.image_models} for uid in sorted(first, key=natural)}
+    return {
+        uid: {m: tuple(t[uid][m] for t in tables) for m in info.image_models}
+        for uid in sorted(first, key=natural)
+    }
 
 
 def aspects(ratings: tuple[tuple[float, float], ...]) -> dict[str, tuple[float, ...]]:
-    """SC, PQ and O of each annotator from `(SC, PQ)` pairs; O is the root of their product, one by one (VIEScore)."""
+    """SC, PQ and O of each annotator from `(SC, PQ)` pairs; O is the root of their product, one
+    by one (VIEScore).
+    """
     return {
         "SC": tuple(sc for sc, _ in ratings),
         "PQ": tuple(pq for _, pq in ratings),
@@ -41,7 +49,9 @@ def aspects(ratings: tuple[tuple[float, float], ...]) -> dict[str, tuple[float, 
     }
 
 
-def _read(path: Path, image_models: tuple[str, ...]) -> dict[str, dict[str, tuple[float, float]]]:
+def _read(
+    path: Path, image_models: tuple[str, ...]
+) -> dict[str, dict[str, tuple[float, float]]]:
     table: dict[str, dict[str, tuple[float, float]]] = {}
     for row in read_table(path, ("uid", *image_models), ADVICE):
         uid = row.cells["uid"]
@@ -55,8 +65,15 @@ def _rating(row: Row, column: str) -> tuple[float, float]:
     cell = row.cells[column]
     try:
         sc, pq = json.loads(cell)
-        if sc in LEVELS and pq in LEVELS and not isinstance(sc, bool) and not isinstance(pq, bool):
+        if (
+            sc in LEVELS
+            and pq in LEVELS
+            and not isinstance(sc, bool)
+            and not isinstance(pq, bool)
+        ):
             return abs(float(sc)), abs(float(pq))  # a zero may have a sign
     except (ValueError, TypeError, RecursionError):
         pass
-    raise VievalError(f"{row.where}, column {column}: {cell!r} is not [SC, PQ] of 0, 0.5 or 1; correct the cell")
+    raise VievalError(
+        f"{row.where}, column {column}: {cell!r} is not [SC, PQ] of 0, 0.5 or 1; correct the cell"
+    )

@@ -1,4 +1,6 @@
-"""ImagenHub's rated images as samples, with their conditions, and what a live run on them would lack."""
+"""ImagenHub's rated images as samples, with their conditions, and what a live run on them would
+lack.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from vieval_plugin.benchmarks.imagenhub.ratings import ADVICE, aspects, read_ratings
-from vieval_plugin.benchmarks.imagenhub.tasks import NAME, TaskInfo, museum_folder, task_info
+from vieval_plugin.benchmarks.imagenhub.tasks import (
+    NAME,
+    TaskInfo,
+    museum_folder,
+    task_info,
+)
 from vieval_plugin.judges.protocol import Image, Sample, SampleId
 from vieval_plugin.readers.rows import read_object
 from vieval_plugin.text.errors import VievalError
@@ -17,25 +24,38 @@ LOOKUP = "dataset_lookup.json"
 
 
 def load(root: Path, part: str) -> list[Sample]:
-    """Rated images of a task, in uid order across image models, so that a limit does not pick one model.
+    """Rated images of a task, in uid order across image models, so that a limit does not pick one
+    model.
 
-    Images are named by path and not opened; conditions come from `dataset_lookup.json` where it is there (a run on
-    recorded verdicts needs neither). VievalError for an unknown task, and for a file that is absent or malformed.
+    Images are named by path and not opened; conditions come from `dataset_lookup.json` where it is
+    there (a run on recorded verdicts needs neither). VievalError for an unknown task, and for a
+    file that is absent or malformed.
     """
     info, museum = task_info(part), museum_folder(root, part)
     lookup = _read_lookup(museum / LOOKUP)
     samples = []
     for uid, by_model in read_ratings(root, part).items():
         texts = _texts(part, lookup.get(uid, {}), info)
-        conditions = {role: Image(museum / subfolder / uid) for role, subfolder in info.images}
+        conditions = {
+            role: Image(museum / subfolder / uid) for role, subfolder in info.images
+        }
         for model in info.image_models:
             images = {**conditions, "output": Image(museum / model / uid)}
-            samples.append(Sample(SampleId(NAME, part, model, uid), images, texts, aspects(by_model[model]), kind=part))
+            samples.append(
+                Sample(
+                    SampleId(NAME, part, model, uid),
+                    images,
+                    texts,
+                    aspects(by_model[model]),
+                    kind=part,
+                )
+            )
     return samples
 
 
 def conditions(root: Path, part: str) -> list[Sample]:
-    """Conditions that the image models of a task were given, as samples without an output; ratings need not be there.
+    """Conditions that the image models of a task were given, as samples without an output; ratings
+    need not be there.
 
     Raises:
         VievalError: an unknown task, or no `dataset_lookup.json`.
@@ -43,7 +63,9 @@ def conditions(root: Path, part: str) -> list[Sample]:
     info, museum = task_info(part), museum_folder(root, part)
     lookup = _read_lookup(museum / LOOKUP)
     if not lookup:
-        raise VievalError(f"{museum / LOOKUP} is not there; run `vieval prepare {NAME} --part {part}`")
+        raise VievalError(
+            f"{museum / LOOKUP} is not there; run `vieval prepare {NAME} --part {part}`"
+        )
     return [
         Sample(
             SampleId(NAME, part, "", uid),
@@ -63,29 +85,47 @@ def missing_conditions(root: Path, part: str) -> list[str]:
 
 
 def missing(root: Path, part: str) -> list[str]:
-    """Files that a live run on a task would lack, a line each with what to do; empty when all is there."""
+    """Files that a live run on a task would lack, a line each with what to do; empty when all is
+    there.
+    """
     info, museum = task_info(part), museum_folder(root, part)
     try:
         ratings, lookup = read_ratings(root, part), _read_lookup(museum / LOOKUP)
     except VievalError as error:
         return [str(error)]
     missing_uids = [uid for uid in ratings if uid not in lookup]
-    lines = [f"{museum / LOOKUP}: no conditions for {len(missing_uids)} of {len(ratings)} uids"] if missing_uids else []
-    return [*lines, *_missing_images((museum / subfolder for subfolder in info.museum_folders), ratings)]
+    lines = (
+        [
+            f"{museum / LOOKUP}: no conditions for {len(missing_uids)} of {len(ratings)} uids"
+        ]
+        if missing_uids
+        else []
+    )
+    return [
+        *lines,
+        *_missing_images(
+            (museum / subfolder for subfolder in info.museum_folders), ratings
+        ),
+    ]
 
 
 def _missing_images(folders: Iterable[Path], uids: Collection[str]) -> list[str]:
     lines = []
     for folder in folders:
         if missing_uids := [uid for uid in uids if not isfile(folder / uid)]:
-            lines.append(f"{folder}: {len(missing_uids)} of {len(uids)} images missing, first {missing_uids[0]}")
+            lines.append(
+                f"{folder}: {len(missing_uids)} of {len(uids)} images missing, first "
+                f"{missing_uids[0]}"
+            )
     return lines
 
 
 def _read_lookup(path: Path) -> dict[str, dict[str, Any]]:
     lookup = read_object(path, f"{ADVICE} again") if exists(path) else {}
     if not all(isinstance(row, dict) for row in lookup.values()):
-        raise VievalError(f"{path}: must be an object of uid -> object of conditions; {ADVICE} again")
+        raise VievalError(
+            f"{path}: must be an object of uid -> object of conditions; {ADVICE} again"
+        )
     return lookup
 
 

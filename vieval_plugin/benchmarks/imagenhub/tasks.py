@@ -25,8 +25,8 @@ class TaskInfo:
     #: Image models of the papers.
     image_models: tuple[str, ...]
     instructions: int
-    #: Annotator, from 0, whose O the published code adds last: floating-point ties of the human O, and so the fourth
-    #: decimal of printed correlations, depend on it.
+    #: Annotator, from 0, whose O the published code adds last: floating-point ties of the human O,
+    #: and so the fourth decimal of printed correlations, depend on it.
     added_last: int
     #: Roles of condition images, each with the museum's folder.
     images: tuple[tuple[str, str], ...]
@@ -36,7 +36,10 @@ class TaskInfo:
     @property
     def ratings_files(self) -> tuple[str, ...]:
         """The names of the annotators' files, in order."""
-        return tuple(f"{self.ratings_stem}_rater{number}.tsv" for number in range(1, ANNOTATORS + 1))
+        return tuple(
+            f"{self.ratings_stem}_rater{number}.tsv"
+            for number in range(1, ANNOTATORS + 1)
+        )
 
     @property
     def museum_folders(self) -> tuple[str, ...]:

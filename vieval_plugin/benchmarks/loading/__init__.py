@@ -1,1 +1,3 @@
-"""Common parts of the benchmarks' modules: reading rows and folders, fetching, unpacking, frames of videos."""
+"""Common parts of the benchmarks' modules: reading rows and folders, fetching, unpacking, frames
+of videos.
+"""

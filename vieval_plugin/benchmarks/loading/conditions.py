@@ -1,4 +1,6 @@
-"""Input of a generator: the conditions of a benchmark's samples, each once, without what was made of them."""
+"""Input of a generator: the conditions of a benchmark's samples, each once, without what was
+made of them.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,8 @@ def generating(
     Args:
         rated: where the conditions come from.
         parts: those that are generated from, with the number of conditions in each.
-        load: gives a part's samples or conditions; what was made of them, and how people rated it, is left out.
+        load: gives a part's samples or conditions; what was made of them, and how people rated it,
+            is left out.
         missing: what a run would lack; without it, `load` is tried.
     """
     name = f"generate_{rated.name}"
@@ -60,8 +63,9 @@ def generating(
 def conditions_of(samples: Sequence[Judged], benchmark: str) -> list[Sample]:
     """The conditions of samples and contests, each once, in their order.
 
-    Samples of one uid have the same conditions. Those of a contest are its first candidate's, called by the uid that
-    all of its candidates share, else by its own; contests of the same conditions give them once.
+    Samples of one uid have the same conditions. Those of a contest are its first candidate's,
+    called by the uid that all of its candidates share, else by its own; contests of the same
+    conditions give them once.
 
     >>> from vieval_plugin.judges.protocol import Image
     >>> images = {"source": Image(b""), "output": Image(b"")}
@@ -72,7 +76,11 @@ def conditions_of(samples: Sequence[Judged], benchmark: str) -> list[Sample]:
     first: dict[Hashable, Sample] = {}
     for judged in samples:
         sample = _conditions(judged, benchmark)
-        key = sample.id.uid if isinstance(judged, Sample) else (*sample.images.values(), *sample.texts.items())
+        key = (
+            sample.id.uid
+            if isinstance(judged, Sample)
+            else (*sample.images.values(), *sample.texts.items())
+        )
         first.setdefault(key, sample)
     return list(first.values())
 
@@ -84,7 +92,11 @@ def _conditions(judged: Judged, benchmark: str) -> Sample:
     return replace(
         sample,
         id=SampleId(benchmark, judged.id.part, "", uid),
-        images={role: sample.images[role] for role in CONDITION_ROLES if role in sample.images},
+        images={
+            role: sample.images[role]
+            for role in CONDITION_ROLES
+            if role in sample.images
+        },
         ratings={},
         annotations={},
         group=judged.group,

@@ -1,7 +1,8 @@
-"""Benchmarks of votes that `vieval prepare` fetches from the hub: their rows and images in the form of `contest_rows`.
+"""Benchmarks of votes that `vieval prepare` fetches from the hub: their rows and images in the form
+of `contest_rows`.
 
-Images are written as they are stored, each once, under a name made from its content; so an interrupted run is resumed
-by running it again. The rows come last.
+Images are written as they are stored, each once, under a name made from its content; so an
+interrupted run is resumed by running it again. The rows come last.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ IMAGES = "images"
 _BATCH = 16  # rows that are in memory at once
 _FORMATS = ("JPEG", "PNG", "WEBP")
 
-#: Writes an image as the hub stores it and gives its name below the part's folder; None where there is none.
+#: Writes an image as the hub stores it and gives its name below the part's folder; None where there
+#: is none.
 Keep: TypeAlias = Callable[[Any], str | None]
 
 
@@ -52,7 +54,8 @@ class HubRows:
 def hub_loader(
     folder: DataFolder, sources: Mapping[str, HubRows], source: str, licence: str
 ) -> Callable[[Path, Preparing], Prepared]:
-    """Function that fetches all that a benchmark's folder lacks, and then checks it as `DataFolder.prepare` does.
+    """Function that fetches all that a benchmark's folder lacks, and then checks it as
+    `DataFolder.prepare` does.
 
     Args:
         folder: of the benchmark; each part has a folder of its own below it.
@@ -60,27 +63,43 @@ def hub_loader(
         source, licence: of the benchmark, which are shown first.
 
     Returns:
-        A benchmark's `prepare`. It raises VievalError for an unknown part, where `datasets` is not installed, where a
-        file cannot be written, and as `DataFolder.prepare` does. That the hub cannot be reached is in what it returns,
-        in two lines where it does not answer at all.
+        A benchmark's `prepare`. It raises VievalError for an unknown part, where `datasets` is not
+        installed, where a file cannot be written, and as `DataFolder.prepare` does. That the hub
+        cannot be reached is in what it returns, in two lines where it does not answer at all.
     """
 
     def prepare(root: Path, preparing: Preparing) -> Prepared:
         parts = folder.requested(preparing)
-        incomplete = [part for part in parts if not _is_there(folder, root, part, preparing.images)]
+        incomplete = [
+            part
+            for part in parts
+            if not _is_there(folder, root, part, preparing.images)
+        ]
         if incomplete and (silent := unreachable()):
             available = [part for part in parts if part not in incomplete]
-            check_lines = folder.prepare(root, replace(preparing, parts=available)).lines if available else ()
-            return Prepared((*check_lines, *manual_download_lines(folder.name, root, silent)), False)
+            check_lines = (
+                folder.prepare(root, replace(preparing, parts=available)).lines
+                if available
+                else ()
+            )
+            return Prepared(
+                (*check_lines, *manual_download_lines(folder.name, root, silent)), False
+            )
         lines = []
         for part in incomplete:
             try:
-                lines += _fetch(root / folder.name / part, sources[part], preparing.images)
+                lines += _fetch(
+                    root / folder.name / part, sources[part], preparing.images
+                )
             except _HubError as error:
-                lines.append(f"{folder.name}/{part}: {error}; run the command again to retry")
+                lines.append(
+                    f"{folder.name}/{part}: {error}; run the command again to retry"
+                )
         checked = folder.prepare(root, preparing)
         notice = f"{folder.name}: {source}; licence: {licence}"
-        return Prepared((notice, *lines, *checked.lines), checked.complete and not lines)
+        return Prepared(
+            (notice, *lines, *checked.lines), checked.complete and not lines
+        )
 
     return prepare
 
@@ -94,14 +113,20 @@ def _is_there(folder: DataFolder, root: Path, part: str, images: bool) -> bool:
     try:
         loaded = folder.load(root, part)
     except VievalError:
-        return (root / folder.name / part / CONTESTS).exists()  # the check says what is wrong with it
-    candidates = (candidate for contest in loaded for candidate in candidates_of(contest))
+        return (
+            root / folder.name / part / CONTESTS
+        ).exists()  # the check says what is wrong with it
+    candidates = (
+        candidate for contest in loaded for candidate in candidates_of(contest)
+    )
     return bool(loaded) and (not images or all(map(_has_images, candidates)))
 
 
 def _has_images(candidate: Sample) -> bool:
     is_video = "frame_0" in candidate.images
-    return is_video or ("output" in candidate.images and all(map(is_there, candidate.images.values())))
+    return is_video or (
+        "output" in candidate.images and all(map(is_there, candidate.images.values()))
+    )
 
 
 def _fetch(home: Path, source: HubRows, images: bool) -> list[str]:
@@ -111,7 +136,11 @@ def _fetch(home: Path, source: HubRows, images: bool) -> list[str]:
     def keep(stored: Any) -> str | None:
         if stored is None or not images:
             return None
-        body = stored["bytes"] if stored.get("bytes") else Path(stored["path"]).read_bytes()
+        body = (
+            stored["bytes"]
+            if stored.get("bytes")
+            else Path(stored["path"]).read_bytes()
+        )
         if (form := format_of(body)) not in _FORMATS:
             unreadable.append(number)
             return None
@@ -121,39 +150,67 @@ def _fetch(home: Path, source: HubRows, images: bool) -> list[str]:
         return name
 
     hub_rows = []
-    for number, row in enumerate(tqdm(_rows(source), desc=home.name, unit="row", disable=None)):
+    for number, row in enumerate(
+        tqdm(_rows(source), desc=home.name, unit="row", disable=None)
+    ):
         try:
             hub_rows.append(source.cells(number, row, keep))
-        except (AttributeError, KeyError, TypeError, ValueError, OSError, VievalError) as error:
-            raise _HubError(f"row {number} of {source.dataset} is not as expected ({one_line(error)})") from None
+        except (
+            AttributeError,
+            KeyError,
+            TypeError,
+            ValueError,
+            OSError,
+            VievalError,
+        ) as error:
+            raise _HubError(
+                f"row {number} of {source.dataset} is not as expected ({one_line(error)})"
+            ) from None
     try:
-        lines = [json.dumps(_identified(cells), ensure_ascii=False) for cells in source.combine(hub_rows)]
+        lines = [
+            json.dumps(_identified(cells), ensure_ascii=False)
+            for cells in source.combine(hub_rows)
+        ]
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise _HubError(f"rows of {source.dataset} do not make contests ({one_line(error)})") from None
+        raise _HubError(
+            f"rows of {source.dataset} do not make contests ({one_line(error)})"
+        ) from None
     write_whole(home / CONTESTS, (f"{line}\n" for line in lines), "folder")
     if not unreadable:
         return []
-    return [f"{home}: {plural(len(unreadable), 'image')} cannot be read, first in row {unreadable[0]}"]
+    return [
+        f"{home}: {plural(len(unreadable), 'image')} cannot be read, first in row {unreadable[0]}"
+    ]
 
 
 def _rows(source: HubRows) -> Iterator[dict[str, Any]]:
     """Rows with images as they are stored, `{"bytes": ..., "path": ...}`."""
     try:
         hub_split = load_from_hub(source.dataset, source.config, source.split)
-        for batch in hub_split.with_format("arrow").iter(batch_size=_BATCH):  # which decodes nothing
+        for batch in hub_split.with_format("arrow").iter(
+            batch_size=_BATCH
+        ):  # which decodes nothing
             yield from batch.to_pylist()
     except VievalError:
         raise
     except Exception as error:  # of many types, its own and those of what it builds on
-        name = f"{source.dataset} ({source.config})" if source.config else source.dataset
-        raise _HubError(f"{name} cannot be had from the hub ({one_line(error)})") from None
+        name = (
+            f"{source.dataset} ({source.config})" if source.config else source.dataset
+        )
+        raise _HubError(
+            f"{name} cannot be had from the hub ({one_line(error)})"
+        ) from None
 
 
 def _identified(cells: dict[str, Any]) -> dict[str, Any]:
-    """Candidates with a uid made from their conditions and their file: the same output in several contests has one."""
+    """Candidates with a uid made from their conditions and their file: the same output in
+    several contests has one.
+    """
     for candidate in cells["candidates"]:
         file = candidate.get("video") or (candidate.get("images") or {}).get("output")
         if file:
-            content_key = json.dumps([cells.get("texts"), cells.get("images"), file], sort_keys=True)
+            content_key = json.dumps(
+                [cells.get("texts"), cells.get("images"), file], sort_keys=True
+            )
             candidate["uid"] = hashlib.sha256(content_key.encode()).hexdigest()[:16]
     return cells

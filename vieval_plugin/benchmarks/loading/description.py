@@ -23,7 +23,17 @@ from vieval_plugin.text.suggestions import did_you_mean
 
 _ASPECTS = ("SC", "PQ", "O")
 _CANDIDATE = ("output", "image_model", "uid")
-_COMMON = {"name", "title", "kind", "source", "licence", "trainable", "synthetic", "note", "advice"}
+_COMMON = {
+    "name",
+    "title",
+    "kind",
+    "source",
+    "licence",
+    "trainable",
+    "synthetic",
+    "note",
+    "advice",
+}
 _TABLE = {*_COMMON, "parts", "table", "columns", "split", "group", "tags", "statistics"}
 #: The keys of a description by the one of them that says what its samples are judged against.
 _KEYS: Mapping[str, set[str]] = {
@@ -38,7 +48,8 @@ _PAIR_METRIC = "preference_accuracy"
 class PartsSection(StrictModel):
     """The column that names a row's part, and how many samples each part was published with.
 
-    Without `samples` the parts are those in the table, without `column` all rows are of the one part.
+    Without `samples` the parts are those in the table, without `column` all rows are of the one
+    part.
     """
 
     column: str = ""
@@ -47,12 +58,17 @@ class PartsSection(StrictModel):
     @model_validator(mode="after")
     def _check_column(self) -> PartsSection:
         if not self.column and len(self.samples) != 1:
-            raise ValueError("without the column of a row's part there is one part, with the number of its samples")
+            raise ValueError(
+                "without the column of a row's part there is one part, with the number of its "
+                "samples"
+            )
         return self
 
 
 class VoteSection(StrictModel):
-    """The column of people's answer, those of each annotator, and the table's words for the answers of the scheme."""
+    """The column of people's answer, those of each annotator, and the table's words for the
+    answers of the scheme.
+    """
 
     column: str
     scheme: Literal["four_way", "three_way", "two_way"]
@@ -63,15 +79,19 @@ class VoteSection(StrictModel):
     def _check_answers(self) -> VoteSection:
         for answer in self.words.values():
             if answer not in SCHEMES[self.scheme]:
-                raise ValueError(f"{answer!r} is no {self.scheme} vote; those are {', '.join(SCHEMES[self.scheme])}")
+                raise ValueError(
+                    f"{answer!r} is no {self.scheme} vote; those are "
+                    f"{', '.join(SCHEMES[self.scheme])}"
+                )
         return self
 
 
 class Description(StrictModel):
     """A `benchmark.yaml` as it is written.
 
-    What its samples are judged against is one of: `ratings` on a scale, a `vote` on two `candidates`, the `two_by_two`
-    examples of a file, and nothing, where they are the conditions of a task of `lmms_eval`.
+    What its samples are judged against is one of: `ratings` on a scale, a `vote` on two
+    `candidates`, the `two_by_two` examples of a file, and nothing, where they are the conditions of
+    a task of `lmms_eval`.
     """
 
     name: str
@@ -111,7 +131,8 @@ class Description(StrictModel):
         for name in names:
             if name not in STATISTICS:
                 raise ValueError(
-                    f"no statistic {name!r}{did_you_mean(name, STATISTICS)} known: {', '.join(STATISTICS)}"
+                    f"no statistic {name!r}{did_you_mean(name, STATISTICS)} known: "
+                    f"{', '.join(STATISTICS)}"
                 )
         return names
 
@@ -119,35 +140,70 @@ class Description(StrictModel):
     def _check_keys(self) -> Description:
         standards = [key for key in _KEYS if getattr(self, key)]
         if len(standards) != 1:
-            raise ValueError(f"one of {', '.join(_KEYS)} is needed, for what its samples are judged against")
+            raise ValueError(
+                f"one of {', '.join(_KEYS)} is needed, for what its samples are judged against"
+            )
         keys = _KEYS[standards[0]]
-        if useless := [key for key in self.model_fields_set - keys if getattr(self, key)]:
+        if useless := [
+            key for key in self.model_fields_set - keys if getattr(self, key)
+        ]:
             raise ValueError(f"{min(useless)}: means nothing beside {standards[0]}")
         if "table" in keys and not self.table:
             raise ValueError("table: the file of its rows is needed")
         if unknown := [aspect for aspect in self.ratings if aspect not in _ASPECTS]:
-            raise ValueError(f"ratings: no aspect {unknown[0]!r}; there are {', '.join(_ASPECTS)}")
+            raise ValueError(
+                f"ratings: no aspect {unknown[0]!r}; there are {', '.join(_ASPECTS)}"
+            )
         if self.statistics and self.by_image_model:
-            raise ValueError("statistics: those by image model are fixed; name some, or set by_image_model")
-        if self.ratings and not (self.scale and self.scale[0] < self.scale[1] and all(map(math.isfinite, self.scale))):
-            raise ValueError("scale: the lowest and the highest rating that people could give, such as [1, 5]")
-        if self.vote and not (len(self.candidates) == 2 and all("output" in columns for columns in self.candidates)):
-            raise ValueError("candidates: a vote is on two of them, each with the column of its output")
+            raise ValueError(
+                "statistics: those by image model are fixed; name some, or set by_image_model"
+            )
+        if self.ratings and not (
+            self.scale
+            and self.scale[0] < self.scale[1]
+            and all(map(math.isfinite, self.scale))
+        ):
+            raise ValueError(
+                "scale: the lowest and the highest rating that people could give, such as [1, 5]"
+            )
+        if self.vote and not (
+            len(self.candidates) == 2
+            and all("output" in columns for columns in self.candidates)
+        ):
+            raise ValueError(
+                "candidates: a vote is on two of them, each with the column of its output"
+            )
         for key in (key for candidate in self.candidates for key in candidate):
             if key not in _CANDIDATE:
                 hint = did_you_mean(key, _CANDIDATE, 0.5) or ";"
-                raise ValueError(f"candidates: unknown key {key!r}{hint} keys are {', '.join(_CANDIDATE)}")
+                raise ValueError(
+                    f"candidates: unknown key {key!r}{hint} keys are {', '.join(_CANDIDATE)}"
+                )
         if self.vote and self.statistics not in ((), (_PAIR_METRIC,)):
-            raise ValueError(f"statistics: of votes there is {_PAIR_METRIC}, for which each candidate is a sample")
+            raise ValueError(
+                f"statistics: of votes there is {_PAIR_METRIC}, for which each candidate is a "
+                "sample"
+            )
         return self
 
     def report(self) -> Report:
-        """The report: by image model where several annotators rated, as that has their agreement with each other too."""
+        """The report: by image model where several annotators rated, as that has their agreement
+        with each other too.
+        """
         if self.two_by_two:
             return WithLabels(TWO_BY_TWO)
         if self.vote:
-            return WithLabels(self.statistics) if self.statistics else ByVotes(self.vote.scheme)
-        has_annotators = any(not isinstance(columns, str) and len(columns) > 1 for columns in self.ratings.values())
-        if self.by_image_model or (self.by_image_model is None and has_annotators and not self.statistics):
+            return (
+                WithLabels(self.statistics)
+                if self.statistics
+                else ByVotes(self.vote.scheme)
+            )
+        has_annotators = any(
+            not isinstance(columns, str) and len(columns) > 1
+            for columns in self.ratings.values()
+        )
+        if self.by_image_model or (
+            self.by_image_model is None and has_annotators and not self.statistics
+        ):
             return ByImageModel(rated=tuple(self.ratings))
         return WithLabels(self.statistics or GRADED, tuple(self.ratings))

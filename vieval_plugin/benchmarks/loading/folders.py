@@ -1,4 +1,6 @@
-"""A benchmark in a folder of its own that a user fills by hand: what is there, what is missing, what is to be made."""
+"""A benchmark in a folder of its own that a user fills by hand: what is there, what is missing,
+what is to be made.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from vieval_plugin.benchmarks.benchmark import Benchmark, Prepared, Preparing, known_part
+from vieval_plugin.benchmarks.benchmark import (
+    Benchmark,
+    Prepared,
+    Preparing,
+    known_part,
+)
 from vieval_plugin.judges.contests import Contest, Judged, candidates_of
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.meta_evaluation.statistics import Report
@@ -20,7 +27,8 @@ from vieval_plugin.text.wording import plural
 
 
 def manual_download_lines(name: str, root: Path, why: str) -> tuple[str, str]:
-    """Lines for a folder that nothing can be fetched for: why, and what to fetch elsewhere and where to put it.
+    """Lines for a folder that nothing can be fetched for: why, and what to fetch elsewhere and
+    where to put it.
 
     >>> print(*manual_download_lines("mine", Path("/data"), "hub.example does not answer"), sep="\\n")
     mine: nothing can be fetched from here: hub.example does not answer
@@ -28,7 +36,10 @@ def manual_download_lines(name: str, root: Path, why: str) -> tuple[str, str]:
     """
     return (
         f"{name}: nothing can be fetched from here: {why}",
-        f"where there is a network, run `vieval prepare {name} --root FOLDER`; then copy FOLDER/{name} to {root / name}",
+        (
+            f"where there is a network, run `vieval prepare {name} --root FOLDER`; then copy "
+            f"FOLDER/{name} to {root / name}"
+        ),
     )
 
 
@@ -44,8 +55,8 @@ class DataFolder:
     read: Callable[[Path, str], Sequence[Judged]]
     #: Advice on how to get what is missing.
     advice: str
-    #: Function that makes of what is there what the samples name, keeps what is made already, and gives a line for each
-    #: thing that cannot be made; it is given the parts that can be read.
+    #: Function that makes of what is there what the samples name, keeps what is made already, and
+    #: gives a line for each thing that cannot be made; it is given the parts that can be read.
     make: Callable[[Path, Preparing], list[str]] | None = None
     #: File that keeps how many frames or views stand for a sample; empty where it is one image.
     count_file: str = ""
@@ -55,17 +66,25 @@ class DataFolder:
     def _path(self, root: Path) -> Path:
         return self.path or root / self.name
 
-    def benchmark(self, report: Report, trainable: bool = False, **fields: Any) -> Benchmark:
-        """The benchmark whose data this folder holds; the folder is checked unless a `prepare` fetches it too.
+    def benchmark(
+        self, report: Report, trainable: bool = False, **fields: Any
+    ) -> Benchmark:
+        """The benchmark whose data this folder holds; the folder is checked unless a `prepare`
+        fetches it too.
 
         The other arguments are fields of `Benchmark`.
         """
         fields = {"prepare": self.prepare, "trainable": trainable, **fields}
-        return Benchmark(self.name, self.parts, self.load, self.missing, report, **fields)
+        return Benchmark(
+            self.name, self.parts, self.load, self.missing, report, **fields
+        )
 
     def requested(self, preparing: Preparing) -> list[str]:
         """The parts that are to be prepared; VievalError for an unknown one."""
-        return [known_part(self.name, self.parts, part) for part in dict.fromkeys(preparing.parts or self.parts)]
+        return [
+            known_part(self.name, self.parts, part)
+            for part in dict.fromkeys(preparing.parts or self.parts)
+        ]
 
     def load(self, root: Path, part: str) -> Sequence[Judged]:
         """The samples or contests of a part; images are named and not opened.
@@ -76,7 +95,9 @@ class DataFolder:
         return self.read(self._path(root), known_part(self.name, self.parts, part))
 
     def missing(self, root: Path, part: str) -> list[str]:
-        """Files that a live run on a part would lack, a line each with what to do; empty when all is there."""
+        """Files that a live run on a part would lack, a line each with what to do; empty when
+        all is there.
+        """
         return self._missing_lines(root, part, images=True)
 
     def _missing_lines(self, root: Path, part: str, images: bool) -> list[str]:
@@ -91,17 +112,20 @@ class DataFolder:
     def prepare(self, root: Path, preparing: Preparing) -> Prepared:
         """Checks the folder, and makes what is to be made of what is there.
 
-        A count of frames or views is written down beside them; without one, what was written down before holds. Without
-        images, nothing is made and no image is looked for.
+        A count of frames or views is written down beside them; without one, what was written down
+        before holds. Without images, nothing is made and no image is looked for.
 
         Raises:
-            VievalError: an unknown part, a count that the benchmark has no use for, and where something is to be made
-                and cannot, for want of a package or of room. What is absent or malformed is in what is returned.
+            VievalError: an unknown part, a count that the benchmark has no use for, and where
+                something is to be made and cannot, for want of a package or of room. What is absent
+                or malformed is in what is returned.
         """
         parts = self.requested(preparing)
         if preparing.count is not None:
             self._keep_count(root, preparing.count)
-        readable = [part for part in parts if not self._missing_lines(root, part, images=False)]
+        readable = [
+            part for part in parts if not self._missing_lines(root, part, images=False)
+        ]
         lines = []
         if self.make and preparing.images and readable:
             lines = self.make(self._path(root), replace(preparing, parts=readable))
@@ -109,12 +133,18 @@ class DataFolder:
         for part in parts:
             missing_lines = self._missing_lines(root, part, preparing.images)
             complete = complete and not missing_lines
-            lines += [f"{self.name}/{part}: {line}" for line in missing_lines] or [self._part_ready_line(root, part)]
+            lines += [f"{self.name}/{part}: {line}" for line in missing_lines] or [
+                self._part_ready_line(root, part)
+            ]
         return Prepared(tuple(lines), complete)
 
     def _part_ready_line(self, root: Path, part: str) -> str:
         loaded, published = self.load(root, part), self.parts[part]
-        difference = "" if published in (None, len(loaded)) else f" (the published set has {published})"
+        difference = (
+            ""
+            if published in (None, len(loaded))
+            else f" (the published set has {published})"
+        )
         noun = "contest" if isinstance(loaded[0], Contest) else "sample"
         return f"{self.name}/{part}: ready, {plural(len(loaded), noun)}{difference}"
 
@@ -122,28 +152,52 @@ class DataFolder:
         if not self.count_file:
             raise missing_count_error(self.name)
         if count < 1:
-            raise VievalError(f"{count} frames or views cannot stand for a sample; ask for 1 or more")
-        write_whole(self._path(root) / self.count_file, json.dumps({"count": count}).encode(), "folder")
+            raise VievalError(
+                f"{count} frames or views cannot stand for a sample; ask for 1 or more"
+            )
+        write_whole(
+            self._path(root) / self.count_file,
+            json.dumps({"count": count}).encode(),
+            "folder",
+        )
 
 
 def missing_count_error(name: str) -> VievalError:
     """The error for a count of frames or views where there are none."""
-    return VievalError(f"{name} has one image a sample; leave the count of frames or views out")
+    return VievalError(
+        f"{name} has one image a sample; leave the count of frames or views out"
+    )
 
 
 def missing_images(loaded: Iterable[Judged], advice: str) -> list[str]:
-    """A line an image model whose images are not all there, and one for samples of which no output is named."""
+    """A line an image model whose images are not all there, and one for samples of which no
+    output is named.
+    """
     files_by_model: dict[str, dict[Path, None]] = defaultdict(dict)
-    samples = list({sample.id: sample for judged in loaded for sample in candidates_of(judged)}.values())
+    samples = list(
+        {
+            sample.id: sample for judged in loaded for sample in candidates_of(judged)
+        }.values()
+    )
     for sample in samples:
-        files = (image.source for image in sample.images.values() if isinstance(image.source, Path))
+        files = (
+            image.source
+            for image in sample.images.values()
+            if isinstance(image.source, Path)
+        )
         files_by_model[sample.id.image_model].update(dict.fromkeys(files))
     lines = []
     for model_files in files_by_model.values():
         if missing := [file for file in model_files if not isfile(file)]:
             folder = Path(os.path.commonpath([file.parent for file in model_files]))
             first = missing[0].relative_to(folder).as_posix()
-            lines.append(f"{folder}: {len(missing)} of {len(model_files)} images missing, first {first}; {advice}")
+            lines.append(
+                f"{folder}: {len(missing)} of {len(model_files)} images missing, first "
+                f"{first}; "
+                f"{advice}"
+            )
     if unseen := [sample for sample in samples if "output" not in sample.images]:
-        lines.append(f"{len(unseen)} of {len(samples)} outputs have no image, first {unseen[0].id}; {advice}")
+        lines.append(
+            f"{len(unseen)} of {len(samples)} outputs have no image, first {unseen[0].id}; {advice}"
+        )
     return lines

@@ -1,5 +1,5 @@
-"""Benchmarks of generators that lmms-eval has: prompts and images as it loads them, read from its YAML and by its
-functions.
+"""Benchmarks of generators that lmms-eval has: prompts and images as it loads them, read from its
+YAML and by its functions.
 
 Nothing of theirs is copied. A further one is a file: a `benchmark.yaml` with `lmms_eval`.
 """
@@ -45,14 +45,22 @@ class HostTask(StrictModel):
     tags: tuple[str, ...] = ()
 
 
-def lmms_eval_benchmark(task: HostTask, name: str, kind: str, **described: Any) -> Benchmark:
-    """The benchmark of a task of lmms-eval; its data is the host's, or Parquet files below the data folder."""
+def lmms_eval_benchmark(
+    task: HostTask, name: str, kind: str, **described: Any
+) -> Benchmark:
+    """The benchmark of a task of lmms-eval; its data is the host's, or Parquet files below the
+    data folder.
+    """
 
     def load(root: Path, part: str) -> list[Sample]:
         return list(_samples(task, SampleId(name, part, "", ""), root))
 
     def missing(root: Path, part: str) -> list[str]:
-        return [] if _parquet(root / task.task) else [f"lmms-eval downloads it, or: {_advice(task, root)}"]
+        return (
+            []
+            if _parquet(root / task.task)
+            else [f"lmms-eval downloads it, or: {_advice(task, root)}"]
+        )
 
     note = f"A generator makes the images of lmms-eval's {task.task}."
     return Benchmark(
@@ -68,7 +76,9 @@ def lmms_eval_benchmark(task: HostTask, name: str, kind: str, **described: Any) 
 
 def _samples(task: HostTask, common: SampleId, root: Path) -> Iterator[Sample]:
     task_config = _yaml(task)
-    text, visual = (_function(task, task_config[key]) for key in ("doc_to_text", "doc_to_visual"))
+    text, visual = (
+        _function(task, task_config[key]) for key in ("doc_to_text", "doc_to_visual")
+    )
     conditions_folder, uid_counts = root / task.task / "conditions", dict[str, int]()
     for number, row in enumerate(_rows(task, task_config, root)):
         try:
@@ -76,12 +86,28 @@ def _samples(task: HostTask, common: SampleId, root: Path) -> Iterator[Sample]:
             instruction = str(text(row))
             uid = str(row.get(task.uid, number))
         except Exception as error:
-            raise VievalError(f"{task.task}: row {number} is none of lmms-eval's task ({one_line(error)})") from None
+            raise VievalError(
+                f"{task.task}: row {number} is none of lmms-eval's task ({one_line(error)})"
+            ) from None
         uid_counts[uid] = uid_counts.get(uid, 0) + 1
         uid = uid if uid_counts[uid] == 1 else f"{uid}-{uid_counts[uid]}"
-        tags = tuple(f"{column} {row[column]}" for column in task.tags if row.get(column) is not None)
-        images, texts = {task.image: Image(_file(conditions_folder, picture))}, {task.text: instruction}
-        yield Sample(replace(common, uid=uid), images, texts, {}, tags, category=str(row.get(task.category) or ""))
+        tags = tuple(
+            f"{column} {row[column]}"
+            for column in task.tags
+            if row.get(column) is not None
+        )
+        images, texts = (
+            {task.image: Image(_file(conditions_folder, picture))},
+            {task.text: instruction},
+        )
+        yield Sample(
+            replace(common, uid=uid),
+            images,
+            texts,
+            {},
+            tags,
+            category=str(row.get(task.category) or ""),
+        )
 
 
 def _file(folder: Path, picture: PIL.Image.Image) -> Path:
@@ -94,7 +120,9 @@ def _file(folder: Path, picture: PIL.Image.Image) -> Path:
     return path
 
 
-def _rows(task: HostTask, task_config: Mapping[str, Any], root: Path) -> Sequence[Mapping[str, Any]]:
+def _rows(
+    task: HostTask, task_config: Mapping[str, Any], root: Path
+) -> Sequence[Mapping[str, Any]]:
     """The rows of the host's data set: of Parquet files that are there, else as the host has it."""
     import datasets
 
@@ -102,15 +130,21 @@ def _rows(task: HostTask, task_config: Mapping[str, Any], root: Path) -> Sequenc
     dataset: Any
     try:
         if files := _parquet(root / task.task):
-            dataset = datasets.load_dataset("parquet", data_files={split: files}, split=split)
+            dataset = datasets.load_dataset(
+                "parquet", data_files={split: files}, split=split
+            )
         else:
             dataset_kwargs = dict(task_config.get("dataset_kwargs") or {})
             dataset = datasets.load_dataset(
-                task_config["dataset_path"], task_config.get("dataset_name"), split=split, **dataset_kwargs
+                task_config["dataset_path"],
+                task_config.get("dataset_name"),
+                split=split,
+                **dataset_kwargs,
             )
     except Exception as error:
         raise VievalError(
-            f"{task.task}: lmms-eval's data set {task_config['dataset_path']} cannot be had ({one_line(error)}); "
+            f"{task.task}: lmms-eval's data set {task_config['dataset_path']} cannot be had "
+            f"({one_line(error)}); "
             f"{_advice(task, root)}"
         ) from None
     rows: Sequence[Mapping[str, Any]] = dataset
@@ -128,12 +162,17 @@ def _advice(task: HostTask, root: Path) -> str:
 def _yaml(task: HostTask) -> Mapping[str, Any]:
     package = importlib.util.find_spec("lmms_eval")
     if package is None or package.origin is None:
-        raise VievalError(f"{task.task} is a task of lmms-eval, which is not installed; {install_advice('lmms-eval')}")
+        raise VievalError(
+            f"{task.task} is a task of lmms-eval, which is not installed; "
+            f"{install_advice('lmms-eval')}"
+        )
     path = Path(package.origin).parent / "tasks" / task.task / f"{task.task}.yaml"
     try:
         document = yaml.load(path.read_text(encoding="utf-8"), Loader=_WithFunctions)
     except (OSError, yaml.YAMLError) as error:
-        raise VievalError(f"{path}: the task of lmms-eval cannot be read ({type(error).__name__})") from None
+        raise VievalError(
+            f"{path}: the task of lmms-eval cannot be read ({type(error).__name__})"
+        ) from None
     return dict(document)
 
 
@@ -148,7 +187,11 @@ def _function(task: HostTask, path: str) -> Callable[[Mapping[str, Any]], Any]:
     module, _, name = path.rpartition(".")
     try:
         function: Callable[[Mapping[str, Any]], Any]
-        function = getattr(importlib.import_module(f"lmms_eval.tasks.{task.task}.{module}"), name)
+        function = getattr(
+            importlib.import_module(f"lmms_eval.tasks.{task.task}.{module}"), name
+        )
     except Exception as error:
-        raise VievalError(f"{task.task}: lmms-eval's {path} cannot be loaded ({one_line(error)})") from None
+        raise VievalError(
+            f"{task.task}: lmms-eval's {path} cannot be loaded ({one_line(error)})"
+        ) from None
     return function

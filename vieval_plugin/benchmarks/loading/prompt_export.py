@@ -1,4 +1,6 @@
-"""The prompts of a benchmark as files for a generator: conditions, and the names of the images expected back."""
+"""The prompts of a benchmark as files for a generator: conditions, and the names of the images
+expected back.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +24,13 @@ PROMPTS_FILE, EXPECTED_FILE, CONDITIONS = "prompts.jsonl", "expected.csv", "cond
 def export_prompts(benchmark: Benchmark, part: str, root: Path, folder: Path) -> int:
     """Write a part's prompts, and the images that they name, for a generator.
 
-    `prompts.jsonl` has one object a line, as `vieval score FOLDER --prompts` reads it; `expected.csv` has for each uid
-    the file name of the image that is expected back; `conditions/` has the images that a prompt shows.
+    `prompts.jsonl` has one object a line, as `vieval score FOLDER --prompts` reads it;
+    `expected.csv` has for each uid the file name of the image that is expected back; `conditions/`
+    has the images that a prompt shows.
 
     Args:
-        benchmark: whose samples are read; what several image models were asked, in samples or in contests, comes once.
+        benchmark: whose samples are read; what several image models were asked, in samples or in
+            contests, comes once.
         part: one of its parts.
         root: the data folder.
         folder: where to write; made where it is not there.
@@ -35,21 +39,31 @@ def export_prompts(benchmark: Benchmark, part: str, root: Path, folder: Path) ->
         How many prompts there are.
 
     Raises:
-        VievalError: the data is absent or has no prompts, a file cannot be written there, or others of these names
-            are there.
+        VievalError: the data is absent or has no prompts, a file cannot be written there, or others
+            of these names are there.
     """
     samples = conditions_of(benchmark.load(root, part), benchmark.name)
-    if empty := [sample for sample in samples if not sample.texts and not sample.images]:
+    if empty := [
+        sample for sample in samples if not sample.texts and not sample.images
+    ]:
         raise VievalError(
-            f"{benchmark.name}/{part}: {len(empty)} of {len(samples)} prompts have no text in the data here; run "
+            f"{benchmark.name}/{part}: {len(empty)} of {len(samples)} prompts have no text in "
+            "the data here; run "
             f"`vieval prepare {benchmark.name}`, or export another part"
         )
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")
-    writer.writerows([("uid", "file"), *((sample.id.uid, expected_name(sample.id.uid)) for sample in samples)])
+    writer.writerows(
+        [
+            ("uid", "file"),
+            *((sample.id.uid, expected_name(sample.id.uid)) for sample in samples),
+        ]
+    )
     rows = [_row(sample, folder) for sample in samples]
     texts = {
-        PROMPTS_FILE: "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows),
+        PROMPTS_FILE: "".join(
+            f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows
+        ),
         EXPECTED_FILE: table.getvalue(),
     }
     for name, text in texts.items():
@@ -68,11 +82,15 @@ def _require_own(path: Path, text: str) -> None:
         return
     except OSError:
         pass
-    raise VievalError(f"{path} is there, and not from this export; move it away, or choose another --out")
+    raise VievalError(
+        f"{path} is there, and not from this export; move it away, or choose another --out"
+    )
 
 
 def _row(sample: Sample, folder: Path) -> dict[str, object]:
-    images = {role: _copy(image, folder / CONDITIONS) for role, image in sample.images.items()}
+    images = {
+        role: _copy(image, folder / CONDITIONS) for role, image in sample.images.items()
+    }
     row: dict[str, object] = {"uid": sample.id.uid, "kind": sample.kind}
     row |= {"texts": dict(sample.texts), "images": images}
     labels = {"tags": list(sample.tags), "category": sample.category}
@@ -80,7 +98,9 @@ def _row(sample: Sample, folder: Path) -> dict[str, object]:
 
 
 def _copy(image: Image, folder: Path) -> str:
-    """Write an image under a name by its content; returns its path from the folder of the prompts."""
+    """Write an image under a name by its content; returns its path from the folder of the
+    prompts.
+    """
     content = read_bytes(image)
     suffix = ".jpg" if is_jpeg(image) else ".png"
     path = folder / f"{hashlib.sha256(content).hexdigest()[:32]}{suffix}"

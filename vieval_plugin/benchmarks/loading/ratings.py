@@ -1,4 +1,6 @@
-"""Reads people's ratings and votes from CSV files in long form, a row a judgement: what a labelling page gives."""
+"""Reads people's ratings and votes from CSV files in long form, a row a judgement: what a
+labelling page gives.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from vieval_plugin.text.errors import VievalError
 
 COLUMNS = ("benchmark", "part", "uid", "generator", "draw", "rater", "aspect", "value")
 _ASPECTS = ("SC", "PQ", "O")
-_VOTES = {vote.replace("_", " "): vote for vote in (FIRST, SECOND, TIE, BOTH_GOOD, BOTH_BAD)}
+_VOTES = {
+    vote.replace("_", " "): vote for vote in (FIRST, SECOND, TIE, BOTH_GOOD, BOTH_BAD)
+}
 _LARGEST = 1 << 26
 _PLAN = TypeAdapter(LabelPlan)
 
@@ -24,15 +28,17 @@ _PLAN = TypeAdapter(LabelPlan)
 def read_ratings(paths: Sequence[Path]) -> HumanRatings:
     """The ratings and votes of some files.
 
-    A row whose value is empty says that nothing was said. `generator` is empty for a contest, `draw` for the first
-    image.
+    A row whose value is empty says that nothing was said. `generator` is empty for a contest,
+    `draw` for the first image.
 
     Args:
-        paths: CSV files in UTF-8 with `COLUMNS`; a rater may have several files, but not two judgements of one thing. One
-            may be the plan (.json) that `vieval label` wrote beside its page.
+        paths: CSV files in UTF-8 with `COLUMNS`; a rater may have several files, but not two
+            judgements of one thing. One may be the plan (.json) that `vieval label` wrote beside
+            its page.
 
     Raises:
-        VievalError: in one line, for a file that cannot be read, a row that is no judgement, one judgement twice, and
+        VievalError: in one line, for a file that cannot be read, a row that is no judgement, one
+            judgement twice, and
         no
             judgement at all.
     """
@@ -42,26 +48,39 @@ def read_ratings(paths: Sequence[Path]) -> HumanRatings:
     first_row_by_judgement: dict[tuple[SampleId, str, str], str] = {}
     plans = [path for path in paths if path.suffix == ".json"]
     if len(plans) > 1:
-        raise VievalError(f"{plans[1]}: ratings have one plan, got {len(plans)}; use that of one vieval label")
+        raise VievalError(
+            f"{plans[1]}: ratings have one plan, got {len(plans)}; use that of one vieval label"
+        )
     plan = read_plan(plans[0]) if plans else None
     for path in (path for path in paths if path not in plans):
         for row in _rows(path):
             if not str(row.cells["value"]).strip():
                 continue
-            identity, annotator, aspect = _identity(row), row.text("rater"), row.text("aspect")
-            first_row = first_row_by_judgement.setdefault((identity, annotator, aspect), row.where)
+            identity, annotator, aspect = (
+                _identity(row),
+                row.text("rater"),
+                row.text("aspect"),
+            )
+            first_row = first_row_by_judgement.setdefault(
+                (identity, annotator, aspect), row.where
+            )
             if first_row != row.where:
                 raise VievalError(
-                    f"{row.where}: {annotator!r} said {aspect} of {identity} in {first_row} already; two raters need two names, "
+                    f"{row.where}: {annotator!r} said {aspect} of {identity} in {first_row} "
+                    "already; two raters need two names, "
                     "and one judgement counts once"
                 )
             where.setdefault(identity, row.where)
             if aspect == VOTE:
                 votes.setdefault(identity, {})[annotator] = _vote(row)
             else:
-                scores.setdefault(identity, {}).setdefault(aspect, {})[annotator] = _score(row, aspect)
+                scores.setdefault(identity, {}).setdefault(aspect, {})[annotator] = (
+                    _score(row, aspect)
+                )
     if not where:
-        raise VievalError(f"{paths[0]}: no judgement in it; finish some of the page that it comes from")
+        raise VievalError(
+            f"{paths[0]}: no judgement in it; finish some of the page that it comes from"
+        )
     return HumanRatings(scores, votes, where, plan)
 
 
@@ -73,7 +92,9 @@ def read_plan(path: Path) -> LabelPlan:
         return _PLAN.validate_python(document)
     except (ValueError, TypeError, VievalError) as error:
         reason = " ".join(str(error).split())[:100]
-        raise VievalError(f"{path}: not a plan of labels ({reason}); {advice}") from None
+        raise VievalError(
+            f"{path}: not a plan of labels ({reason}); {advice}"
+        ) from None
 
 
 def _rows(path: Path) -> list[Row]:
@@ -81,22 +102,33 @@ def _rows(path: Path) -> list[Row]:
     if not path.is_file():
         raise VievalError(f"{path}: no such file; pass a CSV of ratings ({advice})")
     if path.stat().st_size > _LARGEST:
-        raise VievalError(f"{path}: larger than {_LARGEST >> 20} MiB, no file of ratings is")
+        raise VievalError(
+            f"{path}: larger than {_LARGEST >> 20} MiB, no file of ratings is"
+        )
     return read_table(path, COLUMNS, advice)
 
 
 def _identity(row: Row) -> SampleId:
     draw = str(row.cells["draw"]).strip() or "0"
     if not draw.isascii() or not draw.isdecimal() or len(draw) > 9:
-        raise VievalError(f"{row.where}: draw is {draw[:40]!r}, not a whole number from 0; correct the file")
-    return SampleId(row.text("benchmark"), row.text("part"), str(row.cells["generator"]), row.text("uid"), int(draw))
+        raise VievalError(
+            f"{row.where}: draw is {draw[:40]!r}, not a whole number from 0; correct the file"
+        )
+    return SampleId(
+        row.text("benchmark"),
+        row.text("part"),
+        str(row.cells["generator"]),
+        row.text("uid"),
+        int(draw),
+    )
 
 
 def _vote(row: Row) -> str:
     vote_text = row.text("value").strip().replace("_", " ")
     if vote_text not in _VOTES:
         raise VievalError(
-            f"{row.where}: value is {vote_text[:40]!r}, not a vote ({', '.join(_VOTES)}); correct the file"
+            f"{row.where}: value is {vote_text[:40]!r}, not a vote ({', '.join(_VOTES)}); "
+            "correct the file"
         )
     return _VOTES[vote_text]
 
@@ -104,6 +136,8 @@ def _vote(row: Row) -> str:
 def _score(row: Row, aspect: str) -> float:
     if aspect not in _ASPECTS:
         raise VievalError(
-            f"{row.where}: aspect is {aspect[:40]!r}, not one of {', '.join((*_ASPECTS, VOTE))}; correct the file"
+            f"{row.where}: aspect is {aspect[:40]!r}, not one of "
+            f"{', '.join((*_ASPECTS, VOTE))}; "
+            "correct the file"
         )
     return row.number("value", 0, 1)

@@ -1,5 +1,5 @@
-"""A list of the samples that are wanted: one uid a line, or the JSON file in which CIGEval's authors publish their
-split.
+"""A list of the samples that are wanted: one uid a line, or the JSON file in which CIGEval's
+authors publish their split.
 """
 
 from __future__ import annotations
@@ -13,11 +13,14 @@ from vieval_plugin.judges.contests import Judged
 from vieval_plugin.text.errors import VievalError
 
 
-def select_subset(samples: Iterable[Judged], path: Path, folders: Mapping[str, str]) -> list[Judged]:
+def select_subset(
+    samples: Iterable[Judged], path: Path, folders: Mapping[str, str]
+) -> list[Judged]:
     """The samples that a file names.
 
-    A text file has one uid a line, wanted of every image model. A JSON file maps parts (or names of theirs that
-    `folders` leads from, see `Benchmark`) to image models, and those to ``{"sample": [uid, ...]}`` or a list of uids.
+    A text file has one uid a line, wanted of every image model. A JSON file maps parts (or names of
+    theirs that `folders` leads from, see `Benchmark`) to image models, and those to ``{"sample":
+    [uid, ...]}`` or a list of uids.
 
     Raises:
         VievalError: the file cannot be read or is of neither form, or names none of the samples.
@@ -26,22 +29,34 @@ def select_subset(samples: Iterable[Judged], path: Path, folders: Mapping[str, s
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise VievalError(f"{path}: the list of uids cannot be read ({error})") from None
+        raise VievalError(
+            f"{path}: the list of uids cannot be read ({error})"
+        ) from None
     if path.suffix == ".json":
         split = _read_split(path, text, folders)
-        selected = [s for s in all_samples if s.id.uid in split.get((s.id.part, s.id.image_model), ())]
+        selected = [
+            s
+            for s in all_samples
+            if s.id.uid in split.get((s.id.part, s.id.image_model), ())
+        ]
         count = sum(map(len, split.values()))
     else:
         uids = {line.strip() for line in text.splitlines() if line.strip()}
-        selected, count = [sample for sample in all_samples if sample.id.uid in uids], len(uids)
+        selected, count = (
+            [sample for sample in all_samples if sample.id.uid in uids],
+            len(uids),
+        )
     if all_samples and not selected:
         raise VievalError(
-            f"{path}: none of its {count} uids is in {all_samples[0].id.benchmark}/{all_samples[0].id.part}"
+            f"{path}: none of its {count} uids is in "
+            f"{all_samples[0].id.benchmark}/{all_samples[0].id.part}"
         )
     return selected
 
 
-def _read_split(path: Path, text: str, folders: Mapping[str, str]) -> dict[tuple[str, str], set[str]]:
+def _read_split(
+    path: Path, text: str, folders: Mapping[str, str]
+) -> dict[tuple[str, str], set[str]]:
     """Uids by part and image model."""
     try:
         document = json.loads(text)
@@ -52,7 +67,8 @@ def _read_split(path: Path, text: str, folders: Mapping[str, str]) -> dict[tuple
         }
     except (ValueError, AttributeError, KeyError, TypeError, RecursionError):
         raise VievalError(
-            f'{path}: not a split, which maps parts to image models and those to {{"sample": [uid, ...]}}'
+            f'{path}: not a split, which maps parts to image models and those to {{"sample": '
+            f"[uid, ...]}}"
         ) from None
 
 

@@ -1,4 +1,6 @@
-"""Examples of two images and two captions, of which each image fits one caption: four samples an example."""
+"""Examples of two images and two captions, of which each image fits one caption: four samples an
+example.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from vieval_plugin.judges.protocol import Image, Sample, SampleId
-from vieval_plugin.readers.rows import ASPECT, KIND, UNNAMED, Row, image_file, read_object, rows_by_uid, tag_list
+from vieval_plugin.readers.rows import (
+    ASPECT,
+    KIND,
+    UNNAMED,
+    Row,
+    image_file,
+    read_object,
+    rows_by_uid,
+    tag_list,
+)
 
 #: The statistics of a benchmark of such examples.
 STATISTICS = ("text_score", "image_score", "group_score")
@@ -14,13 +25,15 @@ STATISTICS = ("text_score", "image_score", "group_score")
 _TAGS = ("collapsed_tag", "tag", "secondary_tag")
 
 
-def read_two_by_two(folder: Path, benchmark: str, part: str, rows: Sequence[Row]) -> list[Sample]:
+def read_two_by_two(
+    folder: Path, benchmark: str, part: str, rows: Sequence[Row]
+) -> list[Sample]:
     """Each image with each caption, SC 1 where they belong together and 0 elsewhere.
 
-    A sample's group is its example, its place the numbers of image and caption: `7#i0t1` is example 7 at (0, 1). Tags
-    are the dataset's own (its tag columns and number of main predicates) or, where `skills.json` (id -> list of
-    skills) is there, those of that file. An image that is there as a NumPy array (`.npy`) is named as the PNG to be
-    made of it.
+    A sample's group is its example, its place the numbers of image and caption: `7#i0t1` is example
+    7 at (0, 1). Tags are the dataset's own (its tag columns and number of main predicates) or,
+    where `skills.json` (id -> list of skills) is there, those of that file. An image that is there
+    as a NumPy array (`.npy`) is named as the PNG to be made of it.
 
     Raises:
         VievalError: a row is malformed or repeats an id.
@@ -35,14 +48,29 @@ def read_two_by_two(folder: Path, benchmark: str, part: str, rows: Sequence[Row]
             for t, caption in enumerate(captions):
                 sample_id = SampleId(benchmark, part, UNNAMED, f"{uid}#i{i}t{t}")
                 fits = {ASPECT: (float(i == t),)}
-                samples.append(Sample(sample_id, {"output": image}, {"prompt": caption}, fits, tags, KIND, uid, (i, t)))
+                samples.append(
+                    Sample(
+                        sample_id,
+                        {"output": image},
+                        {"prompt": caption},
+                        fits,
+                        tags,
+                        KIND,
+                        uid,
+                        (i, t),
+                    )
+                )
     return samples
 
 
 def _image(folder: Path, name: str) -> Image:
     image = image_file(folder, name)
     path = image.source
-    return Image(path.with_suffix(".png")) if isinstance(path, Path) and path.suffix.lower() == ".npy" else image
+    return (
+        Image(path.with_suffix(".png"))
+        if isinstance(path, Path) and path.suffix.lower() == ".npy"
+        else image
+    )
 
 
 def _tags(row: Row) -> tuple[str, ...]:

@@ -1,7 +1,8 @@
 """The synthetic benchmark's backgrounds: four drawn places, and photographs.
 
-The photographs are five that scikit-image ships inside its package, all CC0 or in the public domain. They are read from
-that folder and not through its functions, which would download a file they do not find.
+The photographs are five that scikit-image ships inside its package, all CC0 or in the public
+domain. They are read from that folder and not through its functions, which would download a file
+they do not find.
 """
 
 from __future__ import annotations
@@ -51,12 +52,18 @@ def photograph(caption: str, mirrored: bool = False) -> Picture:
     file, square = PHOTOGRAPHS[caption]
     package = importlib.util.find_spec("skimage")
     if package is None or package.origin is None:
-        raise VievalError(f"{NAME} shows photographs of scikit-image; {install_advice('metrics')}")
+        raise VievalError(
+            f"{NAME} shows photographs of scikit-image; {install_advice('metrics')}"
+        )
     path = Path(package.origin).parent / "data" / file
     if not path.is_file():
-        raise VievalError(f"{path} is missing; scikit-image has it from 0.22 on: install scikit-image again")
+        raise VievalError(
+            f"{path} is missing; scikit-image has it from 0.22 on: install scikit-image again"
+        )
     with PIL.Image.open(path) as opened:
-        picture = opened.convert("RGB").resize((SIZE, SIZE), PIL.Image.Resampling.LANCZOS, box=square)
+        picture = opened.convert("RGB").resize(
+            (SIZE, SIZE), PIL.Image.Resampling.LANCZOS, box=square
+        )
     return PIL.ImageOps.mirror(picture) if mirrored else picture
 
 
@@ -68,53 +75,94 @@ def backdrop(name: str) -> Picture:
 
 
 def _meadow(rng: random.Random) -> Picture:
-    canvas = _two_gradients((110, 180, 240), (215, 235, 250), (130, 190, 90), (70, 140, 50))
+    canvas = _two_gradients(
+        (110, 180, 240), (215, 235, 250), (130, 190, 90), (70, 140, 50)
+    )
     pen = PIL.ImageDraw.Draw(canvas)
     for left, top in ((90, 80), (330, 50), (430, 120)):
         for dx, dy, radius in ((-28, 6, 20), (0, 0, 28), (30, 6, 22)):
             centre_x, centre_y = left + dx, top + dy
-            corners = (centre_x - radius, centre_y - radius, centre_x + radius, centre_y + radius)
+            corners = (
+                centre_x - radius,
+                centre_y - radius,
+                centre_x + radius,
+                centre_y + radius,
+            )
             pen.ellipse(corners, fill=(250, 252, 255))
     pen.ellipse((-120, 215, 260, 400), fill=(105, 165, 85))
     pen.ellipse((200, 230, 640, 420), fill=(120, 178, 88))
     for _ in range(420):
-        x, y = rng.random() * _CANVAS, _HORIZON + 30 + rng.random() * (_CANVAS - _HORIZON - 30)
-        pen.line((x, y, x + rng.random() * 8 - 4, y - 12), fill=(60, int(115 + 55 * rng.random()), 45), width=3)
+        x, y = (
+            rng.random() * _CANVAS,
+            _HORIZON + 30 + rng.random() * (_CANVAS - _HORIZON - 30),
+        )
+        pen.line(
+            (x, y, x + rng.random() * 8 - 4, y - 12),
+            fill=(60, int(115 + 55 * rng.random()), 45),
+            width=3,
+        )
     return canvas
 
 
 def _beach(rng: random.Random) -> Picture:
-    canvas = _two_gradients((130, 200, 240), (240, 240, 225), (236, 212, 150), (222, 188, 120))
+    canvas = _two_gradients(
+        (130, 200, 240), (240, 240, 225), (236, 212, 150), (222, 188, 120)
+    )
     pen = PIL.ImageDraw.Draw(canvas)
     pen.ellipse((380, 30, 450, 100), fill=(255, 235, 120))
     pen.rectangle((0, 200, _CANVAS, _HORIZON + 10), fill=(45, 130, 170))
     for crest in range(212, _HORIZON + 10, 14):
         for start in range(int(rng.random() * 40) - 40, _CANVAS, 60):
-            pen.arc((start, crest - 6, start + 40, crest + 8), 200, 340, fill=(200, 230, 240), width=3)
+            pen.arc(
+                (start, crest - 6, start + 40, crest + 8),
+                200,
+                340,
+                fill=(200, 230, 240),
+                width=3,
+            )
     for _ in range(600):
-        x, y = rng.random() * _CANVAS, _HORIZON + 14 + rng.random() * (_CANVAS - _HORIZON)
+        x, y = (
+            rng.random() * _CANVAS,
+            _HORIZON + 14 + rng.random() * (_CANVAS - _HORIZON),
+        )
         pen.ellipse((x, y, x + 4, y + 3), fill=(190, 150, 90))
     return canvas
 
 
 def _night(rng: random.Random) -> Picture:
-    canvas = _two_gradients((12, 16, 50), (50, 60, 120), (225, 232, 245), (185, 198, 225))
+    canvas = _two_gradients(
+        (12, 16, 50), (50, 60, 120), (225, 232, 245), (185, 198, 225)
+    )
     pen = PIL.ImageDraw.Draw(canvas)
     for _ in range(110):
-        x, y, radius = rng.random() * _CANVAS, rng.random() * _HORIZON * 0.9, 1 + rng.random() * 2
-        pen.ellipse((x - radius, y - radius, x + radius, y + radius), fill=(255, 250, 220))
+        x, y, radius = (
+            rng.random() * _CANVAS,
+            rng.random() * _HORIZON * 0.9,
+            1 + rng.random() * 2,
+        )
+        pen.ellipse(
+            (x - radius, y - radius, x + radius, y + radius), fill=(255, 250, 220)
+        )
     pen.ellipse((400, 40, 460, 100), fill=(250, 245, 215))
     for left in range(-20, _CANVAS, 46):
         top = _HORIZON - 46 - rng.random() * 40
-        pen.polygon((left, _HORIZON + 4, left + 28, top, left + 56, _HORIZON + 4), fill=(25, 45, 55))
+        pen.polygon(
+            (left, _HORIZON + 4, left + 28, top, left + 56, _HORIZON + 4),
+            fill=(25, 45, 55),
+        )
     for _ in range(160):
-        x, y = rng.random() * _CANVAS, _HORIZON + 16 + rng.random() * (_CANVAS - _HORIZON)
+        x, y = (
+            rng.random() * _CANVAS,
+            _HORIZON + 16 + rng.random() * (_CANVAS - _HORIZON),
+        )
         pen.line((x, y, x + 14, y), fill=(165, 180, 212), width=3)
     return canvas
 
 
 def _room(rng: random.Random) -> Picture:
-    canvas = _two_gradients((205, 212, 205), (190, 200, 192), (172, 118, 72), (140, 92, 54))
+    canvas = _two_gradients(
+        (205, 212, 205), (190, 200, 192), (172, 118, 72), (140, 92, 54)
+    )
     pen = PIL.ImageDraw.Draw(canvas)
     for stripe in range(0, _CANVAS, 44):
         pen.rectangle((stripe, 0, stripe + 14, _HORIZON), fill=(216, 222, 214))
@@ -124,13 +172,18 @@ def _room(rng: random.Random) -> Picture:
         for seam in range(row * 130 % 310, _CANVAS, 310):
             pen.line((seam, board, seam, board + 30), fill=(95, 60, 36), width=3)
     for _ in range(200):
-        x, y = rng.random() * _CANVAS, _HORIZON + 6 + rng.random() * (_CANVAS - _HORIZON)
+        x, y = (
+            rng.random() * _CANVAS,
+            _HORIZON + 6 + rng.random() * (_CANVAS - _HORIZON),
+        )
         pen.line((x, y, x + 24, y), fill=(152, 100, 60), width=2)
     return canvas
 
 
 def _two_gradients(sky: Rgb, skyline: Rgb, ground: Rgb, foreground: Rgb) -> Picture:
-    """A canvas whose upper half runs from `sky` to `skyline` and whose lower half from `ground` to `foreground`."""
+    """A canvas whose upper half runs from `sky` to `skyline` and whose lower half from `ground`
+    to `foreground`.
+    """
     upper = np.linspace(sky, skyline, _HORIZON)
     lower = np.linspace(ground, foreground, _CANVAS - _HORIZON)
     column = np.concatenate([upper, lower]).round().astype(np.uint8)

@@ -1,7 +1,8 @@
-"""The drawn images of vieval_demo, and vieval_demo_contests: these two by two, with votes that nobody gave.
+"""The drawn images of vieval_demo, and vieval_demo_contests: these two by two, with votes that
+nobody gave.
 
-The votes follow from the known defects, so that every way to judge contests can be tried without downloads. They say
-nothing about any image model.
+The votes follow from the known defects, so that every way to judge contests can be tried without
+downloads. They say nothing about any image model.
 """
 
 from __future__ import annotations
@@ -13,7 +14,14 @@ from pathlib import Path
 
 from vieval_plugin.benchmarks.benchmark import Benchmark, known_part
 from vieval_plugin.benchmarks.vieval_demo.plan import INSTRUCTIONS, LICENCE, TASKS
-from vieval_plugin.judges.contests import BOTH_BAD, BOTH_GOOD, FIRST, SECOND, Contest, Votes
+from vieval_plugin.judges.contests import (
+    BOTH_BAD,
+    BOTH_GOOD,
+    FIRST,
+    SECOND,
+    Contest,
+    Votes,
+)
 from vieval_plugin.judges.protocol import Sample, SampleId
 from vieval_plugin.meta_evaluation.votes import ByVotes
 
@@ -28,7 +36,9 @@ def load(root: Path, part: str) -> list[Sample]:
 
 @cache
 def _samples_of(part: str) -> tuple[Sample, ...]:
-    from vieval_plugin.benchmarks.vieval_demo.outputs import samples  # needs Pillow, SciPy and scikit-image
+    from vieval_plugin.benchmarks.vieval_demo.outputs import (
+        samples,
+    )  # needs Pillow, SciPy and scikit-image
 
     return tuple(samples(part))
 
@@ -41,9 +51,9 @@ def contests(part: str) -> tuple[Contest, ...]:
         part: one of the seven codes in `TASKS`.
 
     Returns:
-        Contests with a four-way vote: for the output whose overall rating is higher, and where they are rated alike
-        that both are good (from 0.5 on) or bad. The better output comes first about as often as second, drawn by a
-        fixed seed.
+        Contests with a four-way vote: for the output whose overall rating is higher, and where they
+        are rated alike that both are good (from 0.5 on) or bad. The better output comes first about
+        as often as second, drawn by a fixed seed.
 
     Raises:
         VievalError: there is no such part, or scikit-image (for its photographs) is not installed.
@@ -52,7 +62,11 @@ def contests(part: str) -> tuple[Contest, ...]:
     by_uid: dict[str, list[Sample]] = {}
     for sample in _samples_of(part):
         by_uid.setdefault(sample.id.uid, []).append(sample)
-    pairs = [(uid, pair) for uid, outputs in by_uid.items() for pair in combinations(outputs, 2)]
+    pairs = [
+        (uid, pair)
+        for uid, outputs in by_uid.items()
+        for pair in combinations(outputs, 2)
+    ]
     turns = [turn % 2 for turn in range(len(pairs))]
     random.Random(f"{NAME}/{part}").shuffle(turns)
     drawn = []
@@ -61,8 +75,21 @@ def contests(part: str) -> tuple[Contest, ...]:
         first, second = (better, worse) if turn else (worse, better)
         name = f"{uid}#{pair[0].id.image_model}-{pair[1].id.image_model}"
         tie = BOTH_GOOD if _rated(better) >= _GOOD else BOTH_BAD
-        vote = tie if _rated(better) == _rated(worse) else FIRST if better is first else SECOND
-        drawn.append(Contest(SampleId(NAME, part, "", name), (first, second), Votes("four_way", vote), group=uid))
+        vote = (
+            tie
+            if _rated(better) == _rated(worse)
+            else FIRST
+            if better is first
+            else SECOND
+        )
+        drawn.append(
+            Contest(
+                SampleId(NAME, part, "", name),
+                (first, second),
+                Votes("four_way", vote),
+                group=uid,
+            )
+        )
     return tuple(drawn)
 
 
@@ -80,5 +107,8 @@ CONTESTS = Benchmark(
     licence=LICENCE,
     trainable=True,
     synthetic=True,
-    note="Synthetic: images drawn by VIEval with known defects, votes that follow from them. No human voted on these.",
+    note=(
+        "Synthetic: images drawn by VIEval with known defects, votes that follow from them. No "
+        "human voted on these."
+    ),
 )

@@ -1,4 +1,6 @@
-"""The synthetic benchmark's things: small pictures with a transparent background, drawn from a table of shapes."""
+"""The synthetic benchmark's things: small pictures with a transparent background, drawn from a
+table of shapes.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ COLOURS: dict[str, Rgb] = {
 HUES = tuple(name for name in COLOURS if name != "white")
 _INK = (45, 40, 45)
 
-# A part is a primitive, its colour ("main" is the thing's own) and its corners, in hundredths of the thing's size.
+# A part is a primitive, its colour ("main" is the thing's own) and its corners, in hundredths of
+# the thing's size.
 _PARTS_BY_THING: dict[str, tuple[Part, ...]] = {
     "balloon": (
         ("line", "ink", (50, 74, 45, 86, 52, 99)),
@@ -66,7 +69,34 @@ _PARTS_BY_THING: dict[str, tuple[Part, ...]] = {
         ),
         ("ellipse", "brown", (36, 23, 64, 51)),
     ),
-    "star": (("polygon", "main", (50, 3, 62, 37, 97, 38, 69, 59, 79, 94, 50, 73, 21, 94, 31, 59, 3, 38, 38, 37)),),
+    "star": (
+        (
+            "polygon",
+            "main",
+            (
+                50,
+                3,
+                62,
+                37,
+                97,
+                38,
+                69,
+                59,
+                79,
+                94,
+                50,
+                73,
+                21,
+                94,
+                31,
+                59,
+                3,
+                38,
+                38,
+                37,
+            ),
+        ),
+    ),
     "apple": (
         ("line", "brown", (50, 34, 55, 8)),
         ("ellipse", "leaf", (55, 8, 82, 22)),
@@ -82,7 +112,10 @@ _PARTS_BY_THING: dict[str, tuple[Part, ...]] = {
         ("polygon", "brown", (4, 72, 96, 72, 80, 95, 20, 95)),
     ),
     # only drawn sequences use the things below
-    "tree": (("rectangle", "brown", (42, 60, 58, 98)), ("ellipse", "main", (14, 4, 86, 68))),
+    "tree": (
+        ("rectangle", "brown", (42, 60, 58, 98)),
+        ("ellipse", "main", (14, 4, 86, 68)),
+    ),
     "mushroom": (
         ("rectangle", "white", (38, 50, 62, 96)),
         ("polygon", "main", (6, 54, 22, 20, 50, 6, 78, 20, 94, 54)),
@@ -126,7 +159,34 @@ _PARTS_BY_THING: dict[str, tuple[Part, ...]] = {
         ("polygon", "main", (50, 2, 70, 34, 68, 88, 32, 88, 30, 34)),
         ("ellipse", "white", (40, 34, 60, 54)),
     ),
-    "shirt": (("polygon", "main", (30, 8, 70, 8, 98, 34, 84, 50, 74, 40, 74, 94, 26, 94, 26, 40, 16, 50, 2, 34)),),
+    "shirt": (
+        (
+            "polygon",
+            "main",
+            (
+                30,
+                8,
+                70,
+                8,
+                98,
+                34,
+                84,
+                50,
+                74,
+                40,
+                74,
+                94,
+                26,
+                94,
+                26,
+                40,
+                16,
+                50,
+                2,
+                34,
+            ),
+        ),
+    ),
     "ball": (
         ("ellipse", "main", (8, 8, 92, 92)),
         ("line", "ink", (10, 40, 50, 54, 90, 40)),
@@ -193,17 +253,33 @@ def draw_thing(kind: str, colour: Rgb, size: int) -> Picture:
     return draw_parts(_PARTS_BY_THING[kind], {"main": colour}, size)
 
 
-def place(background: Picture, sprite: Picture, centre: tuple[int, int], opacity: float = 1.0) -> Picture:
-    """A copy of the background with a sprite on it, its centre at the given pixel; opacity 0 leaves nothing of it."""
+def place(
+    background: Picture, sprite: Picture, centre: tuple[int, int], opacity: float = 1.0
+) -> Picture:
+    """A copy of the background with a sprite on it, its centre at the given pixel; opacity 0
+    leaves nothing of it.
+    """
     picture = background.copy()
     mask = sprite.getchannel("A").point(lambda alpha: alpha * opacity)
-    picture.paste(sprite.convert("RGB"), (centre[0] - sprite.width // 2, centre[1] - sprite.height // 2), mask)
+    picture.paste(
+        sprite.convert("RGB"),
+        (centre[0] - sprite.width // 2, centre[1] - sprite.height // 2),
+        mask,
+    )
     return picture
 
 
 def draw_parts(parts: tuple[Part, ...], colours: dict[str, Rgb], size: int) -> Picture:
-    """Shapes from back to front on a transparent square of `size` pixels; `colours` are those of its own by name."""
-    palette = {"ink": _INK, "white": COLOURS["white"], "brown": (125, 80, 45), "leaf": (60, 140, 60), **colours}
+    """Shapes from back to front on a transparent square of `size` pixels; `colours` are those of
+    its own by name.
+    """
+    palette = {
+        "ink": _INK,
+        "white": COLOURS["white"],
+        "brown": (125, 80, 45),
+        "leaf": (60, 140, 60),
+        **colours,
+    }
     side = size * 4
     canvas = PIL.Image.new("RGBA", (side, side))
     pen = PIL.ImageDraw.Draw(canvas)
@@ -215,9 +291,19 @@ def draw_parts(parts: tuple[Part, ...], colours: dict[str, Rgb], size: int) -> P
         if primitive == "line":
             pen.line(xy, fill=fill, width=width * 2)
         elif primitive in ("polygon", "wedge"):
-            pen.polygon(xy, fill=fill, outline=_INK if primitive == "polygon" else None, width=width)
+            pen.polygon(
+                xy,
+                fill=fill,
+                outline=_INK if primitive == "polygon" else None,
+                width=width,
+            )
         elif primitive == "rectangle":
             pen.rectangle(xy, fill=fill, outline=_INK, width=width)
         else:
-            pen.ellipse(xy, fill=fill, outline=_INK if primitive == "ellipse" else None, width=width)
+            pen.ellipse(
+                xy,
+                fill=fill,
+                outline=_INK if primitive == "ellipse" else None,
+                width=width,
+            )
     return canvas.reduce(4)

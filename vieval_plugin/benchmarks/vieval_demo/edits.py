@@ -1,4 +1,5 @@
-"""vieval_demo_sequences: edits of drawn sequences, with the labels that follow from how they were drawn as ratings.
+"""vieval_demo_sequences: edits of drawn sequences, with the labels that follow from how they were
+drawn as ratings.
 
 They are held out from whatever is trained on drawn sequences, as long as that is of another seed.
 """
@@ -26,8 +27,8 @@ def edits(part: str) -> tuple[Sample, ...]:
         part: `tie`.
 
     Returns:
-        Samples of 96 x 96 pixels whose O, in [0, 1], is (k - j1) / (j2 - j1), or 0.5 where more was done than asked
-        for.
+        Samples of 96 x 96 pixels whose O, in [0, 1], is (k - j1) / (j2 - j1), or 0.5 where more was
+        done than asked for.
 
     Raises:
         VievalError: there is no such part.
@@ -64,5 +65,8 @@ EDITS = Benchmark(
     licence=LICENCE,
     trainable=False,
     synthetic=True,
-    note="Synthetic: edits drawn by VIEval one after the other, rated by how many of those asked for were made.",
+    note=(
+        "Synthetic: edits drawn by VIEval one after the other, rated by how many of those asked "
+        "for were made."
+    ),
 )

@@ -8,22 +8,30 @@ import zlib
 import PIL.Image
 
 from vieval_plugin.benchmarks.benchmark import known_part
-from vieval_plugin.benchmarks.vieval_demo.plan import IMAGE_MODELS, NAME, TASKS, defects, ratings, uids
+from vieval_plugin.benchmarks.vieval_demo.plan import (
+    IMAGE_MODELS,
+    NAME,
+    TASKS,
+    defects,
+    ratings,
+    uids,
+)
 from vieval_plugin.benchmarks.vieval_demo.scenes import case
 from vieval_plugin.benchmarks.vieval_demo.spoiling import spoil
 from vieval_plugin.judges.protocol import Image, Sample, SampleId
 
 
 def samples(part: str) -> list[Sample]:
-    """The 48 samples of a part, by uid and then image model, their images drawn now and held as PNG files in memory.
+    """The 48 samples of a part, by uid and then image model, their images drawn now and held as PNG
+    files in memory.
 
     Args:
         part: one of the seven codes in `TASKS`.
 
     Returns:
-        Samples of 256 x 256 pixels with the ratings of one synthetic rater: SC is 1 - the content defect's strength,
-        PQ 1 - the quality defect's, both to the nearest quarter as people rate coarsely, and O the root of their
-        product.
+        Samples of 256 x 256 pixels with the ratings of one synthetic rater: SC is 1 - the content
+        defect's strength, PQ 1 - the quality defect's, both to the nearest quarter as people rate
+        coarsely, and O the root of their product.
 
     Raises:
         VievalError: there is no such part, or scikit-image (for its photographs) is not installed.
@@ -32,14 +40,23 @@ def samples(part: str) -> list[Sample]:
     rendered_samples = []
     for index, uid in enumerate(uids()):
         instruction = case(part, index)
-        conditions = {role: png(picture) for role, picture in instruction.conditions.items()}
+        conditions = {
+            role: png(picture) for role, picture in instruction.conditions.items()
+        }
         for image_model in IMAGE_MODELS:
             sample_id = SampleId(NAME, part, image_model, uid)
             drawn = defects(sample_id)
             picture = instruction.draw(drawn.content, drawn.content_strength)
-            picture = spoil(picture, drawn.quality, drawn.quality_strength, zlib.crc32(str(sample_id).encode()))
+            picture = spoil(
+                picture,
+                drawn.quality,
+                drawn.quality_strength,
+                zlib.crc32(str(sample_id).encode()),
+            )
             images = {**conditions, "output": png(picture)}
-            rendered_samples.append(Sample(sample_id, images, instruction.texts, ratings(drawn), kind=part))
+            rendered_samples.append(
+                Sample(sample_id, images, instruction.texts, ratings(drawn), kind=part)
+            )
     return rendered_samples
 
 

@@ -1,5 +1,5 @@
-"""Defects of each output of the synthetic benchmark, how strong they are, and what rating follows; nothing is drawn
-here.
+"""Defects of each output of the synthetic benchmark, how strong they are, and what rating follows;
+nothing is drawn here.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from vieval_plugin.text.errors import VievalError
 
 NAME = "vieval_demo"
 INSTRUCTIONS = 16
-LICENCE = "Apache-2.0; photographs of scikit-image, which are CC0 or in the public domain"
+LICENCE = (
+    "Apache-2.0; photographs of scikit-image, which are CC0 or in the public domain"
+)
 
 _CONTENT_DEFECTS: dict[str, tuple[tuple[str, ...], ...]] = {
     "tig": (("wrong_count", "wrong_colour"), ("missing_object", "wrong_colour")),
@@ -27,7 +29,8 @@ _CONTENT_DEFECTS: dict[str, tuple[tuple[str, ...], ...]] = {
 TASKS = tuple(_CONTENT_DEFECTS)
 QUALITY_DEFECTS = ("noise", "blur", "watermark")
 
-# Exponents on evenly spaced strengths, for content and for quality: above 1 most defects are mild, below 1 severe.
+# Exponents on evenly spaced strengths, for content and for quality: above 1 most defects are mild,
+# below 1 severe.
 _MIXTURES = {"demo_a": (1.8, 0.7), "demo_b": (1.0, 1.5), "demo_c": (0.6, 1.0)}
 IMAGE_MODELS = tuple(_MIXTURES)
 
@@ -47,7 +50,9 @@ class Defects:
 
 
 def quarters(strength: float) -> int:
-    """A strength in [0, 1] as 0 to 4 quarters, for what is there in whole things only; halfway goes up."""
+    """A strength in [0, 1] as 0 to 4 quarters, for what is there in whole things only; halfway
+    goes up.
+    """
     return int(strength * 4 + 0.5)
 
 
@@ -57,7 +62,9 @@ def uids() -> list[str]:
 
 
 def content_defects(task: str, index: int) -> tuple[str, ...]:
-    """The content defects that fit an instruction of a task; those of `tig` are of two sorts, by turns."""
+    """The content defects that fit an instruction of a task; those of `tig` are of two sorts, by
+    turns.
+    """
     sorts = _CONTENT_DEFECTS[task]
     return sorts[index % len(sorts)]
 
@@ -68,21 +75,31 @@ def defects(sample_id: SampleId) -> Defects:
     Raises:
         VievalError: the benchmark has no such sample.
     """
-    is_planned = sample_id.part in TASKS and sample_id.image_model in IMAGE_MODELS and sample_id.uid in uids()
+    is_planned = (
+        sample_id.part in TASKS
+        and sample_id.image_model in IMAGE_MODELS
+        and sample_id.uid in uids()
+    )
     if sample_id.benchmark != NAME or not is_planned:
-        raise VievalError(f"{NAME} has no sample {sample_id}; one is {NAME}/tie/{IMAGE_MODELS[0]}/{uids()[0]}")
+        raise VievalError(
+            f"{NAME} has no sample {sample_id}; one is {NAME}/tie/{IMAGE_MODELS[0]}/{uids()[0]}"
+        )
     return _planned(sample_id.part, sample_id.image_model, uids().index(sample_id.uid))
 
 
 def ratings(output_defects: Defects) -> dict[str, tuple[float, ...]]:
-    """The ratings of one synthetic rater: SC and PQ to the nearest quarter, as people rate coarsely, and O."""
+    """The ratings of one synthetic rater: SC and PQ to the nearest quarter, as people rate
+    coarsely, and O.
+    """
     sc = 1 - quarters(output_defects.content_strength) / 4
     pq = 1 - quarters(output_defects.quality_strength) / 4
     return {"SC": (sc,), "PQ": (pq,), "O": (math.sqrt(sc * pq),)}
 
 
 def _planned(task: str, image_model: str, index: int) -> Defects:
-    """Strengths spread over the whole range in shuffled order, so that ratings vary within every image model."""
+    """Strengths spread over the whole range in shuffled order, so that ratings vary within every
+    image model.
+    """
     rng = random.Random(f"{NAME}/{task}/{image_model}")
     content, content_kind, quality, quality_kind = (_shuffled(rng) for _ in range(4))
     kinds = content_defects(task, index)
@@ -96,9 +113,13 @@ def _planned(task: str, image_model: str, index: int) -> Defects:
 
 
 def _strength(rank: int, exponent: float) -> float:
-    """The first quarter of the ranks have no defect at all, as most image models get some things right."""
+    """The first quarter of the ranks have no defect at all, as most image models get some things
+    right.
+    """
     clean = INSTRUCTIONS // 4
-    return round(math.pow(max(0, rank - clean + 1) / (INSTRUCTIONS - clean), exponent), 3)
+    return round(
+        math.pow(max(0, rank - clean + 1) / (INSTRUCTIONS - clean), exponent), 3
+    )
 
 
 def _shuffled(rng: random.Random) -> list[int]:

@@ -1,8 +1,9 @@
-"""The instructions of the synthetic benchmark: for each task, what is asked for and how an output of it is drawn.
+"""The instructions of the synthetic benchmark: for each task, what is asked for and how an output
+of it is drawn.
 
-A `Case` draws its output with one content defect of a given strength: 0 is what the instruction asks for, 1 is as wrong
-as that defect gets. What can only be wrong in whole things (a count, a missing thing, a feature of a subject) goes by
-quarters of the strength.
+A `Case` draws its output with one content defect of a given strength: 0 is what the instruction
+asks for, 1 is as wrong as that defect gets. What can only be wrong in whole things (a count, a
+missing thing, a feature of a subject) goes by quarters of the strength.
 """
 
 from __future__ import annotations
@@ -13,7 +14,12 @@ from dataclasses import dataclass
 import PIL.Image
 import PIL.ImageDraw
 
-from vieval_plugin.benchmarks.vieval_demo.backgrounds import PHOTOGRAPHS, PLACES, backdrop, photograph
+from vieval_plugin.benchmarks.vieval_demo.backgrounds import (
+    PHOTOGRAPHS,
+    PLACES,
+    backdrop,
+    photograph,
+)
 from vieval_plugin.benchmarks.vieval_demo.drawing import (
     COLOURS,
     HUES,
@@ -27,11 +33,25 @@ from vieval_plugin.benchmarks.vieval_demo.drawing import (
     place,
 )
 from vieval_plugin.benchmarks.vieval_demo.plan import quarters
-from vieval_plugin.benchmarks.vieval_demo.spoiling import bend, line_drawing, overdo_edit
-from vieval_plugin.benchmarks.vieval_demo.toys import altered, draw_toy, portrait, toy_number
+from vieval_plugin.benchmarks.vieval_demo.spoiling import (
+    bend,
+    line_drawing,
+    overdo_edit,
+)
+from vieval_plugin.benchmarks.vieval_demo.toys import (
+    altered,
+    draw_toy,
+    portrait,
+    toy_number,
+)
 
 _NUMERALS = ("no", "one", "two", "three", "four", "five")
-_CORNERS = {"upper left": (48, 48), "upper right": (208, 48), "lower right": (208, 208), "lower left": (48, 208)}
+_CORNERS = {
+    "upper left": (48, 48),
+    "upper right": (208, 48),
+    "lower right": (208, 208),
+    "lower left": (48, 208),
+}
 _FOUR = ((66, 92), (190, 92), (66, 192), (190, 192))
 
 
@@ -42,13 +62,18 @@ class Case:
     texts: Mapping[str, str]
     #: Its condition images by role.
     conditions: Mapping[str, Picture]
-    #: Function that draws the output with a content defect, one of `plan.content_defects`, at a strength in [0, 1].
+    #: Function that draws the output with a content defect, one of `plan.content_defects`, at a
+    #: strength in [0, 1].
     draw: Callable[[str, float], Picture]
 
 
 def _tig(index: int) -> Case:
     where = _pick(tuple(PLACES), index)
-    return _counting(index // 2, where) if index % 2 == 0 else _four_things(index // 2, where)
+    return (
+        _counting(index // 2, where)
+        if index % 2 == 0
+        else _four_things(index // 2, where)
+    )
 
 
 def _counting(index: int, where: str) -> Case:
@@ -58,7 +83,9 @@ def _counting(index: int, where: str) -> Case:
 
     def draw(kind: str, strength: float) -> Picture:
         sign = 1 if count == 3 or index % 2 else -1
-        drawn_count = count + sign * quarters(strength) if kind == "wrong_count" else count
+        drawn_count = (
+            count + sign * quarters(strength) if kind == "wrong_count" else count
+        )
         ink = _wrong_colour(colour, strength if kind == "wrong_colour" else 0)
         picture = backdrop(where)
         for number in range(drawn_count):
@@ -75,7 +102,12 @@ def _four_things(index: int, where: str) -> Case:
 
     def draw(kind: str, strength: float) -> Picture:
         missing = quarters(strength) if kind == "missing_object" else 0
-        return _arranged(where, shapes[missing:], _FOUR[missing:], strength if kind == "wrong_colour" else 0)
+        return _arranged(
+            where,
+            shapes[missing:],
+            _FOUR[missing:],
+            strength if kind == "wrong_colour" else 0,
+        )
 
     return Case({"prompt": prompt}, {}, draw)
 
@@ -89,14 +121,21 @@ def _adding(index: int) -> Case:
     corner = _pick(tuple(_CORNERS), index)
     instruction = f"Add {add_article(colour)} {shape} in the {corner} corner."
     source = photograph(_pick(tuple(PHOTOGRAPHS), index), mirrored=index >= 5)
-    return _inserting(instruction, {"source": source}, draw_thing(shape, COLOURS[colour], 90), _CORNERS[corner])
+    return _inserting(
+        instruction,
+        {"source": source},
+        draw_thing(shape, COLOURS[colour], 90),
+        _CORNERS[corner],
+    )
 
 
 def _mie(index: int) -> Case:
     shape, colour = THINGS[index % 8], HUES[(index * 3) % 7]
     centre = ((70, 70), (186, 70), (186, 186), (70, 186), (128, 128))[index % 5]
     instruction = f"Put {add_article(colour)} {shape} in the masked area."
-    source = photograph(_pick(tuple(PHOTOGRAPHS), index * 2 + index // 5), mirrored=index % 2 == 1)
+    source = photograph(
+        _pick(tuple(PHOTOGRAPHS), index * 2 + index // 5), mirrored=index % 2 == 1
+    )
     mask = PIL.Image.new("L", (SIZE, SIZE))
     box = (centre[0] - 56, centre[1] - 56, centre[0] + 56, centre[1] + 56)
     PIL.ImageDraw.Draw(mask).rounded_rectangle(box, radius=18, fill=255)
@@ -104,7 +143,12 @@ def _mie(index: int) -> Case:
     return _inserting(instruction, {"source": source, "mask": mask}, sprite, centre)
 
 
-def _inserting(instruction: str, conditions: Mapping[str, Picture], sprite: Picture, centre: tuple[int, int]) -> Case:
+def _inserting(
+    instruction: str,
+    conditions: Mapping[str, Picture],
+    sprite: Picture,
+    centre: tuple[int, int],
+) -> Case:
     """An edit that puts something into the source; half done, it is half transparent."""
 
     def draw(kind: str, strength: float) -> Picture:
@@ -124,7 +168,9 @@ def _recolouring(index: int) -> Case:
     source = _arranged(where, shapes, _FOUR)
 
     def draw(kind: str, strength: float) -> Picture:
-        undone, overdone = (strength, 0.0) if kind == "edit_not_done" else (0.0, strength)
+        undone, overdone = (
+            (strength, 0.0) if kind == "edit_not_done" else (0.0, strength)
+        )
         surroundings = overdo_edit(_arranged(where, shapes[1:], _FOUR[1:]), overdone)
         ink = blend(COLOURS[target], COLOURS[colour], undone)
         return place(surroundings, draw_thing(shape, ink, 110), _FOUR[0])
@@ -135,11 +181,17 @@ def _recolouring(index: int) -> Case:
 def _cig(index: int) -> Case:
     if index < 10:
         caption = _pick(tuple(PHOTOGRAPHS), index)
-        prompt, picture = f"a photograph of {caption}", photograph(caption, mirrored=index >= 5)
+        prompt, picture = (
+            f"a photograph of {caption}",
+            photograph(caption, mirrored=index >= 5),
+        )
     else:
         where = _pick(tuple(PLACES), index)
         shapes, names = _shapes(index)
-        prompt, picture = f"{', '.join(names[:3])} and {names[3]} {PLACES[where]}", _arranged(where, shapes, _FOUR)
+        prompt, picture = (
+            f"{', '.join(names[:3])} and {names[3]} {PLACES[where]}",
+            _arranged(where, shapes, _FOUR),
+        )
 
     def draw(kind: str, strength: float) -> Picture:
         return bend(picture, strength)
@@ -149,7 +201,10 @@ def _cig(index: int) -> Case:
 
 def _sdig(index: int) -> Case:
     where, toy = _pick(tuple(PLACES), index + index // 4), toy_number(index)
-    texts = {"prompt": f"a toy {toy.animal} {PLACES[where]}", "subject": f"toy {toy.animal}"}
+    texts = {
+        "prompt": f"a toy {toy.animal} {PLACES[where]}",
+        "subject": f"toy {toy.animal}",
+    }
 
     def draw(kind: str, strength: float) -> Picture:
         drawn_toy = altered(toy, toy_number(index + 5), kind, strength)
@@ -165,14 +220,25 @@ def _sdie(index: int) -> Case:
 
     def draw(kind: str, strength: float) -> Picture:
         drawn_toy = altered(toy, replaced, kind, strength)
-        return place(overdo_edit(scene, strength if kind == "over_edited" else 0), draw_toy(drawn_toy, 180), centre)
+        return place(
+            overdo_edit(scene, strength if kind == "over_edited" else 0),
+            draw_toy(drawn_toy, 180),
+            centre,
+        )
 
-    conditions = {"source": place(scene, draw_toy(replaced, 180), centre), "subject": portrait(toy)}
+    conditions = {
+        "source": place(scene, draw_toy(replaced, 180), centre),
+        "subject": portrait(toy),
+    }
     return Case({"subject": f"toy {toy.animal}"}, conditions, draw)
 
 
 def _mcic(index: int) -> Case:
-    where, first, second = _pick(tuple(PLACES), index), toy_number(index), toy_number(index + 5)
+    where, first, second = (
+        _pick(tuple(PLACES), index),
+        toy_number(index),
+        toy_number(index + 5),
+    )
     names = (f"toy {first.animal}", f"toy {second.animal}")
     prompt = f"a {names[0]} next to a {names[1]} {PLACES[where]}"
     texts = {"prompt": prompt, "concept_1": names[0], "concept_2": names[1]}
@@ -188,13 +254,20 @@ def _mcic(index: int) -> Case:
         opacity = 1 - strength if kind == "missing_object" else 1
         return place(picture, draw_toy(right_toy, 140), (188, 160), opacity)
 
-    conditions = {"concepts": side_by_side, "concept_1": portraits[0], "concept_2": portraits[1]}
+    conditions = {
+        "concepts": side_by_side,
+        "concept_1": portraits[0],
+        "concept_2": portraits[1],
+    }
     return Case(texts, conditions, draw)
 
 
 def _shapes(index: int) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
     """Four different things with four different colours, and what they are called."""
-    shapes = tuple((THINGS[(index + step) % 8], HUES[(index * 2 + step * 2) % 7]) for step in range(4))
+    shapes = tuple(
+        (THINGS[(index + step) % 8], HUES[(index * 2 + step * 2) % 7])
+        for step in range(4)
+    )
     return shapes, tuple(f"{add_article(colour)} {shape}" for shape, colour in shapes)
 
 
@@ -206,7 +279,11 @@ def _arranged(
 ) -> Picture:
     picture = backdrop(where)
     for (shape, colour), centre in zip(shapes, centres, strict=True):
-        picture = place(picture, draw_thing(shape, _wrong_colour(colour, wrong_colour_strength), 110), centre)
+        picture = place(
+            picture,
+            draw_thing(shape, _wrong_colour(colour, wrong_colour_strength), 110),
+            centre,
+        )
     return picture
 
 

@@ -1,7 +1,8 @@
-"""Drawn editing sequences: a scene and several edits one after the other, each of which changes one thing.
+"""Drawn editing sequences: a scene and several edits one after the other, each of which changes one
+thing.
 
-They are what labels are made from without people: how far an instruction was carried out is known exactly. Nothing here
-is part of the synthetic benchmark.
+They are what labels are made from without people: how far an instruction was carried out is known
+exactly. Nothing here is part of the synthetic benchmark.
 """
 
 from __future__ import annotations
@@ -17,7 +18,14 @@ from tqdm import tqdm
 
 from vieval_plugin.benchmarks.sequences import EditingSequence, write_sequences
 from vieval_plugin.benchmarks.vieval_demo.backgrounds import PLACES, backdrop
-from vieval_plugin.benchmarks.vieval_demo.drawing import COLOURS, HUES, THINGS, Picture, add_article, draw_thing
+from vieval_plugin.benchmarks.vieval_demo.drawing import (
+    COLOURS,
+    HUES,
+    THINGS,
+    Picture,
+    add_article,
+    draw_thing,
+)
 from vieval_plugin.benchmarks.vieval_demo.outputs import png
 from vieval_plugin.media.files import write_whole
 
@@ -41,7 +49,9 @@ class DrawnSequence:
     instructions: tuple[str, ...]
 
 
-def draw_sequence(number: int, seed: int, turns: Sequence[int] = (2, 3, 4)) -> DrawnSequence:
+def draw_sequence(
+    number: int, seed: int, turns: Sequence[int] = (2, 3, 4)
+) -> DrawnSequence:
     """A sequence of edits of a scene of 96 x 96 pixels; the same for the same number and seed.
 
     Args:
@@ -56,7 +66,8 @@ def draw_sequence(number: int, seed: int, turns: Sequence[int] = (2, 3, 4)) -> D
     ground, cells = rng.choice(tuple(PLACES)), rng.sample(_CELLS, len(_CELLS))
     shapes: ShapesByCell = {cell: _random_shape(rng) for cell in cells[:3]}
     scenes, instructions = [_scene(ground, shapes)], []
-    # an edit leaves alone what an earlier one changed, so that each is there to be seen until the end
+    # an edit leaves alone what an earlier one changed, so that each is there to be seen until the
+    # end
     for cell in rng.sample([*cells[:3], *cells[5:]], rng.choice(turns)):
         shapes, instruction = _edited(rng, shapes, cell)
         scenes.append(_scene(ground, shapes))
@@ -72,16 +83,25 @@ def write_drawn(folder: Path, count: int, seed: int) -> None:
         count: how many sequences.
         seed: the same numbers of the same seed are the same sequences.
     """
-    write_sequences(folder, "drawn by VIEval", "Apache-2.0", _editing_sequences(folder, count, seed))
+    write_sequences(
+        folder, "drawn by VIEval", "Apache-2.0", _editing_sequences(folder, count, seed)
+    )
 
 
-def _editing_sequences(folder: Path, count: int, seed: int) -> Iterator[EditingSequence]:
+def _editing_sequences(
+    folder: Path, count: int, seed: int
+) -> Iterator[EditingSequence]:
     for number in tqdm(range(count), desc="Drawing", unit="sequence", disable=None):
         sequence = draw_sequence(number, seed)
-        files = [folder / "images" / f"{sequence.uid}_{turn}.png" for turn in range(len(sequence.scenes))]
+        files = [
+            folder / "images" / f"{sequence.uid}_{turn}.png"
+            for turn in range(len(sequence.scenes))
+        ]
         for file, scene in zip(files, sequence.scenes, strict=True):
             source = png(scene).source
-            write_whole(file, source if isinstance(source, bytes) else source.read_bytes())
+            write_whole(
+                file, source if isinstance(source, bytes) else source.read_bytes()
+            )
         yield EditingSequence(uid_of(sequence), tuple(files), sequence.instructions)
 
 
@@ -90,16 +110,26 @@ def uid_of(sequence: DrawnSequence) -> str:
     return f"drawn/{sequence.uid}"
 
 
-def _edited(rng: random.Random, shapes: ShapesByCell, cell: tuple[int, int]) -> tuple[ShapesByCell, str]:
+def _edited(
+    rng: random.Random, shapes: ShapesByCell, cell: tuple[int, int]
+) -> tuple[ShapesByCell, str]:
     where = f"at the {_ROWS[cell[0]]} {_COLUMNS[cell[1]]}"
     if cell not in shapes:
         shape, colour = _random_shape(rng)
-        return {**shapes, cell: (shape, colour)}, f"Add {add_article(colour)} {shape} {where}."
+        return {
+            **shapes,
+            cell: (shape, colour),
+        }, f"Add {add_article(colour)} {shape} {where}."
     shape, colour = shapes[cell]
     if rng.random() < 0.5:
-        return {key: drawing for key, drawing in shapes.items() if key != cell}, f"Remove the {shape} {where}."
+        return {
+            key: drawing for key, drawing in shapes.items() if key != cell
+        }, f"Remove the {shape} {where}."
     new_colour = HUES[(HUES.index(colour) + 3) % len(HUES)]
-    return {**shapes, cell: (shape, new_colour)}, f"Make the {shape} {where} {new_colour}."
+    return {
+        **shapes,
+        cell: (shape, new_colour),
+    }, f"Make the {shape} {where} {new_colour}."
 
 
 def _random_shape(rng: random.Random) -> tuple[str, str]:
@@ -111,5 +141,9 @@ def _scene(ground: str, shapes: ShapesByCell) -> Picture:
     cell = SIDE // 3
     for (row, column), (shape, colour) in shapes.items():
         sprite = draw_thing(shape, COLOURS[colour], cell - 2)
-        picture.paste(sprite.convert("RGB"), (column * cell + 1, row * cell + 1), sprite.getchannel("A"))
+        picture.paste(
+            sprite.convert("RGB"),
+            (column * cell + 1, row * cell + 1),
+            sprite.getchannel("A"),
+        )
     return picture

@@ -1,6 +1,7 @@
 """Defects of a picture as a whole: bent, recoloured, noisy, blurred, stamped with a watermark.
 
-Each defect takes a strength in [0, 1]; 0 leaves the picture as it is and 1 is as bad as the synthetic benchmark gets.
+Each defect takes a strength in [0, 1]; 0 leaves the picture as it is and 1 is as bad as the
+synthetic benchmark gets.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from vieval_plugin.benchmarks.vieval_demo.drawing import Picture
 
 
 def spoil(picture: Picture, defect: str, strength: float, seed: int) -> Picture:
-    """The picture with one of `QUALITY_DEFECTS`: noise up to 60 grey levels (standard deviation), blur up to 5 pixels
-    (likewise), or a watermark up to 85% opaque. `seed` is the noise's."""
+    """The picture with one of `QUALITY_DEFECTS`: noise up to 60 grey levels (standard deviation),
+    blur up to 5 pixels (likewise), or a watermark up to 85% opaque. `seed` is the noise's.
+    """
     if strength == 0:
         return picture
     if defect == "noise":
@@ -30,12 +32,16 @@ def spoil(picture: Picture, defect: str, strength: float, seed: int) -> Picture:
 
 
 def overdo_edit(picture: Picture, strength: float) -> Picture:
-    """The picture after an edit that did not leave it alone: colours turned, and that share of its width bent."""
+    """The picture after an edit that did not leave it alone: colours turned, and that share of
+    its width bent.
+    """
     if strength == 0:  # a trip through HSV alone changes some pixels
         return picture
     hue, saturation, value = picture.convert("HSV").split()
     turned = hue.point(lambda h: (h + round(90 * strength)) % 256)
-    return bend(PIL.Image.merge("HSV", (turned, saturation, value)).convert("RGB"), strength)
+    return bend(
+        PIL.Image.merge("HSV", (turned, saturation, value)).convert("RGB"), strength
+    )
 
 
 def bend(picture: Picture, share: float) -> Picture:
@@ -47,8 +53,16 @@ def bend(picture: Picture, share: float) -> Picture:
     y, x = np.mgrid[0:height, 0:width].astype(float)
     # over 12 pixels, so that no seam tells where it begins
     push = 12 * np.clip((x - (1 - share) * width) / 12, 0, 1)
-    where = np.stack([y + push * np.sin(2 * np.pi * x / 110 + 1), x + push * np.sin(2 * np.pi * y / 130)])
-    channels = [map_coordinates(pixels[..., c], where, order=1, mode="reflect") for c in range(3)]
+    where = np.stack(
+        [
+            y + push * np.sin(2 * np.pi * x / 110 + 1),
+            x + push * np.sin(2 * np.pi * y / 130),
+        ]
+    )
+    channels = [
+        map_coordinates(pixels[..., c], where, order=1, mode="reflect")
+        for c in range(3)
+    ]
     return PIL.Image.fromarray(np.stack(channels, axis=-1))
 
 
@@ -63,14 +77,23 @@ def line_drawing(picture: Picture) -> Picture:
 
 def _noisy(picture: Picture, deviation: float, seed: int) -> Picture:
     # RandomState's stream is frozen by NumPy for good, a Generator's is not
-    noise = np.random.RandomState(seed).standard_normal((picture.height, picture.width, 3)) * deviation
-    return PIL.Image.fromarray(np.clip(np.asarray(picture) + noise, 0, 255).round().astype(np.uint8))
+    noise = (
+        np.random.RandomState(seed).standard_normal((picture.height, picture.width, 3))
+        * deviation
+    )
+    return PIL.Image.fromarray(
+        np.clip(np.asarray(picture) + noise, 0, 255).round().astype(np.uint8)
+    )
 
 
 def _stamped(picture: Picture, opacity: float) -> Picture:
     stamp = _stamp(picture.size)
     stamped = picture.copy()
-    stamped.paste(stamp.convert("RGB"), (0, 0), stamp.getchannel("A").point(lambda alpha: alpha * opacity))
+    stamped.paste(
+        stamp.convert("RGB"),
+        (0, 0),
+        stamp.getchannel("A").point(lambda alpha: alpha * opacity),
+    )
     return stamped
 
 
@@ -83,6 +106,15 @@ def _stamp(size: tuple[int, int]) -> Picture:
     font = PIL.ImageFont.load_default(size=30)
     for row, y in enumerate(range(0, layer.height, 56)):
         for x in range(-100 * (row % 2), layer.width, 240):
-            pen.text((x, y), "STOCK DEMO", font=font, fill="white", stroke_width=1, stroke_fill=(60, 60, 60))
+            pen.text(
+                (x, y),
+                "STOCK DEMO",
+                font=font,
+                fill="white",
+                stroke_width=1,
+                stroke_fill=(60, 60, 60),
+            )
     turned = layer.rotate(30, PIL.Image.Resampling.BICUBIC)
-    return turned.crop((width // 2, height // 2, width // 2 + width, height // 2 + height))
+    return turned.crop(
+        (width // 2, height // 2, width // 2 + width, height // 2 + height)
+    )

@@ -1,4 +1,6 @@
-"""The synthetic benchmark's subjects: toys with four features each, by which one can be told from another."""
+"""The synthetic benchmark's subjects: toys with four features each, by which one can be told
+from another.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +24,27 @@ from vieval_plugin.benchmarks.vieval_demo.plan import quarters
 
 # "main" is the body's colour, "second" the belly's, "third" the garment's.
 EARS: dict[str, tuple[Part, ...]] = {
-    "bear": (("ellipse", "main", (22, 2, 42, 20)), ("ellipse", "main", (58, 2, 78, 20))),
-    "dog": (("ellipse", "main", (12, 14, 32, 52)), ("ellipse", "main", (68, 14, 88, 52))),
-    "cat": (("polygon", "main", (24, 22, 26, 0, 46, 12)), ("polygon", "main", (76, 22, 74, 0, 54, 12))),
+    "bear": (
+        ("ellipse", "main", (22, 2, 42, 20)),
+        ("ellipse", "main", (58, 2, 78, 20)),
+    ),
+    "dog": (
+        ("ellipse", "main", (12, 14, 32, 52)),
+        ("ellipse", "main", (68, 14, 88, 52)),
+    ),
+    "cat": (
+        ("polygon", "main", (24, 22, 26, 0, 46, 12)),
+        ("polygon", "main", (76, 22, 74, 0, 54, 12)),
+    ),
     "robot": (("line", "ink", (50, 12, 50, 2)), ("ellipse", "second", (44, -2, 56, 9))),
 }
 BELLIES: dict[str, tuple[Part, ...]] = {
     "striped": tuple(("plain", "second", (x, 56, x + 5, 88)) for x in (33, 43, 53, 63)),
-    "dotted": tuple(("plain", "second", (x, y, x + 9, y + 9)) for x in (34, 46, 58) for y in (56, 68, 79)),
+    "dotted": tuple(
+        ("plain", "second", (x, y, x + 9, y + 9))
+        for x in (34, 46, 58)
+        for y in (56, 68, 79)
+    ),
     "hearted": (
         ("plain", "second", (34, 56, 52, 74)),
         ("plain", "second", (48, 56, 66, 74)),
@@ -38,10 +53,22 @@ BELLIES: dict[str, tuple[Part, ...]] = {
     "round": (("ellipse", "second", (32, 54, 68, 90)),),
 }
 WEAR: dict[str, tuple[Part, ...]] = {
-    "hat": (("rectangle", "third", (35, -3, 65, 9)), ("rectangle", "third", (26, 8, 74, 13))),
-    "bow": (("polygon", "third", (50, 50, 30, 42, 30, 58)), ("polygon", "third", (50, 50, 70, 42, 70, 58))),
-    "scarf": (("rectangle", "third", (27, 44, 73, 53)), ("rectangle", "third", (58, 50, 68, 72))),
-    "glasses": (("ellipse", "third", (30, 19, 48, 33)), ("ellipse", "third", (52, 19, 70, 33))),
+    "hat": (
+        ("rectangle", "third", (35, -3, 65, 9)),
+        ("rectangle", "third", (26, 8, 74, 13)),
+    ),
+    "bow": (
+        ("polygon", "third", (50, 50, 30, 42, 30, 58)),
+        ("polygon", "third", (50, 50, 70, 42, 70, 58)),
+    ),
+    "scarf": (
+        ("rectangle", "third", (27, 44, 73, 53)),
+        ("rectangle", "third", (58, 50, 68, 72)),
+    ),
+    "glasses": (
+        ("ellipse", "third", (30, 19, 48, 33)),
+        ("ellipse", "third", (52, 19, 70, 33)),
+    ),
 }
 _ANIMALS, _PATTERNS, _GARMENTS = tuple(EARS), tuple(BELLIES), tuple(WEAR)
 
@@ -85,31 +112,57 @@ def draw_toy(toy: Toy, size: int) -> Picture:
         ("plain", "ink", (58, 24, 63, 29)),
         ("line", "ink", (42, 40, 50, 43, 58, 40)),
     )
-    parts = (*body, *WEAR[toy.wear], *face) if toy.wear == "glasses" else (*body, *face, *WEAR[toy.wear])
-    return draw_parts(parts, {"main": toy.body, "second": toy.belly_colour, "third": toy.wear_colour}, size)
+    parts = (
+        (*body, *WEAR[toy.wear], *face)
+        if toy.wear == "glasses"
+        else (*body, *face, *WEAR[toy.wear])
+    )
+    return draw_parts(
+        parts,
+        {"main": toy.body, "second": toy.belly_colour, "third": toy.wear_colour},
+        size,
+    )
 
 
 def toy_number(index: int) -> Toy:
-    """Toy by its index; those whose indices differ by 5 or 10 differ in animal and in all colours."""
+    """Toy by its index; those whose indices differ by 5 or 10 differ in animal and in all
+    colours.
+    """
     body, belly, wear = (COLOURS[HUES[(index * step + step) % 7]] for step in (1, 2, 3))
     belly = COLOURS["white"] if belly == body else belly
     animal, pattern, garment = index % 4, (index + index // 4) % 4, (index * 3 + 1) % 4
-    return Toy(_ANIMALS[animal], body, _PATTERNS[pattern], belly, _GARMENTS[garment], wear)
+    return Toy(
+        _ANIMALS[animal], body, _PATTERNS[pattern], belly, _GARMENTS[garment], wear
+    )
 
 
 def altered(toy: Toy, stranger: Toy, kind: str, strength: float) -> Toy:
-    """The toy with so many of a stranger's four features, or with colours so far off; itself for other defects."""
+    """The toy with so many of a stranger's four features, or with colours so far off; itself for
+    other defects.
+    """
     if kind == "wrong_colour":
         body = blend(toy.body, stranger.body, strength)
-        return replace(toy, body=body, belly_colour=blend(toy.belly_colour, stranger.belly_colour, strength))
+        return replace(
+            toy,
+            body=body,
+            belly_colour=blend(toy.belly_colour, stranger.belly_colour, strength),
+        )
     if kind != "wrong_subject":
         return toy
-    with_other_garment = replace(toy, wear=stranger.wear, wear_colour=stranger.wear_colour)
-    two = replace(with_other_garment, belly=stranger.belly, belly_colour=stranger.belly_colour)
+    with_other_garment = replace(
+        toy, wear=stranger.wear, wear_colour=stranger.wear_colour
+    )
+    two = replace(
+        with_other_garment, belly=stranger.belly, belly_colour=stranger.belly_colour
+    )
     three = replace(two, animal=stranger.animal)
     return (toy, with_other_garment, two, three, stranger)[quarters(strength)]
 
 
 def portrait(toy: Toy) -> Picture:
     """The toy large, on plain light grey: the image a generator is shown of its subject."""
-    return place(PIL.Image.new("RGB", (SIZE, SIZE), (226, 226, 230)), draw_toy(toy, 240), (128, 130))
+    return place(
+        PIL.Image.new("RGB", (SIZE, SIZE), (226, 226, 230)),
+        draw_toy(toy, 240),
+        (128, 130),
+    )

@@ -75,14 +75,19 @@ def add(commands: Commands) -> None:
         commands,
         "score",
         "score images, and write the verdicts",
-        "You need no human ratings. A judge that asks a model needs --model and --base-url, the same in the environment "
-        f"variables {MODEL_ENV_VAR} and {BASE_URL_ENV_VAR}, or an options file. If the command is stopped, "
+        "You need no human ratings. A judge that asks a model needs --model and --base-url, the "
+        "same in the environment "
+        f"variables {MODEL_ENV_VAR} and {BASE_URL_ENV_VAR}, or an options file. If the command "
+        "is stopped, "
         "run it again, and it goes on.",
         (
             "one image, without a model",
             "vieval score cat.png --prompt 'a sign that says \"CAT\"' --judge text_rendering",
         ),
-        ("a table of images and prompts", f"vieval score images.csv --out verdicts.jsonl {EXAMPLE_BACKBONE}"),
+        (
+            "a table of images and prompts",
+            f"vieval score images.csv --out verdicts.jsonl {EXAMPLE_BACKBONE}",
+        ),
         ("what that would cost", f"vieval score images.csv --plan {EXAMPLE_BACKBONE}"),
         (
             "a data set of any size, by four processes",
@@ -92,43 +97,85 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "samples",
         nargs="*",
-        help="images, with --prompt; a table (CSV, JSONL, parquet, a saved data set, or ORG/NAME on the hub); folders of "
-        "images, with --prompts or with prompts in them; or what lmms-eval wrote of a generator (--log_samples)",
+        help="images, with --prompt; a table (CSV, JSONL, parquet, a saved data set, or ORG/NAME "
+        "on the hub); folders of "
+        "images, with --prompts or with prompts in them; or what lmms-eval wrote of a generator "
+        "(--log_samples)",
     )
     parser.add_argument(
         "--out",
         type=Path,
-        help="write verdicts here: to a .jsonl, .csv or .parquet file, or, for parquet and webdataset tar files, to a folder "
+        help="write verdicts here: to a .jsonl, .csv or .parquet file, or, for parquet and "
+        "webdataset tar files, to a folder "
         "of shards; needed unless you name images one by one",
     )
-    parser.add_argument("--json", action="store_true", help="print the verdicts on images as JSON, one on a line")
-    parser.add_argument("--plan", action="store_true", help="judge eight samples, print what all would cost, and stop")
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="print the verdicts on images as JSON, one on a line",
+    )
+    parser.add_argument(
+        "--plan",
+        action="store_true",
+        help="judge eight samples, print what all would cost, and stop",
+    )
 
     selection = parser.add_argument_group("samples")
-    selection.add_argument("--prompt", metavar="TEXT", help="the prompt of the images that you name")
-    selection.add_argument("--source", metavar="IMAGE", help="the image that was edited")
-    selection.add_argument("--instruction", metavar="TEXT", help="the instruction of the edit")
-    selection.add_argument("--prompts", type=Path, help="the prompts of images in folders: a table, or a .txt file")
+    selection.add_argument(
+        "--prompt", metavar="TEXT", help="the prompt of the images that you name"
+    )
+    selection.add_argument(
+        "--source", metavar="IMAGE", help="the image that was edited"
+    )
+    selection.add_argument(
+        "--instruction", metavar="TEXT", help="the instruction of the edit"
+    )
+    selection.add_argument(
+        "--prompts",
+        type=Path,
+        help="the prompts of images in folders: a table, or a .txt file",
+    )
     add_columns(selection)
     selection.add_argument(
         "--layout",
         metavar="NAME",
-        help="read folders by a benchmark's layout, such as geneval, or by that of a YAML file (default: found)",
+        help=(
+            "read folders by a benchmark's layout, such as geneval, or by that of a YAML file "
+            "(default: found)"
+        ),
     )
-    selection.add_argument("--kind", help="the task type of samples that name none, such as tig (text to image)")
+    selection.add_argument(
+        "--kind",
+        help="the task type of samples that name none, such as tig (text to image)",
+    )
     selection.add_argument(
         "--benchmark",
         metavar="FOLDER",
         help="judge the images of this benchmark, and keep its human ratings with the verdicts",
     )
-    selection.add_argument("--limit", type=number_between(1), metavar="N", help="judge only the first N samples")
     selection.add_argument(
-        "--allow-urls", action="append", default=[], metavar="HOST", help="fetch images from this host; may be repeated"
+        "--limit",
+        type=number_between(1),
+        metavar="N",
+        help="judge only the first N samples",
     )
-    selection.add_argument("--strict", action="store_true", help="stop at the first bad row, before anything is asked")
+    selection.add_argument(
+        "--allow-urls",
+        action="append",
+        default=[],
+        metavar="HOST",
+        help="fetch images from this host; may be repeated",
+    )
+    selection.add_argument(
+        "--strict",
+        action="store_true",
+        help="stop at the first bad row, before anything is asked",
+    )
 
     add_judge(parser, f"{DEFAULT_JUDGE}, or the judge of the run's task").add_argument(
-        "--label", default="", help="name the verdicts in reports (default: the name of the backbone)"
+        "--label",
+        default="",
+        help="name the verdicts in reports (default: the name of the backbone)",
     )
     add_calibration(parser)
     add_batch(add_backbone(parser))
@@ -137,7 +184,12 @@ def add(commands: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from vieval_plugin.cli.shards.judging import is_of_shards, judge_shards, plan_shards, require_no_shard_flags
+    from vieval_plugin.cli.shards.judging import (
+        is_of_shards,
+        judge_shards,
+        plan_shards,
+        require_no_shard_flags,
+    )
     from vieval_plugin.images import files_of
     from vieval_plugin.judges import registry as judge_registry
     from vieval_plugin.media.files import require_writable
@@ -152,7 +204,9 @@ def _run(options: argparse.Namespace) -> int:
         current = options_in_force(options)
         name = (options.judge or [DEFAULT_JUDGE])[0]
         judge_or_plan = plan_shards if options.plan else judge_shards
-        return judge_or_plan(options, name, current, backbone_of(name, options, current))
+        return judge_or_plan(
+            options, name, current, backbone_of(name, options, current)
+        )
     require_no_shard_flags(options)
     images = _require_flags(options)
     current = options_in_force(options)
@@ -161,13 +215,30 @@ def _run(options: argparse.Namespace) -> int:
     source, judge, setting = _samples_of(options, current)
     source = limited(source, options.limit)
     request = request_of(options, source, current, (judge, setting))
-    say(*(f"vieval: {line}" for line in (*source.notes, *_unused(options, request.judges))), file=sys.stderr)
+    say(
+        *(
+            f"vieval: {line}"
+            for line in (*source.notes, *_unused(options, request.judges))
+        ),
+        file=sys.stderr,
+    )
     if request.judges and not options.benchmark:
-        require_any_of_first(source.name, source, [judge.spec for judge in request.judges], options.allow_urls)
+        require_any_of_first(
+            source.name,
+            source,
+            [judge.spec for judge in request.judges],
+            options.allow_urls,
+        )
     if options.out:
-        inputs_to_read = [*map(Path, options.samples), *([options.prompts] if options.prompts else [])]
+        inputs_to_read = [
+            *map(Path, options.samples),
+            *([options.prompts] if options.prompts else []),
+        ]
         # a source is read for its files only where OUT is there already
-        require_writable(options.out, reads=chain(inputs_to_read, files_of(row.sample for row in source)))
+        require_writable(
+            options.out,
+            reads=chain(inputs_to_read, files_of(row.sample for row in source)),
+        )
         for path in (partial_file(options.out), run_file(options.out)):
             require_writable(path, reads=inputs_to_read)
         require_known_format(options.out)
@@ -183,16 +254,22 @@ def _run(options: argparse.Namespace) -> int:
 
         for prepared in request.judges:
             require_good(source, prepared.spec)
-    request = replace(request, source=source, batch=batch_of(options, Path(f"{options.out}.batches")))
+    request = replace(
+        request, source=source, batch=batch_of(options, Path(f"{options.out}.batches"))
+    )
     if options.plan:
         return tell_plan(
-            request, [row.sample for row in request.source if row.verdict is None], request.source.total or 0
+            request,
+            [row.sample for row in request.source if row.verdict is None],
+            request.source.total or 0,
         )
     return _score(options, request, images)
 
 
 def _require_flags(options: argparse.Namespace) -> bool:
-    """Return whether images are judged that are named themselves; VievalError for flags that do not go together."""
+    """Return whether images are judged that are named themselves; VievalError for flags that do
+    not go together.
+    """
     from vieval_plugin.readers.image_folder import are_images, other_than_images
     from vieval_plugin.text.errors import VievalError
 
@@ -200,43 +277,76 @@ def _require_flags(options: argparse.Namespace) -> bool:
         raise VievalError(
             "--benchmark names all that is judged; leave the samples out"
             if options.samples
-            else "name what is to be judged: images, a table or folders, or a benchmark with --benchmark"
+            else (
+                "name what is to be judged: images, a table or folders, or a benchmark with "
+                "--benchmark"
+            )
         )
     sample_options = ("prompts", "kind", "columns", "allow_urls")
-    if options.benchmark and (useless := [name for name in sample_options if getattr(options, name)]):
-        raise VievalError(f"--{useless[0].replace('_', '-')} is for samples; a benchmark says that of itself")
-    images = bool(options.samples) and not options.prompts and are_images(options.samples)
-    alone = next((f"--{name}" for name in ("prompt", "source", "instruction") if getattr(options, name)), "")
+    if options.benchmark and (
+        useless := [name for name in sample_options if getattr(options, name)]
+    ):
+        raise VievalError(
+            f"--{useless[0].replace('_', '-')} is for samples; a benchmark says that of itself"
+        )
+    images = (
+        bool(options.samples) and not options.prompts and are_images(options.samples)
+    )
+    alone = next(
+        (
+            f"--{name}"
+            for name in ("prompt", "source", "instruction")
+            if getattr(options, name)
+        ),
+        "",
+    )
     if alone and not images:
-        reason = "; --prompts has its own" if options.prompts else other_than_images(options.samples)
+        reason = (
+            "; --prompts has its own"
+            if options.prompts
+            else other_than_images(options.samples)
+        )
         raise VievalError(f"{alone} is for images that are named one by one{reason}")
     if options.samples and not (options.out or options.plan or images):
         options.out = _file_beside(options.samples[0])
     if options.batch and not (options.out or options.plan):
-        raise VievalError("--batch keeps what it sent beside the verdicts; name their file with --out")
+        raise VievalError(
+            "--batch keeps what it sent beside the verdicts; name their file with --out"
+        )
     if options.out is None and not (options.plan or images):
         raise VievalError("--out FILE is required for a benchmark (or --plan)")
     if options.json and not images:
         raise VievalError(
-            "--json prints the verdicts on images that are named one by one; those of a file are in --out"
+            "--json prints the verdicts on images that are named one by one; those of a file "
+            "are "
+            "in --out"
         )
     return images
 
 
 def _file_beside(name: str) -> Path:
-    """The file of verdicts beside what is judged; VievalError for an address and a data set of the hub."""
+    """The file of verdicts beside what is judged; VievalError for an address and a data set of
+    the hub.
+    """
     from vieval_plugin.text.errors import VievalError
     from vieval_plugin.text.untrusted import exists, path_of, real
 
     path = path_of(name)
     if not exists(path):
-        raise VievalError(f"--out FILE is required for {name}, as it is not a file or folder here (or --plan)")
+        raise VievalError(
+            f"--out FILE is required for {name}, as it is not a file or folder here (or --plan)"
+        )
     path = real(path)
-    return path.with_name(f"{path.stem if path.is_file() else path.name}.verdicts.jsonl")
+    return path.with_name(
+        f"{path.stem if path.is_file() else path.name}.verdicts.jsonl"
+    )
 
 
 def request_of(
-    options: argparse.Namespace, source: SampleSource, current: Config, default: tuple[str, str | None]
+    options: argparse.Namespace,
+    source: SampleSource,
+    current: Config,
+    default: tuple[str, str | None],
 ) -> Request:
     """The judges that are ready to run, and lines on those of several that are not."""
     from vieval_plugin.run.prepare import prepare
@@ -253,7 +363,9 @@ def request_of(
             require_texts(source, prepared.spec)
             if prepared.asks_a_model:
                 backbone = named_backbone(options, current)
-                prepared = prepare(name, options.setting or own_setting, current, backbone)
+                prepared = prepare(
+                    name, options.setting or own_setting, current, backbone
+                )
                 if not options.plan:
                     require_model(name, current, backbone)
             judges.append(prepared)
@@ -265,7 +377,9 @@ def request_of(
 
 
 def _layout_name(options: argparse.Namespace) -> str:
-    """The layout of the folders that are judged: the one that is named, or the one that all of them fit, if any."""
+    """The layout of the folders that are judged: the one that is named, or the one that all of
+    them fit, if any.
+    """
     from vieval_plugin.readers.layout import find_layout
     from vieval_plugin.text.errors import VievalError
     from vieval_plugin.text.untrusted import isdir, path_of
@@ -280,52 +394,87 @@ def _layout_name(options: argparse.Namespace) -> str:
     return names.pop() if len(names) == 1 else ""
 
 
-def _samples_of(options: argparse.Namespace, current: Config) -> tuple[SampleSource, str, str | None]:
+def _samples_of(
+    options: argparse.Namespace, current: Config
+) -> tuple[SampleSource, str, str | None]:
     """The samples, and the judge and setting that they are for where no other is named."""
     from vieval_plugin.readers.columns import parse_columns
-    from vieval_plugin.readers.image_folder import are_images, read_image_samples, read_named
+    from vieval_plugin.readers.image_folder import (
+        are_images,
+        read_image_samples,
+        read_named,
+    )
     from vieval_plugin.text.untrusted import path_of
 
     if options.benchmark:
         from vieval_plugin.benchmarks import registry as benchmark_registry
 
-        return benchmark_registry.source(options.benchmark, current), DEFAULT_JUDGE, None
+        return (
+            benchmark_registry.source(options.benchmark, current),
+            DEFAULT_JUDGE,
+            None,
+        )
     if name := _layout_name(options):
         from vieval_plugin.readers.layout import read_layout, read_layout_file
         from vieval_plugin.readers.samples import chained
 
         layout, folders = read_layout_file(name), map(path_of, options.samples)
-        sources = [read_layout(folder, layout, options.prompts, options.kind) for folder in folders]
+        sources = [
+            read_layout(folder, layout, options.prompts, options.kind)
+            for folder in folders
+        ]
         return chained(sources), DEFAULT_JUDGE, None
     if not options.prompts and are_images(options.samples):
-        texts = {name: getattr(options, name) for name in ("prompt", "instruction") if getattr(options, name)}
-        return read_image_samples(options.samples, texts, options.source, options.kind), DEFAULT_JUDGE, None
+        texts = {
+            name: getattr(options, name)
+            for name in ("prompt", "instruction")
+            if getattr(options, name)
+        }
+        return (
+            read_image_samples(options.samples, texts, options.source, options.kind),
+            DEFAULT_JUDGE,
+            None,
+        )
     from vieval_plugin.results.unjudged import is_run, load_unjudged
 
     path = Path(options.samples[0])
     if options.prompts or len(options.samples) > 1 or not is_run(path):
         columns = parse_columns(options.columns)
-        return read_named(options.samples, options.prompts, options.kind, columns), DEFAULT_JUDGE, None
+        return (
+            read_named(options.samples, options.prompts, options.kind, columns),
+            DEFAULT_JUDGE,
+            None,
+        )
     run = load_unjudged(path, current, options.kind)
     return run.source, run.judge or DEFAULT_JUDGE, run.setting
 
 
-def _unused(options: argparse.Namespace, prepared: Sequence[PreparedJudge]) -> list[str]:
+def _unused(
+    options: argparse.Namespace, prepared: Sequence[PreparedJudge]
+) -> list[str]:
     """Lines on flags that no judge has a use for."""
     names = ", ".join(judge.spec.name for judge in prepared)
-    model_options = [name for name in ("model", *BACKBONE_OPTIONS) if getattr(options, name) is not None]
+    model_options = [
+        name
+        for name in ("model", *BACKBONE_OPTIONS)
+        if getattr(options, name) is not None
+    ]
     lines = []
     if options.scorer and not any(judge.spec.scored for judge in prepared):
         lines.append(f"--scorer is not used: {names} measures with no network")
     if model_options and not any(judge.asks_a_model for judge in prepared):
-        lines.append(f"--{model_options[0].replace('_', '-')} is not used: {names} asks no model")
+        lines.append(
+            f"--{model_options[0].replace('_', '-')} is not used: {names} asks no model"
+        )
     if options.plan and options.out:
         lines.append("--out is not used: --plan writes no verdicts")
     return lines
 
 
 def tell_plan(request: Request, samples: Sequence[Judged], total: int) -> int:
-    """Print what judging samples or contests would cost; `total` counts those that have their verdict already too."""
+    """Print what judging samples or contests would cost; `total` counts those that have their
+    verdict already too.
+    """
     from vieval_plugin.judges.protocol import Sample
     from vieval_plugin.run.backbones import JUDGE
     from vieval_plugin.run.plan import pilot, plan, to_ask
@@ -334,31 +483,61 @@ def tell_plan(request: Request, samples: Sequence[Judged], total: int) -> int:
     for judge in request.judges:
         askable = to_ask(samples, judge)
         cost = asyncio.run(pilot(askable, judge, request.current, request.backbone))
-        answering = (request.backbone or request.current.backbones.get(JUDGE)) if judge.asks_a_model else None
+        answering = (
+            (request.backbone or request.current.backbones.get(JUDGE))
+            if judge.asks_a_model
+            else None
+        )
         say(*plan(cost, answering, by_batches=request.batch is not None))
         if unaskable := total - len(askable):
             say(f"{unaskable} of {total} samples would not be asked about")
-        say(*filter(None, [judge.spec.demands(sample for sample in samples if isinstance(sample, Sample))]))
-    say(*(f"vieval: {line}" for line in lines_by_reason(request.unable)), file=sys.stderr)
+        say(
+            *filter(
+                None,
+                [
+                    judge.spec.demands(
+                        sample for sample in samples if isinstance(sample, Sample)
+                    )
+                ],
+            )
+        )
+    say(
+        *(f"vieval: {line}" for line in lines_by_reason(request.unable)),
+        file=sys.stderr,
+    )
     return 1 if request.unable else 0
 
 
 def _score(options: argparse.Namespace, request: Request, images: bool) -> int:
-    from vieval_plugin.results.scored import Scored, image_summary, read_scored, write_scored
+    from vieval_plugin.results.scored import (
+        Scored,
+        image_summary,
+        read_scored,
+        write_scored,
+    )
     from vieval_plugin.run.evaluate import provenance_of
     from vieval_plugin.run.verdict_lines import inputs_of, run_hash
     from vieval_plugin.run.verdict_log import VerdictLog, log_file
     from vieval_plugin.text.escaping import say
 
     sources = [
-        replace(provenance_of(judge, request.current, request.backbone), label=options.label)
+        replace(
+            provenance_of(judge, request.current, request.backbone), label=options.label
+        )
         for judge in request.judges
     ]
-    runs, inputs = {run_hash(source): source for source in sources}, inputs_of(request.source, options.command)
+    runs, inputs = (
+        {run_hash(source): source for source in sources},
+        inputs_of(request.source, options.command),
+    )
     with log_file(options.out) as path, VerdictLog(path, inputs, runs) as log:
         folder = options.out.parent if options.out else Path()
         unable = _judge_all(log, request, sources, folder, not images)
-        complete = {run: source for run, source in runs.items() if log.count(run) == inputs.total}
+        complete = {
+            run: source
+            for run, source in runs.items()
+            if log.count(run) == inputs.total
+        }
         scored = Scored()
         if options.out and complete:
             scored = write_scored(options.out, log, inputs, complete)
@@ -366,19 +545,37 @@ def _score(options: argparse.Namespace, request: Request, images: bool) -> int:
             for line, record in read_scored(log, complete, folder, scored := Scored()):
                 say(*([line.rstrip()] if options.json else image_summary(record)))
         log.complete = log.total == sum(map(log.count, complete))
-        if options.batch and request.batch and log.complete and not scored.progress.failed_calls:
+        if (
+            options.batch
+            and request.batch
+            and log.complete
+            and not scored.progress.failed_calls
+        ):
             shutil.rmtree(request.batch.folder, ignore_errors=True)
     _tell(options, scored, images)
     notes = filter(None, (source.calibration_note for source in sources))
     say(*dict.fromkeys(notes), file=sys.stderr if options.json else sys.stdout)
     say(*(f"vieval: {line}" for line in lines_by_reason(unable)), file=sys.stderr)
-    return 1 if unable or scored.bad_rows or not scored.any_scores or scored.progress.failed_calls else 0
+    return (
+        1
+        if unable
+        or scored.bad_rows
+        or not scored.any_scores
+        or scored.progress.failed_calls
+        else 0
+    )
 
 
 def _judge_all(
-    log: VerdictLog, request: Request, sources: Sequence[Provenance], folder: Path, batch: bool
+    log: VerdictLog,
+    request: Request,
+    sources: Sequence[Provenance],
+    folder: Path,
+    batch: bool,
 ) -> list[tuple[str, str]]:
-    """Have each judge judge what is not in the log yet; those of several that could not go on, with the reason."""
+    """Have each judge judge what is not in the log yet; those of several that could not go on,
+    with the reason.
+    """
     from vieval_plugin.run.progress import Progress
     from vieval_plugin.run.scoring import jobs_left, score_into
     from vieval_plugin.run.session import ask_in_batches
@@ -387,15 +584,31 @@ def _judge_all(
 
     unable = list(request.unable)
     if log.total:
-        say(f"vieval: {log.total} verdicts of an earlier attempt are kept, and not asked for again", file=sys.stderr)
+        say(
+            f"vieval: {log.total} verdicts of an earlier attempt are kept, and not asked for again",
+            file=sys.stderr,
+        )
     for prepared, source in zip(request.judges, sources, strict=True):
         progress = Progress()
-        arguments = log, request.source, prepared, source, folder, request.current, request.backbone, progress
+        arguments = (
+            log,
+            request.source,
+            prepared,
+            source,
+            folder,
+            request.current,
+            request.backbone,
+            progress,
+        )
         by_batches = request.batch if prepared.asks_a_model else None
         try:
             if by_batches:
                 jobs = partial(jobs_left, log, request.source, prepared, source)
-                asyncio.run(ask_in_batches(jobs, [prepared], request.current, request.backbone, by_batches))
+                asyncio.run(
+                    ask_in_batches(
+                        jobs, [prepared], request.current, request.backbone, by_batches
+                    )
+                )
             asyncio.run(score_into(*arguments, bar=batch, batch=by_batches))
         except VievalError as error:
             unable.append((prepared.spec.name, str(error)))
@@ -412,12 +625,17 @@ def _tell_ended(log: VerdictLog, progress: Progress) -> None:
     """Print what a run that ends before its time has done so far."""
     from vieval_plugin.text.escaping import say
 
-    note = f"vieval: {log.total} verdicts are in {log.path}, and the same command goes on from there"
+    note = (
+        f"vieval: {log.total} verdicts are in {log.path}, and the same command goes on from "
+        "there"
+    )
     say(*progress.lines(), *([note] if log.total else []), file=sys.stderr)
 
 
 def _tell(options: argparse.Namespace, scored: Scored, images: bool) -> None:
-    """Print summaries and what was written; of images the latter alone, as their verdicts are printed already."""
+    """Print summaries and what was written; of images the latter alone, as their verdicts are
+    printed already.
+    """
     from vieval_plugin.report.tables import table_lines
     from vieval_plugin.results.flat_table import is_flat
     from vieval_plugin.text.escaping import say
@@ -427,12 +645,23 @@ def _tell(options: argparse.Namespace, scored: Scored, images: bool) -> None:
     if not images:
         for judge, summary in scored.summaries.values():
             say(summary.answer(judge), "", *summary.lines(), "")
-        elsewhere = "" if is_flat(options.out) else f"`vieval report {options.out} --out FOLDER` writes them"
+        elsewhere = (
+            ""
+            if is_flat(options.out)
+            else f"`vieval report {options.out} --out FOLDER` writes them"
+        )
         for table in scored.benchmarks.tables():
             say(*table_lines(table, elsewhere))
     if options.out and scored.summaries:
         (_, first), *_ = scored.summaries.values()
         next_step = [] if is_flat(options.out) else first.next_step(options.out)
-        say(f"wrote {options.out}", *next_step, file=sys.stderr if options.json else sys.stdout)
+        say(
+            f"wrote {options.out}",
+            *next_step,
+            file=sys.stderr if options.json else sys.stdout,
+        )
     if not scored.any_scores:
-        say(f"vieval: nothing could be {'scored' if scored.judged else 'judged'} (see above)", file=sys.stderr)
+        say(
+            f"vieval: nothing could be {'scored' if scored.judged else 'judged'} (see above)",
+            file=sys.stderr,
+        )

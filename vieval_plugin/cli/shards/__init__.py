@@ -24,17 +24,34 @@ def add(commands: Commands) -> None:
         "You can look while vieval score is still running.",
         ("the progress of a run", "vieval shards verdicts/"),
         ("check that each row has its verdict", "vieval shards verdicts/ --verify"),
-        ("judge failed rows again", f"vieval shards verdicts/ --rejudge api_error,parse_failure {EXAMPLE_BACKBONE}"),
+        (
+            "judge failed rows again",
+            f"vieval shards verdicts/ --rejudge api_error,parse_failure {EXAMPLE_BACKBONE}",
+        ),
     )
-    parser.add_argument("folder", type=Path, help="the folder that vieval score wrote (its --out)")
     parser.add_argument(
-        "--verify", action="store_true", help="compare it with its inputs, and exit with 1 if it is not complete"
+        "folder", type=Path, help="the folder that vieval score wrote (its --out)"
     )
-    parser.add_argument("--compact", action="store_true", help="join the files of shards into files of about 256 MB")
     parser.add_argument(
-        "--rejudge", metavar="STATUS", help="judge rows with these statuses again, such as api_error,parse_failure"
+        "--verify",
+        action="store_true",
+        help="compare it with its inputs, and exit with 1 if it is not complete",
     )
-    parser.add_argument("--config", type=Path, help="the options file whose store to use, with --rejudge")
+    parser.add_argument(
+        "--compact",
+        action="store_true",
+        help="join the files of shards into files of about 256 MB",
+    )
+    parser.add_argument(
+        "--rejudge",
+        metavar="STATUS",
+        help="judge rows with these statuses again, such as api_error,parse_failure",
+    )
+    parser.add_argument(
+        "--config",
+        type=Path,
+        help="the options file whose store to use, with --rejudge",
+    )
     add_backbone(parser)
     parser.set_defaults(run=_run)
 
@@ -50,18 +67,24 @@ def _run(options: argparse.Namespace) -> int:
     folder = open_folder(options.folder)
     plan = folder.plan()
     if plan is None:
-        raise VievalError(f"{folder.name}: no plan of shards there; name the folder that was given with --out")
+        raise VievalError(
+            f"{folder.name}: no plan of shards there; name the folder that was given with --out"
+        )
     code = _rejudge(options, folder, plan) if options.rejudge else 0
     if options.compact:
         joined, into = compact(folder, plan)
         say(f"joined {plural(joined, 'file')} into {into:,}")
     progress = progress_of(folder, plan)
     say(*progress.lines())
-    return max(code, _verify(folder, plan, progress.unscored)) if options.verify else code
+    return (
+        max(code, _verify(folder, plan, progress.unscored)) if options.verify else code
+    )
 
 
 def _verify(folder: ShardFolder, plan: Plan, unscored: str) -> int:
-    """Compare a folder with its inputs; the exit code, 1 where it is not complete. `unscored` says that it has no scores."""
+    """Compare a folder with its inputs; the exit code, 1 where it is not complete. `unscored`
+    says that it has no scores.
+    """
     from vieval_plugin.run.shards.verify import verify
     from vieval_plugin.text.escaping import say
 
@@ -72,7 +95,8 @@ def _verify(folder: ShardFolder, plan: Plan, unscored: str) -> int:
         rows = "row" if plan.limit is None else f"of the first {plan.limit:,} rows"
         begin = f"{unscored}, but the folder is complete" if unscored else "complete"
         say(
-            f"{begin}: each {rows} has its verdict once; {verification.digests} images were compared with what was judged"
+            f"{begin}: each {rows} has its verdict once; {verification.digests} images were "
+            "compared with what was judged"
         )
     return 1 if verification.problems else 0
 
@@ -88,7 +112,9 @@ def _rejudge(options: argparse.Namespace, folder: ShardFolder, plan: Plan) -> in
 
     statuses = tuple(status.strip() for status in options.rejudge.split(","))
     if unknown := [status for status in statuses if status not in list(Status)]:
-        raise VievalError(f"--rejudge {unknown[0]!r} is no status; those are {', '.join(Status)}")
+        raise VievalError(
+            f"--rejudge {unknown[0]!r} is no status; those are {', '.join(Status)}"
+        )
     stored = config.read(str(options.config)) if options.config else config.current()
     current = options_of(plan, stored)
     run = run_again(folder, plan, current, named_backbone(options, current), statuses)

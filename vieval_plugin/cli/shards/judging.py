@@ -24,67 +24,142 @@ if TYPE_CHECKING:
     from vieval_plugin.run.shards.start import ShardRequest, StartedRun
     from vieval_plugin.run.shards.worker import ShardRun
 
-    Launcher: TypeAlias = Callable[[ShardRun, PassQueue, Callable[[int], None]], list[str]]
+    Launcher: TypeAlias = Callable[
+        [ShardRun, PassQueue, Callable[[int], None]], list[str]
+    ]
 
 _FILES = (".jsonl", ".csv", ".parquet")
 _PLANNED_ROWS = 16  # rows of a shard that are read for one that is drawn
 _SHOWN_SHARDS = 10  # shards that were not written
-_SHARD_OPTIONS = ("rows_per_shard", "extend", "trace", "max_failures", "budget", "processes", "part", "ray", "workers")
-_FILE_OPTIONS = ("benchmark", "prompts", "prompt", "source", "instruction", "layout", "json", "strict")
+_SHARD_OPTIONS = (
+    "rows_per_shard",
+    "extend",
+    "trace",
+    "max_failures",
+    "budget",
+    "processes",
+    "part",
+    "ray",
+    "workers",
+)
+_FILE_OPTIONS = (
+    "benchmark",
+    "prompts",
+    "prompt",
+    "source",
+    "instruction",
+    "layout",
+    "json",
+    "strict",
+)
 
 
 def add_shards(parser: argparse.ArgumentParser) -> None:
     """The flags of a folder of shards."""
-    shards = parser.add_argument_group("a folder of shards", "for data sets of any size, if --out names a folder")
+    shards = parser.add_argument_group(
+        "a folder of shards", "for data sets of any size, if --out names a folder"
+    )
     for name, kind, unit, meaning in (
-        ("--rows-per-shard", number_between(1), "N", "rows in a shard, one file (default: 512)"),
+        (
+            "--rows-per-shard",
+            number_between(1),
+            "N",
+            "rows in a shard, one file (default: 512)",
+        ),
         (
             *("--max-failures", number_between(0, kind=float), "SHARE"),
-            "write no shard of whose rows more failed (api_error, tool_error, parse_failure, refusal or no_image), and "
+            "write no shard of whose rows more failed (api_error, tool_error, parse_failure, "
+            "refusal or no_image), and "
             "stop after three such shards in a row (default: 0.2)",
         ),
-        ("--budget", number_between(1), "CALLS", "open no shard that would exceed so many calls"),
-        ("--processes", number_between(1), "N", "workers on this machine (default: this process)"),
-        ("--workers", number_between(1), "N", "workers on Ray (default: one a node, or one a GPU)"),
+        (
+            "--budget",
+            number_between(1),
+            "CALLS",
+            "open no shard that would exceed so many calls",
+        ),
+        (
+            "--processes",
+            number_between(1),
+            "N",
+            "workers on this machine (default: this process)",
+        ),
+        (
+            "--workers",
+            number_between(1),
+            "N",
+            "workers on Ray (default: one a node, or one a GPU)",
+        ),
         (
             *("--part", str, "I/N"),
-            "judge one of N parts; auto takes it from a Slurm array's task or torchrun's process (default: all)",
+            (
+                "judge one of N parts; auto takes it from a Slurm array's task or torchrun's "
+                "process "
+                "(default: all)"
+            ),
         ),
     ):
         shards.add_argument(name, type=kind, metavar=unit, help=meaning)
-    shards.add_argument("--extend", action="store_true", help="also judge files that were added since the first run")
-    shards.add_argument("--trace", action="store_true", help="keep the answers word for word")
-    on_ray = "use workers on a Ray cluster (default: the one that runs here, or a new one)"
+    shards.add_argument(
+        "--extend",
+        action="store_true",
+        help="also judge files that were added since the first run",
+    )
+    shards.add_argument(
+        "--trace", action="store_true", help="keep the answers word for word"
+    )
+    on_ray = (
+        "use workers on a Ray cluster (default: the one that runs here, or a new one)"
+    )
     shards.add_argument("--ray", nargs="?", const="", metavar="ADDRESS", help=on_ray)
 
 
 def is_of_shards(options: argparse.Namespace) -> bool:
-    """Return whether verdicts go to a folder of shards, or would without --plan, by --out and by what is judged.
+    """Return whether verdicts go to a folder of shards, or would without --plan, by --out and by
+    what is judged.
 
     Raises:
-        VievalError: they do not, and what is judged are tar files, a pattern or data in object storage, or --out is an
-            address.
+        VievalError: they do not, and what is judged are tar files, a pattern or data in object
+            storage, or --out is an address.
     """
     from vieval_plugin.readers.places import location_of
-    from vieval_plugin.run.shards.inputs import is_data_set, is_for_shards_alone, is_object_storage
+    from vieval_plugin.run.shards.inputs import (
+        is_data_set,
+        is_for_shards_alone,
+        is_object_storage,
+    )
     from vieval_plugin.text.errors import VievalError
     from vieval_plugin.text.redaction import redacted
     from vieval_plugin.text.untrusted import has_scheme
 
-    takes_shards = bool(options.out) and not options.plan and options.out.suffix.lower() not in _FILES
+    takes_shards = (
+        bool(options.out)
+        and not options.plan
+        and options.out.suffix.lower() not in _FILES
+    )
     if takes_shards and any(map(is_data_set, options.samples)):
         return True
     if options.out and has_scheme(options.out):
         address = redacted(location_of(options.out)).partition("?")[0]
         raise VievalError(
-            f"--out must be a path on this machine, got {address}; object storage takes only the folder of shards of "
+            f"--out must be a path on this machine, got {address}; object storage takes only the "
+            "folder of shards of "
             "parquet or tar files"
         )
-    for_shards = [] if takes_shards else [name for name in options.samples if is_for_shards_alone(name)]
+    for_shards = (
+        []
+        if takes_shards
+        else [name for name in options.samples if is_for_shards_alone(name)]
+    )
     if for_shards and not options.plan:
-        location = for_shards[0].partition("?")[0] if is_object_storage(for_shards[0]) else for_shards[0]
+        location = (
+            for_shards[0].partition("?")[0]
+            if is_object_storage(for_shards[0])
+            else for_shards[0]
+        )
         raise VievalError(
-            f"{location}: tar files, patterns and data in object storage are judged into a folder of "
+            f"{location}: tar files, patterns and data in object storage are judged into a "
+            "folder of "
             "shards; name one with --out"
         )
     return bool(for_shards)
@@ -94,12 +169,20 @@ def require_no_shard_flags(options: argparse.Namespace) -> None:
     """VievalError for flags of a folder of shards where there is none."""
     from vieval_plugin.text.errors import VievalError
 
-    if useless := [name for name in _SHARD_OPTIONS if getattr(options, name) not in (None, False)]:
-        raise VievalError(f"--{useless[0].replace('_', '-')} is for a folder of shards; name one with --out")
+    if useless := [
+        name for name in _SHARD_OPTIONS if getattr(options, name) not in (None, False)
+    ]:
+        raise VievalError(
+            f"--{useless[0].replace('_', '-')} is for a folder of shards; name one with --out"
+        )
 
 
-def judge_shards(options: argparse.Namespace, judge: str, current: Config, backbone: Backbone | None) -> int:
-    """Judge what is left of a data set; the exit code, 1 where shards could not be written or no row has a score."""
+def judge_shards(
+    options: argparse.Namespace, judge: str, current: Config, backbone: Backbone | None
+) -> int:
+    """Judge what is left of a data set; the exit code, 1 where shards could not be written or no
+    row has a score.
+    """
     from vieval_plugin.run.shards.start import begin
     from vieval_plugin.text.escaping import say
 
@@ -108,7 +191,9 @@ def judge_shards(options: argparse.Namespace, judge: str, current: Config, backb
     return _launch(options, started)
 
 
-def plan_shards(options: argparse.Namespace, judge: str, current: Config, backbone: Backbone | None) -> int:
+def plan_shards(
+    options: argparse.Namespace, judge: str, current: Config, backbone: Backbone | None
+) -> int:
     """Judge at most eight rows drawn from a data set, and print what all would cost."""
     from vieval_plugin.run.plan import pilot, plan, to_ask
     from vieval_plugin.run.prepare import prepare
@@ -124,14 +209,20 @@ def plan_shards(options: argparse.Namespace, judge: str, current: Config, backbo
         askable = to_ask(drawn, prepared)
         trial = asyncio.run(pilot(askable, prepared, current, backbone))
     all_rows = replace(trial, samples=started.plan.rows)
-    say(*plan(all_rows, backbone, by_batches=bool(options.batch or options.batch_files)))
+    say(
+        *plan(all_rows, backbone, by_batches=bool(options.batch or options.batch_files))
+    )
     if unaskable := len(drawn) - len(askable):
         say(f"{unaskable} of the {len(drawn)} rows drawn would not be asked about")
     return 0
 
 
 def _request(
-    options: argparse.Namespace, judge: str, current: Config, backbone: Backbone | None, folder: str
+    options: argparse.Namespace,
+    judge: str,
+    current: Config,
+    backbone: Backbone | None,
+    folder: str,
 ) -> ShardRequest:
     from vieval_plugin.readers.columns import parse_columns
     from vieval_plugin.run.shards.start import ShardRequest
@@ -140,11 +231,16 @@ def _request(
 
     if useless := [name for name in _FILE_OPTIONS if getattr(options, name)]:
         raise VievalError(
-            f"--{useless[0]} is not for a folder of shards; end the name of --out in .jsonl, .csv or .parquet"
+            f"--{useless[0]} is not for a folder of shards; end the name of --out in .jsonl, "
+            ".csv or .parquet"
         )
     if len(options.judge or []) > 1:
-        raise VievalError("a folder of shards has one judge; run the others with an --out of their own")
-    most_failures = MOST_FAILURES if options.max_failures is None else options.max_failures
+        raise VievalError(
+            "a folder of shards has one judge; run the others with an --out of their own"
+        )
+    most_failures = (
+        MOST_FAILURES if options.max_failures is None else options.max_failures
+    )
     who = folder, "", judge, options.setting, current, backbone
     return ShardRequest(
         options.samples,
@@ -171,24 +267,37 @@ def _launch(options: argparse.Namespace, started: StartedRun) -> int:
     from vieval_plugin.run.shards.start import passes_left
     from vieval_plugin.text.escaping import say
 
-    if batch := batch_of(options, open_folder(started.run.folder).local_folder / "batches"):
+    if batch := batch_of(
+        options, open_folder(started.run.folder).local_folder / "batches"
+    ):
         started = _asked_in_batches(options, started, batch)
-    queue, rows = passes_left(started, part_of(options.part, os.environ) if options.part else (0, 1))
-    say(f"vieval: {rows:,} of {started.plan.rows:,} rows are to be judged", file=sys.stderr)
+    queue, rows = passes_left(
+        started, part_of(options.part, os.environ) if options.part else (0, 1)
+    )
+    say(
+        f"vieval: {rows:,} of {started.plan.rows:,} rows are to be judged",
+        file=sys.stderr,
+    )
     code = judged(started.run, queue, rows, _launcher(options))
     progress = progress_of(open_folder(started.run.folder), started.plan)
     say(*progress.lines(), *filter(None, [started.plan.provenance.calibration_note]))
     if code:
         exceeds = all(job.exceeds_budget for job in queue.not_written)
         next_step = (
-            "raise --budget, or lower --rows-per-shard with another --out" if exceeds else "the same command goes on"
+            "raise --budget, or lower --rows-per-shard with another --out"
+            if exceeds
+            else "the same command goes on"
         )
         say(f"vieval: some shards were not written; {next_step}", file=sys.stderr)
     elif hidden := hidden_images(started.plan.files, started.plan.columns.values()):
         say(*(f"vieval: not complete: {line}" for line in hidden), file=sys.stderr)
         code = 1
     elif progress.is_complete:
-        if options.batch and batch and not any(progress.statuses[status] for status in FAILED_CALLS):
+        if (
+            options.batch
+            and batch
+            and not any(progress.statuses[status] for status in FAILED_CALLS)
+        ):
             shutil.rmtree(batch.folder, ignore_errors=True)
         say(f"wrote {shown_location(options.out)}")
     if progress.unscored:
@@ -196,7 +305,9 @@ def _launch(options: argparse.Namespace, started: StartedRun) -> int:
     return 1 if progress.unscored else code
 
 
-def _asked_in_batches(options: argparse.Namespace, started: StartedRun, batch: BatchOptions) -> StartedRun:
+def _asked_in_batches(
+    options: argparse.Namespace, started: StartedRun, batch: BatchOptions
+) -> StartedRun:
     """The run, once batches over all its shards have answered its questions."""
     from functools import partial
 
@@ -205,11 +316,23 @@ def _asked_in_batches(options: argparse.Namespace, started: StartedRun, batch: B
     from vieval_plugin.run.shards.start import jobs_left
     from vieval_plugin.text.errors import VievalError
 
-    if useless := [name for name in ("budget", "part", "ray") if getattr(options, name) is not None]:
-        raise VievalError(f"--{useless[0]} does not go with batches, which one process sends for all shards")
+    if useless := [
+        name for name in ("budget", "part", "ray") if getattr(options, name) is not None
+    ]:
+        raise VievalError(
+            f"--{useless[0]} does not go with batches, which one process sends for all shards"
+        )
     run = started.run
     prepared = prepare(run.judge, run.setting, run.options, run.backbone)
-    asyncio.run(ask_in_batches(partial(jobs_left, started, prepared), [prepared], run.options, run.backbone, batch))
+    asyncio.run(
+        ask_in_batches(
+            partial(jobs_left, started, prepared),
+            [prepared],
+            run.options,
+            run.backbone,
+            batch,
+        )
+    )
     return replace(started, run=replace(run, batch=batch))
 
 
@@ -223,23 +346,34 @@ def _launcher(options: argparse.Namespace) -> Launcher:
 
     if options.ray is not None:
         return partial(work_on_ray, cluster=Cluster(options.ray, options.workers))
-    return partial(work_in_processes, processes=options.processes) if options.processes else work_here
+    return (
+        partial(work_in_processes, processes=options.processes)
+        if options.processes
+        else work_here
+    )
 
 
 def judged(run: ShardRun, queue: PassQueue, rows: int, launcher: Launcher) -> int:
-    """Have the passes of a queue judged; the exit code, 1 where a shard was not written, each of which has a line."""
+    """Have the passes of a queue judged; the exit code, 1 where a shard was not written, each of
+    which has a line.
+    """
     from vieval_plugin.run.judging_bar import judging_bar
     from vieval_plugin.run.progress import Progress
     from vieval_plugin.text.escaping import say
 
     if not rows:
         return 0
-    with judging_bar(Progress(statuses=queue.statuses), rows, True, "row", has_answers=False) as on_rows:
+    with judging_bar(
+        Progress(statuses=queue.statuses), rows, True, "row", has_answers=False
+    ) as on_rows:
         lines = launcher(run, queue, on_rows)
     say(*(f"vieval: {line}" for line in lines), file=sys.stderr)
     for job in queue.not_written[:_SHOWN_SHARDS]:
         shard = job.shard
-        location = f"{shard.path}: row group {shard.group}, rows {shard.first} to {shard.first + shard.rows - 1}"
+        location = (
+            f"{shard.path}: row group {shard.group}, rows {shard.first} to "
+            f"{shard.first + shard.rows - 1}"
+        )
         say(f"vieval: not written: {location}: {job.reason}", file=sys.stderr)
     if further := queue.not_written[_SHOWN_SHARDS:]:
         say(f"vieval: not written: {len(further)} further shards", file=sys.stderr)

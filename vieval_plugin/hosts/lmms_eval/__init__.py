@@ -1,4 +1,6 @@
-"""lmms-eval as a host: the entry point that makes tasks and models known, and every model a backbone."""
+"""lmms-eval as a host: the entry point that makes tasks and models known, and every model a
+backbone.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,9 @@ from typing import Any
 
 
 def register() -> list[Any]:
-    """Called by lmms-eval when it loads its models, before it indexes tasks: adds tasks and judges, returns our models."""
+    """Called by lmms-eval when it loads its models, before it indexes tasks: adds tasks and
+    judges, returns our models.
+    """
     from lmms_eval.api.model import lmms
     from lmms_eval.models.registry_v2 import ModelManifest
 
@@ -23,7 +27,10 @@ def register() -> list[Any]:
     task_index.install()
     lmms.vieval_judge = _judge_with_host_model
     lmms.vieval_generate = _generate_with_host_model
-    return [ModelManifest(name, simple_class_path=f"{__name__}.{path}") for name, path in answerable.MODELS.items()]
+    return [
+        ModelManifest(name, simple_class_path=f"{__name__}.{path}")
+        for name, path in answerable.MODELS.items()
+    ]
 
 
 def _judge_with_host_model(model: Any, instances: list[Any]) -> list[Any]:

@@ -26,7 +26,8 @@ from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.escaping import say
 
 WhyNot: TypeAlias = Callable[[Task], "Why | None"]
-#: Our models by the name that the host knows each by: those of `models` only judge, those of `generators` make images.
+#: Our models by the name that the host knows each by: those of `models` only judge, those of
+#: `generators` make images.
 MODELS = {
     "vieval_replay": "models.VievalReplay",
     "vieval_scorer": "models.VievalScorer",
@@ -48,17 +49,22 @@ class Why:
     all: str
     #: Reason in a line of its own.
     line: str
-    #: True where it can be run by name: a replay of other parts, in which all its samples are `missing`.
+    #: True where it can be run by name: a replay of other parts, in which all its samples are
+    #: `missing`.
     as_missing: bool = False
 
 
 def answering(model: Any, make_check: WhyNot) -> None:
-    """Say what a model of ours, that of this run, can answer: hosts make the model before they load its tasks."""
+    """Say what a model of ours, that of this run, can answer: hosts make the model before they
+    load its tasks.
+    """
     _why_not_by_model_path[_path_of(model)] = make_check
 
 
 def make_check(model: Any, loaded: bool) -> WhyNot:
-    """Make the check of tasks by the host's model, a name or an object; for a model of ours once it is `loaded`."""
+    """Make the check of tasks by the host's model, a name or an object; for a model of ours once
+    it is `loaded`.
+    """
     name, path = _name_of(model), _path_of(model)
     recorded = _why_not_by_model_path.get(path) if loaded else None
 
@@ -72,7 +78,11 @@ def make_check(model: Any, loaded: bool) -> WhyNot:
             return Why("their images are there, and this model makes some", line)
         if generates or (path == MODELS["vieval_replay"] and recorded is None):
             return None
-        return recorded(task) if recorded else _unanswered(task, path == MODELS["vieval_scorer"])
+        return (
+            recorded(task)
+            if recorded
+            else _unanswered(task, path == MODELS["vieval_scorer"])
+        )
 
     return why
 
@@ -82,9 +92,13 @@ def _name_of(model: Any) -> str:
 
 
 def _path_of(model: Any) -> str:
-    """The module and class of a model of ours, which may be an object, a registered name or a class's; empty for others."""
+    """The module and class of a model of ours, which may be an object, a registered name or a
+    class's; empty for others.
+    """
     name = _name_of(model)
-    return MODELS.get(name) or next((path for path in MODELS.values() if path.endswith(f".{name}")), "")
+    return MODELS.get(name) or next(
+        (path for path in MODELS.values() if path.endswith(f".{name}")), ""
+    )
 
 
 def _unanswered(task: Task, is_scorer: bool) -> Why | None:
@@ -92,11 +106,15 @@ def _unanswered(task: Task, is_scorer: bool) -> Why | None:
     if spec.scored and not is_scorer:
         return Why(
             "their judges measure with a network, with --model vieval_scorer",
-            f"{task.name}: {task.judge} measures with a network: run it with --model vieval_scorer, or replay recorded "
+            f"{task.name}: {task.judge} measures with a network: run it with --model "
+            "vieval_scorer, or replay recorded "
             "values with --model vieval_replay --model_args logs=FOLDER",
         )
     if is_scorer and spec.pack is not None:
-        return Why("their judges ask a model, and this run only measures images", f"{ASKS_A_MODEL} ({task.name})")
+        return Why(
+            "their judges ask a model, and this run only measures images",
+            f"{ASKS_A_MODEL} ({task.name})",
+        )
     return None
 
 
@@ -118,27 +136,47 @@ def require(names: Collection[str], check: WhyNot) -> None:
     for name in names:
         whys = [check(task) for task in tasks_below(name)]
         unanswered = [why for why in whys if why]
-        if unanswered and (name not in task_group_names_without_average() or len(unanswered) == len(whys)):
+        if unanswered and (
+            name not in task_group_names_without_average()
+            or len(unanswered) == len(whys)
+        ):
             raise VievalError(unanswered[0].line)
 
 
-def answerable(names: Sequence[str], check_of: Callable[[str], WhyNot], quiet: bool = False) -> list[str]:
-    """Select what can be run; of a group of which some can, these; the others are printed in one line, unless `quiet`.
+def answerable(
+    names: Sequence[str], check_of: Callable[[str], WhyNot], quiet: bool = False
+) -> list[str]:
+    """Select what can be run; of a group of which some can, these; the others are printed in one
+    line, unless `quiet`.
 
     `check_of` says by name what can be said of its tasks. VievalError where nothing remains.
     """
     names_by_reason: dict[str, list[str]] = {}
-    runnable = [entry for name in names for entry in _runnable(name, check_of(name), names_by_reason)]
-    reasons = "; ".join(f"{', '.join(unrunnable)} ({reason})" for reason, unrunnable in names_by_reason.items())
+    runnable = [
+        entry
+        for name in names
+        for entry in _runnable(name, check_of(name), names_by_reason)
+    ]
+    reasons = "; ".join(
+        f"{', '.join(unrunnable)} ({reason})"
+        for reason, unrunnable in names_by_reason.items()
+    )
     if reasons and not runnable:
-        first = next(why for name in names for task in tasks_below(name) if (why := check_of(name)(task)))
+        first = next(
+            why
+            for name in names
+            for task in tasks_below(name)
+            if (why := check_of(name)(task))
+        )
         raise VievalError(f"none of these tasks can be run: {reasons}. {first.line}")
     if reasons and not quiet and os.environ.get("RANK", "0") == "0":
         say(f"vieval: left out: {reasons}", file=sys.stderr)
     return runnable
 
 
-def _runnable(name: str, check: WhyNot, names_by_reason: dict[str, list[str]]) -> list[str]:
+def _runnable(
+    name: str, check: WhyNot, names_by_reason: dict[str, list[str]]
+) -> list[str]:
     members = tasks_below(name)
     whys = [why for task in members if (why := check(task))]
     if not whys:
@@ -147,7 +185,11 @@ def _runnable(name: str, check: WhyNot, names_by_reason: dict[str, list[str]]) -
         names_by_reason.setdefault(whys[0].all, []).append(name)
         return []
     group = next(group for group in tasks.groups() if group.name == name)
-    return [entry for member in group.members for entry in _runnable(member, check, names_by_reason)]
+    return [
+        entry
+        for member in group.members
+        for entry in _runnable(member, check, names_by_reason)
+    ]
 
 
 def task_group_names_without_average() -> frozenset[str]:
@@ -163,7 +205,8 @@ def tasks_below(name: str) -> list[Task]:
 
 
 def or_unprepared(check: WhyNot, model: Any) -> WhyNot:
-    """Make the same check, and that for data that is not there, or cannot be read; each part is looked at once.
+    """Make the same check, and that for data that is not there, or cannot be read; each part is
+    looked at once.
 
     Images need not be there for a model that only hands on recorded verdicts.
     """
@@ -174,7 +217,10 @@ def or_unprepared(check: WhyNot, model: Any) -> WhyNot:
         try:
             samples = samples_of(Task("", benchmark, part, "", ""), options)
             if images:
-                require_images(samples, f"`vieval tasks {benchmark}` says how to get a benchmark's images")
+                require_images(
+                    samples,
+                    f"`vieval tasks {benchmark}` says how to get a benchmark's images",
+                )
         except VievalError as error:
             return str(error)
         return samples
@@ -183,7 +229,13 @@ def or_unprepared(check: WhyNot, model: Any) -> WhyNot:
         if reason := check(task):
             return reason
         samples = samples_or_reason(task.benchmark, task.part)
-        line = samples if isinstance(samples, str) else _unaskable(task, samples) if images else ""
+        line = (
+            samples
+            if isinstance(samples, str)
+            else _unaskable(task, samples)
+            if images
+            else ""
+        )
         advice = f"their data is not there: `vieval tasks {task.benchmark}`"
         return Why(advice, f"{task.name}: {line}") if line else None
 
@@ -191,9 +243,15 @@ def or_unprepared(check: WhyNot, model: Any) -> WhyNot:
 
 
 def _unaskable(task: Task, samples: Sequence[Judged]) -> str:
-    """The reason that a judge can be asked about none of the samples, such as texts that are not there."""
+    """The reason that a judge can be asked about none of the samples, such as texts that are not
+    there.
+    """
     if benchmark_registry.benchmark(task.benchmark).generates:
         return ""
     spec = judge_registry.judge(task.judge)
     reasons = [missing_inputs_reason(spec, samples[0])] if samples else ["no samples"]
-    return reasons[0] if all(missing_inputs_reason(spec, sample) for sample in samples) else ""
+    return (
+        reasons[0]
+        if all(missing_inputs_reason(spec, sample) for sample in samples)
+        else ""
+    )

@@ -1,6 +1,8 @@
-"""Answers of our models to the host's requests: they judge, and hand verdicts back as the host's results.
+"""Answers of our models to the host's requests: they judge, and hand verdicts back as the host's
+results.
 
-Where the environment asks for the cost of a run instead (VIEVAL_PLAN=1), they judge eight samples and end the process.
+Where the environment asks for the cost of a run instead (VIEVAL_PLAN=1), they judge eight samples
+and end the process.
 """
 
 from __future__ import annotations
@@ -31,7 +33,16 @@ from vieval_plugin.records import fingerprint, response_json
 from vieval_plugin.results.documents import read_response
 from vieval_plugin.run.answerers import Answerer
 from vieval_plugin.run.jobs import Job, JobsSplitByCandidate, announced
-from vieval_plugin.run.plan import VARIABLE, Pilot, is_planned, pilot, pilot_numbers, pilot_of, plan, to_ask
+from vieval_plugin.run.plan import (
+    VARIABLE,
+    Pilot,
+    is_planned,
+    pilot,
+    pilot_numbers,
+    pilot_of,
+    plan,
+    to_ask,
+)
 from vieval_plugin.run.prepare import PreparedJudge, prepare
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.scheduler import Outcome
@@ -43,7 +54,9 @@ JudgeAll: TypeAlias = Callable[[Any, list[Instance]], list[GenerationResult]]
 
 
 def is_padding(instance: Instance) -> bool:
-    """Tell whether the host made this request only to give every rank as many; it is answered without a call."""
+    """Tell whether the host made this request only to give every rank as many; it is answered
+    without a call.
+    """
     return bool(instance.metadata.get("__padding_only__"))
 
 
@@ -53,30 +66,51 @@ def requests_of(instances: Sequence[Instance]) -> list[Any]:
 
 
 def requests_with_repeats(instances: Sequence[Instance]) -> list[tuple[Any, int]]:
-    """The real requests, each with how often it came before: the host repeats an instance as often as --repeats says."""
+    """The real requests, each with how often it came before: the host repeats an instance as
+    often as --repeats says.
+    """
     repeats: defaultdict[int, Iterator[int]] = defaultdict(count)
     return [(request, next(repeats[id(request)])) for request in requests_of(instances)]
 
 
-def insert_padding(instances: Sequence[Instance], answers: Iterable[T], padding: T) -> list[T]:
+def insert_padding(
+    instances: Sequence[Instance], answers: Iterable[T], padding: T
+) -> list[T]:
     """The answers to the real requests at the places of their instances."""
     remaining = iter(answers)
-    return [padding if is_padding(instance) else next(remaining) for instance in instances]
+    return [
+        padding if is_padding(instance) else next(remaining) for instance in instances
+    ]
 
 
-def jobs(instances: Sequence[Instance], options: Config, backbone: Backbone | None = None) -> list[Job]:
-    """A job for each real request among the host's; `backbone` is the model, where it is one of the options' kind.
+def jobs(
+    instances: Sequence[Instance], options: Config, backbone: Backbone | None = None
+) -> list[Job]:
+    """A job for each real request among the host's; `backbone` is the model, where it is one of the
+    options' kind.
 
     Each repeat is a verdict of its own. VievalError for an image that is not there.
     """
     requests = requests_with_repeats(instances)
-    require_images((r.judged for r, _ in requests), "`vieval tasks` says how to get a benchmark's images")
+    require_images(
+        (r.judged for r, _ in requests),
+        "`vieval tasks` says how to get a benchmark's images",
+    )
     settings = dict.fromkeys((r.judge, r.setting) for r, _ in requests)
-    prepared = {(judge, setting): prepare(judge, setting, options, backbone) for judge, setting in settings}
-    planned = [Job(r.judged, prepared[r.judge, r.setting], repeat) for r, repeat in requests]
+    prepared = {
+        (judge, setting): prepare(judge, setting, options, backbone)
+        for judge, setting in settings
+    }
+    planned = [
+        Job(r.judged, prepared[r.judge, r.setting], repeat) for r, repeat in requests
+    ]
     if planned:
         world_size = int(os.environ.get("WORLD_SIZE", "1"))
-        share = f" (process {os.environ.get('RANK', '0')} of {world_size})" if world_size > 1 else ""
+        share = (
+            f" (process {os.environ.get('RANK', '0')} of {world_size})"
+            if world_size > 1
+            else ""
+        )
         say(f"vieval: {announced(planned)}{share}", file=sys.stderr)
     return planned
 
@@ -85,7 +119,9 @@ def sampling_of(requests: Sequence[JudgeRequest]) -> Sampling:
     """The --gen_kwargs of a run; VievalError where tasks in it have different ones."""
     arguments = dict(requests[0].generation) if requests else {}
     if any(dict(r.generation) != arguments for r in requests):
-        raise VievalError("tasks with different generation arguments in one run; run them one after another")
+        raise VievalError(
+            "tasks with different generation arguments in one run; run them one after another"
+        )
     passed = ("top_p", "top_k", "seed", "repetition_penalty", "presence_penalty")
     return Sampling(
         float(arguments.get("temperature") or 0),
@@ -94,12 +130,23 @@ def sampling_of(requests: Sequence[JudgeRequest]) -> Sampling:
     )
 
 
-def apply_generation_options(backbone: Backbone, requests: Sequence[JudgeRequest]) -> Backbone:
-    """The backbone with what the user gave as --gen_kwargs; the tasks themselves only ask for temperature 0."""
+def apply_generation_options(
+    backbone: Backbone, requests: Sequence[JudgeRequest]
+) -> Backbone:
+    """The backbone with what the user gave as --gen_kwargs; the tasks themselves only ask for
+    temperature 0.
+    """
     sampling = sampling_of(requests)
-    fields = {"temperature": sampling.temperature or None, "max_tokens": sampling.max_tokens}
-    update: dict[str, Any] = {name: value for name, value in fields.items() if value is not None}
-    return backbone.model_copy(update={**update, "extra": {**sampling.extra, **backbone.extra}})
+    fields = {
+        "temperature": sampling.temperature or None,
+        "max_tokens": sampling.max_tokens,
+    }
+    update: dict[str, Any] = {
+        name: value for name, value in fields.items() if value is not None
+    }
+    return backbone.model_copy(
+        update={**update, "extra": {**sampling.extra, **backbone.extra}}
+    )
 
 
 def judged(
@@ -112,7 +159,8 @@ def judged(
     progress: Progress | None = None,
     bar: bool = False,
 ) -> list[GenerationResult]:
-    """Judge the host's requests by an answerer and print what that cost; results as `results` has them.
+    """Judge the host's requests by an answerer and print what that cost; results as `results` has
+    them.
 
     Args:
         instances: the host's requests.
@@ -129,24 +177,44 @@ def judged(
         answerer.judge(planned, options, progress, outcomes.__setitem__, bar)
     finally:
         tell(progress)
-    return results(instances, planned, [outcomes[number] for number in range(len(planned))], backbone)
+    return results(
+        instances,
+        planned,
+        [outcomes[number] for number in range(len(planned))],
+        backbone,
+    )
 
 
 def results(
-    instances: Sequence[Instance], answered_jobs: Sequence[Job], outcomes: Sequence[Outcome], backbone: str | None
+    instances: Sequence[Instance],
+    answered_jobs: Sequence[Job],
+    outcomes: Sequence[Outcome],
+    backbone: str | None,
 ) -> list[GenerationResult]:
-    """Results of the instances, in order; `backbone` names the model, None lets each judge go by its own name."""
-    answers = (_result(job, outcome, backbone) for job, outcome in zip(answered_jobs, outcomes, strict=True))
+    """Results of the instances, in order; `backbone` names the model, None lets each judge go by
+    its own name.
+    """
+    answers = (
+        _result(job, outcome, backbone)
+        for job, outcome in zip(answered_jobs, outcomes, strict=True)
+    )
     return insert_padding(instances, answers, GenerationResult(""))
 
 
 def _result(job: Job, outcome: Outcome, backbone: str | None) -> GenerationResult:
     provenance = job.judge.by(backbone)
     tokens = TokenCounts(outcome.input_tokens or None, outcome.output_tokens or None)
-    return GenerationResult(response_json(job.judged.id, outcome.verdict, provenance, fingerprint(job.judged)), tokens)
+    return GenerationResult(
+        response_json(
+            job.judged.id, outcome.verdict, provenance, fingerprint(job.judged)
+        ),
+        tokens,
+    )
 
 
-def plan_by_server(jobs: Sequence[Job], options: Config, backbone: Backbone) -> NoReturn:
+def plan_by_server(
+    jobs: Sequence[Job], options: Config, backbone: Backbone
+) -> NoReturn:
     """Tell what a run by a server costs, for each of its judges, and end the process well."""
     by_judge: dict[int, tuple[PreparedJudge, list[Judged]]] = {}
     for job in JobsSplitByCandidate(jobs).jobs:
@@ -158,7 +226,9 @@ def plan_by_server(jobs: Sequence[Job], options: Config, backbone: Backbone) -> 
 
 
 def or_plan(judge_all: JudgeAll) -> JudgeAll:
-    """Let a host's model judge, or where the environment asks for it plan in batches and end the process."""
+    """Let a host's model judge, or where the environment asks for it plan in batches and end the
+    process.
+    """
 
     @functools.wraps(judge_all)
     def wrapped(model: Any, instances: list[Instance]) -> list[GenerationResult]:
@@ -167,25 +237,40 @@ def or_plan(judge_all: JudgeAll) -> JudgeAll:
         by_judge: dict[tuple[str, str], list[Instance]] = defaultdict(list)
         for instance in instances:
             if not is_padding(instance):
-                by_judge[instance.args[2].judge, instance.args[2].setting].append(instance)
+                by_judge[instance.args[2].judge, instance.args[2].setting].append(
+                    instance
+                )
         for (judge, _), judged_instances in by_judge.items():
-            _tell(plan(_pilot(judge, functools.partial(judge_all, model), judged_instances), None))
+            _tell(
+                plan(
+                    _pilot(
+                        judge, functools.partial(judge_all, model), judged_instances
+                    ),
+                    None,
+                )
+            )
         raise SystemExit(0)
 
     return wrapped
 
 
 def refuse_plan(instead: str) -> None:
-    """VievalError where the environment asks for a plan that cannot be had; `instead` says what can."""
+    """VievalError where the environment asks for a plan that cannot be had; `instead` says what
+    can.
+    """
     if is_planned():
         raise VievalError(f"{VARIABLE} is set, and {instead}")
 
 
 def _pilot(
-    judge: str, judge_all: Callable[[list[Instance]], list[GenerationResult]], population: Sequence[Instance]
+    judge: str,
+    judge_all: Callable[[list[Instance]], list[GenerationResult]],
+    population: Sequence[Instance],
 ) -> Pilot:
     seed = config.current().statistics.seed
-    first, *further = [population[number] for number in pilot_numbers(len(population), seed)]
+    first, *further = [
+        population[number] for number in pilot_numbers(len(population), seed)
+    ]
     asks = judge_registry.judge(judge).pack is not None
     opening = judge_all([first])
     start = time.monotonic()
@@ -196,7 +281,11 @@ def _pilot(
         _, verdict, _ = read_response(result.text)
         calls = sum(step.status is not Status.NOT_ASKED for step in verdict.trace)
         counts = result.token_counts or TokenCounts()
-        usage = Usage(calls, input_tokens=counts.input_tokens or 0, output_tokens=counts.output_tokens or 0)
+        usage = Usage(
+            calls,
+            input_tokens=counts.input_tokens or 0,
+            output_tokens=counts.output_tokens or 0,
+        )
         results.append((verdict, usage))
     return pilot_of(judge, asks, seed, len(population), results, wall)
 

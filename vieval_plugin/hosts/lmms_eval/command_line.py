@@ -1,7 +1,8 @@
-"""lmms-eval's command line: an error of ours is one line, a list of runs goes on after it, and exits with 1 at its end.
+"""lmms-eval's command line: an error of ours is one line, a list of runs goes on after it, and
+exits with 1 at its end.
 
-The host would print a traceback and exit with 0. Its module is still being imported when we are asked for models, so
-its function is wrapped where it is looked up.
+The host would print a traceback and exit with 0. Its module is still being imported when we are
+asked for models, so its function is wrapped where it is looked up.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ class _CommandLine(ModuleType):
         return functools.partial(_evaluate_all, names["cli_evaluate"], names)
 
 
-def _evaluate_all(evaluate: Callable[..., None], host: dict[str, Any], *args: Any, **kwargs: Any) -> None:
+def _evaluate_all(
+    evaluate: Callable[..., None], host: dict[str, Any], *args: Any, **kwargs: Any
+) -> None:
     """Run the host's `evaluate`, whose module is `host`; SystemExit with 1 where a run failed."""
     lines: list[str] = []
     evaluate_single = host["cli_evaluate_single"]
@@ -46,7 +49,9 @@ def _evaluate_all(evaluate: Callable[..., None], host: dict[str, Any], *args: An
         try:
             results, samples = evaluate_single(*args, **kwargs)
         except VievalError as error:
-            if int(os.environ.get("WORLD_SIZE", "1")) > 1:  # the other processes would wait for this one for ever
+            if (
+                int(os.environ.get("WORLD_SIZE", "1")) > 1
+            ):  # the other processes would wait for this one for ever
                 raise SystemExit(error_line(error)) from None
             lines.append(error_line(error))
             say(lines[-1], file=sys.stderr)

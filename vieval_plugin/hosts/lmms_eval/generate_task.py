@@ -1,4 +1,6 @@
-"""The task class in which the host's model makes the images and a judge scores them, all of a task together."""
+"""The task class in which the host's model makes the images and a judge scores them, all of a
+task together.
+"""
 
 from __future__ import annotations
 
@@ -56,12 +58,15 @@ IMAGE_COUNT_METRIC = "made_count"
 
 
 class GenerateTask(JudgeTask):
-    """A task whose requests are conditions and whose metrics are means of a judge's scores of what was made of them."""
+    """A task whose requests are conditions and whose metrics are means of a judge's scores of
+    what was made of them.
+    """
 
     @vieval_errors
     def __init__(self, config: dict[str, Any], **kwargs: Any) -> None:
         refuse_plan(
-            "a generate_* task makes images first: make them with --predict_only and without it, then plan their judging with "
+            "a generate_* task makes images first: make them with --predict_only and without it, "
+            "then plan their judging with "
             "`vieval score OUTPUT_PATH --plan`"
         )
         self.judged_later = False
@@ -73,7 +78,9 @@ class GenerateTask(JudgeTask):
         super().download(dataset_kwargs)
         folder = config.current().generated_folder() / "conditions"
         self.stored_samples = [
-            write_conditions(sample, folder) for sample in self.samples if isinstance(sample, Sample)
+            write_conditions(sample, folder)
+            for sample in self.samples
+            if isinstance(sample, Sample)
         ]
         self.conditions = {str(sample.id): sample for sample in self.stored_samples}
 
@@ -88,19 +95,41 @@ class GenerateTask(JudgeTask):
         return conditions_json(self.conditions[doc["sample"]])
 
     def doc_to_visual(self, doc: dict[str, Any]) -> list[Any]:
-        return [decode(image) for image in condition_images(self.conditions[doc["sample"]])]
+        return [
+            decode(image) for image in condition_images(self.conditions[doc["sample"]])
+        ]
 
-    def doc_to_messages(self, doc: dict[str, Any], **_rounds: Any) -> list[dict[str, Any]]:
+    def doc_to_messages(
+        self, doc: dict[str, Any], **_rounds: Any
+    ) -> list[dict[str, Any]]:
         """The conditions in the form of the host's chat models."""
         images = [{"type": "image", "url": image} for image in self.doc_to_visual(doc)]
-        return [{"role": "user", "content": [*images, {"type": "text", "text": self.doc_to_text(doc)}]}]
+        return [
+            {
+                "role": "user",
+                "content": [*images, {"type": "text", "text": self.doc_to_text(doc)}],
+            }
+        ]
 
     def construct_requests(self, doc_id: int, ctx: str, **kwargs: Any) -> Instance:
-        sample, images_per_prompt = self.stored_samples[doc_id], config.current().generate.images
+        sample, images_per_prompt = (
+            self.stored_samples[doc_id],
+            config.current().generate.images,
+        )
         generation = dict(self.config.generation_kwargs)
-        request = GenerateRequest(sample, ctx, images_per_prompt, doc_id, generation, self._finished)
+        request = GenerateRequest(
+            sample, ctx, images_per_prompt, doc_id, generation, self._finished
+        )
         inputs = (self.doc_to_visual, self.doc_to_messages)
-        arguments = (ctx, UNCACHED, request, doc_id, self.config.task, self.config.test_split, inputs)
+        arguments = (
+            ctx,
+            UNCACHED,
+            request,
+            doc_id,
+            self.config.task,
+            self.config.test_split,
+            inputs,
+        )
         return Instance(request_type=GENERATE, arguments=arguments, idx=0, **kwargs)
 
     @cached_property
@@ -109,13 +138,28 @@ class GenerateTask(JudgeTask):
 
     @property
     def _asks_the_model(self) -> bool:
-        """True where the generator judges its own images: the judge asks a model, and the options name nobody else."""
+        """True where the generator judges its own images: the judge asks a model, and the
+        options name nobody else.
+        """
         options = config.current()
-        return self.judge.pack is not None and JUDGE not in options.backbones and not self.judged_later
+        return (
+            self.judge.pack is not None
+            and JUDGE not in options.backbones
+            and not self.judged_later
+        )
 
-    def _images_of(self, request: GenerateRequest, answers: Sequence[str], *tokens: int | None) -> list[GeneratedImage]:
+    def _images_of(
+        self, request: GenerateRequest, answers: Sequence[str], *tokens: int | None
+    ) -> list[GeneratedImage]:
         read = [read_answer(answer, request.number) for answer in answers]
-        return generated_images(request.conditions, self._model()[0], read, request.images, self._trusted, tokens)
+        return generated_images(
+            request.conditions,
+            self._model()[0],
+            read,
+            request.images,
+            self._trusted,
+            tokens,
+        )
 
     @property
     def _trusted(self) -> tuple[Path, ...]:
@@ -124,28 +168,49 @@ class GenerateTask(JudgeTask):
         output_paths = (Path(output_path),) if output_path else ()
         return trusted_folders(config.current(), *output_paths, *self.output_folders)
 
-    def _finished(self, model: Any, answers: Sequence[tuple[GenerateRequest, str]]) -> None:
-        """Take from the model what the host lets go of before it filters: where it saves, and its own verdicts."""
+    def _finished(
+        self, model: Any, answers: Sequence[tuple[GenerateRequest, str]]
+    ) -> None:
+        """Take from the model what the host lets go of before it filters: where it saves, and
+        its own verdicts.
+        """
         self.output_folders = output_folders(model)
         if self._asks_the_model:
             self._judge_by_the_model(model, answers)
 
-    def _judge_by_the_model(self, model: Any, requests_and_answers: Sequence[tuple[GenerateRequest, str]]) -> None:
+    def _judge_by_the_model(
+        self, model: Any, requests_and_answers: Sequence[tuple[GenerateRequest, str]]
+    ) -> None:
         """Judge with the generator itself."""
         answers: dict[int, tuple[GenerateRequest, list[str]]] = {}
         for request, answer in requests_and_answers:
             answers.setdefault(request.number, (request, []))[1].append(answer)
         samples = [
-            image.sample for request in answers.values() for image in self._images_of(*request) if not image.reason
+            image.sample
+            for request in answers.values()
+            for image in self._images_of(*request)
+            if not image.reason
         ]
-        judging = self.judge.name, self.setting, {"temperature": 0, "until": []}, *self._model()
+        judging = (
+            self.judge.name,
+            self.setting,
+            {"temperature": 0, "until": []},
+            *self._model(),
+        )
         metadata = {"task": self.config.task, "doc_id": 0, "repeats": 1}
-        arguments = [("", UNCACHED, JudgeRequest(sample, *judging)) for sample in samples]
+        arguments = [
+            ("", UNCACHED, JudgeRequest(sample, *judging)) for sample in samples
+        ]
         results = model.vieval_judge(
-            [Instance("vieval_judge", request_arguments, 0, metadata) for request_arguments in arguments]
+            [
+                Instance("vieval_judge", request_arguments, 0, metadata)
+                for request_arguments in arguments
+            ]
         )
         for sample, result in zip(samples, results, strict=True):
-            self.verdicts_by_the_model[sample.id] = read_response(str(getattr(result, "text", result)))[1]
+            self.verdicts_by_the_model[sample.id] = read_response(
+                str(getattr(result, "text", result))
+            )[1]
 
     @vieval_errors
     def apply_filters(self) -> None:
@@ -162,53 +227,97 @@ class GenerateTask(JudgeTask):
         for instance, response in zip(real, responses, strict=True):
             instance.filtered_resps["none"] = response
 
-    def _judged(self, images_by_prompt: Sequence[Sequence[GeneratedImage]]) -> list[list[str]]:
-        """The responses on the images of each prompt, which say what is to be judged where that is done later."""
+    def _judged(
+        self, images_by_prompt: Sequence[Sequence[GeneratedImage]]
+    ) -> list[list[str]]:
+        """The responses on the images of each prompt, which say what is to be judged where that
+        is done later.
+        """
         if self.judged_later:
             judge = self.judge.name, self.setting
-            return [[unjudged_response(image, *judge) for image in images] for images in images_by_prompt]
+            return [
+                [unjudged_response(image, *judge) for image in images]
+                for images in images_by_prompt
+            ]
         options, progress = config.current(), Progress()
         flat = [image for images in images_by_prompt for image in images]
         bar = os.environ.get("RANK", "0") == "0"
         if self._asks_the_model:
             source = self._prepared.by(self._model()[0])
-            verdicts = [missing_image_verdict(i) or self.verdicts_by_the_model[i.sample.id] for i in flat]
-            outcomes = [add_findings(image, Outcome(v)) for image, v in zip(flat, verdicts, strict=True)]
+            verdicts = [
+                missing_image_verdict(i) or self.verdicts_by_the_model[i.sample.id]
+                for i in flat
+            ]
+            outcomes = [
+                add_findings(image, Outcome(v))
+                for image, v in zip(flat, verdicts, strict=True)
+            ]
         else:
             source = provenance_of(self._prepared, options, None)
             try:
-                outcomes = asyncio.run(judge_generated(flat, self._prepared, options, progress, bar))
+                outcomes = asyncio.run(
+                    judge_generated(flat, self._prepared, options, progress, bar)
+                )
             finally:
                 tell(progress)
-        by_id = zip([image.sample.id for image in flat], [outcome.verdict for outcome in outcomes], strict=True)
+        by_id = zip(
+            [image.sample.id for image in flat],
+            [outcome.verdict for outcome in outcomes],
+            strict=True,
+        )
         say(*(f"vieval: {line}" for line in failures(by_id)), file=sys.stderr)
-        texts = iter([judged_response(image, outcome, source) for image, outcome in zip(flat, outcomes, strict=True)])
+        texts = iter(
+            [
+                judged_response(image, outcome, source)
+                for image, outcome in zip(flat, outcomes, strict=True)
+            ]
+        )
         return [[next(texts) for _ in images] for images in images_by_prompt]
 
     @vieval_errors
-    def process_results(self, doc: dict[str, Any], results: list[Any], full_docs: Any = None) -> dict[str, Any]:
+    def process_results(
+        self, doc: dict[str, Any], results: list[Any], full_docs: Any = None
+    ) -> dict[str, Any]:
         [responses] = results
         if self.judged_later:
             return {IMAGE_COUNT_METRIC: len(responses)}
         target = self.doc_to_target(doc)
-        observations = _Images(observe([read_record(response, target)]) for response in responses)
+        observations = _Images(
+            observe([read_record(response, target)]) for response in responses
+        )
         aspect = main_aspect(config.current().judges.narrowed(self.judge).aspects)
-        # what the host's --baseline tests; nan, which leaves its test without an answer, where an image has no score
-        score = fmean([image.scores.get(aspect, math.nan) for image in observations] or [math.nan])
+        # what the host's --baseline tests; nan, which leaves its test without an answer, where an
+        # image has no score
+        score = fmean(
+            [image.scores.get(aspect, math.nan) for image in observations] or [math.nan]
+        )
         return {"score": score, **dict.fromkeys(self._metric_names(), observations)}
 
     def aggregation(self) -> dict[str, metrics.Aggregation]:
-        return {IMAGE_COUNT_METRIC: lambda counts: float(sum(counts))} if self.judged_later else super().aggregation()
+        return (
+            {IMAGE_COUNT_METRIC: lambda counts: float(sum(counts))}
+            if self.judged_later
+            else super().aggregation()
+        )
 
     def higher_is_better(self) -> dict[str, bool | None]:
-        return {IMAGE_COUNT_METRIC: None} if self.judged_later else super().higher_is_better()
+        return (
+            {IMAGE_COUNT_METRIC: None}
+            if self.judged_later
+            else super().higher_is_better()
+        )
 
     def _rating(self) -> Rating:
         options = config.current()
-        return rating_of(self.judge, options, self.config.repeats * options.generate.images)
+        return rating_of(
+            self.judge, options, self.config.repeats * options.generate.images
+        )
 
     def _aggregate(self, name: str, items: list[Any]) -> metrics.Value:
-        return super()._aggregate(name, [observation for observations in items for observation in observations])
+        return super()._aggregate(
+            name,
+            [observation for observations in items for observation in observations],
+        )
 
 
 class _Images(tuple[Observation, ...]):
@@ -222,13 +331,17 @@ class _Images(tuple[Observation, ...]):
 
 @vieval_errors
 def generate(model: Any, instances: list[Instance]) -> list[Any]:
-    """`vieval_generate` for every model of the host that has none of its own: by its `generate_until`, task by task."""
+    """`vieval_generate` for every model of the host that has none of its own: by its
+    `generate_until`, task by task.
+    """
     by_task: dict[str, list[int]] = {}
     for index, instance in enumerate(instances):
         by_task.setdefault(instance.args[4], []).append(index)
     outputs: list[Any] = [""] * len(instances)
     for indices in by_task.values():
-        texts = model.generate_until([_row(model, instances[index]) for index in indices])
+        texts = model.generate_until(
+            [_row(model, instances[index]) for index in indices]
+        )
         for index, text in zip(indices, texts, strict=True):
             outputs[index] = text
     finish(model, instances, outputs)
@@ -241,7 +354,11 @@ def finish(model: Any, instances: Sequence[Instance], outputs: Sequence[Any]) ->
     for instance, output in zip(instances, outputs, strict=True):
         request: GenerateRequest = instance.args[2]
         if request.finished and not is_padding(instance):
-            text = output if isinstance(output, str) else str(getattr(output, "text", output))
+            text = (
+                output
+                if isinstance(output, str)
+                else str(getattr(output, "text", output))
+            )
             answers_by_task.setdefault(request.finished, []).append((request, text))
     for finished, pairs in answers_by_task.items():
         finished(model, pairs)
@@ -252,4 +369,6 @@ def _row(model: Any, instance: Instance) -> Instance:
     context, _, request, doc_id, task, split, (visuals, messages) = instance.args
     generation = dict(request.generation)
     inputs = (generation, visuals) if model.is_simple else (messages, generation)
-    return Instance("generate_until", (context, *inputs, doc_id, task, split), 0, instance.metadata)
+    return Instance(
+        "generate_until", (context, *inputs, doc_id, task, split), 0, instance.metadata
+    )

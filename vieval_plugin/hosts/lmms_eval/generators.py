@@ -18,7 +18,10 @@ from vieval_plugin.generation.image_api import ImageApi
 from vieval_plugin.generation.precomputed_images import PrecomputedImages
 from vieval_plugin.generation.requests import ImageRequest
 from vieval_plugin.hosts.host_models import given_backbone
-from vieval_plugin.hosts.lmms_eval.answering import insert_padding, requests_with_repeats
+from vieval_plugin.hosts.lmms_eval.answering import (
+    insert_padding,
+    requests_with_repeats,
+)
 from vieval_plugin.hosts.lmms_eval.generate_task import finish
 from vieval_plugin.hosts.lmms_eval.models import HOST, OwnModel
 from vieval_plugin.hosts.shutdown import tell_usage, vieval_errors
@@ -40,7 +43,8 @@ class _Generating(OwnModel):
     @vieval_errors
     def vieval_generate(self, instances: list[Instance]) -> list[str]:
         requests = [
-            ImageRequest(r.conditions, r.prompt, r.images, turn) for r, turn in requests_with_repeats(instances)
+            ImageRequest(r.conditions, r.prompt, r.images, turn)
+            for r, turn in requests_with_repeats(instances)
         ]
         outputs = insert_padding(instances, self.answers(requests), "")
         finish(self, instances, outputs)
@@ -48,17 +52,23 @@ class _Generating(OwnModel):
 
 
 class VievalImages(_Generating):
-    """Images made elsewhere: `--model vieval_images --model_args folder=FOLDER` or `file=JSONL`, and `name=...`.
+    """Images made elsewhere: `--model vieval_images --model_args folder=FOLDER` or `file=JSONL`,
+    and `name=...`.
 
-    `name` is what tables call the generator; of a file with several image models it says which is meant.
+    `name` is what tables call the generator; of a file with several image models it says which is
+    meant.
     """
 
     @vieval_errors
-    def __init__(self, folder: str = "", file: str = "", name: str = "", **host_arguments: Any) -> None:
+    def __init__(
+        self, folder: str = "", file: str = "", name: str = "", **host_arguments: Any
+    ) -> None:
         super().__init__()
         source = str(folder or file)
         if not source:
-            raise VievalError("vieval_images needs --model_args folder=<images called by uid> or file=<JSONL>")
+            raise VievalError(
+                "vieval_images needs --model_args folder=<images called by uid> or file=<JSONL>"
+            )
         if not exists(path_of(source)):
             raise VievalError(f"{source}: no such folder or file of images")
         self.images = PrecomputedImages(path_of(source), str(name))
@@ -71,39 +81,71 @@ class VievalImageApi(_Generating):
     """An image model behind a server: `--model vieval_image_api --model_args
     model=NAME,base_url=http://.../v1,size=1024x1024`.
 
-    Every field of a backbone can be given; any other is a field of the request, such as `size` or `quality`. The key comes
-    from the environment, because the host writes its arguments into the results.
+    Every field of a backbone can be given; any other is a field of the request, such as `size` or
+    `quality`. The key comes from the environment, because the host writes its arguments into the
+    results.
     """
 
     @vieval_errors
-    def __init__(self, batch_size: Any = None, device: Any = None, max_batch_size: Any = None, **fields: Any) -> None:
+    def __init__(
+        self,
+        batch_size: Any = None,
+        device: Any = None,
+        max_batch_size: Any = None,
+        **fields: Any,
+    ) -> None:
         super().__init__()
-        backbone_fields = {name: value for name, value in fields.items() if name in Backbone.model_fields}
-        request_fields = {name: value for name, value in fields.items() if name not in (*backbone_fields, "name")}
+        backbone_fields = {
+            name: value
+            for name, value in fields.items()
+            if name in Backbone.model_fields
+        }
+        request_fields = {
+            name: value
+            for name, value in fields.items()
+            if name not in (*backbone_fields, "name")
+        }
         self.options = config.current()
-        if "api_key" in request_fields or "model" not in backbone_fields or "base_url" not in backbone_fields:
+        if (
+            "api_key" in request_fields
+            or "model" not in backbone_fields
+            or "base_url" not in backbone_fields
+        ):
             raise VievalError(
-                "vieval_image_api needs --model_args model=...,base_url=..., and the key in the environment variable "
+                "vieval_image_api needs --model_args model=...,base_url=..., and the key in the "
+                "environment variable "
                 "OPENAI_API_KEY or the one that api_key_env= names"
             )
-        backbone = given_backbone(backbone_fields, {}, replace(HOST, model="vieval_image_api"))
+        backbone = given_backbone(
+            backbone_fields, {}, replace(HOST, model="vieval_image_api")
+        )
         folder = self.options.generated_folder() / "images"
         fields = {**backbone.extra, **request_fields}
-        self.api = ImageApi(backbone.model, server_options("judge", backbone), folder, fields)
+        self.api = ImageApi(
+            backbone.model, server_options("judge", backbone), folder, fields
+        )
 
     def answers(self, requests: Sequence[ImageRequest]) -> list[str]:
         usage = Usage()
         try:
-            return image_api.make(self.api, requests, usage, self.options.statistics.seed, bar=self.rank == 0)
+            return image_api.make(
+                self.api,
+                requests,
+                usage,
+                self.options.statistics.seed,
+                bar=self.rank == 0,
+            )
         finally:
             tell_usage(usage, "images from the folder")
 
 
 class VievalDiffusers(_Generating):
-    """A diffusers pipeline in this process: `--model vieval_diffusers --model_args model=FOLDER_OR_NAME,pipeline=CLASS`.
+    """A diffusers pipeline in this process: `--model vieval_diffusers --model_args
+    model=FOLDER_OR_NAME,pipeline=CLASS`.
 
-    `dtype` and `variant` are of its weights, `seed` seeds each image with its prompt and number; every other argument
-    goes to the pipeline's call, such as `num_inference_steps`. `--batch_size` is how many images it makes at once.
+    `dtype` and `variant` are of its weights, `seed` seeds each image with its prompt and number;
+    every other argument goes to the pipeline's call, such as `num_inference_steps`. `--batch_size`
+    is how many images it makes at once.
     """
 
     @vieval_errors
@@ -122,12 +164,18 @@ class VievalDiffusers(_Generating):
     ) -> None:
         super().__init__()
         if not model:
-            raise VievalError("vieval_diffusers needs --model_args model=<a folder or a name that can be loaded>")
+            raise VievalError(
+                "vieval_diffusers needs --model_args model=<a folder or a name that can be loaded>"
+            )
         weights = {"variant": variant} if variant else {}
-        loaded = diffusion.load(str(model), str(pipeline), str(device or "auto"), str(dtype), weights)
+        loaded = diffusion.load(
+            str(model), str(pipeline), str(device or "auto"), str(dtype), weights
+        )
         at_once = max(int(batch_size), 1) if str(batch_size or "").isdecimal() else 1
         folder = config.current().generated_folder() / "images"
-        self.diffusion = Diffusion(loaded, f"{model} {dtype} {variant}", folder, call, at_once, int(seed))
+        self.diffusion = Diffusion(
+            loaded, f"{model} {dtype} {variant}", folder, call, at_once, int(seed)
+        )
 
     def answers(self, requests: Sequence[ImageRequest]) -> list[str]:
         return diffusion.make(self.diffusion, requests, bar=self.rank == 0)

@@ -1,8 +1,8 @@
 """Any model of lmms-eval as a judge's backbone: the method `vieval_judge` that its base class gets.
 
-The asks of all live programs become one synthetic dataset with one row an ask, served by functions of this module:
-about half of the host's models use the first request's functions for a whole batch, and would show every sample the
-first one's images if each request brought its own.
+The asks of all live programs become one synthetic dataset with one row an ask, served by functions
+of this module: about half of the host's models use the first request's functions for a whole batch,
+and would show every sample the first one's images if each request brought its own.
 """
 
 from __future__ import annotations
@@ -20,11 +20,25 @@ from vieval_plugin.backends.cache.store import Store, key_of, question
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.backends.local.batch import answer_in_batches, chats_and_likelihoods
 from vieval_plugin.backends.reply_checks import log_probability
-from vieval_plugin.hosts.lmms_eval.answering import judged, or_plan, requests_of, results
+from vieval_plugin.hosts.lmms_eval.answering import (
+    judged,
+    or_plan,
+    requests_of,
+    results,
+)
 from vieval_plugin.hosts.requests import JudgeRequest
 from vieval_plugin.hosts.shutdown import vieval_errors
 from vieval_plugin.images import decode
-from vieval_plugin.judges.protocol import Chat, Failure, Image, Likelihood, Probabilities, Reply, Status, Text
+from vieval_plugin.judges.protocol import (
+    Chat,
+    Failure,
+    Image,
+    Likelihood,
+    Probabilities,
+    Reply,
+    Status,
+    Text,
+)
 from vieval_plugin.run.answerers import BatchAnswerer
 from vieval_plugin.run.jobs import Job
 from vieval_plugin.run.router import AnswerBatch, Question
@@ -39,34 +53,47 @@ _FAILURES = (
     "[LMMS_EVAL_BUDGET_EXCEEDED",
     'Error: can only concatenate str (not "NoneType") to str',
 )
-# The host documents a log-probability of `loglikelihood`; its models return a mean cross-entropy in nats, positive, over
-# whatever tokens their code leaves unmasked. Only where those are exactly the answer and the end of the turn is
-# exp(-value) `sequence_mean`; docs/dev/loglikelihood.md says so of each model.
-# class -> the conversation template with which only the answer and the end of the turn are scored
+# The host documents a log-probability of `loglikelihood`; its models return a mean cross-entropy in
+# nats, positive, over whatever tokens their code leaves unmasked. Only where those are exactly the
+# answer and the end of the turn is exp(-value) `sequence_mean`; docs/dev/loglikelihood.md says so
+# of each model. class -> the conversation template with which only the answer and the end of the
+# turn are scored
 _ALLOWED = {"Llava": "vicuna_v1", "Ross": "vicuna_v1"}
 
 
 @vieval_errors
 @or_plan
 def vieval_judge(model: Any, instances: list[Instance]) -> list[GenerationResult]:
-    """Judge all samples with a host's own model, in batch steps; becomes a method of the host's base class."""
+    """Judge all samples with a host's own model, in batch steps; becomes a method of the host's
+    base class.
+    """
     _refuse_lockstep(model)
     requests = requests_of(instances)
     if not requests:
         return results(instances, [], [], "")
     # the weights of a model that a user made may be any, so that answers could not be told apart
-    answerer = BatchAnswerer(_HostBackend(model, requests), keeps_replies=bool(requests[0].model_hash))
+    answerer = BatchAnswerer(
+        _HostBackend(model, requests), keeps_replies=bool(requests[0].model_hash)
+    )
     return judged(instances, answerer, config.current(), requests[0].backbone)
 
 
 class _HostBackend:
-    """Answers the asks of a batch step through the host's `generate_until`; called, for the jobs of a run."""
+    """Answers the asks of a batch step through the host's `generate_until`; called, for the jobs
+    of a run.
+    """
 
     def __init__(self, model: Any, requests: list[JudgeRequest]) -> None:
         self.model, self.requests = model, requests
 
-    def __call__(self, jobs: Sequence[Job], store: Store | None, usage: Usage) -> AnswerBatch:
-        self.repeats, self.store, self.usage = [job.repeat for job in jobs], store, usage
+    def __call__(
+        self, jobs: Sequence[Job], store: Store | None, usage: Usage
+    ) -> AnswerBatch:
+        self.repeats, self.store, self.usage = (
+            [job.repeat for job in jobs],
+            store,
+            usage,
+        )
         return self.answer
 
     def answer(self, questions: list[tuple[int, Question]]) -> list[Reply]:
@@ -84,34 +111,58 @@ class _HostBackend:
     def _generate(self, batch: list[tuple[int, Question]]) -> list[Reply]:
         try:
             return self._ask(batch)
-        except VievalError:  # an image that cannot be read ends the host's whole batch: ask the rest without it
+        # an image that cannot be read ends the host's whole batch: ask the rest without it
+        except VievalError:
             failures = [_unreadable(ask) for _, ask in batch]
             if not any(failures):
                 raise
-        readable = iter(self._ask([numbered for numbered, failure in zip(batch, failures, strict=True) if not failure]))
+        readable = iter(
+            self._ask(
+                [
+                    numbered
+                    for numbered, failure in zip(batch, failures, strict=True)
+                    if not failure
+                ]
+            )
+        )
         return [failure or next(readable) for failure in failures]
 
     def _ask(self, batch: list[tuple[int, Question]]) -> list[Reply]:
-        """Chats by the host's `generate_until`, then likelihoods by its `loglikelihood`; replies in the asks' order."""
+        """Chats by the host's `generate_until`, then likelihoods by its `loglikelihood`; replies
+        in the asks' order.
+        """
         chats, likelihoods = chats_and_likelihoods(batch)
         numbered = [(number, ask) for _, number, ask in chats]
         texts = self._run([ask for _, ask in numbered], lambda: self._texts(numbered))
         asks = [ask for _, _, ask in likelihoods]
         likelihood_replies = self._run(asks, lambda: probabilities(self.model, asks))
-        replies = dict(zip([index for index, *_ in (*chats, *likelihoods)], [*texts, *likelihood_replies], strict=True))
+        replies = dict(
+            zip(
+                [index for index, *_ in (*chats, *likelihoods)],
+                [*texts, *likelihood_replies],
+                strict=True,
+            )
+        )
         return [replies[index] for index in range(len(batch))]
 
     def _texts(self, chats: list[tuple[int, Chat]]) -> list[Reply]:
         rows = [
             Instance(
-                "generate_until", _arguments(self.model, chat, self._generation(number, chat), row), 0, _metadata(row)
+                "generate_until",
+                _arguments(self.model, chat, self._generation(number, chat), row),
+                0,
+                _metadata(row),
             )
             for row, (number, chat) in enumerate(chats)
         ]
         return [_reply(output) for output in self.model.generate_until(rows)]
 
-    def _run(self, asks: Sequence[Question], answer: Callable[[], list[Reply]]) -> list[Reply]:
-        """Let the host's model answer asks that are the rows of a synthetic dataset while it does."""
+    def _run(
+        self, asks: Sequence[Question], answer: Callable[[], list[Reply]]
+    ) -> list[Reply]:
+        """Let the host's model answer asks that are the rows of a synthetic dataset while it
+        does.
+        """
         if not asks:
             return []
         self.model.task_dict[TASK] = {SPLIT: [{"ask": ask} for ask in asks]}
@@ -131,11 +182,18 @@ class _HostBackend:
 
     def _generation(self, number: int, ask: Chat) -> dict[str, Any]:
         generation = dict(self.requests[number].generation)
-        return {**generation, "max_new_tokens": generation.get("max_new_tokens") or ask.max_tokens}
+        return {
+            **generation,
+            "max_new_tokens": generation.get("max_new_tokens") or ask.max_tokens,
+        }
 
     def _key(self, number: int, ask: Question, digest: Callable[[Image], str]) -> str:
         request, question_parts = self.requests[number], question(ask, digest)
-        identity = {"host": request.model_hash, "simple": bool(self.model.is_simple), "repeat": self.repeats[number]}
+        identity = {
+            "host": request.model_hash,
+            "simple": bool(self.model.is_simple),
+            "repeat": self.repeats[number],
+        }
         chats, _ = chats_and_likelihoods([(number, ask)])
         generation = self._generation(number, chats[0][2]) if chats else {}
         return key_of({**identity, **question_parts, "generation": generation})
@@ -147,7 +205,9 @@ def messages_of(doc: dict[str, Any], **_rounds: Any) -> list[dict[str, Any]]:
         {
             "role": message.role,
             "content": [
-                {"type": "image", "url": decode(part)} if isinstance(part, Image) else {"type": "text", "text": part}
+                {"type": "image", "url": decode(part)}
+                if isinstance(part, Image)
+                else {"type": "text", "text": part}
                 for part in message.parts
             ],
         }
@@ -157,19 +217,35 @@ def messages_of(doc: dict[str, Any], **_rounds: Any) -> list[dict[str, Any]]:
 
 def visuals_of(doc: dict[str, Any]) -> list[Any]:
     """A row's images, in order, for the host's simple models."""
-    return [decode(part) for message in doc["ask"].messages for part in message.parts if isinstance(part, Image)]
+    return [
+        decode(part)
+        for message in doc["ask"].messages
+        for part in message.parts
+        if isinstance(part, Image)
+    ]
 
 
 def text_of(chat: Question) -> str:
     """A conversation as one text: simple models take no turns."""
-    turns = ["\n\n".join(part for part in m.parts if isinstance(part, str)) for m in chat.messages]
+    turns = [
+        "\n\n".join(part for part in m.parts if isinstance(part, str))
+        for m in chat.messages
+    ]
     if len(turns) == 1:
         return turns[0]
-    return "\n\n".join(f"{m.role}: {turn}" for m, turn in zip(chat.messages, turns, strict=True))
+    return "\n\n".join(
+        f"{m.role}: {turn}" for m, turn in zip(chat.messages, turns, strict=True)
+    )
 
 
-def _arguments(model: Any, chat: Chat, generation: dict[str, Any], row: int) -> tuple[Any, ...]:
-    inputs = (dict(generation), visuals_of) if model.is_simple else (messages_of, dict(generation))
+def _arguments(
+    model: Any, chat: Chat, generation: dict[str, Any], row: int
+) -> tuple[Any, ...]:
+    inputs = (
+        (dict(generation), visuals_of)
+        if model.is_simple
+        else (messages_of, dict(generation))
+    )
     return (text_of(chat), *inputs, row, TASK, SPLIT)
 
 
@@ -185,7 +261,11 @@ def _reply(output: Any) -> Reply:
         return Failure(Status.API_ERROR, " ".join(text.split())[:300])
     if not text.strip():
         return Failure(Status.API_ERROR, "the host's model returned an empty text")
-    return Text(text, tokens.input_tokens if tokens else None, tokens.output_tokens if tokens else None)
+    return Text(
+        text,
+        tokens.input_tokens if tokens else None,
+        tokens.output_tokens if tokens else None,
+    )
 
 
 def _unreadable(chat: Question) -> Failure | None:
@@ -197,34 +277,51 @@ def _unreadable(chat: Question) -> Failure | None:
 
 
 def _refuse_lockstep(model: Any) -> None:
-    """Refuse ranks that must generate in lockstep: each has its own number of batch steps, and all would wait for ever."""
-    kind = str(getattr(getattr(model, "accelerator", None), "distributed_type", "")).upper()
+    """Refuse ranks that must generate in lockstep: each has its own number of batch steps, and
+    all would wait for ever.
+    """
+    kind = str(
+        getattr(getattr(model, "accelerator", None), "distributed_type", "")
+    ).upper()
     if model.world_size > 1 and ("FSDP" in kind or "DEEPSPEED" in kind):
         raise VievalError(
-            "judging with a model sharded over processes (FSDP, DeepSpeed) is not supported: ranks differ in their number "
+            "judging with a model sharded over processes (FSDP, DeepSpeed) is not supported: "
+            "ranks differ in their number "
             "of waves; serve the model with vLLM and use --model vieval_openai, or run one process"
         )
 
 
 def require_known(model: Any, asks: Sequence[Likelihood]) -> None:
-    """VievalError where a model cannot tell these probabilities, or it is not known what it would tell."""
+    """VievalError where a model cannot tell these probabilities, or it is not known what it
+    would tell.
+    """
     name = type(model).__name__
     advice = "serve it with vLLM and use --model vieval_openai, or use --model vieval_transformers"
     if name not in _ALLOWED:
         raise VievalError(f"{name} cannot be asked for probabilities here; {advice}")
     if (template := getattr(model, "conv_template", None)) != _ALLOWED[name]:
-        raise VievalError(f"{name} scores other tokens too with conv_template={template}; use {_ALLOWED[name]}")
+        raise VievalError(
+            f"{name} scores other tokens too with conv_template={template}; use {_ALLOWED[name]}"
+        )
     if any(ask.definition != "sequence_mean" for ask in asks):
         raise VievalError(
-            f"{name}'s loglikelihood tells sequence_mean only: set the judge's option `definition` to it where it has one, "
+            f"{name}'s loglikelihood tells sequence_mean only: set the judge's option "
+            "`definition` to it where it has one, "
             f"or {advice}"
         )
 
 
 def probabilities(model: Any, asks: Sequence[Likelihood]) -> list[Reply]:
-    """The probability of every continuation of every ask, which are the rows of the synthetic dataset."""
+    """The probability of every continuation of every ask, which are the rows of the synthetic
+    dataset.
+    """
     rows = [
-        Instance("loglikelihood", (text_of(ask), continuation, visuals_of, row, TASK, SPLIT), 0, _metadata(row))
+        Instance(
+            "loglikelihood",
+            (text_of(ask), continuation, visuals_of, row, TASK, SPLIT),
+            0,
+            _metadata(row),
+        )
         for row, ask in enumerate(asks)
         for continuation in ask.continuations
     ]
@@ -235,7 +332,9 @@ def probabilities(model: Any, asks: Sequence[Likelihood]) -> list[Reply]:
 def _read(losses: Sequence[Any]) -> Reply:
     """Probabilities from losses, which may be tensors of one number."""
     try:
-        log_probabilities = [loss if isinstance(loss, bool) else -float(loss) for loss in losses]
+        log_probabilities = [
+            loss if isinstance(loss, bool) else -float(loss) for loss in losses
+        ]
         values = tuple(math.exp(log_probability(value)) for value in log_probabilities)
     except (TypeError, ValueError) as error:
         return Failure(Status.API_ERROR, f"the host's model told {error}")

@@ -1,13 +1,14 @@
-"""Every judge in lmms-eval's own registry of judges: `get_server("vieval_viescore", ServerConfig(model_name="NAME"))`.
+"""Every judge in lmms-eval's own registry of judges: `get_server("vieval_viescore",
+ServerConfig(model_name="NAME"))`.
 
 A judge in a setting has the name of both, such as `vieval_viescore_1shot`.
 
-`evaluate(Request(images=[...], question=prompt))` judges an image. Of a `ServerConfig` the model's name counts: that of
-a backbone of the options, or a model behind the server of `backbones.judge`. All else is said in the options. A
-`Request` may say more in `prompt_kwargs`:
+`evaluate(Request(images=[...], question=prompt))` judges an image. Of a `ServerConfig` the model's
+name counts: that of a backbone of the options, or a model behind the server of `backbones.judge`.
+All else is said in the options. A `Request` may say more in `prompt_kwargs`:
 
-- `roles`: what each image is, in their order (default: `output`; of two `source`, `output`). Two that are `output` are
-  compared.
+- `roles`: what each image is, in their order (default: `output`; of two `source`, `output`). Two
+  that are `output` are compared.
 - `kind`: one of the seven kinds of samples (default: `tie` where there is a source, else `tig`).
 """
 
@@ -52,18 +53,24 @@ FACTORY = "lmms_eval.llm_judge.factory"
 _OUTPUT = "output"
 _ROLES = {1: (_OUTPUT,), 2: ("source", _OUTPUT)}
 _DATA = "data:image/"
-_BASE64 = re.compile(r"[A-Za-z0-9+/]{60,}={0,2}")  # names of images have a dot, and are shorter
+_BASE64 = re.compile(
+    r"[A-Za-z0-9+/]{60,}={0,2}"
+)  # names of images have a dot, and are shorter
 
 
 class VievalJudge(AsyncServerInterface):  # type: ignore[misc]
-    """A judge of images as a judge of the host; calls of all threads and loops share one that is open."""
+    """A judge of images as a judge of the host; calls of all threads and loops share one that is
+    open.
+    """
 
     judge: ClassVar[str]
     setting: ClassVar[str]
 
     def __init__(self, config: ServerConfig | None = None) -> None:
         super().__init__(config or ServerConfig(model_name=""))
-        self._open(self.config)  # what is wrong with the options is said now, and not for each image
+        self._open(
+            self.config
+        )  # what is wrong with the options is said now, and not for each image
 
     def is_available(self) -> bool:
         """Return whether it measures, or the options name a server that answers it."""
@@ -71,7 +78,9 @@ class VievalJudge(AsyncServerInterface):  # type: ignore[misc]
         return JUDGE in judge.options.backbones or not judge.prepared.asks_a_model
 
     def evaluate(self, request: Request) -> Response:
-        """The verdict on the images of a request; one that failed is `success=False`, with its status and reason."""
+        """The verdict on the images of a request; one that failed is `success=False`, with its
+        status and reason.
+        """
         judge = self._open(request.config or self.config)
         return judge.opened.loop.call(_answer(judge, _judged_or_fault(request)))
 
@@ -79,35 +88,45 @@ class VievalJudge(AsyncServerInterface):  # type: ignore[misc]
         """`evaluate` for a running event loop."""
         judge = self._open(request.config or self.config)
         judged = await asyncio.to_thread(_judged_or_fault, request)
-        return await asyncio.wrap_future(judge.opened.loop.begin(_answer(judge, judged)))
+        return await asyncio.wrap_future(
+            judge.opened.loop.begin(_answer(judge, judged))
+        )
 
     def evaluate_comparative(self, *arguments: Any, **keywords: Any) -> dict[str, Any]:
         """The contest of two images; `scores` are those of each, in [0, 1], and None for a failure.
 
-        Of a judge that votes they are (1 + p)/2 and (1 - p)/2, where p in [-1, 1] is how far it prefers the first. The
-        arguments are those of `contest_request`, which may come by position.
+        Of a judge that votes they are (1 + p)/2 and (1 - p)/2, where p in [-1, 1] is how far it
+        prefers the first. The arguments are those of `contest_request`, which may come by position.
         """
         request = contest_request(*arguments, **keywords)
         return _compared(self.evaluate(request), request)
 
-    async def evaluate_comparative_async(self, *arguments: Any, **keywords: Any) -> dict[str, Any]:
+    async def evaluate_comparative_async(
+        self, *arguments: Any, **keywords: Any
+    ) -> dict[str, Any]:
         """`evaluate_comparative` for a running event loop."""
         request = contest_request(*arguments, **keywords)
         return _compared(await self.evaluate_async(request), request)
 
     def _refuse(self, *arguments: Any, **keywords: Any) -> NoReturn:
         raise VievalError(
-            f"vieval_{self.judge} judges images and no texts: call evaluate(Request(messages=[], images=[...], question=prompt))"
+            f"vieval_{self.judge} judges images and no texts: call "
+            "evaluate(Request(messages=[], "
+            "images=[...], question=prompt))"
         )
 
-    evaluate_binary = evaluate_with_rubric = evaluate_binary_async = evaluate_with_rubric_async = _refuse
+    evaluate_binary = evaluate_with_rubric = evaluate_binary_async = (
+        evaluate_with_rubric_async
+    ) = _refuse
 
     def _open(self, config: ServerConfig) -> _OpenJudge:
         return _opened(self.judge, self.setting, config.model_name)
 
 
 def install(factory: ModuleType | None) -> None:
-    """Register all judges, those in files too; where the host's factory is being imported, as soon as it is there."""
+    """Register all judges, those in files too; where the host's factory is being imported, as
+    soon as it is there.
+    """
     if factory is not None and not hasattr(factory, "ProviderFactory"):
         factory.__class__ = _FactoryUnderWay
         return
@@ -117,7 +136,9 @@ def install(factory: ModuleType | None) -> None:
 
 
 class _FactoryUnderWay(ModuleType):
-    """The host's module whose import led to ours: judges are registered when its class is first taken from it."""
+    """The host's module whose import led to ours: judges are registered when its class is first
+    taken from it.
+    """
 
     def __getattribute__(self, name: str) -> Any:
         value = super().__getattribute__(name)
@@ -128,11 +149,17 @@ class _FactoryUnderWay(ModuleType):
 
 
 def _register(factory: Any) -> None:
-    """Register each judge by its name, and in each setting but its plain one by the name of both."""
+    """Register each judge by its name, and in each setting but its plain one by the name of
+    both.
+    """
     for spec in judge_registry.judges().values():
         for setting in ("", *spec.settings[1:]):
             name = f"vieval_{spec.name}_{setting}".rstrip("_")
-            provider = type(name, (VievalJudge,), {"judge": spec.name, "setting": setting or spec.plain})
+            provider = type(
+                name,
+                (VievalJudge,),
+                {"judge": spec.name, "setting": setting or spec.plain},
+            )
             factory.register_provider(name, provider)
 
 
@@ -159,7 +186,9 @@ def _opened(name: str, setting: str, model: str) -> _OpenJudge:
         if key not in _judges:
             options = _select_model(config.current(), model)
             prepared = prepare(name, setting or None, options)
-            provenance_of(prepared, options, None)  # which refuses a calibration of another judge
+            provenance_of(
+                prepared, options, None
+            )  # which refuses a calibration of another judge
             asks_a_model = prepared.asks_a_model
             alike = [
                 judge.opened
@@ -174,13 +203,17 @@ def _opened(name: str, setting: str, model: str) -> _OpenJudge:
 
 
 def _select_model(options: Config, model: str) -> Config:
-    """The options with `backbones.judge` as the one of that name, or as a further model behind its server."""
+    """The options with `backbones.judge` as the one of that name, or as a further model behind
+    its server.
+    """
     backbone = options.backbones.get(model) or options.backbones.get(JUDGE)
     if backbone is None:
         return options
     if model not in ("", *options.backbones):
         backbone = backbone.model_copy(update={"model": model})
-    return options.model_copy(update={"backbones": {**options.backbones, JUDGE: backbone}})
+    return options.model_copy(
+        update={"backbones": {**options.backbones, JUDGE: backbone}}
+    )
 
 
 def _judged_or_fault(request: Request) -> Judged | Verdict:
@@ -213,30 +246,50 @@ def judged_of(request: Request) -> Judged:
     images = [_image(image) for image in request.images or ()]
     given = request.prompt_kwargs or {}
     names = given.get("roles") or _ROLES.get(len(images), ())
-    if not isinstance(names, str | Sequence) or not all(isinstance(name, str) for name in names):
+    if not isinstance(names, str | Sequence) or not all(
+        isinstance(name, str) for name in names
+    ):
         raise VievalError(f"`roles` must be a list of names, got {str(names)[:80]}")
     roles = (names,) if isinstance(names, str) else tuple(names)
     if len(roles) != len(images) or _OUTPUT not in roles:
         raise VievalError(
-            f"images: {len(images)}, roles: {', '.join(roles) or 'none'}; say in prompt_kwargs what each image is, such as "
+            f"images: {len(images)}, roles: {', '.join(roles) or 'none'}; say in prompt_kwargs "
+            "what each image is, such as "
             '{"roles": ["subject", "output"], "kind": "sdig"}'
         )
     by_role = list(zip(roles, images, strict=True))
-    conditions = Conditions(given.get("kind", ""), tuple(role for role in roles if role != _OUTPUT))
+    conditions = Conditions(
+        given.get("kind", ""), tuple(role for role in roles if role != _OUTPUT)
+    )
     shared = [image for role, image in by_role if role != _OUTPUT]
     outputs = [image for role, image in by_role if role == _OUTPUT]
     prompt = request.question or ""
-    samples = [sample_of(number, prompt, output, shared, conditions) for number, output in enumerate(outputs)]
+    samples = [
+        sample_of(number, prompt, output, shared, conditions)
+        for number, output in enumerate(outputs)
+    ]
     first = samples[0]
-    return Contest(SampleId(OWN, first.kind, "", first.id.uid), tuple(samples)) if samples[1:] else first
+    return (
+        Contest(SampleId(OWN, first.kind, "", first.id.uid), tuple(samples))
+        if samples[1:]
+        else first
+    )
 
 
 def _image(image: Any) -> Image:
-    """An image as the host has it: a path, a picture of Pillow, base64, a data address; or a file's bytes."""
-    is_text = isinstance(image, str) and (image.startswith(_DATA) or (_BASE64.fullmatch(image) and not isfile(image)))
+    """An image as the host has it: a path, a picture of Pillow, base64, a data address; or a
+    file's bytes.
+    """
+    is_text = isinstance(image, str) and (
+        image.startswith(_DATA) or (_BASE64.fullmatch(image) and not isfile(image))
+    )
     if is_text or isinstance(image, bytes):
         try:
-            return Image(base64.b64decode(image.rpartition(",")[2] if is_text else image, validate=True))
+            return Image(
+                base64.b64decode(
+                    image.rpartition(",")[2] if is_text else image, validate=True
+                )
+            )
         except (binascii.Error, ValueError):
             return conversion.image(b"" if is_text else image)
     return conversion.image(image)
@@ -256,34 +309,58 @@ def contest_request(
 
     Of the texts the question alone is read: it is the prompt.
     """
-    prompt_kwargs = {"roles": [_OUTPUT] * max(2, len(images or ())), **(further.get("prompt_kwargs") or {})}
-    return Request(messages=[], images=list(images or ()), question=question, prompt_kwargs=prompt_kwargs)
+    prompt_kwargs = {
+        "roles": [_OUTPUT] * max(2, len(images or ())),
+        **(further.get("prompt_kwargs") or {}),
+    }
+    return Request(
+        messages=[],
+        images=list(images or ()),
+        question=question,
+        prompt_kwargs=prompt_kwargs,
+    )
 
 
 def _response(judge: _OpenJudge, verdict: Verdict) -> Response:
     backbone = judge.options.backbones.get(JUDGE)
-    model = backbone.model if backbone and judge.prepared.asks_a_model else judge.prepared.spec.name
-    document = {key: value for key, value in verdict_document(verdict).items() if key != "trace"}
+    model = (
+        backbone.model
+        if backbone and judge.prepared.asks_a_model
+        else judge.prepared.spec.name
+    )
+    document = {
+        key: value for key, value in verdict_document(verdict).items() if key != "trace"
+    }
     content = json.dumps({**document, "reason": verdict.reason}, ensure_ascii=False)
     if not verdict.status.usable:
         reason = f"{verdict.status}: {verdict.reason}"
-        return Response(content, model, raw_response=verdict, success=False, error_message=reason)
-    scores = verdict.scores if verdict.choice is None else _contest_scores(judge, verdict)
+        return Response(
+            content, model, raw_response=verdict, success=False, error_message=reason
+        )
+    scores = (
+        verdict.scores if verdict.choice is None else _contest_scores(judge, verdict)
+    )
     return Response(content, model, raw_response=verdict, parsed_result=dict(scores))
 
 
 def _contest_scores(judge: _OpenJudge, verdict: Verdict) -> dict[str, Any]:
-    """Scores of each candidate by the main aspect, where the judge scores, and how far the first is preferred."""
+    """Scores of each candidate by the main aspect, where the judge scores, and how far the first
+    is preferred.
+    """
     aspect = main_aspect(judge.prepared.spec.aspects)
     scored = verdict.choice.scores if verdict.choice else ()
-    scores = {"scores": [candidate.get(aspect) for candidate in scored]} if scored else {}
+    scores = (
+        {"scores": [candidate.get(aspect) for candidate in scored]} if scored else {}
+    )
     return {**scores, "preference": preference(verdict, aspect)}
 
 
 def _compared(response: Response, request: Request) -> dict[str, Any]:
     parsed = response.parsed_result or {}
     preferred = parsed.get("preference")
-    scores = parsed.get("scores") or (None if preferred is None else [(1 + preferred) / 2, (1 - preferred) / 2])
+    scores = parsed.get("scores") or (
+        None if preferred is None else [(1 + preferred) / 2, (1 - preferred) / 2]
+    )
     return {
         "scores": tuple(scores) if scores else None,
         "raw_response": response.content,

@@ -32,19 +32,31 @@ Tagged = TypeVar("Tagged", Number, Remark)
 
 
 def take(summary: Summary, name: str) -> Value:
-    """Take a metric out of a summary; None for an undefined number, whose reason stands in `remarks`."""
+    """Take a metric out of a summary; None for an undefined number, whose reason stands in
+    `remarks`.
+    """
     number = value(summary, name)
     if number is None:
         return None
     if isinstance(number, str):
-        return _tagged(Remark(console(number)), name, summary)  # the host prints it as it is
+        return _tagged(
+            Remark(console(number)), name, summary
+        )  # the host prints it as it is
     return _tagged(Number(number), name, summary)
 
 
-def over_group(values: Sequence[Value], _sizes: Sequence[int], _weight_by_size: bool) -> Value:
-    """A group's metric from its tasks' values: the average over tasks, by the rules of `combine`."""
+def over_group(
+    values: Sequence[Value], _sizes: Sequence[int], _weight_by_size: bool
+) -> Value:
+    """A group's metric from its tasks' values: the average over tasks, by the rules of
+    `combine`.
+    """
     tagged = [value for value in values if isinstance(value, (Number, Remark))]
-    return take(_combined(tuple(value.summary for value in tagged)), tagged[0].name) if tagged else None
+    return (
+        take(_combined(tuple(value.summary for value in tagged)), tagged[0].name)
+        if tagged
+        else None
+    )
 
 
 @lru_cache(maxsize=16)

@@ -1,7 +1,8 @@
 """Names of the host's models, and hashes that tell them apart.
 
-The host tells tasks its command line only, and of a run from Python nothing. So a model keeps the name and arguments
-that it was made from, and each of our tasks gets the identity of the model that is to answer it.
+The host tells tasks its command line only, and of a run from Python nothing. So a model keeps the
+name and arguments that it was made from, and each of our tasks gets the identity of the model that
+is to answer it.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ class ModelIdentity:
 
 
 def keep_arguments() -> None:
-    """Let each model that the host makes from text keep its name and arguments. Doing it twice changes nothing."""
+    """Let each model that the host makes from text keep its name and arguments. Doing it twice
+    changes nothing.
+    """
     from lmms_eval.api.model import lmms
     from lmms_eval.models.registry_v2 import ModelRegistryV2
 
@@ -45,7 +48,9 @@ def keep_arguments() -> None:
         return model_class
 
     @wraps(create)
-    def create_from_arg_string(cls: Any, arg_string: str, *args: Any, **kwargs: Any) -> Any:
+    def create_from_arg_string(
+        cls: Any, arg_string: str, *args: Any, **kwargs: Any
+    ) -> Any:
         from lmms_eval.utils import simple_parse_args_string
 
         model = create(cls, arg_string, *args, **kwargs)
@@ -80,8 +85,9 @@ def tell_tasks() -> None:
 def model_identity(model: Any) -> ModelIdentity:
     """Return the name and hash of a model of the host.
 
-    The name is that, or the weights or version, among its arguments, else among its attributes, else its registered name
-    or class. An object that a user made has no hash: its weights may be any.
+    The name is that, or the weights or version, among its arguments, else among its attributes,
+    else its registered name or class. An object that a user made has no hash: its weights may be
+    any.
     """
     source: tuple[str, dict[str, Any]] | None = vars(model).get(_SOURCE)
     registered, arguments = (type(model).__name__, {}) if source is None else source
@@ -91,7 +97,10 @@ def model_identity(model: Any) -> ModelIdentity:
         *(getattr(model, name, None) for name in _ATTRIBUTES if source is None),
         getattr(config, "_name_or_path", None) if source is None else None,
     )
-    label = next((str(name) for name in names if isinstance(name, str | int) and name), registered)
+    label = next(
+        (str(name) for name in names if isinstance(name, str | int) and name),
+        registered,
+    )
     name = label.rstrip("/").rsplit("/", 1)[-1]
     if source is None:
         return ModelIdentity(name)

@@ -40,14 +40,23 @@ from vieval_plugin.hosts.shutdown import vieval_errors
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.records import response_json
 from vieval_plugin.results import replay
-from vieval_plugin.run.answerers import Answerer, EngineAnswerer, MetricAnswerer, ServerAnswerer
+from vieval_plugin.run.answerers import (
+    Answerer,
+    EngineAnswerer,
+    MetricAnswerer,
+    ServerAnswerer,
+)
 from vieval_plugin.run.plan import is_planned
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.escaping import say
 from vieval_plugin.text.untrusted import path_of
 
-HOST = ForeignHost("vieval_openai", "--model_args model=...,base_url=...", "lmms-eval writes them into the results")
+HOST = ForeignHost(
+    "vieval_openai",
+    "--model_args model=...,base_url=...",
+    "lmms-eval writes them into the results",
+)
 
 
 class OwnModel(lmms):  # type: ignore[misc]
@@ -74,17 +83,22 @@ class OwnModel(lmms):  # type: ignore[misc]
 class VievalReplay(OwnModel):
     """Recorded verdicts as a judge: `--model vieval_replay --model_args name=...,logs=FOLDER`.
 
-    `name` is what tables call it; without one they call each judge by its own name. Where a folder holds logs of several
-    models as the same judge, it says which is meant.
+    `name` is what tables call it; without one they call each judge by its own name. Where a folder
+    holds logs of several models as the same judge, it says which is meant.
     """
 
     @vieval_errors
     def __init__(self, name: str = "", logs: str = "", **host_arguments: Any) -> None:
         super().__init__()
         if not logs:
-            raise VievalError("vieval_replay needs --model_args name=<the judge in tables>,logs=<folder of verdicts>")
+            raise VievalError(
+                "vieval_replay needs --model_args name=<the judge in tables>,logs=<folder of "
+                "verdicts>"
+            )
         self.name, self.logs = str(name), path_of(str(logs))
-        self._recording = cache(lambda judge, setting: replay.load(self.logs, judge, self.name, setting))
+        self._recording = cache(
+            lambda judge, setting: replay.load(self.logs, judge, self.name, setting)
+        )
         answering(self, self._unsupported_reason)
 
     def _unsupported_reason(self, task: Task) -> Why | None:
@@ -92,15 +106,23 @@ class VievalReplay(OwnModel):
         missing = recording.lacks(task.benchmark, task.part)
         if not missing or self._has_candidates(recording, task):
             return None
-        return Why(f"{self.logs} holds nothing of them", missing, recording.covers(task.benchmark))
+        return Why(
+            f"{self.logs} holds nothing of them",
+            missing,
+            recording.covers(task.benchmark),
+        )
 
     @staticmethod
     def _has_candidates(recording: replay.Recording, task: Task) -> bool:
-        """Tell whether the logs hold a part of another benchmark, of which the candidates of this task are."""
+        """Tell whether the logs hold a part of another benchmark, of which the candidates of
+        this task are.
+        """
         if not recording.covered:
             return False
         try:
-            judged = benchmark_registry.samples(task.benchmark, task.part, config.current().data_folder())
+            judged = benchmark_registry.samples(
+                task.benchmark, task.part, config.current().data_folder()
+            )
         except VievalError:  # whoever runs the task is told
             return False
         return any(recording.has_candidates(contest) for contest in judged[:1])
@@ -110,16 +132,24 @@ class VievalReplay(OwnModel):
         refuse_plan("a replay costs nothing; unset it")
         self._tell_uncovered(requests_of(requests))
         progress = Progress()
-        with_repeats = tqdm(requests_with_repeats(requests), desc="Replaying", unit="sample")
-        answers = insert_padding(requests, [self._answer(*pair, progress) for pair in with_repeats], "")
+        with_repeats = tqdm(
+            requests_with_repeats(requests), desc="Replaying", unit="sample"
+        )
+        answers = insert_padding(
+            requests, [self._answer(*pair, progress) for pair in with_repeats], ""
+        )
         self._say(*progress.verdict_lines())
         return answers
 
     def _tell_uncovered(self, requests: Sequence[JudgeRequest]) -> None:
-        """Say before the start what the logs do not cover; VievalError where they cover nothing of a task."""
+        """Say before the start what the logs do not cover; VievalError where they cover nothing
+        of a task.
+        """
         by_judge: dict[tuple[str, str], list[Judged]] = {}
         for request in requests:
-            by_judge.setdefault((request.judge, request.setting), []).append(request.judged)
+            by_judge.setdefault((request.judge, request.setting), []).append(
+                request.judged
+            )
         uncovered: list[str] = []
         lines: dict[str, None] = {}
         for judge, samples in by_judge.items():
@@ -129,7 +159,9 @@ class VievalReplay(OwnModel):
             self._say(f"not in {self.logs}, so missing: {', '.join(uncovered)}")
         if lines:
             more = f" (and {len(lines) - 1} more lines)" if len(lines) > 1 else ""
-            self._say(f"{next(iter(lines))}{more}; what they held is missing or a failure")
+            self._say(
+                f"{next(iter(lines))}{more}; what they held is missing or a failure"
+            )
 
     def _answer(self, request: JudgeRequest, repeat: int, progress: Progress) -> str:
         verdict, provenance = replay.replayed(
@@ -150,7 +182,9 @@ class VievalReplay(OwnModel):
 
 
 class _JudgingModel(OwnModel):
-    """A model that judges by an answerer; `label` is what tables call it, None where each judge goes by its own name."""
+    """A model that judges by an answerer; `label` is what tables call it, None where each judge
+    goes by its own name.
+    """
 
     answerer: Answerer
     options: Config
@@ -161,46 +195,79 @@ class _JudgingModel(OwnModel):
     @or_plan
     def vieval_judge(self, instances: list[Instance]) -> list[GenerationResult]:
         answerer, bar = self.answerer_of(requests_of(instances)), self.rank == 0
-        return judged(instances, answerer, self.options, self.label, progress=self.progress, bar=bar)
+        return judged(
+            instances,
+            answerer,
+            self.options,
+            self.label,
+            progress=self.progress,
+            bar=bar,
+        )
 
     def answerer_of(self, requests: Sequence[JudgeRequest]) -> Answerer:
-        """Answerer of these requests, with what the user gave as generation arguments where it takes any."""
+        """Answerer of these requests, with what the user gave as generation arguments where it
+        takes any.
+        """
         return self.answerer
 
 
 class VievalScorer(_JudgingModel):
-    """Image metrics, of pixels and by networks: `--model vieval_scorer --model_args name=...,revision=...,device=...`.
+    """Image metrics, of pixels and by networks: `--model vieval_scorer --model_args
+    name=...,revision=...,device=...`.
 
-    `name` is a name on the hub, a folder or a file of weights, or one of the options' scorers. Without it each judge's
-    scorer is that of the options, or of the judge's definition.
+    `name` is a name on the hub, a folder or a file of weights, or one of the options' scorers.
+    Without it each judge's scorer is that of the options, or of the judge's definition.
     """
 
     @vieval_errors
     def __init__(
-        self, name: str = "", batch_size: Any = None, device: Any = None, max_batch_size: Any = None, **fields: Any
+        self,
+        name: str = "",
+        batch_size: Any = None,
+        device: Any = None,
+        max_batch_size: Any = None,
+        **fields: Any,
     ) -> None:
         super().__init__()
         # the host says 1 where nothing was asked for
-        images_at_once = int(batch_size) if str(batch_size or 1).isdecimal() and int(batch_size or 1) > 1 else None
+        images_at_once = (
+            int(batch_size)
+            if str(batch_size or 1).isdecimal() and int(batch_size or 1) > 1
+            else None
+        )
         if device is None and PartialState().num_processes > 1:
             device = str(PartialState().device)  # each process has its own
-        scorer = {"model": str(name), "batch_size": images_at_once, "device": device, **fields}
+        scorer = {
+            "model": str(name),
+            "batch_size": images_at_once,
+            "device": device,
+            **fields,
+        }
         self.label = Path(str(name)).name or None
-        self.options = config.current().scored_by({field: value for field, value in scorer.items() if value})
+        self.options = config.current().scored_by(
+            {field: value for field, value in scorer.items() if value}
+        )
         self.answerer = MetricAnswerer(Scorers(self.options.scorers))
 
 
 class VievalOpenAI(OwnModel):
     """An OpenAI-compatible server as the judge's backbone, each sample at its own pace.
 
-    `--model vieval_openai --model_args model=NAME,base_url=http://127.0.0.1:8000/v1,num_concurrent=32`; several
-    addresses are separated by `;`. Every field of a backbone in the options file can be given, or none: then
-    `backbones.judge` of that file is used. The key comes from the environment, because the host writes its arguments
-    into the results.
+    `--model vieval_openai --model_args
+    model=NAME,base_url=http://127.0.0.1:8000/v1,num_concurrent=32`; several addresses are separated
+    by `;`. Every field of a backbone in the options file can be given, or none: then
+    `backbones.judge` of that file is used. The key comes from the environment, because the host
+    writes its arguments into the results.
     """
 
     @vieval_errors
-    def __init__(self, batch_size: Any = None, device: Any = None, max_batch_size: Any = None, **fields: Any) -> None:
+    def __init__(
+        self,
+        batch_size: Any = None,
+        device: Any = None,
+        max_batch_size: Any = None,
+        **fields: Any,
+    ) -> None:
         super().__init__()
         self.options = config.current()
         self.backbone = given_backbone(fields, self.options.backbones, HOST)
@@ -209,9 +276,18 @@ class VievalOpenAI(OwnModel):
     def vieval_judge(self, instances: list[Instance]) -> list[GenerationResult]:
         backbone = apply_generation_options(self.backbone, requests_of(instances))
         if is_planned():
-            plan_by_server(jobs(instances, self.options, backbone), self.options, backbone)
+            plan_by_server(
+                jobs(instances, self.options, backbone), self.options, backbone
+            )
         label, bar = self.backbone.model, self.rank == 0
-        return judged(instances, ServerAnswerer(backbone), self.options, label, served_by=backbone, bar=bar)
+        return judged(
+            instances,
+            ServerAnswerer(backbone),
+            self.options,
+            label,
+            served_by=backbone,
+            bar=bar,
+        )
 
 
 class _InProcess(_JudgingModel):
@@ -221,14 +297,27 @@ class _InProcess(_JudgingModel):
 
     @vieval_errors
     def __init__(
-        self, model: str = "", batch_size: Any = None, device: Any = None, max_batch_size: Any = None, **arguments: Any
+        self,
+        model: str = "",
+        batch_size: Any = None,
+        device: Any = None,
+        max_batch_size: Any = None,
+        **arguments: Any,
     ) -> None:
         super().__init__()
         if not model:
-            raise VievalError(f"{type(self).__name__} needs --model_args model=<a folder or a name that can be loaded>")
+            raise VievalError(
+                f"{type(self).__name__} needs --model_args model=<a folder or a name that "
+                "can be "
+                "loaded>"
+            )
         if batch_size and "batch_size" in inspect.signature(type(self).load).parameters:
             arguments["batch_size"] = int(batch_size)
-        self.options, self.progress, self.label = config.current(), Progress(), Path(model).name
+        self.options, self.progress, self.label = (
+            config.current(),
+            Progress(),
+            Path(model).name,
+        )
         self.answerer = self.engine = EngineAnswerer(type(self).load, model, arguments)
         self.engine.load(self.options)
 
@@ -238,7 +327,8 @@ class _InProcess(_JudgingModel):
 
 
 class VievalVLLM(_InProcess):
-    """vLLM in this process as the judge's backbone: `--model vieval_vllm --model_args model=FOLDER_OR_NAME,...`.
+    """vLLM in this process as the judge's backbone: `--model vieval_vllm --model_args
+    model=FOLDER_OR_NAME,...`.
 
     `max_pixels` makes larger images smaller; every other argument goes to `vllm.LLM` as it is.
     """
@@ -247,9 +337,11 @@ class VievalVLLM(_InProcess):
 
 
 class VievalTransformers(_InProcess):
-    """transformers in this process, for exact likelihoods: `--model vieval_transformers --model_args model=...`.
+    """transformers in this process, for exact likelihoods: `--model vieval_transformers
+    --model_args model=...`.
 
-    Arguments go to `from_pretrained` as they are; `--batch_size` is how many questions go through the model at once.
+    Arguments go to `from_pretrained` as they are; `--batch_size` is how many questions go through
+    the model at once.
     """
 
     load = TransformersBackend

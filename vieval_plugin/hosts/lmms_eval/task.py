@@ -1,6 +1,7 @@
 """The task class: a benchmark's samples, asked of a judge, compared with human ratings.
 
-What differs between tasks stands in their YAML under `metadata`: benchmark, part, judge and setting.
+What differs between tasks stands in their YAML under `metadata`: benchmark, part, judge and
+setting.
 """
 
 from __future__ import annotations
@@ -31,15 +32,17 @@ from vieval_plugin.stats.options import StatisticsOptions
 
 REQUEST_TYPE = "vieval_judge"
 
-# The host's response cache knows nothing of judges, wording or images and keeps failures; it skips what says it samples.
+# The host's response cache knows nothing of judges, wording or images and keeps failures; it skips
+# what says it samples.
 UNCACHED = {"do_sample": True}
 
 
 class JudgeTask(ConfigurableTask):  # type: ignore[misc]
-    """A task whose requests are samples to be judged and whose metrics are agreement with human ratings.
+    """A task whose requests are samples to be judged and whose metrics are agreement with human
+    ratings.
 
-    `vieval_model` is the host's model that answers them. `_summarised` is the summary of the observations that the host
-    last asked a metric of, with these: it asks once for every metric.
+    `vieval_model` is the host's model that answers them. `_summarised` is the summary of the
+    observations that the host last asked a metric of, with these: it asks once for every metric.
     """
 
     vieval_model = ModelIdentity()
@@ -49,20 +52,34 @@ class JudgeTask(ConfigurableTask):  # type: ignore[misc]
     def __init__(self, config: dict[str, Any], **kwargs: Any) -> None:
         config = {key: value for key, value in config.items() if key != "class"}
         metadata = config["metadata"]
-        self.benchmark, self.part = benchmark_registry.benchmark(metadata["benchmark"]), metadata["part"]
-        self.judge, self.setting = judge_registry.judge(metadata["judge"]), metadata.get("setting", "")
+        self.benchmark, self.part = (
+            benchmark_registry.benchmark(metadata["benchmark"]),
+            metadata["part"],
+        )
+        self.judge, self.setting = (
+            judge_registry.judge(metadata["judge"]),
+            metadata.get("setting", ""),
+        )
         super().__init__(config=config, **kwargs)
 
     def download(self, dataset_kwargs: Any = None) -> None:
         """Load samples from the data folder; the host's dataset only numbers them."""
         self.samples = samples_of(self._task(), config.current())
         rows = [{"sample": str(sample.id)} for sample in self.samples]
-        self.dataset = datasets.DatasetDict({self.config.test_split: datasets.Dataset.from_list(rows)})
+        self.dataset = datasets.DatasetDict(
+            {self.config.test_split: datasets.Dataset.from_list(rows)}
+        )
         self.dataset_no_image = self.dataset
         self.samples_by_id = {str(sample.id): sample for sample in self.samples}
 
     def _task(self) -> Task:
-        return Task(self.config.task, self.benchmark.name, self.part, self.judge.name, self.setting)
+        return Task(
+            self.config.task,
+            self.benchmark.name,
+            self.part,
+            self.judge.name,
+            self.setting,
+        )
 
     def doc_to_text(self, doc: dict[str, Any]) -> str:
         return str(doc["sample"])
@@ -78,8 +95,21 @@ class JudgeTask(ConfigurableTask):  # type: ignore[misc]
 
     def construct_requests(self, doc_id: int, ctx: str, **kwargs: Any) -> Instance:
         generation = dict(self.config.generation_kwargs)
-        request = JudgeRequest(self.samples[doc_id], self.judge.name, self.setting, generation, *self._model())
-        arguments = (ctx, UNCACHED, request, doc_id, self.config.task, self.config.test_split)
+        request = JudgeRequest(
+            self.samples[doc_id],
+            self.judge.name,
+            self.setting,
+            generation,
+            *self._model(),
+        )
+        arguments = (
+            ctx,
+            UNCACHED,
+            request,
+            doc_id,
+            self.config.task,
+            self.config.test_split,
+        )
         return Instance(request_type=REQUEST_TYPE, arguments=arguments, idx=0, **kwargs)
 
     def _model(self) -> tuple[str, str]:
@@ -89,11 +119,16 @@ class JudgeTask(ConfigurableTask):  # type: ignore[misc]
     def apply_filters(self) -> None:
         """Keep every response of --repeats, where the host's default filter keeps the first."""
         for instance in self._instances:
-            instance.filtered_resps["none"] = instance.resps if self.config.repeats > 1 else instance.resps[0]
+            instance.filtered_resps["none"] = (
+                instance.resps if self.config.repeats > 1 else instance.resps[0]
+            )
 
     @vieval_errors
     def process_results(
-        self, doc: dict[str, Any], results: list[str] | list[list[str]], full_docs: Any = None
+        self,
+        doc: dict[str, Any],
+        results: list[str] | list[list[str]],
+        full_docs: Any = None,
     ) -> dict[str, Observation]:
         target = self.doc_to_target(doc)
         [answer] = results
@@ -120,6 +155,15 @@ class JudgeTask(ConfigurableTask):  # type: ignore[misc]
             self._summarised = items, options, self._summary(items, options)
         return metrics.take(self._summarised[2], name)
 
-    def _summary(self, items: Sequence[Observation], options: StatisticsOptions) -> Summary:
+    def _summary(
+        self, items: Sequence[Observation], options: StatisticsOptions
+    ) -> Summary:
         rating = self._rating()
-        return summary_of(self.benchmark.report, items, rating, self.benchmark.name, self.part, options)
+        return summary_of(
+            self.benchmark.report,
+            items,
+            rating,
+            self.benchmark.name,
+            self.part,
+            options,
+        )

@@ -1,6 +1,8 @@
-"""Configurations of our tasks as lmms-eval reads them: in memory for its index, and as YAML files for who reads files.
+"""Configurations of our tasks as lmms-eval reads them: in memory for its index, and as YAML files
+for who reads files.
 
-`python -m vieval_plugin.hosts.lmms_eval.task_files` (`make tasks`) writes the files of `task_configs/` from the table.
+`python -m vieval_plugin.hosts.lmms_eval.task_files` (`make tasks`) writes the files of
+`task_configs/` from the table.
 """
 
 from __future__ import annotations
@@ -29,16 +31,36 @@ def configuration(entry: Task | TaskGroup) -> dict[str, Any]:
     if isinstance(entry, TaskGroup):
         include = {"include": "../group.inc"} if entry.averaged else {}
         return {**include, "group": entry.name, "task": list(entry.members)}
-    include_name = "generated" if benchmark_registry.benchmark(entry.benchmark).generates else "judged"
-    metadata = {"version": 1, "benchmark": entry.benchmark, "part": entry.part, "judge": entry.judge}
+    include_name = (
+        "generated"
+        if benchmark_registry.benchmark(entry.benchmark).generates
+        else "judged"
+    )
+    metadata = {
+        "version": 1,
+        "benchmark": entry.benchmark,
+        "part": entry.part,
+        "judge": entry.judge,
+    }
     metadata |= {"setting": entry.setting} if entry.setting else {}
-    return {"include": f"../{include_name}.inc", "task": entry.name, "metadata": metadata}
+    return {
+        "include": f"../{include_name}.inc",
+        "task": entry.name,
+        "metadata": metadata,
+    }
 
 
 def files(entries: Collection[Task | TaskGroup]) -> dict[str, str]:
-    """The text of each task file by its path below a folder: a folder a benchmark, and the files that they include."""
-    texts = {f"{entry.benchmark}/{entry.name}.yaml": _yaml(configuration(entry)) for entry in entries}
-    return texts | {name: (tasks.FOLDER / name).read_text(encoding="utf-8") for name in INCLUDES}
+    """The text of each task file by its path below a folder: a folder a benchmark, and the files
+    that they include.
+    """
+    texts = {
+        f"{entry.benchmark}/{entry.name}.yaml": _yaml(configuration(entry))
+        for entry in entries
+    }
+    return texts | {
+        name: (tasks.FOLDER / name).read_text(encoding="utf-8") for name in INCLUDES
+    }
 
 
 def write(folder: Path, texts: Mapping[str, str]) -> None:
@@ -48,17 +70,28 @@ def write(folder: Path, texts: Mapping[str, str]) -> None:
 
 
 def plain_tasks() -> list[Task | TaskGroup]:
-    """The tasks that have files in `task_configs/`: plain settings of judges that ask a model, on real ratings."""
+    """The tasks that have files in `task_configs/`: plain settings of judges that ask a model,
+    on real ratings.
+    """
     rows = [row for row in tasks.table() if _is_plain(row)]
     plain: list[Task | TaskGroup] = [*tasks.tasks(rows), *tasks.groups(rows)]
     names = {entry.name for entry in plain}
-    return plain + [group for group in tasks.task_groups_without_average() if set(group.members) <= names]
+    return plain + [
+        group
+        for group in tasks.task_groups_without_average()
+        if set(group.members) <= names
+    ]
 
 
 def _is_plain(row: TaskRow) -> bool:
     benchmark = benchmark_registry.benchmark(row.benchmark)
     variant = row.variant or row.setting
-    return not (variant or benchmark.generates or benchmark.synthetic or judge_registry.judge(row.judge).pack is None)
+    return not (
+        variant
+        or benchmark.generates
+        or benchmark.synthetic
+        or judge_registry.judge(row.judge).pack is None
+    )
 
 
 def _yaml(config: Mapping[str, Any]) -> str:

@@ -1,4 +1,5 @@
-"""Makes lmms-eval find our tasks without a flag, and run each once when a wildcard matches groups and their members.
+"""Makes lmms-eval find our tasks without a flag, and run each once when a wildcard matches groups
+and their members.
 
 What the run's model cannot answer is refused where it is named, and else left out.
 """
@@ -20,7 +21,8 @@ from vieval_plugin.hosts.shutdown import vieval_errors
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.suggestions import nearest
 
-#: Likeness that a name must have to one of ours to be taken for it, by `difflib`; hosts have thousands of others.
+#: Likeness that a name must have to one of ours to be taken for it, by `difflib`; hosts have
+#: thousands of others.
 _ALIKE = 0.8
 
 
@@ -41,19 +43,29 @@ def configuration(name: str) -> dict[str, Any]:
 
 
 def install() -> None:
-    """Extend lmms-eval's TaskManager; there is no entry point for tasks. Doing it twice changes nothing."""
+    """Extend lmms-eval's TaskManager; there is no entry point for tasks. Doing it twice changes
+    nothing.
+    """
     from lmms_eval.tasks import TaskManager
 
     if getattr(TaskManager, "vieval_installed", False):
         return
-    initialize, match, load = TaskManager.initialize_tasks, TaskManager.match_tasks, TaskManager.load_task_or_group
+    initialize, match, load = (
+        TaskManager.initialize_tasks,
+        TaskManager.match_tasks,
+        TaskManager.load_task_or_group,
+    )
     get_config = TaskManager._get_config
 
-    def initialize_tasks(self: Any, include_path: Any = None, include_defaults: bool = True) -> Any:
+    def initialize_tasks(
+        self: Any, include_path: Any = None, include_defaults: bool = True
+    ) -> Any:
         return {**_index(), **initialize(self, include_path, include_defaults)}
 
     def _get_config(self: Any, name: str) -> Any:
-        indexed = self.task_index.get(name, {}).get("yaml_path") == -1 and name in entries()
+        indexed = (
+            self.task_index.get(name, {}).get("yaml_path") == -1 and name in entries()
+        )
         return configuration(name) if indexed else get_config(self, name)
 
     @vieval_errors
@@ -62,7 +74,9 @@ def install() -> None:
             _require_task(name, self.all_tasks)
         exact_names = [name for name in task_list if name in self.task_index]
         matched = outermost(match(self, task_list), self.task_index)
-        self.vieval_loose = set(matched) - (set(exact_names) - answerable.task_group_names_without_average())
+        self.vieval_loose = set(matched) - (
+            set(exact_names) - answerable.task_group_names_without_average()
+        )
         if self.model_name is not None:
             # a model that takes minutes to load is not made for what it cannot be given
             by_model = answerable.make_check(self.model_name, loaded=False)
@@ -73,7 +87,9 @@ def install() -> None:
         return matched
 
     @vieval_errors
-    def load_task_or_group(self: Any, task_list: Any = None, *arguments: Any, **options: Any) -> Any:
+    def load_task_or_group(
+        self: Any, task_list: Any = None, *arguments: Any, **options: Any
+    ) -> Any:
         names = [task_list] if isinstance(task_list, str) else list(task_list or [])
         tables.install()
         model_identity.tell_tasks()
@@ -84,7 +100,9 @@ def install() -> None:
         by_name = answerable.check_of_named_tasks(by_model)
         answerable.require([name for name in names if name not in loose], by_name)
         left_out = answerable.or_unprepared(by_model, self.model_name)
-        runnable = answerable.answerable(names, lambda name: left_out if name in loose else by_name)
+        runnable = answerable.answerable(
+            names, lambda name: left_out if name in loose else by_name
+        )
         return load(self, runnable, *arguments, **options)
 
     TaskManager.initialize_tasks = initialize_tasks
@@ -95,7 +113,9 @@ def install() -> None:
 
 
 def outermost(names: list[str], index: dict[str, Any]) -> list[str]:
-    """The matched names without those that a matched group of ours holds, directly or through a group in it."""
+    """The matched names without those that a matched group of ours holds, directly or through a
+    group in it.
+    """
     inner: set[str] = set()
     for name in names:
         if name not in inner:
@@ -122,12 +142,22 @@ def _index() -> dict[str, dict[str, Any]]:
 
 
 def _require_task(name: str, all_names: list[str]) -> None:
-    """VievalError, with the nearest name, for a name that is no task's and is nearest to one of ours."""
-    if name in all_names or any(wildcard in name for wildcard in "*?[") or os.path.exists(name):
+    """VievalError, with the nearest name, for a name that is no task's and is nearest to one of
+    ours.
+    """
+    if (
+        name in all_names
+        or any(wildcard in name for wildcard in "*?[")
+        or os.path.exists(name)
+    ):
         return
     ours = set(entries())
-    begins_like_ours = name.removeprefix("variant_").startswith(tuple(benchmark_registry.benchmarks()))
+    begins_like_ours = name.removeprefix("variant_").startswith(
+        tuple(benchmark_registry.benchmarks())
+    )
     suggestion = nearest(name, ours if begins_like_ours else all_names)
     is_alike = difflib.SequenceMatcher(None, name, suggestion).ratio() >= _ALIKE
     if suggestion in ours and (begins_like_ours or is_alike):
-        raise VievalError(f"no task {name!r}; did you mean {suggestion}? `vieval tasks '*'` lists them all")
+        raise VievalError(
+            f"no task {name!r}; did you mean {suggestion}? `vieval tasks '*'` lists them all"
+        )

@@ -1,4 +1,6 @@
-"""VLMEvalKit as a host: our tasks become datasets of it, our models its models, and every model of it a backbone."""
+"""VLMEvalKit as a host: our tasks become datasets of it, our models its models, and every model
+of it a backbone.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,8 @@ from typing import Any
 
 
 def register() -> None:
-    """Make datasets and models known to the VLMEvalKit that is here, and judge where it would infer. Twice changes nothing.
+    """Make datasets and models known to the VLMEvalKit that is here, and judge where it would
+    infer. Twice changes nothing.
 
     VievalError where there is none, or one that lacks what is needed.
     """
@@ -20,7 +23,11 @@ def register() -> None:
         return
     from vieval_plugin.hosts.vlmevalkit import models
     from vieval_plugin.hosts.vlmevalkit.dataset import JudgedImages
-    from vieval_plugin.hosts.vlmevalkit.judging import building, install_pipeline, judging
+    from vieval_plugin.hosts.vlmevalkit.judging import (
+        building,
+        install_pipeline,
+        judging,
+    )
 
     dataset.vieval_installed = True
     dataset.DATASET_CLASSES.append(JudgedImages)

@@ -1,4 +1,6 @@
-"""`vieval vlmevalkit`: the host's own run with our datasets and models, and an exit code that says how it went."""
+"""`vieval vlmevalkit`: the host's own run with our datasets and models, and an exit code that
+says how it went.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ def run(arguments: Sequence[str], limit: int | None) -> int:
     if fields:
         name = fields.get("model", "").rstrip("/").rpartition("/")[2]
         if not name:
-            raise VievalError("--vieval-model is missing: what the server calls the model")
+            raise VievalError(
+                "--vieval-model is missing: what the server calls the model"
+            )
         supported_VLM[name] = partial(VievalOpenAI, **fields)
         host_arguments += ["--model", name]
     if limit is not None:
@@ -42,12 +46,17 @@ def run(arguments: Sequence[str], limit: int | None) -> int:
         sys.argv = [str(installed.folder.parent / "run.py"), *host_arguments]
         runpy.run_path(sys.argv[0], run_name="__main__")
     if judging.unbuilt:  # said at the very end of the process
-        say(f"vieval: VLMEvalKit could not build {', '.join(judging.unbuilt)} (see above)", file=sys.stderr)
+        say(
+            f"vieval: VLMEvalKit could not build {', '.join(judging.unbuilt)} (see above)",
+            file=sys.stderr,
+        )
     return 1 if judging.unbuilt or any(judging.failed) else 0
 
 
 def _split_arguments(arguments: Sequence[str]) -> tuple[list[str], dict[str, str]]:
-    """The host's arguments, and the fields of a backbone that were given as --vieval-FIELD VALUE."""
+    """The host's arguments, and the fields of a backbone that were given as --vieval-FIELD
+    VALUE.
+    """
     host_arguments: list[str] = []
     fields: dict[str, str] = {}
     remaining = iter(arguments)
@@ -61,5 +70,7 @@ def _split_arguments(arguments: Sequence[str]) -> tuple[list[str], dict[str, str
             raise VievalError(f"{argument} needs a value")
         fields[name.replace("-", "_")] = value
     if fields and "--model" in host_arguments:
-        raise VievalError("name the model with --model or with --vieval-model, not with both")
+        raise VievalError(
+            "name the model with --model or with --vieval-model, not with both"
+        )
     return host_arguments, fields

@@ -1,4 +1,6 @@
-"""The dataset class: a task's samples as rows that a judge is asked about, and the evaluation of its verdicts."""
+"""The dataset class: a task's samples as rows that a judge is asked about, and the evaluation of
+its verdicts.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,12 @@ from vieval_plugin import config
 from vieval_plugin.hosts.shutdown import one_line
 from vieval_plugin.hosts.task_data import samples_of
 from vieval_plugin.hosts.vlmevalkit import names, tables
-from vieval_plugin.hosts.vlmevalkit.results import SheetCell, VerdictFiles, finish, read_cell
+from vieval_plugin.hosts.vlmevalkit.results import (
+    SheetCell,
+    VerdictFiles,
+    finish,
+    read_cell,
+)
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.records import target_json
@@ -27,7 +34,9 @@ LIMIT: list[int] = []
 
 
 class JudgedImages(ImageBaseDataset):  # type: ignore[misc]
-    """A task of ours as a dataset of the host; `judged` has the sample or contest of each row, by its index."""
+    """A task of ours as a dataset of the host; `judged` has the sample or contest of each row,
+    by its index.
+    """
 
     # none of the types for which models change prompts and lengths
     TYPE = "VIEval"
@@ -45,7 +54,11 @@ class JudgedImages(ImageBaseDataset):  # type: ignore[misc]
     def load_data(self, dataset: str) -> Any:
         options = config.current()
         self.tasks = names.tasks_of(dataset)
-        rows = [(task, sample) for task in self.tasks for sample in samples_of(task, options)]
+        rows = [
+            (task, sample)
+            for task in self.tasks
+            for sample in samples_of(task, options)
+        ]
         rows = rows[: LIMIT[-1]] if LIMIT else rows
         self.judged: Sequence[Judged] = [sample for _, sample in rows]
         return pandas.DataFrame(
@@ -63,7 +76,9 @@ class JudgedImages(ImageBaseDataset):  # type: ignore[misc]
         return []
 
     def build_prompt(self, line: Any) -> list[dict[str, str]]:
-        """Name the row that is meant, for the wrapped model of a judging run, which alone understands it."""
+        """Name the row that is meant, for the wrapped model of a judging run, which alone
+        understands it.
+        """
         row = self.data.iloc[line] if isinstance(line, int) else line
         return [{"type": "text", "value": f"vieval {row['index']} {row['sample']}"}]
 
@@ -73,10 +88,14 @@ class JudgedImages(ImageBaseDataset):  # type: ignore[misc]
 
     @one_line
     def evaluate(self, eval_file: str, **judge_kwargs: Any) -> Any:
-        """Statistics of the verdicts that a sheet means, as a table; no model, sample or image is needed."""
+        """Statistics of the verdicts that a sheet means, as a table; no model, sample or image
+        is needed.
+        """
         sheet = Path(eval_file)
         model = sheet.stem.removesuffix(f"_{self.dataset_name}")
-        rows = finish(VerdictFiles(sheet.parent, model, self.dataset_name), _cells(sheet))
+        rows = finish(
+            VerdictFiles(sheet.parent, model, self.dataset_name), _cells(sheet)
+        )
         records = [read_record(row.response, row.target) for row in rows]
         table = pandas.DataFrame(tables.rows_of(self.tasks, records, config.current()))
         cells = table.astype(object).where(table.notna(), "").astype(str).to_numpy()
@@ -102,10 +121,14 @@ def _cells(sheet: Path) -> dict[int, SheetCell]:
         cells = {int(index): read_cell(text) for index, text in texts.items()}
     except Exception as error:  # the host's readers raise anything
         reason = " ".join(str(error).split())[:200]
-        raise VievalError(f"{sheet}: no sheet of predictions ({reason}); delete it") from None
+        raise VievalError(
+            f"{sheet}: no sheet of predictions ({reason}); delete it"
+        ) from None
     if foreign := [index for index, cell in cells.items() if cell is None]:
         raise VievalError(
-            f"{sheet}: row {foreign[0]} holds no verdict: a model answered without a judge, so VIEval was not registered "
-            "while it ran; delete the sheet, and run `vieval vlmevalkit`, or `vieval vlmevalkit --install-hook` once"
+            f"{sheet}: row {foreign[0]} holds no verdict: a model answered without a judge, so "
+            "VIEval was not registered "
+            "while it ran; delete the sheet, and run `vieval vlmevalkit`, or `vieval vlmevalkit "
+            "--install-hook` once"
         )
     return {index: cell for index, cell in cells.items() if cell is not None}

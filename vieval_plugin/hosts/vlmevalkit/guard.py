@@ -1,7 +1,7 @@
 """The VLMEvalKit that is installed, checked for what this package builds upon.
 
-Three distributions bring the same import name, and none has a version that says what is in it: so what is needed is
-looked for, not its version.
+Three distributions bring the same import name, and none has a version that says what is in it: so
+what is needed is looked for, not its version.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from vieval_plugin.text.errors import VievalError
 
 TESTED = "ms-vlmeval 0.0.20, nvidia-vlmeval 26.3, the project's main of August 2026"
 REMEDY = (
-    "install ms-vlmeval or nvidia-vlmeval, or put a checkout of VLMEvalKit on PYTHONPATH, in an environment of its own"
+    "install ms-vlmeval or nvidia-vlmeval, or put a checkout of VLMEvalKit on PYTHONPATH, "
+    "in an environment of its own"
 )
 _JOB = ["model", "work_dir", "model_name", "dataset"]
 #: The module of a pipeline for servers, which some distributions lack.
@@ -45,19 +46,31 @@ class Installation:
 
 
 def installation() -> Installation:
-    """The VLMEvalKit that would be imported, without importing it; VievalError where there is none, or two in one place."""
+    """The VLMEvalKit that would be imported, without importing it; VievalError where there is
+    none, or two in one place.
+    """
     spec = importlib.util.find_spec("vlmeval")
     if spec is None or spec.origin is None:
         raise VievalError(f"VLMEvalKit is not here: {REMEDY}")
     names = importlib.metadata.packages_distributions().get("vlmeval", [])
-    distributions = [importlib.metadata.distribution(name) for name in dict.fromkeys(names)]
+    distributions = [
+        importlib.metadata.distribution(name) for name in dict.fromkeys(names)
+    ]
     origin = Path(spec.origin).resolve()
-    owners = [d for d in distributions if Path(str(d.locate_file("vlmeval/__init__.py"))).resolve() == origin]
+    owners = [
+        d
+        for d in distributions
+        if Path(str(d.locate_file("vlmeval/__init__.py"))).resolve() == origin
+    ]
     labels = [f"{d.metadata['Name']} {d.version}" for d in owners]
     if len(labels) > 1:
         remedy = "uninstall both and install one of them"
-        raise VievalError(f"{' and '.join(labels)} have written over each other in {origin.parent}: {remedy}")
-    return Installation(labels[0] if labels else f"a checkout in {origin.parents[1]}", origin.parent)
+        raise VievalError(
+            f"{' and '.join(labels)} have written over each other in {origin.parent}: {remedy}"
+        )
+    return Installation(
+        labels[0] if labels else f"a checkout in {origin.parents[1]}", origin.parent
+    )
 
 
 def has_pipeline() -> bool:
@@ -69,14 +82,27 @@ def check() -> None:
     """VievalError where the host lacks what is needed, or lmms-eval is in this process."""
     installed = installation()
     if "lmms_eval" in sys.modules:
-        raise VievalError("lmms-eval and VLMEvalKit cannot share a process: each changes what the other relies on")
+        raise VievalError(
+            "lmms-eval and VLMEvalKit cannot share a process: each changes what the other relies on"
+        )
     for module, attributes in _NEEDED_HOST_ATTRIBUTES.items():
         is_there = module != _PIPELINE or has_pipeline()
-        if is_there and (missing := [name for name in attributes if not hasattr(_module(installed, module), name)]):
+        if is_there and (
+            missing := [
+                name
+                for name in attributes
+                if not hasattr(_module(installed, module), name)
+            ]
+        ):
             raise _lacks(installed, f"vlmeval.{module}.{missing[0]}")
     job = getattr(_module(installed, "inference"), "infer_data_job", None)
-    if not callable(job) or list(inspect.signature(job).parameters)[: len(_JOB)] != _JOB:
-        raise _lacks(installed, f"vlmeval.inference.infer_data_job({', '.join(_JOB)}, ...)")
+    if (
+        not callable(job)
+        or list(inspect.signature(job).parameters)[: len(_JOB)] != _JOB
+    ):
+        raise _lacks(
+            installed, f"vlmeval.inference.infer_data_job({', '.join(_JOB)}, ...)"
+        )
 
 
 def _module(installed: Installation, name: str) -> ModuleType:
@@ -85,9 +111,13 @@ def _module(installed: Installation, name: str) -> ModuleType:
     except ModuleNotFoundError as error:
         missing = str(error.name)
         if not missing.startswith("vlmeval"):
-            raise VievalError(f"VLMEvalKit ({installed.name}) needs {missing}, which is not installed") from None
+            raise VievalError(
+                f"VLMEvalKit ({installed.name}) needs {missing}, which is not installed"
+            ) from None
         raise _lacks(installed, missing) from None
 
 
 def _lacks(installed: Installation, what: str) -> VievalError:
-    return VievalError(f"VLMEvalKit ({installed.name}) lacks {what}; known to work: {TESTED}")
+    return VievalError(
+        f"VLMEvalKit ({installed.name}) lacks {what}; known to work: {TESTED}"
+    )

@@ -1,13 +1,17 @@
-"""Registers VIEval when VLMEvalKit's run begins: `vieval vlmevalkit --install-hook` copies it beside a .pth file.
+"""Registers VIEval when VLMEvalKit's run begins: `vieval vlmevalkit --install-hook` copies it
+beside a .pth file.
 
-Every interpreter of the environment reads it, so it needs the standard library only, and little of that.
+Every interpreter of the environment reads it, so it needs the standard library only, and little of
+that.
 """
 
 import sys
 
 
 class Finder:
-    """Finds one module, once: the first that the host's run imports and no other use of the package does."""
+    """Finds one module, once: the first that the host's run imports and no other use of the
+    package does.
+    """
 
     name = "vlmeval.inference"
 
@@ -28,7 +32,11 @@ class Finder:
                     from vieval_plugin.hosts.vlmevalkit import register
                 except ModuleNotFoundError as error:
                     print(
-                        f"vieval: its hook is on and it is not installed ({error}); remove {__file__}", file=sys.stderr
+                        (
+                            f"vieval: its hook is on and it is not installed ({error}); remove "
+                            f"{__file__}"
+                        ),
+                        file=sys.stderr,
                     )
                 else:
                     one_line(register)()

@@ -20,7 +20,10 @@ def _paths() -> tuple[Path, Path]:
 
 def _texts() -> tuple[str, str]:
     source = Path(hook.__file__).read_text(encoding="utf-8")
-    return f"# of vieval {VERSION}\n{source}\n\ninstall()\n", f"# of vieval {VERSION}\nimport {_MODULE}\n"
+    return (
+        f"# of vieval {VERSION}\n{source}\n\ninstall()\n",
+        f"# of vieval {VERSION}\nimport {_MODULE}\n",
+    )
 
 
 def install() -> list[Path]:
@@ -43,7 +46,9 @@ def remove() -> list[Path]:
 
 def state() -> str:
     """`off`, `on`, or `old` where its files are another version's."""
-    texts = tuple(path.read_text(encoding="utf-8") for path in _paths() if path.exists())
+    texts = tuple(
+        path.read_text(encoding="utf-8") for path in _paths() if path.exists()
+    )
     if not texts:
         return "off"
     return "on" if texts == _texts() else "old"

@@ -1,7 +1,8 @@
-"""Any model of the host as a judge's backbone: its `generate` answers one question after another, or several at once.
+"""Any model of the host as a judge's backbone: its `generate` answers one question after another,
+or several at once.
 
-Models behind servers are asked in threads, so many at once as --api-nproc says. Models in this process are asked in the
-main thread: the host has switched off gradients there, and nowhere else.
+Models behind servers are asked in threads, so many at once as --api-nproc says. Models in this
+process are asked in the main thread: the host has switched off gradients there, and nowhere else.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ _IDENTITY_ATTRIBUTE = "vieval_identity"
 
 @dataclass(frozen=True)
 class HostModel:
-    """A built model of the host: its name in tables, its identity among others, and where and for what it is asked."""
+    """A built model of the host: its name in tables, its identity among others, and where and
+    for what it is asked.
+    """
 
     inner: Any
     name: str
@@ -55,22 +58,29 @@ class HostModel:
     dataset: str
 
     def answerer(self, api_nproc: int) -> CallAnswerer:
-        """Answer by the model's `generate`: of a server's model as many questions at once as `api_nproc` says."""
+        """Answer by the model's `generate`: of a server's model as many questions at once as
+        `api_nproc` says.
+        """
         if not getattr(self.inner, "is_api", False):
             return CallAnswerer(self._make_answer)
         say(
-            f"vieval: {type(self.inner).__name__} encodes images anew, as JPEG and some of them larger, before it sends "
+            f"vieval: {type(self.inner).__name__} encodes images anew, as JPEG and some of them "
+            "larger, before it sends "
             "them: PQ can suffer; VievalOpenAI sends the files' own pixels",
             file=sys.stderr,
         )
         return CallAnswerer(self._make_answer, threads=api_nproc)
 
-    def _make_answer(self, store: Store | None, usage: Usage) -> Callable[[Question, int], Reply]:
+    def _make_answer(
+        self, store: Store | None, usage: Usage
+    ) -> Callable[[Question, int], Reply]:
         return _Asking(self, store, usage).answer
 
 
 class _Asking:
-    """Questions of a run: the store first, then the model. All but the asking itself is done one at a time."""
+    """Questions of a run: the store first, then the model. All but the asking itself is done one
+    at a time.
+    """
 
     def __init__(self, model: HostModel, store: Store | None, usage: Usage) -> None:
         self._model, self._store, self._usage = model, store, usage
@@ -81,13 +91,16 @@ class _Asking:
     def answer(self, ask: Question, repeat: int) -> Reply:
         if chats_and_likelihoods([(0, ask)])[1]:
             raise VievalError(
-                f"{type(self._model.inner).__name__} cannot be asked for probabilities: no model of this host can; use "
+                f"{type(self._model.inner).__name__} cannot be asked for probabilities: no model "
+                "of this host can; use "
                 "VievalOpenAI, VievalTransformers or VievalVLLM"
             )
         with self._alone:
             [reply] = answer_in_batches(
                 [(0, ask)],
-                key=lambda _, question_asked, digest: self._key(question_asked, repeat, digest),
+                key=lambda _, question_asked, digest: self._key(
+                    question_asked, repeat, digest
+                ),
                 generate=self._generate,
                 store=self._store,
                 model=self._model.name,
@@ -96,7 +109,13 @@ class _Asking:
         return reply
 
     def _key(self, ask: Question, repeat: int, digest: Callable[[Image], str]) -> str:
-        return key_of({"vlmevalkit": dict(self._model.identity), "repeat": repeat, **question(ask, digest)})
+        return key_of(
+            {
+                "vlmevalkit": dict(self._model.identity),
+                "repeat": repeat,
+                **question(ask, digest),
+            }
+        )
 
     def _generate(self, batch: list[tuple[int, Question]]) -> list[Reply]:
         [(_, _, chat)] = chats_and_likelihoods(batch)[0]
@@ -105,7 +124,9 @@ class _Asking:
         self._alone.release()
         failed: Exception | None = None
         try:
-            reply = _reply(self._model.inner.generate(message=message, dataset=self._model.dataset))
+            reply = _reply(
+                self._model.inner.generate(message=message, dataset=self._model.dataset)
+            )
         except Exception as error:
             failed = error
         finally:
@@ -116,21 +137,30 @@ class _Asking:
         return [reply]
 
     def _failure(self, error: Exception) -> Reply:
-        say(*redacted("".join(traceback.format_exception(error))).splitlines(), file=sys.stderr)
+        say(
+            *redacted("".join(traceback.format_exception(error))).splitlines(),
+            file=sys.stderr,
+        )
         self._broken += 1
-        reason = f"{type(error).__name__}: {redacted(' '.join(str(error).split()))[:300]}"
+        reason = (
+            f"{type(error).__name__}: {redacted(' '.join(str(error).split()))[:300]}"
+        )
         if self._broken >= _IN_A_ROW:
             raise VievalError(
-                f"{type(self._model.inner).__name__} failed {_IN_A_ROW} times in a row ({reason}); what was answered before is "
+                f"{type(self._model.inner).__name__} failed {_IN_A_ROW} times in a row "
+                f"({reason}); what was answered before is "
                 "kept: run the same command again once it works"
             )
         return Failure(Status.API_ERROR, reason)
 
     def _tell_shorter(self, chat: Chat) -> None:
-        """Warn once where a question may have a longer answer than the model gives, whose length is its own."""
+        """Warn once where a question may have a longer answer than the model gives, whose length
+        is its own.
+        """
         if self._longest < chat.max_tokens:
             say(
-                f"vieval: {self._model.name} answers in {self._longest:g} tokens at most, and a judge asks for up to "
+                f"vieval: {self._model.name} answers in {self._longest:g} tokens at most, and a "
+                "judge asks for up to "
                 f"{chat.max_tokens}: answers may be cut",
                 file=sys.stderr,
             )
@@ -139,9 +169,16 @@ class _Asking:
 
 def _longest_answer(model: Any) -> float:
     """Most tokens of an answer of a model of the host, as far as it tells."""
-    arguments = getattr(model, "generate_kwargs", None) or getattr(model, "kwargs", None)
-    token_limits = [getattr(model, name, None) for name in ("max_tokens", "max_new_tokens")]
-    limits = [*token_limits, arguments.get("max_new_tokens") if isinstance(arguments, dict) else None]
+    arguments = getattr(model, "generate_kwargs", None) or getattr(
+        model, "kwargs", None
+    )
+    token_limits = [
+        getattr(model, name, None) for name in ("max_tokens", "max_new_tokens")
+    ]
+    limits = [
+        *token_limits,
+        arguments.get("max_new_tokens") if isinstance(arguments, dict) else None,
+    ]
     return next((limit for limit in limits if isinstance(limit, int)), math.inf)
 
 
@@ -158,8 +195,8 @@ def _reply(output: Any) -> Reply:
 def interleaved(chat: Chat, images: Path) -> list[dict[str, str]]:
     """The parts of a conversation in order; of several messages each begins with whose it is.
 
-    Images are written to the folder `images`, once each and without anything that their files say beside the picture.
-    VievalError for one that cannot be read.
+    Images are written to the folder `images`, once each and without anything that their files say
+    beside the picture. VievalError for one that cannot be read.
     """
     has_turns = len(chat.messages) > 1
     parts: list[dict[str, str]] = []
@@ -167,7 +204,11 @@ def interleaved(chat: Chat, images: Path) -> list[dict[str, str]]:
         parts += [{"type": "text", "value": f"{message.role}:\n"}] if has_turns else []
         for part in message.parts:
             is_image = isinstance(part, Image)
-            value = str(_file(part, images)) if isinstance(part, Image) else _unlike_a_file(part)
+            value = (
+                str(_file(part, images))
+                if isinstance(part, Image)
+                else _unlike_a_file(part)
+            )
             parts.append({"type": "image" if is_image else "text", "value": value})
     return parts
 
@@ -184,21 +225,36 @@ def _file(image: Image, folder: Path) -> Path:
 
 
 def _unlike_a_file(text: str) -> str:
-    """The text, after a line end where the host would take it for a file or an address, and open that."""
-    is_ambiguous = exists(text) or text.startswith("data:image/") or _ADDRESS.match(text)
+    """The text, after a line end where the host would take it for a file or an address, and open
+    that.
+    """
+    is_ambiguous = (
+        exists(text) or text.startswith("data:image/") or _ADDRESS.match(text)
+    )
     return f"\n{text}" if is_ambiguous else text
 
 
-def identity_of(model: Any, name: str, supported: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Identity on which the answers of a model depend, the same whether it is built already or only named.
+def identity_of(
+    model: Any, name: str, supported: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """Identity on which the answers of a model depend, the same whether it is built already or only
+    named.
 
     `supported` maps the host's names to what builds them: a class, or a partial of one.
     """
     if not isinstance(model, str):
         fields: Mapping[str, Any] | None = getattr(model, _IDENTITY_ATTRIBUTE, None)
-        return fields if fields is not None else _identity(type(model).__name__, name, vars(model))
+        return (
+            fields
+            if fields is not None
+            else _identity(type(model).__name__, name, vars(model))
+        )
     maker = supported.get(name)
-    return _identity(getattr(getattr(maker, "func", maker), "__name__", ""), name, getattr(maker, "keywords", {}))
+    return _identity(
+        getattr(getattr(maker, "func", maker), "__name__", ""),
+        name,
+        getattr(maker, "keywords", {}),
+    )
 
 
 def keep_identity(model: Any, identity: Mapping[str, Any]) -> None:
@@ -207,13 +263,19 @@ def keep_identity(model: Any, identity: Mapping[str, Any]) -> None:
 
 
 def _identity(kind: str, name: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    public = {key: value for key, value in arguments.items() if not _TRANSPORT.search(key) and _is_plain(value)}
+    public = {
+        key: value
+        for key, value in arguments.items()
+        if not _TRANSPORT.search(key) and _is_plain(value)
+    }
     return {"class": kind, "name": name, "arguments": public}
 
 
 def _is_plain(value: Any) -> bool:
     if isinstance(value, dict):
-        return all(isinstance(key, str) and _is_plain(nested) for key, nested in value.items())
+        return all(
+            isinstance(key, str) and _is_plain(nested) for key, nested in value.items()
+        )
     if isinstance(value, (list, tuple)):
         return all(map(_is_plain, value))
     return value is None or isinstance(value, (str, int, float, bool))

@@ -1,8 +1,9 @@
-"""Judging in place of the host's inference: every row that the host would ask about is judged, and its loop collects.
+"""Judging in place of the host's inference: every row that the host would ask about is judged, and
+its loop collects.
 
-The host hands each row to a model and keeps the text that comes back. Ours come from a model that knows them already:
-so sheets, --reuse, --mode and the summary stay the host's own, while the judging is one run, with candidates of several
-contests judged once, and verdicts kept as they come.
+The host hands each row to a model and keeps the text that comes back. Ours come from a model that
+knows them already: so sheets, --reuse, --mode and the summary stay the host's own, while the
+judging is one run, with candidates of several contests judged once, and verdicts kept as they come.
 """
 
 from __future__ import annotations
@@ -22,7 +23,11 @@ from vieval_plugin import config
 from vieval_plugin.hosts.shutdown import one_line, tell
 from vieval_plugin.hosts.vlmevalkit import names
 from vieval_plugin.hosts.vlmevalkit.dataset import JudgedImages
-from vieval_plugin.hosts.vlmevalkit.host_model import HostModel, identity_of, keep_identity
+from vieval_plugin.hosts.vlmevalkit.host_model import (
+    HostModel,
+    identity_of,
+    keep_identity,
+)
 from vieval_plugin.hosts.vlmevalkit.models import OwnModel
 from vieval_plugin.hosts.vlmevalkit.results import (
     KeptVerdict,
@@ -47,7 +52,8 @@ from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.escaping import say
 
-#: Number of verdicts that lack a score because calls or tools failed, a number for each dataset that was judged.
+#: Number of verdicts that lack a score because calls or tools failed, a number for each dataset
+#: that was judged.
 failed: list[int] = []
 #: The datasets that the host could not build.
 unbuilt: list[str] = []
@@ -56,7 +62,9 @@ _PICKLES = ("_PREV.pkl", "_checkpoint.pkl", "_supp.pkl")
 
 
 def building(original: Callable[..., Any]) -> Callable[..., Any]:
-    """The host's `build_dataset`, which takes note of what it could not build, and says so of a name that is like ours."""
+    """The host's `build_dataset`, which takes note of what it could not build, and says so of a
+    name that is like ours.
+    """
 
     @wraps(original)
     def build_dataset(dataset_name: str, **host_arguments: Any) -> Any:
@@ -79,11 +87,17 @@ class KnownAnswers:
         self._cells = cells
 
     @one_line
-    def generate(self, message: Sequence[Mapping[str, str]], dataset: str | None = None) -> str:
+    def generate(
+        self, message: Sequence[Mapping[str, str]], dataset: str | None = None
+    ) -> str:
         """The cell of the row that a prompt of `JudgedImages` names."""
         index = int(message[0]["value"].split()[1])
         if index not in self._cells:
-            raise VievalError(f"the host asks about row {index}, which it seemed to have answered; delete its sheet")
+            raise VievalError(
+                f"the host asks about row {index}, which it seemed to have answered; delete "
+                "its "
+                "sheet"
+            )
         return self._cells[index]
 
     def set_dump_image(self, dump_image: Any) -> None:
@@ -94,11 +108,27 @@ def judging(original: Callable[..., Any]) -> Callable[..., Any]:
     """The host's `infer_data_job`, which judges where the dataset is one of ours."""
 
     @wraps(original)
-    def infer_data_job(model: Any, work_dir: Any, model_name: str, dataset: Any, **host_arguments: Any) -> Any:
+    def infer_data_job(
+        model: Any, work_dir: Any, model_name: str, dataset: Any, **host_arguments: Any
+    ) -> Any:
         if not isinstance(dataset, JudgedImages):
-            return original(model, work_dir=work_dir, model_name=model_name, dataset=dataset, **host_arguments)
-        answers, used = answers_of(model, Path(work_dir), model_name, dataset, host_arguments)
-        one_line(original)(answers, work_dir=work_dir, model_name=model_name, dataset=dataset, **host_arguments)
+            return original(
+                model,
+                work_dir=work_dir,
+                model_name=model_name,
+                dataset=dataset,
+                **host_arguments,
+            )
+        answers, used = answers_of(
+            model, Path(work_dir), model_name, dataset, host_arguments
+        )
+        one_line(original)(
+            answers,
+            work_dir=work_dir,
+            model_name=model_name,
+            dataset=dataset,
+            **host_arguments,
+        )
         return used
 
     return infer_data_job
@@ -106,9 +136,14 @@ def judging(original: Callable[..., Any]) -> Callable[..., Any]:
 
 @one_line
 def answers_of(
-    model: Any, folder: Path, name: str, dataset: JudgedImages, host_arguments: Mapping[str, Any]
+    model: Any,
+    folder: Path,
+    name: str,
+    dataset: JudgedImages,
+    host_arguments: Mapping[str, Any],
 ) -> tuple[KnownAnswers, Any]:
-    """Judge the rows to which the host has no answer yet; the answers, and the model itself for the host's next dataset.
+    """Judge the rows to which the host has no answer yet; the answers, and the model itself for the
+    host's next dataset.
 
     `model` is the host's, built or only named; `host_arguments` are the host's further arguments.
     """
@@ -117,20 +152,37 @@ def answers_of(
     mine = [int(index) for index in dataset.data["index"][:limit]][rank::world_size]
     judge = _Judge(model, name, dataset, host_arguments)
     files = VerdictFiles(folder, name, dataset.dataset_name)
-    retry = host_arguments.get("retry_failed", not host_arguments.get("ignore_failed", False))
+    retry = host_arguments.get(
+        "retry_failed", not host_arguments.get("ignore_failed", False)
+    )
     answered_rows = answered_row_indices(files, judge.by, retry, rank, world_size)
     earlier = judge.earlier_verdicts(files, mine)
     cells = {row.index: cell(verdict, row) for row, verdict in earlier}
-    unanswered_rows = [index for index in mine if index not in answered_rows and index not in cells]
+    unanswered_rows = [
+        index for index in mine if index not in answered_rows and index not in cells
+    ]
     judged = judge.judge(unanswered_rows, files.part(rank)) if unanswered_rows else []
-    return KnownAnswers({**cells, **{row.index: cell(verdict, row) for row, verdict in judged}}), judge.model
+    return KnownAnswers(
+        {**cells, **{row.index: cell(verdict, row) for row, verdict in judged}}
+    ), judge.model
 
 
 class _Judge:
     """A dataset's judge with the host's model as its backbone."""
 
-    def __init__(self, model: Any, name: str, dataset: JudgedImages, host_arguments: Mapping[str, Any]) -> None:
-        self.model, self._name, self._dataset, self._host_arguments = model, name, dataset, host_arguments
+    def __init__(
+        self,
+        model: Any,
+        name: str,
+        dataset: JudgedImages,
+        host_arguments: Mapping[str, Any],
+    ) -> None:
+        self.model, self._name, self._dataset, self._host_arguments = (
+            model,
+            name,
+            dataset,
+            host_arguments,
+        )
         maker = supported_VLM.get(model) if isinstance(model, str) else None
         ours = getattr(maker, "func", maker)
         if maker is not None and isinstance(ours, type) and issubclass(ours, OwnModel):
@@ -141,26 +193,57 @@ class _Judge:
         served_by = self._our_model.served_by if self._our_model else None
         self._prepared = prepare(task.judge, task.setting, self.options, served_by)
         _require_answerable(self._prepared, self._our_model)
-        self._identity = self._our_model.identity if self._our_model else identity_of(self.model, name, supported_VLM)
+        self._identity = (
+            self._our_model.identity
+            if self._our_model
+            else identity_of(self.model, name, supported_VLM)
+        )
         backbone = self._our_model.backbone if self._our_model else name
         self._provenance = self._prepared.by(backbone)
         by = self._provenance
-        parts = [by.judge, by.settings, by.backbone, by.reader, by.pack_hash, by.config_hash, self._identity]
+        parts = [
+            by.judge,
+            by.settings,
+            by.backbone,
+            by.reader,
+            by.pack_hash,
+            by.config_hash,
+            self._identity,
+        ]
         self.by = short_hash(json.dumps(parts, sort_keys=True, default=str))
 
-    def earlier_verdicts(self, files: VerdictFiles, indices: Sequence[int]) -> list[tuple[KeptVerdict, Verdict]]:
-        """Verdicts of a run that was ended before the host noted them, where they are of this judge on this sample."""
-        samples, by_index = {i: self._sample(i) for i in indices}, dict[int, tuple[KeptVerdict, Verdict]]()
+    def earlier_verdicts(
+        self, files: VerdictFiles, indices: Sequence[int]
+    ) -> list[tuple[KeptVerdict, Verdict]]:
+        """Verdicts of a run that was ended before the host noted them, where they are of this
+        judge on this sample.
+        """
+        samples, by_index = (
+            {i: self._sample(i) for i in indices},
+            dict[int, tuple[KeptVerdict, Verdict]](),
+        )
         for row in files.rows():
             sample = samples.get(row.index)
-            if sample is not None and row.by == self.by and row.target == target_json(sample):
+            if (
+                sample is not None
+                and row.by == self.by
+                and row.target == target_json(sample)
+            ):
                 identity, verdict, _ = read_response(row.response)
-                is_same_sample = json.loads(row.response)["sample"] == fingerprint(sample)
-                if is_same_sample and identity == sample.id and not is_failed_call(verdict):
+                is_same_sample = json.loads(row.response)["sample"] == fingerprint(
+                    sample
+                )
+                if (
+                    is_same_sample
+                    and identity == sample.id
+                    and not is_failed_call(verdict)
+                ):
                     by_index[row.index] = row, verdict
         return list(by_index.values())
 
-    def judge(self, unanswered_rows: Sequence[int], part: Path) -> list[tuple[KeptVerdict, Verdict]]:
+    def judge(
+        self, unanswered_rows: Sequence[int], part: Path
+    ) -> list[tuple[KeptVerdict, Verdict]]:
         """Judge rows, each verdict appended to a file as it comes."""
         judged = [self._sample(index) for index in unanswered_rows]
         require_images(judged, "`vieval tasks` says how to get a benchmark's images")
@@ -168,8 +251,12 @@ class _Judge:
 
         def on_outcome(number: int, outcome: Outcome) -> None:
             sample = judged[number]
-            response = response_json(sample.id, outcome.verdict, self._provenance, fingerprint(sample))
-            row = KeptVerdict(unanswered_rows[number], target_json(sample), response, self.by)
+            response = response_json(
+                sample.id, outcome.verdict, self._provenance, fingerprint(sample)
+            )
+            row = KeptVerdict(
+                unanswered_rows[number], target_json(sample), response, self.by
+            )
             append(part, row)
             rows.append((row, outcome.verdict))
 
@@ -193,16 +280,24 @@ class _Judge:
         if hasattr(self.model, "set_dump_image"):
             self.model.set_dump_image(self._dataset.dump_image)
         images = Path(LMUDataRoot()) / "images" / "vieval"
-        host_model = HostModel(self.model, self._name, self._identity, images, self._dataset.dataset_name)
+        host_model = HostModel(
+            self.model, self._name, self._identity, images, self._dataset.dataset_name
+        )
         return host_model.answerer(self._host_arguments.get("api_nproc", 4))
 
 
 def _built(name: str, host_arguments: Mapping[str, Any]) -> Any:
-    """A model of the host by its name; transformers would spread it over processes if it saw how many there are."""
+    """A model of the host by its name; transformers would spread it over processes if it saw how
+    many there are.
+    """
     if name not in supported_VLM:
-        raise VievalError(f"VLMEvalKit knows no model {name!r}; `vlmutil mlist all` lists them")
+        raise VievalError(
+            f"VLMEvalKit knows no model {name!r}; `vlmutil mlist all` lists them"
+        )
     takes_vllm = any(part in name for part in ("Llama-4", "Qwen2-VL", "Qwen2.5-VL"))
-    arguments = {"use_vllm": True} if host_arguments.get("use_vllm") and takes_vllm else {}
+    arguments = (
+        {"use_vllm": True} if host_arguments.get("use_vllm") and takes_vllm else {}
+    )
     world_size = os.environ.pop("WORLD_SIZE", None)
     try:
         return supported_VLM[name](**arguments)
@@ -212,46 +307,69 @@ def _built(name: str, host_arguments: Mapping[str, Any]) -> Any:
 
 
 def _require_answerable(prepared: PreparedJudge, our_model: OwnModel | None) -> None:
-    """VievalError where the judge measures with a network that the model is not, or asks a model that is none."""
+    """VievalError where the judge measures with a network that the model is not, or asks a model
+    that is none.
+    """
     measures = our_model is not None and our_model.measures
     if prepared.spec.scored and not measures:
-        raise VievalError(f"{prepared.spec.name} measures with a network: run it with --model VievalScorer")
+        raise VievalError(
+            f"{prepared.spec.name} measures with a network: run it with --model VievalScorer"
+        )
     if prepared.asks_a_model and measures:
         raise VievalError(ASKS_A_MODEL)
 
 
 def install_pipeline(pipeline: Any) -> None:
-    """Judge the datasets of ours before the pipeline starts, which then collects; end with 1 where it noted an error.
+    """Judge the datasets of ours before the pipeline starts, which then collects; end with 1 where
+    it noted an error.
 
     It evaluates in other processes, waits for ever for a model that raises, and exits 0.
     """
     begin, run = pipeline.__init__, pipeline.run
 
     @wraps(begin)
-    def __init__(self: Any, dataset_configs: Any, *arguments_after: Any, **options: Any) -> None:
+    def __init__(
+        self: Any, dataset_configs: Any, *arguments_after: Any, **options: Any
+    ) -> None:
         begin(self, dataset_configs, *arguments_after, **options)
         for dataset_config in self.dataset_configs:
             if isinstance(dataset_config.dataset_obj, JudgedImages) and self.run_infer:
-                arguments = {"retry_failed": self.retry_failed, "api_nproc": self.concurrency}
-                model, name, folder = dataset_config.model_obj, dataset_config.model_name, dataset_config.work_dir
-                answers, _ = answers_of(model, Path(folder), name, dataset_config.dataset_obj, arguments)
+                arguments = {
+                    "retry_failed": self.retry_failed,
+                    "api_nproc": self.concurrency,
+                }
+                model, name, folder = (
+                    dataset_config.model_obj,
+                    dataset_config.model_name,
+                    dataset_config.work_dir,
+                )
+                answers, _ = answers_of(
+                    model, Path(folder), name, dataset_config.dataset_obj, arguments
+                )
                 dataset_config.model_obj = answers
 
     @wraps(run)
     async def run_and_tell(self: Any) -> None:
         await run(self)
         for dataset_config in self.dataset_configs:
-            if isinstance(dataset_config.dataset_obj, JudgedImages) and dataset_config.eval_status.name == "Error":
-                raise SystemExit(f"vieval: the evaluation of {dataset_config.dataset_name} failed (see above)")
+            if (
+                isinstance(dataset_config.dataset_obj, JudgedImages)
+                and dataset_config.eval_status.name == "Error"
+            ):
+                raise SystemExit(
+                    f"vieval: the evaluation of {dataset_config.dataset_name} failed (see above)"
+                )
 
     pipeline.__init__, pipeline.run = __init__, run_and_tell
 
 
-def answered_row_indices(files: VerdictFiles, by: str, retry_failed: bool, rank: int, world_size: int) -> set[int]:
+def answered_row_indices(
+    files: VerdictFiles, by: str, retry_failed: bool, rank: int, world_size: int
+) -> set[int]:
     """The rows to which the host has an answer by the same judge and model.
 
-    A file with answers by another, or one that cannot be read, is deleted: the host takes up whatever it finds. Failed
-    calls are no answers where they are tried again.
+    A file with answers by another, or one that cannot be read, is deleted: the host takes up
+    whatever it finds. Failed calls are no answers where they are tried again.
     """
     rows: set[int] = set()
     unusable: dict[Path, str] = {}
@@ -265,7 +383,11 @@ def answered_row_indices(files: VerdictFiles, by: str, retry_failed: bool, rank:
         if any(cell is None or cell.by != by for cell in cells.values()):
             unusable[path] = "holds answers by another judge, model or wording"
         else:
-            rows |= {index for index, cell in cells.items() if cell is not None and not (retry_failed and cell.failed)}
+            rows |= {
+                index
+                for index, cell in cells.items()
+                if cell is not None and not (retry_failed and cell.failed)
+            }
     _wait_for_others(world_size)  # all have looked before any deletes
     for path, why in unusable.items():
         path.unlink(missing_ok=True)
@@ -290,4 +412,8 @@ def _files(files: VerdictFiles, rank: int, world_size: int) -> Iterator[Path]:
 
 def _answers(path: Path) -> Mapping[Any, Any]:
     loaded = load(str(path))
-    return loaded if isinstance(loaded, dict) else dict(zip(loaded["index"], loaded["prediction"], strict=True))
+    return (
+        loaded
+        if isinstance(loaded, dict)
+        else dict(zip(loaded["index"], loaded["prediction"], strict=True))
+    )

@@ -18,7 +18,12 @@ from vieval_plugin.backends.metrics.network_metrics import Scorers
 from vieval_plugin.config import Backbone, Config
 from vieval_plugin.hosts.host_models import ForeignHost, given_backbone
 from vieval_plugin.hosts.shutdown import one_line
-from vieval_plugin.run.answerers import Answerer, EngineAnswerer, MetricAnswerer, ServerAnswerer
+from vieval_plugin.run.answerers import (
+    Answerer,
+    EngineAnswerer,
+    MetricAnswerer,
+    ServerAnswerer,
+)
 from vieval_plugin.text.errors import VievalError
 
 _HOST = ForeignHost(
@@ -31,8 +36,9 @@ _HOST = ForeignHost(
 class OwnModel:
     """Base of our models.
 
-    `backbone` is what tables call the model, None where each judge goes by its own name; `identity` is what its answers
-    depend on; `served_by` is the backbone of the options' kind, where there is one.
+    `backbone` is what tables call the model, None where each judge goes by its own name; `identity`
+    is what its answers depend on; `served_by` is the backbone of the options' kind, where there is
+    one.
     """
 
     is_api = False
@@ -46,7 +52,9 @@ class OwnModel:
     def generate(self, message: Any, dataset: str | None = None) -> str:
         """Other datasets of the host are none of our models' business."""
         advice = "`vieval vlmevalkit --list` lists them"
-        raise SystemExit(f"vieval: {type(self).__name__} answers datasets of VIEval only; {advice}")
+        raise SystemExit(
+            f"vieval: {type(self).__name__} answers datasets of VIEval only; {advice}"
+        )
 
     def set_dump_image(self, dump_image: Any) -> None:
         """The host hands this to every model; judges have their own images."""
@@ -54,7 +62,8 @@ class OwnModel:
 
 
 class VievalScorer(OwnModel):
-    """Image metrics, of pixels and by networks. `name` is weights on the hub, in a folder or a file, or an options' scorer.
+    """Image metrics, of pixels and by networks. `name` is weights on the hub, in a folder or a
+    file, or an options' scorer.
 
     Without it each judge's scorer is that of the options, or of the judge's definition.
     """
@@ -64,57 +73,85 @@ class VievalScorer(OwnModel):
     @one_line
     def __init__(self, name: str = "", **fields: Any) -> None:
         scorer_fields = {"model": str(name), **fields}
-        self.options = config.current().scored_by({field: value for field, value in scorer_fields.items() if value})
+        self.options = config.current().scored_by(
+            {field: value for field, value in scorer_fields.items() if value}
+        )
         self.backbone = Path(str(name)).name or None
-        self.identity = {judge: [scorer.model, scorer.revision] for judge, scorer in self.options.scorers.items()}
+        self.identity = {
+            judge: [scorer.model, scorer.revision]
+            for judge, scorer in self.options.scorers.items()
+        }
         self.answerer = MetricAnswerer(Scorers(self.options.scorers))
 
 
 class VievalOpenAI(OwnModel):
     """An OpenAI-compatible server as the judge's backbone, each sample at its own pace.
 
-    Every field of a backbone in the options file can be given, or `backbone_name` of one in that file; with neither
-    `backbones.judge` of it is used. The key comes from the environment, because the host prints arguments.
+    Every field of a backbone in the options file can be given, or `backbone_name` of one in that
+    file; with neither `backbones.judge` of it is used. The key comes from the environment, because
+    the host prints arguments.
     """
 
     @one_line
     def __init__(self, backbone_name: str = "", **fields: Any) -> None:
         self.options = config.current()
         backbones = self.options.backbones
-        self.served_by = backbones.get(backbone_name) or given_backbone(fields, backbones, _HOST)
-        self.backbone, self.answerer = self.served_by.model, ServerAnswerer(self.served_by)
+        self.served_by = backbones.get(backbone_name) or given_backbone(
+            fields, backbones, _HOST
+        )
+        self.backbone, self.answerer = (
+            self.served_by.model,
+            ServerAnswerer(self.served_by),
+        )
         decisive = {"model", "temperature", "max_tokens", "max_pixels", "extra"}
         self.identity = self.served_by.model_dump(mode="json", include=decisive)
 
 
 class _InProcess(OwnModel):
-    """A model in this process that answers whole batches, in batch steps; subclasses name the backend.
+    """A model in this process that answers whole batches, in batch steps; subclasses name the
+    backend.
 
-    `temperature` and `max_tokens` hold for every answer (default: 0, and what each question allows).
+    `temperature` and `max_tokens` hold for every answer (default: 0, and what each question
+    allows).
     """
 
     load: ClassVar[Callable[..., VLLMBackend | TransformersBackend]]
 
     @one_line
     def __init__(
-        self, model: str = "", temperature: float = 0.0, max_tokens: int | None = None, **arguments: Any
+        self,
+        model: str = "",
+        temperature: float = 0.0,
+        max_tokens: int | None = None,
+        **arguments: Any,
     ) -> None:
         if not model:
-            raise VievalError(f"{type(self).__name__} needs model: a folder, or a name that can be loaded")
+            raise VievalError(
+                f"{type(self).__name__} needs model: a folder, or a name that can be loaded"
+            )
         self.options, self.backbone = config.current(), Path(model).name
         identity = {"temperature": temperature, "max_tokens": max_tokens, **arguments}
-        self.identity = {"model": model, **{name: str(value) for name, value in identity.items()}}
-        self.answerer = EngineAnswerer(type(self).load, model, arguments, Sampling(temperature, max_tokens))
+        self.identity = {
+            "model": model,
+            **{name: str(value) for name, value in identity.items()},
+        }
+        self.answerer = EngineAnswerer(
+            type(self).load, model, arguments, Sampling(temperature, max_tokens)
+        )
 
 
 class VievalVLLM(_InProcess):
-    """vLLM in this process: `model` is a folder or a name, every other argument goes to `vllm.LLM` as it is."""
+    """vLLM in this process: `model` is a folder or a name, every other argument goes to
+    `vllm.LLM` as it is.
+    """
 
     load = VLLMBackend
 
 
 class VievalTransformers(_InProcess):
-    """transformers in this process, for exact likelihoods; arguments go to `from_pretrained` as they are."""
+    """transformers in this process, for exact likelihoods; arguments go to `from_pretrained` as
+    they are.
+    """
 
     load = TransformersBackend
 
@@ -123,6 +160,13 @@ CLASSES = (VievalOpenAI, VievalTransformers, VievalVLLM, VievalScorer)
 
 
 def makers_by_name() -> Mapping[str, Callable[[], OwnModel]]:
-    """Names of our models in the host, with what makes each: the classes, and the backbones of the options."""
-    makers: dict[str, Callable[[], OwnModel]] = {kind.__name__: kind for kind in CLASSES}
-    return makers | {f"vieval_{name}": partial(VievalOpenAI, backbone_name=name) for name in config.current().backbones}
+    """Names of our models in the host, with what makes each: the classes, and the backbones of
+    the options.
+    """
+    makers: dict[str, Callable[[], OwnModel]] = {
+        kind.__name__: kind for kind in CLASSES
+    }
+    return makers | {
+        f"vieval_{name}": partial(VievalOpenAI, backbone_name=name)
+        for name in config.current().backbones
+    }

@@ -1,4 +1,6 @@
-"""Names of our tasks in the host: those of the one table, a group being one dataset, and how papers spell them."""
+"""Names of our tasks in the host: those of the one table, a group being one dataset, and how
+papers spell them.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +17,21 @@ from vieval_plugin.text.suggestions import did_you_mean
 
 @cache
 def datasets() -> Mapping[str, tuple[Task, ...]]:
-    """The tasks of each dataset by its name: a task alone, or all of a group that are averaged; then their other names."""
+    """The tasks of each dataset by its name: a task alone, or all of a group that are averaged;
+    then their other names.
+    """
     # this host judges images; lmms-eval alone generates them
-    singles = {task.name: task for task in tasks.tasks() if not benchmark_registry.benchmark(task.benchmark).generates}
+    singles = {
+        task.name: task
+        for task in tasks.tasks()
+        if not benchmark_registry.benchmark(task.benchmark).generates
+    }
     groups = tasks.groups()
-    leaves_of_groups = {group.name: tasks.leaves(group.name, groups) for group in groups if group.averaged}
+    leaves_of_groups = {
+        group.name: tasks.leaves(group.name, groups)
+        for group in groups
+        if group.averaged
+    }
     by_name: dict[str, tuple[Task, ...]] = {}
     for group, leaves in leaves_of_groups.items():
         if set(leaves) <= set(singles):
@@ -33,14 +45,18 @@ def tasks_of(dataset: str) -> tuple[Task, ...]:
     """The tasks of a dataset; VievalError with the nearest name where it is none of ours."""
     if dataset not in datasets():
         suggestion = did_you_mean(dataset, datasets())
-        raise VievalError(f"no dataset {dataset!r} of VIEval{suggestion} `vieval vlmevalkit --list` lists them")
+        raise VievalError(
+            f"no dataset {dataset!r} of VIEval{suggestion} `vieval vlmevalkit --list` lists them"
+        )
     return datasets()[dataset]
 
 
 def is_like_ours(dataset: str) -> bool:
     """Tell whether a name begins as ours do: with a benchmark, in whatever letters."""
     benchmarks = benchmark_registry.benchmarks().values()
-    ours = tuple(f"{name.lower()}_" for b in benchmarks for name in (b.name, b.title) if name)
+    ours = tuple(
+        f"{name.lower()}_" for b in benchmarks for name in (b.name, b.title) if name
+    )
     return dataset.lower().removeprefix("variant_").startswith(ours)
 
 

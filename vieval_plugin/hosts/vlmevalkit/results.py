@@ -1,8 +1,10 @@
-"""Results of a run in the host's folders: short cells in its sheet, and beside it the verdicts in full.
+"""Results of a run in the host's folders: short cells in its sheet, and beside it the verdicts in
+full.
 
-A sheet's cell is cut at 32,767 characters and rewritten with the whole sheet, so it holds no more than what tells which
-verdict is meant. Each rank appends its verdicts to a file as they come; the evaluation puts those that the sheet means
-into one, in the form that lmms-eval's samples files have.
+A sheet's cell is cut at 32,767 characters and rewritten with the whole sheet, so it holds no more
+than what tells which verdict is meant. Each rank appends its verdicts to a file as they come; the
+evaluation puts those that the sheet means into one, in the form that lmms-eval's samples files
+have.
 """
 
 from __future__ import annotations
@@ -71,12 +73,18 @@ class VerdictFiles:
 
     def part(self, rank: int) -> Path:
         """File of the verdicts of a rank so far."""
-        return self.folder / f"{self.model}_{self.dataset}_part{rank}_{self.dataset}.jsonl"
+        return (
+            self.folder / f"{self.model}_{self.dataset}_part{rank}_{self.dataset}.jsonl"
+        )
 
     def parts(self) -> list[Path]:
         start, end = f"{self.model}_{self.dataset}_part", f"_{self.dataset}.jsonl"
         names = sorted(path.name for path in self.folder.glob("*.jsonl"))
-        return [self.folder / n for n in names if n.startswith(start) and n[len(start) :].removesuffix(end).isdecimal()]
+        return [
+            self.folder / n
+            for n in names
+            if n.startswith(start) and n[len(start) :].removesuffix(end).isdecimal()
+        ]
 
     def rows(self) -> Iterator[KeptVerdict]:
         """Verdicts in this folder, in the parts first."""
@@ -84,9 +92,18 @@ class VerdictFiles:
             yield from _rows(path)
 
     def earlier(self) -> Iterator[VerdictFiles]:
-        """The same files of other runs, which the host keeps in folders beside this one; the newest first."""
-        folders = sorted((path for path in self.folder.parent.iterdir() if path.is_dir()), reverse=True)
-        yield from (VerdictFiles(path, self.model, self.dataset) for path in folders if path != self.folder)
+        """The same files of other runs, which the host keeps in folders beside this one; the
+        newest first.
+        """
+        folders = sorted(
+            (path for path in self.folder.parent.iterdir() if path.is_dir()),
+            reverse=True,
+        )
+        yield from (
+            VerdictFiles(path, self.model, self.dataset)
+            for path in folders
+            if path != self.folder
+        )
 
 
 def short_hash(text: str) -> str:
@@ -95,14 +112,24 @@ def short_hash(text: str) -> str:
 
 
 def is_failed_call(verdict: Verdict) -> bool:
-    """Tell whether a verdict is none because a call or a tool failed, and may come out otherwise another time."""
+    """Tell whether a verdict is none because a call or a tool failed, and may come out otherwise
+    another time.
+    """
     return verdict.status in FAILED_CALLS
 
 
 def cell(verdict: Verdict, row: KeptVerdict) -> str:
     """Text of a verdict in the host's sheet, in fewer than 1,000 characters."""
-    scores = {aspect: round(value, 6) for aspect, value in list(verdict.scores.items())[:8]}
-    document = {"vieval": 1, "status": str(verdict.status), "scores": scores, "by": row.by, "digest": row.digest}
+    scores = {
+        aspect: round(value, 6) for aspect, value in list(verdict.scores.items())[:8]
+    }
+    document = {
+        "vieval": 1,
+        "status": str(verdict.status),
+        "scores": scores,
+        "by": row.by,
+        "digest": row.digest,
+    }
     failed = f"{FAILED} " if is_failed_call(verdict) else ""
     return failed + json.dumps(document)
 
@@ -114,24 +141,35 @@ def read_cell(text: Any) -> SheetCell | None:
     try:
         document = read_json(text.removeprefix(FAILED).strip())
         is_ours = document["vieval"] == 1
-        return SheetCell(str(document["by"]), str(document["digest"]), text.startswith(FAILED)) if is_ours else None
+        return (
+            SheetCell(
+                str(document["by"]), str(document["digest"]), text.startswith(FAILED)
+            )
+            if is_ours
+            else None
+        )
     except (ValueError, KeyError, TypeError):
         return None
 
 
 def append(path: Path, row: KeptVerdict) -> None:
-    """Add a verdict to a rank's file; it is there when this returns. VievalError where it cannot be written."""
+    """Add a verdict to a rank's file; it is there when this returns. VievalError where it cannot
+    be written.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("ab") as file:
             # on a line of its own, as a process that was killed may have left half a one
             file.write(f"\n{json.dumps(_document(row))}\n".encode())
     except OSError as error:
-        raise VievalError(f"{path}: {error.strerror}; make room or choose another --work-dir") from None
+        raise VievalError(
+            f"{path}: {error.strerror}; make room or choose another --work-dir"
+        ) from None
 
 
 def finish(files: VerdictFiles, cells: Mapping[int, SheetCell]) -> list[KeptVerdict]:
-    """The verdicts that a sheet means, in its order, written to one file; what ranks wrote is removed.
+    """The verdicts that a sheet means, in its order, written to one file; what ranks wrote is
+    removed.
 
     Those not in this folder are looked for in the runs beside it. VievalError where one is nowhere.
     """
@@ -144,18 +182,27 @@ def finish(files: VerdictFiles, cells: Mapping[int, SheetCell]) -> list[KeptVerd
                     by_key.setdefault(key, row)
     if missing := keys - set(by_key):
         raise VievalError(
-            f"{files.samples}: {len(missing)} of {len(keys)} verdicts that the sheet means are nowhere (row "
-            f"{min(missing)[0]}); run again without --reuse, in another --work-dir: nothing answered is asked twice"
+            f"{files.samples}: {len(missing)} of {len(keys)} verdicts that the sheet means are "
+            "nowhere (row "
+            f"{min(missing)[0]}); run again without --reuse, in another --work-dir: nothing "
+            "answered is asked twice"
         )
     rows = [by_key[index, sheet_cell.digest] for index, sheet_cell in cells.items()]
-    write_whole(files.samples, (f"{json.dumps(_document(row))}\n" for row in rows), "--work-dir")
+    write_whole(
+        files.samples, (f"{json.dumps(_document(row))}\n" for row in rows), "--work-dir"
+    )
     for path in files.parts():
         path.unlink()
     return rows
 
 
 def _document(row: KeptVerdict) -> dict[str, Any]:
-    return {"doc_id": row.index, "target": row.target, "filtered_resps": [row.response], "by": row.by}
+    return {
+        "doc_id": row.index,
+        "target": row.target,
+        "filtered_resps": [row.response],
+        "by": row.by,
+    }
 
 
 def _rows(path: Path) -> Iterable[KeptVerdict]:
@@ -165,7 +212,9 @@ def _rows(path: Path) -> Iterable[KeptVerdict]:
     for line in path.read_text(encoding="utf-8", errors="replace").split("\n"):
         try:
             document = read_json(line)
-            texts = map(str, (document["target"], document["filtered_resps"][0], document["by"]))
+            texts = map(
+                str, (document["target"], document["filtered_resps"][0], document["by"])
+            )
             yield KeptVerdict(int(document["doc_id"]), *texts)
         except (ValueError, KeyError, TypeError, IndexError):
             continue

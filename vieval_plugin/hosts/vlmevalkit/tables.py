@@ -1,4 +1,6 @@
-"""The numbers of a judged dataset as the host shows and keeps them: a row a part, and one over all."""
+"""The numbers of a judged dataset as the host shows and keeps them: a row a part, and one over
+all.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,12 @@ from vieval_plugin.config import Config
 from vieval_plugin.hosts.task_data import rating_of
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.protocol import Status
-from vieval_plugin.meta_evaluation.metrics import REMARKS, higher_is_better, names, value
+from vieval_plugin.meta_evaluation.metrics import (
+    REMARKS,
+    higher_is_better,
+    names,
+    value,
+)
 from vieval_plugin.meta_evaluation.observations import observe
 from vieval_plugin.meta_evaluation.statistics import Summary, combine, summary_of
 from vieval_plugin.records import Record
@@ -23,20 +30,32 @@ _DECIMALS = 4
 _NO_HEADLINE = ("_share", "_paper", "_consistency", "_share_value")
 
 
-def rows_of(tasks: Sequence[Task], records: Sequence[Record], options: Config) -> list[dict[str, Any]]:
-    """A row of numbers a part that has verdicts, and one over all; every number is of Python's own types.
+def rows_of(
+    tasks: Sequence[Task], records: Sequence[Record], options: Config
+) -> list[dict[str, Any]]:
+    """A row of numbers a part that has verdicts, and one over all; every number is of Python's own
+    types.
 
     `split` names the part; `status_*` count verdicts by how they came out.
     """
-    benchmark, judge = benchmark_registry.benchmark(tasks[0].benchmark), judge_registry.judge(tasks[0].judge)
+    benchmark, judge = (
+        benchmark_registry.benchmark(tasks[0].benchmark),
+        judge_registry.judge(tasks[0].judge),
+    )
     rating, statistics = rating_of(judge, options), options.statistics.options()
     summaries = {}
     for part in (task.part for task in tasks):
-        if observations := tuple(observe([record]) for record in records if record.id.part == part):
-            summaries[part] = summary_of(benchmark.report, observations, rating, benchmark.name, part, statistics)
+        if observations := tuple(
+            observe([record]) for record in records if record.id.part == part
+        ):
+            summaries[part] = summary_of(
+                benchmark.report, observations, rating, benchmark.name, part, statistics
+            )
     if summaries:
         part_summaries = tuple(summaries.values())
-        summaries[OVERALL] = combine(part_summaries) if len(part_summaries) > 1 else part_summaries[0]
+        summaries[OVERALL] = (
+            combine(part_summaries) if len(part_summaries) > 1 else part_summaries[0]
+        )
     metric_names = names(benchmark.report, rating)
     return [_row(part, summary, metric_names) for part, summary in summaries.items()]
 
@@ -52,8 +71,14 @@ def _row(part: str, summary: Summary, metric_names: Sequence[str]) -> dict[str, 
 
 
 def short(table: DataFrame) -> DataFrame:
-    """The rows of `rows_of` as the host prints them: rounded, without remarks and without statuses that no verdict has."""
-    never = [name for name in table.columns if name.startswith("status_") and not table[name].any()]
+    """The rows of `rows_of` as the host prints them: rounded, without remarks and without
+    statuses that no verdict has.
+    """
+    never = [
+        name
+        for name in table.columns
+        if name.startswith("status_") and not table[name].any()
+    ]
     return table.drop(columns=["remarks", *never]).round(_DECIMALS)
 
 
@@ -65,7 +90,11 @@ def headline(metrics: Mapping[str, Any]) -> dict[str, Any]:
     numbers = {}
     for name, number in metrics.items():
         split, _, what = name.partition("|")
-        best = split == f"split={OVERALL}" and not what.endswith(_NO_HEADLINE) and higher_is_better(what)
+        best = (
+            split == f"split={OVERALL}"
+            and not what.endswith(_NO_HEADLINE)
+            and higher_is_better(what)
+        )
         if best and isinstance(number, (int, float)):
             numbers[name] = number
     return numbers

@@ -1,7 +1,7 @@
 """Charts of scores as inline SVG: those of a judge against those of people, and distributions.
 
-Colours are classes that the page's style sheet knows, so that charts follow light and dark and need no style of their
-own.
+Colours are classes that the page's style sheet knows, so that charts follow light and dark and need
+no style of their own.
 """
 
 from __future__ import annotations
@@ -24,8 +24,14 @@ MOST_JUDGES = 6
 _PANEL, _EDGE = 168, 26
 
 
-def scatter(points: Sequence[tuple[float, float]], ends: tuple[float, float], title: str, colour: int) -> Markup:
-    """A judge's scores against ratings, a circle for all samples that have both alike, larger for more of them.
+def scatter(
+    points: Sequence[tuple[float, float]],
+    ends: tuple[float, float],
+    title: str,
+    colour: int,
+) -> Markup:
+    """A judge's scores against ratings, a circle for all samples that have both alike, larger for
+    more of them.
 
     Args:
         points: of one task type: people's mean rating and the judge's score, which is in [0, 1].
@@ -34,7 +40,9 @@ def scatter(points: Sequence[tuple[float, float]], ends: tuple[float, float], ti
         colour: the number of a colour of the page.
     """
     side, low, high = _PANEL, *ends
-    point_counts = Counter((_bin(rating, low, high), _bin(score, 0.0, 1.0)) for rating, score in points)
+    point_counts = Counter(
+        (_bin(rating, low, high), _bin(score, 0.0, 1.0)) for rating, score in points
+    )
     largest = max(point_counts.values(), default=1)
     parts = [
         f'<rect class="panel" x="{_EDGE}" y="8" width="{side}" height="{side}"/>',
@@ -48,11 +56,12 @@ def scatter(points: Sequence[tuple[float, float]], ends: tuple[float, float], ti
     for (across, up), times in sorted(point_counts.items()):
         radius = 1.8 + 5 * math.sqrt(times / largest) if largest > 1 else 2.6
         parts.append(
-            f'<circle class="c{colour % 7}" cx="{_EDGE + across * side / 40:.1f}" cy="{8 + side - up * side / 40:.1f}" r="{radius:.1f}"/>'
+            f'<circle class="c{colour % 7}" cx="{_EDGE + across * side / 40:.1f}" '
+            f'cy="{8 + side - up * side / 40:.1f}" r="{radius:.1f}"/>'
         )
-    head = Markup('<svg class="scatter" viewBox="0 0 {} {}" role="img" aria-label="{}">').format(
-        _EDGE + side + 8, side + 30, html(title)
-    )
+    head = Markup(
+        '<svg class="scatter" viewBox="0 0 {} {}" role="img" aria-label="{}">'
+    ).format(_EDGE + side + 8, side + 30, html(title))
     return head + Markup("".join(parts)) + Markup("</svg>")
 
 
@@ -70,13 +79,21 @@ def histogram(values: Sequence[float], title: str) -> Markup:
     counts = Counter(min(int(value * _BARS), _BARS - 1) for value in values)
     most, width = max(counts.values(), default=1), _PANEL / _BARS
     bars = "".join(
-        f'<rect class="c0" x="{_EDGE + n * width:.1f}" y="{78 - 70 * times / most:.1f}" width="{width - 1:.1f}" height="{70 * times / most:.1f}"/>'
+        (
+            f'<rect class="c0" x="{_EDGE + n * width:.1f}" y="{78 - 70 * times / most:.1f}" '
+            f'width="{width - 1:.1f}" height="{70 * times / most:.1f}"/>'
+        )
         for n, times in sorted(counts.items())
     )
-    ends = f'<text x="{_EDGE}" y="94">0</text><text x="{_EDGE + _PANEL}" y="94" text-anchor="end">1</text>'
+    ends = (
+        f'<text x="{_EDGE}" y="94">0</text><text x="{_EDGE + _PANEL}" y="94" '
+        'text-anchor="end">1</text>'
+    )
     axis = f'<line class="axis" x1="{_EDGE}" x2="{_EDGE + _PANEL}" y1="78" y2="78"/>'
     picture = Markup('<svg viewBox="0 0 {} 100" role="img" aria-label="{}">{}</svg>')
-    drawing = picture.format(2 * _EDGE + _PANEL, html(f"Distribution of {title}"), Markup(bars + axis + ends))
+    drawing = picture.format(
+        2 * _EDGE + _PANEL, html(f"Distribution of {title}"), Markup(bars + axis + ends)
+    )
     return Markup("<figure><figcaption><b>{}</b> n {}</figcaption>{}</figure>").format(
         html(title), len(values), drawing
     )
@@ -84,7 +101,9 @@ def histogram(values: Sequence[float], title: str) -> Markup:
 
 @dataclass(frozen=True)
 class ScatterChart:
-    """A chart of a judge's scores on one task type: how many samples, and the correlation where there is one."""
+    """A chart of a judge's scores on one task type: how many samples, and the correlation where
+    there is one.
+    """
 
     kind: str
     n: int
@@ -92,28 +111,51 @@ class ScatterChart:
     drawing: Markup
 
 
-def scatter_rows(board: Leaderboard, runs: Sequence[Run]) -> dict[str, list[ScatterChart]]:
-    """The charts of the judges of a board, the best first, at most `MOST_JUDGES`; none where people gave no ratings.
+def scatter_rows(
+    board: Leaderboard, runs: Sequence[Run]
+) -> dict[str, list[ScatterChart]]:
+    """The charts of the judges of a board, the best first, at most `MOST_JUDGES`; none where people
+    gave no ratings.
 
     Args:
         board: on an aspect that people rated.
         runs: one a judge.
     """
     by_label = {run.label: run for run in runs}
-    judges = [number.system for number in board.numbers if number.system in by_label][:MOST_JUDGES]
-    points = {label: judge_points for label in judges if (judge_points := _points(by_label[label], board.aspect))}
+    judges = [number.system for number in board.numbers if number.system in by_label][
+        :MOST_JUDGES
+    ]
+    points = {
+        label: judge_points
+        for label in judges
+        if (judge_points := _points(by_label[label], board.aspect))
+    }
     ratings = [
-        rating for judge_points in points.values() for kind_points in judge_points.values() for rating, _ in kind_points
+        rating
+        for judge_points in points.values()
+        for kind_points in judge_points.values()
+        for rating, _ in kind_points
     ]
     ends = min([0.0, *ratings]), max([1.0, *ratings])
-    kinds = list(dict.fromkeys(kind for judge_points in points.values() for kind in judge_points))
+    kinds = list(
+        dict.fromkeys(kind for judge_points in points.values() for kind in judge_points)
+    )
     charts: dict[str, list[ScatterChart]] = {}
     for label, judge_points in points.items():
         for kind, kind_points in judge_points.items():
             estimate = board.breakdowns.get("kind", {}).get(kind, {}).get(label)
-            correlation = f"{estimate.value:.2f}" if estimate and estimate.defined else ""
-            drawing = scatter(kind_points, ends, f"{label} against ratings on {kind}", kinds.index(kind))
-            charts.setdefault(label, []).append(ScatterChart(kind, len(kind_points), correlation, drawing))
+            correlation = (
+                f"{estimate.value:.2f}" if estimate and estimate.defined else ""
+            )
+            drawing = scatter(
+                kind_points,
+                ends,
+                f"{label} against ratings on {kind}",
+                kinds.index(kind),
+            )
+            charts.setdefault(label, []).append(
+                ScatterChart(kind, len(kind_points), correlation, drawing)
+            )
     return charts
 
 
@@ -128,9 +170,15 @@ def _points(run: Run, aspect: str) -> dict[str, list[tuple[float, float]]]:
 
 
 def _point(record: Record, aspect: str, against_all: bool) -> tuple[float, float]:
-    """People's mean rating and the judge's score of the aspect, NaN without; of `overall`, by whichever name either has it."""
+    """People's mean rating and the judge's score of the aspect, NaN without; of `overall`, by
+    whichever name either has it.
+    """
     ratings, scores = record.ratings, record.verdict.scores
     names = (aspect, "O", "SC") if aspect == "overall" else (aspect,)
     rated = next((ratings[name] for name in names[:2] if name in ratings), ())
-    scored = [scores[name] for name in (*names, *(scores if against_all else ())) if name in scores]
+    scored = [
+        scores[name]
+        for name in (*names, *(scores if against_all else ()))
+        if name in scores
+    ]
     return float(mean_of_known(rated)), scored[0] if scored else math.nan

@@ -1,7 +1,8 @@
 """Disagreement of a judge's verdict on a sample or contest with people, or with other judges.
 
-Judges have scales of their own, so scores are compared by their places: a judge that puts an image at the 95th place in
-a hundred where people put it at the 10th is 0.85 away, whatever the two scores are.
+Judges have scales of their own, so scores are compared by their places: a judge that puts an image
+at the 95th place in a hundred where people put it at the 10th is 0.85 away, whatever the two scores
+are.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ class Judgement:
 
 @dataclass(frozen=True)
 class GalleryItem:
-    """What a card shows: a sample or contest with the verdicts of all judges on it, or all those of one prompt.
+    """What a card shows: a sample or contest with the verdicts of all judges on it, or all those of
+    one prompt.
 
     `disagreement` is how far it is worth a look, in [0, 1].
     """
@@ -57,7 +59,12 @@ class GalleryItem:
     @property
     def records(self) -> list[Record]:
         """Record of the first verdict on each sample or contest."""
-        return [*{judgement.record.id: judgement.record for judgement in reversed(self.judgements)}.values()][::-1]
+        return [
+            *{
+                judgement.record.id: judgement.record
+                for judgement in reversed(self.judgements)
+            }.values()
+        ][::-1]
 
 
 def prompt_of(record: Record) -> tuple[str, str, str]:
@@ -66,10 +73,11 @@ def prompt_of(record: Record) -> tuple[str, str, str]:
 
 
 def items_of(runs: Sequence[Run], by_prompt: bool = False) -> list[GalleryItem]:
-    """Gallery items of a benchmark's runs: each sample and contest once, with the first verdict of each judge.
+    """Gallery items of a benchmark's runs: each sample and contest once, with the first verdict of
+    each judge.
 
-    Where people said nothing, judges are compared with one another, and one judge alone with nobody: then the lowest
-    scores are worth a look.
+    Where people said nothing, judges are compared with one another, and one judge alone with
+    nobody: then the lowest scores are worth a look.
 
     Args:
         runs: one a judge.
@@ -80,12 +88,21 @@ def items_of(runs: Sequence[Run], by_prompt: bool = False) -> list[GalleryItem]:
         for judged in run.records.values():
             records = [records_of_sample[0] for records_of_sample in judged]
             for judgement in _judgements(run.label, records):
-                judgements[prompt_of(judgement.record) if by_prompt else judgement.record.id].append(judgement)
-    return [GalleryItem(members[0].record.id, tuple(members), _worth(members)) for members in judgements.values()]
+                judgements[
+                    prompt_of(judgement.record) if by_prompt else judgement.record.id
+                ].append(judgement)
+    return [
+        GalleryItem(members[0].record.id, tuple(members), _worth(members))
+        for members in judgements.values()
+    ]
 
 
 def _worth(judgements: Sequence[Judgement]) -> float:
-    disagreements = [judgement.disagreement for judgement in judgements if not math.isnan(judgement.disagreement)]
+    disagreements = [
+        judgement.disagreement
+        for judgement in judgements
+        if not math.isnan(judgement.disagreement)
+    ]
     if disagreements:
         return max(disagreements)
     by_sample: dict[SampleId, list[float]] = defaultdict(list)
@@ -93,7 +110,9 @@ def _worth(judgements: Sequence[Judgement]) -> float:
         if not math.isnan(judgement.quantile):
             by_sample[judgement.record.id].append(judgement.quantile)
     apart = (
-        max(judge_scores) - min(judge_scores) if len(judge_scores) > 1 else 1 - judge_scores[0]
+        max(judge_scores) - min(judge_scores)
+        if len(judge_scores) > 1
+        else 1 - judge_scores[0]
         for judge_scores in by_sample.values()
     )
     return max(apart, default=0.0)
@@ -108,23 +127,36 @@ def _judgements(label: str, records: Sequence[Record]) -> list[Judgement]:
         scored = preferred(list(record.verdict.scores))
         rated = (aspect for aspect in scored if not math.isnan(_rating(record, aspect)))
         aspects.append(next(rated, scored[0] if scored else ""))
-    quantiles = _quantiles([r.verdict.scores.get(aspect, math.nan) for r, aspect in zip(records, aspects, strict=True)])
-    by_annotators = _quantiles([_rating(r, aspect) for r, aspect in zip(records, aspects, strict=True)])
+    quantiles = _quantiles(
+        [
+            r.verdict.scores.get(aspect, math.nan)
+            for r, aspect in zip(records, aspects, strict=True)
+        ]
+    )
+    by_annotators = _quantiles(
+        [_rating(r, aspect) for r, aspect in zip(records, aspects, strict=True)]
+    )
     return [
         Judgement(label, record, aspect, quantile, human, abs(quantile - human))
-        for record, aspect, quantile, human in zip(records, aspects, quantiles, by_annotators, strict=True)
+        for record, aspect, quantile, human in zip(
+            records, aspects, quantiles, by_annotators, strict=True
+        )
     ]
 
 
 def _rating(record: Record, aspect: str) -> float:
     """People's mean of an aspect, NaN where they gave none."""
-    known = [rating for rating in record.ratings.get(aspect, ()) if not math.isnan(rating)]
+    known = [
+        rating for rating in record.ratings.get(aspect, ()) if not math.isnan(rating)
+    ]
     # rounded as in `annotator_mean`, so that equal means are equal
     return round(math.fsum(known) / len(known), 9) if known else math.nan
 
 
 def _quantiles(values: Sequence[float]) -> list[float]:
-    """The place of each value among all, in [0, 1]; that of equal values is the same, that of NaN is NaN."""
+    """The place of each value among all, in [0, 1]; that of equal values is the same, that of
+    NaN is NaN.
+    """
     highest = max(sum(not math.isnan(value) for value in values) - 1, 1)
     ordered = scipy.stats.rankdata(values, "average", nan_policy="omit")
     return [float(rank - 1) / highest for rank in ordered]
@@ -135,7 +167,13 @@ def _contest_judgement(label: str, record: Record) -> Judgement:
     human_vote = record.votes.vote if record.votes else ""
     if not human_vote:
         return Judgement(label, record)
-    return Judgement(label, record, disagreement=_vote_distance(judge_vote, human_vote, record) if judge_vote else 1.0)
+    return Judgement(
+        label,
+        record,
+        disagreement=_vote_distance(judge_vote, human_vote, record)
+        if judge_vote
+        else 1.0,
+    )
 
 
 def _vote_distance(judge_vote: str, vote: str, record: Record) -> float:
@@ -146,7 +184,9 @@ def _vote_distance(judge_vote: str, vote: str, record: Record) -> float:
     judged, human = ranks(judge_vote, number), ranks(vote, number)
     if judged and human:
         pairs = [(i, j) for i in range(number) for j in range(i)]
-        discordant = sum(_sign(judged[i] - judged[j]) != _sign(human[i] - human[j]) for i, j in pairs)
+        discordant = sum(
+            _sign(judged[i] - judged[j]) != _sign(human[i] - human[j]) for i, j in pairs
+        )
         return discordant / len(pairs)
     return 1.0 if {judge_vote, vote} == {FIRST, SECOND} else 0.5
 
@@ -154,24 +194,35 @@ def _vote_distance(judge_vote: str, vote: str, record: Record) -> float:
 def answer(record: Record) -> str:
     """Vote of a judge on a contest, in a word, or as a ranking; empty where it has none.
 
-    Scores of candidates make the one with the higher score the better, equal ones a tie: thresholds, by which the
-    tables have ties, are learnt from all contests and are no affair of one.
+    Scores of candidates make the one with the higher score the better, equal ones a tie:
+    thresholds, by which the tables have ties, are learnt from all contests and are no affair of
+    one.
     """
     choice = record.verdict.choice or Choice()
     if choice.votes:
-        votes = [choice.votes[order] for order in (FORWARD, REVERSE) if order in choice.votes]
+        votes = [
+            choice.votes[order] for order in (FORWARD, REVERSE) if order in choice.votes
+        ]
         return votes[0] if len(set(votes)) == 1 else "tie" if votes else ""
     if choice.preferences:
         mean = math.fsum(choice.preferences.values()) / len(choice.preferences)
         return FIRST if mean > 0 else SECOND if mean < 0 else "tie"
-    aspect_names = dict.fromkeys(aspect for scores in choice.scores for aspect in scores)
+    aspect_names = dict.fromkeys(
+        aspect for scores in choice.scores for aspect in scores
+    )
     aspects = preferred(list(aspect_names))
     scored = [scores.get(aspect) for aspect in aspects[:1] for scores in choice.scores]
     values = [value for value in scored if value is not None]
     if len(values) < 2 or len(values) < len(scored):
         return ""
     if len(values) == 2:
-        return FIRST if values[0] > values[1] else SECOND if values[0] < values[1] else "tie"
+        return (
+            FIRST
+            if values[0] > values[1]
+            else SECOND
+            if values[0] < values[1]
+            else "tie"
+        )
     ranked = sorted(range(len(values)), key=lambda index: -values[index])
     ranking = str(ranked[0] + 1)
     for previous, index in itertools.pairwise(ranked):

@@ -1,4 +1,6 @@
-"""Selection of samples and contests for a page's tiles: the largest disagreements with people, and a random sample."""
+"""Selection of samples and contests for a page's tiles: the largest disagreements with people,
+and a random sample.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ MOST_TILES = 400
 #: Of `MOST_TILES`, how many are drawn at random, so that a reader sees what is usual as well.
 SAMPLED = 100
 
-#: Verdicts on all tiles together: with many judges there are fewer tiles, so that a browser opens the page at once.
+#: Verdicts on all tiles together: with many judges there are fewer tiles, so that a browser opens
+#: the page at once.
 MOST_VERDICTS = 2000
 
 
@@ -32,12 +35,16 @@ def tile_limits(items: Sequence[GalleryItem]) -> tuple[int, int]:
 
 
 def select_items(
-    items: Sequence[GalleryItem], seed: int, tiles: int = MOST_TILES, sampled: int = SAMPLED
+    items: Sequence[GalleryItem],
+    seed: int,
+    tiles: int = MOST_TILES,
+    sampled: int = SAMPLED,
 ) -> list[GalleryItem]:
-    """Select the items of a page's tiles, the largest disagreements first, those of each benchmark in turn.
+    """Select the items of a page's tiles, the largest disagreements first, those of each benchmark
+    in turn.
 
-    Every judge has its own among them, and failures have, in turn: what one judge of many gets wrong is not crowded
-    out.
+    Every judge has its own among them, and failures have, in turn: what one judge of many gets
+    wrong is not crowded out.
 
     Args:
         items: all samples and contests, of all benchmarks.
@@ -53,7 +60,9 @@ def select_items(
     in_turn = list(_alternate(_queues(items)))[: tiles - sampled]
     selected = {item.id: item for item in in_turn}
     unselected = [item for item in items if item.id not in selected]
-    return alternate_benchmarks([*in_turn, *random.Random(seed).sample(unselected, tiles - len(in_turn))])
+    return alternate_benchmarks(
+        [*in_turn, *random.Random(seed).sample(unselected, tiles - len(in_turn))]
+    )
 
 
 def alternate_benchmarks(items: Iterable[GalleryItem]) -> list[GalleryItem]:
@@ -70,22 +79,31 @@ def order(item: GalleryItem) -> tuple[float, int, str]:
 
 
 def _queues(items: Sequence[GalleryItem]) -> list[list[GalleryItem]]:
-    """For each benchmark and judge: its items by how far apart they are, after every fourth one of its failures."""
+    """For each benchmark and judge: its items by how far apart they are, after every fourth one
+    of its failures.
+    """
     by_judge: dict[tuple[str, str], list[tuple[float, GalleryItem]]] = defaultdict(list)
     failed: dict[tuple[str, str], list[GalleryItem]] = defaultdict(list)
     for item in sorted(items, key=order):
         for judgement in item.judgements:
-            key, status = (item.id.benchmark, judgement.label), judgement.record.verdict.status
+            key, status = (
+                (item.id.benchmark, judgement.label),
+                judgement.record.verdict.status,
+            )
             if status.usable:
                 known = not math.isnan(judgement.disagreement)
-                by_judge[key].append((judgement.disagreement if known else item.disagreement, item))
+                by_judge[key].append(
+                    (judgement.disagreement if known else item.disagreement, item)
+                )
             elif status not in (Status.MISSING, Status.NOT_APPLICABLE):
                 failed[key].append(item)
     queues = []
     for key in dict.fromkeys((*by_judge, *failed)):
         ordered = [item for _, item in sorted(by_judge[key], key=lambda pair: -pair[0])]
         fours = [ordered[n : n + 4] for n in range(0, len(ordered), 4)]
-        mixed = zip_longest(fours, ([item] for item in failed[key]), fillvalue=list[GalleryItem]())
+        mixed = zip_longest(
+            fours, ([item] for item in failed[key]), fillvalue=list[GalleryItem]()
+        )
         queues.append([*chain.from_iterable(chain.from_iterable(mixed))])
     return queues
 

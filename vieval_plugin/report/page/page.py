@@ -1,7 +1,9 @@
-"""`report.html`, and the page of `vieval rank`: the answer, pictures side by side, charts, a gallery and all tables.
+"""`report.html`, and the page of `vieval rank`: the answer, pictures side by side, charts, a
+gallery and all tables.
 
-It is one file that loads nothing but, to enlarge a picture, the image's own file beside it: pictures are part of it,
-charts are inline SVG, and its policy forbids everything else. Every word that others wrote is escaped.
+It is one file that loads nothing but, to enlarge a picture, the image's own file beside it:
+pictures are part of it, charts are inline SVG, and its policy forbids everything else. Every word
+that others wrote is escaped.
 """
 
 from __future__ import annotations
@@ -22,7 +24,12 @@ from vieval_plugin.records import OWN
 from vieval_plugin.report.own_samples import is_rated
 from vieval_plugin.report.page.charts import scatter_rows
 from vieval_plugin.report.page.disagreement import GalleryItem, answer, items_of
-from vieval_plugin.report.page.gallery import alternate_benchmarks, order, select_items, tile_limits
+from vieval_plugin.report.page.gallery import (
+    alternate_benchmarks,
+    order,
+    select_items,
+    tile_limits,
+)
 from vieval_plugin.report.page.glossary import Glossary
 from vieval_plugin.report.page.prompts import prompt_rows
 from vieval_plugin.report.page.scale import chart
@@ -63,17 +70,30 @@ STYLE = _FOLDER / "page.css"
 
 
 def subject(report: Report) -> str:
-    """The subject of a page, in a line: whose agreement with whom, or whose images were judged by which judges."""
+    """The subject of a page, in a line: whose agreement with whom, or whose images were judged
+    by which judges.
+    """
     runs = report.runs
     if not runs:
         return "Results without verdicts"
-    judged = [section for section in report.sections if report.which != "generators" and section.headlines]
+    judged = [
+        section
+        for section in report.sections
+        if report.which != "generators" and section.headlines
+    ]
     sections = judged or report.sections
     titles = ", ".join(section.title for section in sections)
     if report.generators or not judged:
         judges = list(dict.fromkeys(str(run.name) for run in runs))
-        corrected = ", corrected by ratings" if any(section.corrections for section in report.sections) else ""
-        return f"{titles}, judged by {', '.join(judges) if len(judges) < 4 else f'{len(judges)} judges'}{corrected}"
+        corrected = (
+            ", corrected by ratings"
+            if any(section.corrections for section in report.sections)
+            else ""
+        )
+        return (
+            f"{titles}, judged by "
+            f"{', '.join(judges) if len(judges) < 4 else f'{len(judges)} judges'}{corrected}"
+        )
     if all(section.benchmark.synthetic for section in sections):
         return f"Agreement of judges with the known, drawn defects of {titles}"
     return f"Agreement of judges with annotators on {titles}"
@@ -97,52 +117,104 @@ def page(
         tables: all tables of each section.
         protocols: how the numbers came about, in words.
         over_benchmarks: the judges over all benchmarks, where there are several.
-        gate: decides, where there is one: the page begins with it, and with the prompts on which its generator fell most.
+        gate: decides, where there is one: the page begins with it, and with the prompts on which
+            its generator fell most.
     """
-    by_prompt = {id(section): _is_by_prompt(report, section) for section in report.sections}
-    items_by_section = {id(s): items_of(s.runs, by_prompt[id(s)]) for s in report.sections}
+    by_prompt = {
+        id(section): _is_by_prompt(report, section) for section in report.sections
+    }
+    items_by_section = {
+        id(s): items_of(s.runs, by_prompt[id(s)]) for s in report.sections
+    }
     items = [*chain(*items_by_section.values())]
     falls = [fall.prompt for fall in gate.falls] if gate else []
     rows = [
         (
             section,
             board,
-            prompt_rows(section, board, items_by_section[id(section)], gate.challenger if gate else "", falls),
+            prompt_rows(
+                section,
+                board,
+                items_by_section[id(section)],
+                gate.challenger if gate else "",
+                falls,
+            ),
         )
         for section, board in report.generators
     ]
-    highlights = {} if rows else largest_disagreements(alternate_benchmarks(items), _annotators(report.sections))
+    highlights = (
+        {}
+        if rows
+        else largest_disagreements(
+            alternate_benchmarks(items), _annotators(report.sections)
+        )
+    )
     tile_count, sampled = tile_limits(items)
     selected = select_items(items, options.seed, tile_count, sampled)
     needed = {*chain(*(board_items.ids for _, _, board_items in rows)), *highlights}
     needed -= {item.id for item in selected}
     selected += [item for item in items if item.id in needed]
-    thumbnails, samples, repeated = Thumbnails(folder=folder), Samples(), repeated_rationales(selected)
+    thumbnails, samples, repeated = (
+        Thumbnails(folder=folder),
+        Samples(),
+        repeated_rationales(selected),
+    )
     room = text_room(sum(len(item.judgements) for item in selected))
-    generators = list(dict.fromkeys(chain(*(board_items.generators for _, _, board_items in rows))))
-    prompt_ids = {item.id for section, found in items_by_section.items() if by_prompt[section] for item in found}
+    generators = list(
+        dict.fromkeys(chain(*(board_items.generators for _, _, board_items in rows)))
+    )
+    prompt_ids = {
+        item.id
+        for section, found in items_by_section.items()
+        if by_prompt[section]
+        for item in found
+    }
     tiles = [
-        tile_of(item, samples, thumbnails, room, item.id in prompt_ids, generators, repeated)
+        tile_of(
+            item, samples, thumbnails, room, item.id in prompt_ids, generators, repeated
+        )
         for item in tqdm(selected, desc="cards of the page", unit="card", disable=None)
     ]
     by_id = {tile.id: tile for tile in tiles}
     unpictured = sorted((item for item in items if item.id not in by_id), key=order)
-    most_rows = MOST_LISTED // max((len(item.judgements) for item in unpictured), default=1)
-    filters, glossary, notes = _Filters(tiles, _judges(report)), Glossary(), {tile.note for tile in tiles}
+    most_rows = MOST_LISTED // max(
+        (len(item.judgements) for item in unpictured), default=1
+    )
+    filters, glossary, notes = (
+        _Filters(tiles, _judges(report)),
+        Glossary(),
+        {tile.note for tile in tiles},
+    )
     style = style_sheet(STYLE)
-    script = "".join((_FOLDER / name).read_text(encoding="utf-8") for name in ("pictures.js", "page.js"))
+    script = "".join(
+        (_FOLDER / name).read_text(encoding="utf-8")
+        for name in ("pictures.js", "page.js")
+    )
     order_text = _order_text(report)
     answers = [gate.answer] if gate else report.answers
     return template(_FOLDER / "page.html.jinja").render(
         subject=subject(report),
         title=answers[0].title if answers else "No judge has a number here.",
-        answers=[line for line in [*(a.evidence for a in answers[:1]), *(a.title for a in answers[1:])] if line],
+        answers=[
+            line
+            for line in [
+                *(a.evidence for a in answers[:1]),
+                *(a.title for a in answers[1:]),
+            ]
+            if line
+        ],
         limits=answers[0].limits if gate else (),
         next=next((a.next for a in answers if a.next), ""),
         strip_title=_strip_title(report, chain(*highlights.values())),
-        strip=[(by_id[sample], lines) for sample, lines in highlights.items() if by_id[sample].outputs],
+        strip=[
+            (by_id[sample], lines)
+            for sample, lines in highlights.items()
+            if by_id[sample].outputs
+        ],
         order_text=order_text,
-        policy=policy(style, script, any(thumbnail.original for thumbnail in thumbnails.rendered)),
+        policy=policy(
+            style, script, any(thumbnail.original for thumbnail in thumbnails.rendered)
+        ),
         style=Markup(style),
         script=Markup(script),
         report=report,
@@ -150,7 +222,11 @@ def page(
         tables=tables,
         protocols=protocols,
         over_benchmarks=over_benchmarks,
-        repeated=[f"{judge} says of each: {text}" for judge, text in repeated.items() if text not in judge],
+        repeated=[
+            f"{judge} says of each: {text}"
+            for judge, text in repeated.items()
+            if text not in judge
+        ],
         note_of_all=notes.pop() if len(tiles) > 1 == len(notes) else "",
         table_of=_board_table,
         pairs_of=pairs_table,
@@ -167,7 +243,9 @@ def page(
         cards={tile.id: f"card{number}" for number, tile in enumerate(tiles, start=1)},
         filters=filters,
         unpictured=_unpictured(unpictured[:most_rows], _annotators(report.sections)),
-        gallery_text=_gallery_text(len(tiles), len(unpictured), most_rows, sampled, options.seed, order_text),
+        gallery_text=_gallery_text(
+            len(tiles), len(unpictured), most_rows, sampled, options.seed, order_text
+        ),
         left_out=thumbnails.left_out,
         glossary=glossary,
         thumbnails=thumbnails.rendered,
@@ -176,9 +254,13 @@ def page(
 
 
 def _is_by_prompt(report: Report, section: Section) -> bool:
-    """True where a card is a prompt with all its images: where generators are compared, and not judges with annotators."""
+    """True where a card is a prompt with all its images: where generators are compared, and not
+    judges with annotators.
+    """
     return bool(section.generators) and (
-        report.which == "generators" or section.benchmark.name == OWN or not section.headlines
+        report.which == "generators"
+        or section.benchmark.name == OWN
+        or not section.headlines
     )
 
 
@@ -189,27 +271,45 @@ def _judges(report: Report) -> list[str]:
 
 
 def _annotators(sections: Sequence[Section]) -> str:
-    """The origin of the ratings, in a word: people, or defects that are known because they were drawn."""
-    return "known" if all(section.benchmark.synthetic for section in sections) else "annotators"
+    """The origin of the ratings, in a word: people, or defects that are known because they were
+    drawn.
+    """
+    return (
+        "known"
+        if all(section.benchmark.synthetic for section in sections)
+        else "annotators"
+    )
 
 
 def _strip_title(report: Report, lines: Iterable[str]) -> str:
     """Title of the strip, with the aspects that it names in words."""
     text = " ".join(lines)
-    texts = [f"{code} is {name}" for code, name in ASPECTS.items() if f": {code} " in text]
-    raters = "the known defects" if _annotators(report.sections) == "known" else "annotators"
+    texts = [
+        f"{code} is {name}" for code, name in ASPECTS.items() if f": {code} " in text
+    ]
+    raters = (
+        "the known defects" if _annotators(report.sections) == "known" else "annotators"
+    )
     legend = f" ({', '.join(texts)})" if texts else ""
     return f"Where judges and {raters} are furthest apart{legend}"
 
 
 def _board_table(board: Leaderboard, section: Section) -> tuple[Table, str]:
     corrected = board.statistic == CORRECTED and section.corrections[board.judge]
-    table = corrected_tables(corrected)[0] if corrected else leaderboard_table(board, section.beside(board))
+    table = (
+        corrected_tables(corrected)[0]
+        if corrected
+        else leaderboard_table(board, section.beside(board))
+    )
     return drop_shared_columns(table)
 
 
 def _labels(estimates_by_value: Mapping[str, Mapping[str, Estimate]]) -> list[str]:
-    return list(dict.fromkeys(label for estimates in estimates_by_value.values() for label in estimates))
+    return list(
+        dict.fromkeys(
+            label for estimates in estimates_by_value.values() for label in estimates
+        )
+    )
 
 
 def _heat(value: float, ends: tuple[float, float]) -> int:
@@ -218,23 +318,44 @@ def _heat(value: float, ends: tuple[float, float]) -> int:
 
 
 def _order_text(report: Report) -> str:
-    """The order of the gallery: by disagreement with annotators, else of judges, else by the score of the one judge."""
+    """The order of the gallery: by disagreement with annotators, else of judges, else by the
+    score of the one judge.
+    """
     if is_rated(report.runs):
         return "largest disagreement of judges and ratings first"
-    if all(record.candidates for run in report.runs for rows in run.records.values() for (record, *_) in rows):
+    if all(
+        record.candidates
+        for run in report.runs
+        for rows in run.records.values()
+        for (record, *_) in rows
+    ):
         return ""
     return (
-        "largest disagreement of judges first" if len({run.label for run in report.runs}) > 1 else "lowest scores first"
+        "largest disagreement of judges first"
+        if len({run.label for run in report.runs}) > 1
+        else "lowest scores first"
     )
 
 
-def _gallery_text(tiles: int, unpictured: int, most_rows: int, sampled: int, seed: int, order_text: str) -> str:
+def _gallery_text(
+    tiles: int,
+    unpictured: int,
+    most_rows: int,
+    sampled: int,
+    seed: int,
+    order_text: str,
+) -> str:
     where = f", {order_text}" if order_text else ""
     if not unpictured:
         return f"All {plural(tiles, 'card')}{where}."
-    listed = f"the first {most_rows} of the other {unpictured}" if unpictured > most_rows else f"the other {unpictured}"
+    listed = (
+        f"the first {most_rows} of the other {unpictured}"
+        if unpictured > most_rows
+        else f"the other {unpictured}"
+    )
     return (
-        f"{tiles} of {tiles + unpictured} cards are shown{where}: failures of each judge are among them, and {sampled} drawn at "
+        f"{tiles} of {tiles + unpictured} cards are shown{where}: failures of each judge are "
+        f"among them, and {sampled} drawn at "
         f"random (seed {seed}). Listed below, without pictures, are {listed}."
     )
 
@@ -246,15 +367,33 @@ def _unpictured(items: Sequence[GalleryItem], annotators: str) -> Table:
         record, judges = item.record, []
         for judgement in item.judgements:
             verdict = judgement.record.verdict
-            scores = ", ".join(f"{aspect} {value:.2f}" for aspect, value in verdict.scores.items())
-            judges.append(f"{judgement.label}: {scores or answer(judgement.record) or verdict.status}")
+            scores = ", ".join(
+                f"{aspect} {value:.2f}" for aspect, value in verdict.scores.items()
+            )
+            judges.append(
+                f"{judgement.label}: {scores or answer(judgement.record) or verdict.status}"
+            )
         votes_or_ratings = (record.votes and record.votes.vote) or mean_ratings(record)
-        rows.append((str(item.id), votes_or_ratings, "; ".join(judges), f"{item.disagreement:.2f}"))
-    return Table("rest", "Samples without pictures", ("sample", annotators, "judges", "disagreement"), tuple(rows))
+        rows.append(
+            (
+                str(item.id),
+                votes_or_ratings,
+                "; ".join(judges),
+                f"{item.disagreement:.2f}",
+            )
+        )
+    return Table(
+        "rest",
+        "Samples without pictures",
+        ("sample", annotators, "judges", "disagreement"),
+        tuple(rows),
+    )
 
 
 class _Filters:
-    """Filters of tiles, as numbers: names are other people's words, and stay in the options of a list."""
+    """Filters of tiles, as numbers: names are other people's words, and stay in the options of a
+    list.
+    """
 
     def __init__(self, tiles: Sequence[GalleryTile], judges: Sequence[str]) -> None:
         sources: Mapping[str, Callable[[GalleryTile], Iterable[str]]] = {
@@ -265,10 +404,16 @@ class _Filters:
             "tag": lambda tile: tile.tags,
             "status": lambda tile: tile.statuses,
         }
-        values = {name: {value for tile in tiles for value in of(tile)} for name, of in sources.items()}
+        values = {
+            name: {value for tile in tiles for value in of(tile)}
+            for name, of in sources.items()
+        }
         ordered = {name: sorted(found) for name, found in values.items()}
         ordered["judge"].sort(key=judges.index)
-        self._indices = {name: {value: n for n, value in enumerate(found)} for name, found in ordered.items()}
+        self._indices = {
+            name: {value: n for n, value in enumerate(found)}
+            for name, found in ordered.items()
+        }
         self._sources, self._spreads = sources, dict[str, list[float]]()
         for tile in tiles:
             self._spreads.setdefault(tile.prompt, []).extend(tile.values)
@@ -285,7 +430,8 @@ class _Filters:
     def data(self, tile: GalleryTile) -> dict[str, str]:
         """The values of a tile by which it is filtered and ordered."""
         data = {
-            name: " ".join(str(self._indices[name][value]) for value in of(tile)) for name, of in self._sources.items()
+            name: " ".join(str(self._indices[name][value]) for value in of(tile))
+            for name, of in self._sources.items()
         }
         by_judge = dict(
             sorted((verdict.judge, verdict.order) for verdict in tile.verdicts)
@@ -294,7 +440,9 @@ class _Filters:
         return {
             **data,
             "prompt": str(list(self._spreads).index(tile.prompt)),
-            "apart": " ".join(f"{by_judge.get(judge, -1):.3g}" for judge in self._indices["judge"]),
+            "apart": " ".join(
+                f"{by_judge.get(judge, -1):.3g}" for judge in self._indices["judge"]
+            ),
             "score": tile.score,
             "spread": f"{max(spread) - min(spread):.4f}" if spread else "",
         }

@@ -1,4 +1,6 @@
-"""Prompts on a page of generators: all of them beside the chart, and those where the first one loses or all fail."""
+"""Prompts on a page of generators: all of them beside the chart, and those where the first one
+loses or all fail.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ from vieval_plugin.report.page.tiles import points_of
 from vieval_plugin.report.sections import Section
 from vieval_plugin.report.words import ASPECTS
 
-#: Prompts that stand beside the chart: half where the first generator is furthest ahead, half where it is furthest behind.
+#: Prompts that stand beside the chart: half where the first generator is furthest ahead, half where
+#: it is furthest behind.
 MOST_PROMPTS = 60
 _CARDS, _CARDS_ALONE = 3, 4
 
@@ -46,14 +49,22 @@ class Prompt:
     def lead(self, generator: str) -> float:
         """Lead of a generator over the best other one; NaN where that is not known."""
         rivals = [score for other, score in self.scores.items() if other != generator]
-        return self.scores[generator] - max(rivals) if generator in self.scores and rivals else math.nan
+        return (
+            self.scores[generator] - max(rivals)
+            if generator in self.scores and rivals
+            else math.nan
+        )
 
     def best_rival(self, generator: str) -> str:
         """The best generator but this one."""
-        return max((other for other in self.scores if other != generator), key=lambda other: self.scores[other])
+        return max(
+            (other for other in self.scores if other != generator),
+            key=lambda other: self.scores[other],
+        )
 
 
-#: Prompts that are worth a look, by the reason, each with the generators whose pictures show it; none for all.
+#: Prompts that are worth a look, by the reason, each with the generators whose pictures show it;
+#: none for all.
 PromptGroups: TypeAlias = Mapping[str, Sequence[tuple[SampleId, Sequence[str]]]]
 
 
@@ -85,7 +96,11 @@ class PromptRows:
 
 
 def prompt_rows(
-    section: Section, board: Leaderboard, items: Sequence[GalleryItem], challenger: str = "", falls: Sequence[str] = ()
+    section: Section,
+    board: Leaderboard,
+    items: Sequence[GalleryItem],
+    challenger: str = "",
+    falls: Sequence[str] = (),
 ) -> PromptRows:
     """What a page shows of a leaderboard of generators.
 
@@ -105,10 +120,25 @@ def prompt_rows(
     def advantage(prompt: Prompt) -> float:
         return prompt.scores.get(first, math.nan) if alone else prompt.lead(first)
 
-    ordered = sorted((p for p in prompts if not math.isnan(advantage(p))), key=advantage, reverse=True)
-    ends = ordered if len(ordered) <= MOST_PROMPTS else [*ordered[: MOST_PROMPTS // 2], *ordered[-MOST_PROMPTS // 2 :]]
+    ordered = sorted(
+        (p for p in prompts if not math.isnan(advantage(p))),
+        key=advantage,
+        reverse=True,
+    )
+    ends = (
+        ordered
+        if len(ordered) <= MOST_PROMPTS
+        else [*ordered[: MOST_PROMPTS // 2], *ordered[-MOST_PROMPTS // 2 :]]
+    )
     by_fall = {name: place for place, name in enumerate(falls)}
-    across = sorted(prompts, key=lambda p: (by_fall.get(p.name, len(falls)), -p.spread, not advantage(p) > 0))
+    across = sorted(
+        prompts,
+        key=lambda p: (
+            by_fall.get(p.name, len(falls)),
+            -p.spread,
+            not advantage(p) > 0,
+        ),
+    )
     groups = _ends(ordered) if alone else _groups(board, ordered, first)
     return PromptRows(
         _title(section, board),
@@ -118,7 +148,11 @@ def prompt_rows(
         tuple(prompt.id for prompt in across[:MOST_PROMPTS] if decided and not alone),
         {title: shown for title, shown in groups.items() if shown and decided},
         _distributions(section, board) if alone else (),
-        {prompt.id: _lead_text(board, first, prompt) for prompt in ordered if decided and not alone},
+        {
+            prompt.id: _lead_text(board, first, prompt)
+            for prompt in ordered
+            if decided and not alone
+        },
     )
 
 
@@ -126,41 +160,74 @@ def _lead_text(board: Leaderboard, first: str, prompt: Prompt) -> str:
     lead = prompt.lead(first)
     if not lead:
         return "a tie"
-    return "" if board.statistic == WIN_RATE else f"{first} {abs(lead):.2f} {'ahead' if lead > 0 else 'behind'}"
+    return (
+        ""
+        if board.statistic == WIN_RATE
+        else f"{first} {abs(lead):.2f} {'ahead' if lead > 0 else 'behind'}"
+    )
 
 
 def _title(section: Section, board: Leaderboard) -> str:
     measured = "Win rate" if board.statistic == WIN_RATE else f"Mean {board.aspect}"
-    words = f" ({ASPECTS[board.aspect]})" if board.statistic != WIN_RATE and board.aspect in ASPECTS else ""
+    words = (
+        f" ({ASPECTS[board.aspect]})"
+        if board.statistic != WIN_RATE and board.aspect in ASPECTS
+        else ""
+    )
     where = f" on {board.breakdown} {board.value}" if board.breakdown else ""
-    corrected = ", corrected by people's ratings" if board.statistic == CORRECTED else ""
+    corrected = (
+        ", corrected by people's ratings" if board.statistic == CORRECTED else ""
+    )
     benchmark = "" if section.benchmark.name == OWN else f"{section.title}: "
     return f"{benchmark}{measured}{words}{where}, by {judge_words(board)}{corrected}"
 
 
-def _prompts(section: Section, board: Leaderboard, items: Sequence[GalleryItem]) -> list[Prompt]:
+def _prompts(
+    section: Section, board: Leaderboard, items: Sequence[GalleryItem]
+) -> list[Prompt]:
     [label] = [run.label for run in section.runs if run.name == board.judge]
     prompts = []
     for item in items:
         values: dict[str, list[float]] = defaultdict(list)
-        for record in (j.record for j in item.judgements if j.label == label and board.value in ("", j.record.id.part)):
+        for record in (
+            j.record
+            for j in item.judgements
+            if j.label == label and board.value in ("", j.record.id.part)
+        ):
             if board.statistic == WIN_RATE:
-                for candidate, points in zip(record.candidates, points_of(record), strict=False):
+                for candidate, points in zip(
+                    record.candidates, points_of(record), strict=False
+                ):
                     values[candidate.image_model].append(points)
             elif board.aspect in record.verdict.scores and not record.candidates:
-                values[record.id.image_model or YOUR_IMAGES].append(record.verdict.scores[board.aspect])
+                values[record.id.image_model or YOUR_IMAGES].append(
+                    record.verdict.scores[board.aspect]
+                )
         if values:
-            means = {model: math.fsum(scores) / len(scores) for model, scores in values.items()}
-            prompts.append(Prompt(item.id, f"{item.id.part}/{item.record.group or item.id.uid}", means))
+            means = {
+                model: math.fsum(scores) / len(scores)
+                for model, scores in values.items()
+            }
+            prompts.append(
+                Prompt(
+                    item.id, f"{item.id.part}/{item.record.group or item.id.uid}", means
+                )
+            )
     return prompts
 
 
 def _groups(board: Leaderboard, ordered: Sequence[Prompt], first: str) -> PromptGroups:
-    """Prompts where the first generator is furthest behind, and those on which none reaches half of the scale."""
+    """Prompts where the first generator is furthest behind, and those on which none reaches half
+    of the scale.
+    """
     by_best = sorted(ordered, key=lambda prompt: max(prompt.scores.values()))
     groups = {
-        f"{first} {'lose' if first == YOUR_IMAGES else 'loses'}": [p for p in ordered[::-1] if p.lead(first) < 0],
-        "both fail" if len(board.numbers) == 2 else "all fail": [p for p in by_best if max(p.scores.values()) < EVEN],
+        f"{first} {'lose' if first == YOUR_IMAGES else 'loses'}": [
+            p for p in ordered[::-1] if p.lead(first) < 0
+        ],
+        "both fail" if len(board.numbers) == 2 else "all fail": [
+            p for p in by_best if max(p.scores.values()) < EVEN
+        ],
     }
     where = "By the judge alone, where" if board.statistic == CORRECTED else "Where"
     return {
@@ -177,11 +244,18 @@ def _ends(ordered: Sequence[Prompt]) -> PromptGroups:
     lowest = ordered[::-1][: min(_CARDS_ALONE, (len(ordered) + 1) // 2)]
     highest = ordered[: min(_CARDS_ALONE, len(ordered) - len(lowest))]
     groups = {"The lowest scores": lowest, "The highest scores": highest}
-    return {title: [(prompt.id, ()) for prompt in prompts] for title, prompts in groups.items()}
+    return {
+        title: [(prompt.id, ()) for prompt in prompts]
+        for title, prompts in groups.items()
+    }
 
 
 def _count_text(number: int) -> str:
-    return f"{number} prompt{'s' if number > 1 else ''}" if number <= _CARDS else f"{_CARDS} of {number} prompts"
+    return (
+        f"{number} prompt{'s' if number > 1 else ''}"
+        if number <= _CARDS
+        else f"{_CARDS} of {number} prompts"
+    )
 
 
 def _distributions(section: Section, board: Leaderboard) -> tuple[Markup, ...]:
@@ -192,4 +266,7 @@ def _distributions(section: Section, board: Leaderboard) -> tuple[Markup, ...]:
         for record in (records[0] for records in judged):
             for aspect, score in record.verdict.scores.items():
                 values[aspect].append(score)
-    return tuple(histogram(scores, f"{aspect}, {ASPECTS.get(aspect, aspect)}") for aspect, scores in values.items())
+    return tuple(
+        histogram(scores, f"{aspect}, {ASPECTS.get(aspect, aspect)}")
+        for aspect, scores in values.items()
+    )

@@ -1,7 +1,8 @@
-"""The chart of all pages: systems as dots with their intervals, a row each, beside people and the same answer for all.
+"""The chart of all pages: systems as dots with their intervals, a row each, beside people and the
+same answer for all.
 
-Places are percentages, so that the chart is as wide as the page while its type keeps its size, and colours are classes
-that the page's style sheet knows.
+Places are percentages, so that the chart is as wide as the page while its type keeps its size, and
+colours are classes that the page's style sheet knows.
 """
 
 from __future__ import annotations
@@ -39,25 +40,47 @@ class ScaleRow:
 
 
 def scale(title: str, rows: Sequence[ScaleRow], board: Leaderboard) -> Markup:
-    """The scale as HTML, of generators with all values that there can be; empty where no row has a number.
+    """The scale as HTML, of generators with all values that there can be; empty where no row has a
+    number.
 
     Args:
         title: what it shows, for those who do not see it.
         rows: in their order.
-        board: the leaderboard that they are of, whose references they stand beside: people are a line through all rows,
-            the same answer for everything a band, and win rates have a line at one half.
+        board: the leaderboard that they are of, whose references they stand beside: people are a
+            line through all rows, the same answer for everything a band, and win rates have a line
+            at one half.
     """
-    references = {number.role: number.estimate.value for number in board.references if number.estimate.defined}
+    references = {
+        number.role: number.estimate.value
+        for number in board.references
+        if number.estimate.defined
+    }
     constant = references.get("baseline")
-    lines = {"even": EVEN} if board.statistic == WIN_RATE else {"people": references.get("ceiling", math.nan)}
+    lines = (
+        {"even": EVEN}
+        if board.statistic == WIN_RATE
+        else {"people": references.get("ceiling", math.nan)}
+    )
     lines = {name: value for name, value in lines.items() if not math.isnan(value)}
     estimates = [row.estimate for row in rows if row.estimate.defined]
     if not estimates:
         return Markup("")
-    values = [end for e in estimates for end in (e.value, e.low, e.high) if not math.isnan(end)]
-    values += [*(value for row in rows for value in row.others.values()), *references.values()]
+    values = [
+        end
+        for e in estimates
+        for end in (e.value, e.low, e.high)
+        if not math.isnan(end)
+    ]
+    values += [
+        *(value for row in rows for value in row.others.values()),
+        *references.values(),
+    ]
     margin = max(0.05 * (max(values) - min(values)), 0.05)
-    low, high = board.ends if board.ranks_generators else (min(values) - margin, max(values) + margin)
+    low, high = (
+        board.ends
+        if board.ranks_generators
+        else (min(values) - margin, max(values) + margin)
+    )
     step = 1 if high - low <= 0.6 else 2
 
     def x(value: float) -> str:
@@ -68,7 +91,11 @@ def scale(title: str, rows: Sequence[ScaleRow], board: Leaderboard) -> Markup:
         rows=rows,
         lines=lines,
         constant=constant,
-        ticks=[n / 10 for n in range(math.ceil(low * 10), math.floor(high * 10) + 1) if n % step == 0],
+        ticks=[
+            n / 10
+            for n in range(math.ceil(low * 10), math.floor(high * 10) + 1)
+            if n % step == 0
+        ],
         x=x,
         short=short_number,
     )
@@ -76,13 +103,25 @@ def scale(title: str, rows: Sequence[ScaleRow], board: Leaderboard) -> Markup:
 
 
 def chart(board: Leaderboard) -> Markup:
-    """The systems of a leaderboard, grey where they are significantly worse than the first, hollow where they have no rank."""
+    """The systems of a leaderboard, grey where they are significantly worse than the first,
+    hollow where they have no rank.
+    """
     first, *lower = [number.system for number in board.ranked] or [""]
     worse = {label for label in lower if board.comparison.beats(first, label)}
     rows = []
     for number in board.numbers:
-        kind = "unranked" if number.unranked else "worse" if number.system in worse else ""
+        kind = (
+            "unranked" if number.unranked else "worse" if number.system in worse else ""
+        )
         note = f"not ranked: {reason_words(number.unranked)}" if number.unranked else ""
-        rows += [ScaleRow(number.system, number.estimate, kind, note)] if number.estimate.defined else []
-    legend = Markup('<p class="how">Grey: significantly worse than the first.</p>') if worse else Markup("")
+        rows += (
+            [ScaleRow(number.system, number.estimate, kind, note)]
+            if number.estimate.defined
+            else []
+        )
+    legend = (
+        Markup('<p class="how">Grey: significantly worse than the first.</p>')
+        if worse
+        else Markup("")
+    )
     return scale(f"Intervals: {board.title}", rows, board) + legend

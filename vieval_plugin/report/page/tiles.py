@@ -1,4 +1,6 @@
-"""Tiles of a gallery: all that a page shows of a sample or contest, or of all images of a prompt."""
+"""Tiles of a gallery: all that a page shows of a sample or contest, or of all images of a
+prompt.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +11,35 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from vieval_plugin import images
-from vieval_plugin.judges.contests import FIRST, FORWARD, REVERSE, SECOND, Contest, Judged, candidates_of
+from vieval_plugin.judges.contests import (
+    FIRST,
+    FORWARD,
+    REVERSE,
+    SECOND,
+    Contest,
+    Judged,
+    candidates_of,
+)
 from vieval_plugin.judges.pairwise.question import LETTERS, presentation_order
-from vieval_plugin.judges.protocol import Choice, Image, Sample, SampleId, Status, Verdict
+from vieval_plugin.judges.protocol import (
+    Choice,
+    Image,
+    Sample,
+    SampleId,
+    Status,
+    Verdict,
+)
 from vieval_plugin.media.thumbnails import Thumbnail, Thumbnails
 from vieval_plugin.meta_evaluation.findings import preferred
 from vieval_plugin.meta_evaluation.win_rates import EVEN
 from vieval_plugin.readers.absent_images import absent_image
 from vieval_plugin.records import OWN, YOUR_IMAGES, Record, fingerprint, output_file
-from vieval_plugin.report.page.disagreement import GalleryItem, Judgement, answer, prompt_of
+from vieval_plugin.report.page.disagreement import (
+    GalleryItem,
+    Judgement,
+    answer,
+    prompt_of,
+)
 from vieval_plugin.results.lookup import samples_by_id
 from vieval_plugin.results.shard_verdicts import sample_of
 from vieval_plugin.stats.agreement import mean_of_known
@@ -62,7 +84,8 @@ class GalleryVerdictStep:
 
 @dataclass(frozen=True)
 class GalleryVerdict:
-    """Verdict of one judge on a tile; `disagreement` is that with people in words, `answer` its vote on a contest.
+    """Verdict of one judge on a tile; `disagreement` is that with people in words, `answer` its
+    vote on a contest.
 
     `on` is the generator that it is on where the tile has several.
     """
@@ -81,8 +104,9 @@ class GalleryVerdict:
 
 @dataclass(frozen=True)
 class GalleryTile:
-    """A sample or contest, or a prompt, as a page shows it; `models` are the image models in it, `prompt` what all its
-    outputs share; `file` is the output's name."""
+    """A sample or contest, or a prompt, as a page shows it; `models` are the image models in it,
+    `prompt` what all its outputs share; `file` is the output's name.
+    """
 
     id: SampleId
     title: str
@@ -107,7 +131,9 @@ class GalleryTile:
     @property
     def values(self) -> list[float]:
         """Scores of the first judge on its outputs."""
-        return [picture.score for picture in self.pictures if not math.isnan(picture.score)]
+        return [
+            picture.score for picture in self.pictures if not math.isnan(picture.score)
+        ]
 
     @property
     def score(self) -> str:
@@ -117,7 +143,11 @@ class GalleryTile:
     @property
     def outputs(self) -> tuple[Thumbnail, ...]:
         """Pictures of what image models made, without those that are gone."""
-        return tuple(p.thumbnail for p in self.pictures if p.is_output and isinstance(p.thumbnail, Thumbnail))
+        return tuple(
+            p.thumbnail
+            for p in self.pictures
+            if p.is_output and isinstance(p.thumbnail, Thumbnail)
+        )
 
 
 class Samples:
@@ -139,20 +169,29 @@ class Samples:
             try:
                 self._parts[key] = samples_by_id(*key)
             except VievalError:
-                self._parts[key] = "The data of this benchmark is not here, so neither images nor texts are shown."
+                self._parts[key] = (
+                    "The data of this benchmark is not here, so neither images nor texts are shown."
+                )
         loaded = self._parts[key]
         if isinstance(loaded, str):
             return sample or loaded
-        return loaded.get(record.id) or sample or "This sample is not in the data that is here."
+        return (
+            loaded.get(record.id)
+            or sample
+            or "This sample is not in the data that is here."
+        )
 
 
 def _has_images(judged: Judged) -> bool:
-    """Tell whether a sample has images that are there: those that a benchmark draws are in no file to read them from."""
+    """Tell whether a sample has images that are there: those that a benchmark draws are in no
+    file to read them from.
+    """
     return any(True for _ in images.images_of(judged)) and not absent_image(judged)
 
 
 def text_room(verdicts: int) -> int:
-    """Number of characters that a page shows of a verdict's rationale, and of its steps, by how many verdicts it has.
+    """Number of characters that a page shows of a verdict's rationale, and of its steps, by how
+    many verdicts it has.
 
     >>> text_room(10), text_room(1000), text_room(100_000)
     (6000, 1200, 300)
@@ -176,7 +215,8 @@ def tile_of(
         samples: where to find it.
         thumbnails: the pictures of the page so far.
         room: see `text_room`.
-        by_prompt: whether the outputs of a prompt stand side by side, each under its generator with its score.
+        by_prompt: whether the outputs of a prompt stand side by side, each under its generator with
+            its score.
         generators: their order.
         repeated: the rationale of judges that all tiles have, and none shows.
     """
@@ -185,31 +225,57 @@ def tile_of(
     judged = [sample for sample in found.values() if not isinstance(sample, str)]
     for record, sample in zip(records, found.values(), strict=True):
         notes += [sample] if isinstance(sample, str) else _change_notes(record, sample)
-    outputs = list({sample.id: sample for contest in judged for sample in candidates_of(contest)}.values())
+    outputs = list(
+        {
+            sample.id: sample for contest in judged for sample in candidates_of(contest)
+        }.values()
+    )
     if by_prompt:
         places = {generator: place for place, generator in enumerate(generators)}
-        outputs.sort(key=lambda s: (places.get(s.id.image_model or YOUR_IMAGES, len(places)), s.id.draw))
+        outputs.sort(
+            key=lambda s: (
+                places.get(s.id.image_model or YOUR_IMAGES, len(places)),
+                s.id.draw,
+            )
+        )
         names = [_generator(sample.id) for sample in outputs]
     else:
         numbered = judged and isinstance(judged[0], Contest)
-        names = [f"{n}: {sample.id.image_model}" if numbered else "" for n, sample in enumerate(outputs, start=1)]
-    verdicts = [_verdict(j, j.record, room // len(records), by_prompt, repeated or {}) for j in item.judgements]
+        names = [
+            f"{n}: {sample.id.image_model}" if numbered else ""
+            for n, sample in enumerate(outputs, start=1)
+        ]
+    verdicts = [
+        _verdict(j, j.record, room // len(records), by_prompt, repeated or {})
+        for j in item.judgements
+    ]
     pictures = _pictures(outputs, names, _captions(item, verdicts), thumbnails)
     if len(pictures) > _MOST_PICTURES:
         notes.append(f"{len(pictures) - _MOST_PICTURES} further images are not shown.")
-    models = [c.image_model for record in records for c in record.candidates] or [r.id.image_model for r in records]
+    models = [c.image_model for record in records for c in record.candidates] or [
+        r.id.image_model for r in records
+    ]
     record = item.record
     return GalleryTile(
         item.id,
-        record.group or item.id.uid if by_prompt else " against ".join(models) or item.id.uid,
+        record.group or item.id.uid
+        if by_prompt
+        else " against ".join(models) or item.id.uid,
         record.kind or item.id.part,
         tuple(dict.fromkeys(models)),
         (*record.tags, *([record.category] if record.category else [])),
         "/".join(prompt_of(record)),
-        tuple((name, _cut(text)) for name, text in (outputs[0].texts.items() if outputs else ())),
+        tuple(
+            (name, _cut(text))
+            for name, text in (outputs[0].texts.items() if outputs else ())
+        ),
         tuple(pictures[:_MOST_PICTURES]),
         " ".join(dict.fromkeys(notes)),
-        () if by_prompt else tuple((aspect, _values(values)) for aspect, values in record.ratings.items()),
+        ()
+        if by_prompt
+        else tuple(
+            (aspect, _values(values)) for aspect, values in record.ratings.items()
+        ),
         _people(record),
         tuple(verdicts),
         "" if by_prompt else output_file(record),
@@ -231,8 +297,13 @@ def points_of(record: Record) -> tuple[float, ...]:
 
 def mean_ratings(record: Record) -> str:
     """The means of people's ratings of each aspect, in words."""
-    means = {aspect: float(mean_of_known(ratings)) for aspect, ratings in record.ratings.items()}
-    return ", ".join(f"{aspect} {mean:.2f}" for aspect, mean in means.items() if not math.isnan(mean))
+    means = {
+        aspect: float(mean_of_known(ratings))
+        for aspect, ratings in record.ratings.items()
+    }
+    return ", ".join(
+        f"{aspect} {mean:.2f}" for aspect, mean in means.items() if not math.isnan(mean)
+    )
 
 
 def score_of(record: Record) -> float:
@@ -247,20 +318,35 @@ def _caption_name(aspect: str) -> str:
     return aspect if raw == aspect else f"people would say {raw}"
 
 
-def _captions(item: GalleryItem, verdicts: Sequence[GalleryVerdict]) -> dict[SampleId, Picture]:
-    """What the first judge says of each output, as pictures without a thumbnail; reasons of the best and the worst alone."""
+def _captions(
+    item: GalleryItem, verdicts: Sequence[GalleryVerdict]
+) -> dict[SampleId, Picture]:
+    """What the first judge says of each output, as pictures without a thumbnail; reasons of the
+    best and the worst alone.
+    """
     points, reasons = defaultdict[SampleId, list[float]](list), dict[SampleId, str]()
     texts = defaultdict[SampleId, list[str]](list)
     for judgement, verdict in zip(item.judgements, verdicts, strict=True):
         record, scores = judgement.record, judgement.record.verdict.scores
         if judgement.label != item.judgements[0].label:
             continue
-        by_sample = dict(zip(record.candidates, points_of(record), strict=False)) or {record.id: score_of(record)}
+        by_sample = dict(zip(record.candidates, points_of(record), strict=False)) or {
+            record.id: score_of(record)
+        }
         for sample, value in by_sample.items():
-            text = ", ".join(f"{_caption_name(aspect)} {scores[aspect]:.2f}" for aspect in preferred(list(scores)))
-            texts[sample].append(_OUTCOMES.get(value, "") if record.candidates else text or str(record.verdict.status))
+            text = ", ".join(
+                f"{_caption_name(aspect)} {scores[aspect]:.2f}"
+                for aspect in preferred(list(scores))
+            )
+            texts[sample].append(
+                _OUTCOMES.get(value, "")
+                if record.candidates
+                else text or str(record.verdict.status)
+            )
             points[sample] += [] if math.isnan(value) else [value]
-            if value or not record.candidates:  # of a contest the reason stands under the winner
+            if (
+                value or not record.candidates
+            ):  # of a contest the reason stands under the winner
                 reasons.setdefault(sample, verdict.rationale)
         if ratings := mean_ratings(record):
             texts[record.id].append(f"annotators: {ratings}")
@@ -274,28 +360,55 @@ def _captions(item: GalleryItem, verdicts: Sequence[GalleryVerdict]) -> dict[Sam
     captions = {}
     for sample, sample_values in texts.items():
         mean = means.get(sample, math.nan)
-        text, reason = "; ".join(filter(None, sample_values)), reasons.get(sample, "") if mean in ends else ""
+        text, reason = (
+            "; ".join(filter(None, sample_values)),
+            reasons.get(sample, "") if mean in ends else "",
+        )
         captions[sample] = Picture("", "no image", True, mean, text, reason)
     return captions
 
 
 def _pictures(
-    outputs: Sequence[Sample], names: Sequence[str], captions: Mapping[SampleId, Picture], thumbnails: Thumbnails
+    outputs: Sequence[Sample],
+    names: Sequence[str],
+    captions: Mapping[SampleId, Picture],
+    thumbnails: Thumbnails,
 ) -> list[Picture]:
     """The conditions once, then each output under its name."""
 
     def thumbnail_of(image: Image) -> Thumbnail | str:
-        return "changed since it was judged" if images.is_changed(image) else images.thumbnail(image, thumbnails)
+        return (
+            "changed since it was judged"
+            if images.is_changed(image)
+            else images.thumbnail(image, thumbnails)
+        )
 
-    conditions = {role: image for role, image in outputs[0].images.items() if not _is_output(role)} if outputs else {}
-    ordered = sorted(conditions, key=lambda role: _FIRST.index(role) if role in _FIRST else len(_FIRST))
+    conditions = (
+        {
+            role: image
+            for role, image in outputs[0].images.items()
+            if not _is_output(role)
+        }
+        if outputs
+        else {}
+    )
+    ordered = sorted(
+        conditions,
+        key=lambda role: _FIRST.index(role) if role in _FIRST else len(_FIRST),
+    )
     pictures = [Picture(role, thumbnail_of(conditions[role])) for role in ordered]
     for sample, name in zip(outputs, names, strict=True):
         caption = captions.get(sample.id, Picture("", "no image", True))
         sample_values = [role for role in sample.images if _is_output(role)]
         for role in sample_values:
-            title = name if name and len(sample_values) == 1 else f"{name} {role}".strip()
-            pictures.append(replace(caption, role=title, thumbnail=thumbnail_of(sample.images[role])))
+            title = (
+                name if name and len(sample_values) == 1 else f"{name} {role}".strip()
+            )
+            pictures.append(
+                replace(
+                    caption, role=title, thumbnail=thumbnail_of(sample.images[role])
+                )
+            )
         pictures += [replace(caption, role=name)] if name and not sample_values else []
     return pictures
 
@@ -305,12 +418,18 @@ def _is_output(role: str) -> bool:
 
 
 def _change_notes(record: Record, judged: Judged) -> list[str]:
-    """Note where texts or images have changed since they were judged; of missing images nothing is known."""
+    """Note where texts or images have changed since they were judged; of missing images nothing
+    is known.
+    """
     if any(map(images.is_changed, images.images_of(judged))):
         return ["An image has changed since it was judged."]
-    if record.fingerprint in ("", _fingerprint(judged)) or not all(map(images.is_there, images.images_of(judged))):
+    if record.fingerprint in ("", _fingerprint(judged)) or not all(
+        map(images.is_there, images.images_of(judged))
+    ):
         return []
-    return ["These are not the texts or images that were judged: they have changed since."]
+    return [
+        "These are not the texts or images that were judged: they have changed since."
+    ]
 
 
 def _fingerprint(judged: Judged) -> str:
@@ -331,19 +450,37 @@ def _people(record: Record) -> str:
 def _worded(vote: str, record: Record) -> str:
     """A vote in words, with the image model that it is for."""
     index = {FIRST: 0, SECOND: 1}.get(vote)
-    model = f" ({record.candidates[index].image_model})" if index is not None and index < len(record.candidates) else ""
+    model = (
+        f" ({record.candidates[index].image_model})"
+        if index is not None and index < len(record.candidates)
+        else ""
+    )
     return vote.replace("_", " ") + model
 
 
 def _verdict(
-    judgement: Judgement, record: Record, room: int, by_prompt: bool, repeated: Mapping[str, str]
+    judgement: Judgement,
+    record: Record,
+    room: int,
+    by_prompt: bool,
+    repeated: Mapping[str, str],
 ) -> GalleryVerdict:
     verdict = record.verdict
     steps, left_out = [], 0
-    rationale = "" if judgement.label in repeated else _cut(reasons(verdict, record), min(_MOST_TEXT, room))
+    rationale = (
+        ""
+        if judgement.label in repeated
+        else _cut(reasons(verdict, record), min(_MOST_TEXT, room))
+    )
     head = ("", verdict.rationale.strip(), verdict.reason.strip())
     for step in verdict.trace:
-        text = "\n".join(dict.fromkeys(text for text in (step.answer.strip(), step.reason.strip()) if text not in head))
+        text = "\n".join(
+            dict.fromkeys(
+                text
+                for text in (step.answer.strip(), step.reason.strip())
+                if text not in head
+            )
+        )
         if not text and step.status is Status.OK:
             continue
         if room <= 0:
@@ -355,7 +492,12 @@ def _verdict(
         steps.append(GalleryVerdictStep(step.label, str(step.status), scores, excerpt))
     return GalleryVerdict(
         judgement.label,
-        (" and ".join(c.image_model for c in record.candidates) or _generator(record.id)) if by_prompt else "",
+        (
+            " and ".join(c.image_model for c in record.candidates)
+            or _generator(record.id)
+        )
+        if by_prompt
+        else "",
         str(verdict.status),
         tuple(verdict.scores.items()),
         _contest_answer(record),
@@ -372,24 +514,42 @@ def _contest_answer(record: Record) -> str:
     if record.votes is None:
         return ""
     choice = record.verdict.choice or Choice()
-    parts = [f"{order} {_worded(vote, record)}" for order, vote in choice.votes.items() if vote]
-    parts += [f"{order} prefers 1 by {value:.2f}" for order, value in choice.preferences.items()]
+    parts = [
+        f"{order} {_worded(vote, record)}"
+        for order, vote in choice.votes.items()
+        if vote
+    ]
     parts += [
-        f"{n}: {', '.join(f'{aspect} {value:.2f}' for aspect, value in scores.items()) or 'no score'}"
+        f"{order} prefers 1 by {value:.2f}"
+        for order, value in choice.preferences.items()
+    ]
+    parts += [
+        (
+            f"{n}: "
+            f"{', '.join(f'{aspect} {value:.2f}' for aspect, value in scores.items()) or 'no score'}"
+        )
         for n, scores in enumerate(choice.scores, start=1)
     ]
-    return f"{_worded(answer(record), record) or 'no answer'}" + (f" ({'; '.join(parts)})" if parts else "")
+    return f"{_worded(answer(record), record) or 'no answer'}" + (
+        f" ({'; '.join(parts)})" if parts else ""
+    )
 
 
 def _disagreement_text(judgement: Judgement) -> str:
     """Places of a sample among all by people and by the judge, in words."""
     if judgement.record.votes is not None:
         texts = {0.0: "as it was voted", 1.0: "the opposite of the vote"}
-        return "" if math.isnan(judgement.disagreement) else texts.get(judgement.disagreement, "not as it was voted")
+        return (
+            ""
+            if math.isnan(judgement.disagreement)
+            else texts.get(judgement.disagreement, "not as it was voted")
+        )
     if math.isnan(judgement.disagreement):
         return ""
     human, judge = judgement.human_quantile, judgement.quantile
-    return f"{judgement.aspect}: rated above {human:.0%} of all, judged above {judge:.0%}"
+    return (
+        f"{judgement.aspect}: rated above {human:.0%} of all, judged above {judge:.0%}"
+    )
 
 
 def _values(values: Sequence[float]) -> str:
@@ -397,11 +557,17 @@ def _values(values: Sequence[float]) -> str:
 
 
 def _cut(text: str, length: int = _MOST_TEXT) -> str:
-    return text if len(text) <= length else f"{text[:length]}… (cut: {len(text)} characters)"
+    return (
+        text
+        if len(text) <= length
+        else f"{text[:length]}… (cut: {len(text)} characters)"
+    )
 
 
 def reasons(verdict: Verdict, record: Record) -> str:
-    """The rationale or reason of a verdict; on a contest, each order names the image that each letter stood for."""
+    """The rationale or reason of a verdict; on a contest, each order names the image that each
+    letter stood for.
+    """
     lines = []
     for line in (verdict.rationale or verdict.reason).split("\n"):
         order, colon, reason = line.partition(": ")
@@ -414,8 +580,13 @@ def reasons(verdict: Verdict, record: Record) -> str:
 def _letters(order: str, record: Record) -> str:
     """The letter of each candidate in an order: `A: second generator, B: first generator`."""
     numbers = presentation_order(order, len(record.candidates))
-    names = [record.candidates[number - 1].image_model or f"image {number}" for number in numbers]
-    return ", ".join(f"{letter}: {name}" for letter, name in zip(LETTERS, names, strict=False))
+    names = [
+        record.candidates[number - 1].image_model or f"image {number}"
+        for number in numbers
+    ]
+    return ", ".join(
+        f"{letter}: {name}" for letter, name in zip(LETTERS, names, strict=False)
+    )
 
 
 def _remove_numbers(rationale: str) -> set[str]:
@@ -432,8 +603,12 @@ def repeated_rationales(items: Sequence[GalleryItem]) -> dict[str, str]:
     rationales: dict[str, set[str]] = {}
     for judgement in (judgement for item in items for judgement in item.judgements):
         verdict = judgement.record.verdict
-        rationales.setdefault(judgement.label, set()).update(_remove_numbers(verdict.rationale or verdict.reason))
+        rationales.setdefault(judgement.label, set()).update(
+            _remove_numbers(verdict.rationale or verdict.reason)
+        )
     several = len(items) > 1
     return {
-        judge: next(iter(texts)) for judge, texts in rationales.items() if several and len(texts) == 1 and texts != {""}
+        judge: next(iter(texts))
+        for judge, texts in rationales.items()
+        if several and len(texts) == 1 and texts != {""}
     }

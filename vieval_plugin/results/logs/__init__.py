@@ -1,8 +1,9 @@
-"""Readers of authors' logs: the module of a judge's name, or that of metrics, reads what its authors published.
+"""Readers of authors' logs: the module of a judge's name, or that of metrics, reads what its
+authors published.
 
-Such a module has ``read(folder, identity, name, setting)``: the verdicts of one part by sample or contest, from its
-folder in the logs. Where such a folder holds the logs of several judges, `name` says which is meant; where it holds
-those of several settings, `setting` does.
+Such a module has ``read(folder, identity, name, setting)``: the verdicts of one part by sample or
+contest, from its folder in the logs. Where such a folder holds the logs of several judges, `name`
+says which is meant; where it holds those of several settings, `setting` does.
 """
 
 from __future__ import annotations
@@ -16,8 +17,11 @@ from typing import TypeAlias
 from vieval_plugin.judges.protocol import SampleId, Verdict
 from vieval_plugin.text.errors import VievalError
 
-#: Given a part's folder, how an image model and a uid make an identity, a name, a setting: verdicts by sample or contest.
-Reader: TypeAlias = Callable[[Path, Callable[[str, str], SampleId], str, str], Mapping[SampleId, Verdict]]
+#: Given a part's folder, how an image model and a uid make an identity, a name, a setting: verdicts
+#: by sample or contest.
+Reader: TypeAlias = Callable[
+    [Path, Callable[[str, str], SampleId], str, str], Mapping[SampleId, Verdict]
+]
 
 
 #: Advice on a file that cannot be read.

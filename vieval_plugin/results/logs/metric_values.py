@@ -9,18 +9,33 @@ from typing import Any
 
 from vieval_plugin.judges.auto_metrics import AutoMetric, verdict_of
 from vieval_plugin.judges.network_metrics import METRICS
-from vieval_plugin.judges.protocol import Failure, Measurement, SampleId, Status, Verdict
+from vieval_plugin.judges.protocol import (
+    Failure,
+    Measurement,
+    SampleId,
+    Status,
+    Verdict,
+)
 from vieval_plugin.readers.rows import read_json
 from vieval_plugin.results.logs import RESTORE, Reader
 from vieval_plugin.results.logs.viescore import number
 
 #: The VIEScore authors' names of values, by the metric.
-_VIESCORE_METRIC_NAMES = {value.lower(): value for value in ("CLIP_Score", "CLIP_I", "DINO", "LPIPS")}
+_VIESCORE_METRIC_NAMES = {
+    value.lower(): value for value in ("CLIP_Score", "CLIP_I", "DINO", "LPIPS")
+}
 
 
 def reader_of(judge: str) -> Reader | None:
     """The reader of a metric's values; None for what is no metric of these logs."""
-    metric = next((metric for metric in METRICS if metric.name == judge and judge in _VIESCORE_METRIC_NAMES), None)
+    metric = next(
+        (
+            metric
+            for metric in METRICS
+            if metric.name == judge and judge in _VIESCORE_METRIC_NAMES
+        ),
+        None,
+    )
     return partial(_read, metric, _VIESCORE_METRIC_NAMES[judge]) if metric else None
 
 
@@ -36,12 +51,19 @@ def _read(
     verdicts: dict[SampleId, Verdict] = {}
     for path in sorted(folder.glob("*.json")):
         rows = read_json(path, RESTORE)
-        if isinstance(rows, dict) and any(isinstance(row, dict) and value in row for row in rows.values()):
-            verdicts |= {identity(path.stem, uid): _verdict(metric, value, row) for uid, row in rows.items()}
+        if isinstance(rows, dict) and any(
+            isinstance(row, dict) and value in row for row in rows.values()
+        ):
+            verdicts |= {
+                identity(path.stem, uid): _verdict(metric, value, row)
+                for uid, row in rows.items()
+            }
     return verdicts
 
 
 def _verdict(metric: AutoMetric, name: str, row: Any) -> Verdict:
     value = number(row.get(name)) if isinstance(row, dict) else None
-    failure = Failure(Status.PARSE_FAILURE, f"the log has no number under {name} in this row")
+    failure = Failure(
+        Status.PARSE_FAILURE, f"the log has no number under {name} in this row"
+    )
     return verdict_of(metric, failure if value is None else Measurement(value))

@@ -1,14 +1,16 @@
-"""Logs of judges that were shown two candidates at once: the label in each reply of GenAI-Bench, or MMRB2's letters.
+"""Logs of judges that were shown two candidates at once: the label in each reply of GenAI-Bench, or
+MMRB2's letters.
 
-GenAI-Bench's are a list of rows with `idx` and `response`, which ends in a label such as `[[A>B]]`. They are read
-twice. In our reading (`forward`) all labels must be the same one, and a bare `[[A=B]]` is no vote of four.
-The authors' (`paper`) takes all from the first `[[` to the last `]]` of the first line that has both,
-compares it whole, and has a bare `[[A=B]]` stand for either tie.
+GenAI-Bench's are a list of rows with `idx` and `response`, which ends in a label such as `[[A>B]]`.
+They are read twice. In our reading (`forward`) all labels must be the same one, and a bare
+`[[A=B]]` is no vote of four. The authors' (`paper`) takes all from the first `[[` to the last `]]`
+of the first line that has both, compares it whole, and has a bare `[[A=B]]` stand for either tie.
 
-MMRB2's are an object of id -> `{"forward": [{"judgement": "A"}], "reverse": [...]}`; in `reverse` the candidates
-were shown in the other order.
+MMRB2's are an object of id -> `{"forward": [{"judgement": "A"}], "reverse": [...]}`; in `reverse`
+the candidates were shown in the other order.
 
-Sources: Jiang et al. 2024 (GenAI-Bench) and Hu et al. 2025 (Multimodal RewardBench 2), in the code of each.
+Sources: Jiang et al. 2024 (GenAI-Bench) and Hu et al. 2025 (Multimodal RewardBench 2), in the code
+of each.
 """
 
 from __future__ import annotations
@@ -19,7 +21,16 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from vieval_plugin.judges.contests import BOTH_BAD, BOTH_GOOD, FIRST, FORWARD, PAPER, REVERSE, SECOND, TIE
+from vieval_plugin.judges.contests import (
+    BOTH_BAD,
+    BOTH_GOOD,
+    FIRST,
+    FORWARD,
+    PAPER,
+    REVERSE,
+    SECOND,
+    TIE,
+)
 from vieval_plugin.judges.pairwise.reading import read_label
 from vieval_plugin.judges.protocol import Choice, SampleId, Status, Step, Verdict, worst
 from vieval_plugin.judges.structured_chat import excerpt
@@ -42,32 +53,42 @@ _LETTERS = {FORWARD: {"A": FIRST, "B": SECOND}, REVERSE: {"A": SECOND, "B": FIRS
 
 
 def read(
-    folder: Path, identity: Callable[[str, str], SampleId], name: str = "", setting: str = ""
+    folder: Path,
+    identity: Callable[[str, str], SampleId],
+    name: str = "",
+    setting: str = "",
 ) -> Mapping[SampleId, Verdict]:
     """The verdicts of one part by contest, as one judge gave them.
 
-    A judge's log is `<judge>/pairwise.json` or `<judge>.json` in the folder, or `<judge>_<folder>.json` beside it; or it is
-    the folder's own `pairwise.json`, whoever gave it. A malformed row is its contest's failure, if it says which contest.
+    A judge's log is `<judge>/pairwise.json` or `<judge>.json` in the folder, or
+    `<judge>_<folder>.json` beside it; or it is the folder's own `pairwise.json`, whoever gave it. A
+    malformed row is its contest's failure, if it says which contest.
 
     Raises:
-        VievalError: a file that cannot be read or is of neither form, rows of which it is not clear which contest they are
-            of; `NotNamedError` where there are several judges and
-            none is called by the name.
+        VievalError: a file that cannot be read or is of neither form, rows of which it is not clear
+            which contest they are of; `NotNamedError` where there are several judges and none is
+            called by the name.
     """
     files = _judges(folder)
     if not files:
         return {}
     if name not in files and len(files) > 1:
         raise NotNamedError(
-            f"{folder}: there are logs of {', '.join(files)}, and none is called {name!r}; pass name= one of these"
+            f"{folder}: there are logs of {', '.join(files)}, and none is called {name!r}; "
+            "pass "
+            "name= one of these"
         )
     path = files.get(name) or next(iter(files.values()))
     document = read_json(path, RESTORE)
     if isinstance(document, list):
-        return {identity("", uid): _labelled(row) for uid, row in _numbered(document, path)}
+        return {
+            identity("", uid): _labelled(row) for uid, row in _numbered(document, path)
+        }
     if isinstance(document, dict):
         return {identity("", uid): _lettered(row) for uid, row in document.items()}
-    raise VievalError(f"{path}: neither a list of replies nor an object of id -> judgements")
+    raise VievalError(
+        f"{path}: neither a list of replies nor an object of id -> judgements"
+    )
 
 
 def paper_vote_of(reply: str) -> str:
@@ -87,18 +108,27 @@ def _judges(folder: Path) -> dict[str, Path]:
     files = {path.parent.name: path for path in sorted(folder.glob(f"*/{_FILE}"))}
     files |= {path.stem: path for path in sorted(folder.glob("*.json"))}
     suffix = f"_{folder.name}"
-    return files | {path.stem.removesuffix(suffix): path for path in sorted(folder.parent.glob(f"*{suffix}.json"))}
+    return files | {
+        path.stem.removesuffix(suffix): path
+        for path in sorted(folder.parent.glob(f"*{suffix}.json"))
+    }
 
 
 def _numbered(rows: list[Any], path: Path) -> Iterator[tuple[str, Any]]:
-    """Rows by `idx`, or by place where they have none; a reply must not be taken for that to another contest."""
+    """Rows by `idx`, or by place where they have none; a reply must not be taken for that to
+    another contest.
+    """
     uids = set()
     for number, row in enumerate(rows):
         index = row.get("idx", number) if isinstance(row, dict) else number
         if isinstance(index, bool) or not isinstance(index, (int, str)):
-            raise VievalError(f"{path}: row {number}: idx is no whole number and no text; correct the file")
+            raise VievalError(
+                f"{path}: row {number}: idx is no whole number and no text; correct the file"
+            )
         if (uid := str(index)) in uids:
-            raise VievalError(f"{path}: row {number} repeats idx {excerpt(uid)}; correct the file")
+            raise VievalError(
+                f"{path}: row {number} repeats idx {excerpt(uid)}; correct the file"
+            )
         uids.add(uid)
         yield uid, row
 
@@ -111,14 +141,22 @@ def _labelled(row: Any) -> Verdict:
     # the authors' reading is there where it found nothing too: a missing answer counts as wrong
     votes = {**({FORWARD: ours.value} if ours.value else {}), PAPER: paper}
     status = Status.OK if ours.value or paper else ours.status
-    reason = f"only the authors read a vote in it: {ours.reason}" if paper and not ours.value else excerpt(ours.reason)
+    reason = (
+        f"only the authors read a vote in it: {ours.reason}"
+        if paper and not ours.value
+        else excerpt(ours.reason)
+    )
     step = Step((FORWARD,), status, answer=excerpt(reply), reason=reason)
     return Verdict({}, status, trace=(step,), choice=Choice(votes))
 
 
 def _lettered(row: Any) -> Verdict:
     """An order that was not asked is no failure; one without a letter is."""
-    judgements_by_order = {order: row[order] for order in _LETTERS if row.get(order)} if isinstance(row, dict) else {}
+    judgements_by_order = (
+        {order: row[order] for order in _LETTERS if row.get(order)}
+        if isinstance(row, dict)
+        else {}
+    )
     if not judgements_by_order:
         return _unreadable("the log has no judgement in this row")
     votes, steps = {}, []
@@ -131,8 +169,20 @@ def _lettered(row: Any) -> Verdict:
             steps.append(Step((order,), Status.OK, answer=letter))
         else:
             answer = excerpt(json.dumps(first, ensure_ascii=False))
-            steps.append(Step((order,), Status.PARSE_FAILURE, answer=answer, reason="the judgement is neither A nor B"))
-    return Verdict({}, worst([step.status for step in steps]), trace=tuple(steps), choice=Choice(votes))
+            steps.append(
+                Step(
+                    (order,),
+                    Status.PARSE_FAILURE,
+                    answer=answer,
+                    reason="the judgement is neither A nor B",
+                )
+            )
+    return Verdict(
+        {},
+        worst([step.status for step in steps]),
+        trace=tuple(steps),
+        choice=Choice(votes),
+    )
 
 
 def _unreadable(reason: str) -> Verdict:

@@ -1,8 +1,10 @@
-"""Answers of VQA models to questions on TIFA160's prompts, as the Davidsonian scene graph's authors published them.
+"""Answers of VQA models to questions on TIFA160's prompts, as the Davidsonian scene graph's authors
+published them.
 
-`<VQA model>_<setting>.csv` has a row a question and image; `tifa160-likert-anns.csv` has the images that people rated,
-and the names that TIFA160 has for them. An image without a question, and an answer that is neither yes nor no, as an
-empty one, is a failure: the authors count both as no, which is kept apart.
+`<VQA model>_<setting>.csv` has a row a question and image; `tifa160-likert-anns.csv` has the images
+that people rated, and the names that TIFA160 has for them. An image without a question, and an
+answer that is neither yes nor no, as an empty one, is a failure: the authors count both as no,
+which is kept apart.
 
 Source: github.com/j-min/DSG.
 """
@@ -18,7 +20,11 @@ from vieval_plugin import config
 from vieval_plugin.benchmarks.tifa160 import MODEL_NAMES
 from vieval_plugin.judges.protocol import SampleId, Status, Step, Verdict
 from vieval_plugin.judges.question_answering import ASPECT, QUESTIONS, SPEC, verdict_of
-from vieval_plugin.judges.question_answering.questions import DSG, PromptQuestion, to_json
+from vieval_plugin.judges.question_answering.questions import (
+    DSG,
+    PromptQuestion,
+    to_json,
+)
 from vieval_plugin.judges.structured_chat import excerpt
 from vieval_plugin.readers.rows import Row, read_table
 from vieval_plugin.results.logs import NotNamedError
@@ -29,20 +35,27 @@ _ADVICE = "restore the files of github.com/j-min/DSG"
 
 
 def read(
-    folder: Path, identity: Callable[[str, str], SampleId], name: str = "", setting: str = DSG
+    folder: Path,
+    identity: Callable[[str, str], SampleId],
+    name: str = "",
+    setting: str = DSG,
 ) -> Mapping[SampleId, Verdict]:
     """The verdicts of one VQA model on the images of TIFA160 that people rated.
 
     Raises:
-        VievalError: a file is absent or malformed; `NotNamedError` where several models answered this setting's
-            questions and none is called by the name.
+        VievalError: a file is absent or malformed; `NotNamedError` where several models answered
+            this setting's questions and none is called by the name.
     """
-    files = {path.stem.removesuffix(f"_{setting}"): path for path in sorted(folder.rglob(f"*_{setting}.csv"))}
+    files = {
+        path.stem.removesuffix(f"_{setting}"): path
+        for path in sorted(folder.rglob(f"*_{setting}.csv"))
+    }
     if not files:
         return {}
     if name not in files and len(files) > 1:
         raise NotNamedError(
-            f"{folder}: there are answers to questions of {setting} by {', '.join(files)}, and none is "
+            f"{folder}: there are answers to questions of {setting} by {', '.join(files)}, and "
+            "none is "
             f"called {name!r}; pass name= one of these"
         )
     path = files.get(name) or next(iter(files.values()))
@@ -56,13 +69,26 @@ def read(
     )
     for row in read_table(path, columns, _ADVICE):
         rows[row.text("t2i_model"), row.text("item_id")].append(row)
-    dependencies = setting == DSG and config.current().judges.options_of(SPEC).dependencies
-    rated = read_table(next(folder.rglob(_RATED), folder / _RATED), ("t2i_model", "item_id", "source_id"), _ADVICE)
-    source_ids = {(row.text("t2i_model"), row.text("item_id")): row.text("source_id") for row in rated}
+    dependencies = (
+        setting == DSG and config.current().judges.options_of(SPEC).dependencies
+    )
+    rated = read_table(
+        next(folder.rglob(_RATED), folder / _RATED),
+        ("t2i_model", "item_id", "source_id"),
+        _ADVICE,
+    )
+    source_ids = {
+        (row.text("t2i_model"), row.text("item_id")): row.text("source_id")
+        for row in rated
+    }
     if unknown := {model for model, _ in source_ids} - MODEL_NAMES.keys():
-        raise VievalError(f"{folder}: {_RATED} has the unknown t2i_model {min(unknown)!r}; {_ADVICE}")
+        raise VievalError(
+            f"{folder}: {_RATED} has the unknown t2i_model {min(unknown)!r}; {_ADVICE}"
+        )
     return {
-        identity(MODEL_NAMES[key[0]], source_id): _verdict(rows.get(key, []), setting, dependencies)
+        identity(MODEL_NAMES[key[0]], source_id): _verdict(
+            rows.get(key, []), setting, dependencies
+        )
         for key, source_id in source_ids.items()
     }
 
@@ -72,24 +98,45 @@ def _verdict(rows: Sequence[Row], setting: str, dependencies: bool) -> Verdict:
         reason = "the log has no question on this image's prompt"
         step = Step(QUESTIONS, Status.PARSE_FAILURE, reason=reason, recorded=(0.0,))
         return Verdict({}, step.status, trace=(step,), recorded={ASPECT: 0.0})
-    questions = [_question(number, row, setting) for number, row in enumerate(rows, start=1)]
-    steps = [_step(question, str(row.cells["answer"] or "")) for question, row in zip(questions, rows, strict=True)]
+    questions = [
+        _question(number, row, setting) for number, row in enumerate(rows, start=1)
+    ]
+    steps = [
+        _step(question, str(row.cells["answer"] or ""))
+        for question, row in zip(questions, rows, strict=True)
+    ]
     listed = Step(QUESTIONS, Status.OK, answer=to_json(questions))
     verdict = verdict_of(questions, steps, (listed, *steps), dependencies)
     if verdict.status.usable:
         return verdict
-    as_authors_count = [replace(step, status=Status.OK, scores=step.scores or step.recorded) for step in steps]
-    return replace(verdict, recorded=verdict_of(questions, as_authors_count, (listed,), dependencies).scores)
+    as_authors_count = [
+        replace(step, status=Status.OK, scores=step.scores or step.recorded)
+        for step in steps
+    ]
+    return replace(
+        verdict,
+        recorded=verdict_of(
+            questions, as_authors_count, (listed,), dependencies
+        ).scores,
+    )
 
 
 def _question(number: int, row: Row, setting: str) -> PromptQuestion:
-    """A question names those that it depends on by their numbers; 0, and what is no question's, is none."""
+    """A question names those that it depends on by their numbers; 0, and what is no question's,
+    is none.
+    """
     text = row.text("question")
     if setting != DSG:
         return PromptQuestion(str(number), text)
     parents = [parent.strip() for parent in row.text("dependency_id").split(",")]
     name = f"{row.number('question_id', 1, 99):g}"
-    return PromptQuestion(name, text, parents=tuple(parent for parent in parents if parent.isdecimal() and int(parent)))
+    return PromptQuestion(
+        name,
+        text,
+        parents=tuple(
+            parent for parent in parents if parent.isdecimal() and int(parent)
+        ),
+    )
 
 
 def _step(question: PromptQuestion, answer: str) -> Step:
@@ -97,4 +144,10 @@ def _step(question: PromptQuestion, answer: str) -> Step:
     if folded in question.choices:
         return Step(path, Status.OK, (float(folded == question.expected),), answer)
     reason = "the answer is neither yes nor no"
-    return Step(path, Status.PARSE_FAILURE, answer=excerpt(answer), reason=reason, recorded=(0.0,))
+    return Step(
+        path,
+        Status.PARSE_FAILURE,
+        answer=excerpt(answer),
+        reason=reason,
+        recorded=(0.0,),
+    )

@@ -1,8 +1,8 @@
 """The VIEScore authors' logs: `<image model>/{SC,PQ}.json`, uid -> {score, reasoning, ...}.
 
-A recorded score goes through the checks of a live one. Where the authors could not parse a reply they wrote a
-random score and put a mark before the reply: our reader's result counts. What they wrote is kept apart in both
-cases.
+A recorded score goes through the checks of a live one. Where the authors could not parse a reply
+they wrote a random score and put a mark before the reply: our reader's result counts. What they
+wrote is kept apart in both cases.
 """
 
 from __future__ import annotations
@@ -13,7 +13,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from vieval_plugin.judges.parsing import REFUSAL_INSIDE, SCORE, parse_scores, reply_schema
+from vieval_plugin.judges.parsing import (
+    REFUSAL_INSIDE,
+    SCORE,
+    parse_scores,
+    reply_schema,
+)
 from vieval_plugin.judges.protocol import SampleId, Status, Step, Verdict, worst
 from vieval_plugin.judges.refusals import declines
 from vieval_plugin.judges.structured_chat import excerpt
@@ -29,18 +34,33 @@ _ASPECTS = ("SC", "PQ")
 
 
 def read(
-    folder: Path, identity: Callable[[str, str], SampleId], name: str = "", setting: str = ""
+    folder: Path,
+    identity: Callable[[str, str], SampleId],
+    name: str = "",
+    setting: str = "",
 ) -> Mapping[SampleId, Verdict]:
     """The verdicts of one part; VievalError naming the file for one that cannot be read."""
     questions = _questions()
-    questions_by_aspect = {"SC": questions.get(f"SC_{identity('', '').part}"), "PQ": questions["PQ"]}
-    names = {aspect: question.scores if question else () for aspect, question in questions_by_aspect.items()}
+    questions_by_aspect = {
+        "SC": questions.get(f"SC_{identity('', '').part}"),
+        "PQ": questions["PQ"],
+    }
+    names = {
+        aspect: question.scores if question else ()
+        for aspect, question in questions_by_aspect.items()
+    }
     verdicts = {}
     for image_model in sorted(path.name for path in folder.glob("*") if path.is_dir()):
         files = {aspect: folder / image_model / f"{aspect}.json" for aspect in _ASPECTS}
-        rows = {aspect: read_object(file, RESTORE) if exists(file) else {} for aspect, file in files.items()}
+        rows = {
+            aspect: read_object(file, RESTORE) if exists(file) else {}
+            for aspect, file in files.items()
+        }
         for uid in {**rows["SC"], **rows["PQ"]}:
-            steps = [_step(aspect, uid in rows[aspect], rows[aspect].get(uid), names[aspect]) for aspect in _ASPECTS]
+            steps = [
+                _step(aspect, uid in rows[aspect], rows[aspect].get(uid), names[aspect])
+                for aspect in _ASPECTS
+            ]
             verdicts[identity(image_model, uid)] = _verdict(steps)
     return verdicts
 
@@ -50,61 +70,108 @@ def _questions() -> Mapping[str, PackQuestion]:
     return packs.load(packs.built_in("viescore")[-1]).questions
 
 
-def _step(aspect: str, is_recorded: bool, row: Any, names: Sequence[str]) -> tuple[Step, str]:
+def _step(
+    aspect: str, is_recorded: bool, row: Any, names: Sequence[str]
+) -> tuple[Step, str]:
     """Step of a trace from a recorded answer, and the finding that is to be counted."""
     path = (aspect,)
     if not is_recorded:
         return Step(path, Status.MISSING, reason="not recorded"), ""
     if not isinstance(row, dict) or row.get("score") is None:
-        return Step(path, Status.PARSE_FAILURE, reason="the log has no score in this row"), ""
+        return Step(
+            path, Status.PARSE_FAILURE, reason="the log has no score in this row"
+        ), ""
     recorded, reasoning = _numbers(row["score"]), str(row.get("reasoning") or "")
     if reasoning.startswith(GUESSED):
         return _guessed(path, reasoning.removeprefix(GUESSED), recorded, names)
     count = len(names) or len(recorded)
-    parsed = parse_scores(json.dumps({SCORE: row["score"]}), reply_schema(count, keys=(SCORE,)), as_shown=True)
+    parsed = parse_scores(
+        json.dumps({SCORE: row["score"]}),
+        reply_schema(count, keys=(SCORE,)),
+        as_shown=True,
+    )
     if parsed.status.usable:
         finding = REFUSAL_INSIDE if declines(reasoning) else ""
-        return Step(path, parsed.status, parsed.scores, reason=excerpt(reasoning)), finding
+        return Step(
+            path, parsed.status, parsed.scores, reason=excerpt(reasoning)
+        ), finding
     reason = f"no recorded score that a live reply could have: {parsed.reason}"
-    return Step(path, Status.PARSE_FAILURE, answer=excerpt(reasoning), reason=reason, recorded=recorded), ""
+    return Step(
+        path,
+        Status.PARSE_FAILURE,
+        answer=excerpt(reasoning),
+        reason=reason,
+        recorded=recorded,
+    ), ""
 
 
-def _guessed(path: tuple[str, ...], reply: str, recorded: tuple[float, ...], names: Sequence[str]) -> tuple[Step, str]:
+def _guessed(
+    path: tuple[str, ...], reply: str, recorded: tuple[float, ...], names: Sequence[str]
+) -> tuple[Step, str]:
     """A reply that the authors could not read, as our reader reads it."""
     parsed = parse_scores(reply, reply_schema(len(names) or 1))
     if parsed.status.usable:
-        step = Step(path, Status.REPAIRED, parsed.scores, excerpt(reply), excerpt(parsed.reason), recorded=recorded)
+        step = Step(
+            path,
+            Status.REPAIRED,
+            parsed.scores,
+            excerpt(reply),
+            excerpt(parsed.reason),
+            recorded=recorded,
+        )
     else:
-        reason = f"the authors guessed a score where they could not parse ({parsed.reason})"
-        step = Step(path, Status.GUESSED, answer=excerpt(reply), reason=reason, recorded=recorded)
+        reason = (
+            f"the authors guessed a score where they could not parse ({parsed.reason})"
+        )
+        step = Step(
+            path,
+            Status.GUESSED,
+            answer=excerpt(reply),
+            reason=reason,
+            recorded=recorded,
+        )
     return step, parsed.finding
 
 
 def number(value: Any) -> float | None:
     """A number of a row as a finite float; None for anything else."""
     # the bound keeps out NaN, infinity and integers that no float can hold
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < 1e300:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, (int, float))
+        or not abs(value) < 1e300
+    ):
         return None
     return float(value)
 
 
 def _numbers(score: Any) -> tuple[float, ...]:
     """Scores of a row as numbers; none unless all are."""
-    values = [number(value) for value in (score if isinstance(score, list) else [score])]
+    values = [
+        number(value) for value in (score if isinstance(score, list) else [score])
+    ]
     numbers = tuple(value for value in values if value is not None)
     return numbers if len(numbers) == len(values) else ()
 
 
 def _verdict(steps_and_findings: Sequence[tuple[Step, str]]) -> Verdict:
     steps = tuple(step for step, _ in steps_and_findings)
-    rationale = "\n".join(f"{step.path[0]}: {step.reason}" for step in steps if step.status.usable and step.reason)
+    rationale = "\n".join(
+        f"{step.path[0]}: {step.reason}"
+        for step in steps
+        if step.status.usable and step.reason
+    )
     scores = {step.path[0]: step.scores for step in steps if step.status.usable}
-    as_recorded = scores | {step.path[0]: step.recorded for step in steps if step.recorded}
+    as_recorded = scores | {
+        step.path[0]: step.recorded for step in steps if step.recorded
+    }
     return Verdict(
         RUBRIC.scores(scores),
         worst([step.status for step in steps]),
         rationale,
         steps,
         findings=tuple(finding for _, finding in steps_and_findings if finding),
-        recorded=RUBRIC.scores(as_recorded) if any(step.recorded for step in steps) else {},
+        recorded=RUBRIC.scores(as_recorded)
+        if any(step.recorded for step in steps)
+        else {},
     )

@@ -1,4 +1,6 @@
-"""Fetches published logs from their repositories, each file at its commit and checked by size and SHA-256."""
+"""Fetches published logs from their repositories, each file at its commit and checked by size
+and SHA-256.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +11,17 @@ from pathlib import Path
 from urllib.parse import quote
 
 from vieval_plugin.benchmarks.benchmark import Prepared, Preparing, known_part
-from vieval_plugin.benchmarks.loading.folders import manual_download_lines, missing_count_error
+from vieval_plugin.benchmarks.loading.folders import (
+    manual_download_lines,
+    missing_count_error,
+)
 from vieval_plugin.readers.download import Download, Failed, fetch_all
-from vieval_plugin.results.published.files import NAME, PublishedFile, published_files, sources
+from vieval_plugin.results.published.files import (
+    NAME,
+    PublishedFile,
+    published_files,
+    sources,
+)
 from vieval_plugin.text.redaction import redacted
 from vieval_plugin.text.wording import plural
 
@@ -27,12 +37,16 @@ def prepare(root: Path, preparing: Preparing) -> Prepared:
         preparing: whose parts are names of benchmarks.
 
     Raises:
-        VievalError: no logs of such a benchmark are known, aiohttp is not installed, a file cannot be written.
+        VievalError: no logs of such a benchmark are known, aiohttp is not installed, a file cannot
+            be written.
     """
     if preparing.count is not None:
         raise missing_count_error(NAME)
     described = sources()
-    names = [known_part(NAME, described, name) for name in dict.fromkeys(preparing.parts or described)]
+    names = [
+        known_part(NAME, described, name)
+        for name in dict.fromkeys(preparing.parts or described)
+    ]
     address = preparing.hosts.get("logs", HOSTS["logs"]).rstrip("/")
     jobs = {
         name: [
@@ -42,8 +56,12 @@ def prepare(root: Path, preparing: Preparing) -> Prepared:
         ]
         for name in names
     }
-    missing = {job.path: job for name in names for job in jobs[name] if not job.is_there()}
-    failed = asyncio.run(fetch_all(list(missing.values()), label="logs", hosts=[address]))
+    missing = {
+        job.path: job for name in names for job in jobs[name] if not job.is_there()
+    }
+    failed = asyncio.run(
+        fetch_all(list(missing.values()), label="logs", hosts=[address])
+    )
     is_all = len(failed) == sum(map(len, jobs.values()))
     if failed and is_all and not any(failure.host_answered for failure in failed):
         reason = f"{failed[0].host} does not answer ({failed[0].reason})"
@@ -59,11 +77,20 @@ def _download(file: PublishedFile, address: str, root: Path) -> Download:
 
     url = f"{address}/{file.repository}/{file.commit}/{quote(file.path)}"
     # a file is taken for what was published by its content: one of another commit is fetched anew
-    return Download(url, root / file.place, check, lambda path: not file.difference(path.read_bytes()))
+    return Download(
+        url,
+        root / file.place,
+        check,
+        lambda path: not file.difference(path.read_bytes()),
+    )
 
 
-def _line(name: str, jobs: Sequence[Download], missing: Set[Path], failed: Sequence[Failed]) -> str:
-    """Outcome of a benchmark for a terminal: complete, or how many files are missing for which reasons."""
+def _line(
+    name: str, jobs: Sequence[Download], missing: Set[Path], failed: Sequence[Failed]
+) -> str:
+    """Outcome of a benchmark for a terminal: complete, or how many files are missing for which
+    reasons.
+    """
     paths = {job.path for job in jobs}
     failures = [failure for failure in failed if failure.path in paths]
     total = plural(len(jobs), "file")
@@ -72,11 +99,18 @@ def _line(name: str, jobs: Sequence[Download], missing: Set[Path], failed: Seque
     counts = Counter(map(_reason, failures))
     reasons = "; ".join(f"{reason}: {n}" for reason, n in counts.most_common())
     return (
-        f"{NAME}/{name}: {len(failures)} of {total} missing{f' ({reasons})' if len(counts) > 1 else ''}, first: "
+        f"{NAME}/{name}: {len(failures)} of {total} "
+        f"missing{f' ({reasons})' if len(counts) > 1 else ''}, first: "
         f"{redacted(failures[0].url)} ({failures[0].reason}); run the command again to retry"
     )
 
 
 def _reason(failure: Failed) -> str:
-    """Reason that failed files have in common: of files of another commit each has a reason of its own."""
-    return failure.reason.partition(":")[0] if failure.host_answered else f"{failure.host} does not answer"
+    """Reason that failed files have in common: of files of another commit each has a reason of
+    its own.
+    """
+    return (
+        failure.reason.partition(":")[0]
+        if failure.host_answered
+        else f"{failure.host} does not answer"
+    )

@@ -1,4 +1,6 @@
-"""Files of published logs: which there are at which commit, where they lie, and whether they are what was published."""
+"""Files of published logs: which there are at which commit, where they lie, and whether they are
+what was published.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,8 @@ class PublishedFile:
         if len(body) == self.size and hashlib.sha256(body).hexdigest() == self.sha256:
             return ""
         return (
-            f"not the file of {self.repository} at commit {self.commit[:7]}: {len(body)} bytes, published are {self.size} "
+            f"not the file of {self.repository} at commit {self.commit[:7]}: {len(body)} bytes, "
+            f"published are {self.size} "
             f"with SHA-256 {self.sha256[:12]}..."
         )
 
@@ -50,21 +53,33 @@ class PublishedFile:
 
 @cache
 def sources() -> dict[str, dict[str, Any]]:
-    """Return the description of each repository of published logs, by the benchmark that they are of."""
-    described: dict[str, dict[str, Any]] = read_yaml((_HOME / "judges.yaml").read_text(encoding="utf-8"))
+    """Return the description of each repository of published logs, by the benchmark that they
+    are of.
+    """
+    described: dict[str, dict[str, Any]] = read_yaml(
+        (_HOME / "judges.yaml").read_text(encoding="utf-8")
+    )
     return described
 
 
 @cache
 def descriptions() -> dict[str, dict[str, Any]]:
-    """Return the description of each benchmark's published judges, by the benchmark; other logs are for replays alone."""
-    return {benchmark: described for benchmark, described in sources().items() if "judges" in described}
+    """Return the description of each benchmark's published judges, by the benchmark; other logs
+    are for replays alone.
+    """
+    return {
+        benchmark: described
+        for benchmark, described in sources().items()
+        if "judges" in described
+    }
 
 
 @cache
 def published_files() -> tuple[PublishedFile, ...]:
     """Return all files of published judges."""
-    repositories = {described["repository"]: described for described in sources().values()}
+    repositories = {
+        described["repository"]: described for described in sources().values()
+    }
     files = []
     with (_HOME / "files.csv").open(encoding="utf-8", newline="") as table:
         for row in csv.DictReader(table):
@@ -78,4 +93,6 @@ def published_files() -> tuple[PublishedFile, ...]:
 @cache
 def files_below(folder: str) -> tuple[PublishedFile, ...]:
     """Return the files of a folder, which is named from the folder of published verdicts on."""
-    return tuple(file for file in published_files() if file.place.startswith(f"{folder}/"))
+    return tuple(
+        file for file in published_files() if file.place.startswith(f"{folder}/")
+    )

@@ -15,7 +15,12 @@ from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.protocol import SampleId, Verdict
 from vieval_plugin.records import Provenance, Record, Run, rated_record
 from vieval_plugin.results import logs
-from vieval_plugin.results.published.files import NAME, PublishedFile, descriptions, files_below
+from vieval_plugin.results.published.files import (
+    NAME,
+    PublishedFile,
+    descriptions,
+    files_below,
+)
 from vieval_plugin.results.replay import Recording, replayed
 from vieval_plugin.results.runs import results_of
 from vieval_plugin.text.errors import VievalError
@@ -32,7 +37,8 @@ class PublishedJudge:
     benchmark: str
     #: The method.
     judge: str
-    #: Folder of the logs of one part (`{part}`, as the authors call it), below that of published verdicts.
+    #: Folder of the logs of one part (`{part}`, as the authors call it), below that of published
+    #: verdicts.
     folder: str
     #: Model that answered.
     backbone: str = ""
@@ -50,7 +56,8 @@ class PublishedJudge:
 
 @cache
 def published_judges(benchmark: str) -> tuple[PublishedJudge, ...]:
-    """Return the judges whose verdicts on a benchmark were published; none for a benchmark without such.
+    """Return the judges whose verdicts on a benchmark were published; none for a benchmark without
+    such.
 
     >>> published_judges("imagenhub")[0].title, published_judges("mine")
     ('GPT-4o zero-shot', ())
@@ -75,40 +82,66 @@ class TrackRecord:
     #: Pairs that the judge could not tell apart, and those of them that people tell apart.
     equal: int
     told_apart: int
-    #: Ends of the 95% interval of the share on which people agree, over resamples of generators; in [0, 1].
+    #: Ends of the 95% interval of the share on which people agree, over resamples of generators; in
+    #: [0, 1].
     low: float
     high: float
 
 
 def track_record(provenance: Provenance, aspect: str) -> TrackRecord | None:
-    """The record of a judge by a score, where verdicts of the same wording and model were published; else None.
+    """The record of a judge by a score, where verdicts of the same wording and model were
+    published; else None.
 
     Args:
         provenance: of the judge's verdicts.
         aspect: the score.
     """
-    authors_wording = ("as recorded", f"{provenance.judge}/authors-{provenance.setting}")
+    authors_wording = (
+        "as recorded",
+        f"{provenance.judge}/authors-{provenance.setting}",
+    )
     if provenance.pack not in authors_wording:
         return None
-    with resources.files(__package__).joinpath("track_records.csv").open(encoding="utf-8") as file:
-        rows = [row for row in csv.DictReader(file) if row["aspect"] == aspect and row["setting"] == provenance.setting]
+    with (
+        resources.files(__package__)
+        .joinpath("track_records.csv")
+        .open(encoding="utf-8") as file
+    ):
+        rows = [
+            row
+            for row in csv.DictReader(file)
+            if row["aspect"] == aspect and row["setting"] == provenance.setting
+        ]
     for row in rows:
         for judge in published_judges(row["benchmark"]):
             names = {judge.version, judge.backbone} - {""}
-            if judge.name == row["name"] and judge.judge == provenance.judge and provenance.backbone in names:
-                counts = {name: int(row[name]) for name in ("better", "agreed", "equal", "told_apart")}
+            if (
+                judge.name == row["name"]
+                and judge.judge == provenance.judge
+                and provenance.backbone in names
+            ):
+                counts = {
+                    name: int(row[name])
+                    for name in ("better", "agreed", "equal", "told_apart")
+                }
                 title = benchmark_registry.benchmark(row["benchmark"]).title
-                return TrackRecord(title, low=float(row["low"]), high=float(row["high"]), **counts)
+                return TrackRecord(
+                    title, low=float(row["low"]), high=float(row["high"]), **counts
+                )
     return None
 
 
 def present(benchmark: str, root: Path) -> list[PublishedJudge]:
     """Return the judges of `published_judges` of which a part's logs are all below `root`."""
-    return [judge for judge in published_judges(benchmark) if parts_present(judge, root)]
+    return [
+        judge for judge in published_judges(benchmark) if parts_present(judge, root)
+    ]
 
 
 def parts_present(judge: PublishedJudge, root: Path) -> list[str]:
-    """Return the parts of which a judge's logs are all below `root`; a part of which some are missing does not count."""
+    """Return the parts of which a judge's logs are all below `root`; a part of which some are
+    missing does not count.
+    """
     folders = benchmark_registry.benchmark(judge.benchmark).folders
     return [
         part
@@ -132,14 +165,23 @@ def verdicts_of(judge: PublishedJudge, root: Path) -> Recording:
     folders = {part: folder for folder, part in benchmark.folders.items()}
     parts = parts_present(judge, root)
     if read is None or not parts:
-        raise VievalError(f"{root}: no logs of {judge.title} on {benchmark.title}; run `vieval prepare {NAME}`")
+        raise VievalError(
+            f"{root}: no logs of {judge.title} on {benchmark.title}; run `vieval prepare {NAME}`"
+        )
     verdicts: dict[SampleId, Verdict] = {}
     require_published(judge, root)
     for part in parts:
         verdicts |= read(
-            root / judge.folder.format(part=folders[part]), partial(SampleId, judge.benchmark, part), "", judge.setting
+            root / judge.folder.format(part=folders[part]),
+            partial(SampleId, judge.benchmark, part),
+            "",
+            judge.setting,
         )
-    return Recording(root, judge.judge, {identity: ((verdict, None),) for identity, verdict in verdicts.items()})
+    return Recording(
+        root,
+        judge.judge,
+        {identity: ((verdict, None),) for identity, verdict in verdicts.items()},
+    )
 
 
 def require_published(judge: PublishedJudge, root: Path) -> None:
@@ -148,24 +190,36 @@ def require_published(judge: PublishedJudge, root: Path) -> None:
     Args:
         judge, root: as for `verdicts_of`.
     """
-    folders = {part: folder for folder, part in benchmark_registry.benchmark(judge.benchmark).folders.items()}
-    for file in (file for part in parts_present(judge, root) for file in judge.files(folders[part])):
+    folders = {
+        part: folder
+        for folder, part in benchmark_registry.benchmark(
+            judge.benchmark
+        ).folders.items()
+    }
+    for file in (
+        file
+        for part in parts_present(judge, root)
+        for file in judge.files(folders[part])
+    ):
         path = root / file.place
         try:
             difference = file.difference(path.read_bytes())
         except OSError as error:
             difference = f"cannot be read ({error})"
         if difference:
-            raise VievalError(f"{path}: {difference}; remove it and run `vieval prepare {NAME}`")
+            raise VievalError(
+                f"{path}: {difference}; remove it and run `vieval prepare {NAME}`"
+            )
 
 
 def run_of(judge: PublishedJudge, root: Path, judged: Iterable[Judged | Record]) -> Run:
-    """The verdicts of a published judge on samples or contests, as a run that statistics take beside others.
+    """The verdicts of a published judge on samples or contests, as a run that statistics take
+    beside others.
 
     Args:
         judge, root: as for `verdicts_of`.
-        judged: a benchmark's samples, or records of them, whose ratings and votes count; of parts whose logs are not there
-            nothing is in the run.
+        judged: a benchmark's samples, or records of them, whose ratings and votes count; of parts
+            whose logs are not there nothing is in the run.
 
     Raises:
         VievalError: as `verdicts_of`, and where the judge has verdicts on none of these.
@@ -175,14 +229,18 @@ def run_of(judge: PublishedJudge, root: Path, judged: Iterable[Judged | Record])
     for sample in judged:
         if f"{sample.id.benchmark}/{sample.id.part}" in recording.covered:
             judge_and_model = (judge.judge, judge.setting, judge.backbone)
-            verdict, provenance = replayed(recording, sample.id, 0, *judge_and_model, Config())
+            verdict, provenance = replayed(
+                recording, sample.id, 0, *judge_and_model, Config()
+            )
             provenance = replace(provenance, label=judge.title)
             if isinstance(sample, Record):
                 records.append(replace(sample, verdict=verdict, provenance=provenance))
             else:
                 records.append(rated_record(sample, verdict, provenance))
     if not records:
-        raise VievalError(f"{root}: {judge.title} has no verdicts on these samples of {judge.benchmark}")
+        raise VievalError(
+            f"{root}: {judge.title} has no verdicts on these samples of {judge.benchmark}"
+        )
     [run] = results_of(records).runs
     return run
 
@@ -192,6 +250,8 @@ def _described(benchmark: str, section: str) -> tuple[PublishedJudge, ...]:
     judges = []
     for name, entry in described.get(section, {}).items():
         fields = {"judge": described["judge"], "folder": described["folder"], **entry}
-        fields["folder"] = f"{described['place']}/{fields['folder'].replace('{name}', name)}"
+        fields["folder"] = (
+            f"{described['place']}/{fields['folder'].replace('{name}', name)}"
+        )
         judges.append(PublishedJudge(name, benchmark=benchmark, **fields))
     return tuple(judges)

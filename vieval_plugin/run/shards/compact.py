@@ -16,29 +16,47 @@ from vieval_plugin.text.versions import VERSION
 MOST_BYTES = 256 << 20
 
 
-def compact(folder: ShardFolder, plan: Plan, max_bytes: int = MOST_BYTES) -> tuple[int, int]:
-    """Join the files of single shards into files of about so many bytes; how many were joined, and into how many.
+def compact(
+    folder: ShardFolder, plan: Plan, max_bytes: int = MOST_BYTES
+) -> tuple[int, int]:
+    """Join the files of single shards into files of about so many bytes; how many were joined, and
+    into how many.
 
-    A file is removed when the one that it was joined into is there, so that whatever ends this loses nothing.
+    A file is removed when the one that it was joined into is there, so that whatever ends this
+    loses nothing.
 
     Raises:
         VievalError: a worker has a shard open, or a file cannot be read or written.
     """
     if open_shards(folder.under_way):
-        raise VievalError(f"{folder.name}: workers have shards open; join the files when they have ended")
+        raise VievalError(
+            f"{folder.name}: workers have shards open; join the files when they have ended"
+        )
     drop_outdated(folder)
     single = {file for file, _ in folder.counted() if not file.startswith(JOINED)}
     order = {shard.name: number for number, shard in enumerate(plan.shards())}
-    sizes = {file: size for file, size in folder.sizes().items() if file in single and file in order}
-    batches = [batch for batch in _batches(sorted(sizes, key=order.__getitem__), sizes, max_bytes) if len(batch) > 1]
+    sizes = {
+        file: size
+        for file, size in folder.sizes().items()
+        if file in single and file in order
+    }
+    batches = [
+        batch
+        for batch in _batches(sorted(sizes, key=order.__getitem__), sizes, max_bytes)
+        if len(batch) > 1
+    ]
     for batch in batches:
         _join(folder, [pair for file in batch for pair in folder.tables(file)], batch)
     # those whose removal an earlier compaction did not come to
-    folder.remove(folder.sizes().keys() & order.keys() - {file for file, _ in folder.counted()})
+    folder.remove(
+        folder.sizes().keys() & order.keys() - {file for file, _ in folder.counted()}
+    )
     return sum(map(len, batches)), len(batches)
 
 
-def _batches(files: Sequence[str], sizes: Mapping[str, int], max_bytes: int) -> Iterator[list[str]]:
+def _batches(
+    files: Sequence[str], sizes: Mapping[str, int], max_bytes: int
+) -> Iterator[list[str]]:
     """Files one after another, of so many bytes together."""
     batch: list[str] = []
     size = 0
@@ -53,21 +71,34 @@ def _batches(files: Sequence[str], sizes: Mapping[str, int], max_bytes: int) -> 
 
 
 def drop_outdated(folder: ShardFolder) -> None:
-    """Write joined files anew, less the shards that count elsewhere: those that were judged again."""
+    """Write joined files anew, less the shards that count elsewhere: those that were judged
+    again.
+    """
     for file, valid_names in list(folder.counted()):
         if file.startswith(JOINED) and valid_names != folder.joined(file):
-            valid_shards = [pair for pair in folder.tables(file) if pair[0]["shard"]["name"] in valid_names]
+            valid_shards = [
+                pair
+                for pair in folder.tables(file)
+                if pair[0]["shard"]["name"] in valid_names
+            ]
             if valid_shards:
                 _join(folder, valid_shards, [file])
             else:
                 folder.remove([file])
 
 
-def _join(folder: ShardFolder, shards: Sequence[tuple[dict[str, Any], Any]], files: Sequence[str]) -> None:
+def _join(
+    folder: ShardFolder,
+    shards: Sequence[tuple[dict[str, Any], Any]],
+    files: Sequence[str],
+) -> None:
     """Write a file of shards that lay in other files, and remove those."""
     documents, tables = zip(*shards, strict=True)
     provenance = documents[0]["provenance"]
-    described = [{name: value for name, value in document.items() if name != "provenance"} for document in documents]
+    described = [
+        {name: value for name, value in document.items() if name != "provenance"}
+        for document in documents
+    ]
     names = "".join(document["shard"]["name"] for document in documents)
     metadata = {"version": VERSION, "provenance": provenance, "shards": described}
     joined = f"{JOINED}{hashlib.sha256(names.encode()).hexdigest()[:24]}"

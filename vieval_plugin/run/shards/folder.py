@@ -1,4 +1,6 @@
-"""The folder of a run of shards: its plan, and a file of verdicts a shard that is there whole or not at all."""
+"""The folder of a run of shards: its plan, and a file of verdicts a shard that is there whole or
+not at all.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,8 @@ JOINED = "joined-"
 class ShardFolder:
     """A folder of shards.
 
-    Files of verdicts go by their names without the suffix: that of a shard, or one that begins with `joined-`.
+    Files of verdicts go by their names without the suffix: that of a shard, or one that begins with
+    `joined-`.
     """
 
     #: Its path or address.
@@ -65,7 +68,9 @@ class ShardFolder:
         return None if text is None else from_json(text, f"{self.name}/{PLAN}")
 
     def create_plan(self, plan: Plan) -> Plan:
-        """Keep a plan where there is none; the plan that is there then, as another driver may have been first."""
+        """Keep a plan where there is none; the plan that is there then, as another driver may
+        have been first.
+        """
         self.storage.create(PLAN, to_json(plan))
         plan_there = self.plan()
         assert plan_there is not None
@@ -87,12 +92,20 @@ class ShardFolder:
     def sizes(self) -> Mapping[str, int]:
         """The files of verdicts in the order of their names, with their sizes in bytes."""
         sizes = self.storage.sizes(VERDICTS)
-        return {name.removesuffix(SUFFIX): sizes[name] for name in sorted(sizes) if name.endswith(SUFFIX)}
+        return {
+            name.removesuffix(SUFFIX): sizes[name]
+            for name in sorted(sizes)
+            if name.endswith(SUFFIX)
+        }
 
     def names(self) -> set[str]:
         """The names of all shards that are done, those in joined files too."""
         files = self.sizes()
-        return {name for file in files for name in (self.joined(file) if file.startswith(JOINED) else (file,))}
+        return {
+            name
+            for file in files
+            for name in (self.joined(file) if file.startswith(JOINED) else (file,))
+        }
 
     def joined(self, file: str) -> set[str]:
         """The names of the shards in a file that holds several."""
@@ -102,28 +115,40 @@ class ShardFolder:
         return [document["shard"]["name"] for document in self.metadata(file)]
 
     def metadata(self, file: str) -> list[dict[str, Any]]:
-        """The metadata of a file of verdicts, one for each shard in it in their order; VievalError where it is none.
+        """The metadata of a file of verdicts, one for each shard in it in their order; VievalError
+        where it is none.
 
         Only the end of the file is read.
         """
         document = metadata_in(self.storage.footer(_file(file)))
         if document is None or not ({"shard", "shards"} & document.keys()):
             raise VievalError(
-                f"{self.name}/{_file(file)}: no file of verdicts, or a damaged one; remove it, and its rows are judged again"
+                f"{self.name}/{_file(file)}: no file of verdicts, or a damaged one; remove it, "
+                "and its rows are judged again"
             )
         common = {name: value for name, value in document.items() if name != "shards"}
         return [{**common, **shard} for shard in document.get("shards", [{}])]
 
     def require_own(self, file: str, table: Any) -> None:
-        """VievalError where a shard's file, of which this is the table, holds the verdicts of another."""
+        """VievalError where a shard's file, of which this is the table, holds the verdicts of
+        another.
+        """
         document = read_json((table.schema.metadata or {}).get(METADATA, b"{}"))
-        if not file.startswith(JOINED) and document.get("shard", {}).get("name") != file:
+        if (
+            not file.startswith(JOINED)
+            and document.get("shard", {}).get("name") != file
+        ):
             raise VievalError(
-                f"{self.name}/{_file(file)}: the verdicts of another shard; remove it, and its rows are judged again"
+                f"{self.name}/{_file(file)}: the verdicts of another shard; remove it, and its "
+                "rows are judged again"
             )
 
-    def tables(self, file: str, columns: Sequence[str] | None = None) -> Iterator[tuple[dict[str, Any], Any]]:
-        """The metadata and the table of each shard in a file, in their order; VievalError where it cannot be read."""
+    def tables(
+        self, file: str, columns: Sequence[str] | None = None
+    ) -> Iterator[tuple[dict[str, Any], Any]]:
+        """The metadata and the table of each shard in a file, in their order; VievalError where
+        it cannot be read.
+        """
         read = self.reader()
         for number, document in enumerate(self.metadata(file)):
             yield document, read(file, number, columns)
@@ -137,7 +162,9 @@ class ShardFolder:
         @lru_cache(maxsize=1)
         def opened(file: str) -> Any:
             pyarrow = arrow()
-            return pyarrow.parquet.ParquetFile(pyarrow.BufferReader(self.storage.read(_file(file)) or b""))
+            return pyarrow.parquet.ParquetFile(
+                pyarrow.BufferReader(self.storage.read(_file(file)) or b"")
+            )
 
         def read(file: str, number: int, columns: Sequence[str] | None) -> Any:
             try:
@@ -145,7 +172,8 @@ class ShardFolder:
             except (OSError, ValueError, IndexError) as error:
                 reason = " ".join(str(error).split())[:200]
                 raise VievalError(
-                    f"{self.name}/{_file(file)}: cannot be read ({reason}); remove it, and its rows are judged again"
+                    f"{self.name}/{_file(file)}: cannot be read ({reason}); remove it, and its "
+                    "rows are judged again"
                 ) from None
 
         return read
@@ -155,15 +183,18 @@ class ShardFolder:
         return {
             name: (file, number)
             for file, counted in self.counted()
-            for number, name in enumerate(self._names_in(file) if file.startswith(JOINED) else [file])
+            for number, name in enumerate(
+                self._names_in(file) if file.startswith(JOINED) else [file]
+            )
             if name in counted
         }
 
     def counted(self) -> Iterator[tuple[str, set[str]]]:
         """Each file of verdicts with the shards whose verdicts count in it.
 
-        A shard that is in a joined file and has its own file as well counts where it was judged last: in the first
-        where a compaction was ended between the two, in the second where it was judged again.
+        A shard that is in a joined file and has its own file as well counts where it was judged
+        last: in the first where a compaction was ended between the two, in the second where it was
+        judged again.
         """
         files = self.sizes()
         single = {file for file in files if not file.startswith(JOINED)}
@@ -173,7 +204,10 @@ class ShardFolder:
                 names = set()
                 for document in self.metadata(file):
                     name = document["shard"]["name"]
-                    is_outdated = name in single and self.metadata(name)[0]["ended"] > document["ended"]
+                    is_outdated = (
+                        name in single
+                        and self.metadata(name)[0]["ended"] > document["ended"]
+                    )
                     if name not in joined and not is_outdated:
                         names.add(name)
                         single.discard(name)
@@ -184,7 +218,9 @@ class ShardFolder:
 
 
 def open_folder(path_or_address: str | Path) -> ShardFolder:
-    """The folder at a path, or at an address of object storage; VievalError for an address that leads nowhere."""
+    """The folder at a path, or at an address of object storage; VievalError for an address that
+    leads nowhere.
+    """
     location = location_of(path_or_address)
     return ShardFolder(location, *storage_at(location))
 
@@ -192,8 +228,14 @@ def open_folder(path_or_address: str | Path) -> ShardFolder:
 def kept_verdicts(
     folder: ShardFolder, name: str, statuses: Collection[str]
 ) -> Mapping[tuple[int, int], dict[str, Any]]:
-    """The verdicts of a shard that stay where those of some statuses are judged again, by row and prompt."""
-    files = [name] if folder.holds(name) else [file for file, names in folder.counted() if name in names]
+    """The verdicts of a shard that stay where those of some statuses are judged again, by row
+    and prompt.
+    """
+    files = (
+        [name]
+        if folder.holds(name)
+        else [file for file, names in folder.counted() if name in names]
+    )
     return {
         (verdict["row"], verdict["prompt"]): verdict
         for file in files

@@ -1,4 +1,6 @@
-"""The files of a data set: which they are, what tells one from another of the same name, and how many rows they have."""
+"""The files of a data set: which they are, what tells one from another of the same name, and how
+many rows they have.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from vieval_plugin.media.files import write_whole
-from vieval_plugin.readers.arrow_tables import parquet_file, parquet_table, reading_table
+from vieval_plugin.readers.arrow_tables import (
+    parquet_file,
+    parquet_table,
+    reading_table,
+)
 from vieval_plugin.readers.image_names import SUFFIXES, is_system_file
 from vieval_plugin.readers.places import (
     REMOTE,
@@ -31,7 +37,14 @@ from vieval_plugin.readers.places import (
     size_of,
 )
 from vieval_plugin.readers.tables import InputTable
-from vieval_plugin.readers.webdataset import COMPRESSED, PLAIN, TarIndex, TarMember, tar_index, webdataset_table
+from vieval_plugin.readers.webdataset import (
+    COMPRESSED,
+    PLAIN,
+    TarIndex,
+    TarMember,
+    tar_index,
+    webdataset_table,
+)
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import exists, has_scheme, isdir, path_of
 from vieval_plugin.text.wording import natural, plural
@@ -43,7 +56,10 @@ _NO_TAR_MEMBERS = (*SUFFIXES, *PARQUET, ".csv", ".jsonl", ".arrow")
 _AT_ONCE = 8
 _MOST_COLUMNS = 100  # of the images of a tar, in the plan
 _MOST_NOTES = 20  # lines on tars
-_OTHER_FILE = "{}: another file than when the plan was made; restore it, or judge it again into another folder"
+_OTHER_FILE = (
+    "{}: another file than when the plan was made; restore it, or judge it again into "
+    "another folder"
+)
 _PATTERN = re.compile(r"[*[]")
 
 T = TypeVar("T")
@@ -79,7 +95,8 @@ class InputFile:
 
 
 def input_places(names: Sequence[str]) -> list[Place]:
-    """The parquet and tar files that a user names: files, folders with such below them, and patterns such as `a/*.tar`.
+    """The parquet and tar files that a user names: files, folders with such below them, and
+    patterns such as `a/*.tar`.
 
     Raises:
         VievalError: there is none, or one is another kind of file.
@@ -90,18 +107,26 @@ def input_places(names: Sequence[str]) -> list[Place]:
         if not files:
             label = name.partition("?")[0] if has_scheme(name) else name
             raise VievalError(
-                f"{label}: no parquet or tar file there, of which a folder of shards is made; name such "
-                "files, folders or patterns such as 'data/*.parquet', or end the name of --out in .jsonl, .csv or .parquet"
+                f"{label}: no parquet or tar file there, of which a folder of shards is made; "
+                "name such "
+                "files, folders or patterns such as 'data/*.parquet', or end the name of --out "
+                "in .jsonl, .csv or .parquet"
             )
         sources |= dict.fromkeys(files)
     if unknown := [source for source in sources if not _is_known(source.path)]:
         raise VievalError(
-            f"{unknown[0]}: neither parquet nor tar, of which a folder of shards is made; end the name of --out in .jsonl, "
+            f"{unknown[0]}: neither parquet nor tar, of which a folder of shards is made; end "
+            "the name of --out in .jsonl, "
             ".csv or .parquet"
         )
-    if tars := [source for source in sources if source.scheme and not source.path.lower().endswith(PARQUET)]:
+    if tars := [
+        source
+        for source in sources
+        if source.scheme and not source.path.lower().endswith(PARQUET)
+    ]:
         raise VievalError(
-            f"{tars[0]}: tar files are read from a file system alone; mount the bucket, copy them, or name parquet files "
+            f"{tars[0]}: tar files are read from a file system alone; mount the bucket, copy "
+            "them, or name parquet files "
             "by a pattern"
         )
     return list(sources)
@@ -112,23 +137,44 @@ def _local_files(name: str) -> list[Place]:
     if path.is_dir():
         files = data_files(path)
     else:
-        files = [path] if path.exists() else [Path(file) for file in glob.glob(str(path), recursive=True)]
-    return [place_of(file.absolute()) for file in sorted(files, key=lambda file: natural(str(file)))]
+        files = (
+            [path]
+            if path.exists()
+            else [Path(file) for file in glob.glob(str(path), recursive=True)]
+        )
+    return [
+        place_of(file.absolute())
+        for file in sorted(files, key=lambda file: natural(str(file)))
+    ]
 
 
 def data_files(folder: Path) -> list[Path]:
-    """The parquet and tar files below a folder, less the tables that img2dataset writes beside its tars, `N.parquet`."""
-    files = [file for file in folder.rglob("*") if _is_known(file.relative_to(folder).as_posix())]
+    """The parquet and tar files below a folder, less the tables that img2dataset writes beside
+    its tars, `N.parquet`.
+    """
+    files = [
+        file
+        for file in folder.rglob("*")
+        if _is_known(file.relative_to(folder).as_posix())
+    ]
     tars = {file.with_suffix("") for file in files if file.suffix == ".tar"}
-    return [file for file in files if file.with_suffix("") not in tars or not _is_of_img2dataset(file)]
+    return [
+        file
+        for file in files
+        if file.with_suffix("") not in tars or not _is_of_img2dataset(file)
+    ]
 
 
 def _is_of_img2dataset(file: Path) -> bool:
-    return file.suffix == ".parquet" and file.with_name(f"{file.stem}_stats.json").exists()
+    return (
+        file.suffix == ".parquet" and file.with_name(f"{file.stem}_stats.json").exists()
+    )
 
 
 def _stored_objects(name: str) -> list[Place]:
-    """The files at an address, below it, or that match it; a pattern is listed from the last folder before it."""
+    """The files at an address, below it, or that match it; a pattern is listed from the last
+    folder before it.
+    """
     address, _, query = location_of(name).partition("?")
     folder, pattern = address, ""
     if sign := _PATTERN.search(address):
@@ -141,12 +187,22 @@ def _stored_objects(name: str) -> list[Place]:
         if not pattern and source.system.get_file_info(source.path).is_file:
             return [source]
         everywhere = not pattern or "/" in pattern or "**" in pattern
-        selected = fs.FileSelector(source.path, recursive=everywhere, allow_not_found=True)
+        selected = fs.FileSelector(
+            source.path, recursive=everywhere, allow_not_found=True
+        )
         entries = source.system.get_file_info(selected)
         bucket = source.path.partition("/")[0]
-        if not entries and source.system.get_file_info(bucket).type == fs.FileType.NotFound:
-            raise VievalError(f"{source.scheme}{bucket}: no such bucket; correct its name, its region or its endpoint")
-        names = [entry.path[len(source.path) + 1 :] for entry in entries if entry.is_file]
+        if (
+            not entries
+            and source.system.get_file_info(bucket).type == fs.FileType.NotFound
+        ):
+            raise VievalError(
+                f"{source.scheme}{bucket}: no such bucket; correct its name, its region or its "
+                "endpoint"
+            )
+        names = [
+            entry.path[len(source.path) + 1 :] for entry in entries if entry.is_file
+        ]
     matches = partial(_matches, pattern.split("/")) if pattern else _is_known
     return [source.below(path) for path in sorted(filter(matches, names), key=natural)]
 
@@ -156,7 +212,9 @@ def _matches(pattern: Sequence[str], name: str) -> bool:
     first, *remaining = pattern
     part, slash, tail = name.partition("/")
     if first == "**":
-        return _matches(remaining or ["*"], name) or (bool(slash) and _matches(pattern, tail))
+        return _matches(remaining or ["*"], name) or (
+            bool(slash) and _matches(pattern, tail)
+        )
     if not fnmatchcase(part, first) or bool(remaining) != bool(slash):
         return False
     return not remaining or _matches(remaining, tail)
@@ -172,7 +230,9 @@ def is_object_storage(name: str) -> bool:
 
 
 def is_data_set(name: str) -> bool:
-    """Return whether a name is that of parquet or tar files: a file's, a pattern's, or a folder's with such below it."""
+    """Return whether a name is that of parquet or tar files: a file's, a pattern's, or a
+    folder's with such below it.
+    """
     path = path_of(name)
     if is_object_storage(name) or _is_known(str(path)):
         return True
@@ -180,7 +240,9 @@ def is_data_set(name: str) -> bool:
 
 
 def is_for_shards_alone(name: str) -> bool:
-    """Return whether only a folder of shards takes what a name means: object storage, a pattern, or nothing but tar files."""
+    """Return whether only a folder of shards takes what a name means: object storage, a pattern,
+    or nothing but tar files.
+    """
     path = path_of(name)
     if is_object_storage(name) or path.name.lower().endswith(_TARS):
         return True
@@ -191,25 +253,36 @@ def is_for_shards_alone(name: str) -> bool:
     if not has_tar or any(file.suffix.lower() in PARQUET for file in data):
         return False
     return not any(
-        file.name.lower().endswith(_NO_TAR_MEMBERS) and not _is_of_img2dataset(file) for file in path.rglob("*")
+        file.name.lower().endswith(_NO_TAR_MEMBERS) and not _is_of_img2dataset(file)
+        for file in path.rglob("*")
     )
 
 
 def root_of(sources: Sequence[Place]) -> Place:
     """The folder that all files lie in; VievalError where there is none."""
     services = {(source.scheme, source.query) for source in sources}
-    path = os.path.commonpath([posixpath.dirname(source.path) for source in sources]) if len(services) == 1 else ""
+    path = (
+        os.path.commonpath([posixpath.dirname(source.path) for source in sources])
+        if len(services) == 1
+        else ""
+    )
     if not path:
         raise VievalError(
-            f"{sources[0]} and {sources[-1]}: they lie in no folder or bucket together; judge each into an --out of its own"
+            f"{sources[0]} and {sources[-1]}: they lie in no folder or bucket together; judge "
+            "each into an --out of its own"
         )
     return replace(sources[0], path=path)
 
 
 def input_files(
-    sources: Sequence[Place], root: Place, indexes: Path, planned: Mapping[str, InputFile], columns: Iterable[str] = ()
+    sources: Sequence[Place],
+    root: Place,
+    indexes: Path,
+    planned: Mapping[str, InputFile],
+    columns: Iterable[str] = (),
 ) -> list[InputFile]:
-    """Files with their sizes, digests and rows; a tar is read through once, and its index kept in the folder `indexes`.
+    """Files with their sizes, digests and rows; a tar is read through once, and its index kept in
+    the folder `indexes`.
 
     Args:
         sources: the files.
@@ -225,7 +298,14 @@ def input_files(
     # keys of a plan that is fixed end where they ended
     is_fixed = bool(planned) and not any(file.last_dot for file in planned.values())
     last_dot = False if is_fixed else None
-    read = partial(_input_file, root=root, indexes=indexes, planned=planned, last_dot=last_dot, columns=columns)
+    read = partial(
+        _input_file,
+        root=root,
+        indexes=indexes,
+        planned=planned,
+        last_dot=last_dot,
+        columns=columns,
+    )
     return map_in_threads(read, sources)
 
 
@@ -236,14 +316,17 @@ def map_in_threads(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
 
 
 def _most_common(images: Counter[str]) -> dict[str, int]:
-    """The numbers of images of the commonest columns, and those of all others under an empty name."""
+    """The numbers of images of the commonest columns, and those of all others under an empty
+    name.
+    """
     counts = dict(images.most_common(_MOST_COLUMNS))
     others = images.total() - sum(counts.values())
     return {**counts, "": others} if others else counts
 
 
 def tar_notes(files: Iterable[InputFile], columns: Collection[str]) -> list[str]:
-    """Lines on tars whose keys end at the last dot or come again, and on images that no column reads.
+    """Lines on tars whose keys end at the last dot or come again, and on images that no column
+    reads.
 
     Args:
         files: of a plan.
@@ -252,25 +335,36 @@ def tar_notes(files: Iterable[InputFile], columns: Collection[str]) -> list[str]
     notes = []
     for file in files:
         if file.last_dot:
-            notes.append(f"{file.path}: the last dot of a name ends its key, as all names allow it")
+            notes.append(
+                f"{file.path}: the last dot of a name ends its key, as all names allow it"
+            )
         if file.repeated_keys:
             notes.append(
-                f"{file.path}: {plural(file.repeated_keys, 'key')} are there again; each is a sample of its own"
+                f"{file.path}: {plural(file.repeated_keys, 'key')} are there again; each is a "
+                "sample of its own"
             )
     notes += hidden_images(files, columns)
-    return notes if len(notes) <= _MOST_NOTES else [*notes[:_MOST_NOTES], f"{len(notes) - _MOST_NOTES} more such lines"]
+    return (
+        notes
+        if len(notes) <= _MOST_NOTES
+        else [*notes[:_MOST_NOTES], f"{len(notes) - _MOST_NOTES} more such lines"]
+    )
 
 
 def hidden_images(files: Iterable[InputFile], columns: Collection[str]) -> list[str]:
     """A line for each tar with images that no column reads, with cause and remedy."""
     lines = []
     for file in files:
-        hidden = {name: count for name, count in file.images.items() if name not in columns}
+        hidden = {
+            name: count for name, count in file.images.items() if name not in columns
+        }
         if hidden:
             column = next(iter(hidden)) or "..."
             lines.append(
-                f"{file.path}: {plural(sum(hidden.values()), 'image')} of its members are not judged, the first of a column "
-                f"{column[:80]!r}, as the first dot of a name ends its key; rename the members and judge into another --out, "
+                f"{file.path}: {plural(sum(hidden.values()), 'image')} of its members are not "
+                "judged, the first of a column "
+                f"{column[:80]!r}, as the first dot of a name ends its key; rename the members "
+                "and judge into another --out, "
                 f"or read the column with --columns images.NAME={column[:80]}"
             )
     return lines
@@ -288,7 +382,9 @@ def _input_file(
     name = "" if is_elsewhere else posixpath.relpath(source.path, root.path)
     if is_elsewhere or name.startswith("../"):
         raise VievalError(
-            f"{source}: it does not lie below {root}, as the files of the plan do; judge it into another --out"
+            f"{source}: it does not lie below {root}, as the files of the plan do; judge it "
+            "into "
+            "another --out"
         )
     size = size_of(source)
     if name in planned and _is_same(source, size, planned[name]):
@@ -296,16 +392,27 @@ def _input_file(
     if source.path.lower().endswith(PARQUET):
         with reading_table(source):
             metadata = parquet_file(source).metadata
-            groups = tuple(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
+            groups = tuple(
+                metadata.row_group(group).num_rows
+                for group in range(metadata.num_row_groups)
+            )
         return InputFile(name, size, footer_digest(source), groups)
     digest, index = _index_tar(source, indexes, last_dot, columns)
     return InputFile(
-        name, size, digest, (index.samples,), index.last_dot, index.repeated_keys, _most_common(index.images)
+        name,
+        size,
+        digest,
+        (index.samples,),
+        index.last_dot,
+        index.repeated_keys,
+        _most_common(index.images),
     )
 
 
 def _is_same(source: Place, size: int, file: InputFile) -> bool:
-    """Return whether a file is as the plan has it: of a tar, whose headers are looked at when it is read, by its size."""
+    """Return whether a file is as the plan has it: of a tar, whose headers are looked at when it
+    is read, by its size.
+    """
     return size == file.size and (file.is_tar or footer_digest(source) == file.digest)
 
 
@@ -320,7 +427,9 @@ def require_same(file: InputFile, root: Place) -> None:
     try:
         is_same = _is_same(source, size_of(source), file)
     except VievalError as error:
-        raise VievalError(f"{error}; it is in the plan, and no shard of it can be judged without it") from None
+        raise VievalError(
+            f"{error}; it is in the plan, and no shard of it can be judged without it"
+        ) from None
     if not is_same:
         raise VievalError(_OTHER_FILE.format(source))
 
@@ -333,8 +442,12 @@ def table_of(file: InputFile, root: Place, indexes: Path) -> InputTable:
     return webdataset_table(Path(source.path), tar_members(file, root, indexes))
 
 
-def rows_in_group(file: InputFile, root: Place, indexes: Path, group: int, ranges: Sequence[range]) -> InputTable:
-    """Some rows of a row group, or samples of a tar, in one pass; VievalError where it cannot be read."""
+def rows_in_group(
+    file: InputFile, root: Place, indexes: Path, group: int, ranges: Sequence[range]
+) -> InputTable:
+    """Some rows of a row group, or samples of a tar, in one pass; VievalError where it cannot be
+    read.
+    """
     source = root.below(file.path)
     if not file.is_tar:
         return parquet_table(source, group, ranges)
@@ -351,7 +464,9 @@ def _index_tar(
     """The digest of a tar's index, which is kept in the folder `indexes`, and the index."""
     index = tar_index(Path(source.path), last_dot, columns)
     # of the members, not of the file: another pyarrow writes other bytes
-    digest = hashlib.sha256("\n".join(map(str, index.members)).encode()).hexdigest()[:32]
+    digest = hashlib.sha256("\n".join(map(str, index.members)).encode()).hexdigest()[
+        :32
+    ]
     write_whole(_index_file(indexes, digest), _encoded(index.members), synced=True)
     return digest, index
 
@@ -359,15 +474,22 @@ def _index_tar(
 def _encoded(members: Sequence[TarMember]) -> bytes:
     pyarrow = arrow()
     sink = pyarrow.BufferOutputStream()
-    columns = {name: [getattr(member, name) for member in members] for name in TarMember.__annotations__}
+    columns = {
+        name: [getattr(member, name) for member in members]
+        for name in TarMember.__annotations__
+    }
     pyarrow.parquet.write_table(pyarrow.table(columns), sink, compression="zstd")
     return bytes(sink.getvalue())
 
 
 def tar_members(file: InputFile, root: Place, indexes: Path) -> Sequence[TarMember]:
-    """The members of a tar by its kept index; VievalError where it is another tar than when the plan was made."""
+    """The members of a tar by its kept index; VievalError where it is another tar than when the
+    plan was made.
+    """
     index = _index_file(indexes, file.digest)
-    if not index.exists():  # a run whose verdicts lie in object storage keeps its indexes on each machine
+    if (
+        not index.exists()
+    ):  # a run whose verdicts lie in object storage keeps its indexes on each machine
         source = root.below(file.path)
         digest, tar = _index_tar(source, indexes, file.last_dot)
         if digest != file.digest:
@@ -378,9 +500,15 @@ def tar_members(file: InputFile, root: Place, indexes: Path) -> Sequence[TarMemb
     except (OSError, ValueError) as error:
         reason = " ".join(str(error).split())[:200]
         raise VievalError(
-            f"{index}: the index of a tar file cannot be read ({reason}); judge it again into another folder"
+            f"{index}: the index of a tar file cannot be read ({reason}); judge it again into "
+            "another folder"
         ) from None
-    return [TarMember(*fields) for fields in zip(*(columns[name] for name in TarMember.__annotations__), strict=True)]
+    return [
+        TarMember(*fields)
+        for fields in zip(
+            *(columns[name] for name in TarMember.__annotations__), strict=True
+        )
+    ]
 
 
 def _is_known(path: str) -> bool:

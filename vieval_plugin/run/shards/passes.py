@@ -52,20 +52,25 @@ ShardReport: TypeAlias = Written | NotWritten
 
 
 def passes_over(shards: Iterable[Shard], written: Container[str]) -> Iterator[Pass]:
-    """The passes over shards that are not written: one a row group, and of a tar, whose samples have a place, one a shard."""
+    """The passes over shards that are not written: one a row group, and of a tar, whose samples
+    have a place, one a shard.
+    """
     unwritten = (shard for shard in shards if shard.name not in written)
     for _, group in groupby(unwritten, key=_group_of):
         yield Pass(tuple(group))
 
 
 def _group_of(shard: Shard) -> tuple[str, int]:
-    return shard.path, shard.first if shard.path.lower().endswith(PLAIN) else shard.group
+    return shard.path, shard.first if shard.path.lower().endswith(
+        PLAIN
+    ) else shard.group
 
 
 class PassQueue:
     """Passes that wait, and shards that were taken and have not ended; for several threads.
 
-    A shard that another driver's worker has open comes again at the end, as it may have written it by then.
+    A shard that another driver's worker has open comes again at the end, as it may have written it
+    by then.
     """
 
     def __init__(self, passes: Iterable[Pass]) -> None:
@@ -80,7 +85,10 @@ class PassQueue:
         """The next pass; None where none waits."""
         with self._change:
             if not self._waiting and self._later:
-                self._waiting.extend(Pass(work.shards, is_last=True) for work in passes_over(self._later, ()))
+                self._waiting.extend(
+                    Pass(work.shards, is_last=True)
+                    for work in passes_over(self._later, ())
+                )
                 self._later.clear()
             if not self._waiting:
                 return None
@@ -101,9 +109,13 @@ class PassQueue:
             self._change.notify_all()
 
     def give_back(self, work: Pass) -> None:
-        """Have a pass judged by another worker, as far as it has not ended: the one that took it died."""
+        """Have a pass judged by another worker, as far as it has not ended: the one that took it
+        died.
+        """
         with self._change:
-            unfinished = tuple(shard for shard in work.shards if shard.name in self._under_way)
+            unfinished = tuple(
+                shard for shard in work.shards if shard.name in self._under_way
+            )
             self._under_way -= {shard.name for shard in unfinished}
             if unfinished:
                 self._waiting.appendleft(Pass(unfinished, work.is_last))

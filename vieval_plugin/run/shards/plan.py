@@ -1,4 +1,6 @@
-"""The plan of a folder of shards, fixed once: which rows of which files are a shard, and what their verdicts depend on."""
+"""The plan of a folder of shards, fixed once: which rows of which files are a shard, and what
+their verdicts depend on.
+"""
 
 from __future__ import annotations
 
@@ -79,7 +81,11 @@ class Plan:
     @cached_property
     def run(self) -> str:
         """A hash of all but the rows that a verdict depends on."""
-        reading = {"columns": dict(self.columns), "kind": self.kind, "trace": self.schema.trace}
+        reading = {
+            "columns": dict(self.columns),
+            "kind": self.kind,
+            "trace": self.schema.trace,
+        }
         return _short([identity_of(self.provenance), reading], 12)
 
     @cached_property
@@ -101,7 +107,9 @@ class Plan:
                 for first in range(start, start + rows, max(step, 1)):
                     length = min(step, start + rows - first)
                     key = [file.path, file.size, file.digest, group, first, length]
-                    yield Shard(_short([self.run, key], 24), file.path, group, first, length)
+                    yield Shard(
+                        _short([self.run, key], 24), file.path, group, first, length
+                    )
                 start += rows
 
 
@@ -135,32 +143,54 @@ def from_json(text: bytes, where: str) -> Plan:
     except ValidationError:
         plan = None
     if plan is None or not _is_sound(plan):
-        raise VievalError(f"{where}: no plan of shards that can be read; name another folder with --out")
+        raise VievalError(
+            f"{where}: no plan of shards that can be read; name another folder with --out"
+        )
     return plan
 
 
 def _is_sound(plan: Plan) -> bool:
-    """Return whether a plan, which may have been changed by hand, leads nowhere but below its root, and ends."""
+    """Return whether a plan, which may have been changed by hand, leads nowhere but below its
+    root, and ends.
+    """
     paths = [PurePosixPath(file.path) for file in plan.files]
-    inside = not any(path.is_absolute() or ".." in path.parts or "\0" in str(path) for path in paths)
-    is_finite = plan.rows_per_shard > 0 and all(rows >= 0 for file in plan.files for rows in file.groups)
+    inside = not any(
+        path.is_absolute() or ".." in path.parts or "\0" in str(path) for path in paths
+    )
+    is_finite = plan.rows_per_shard > 0 and all(
+        rows >= 0 for file in plan.files for rows in file.groups
+    )
     return inside and is_finite and plan.rows / plan.rows_per_shard < _MOST_SHARDS
 
 
 def require_same_run(earlier: Plan, now: Plan, where: str) -> None:
-    """VievalError, beginning with `where`, where another judge or other options than the plan's would give the verdicts."""
-    difference = differing_runs(identity_of(earlier.provenance), identity_of(now.provenance))
+    """VievalError, beginning with `where`, where another judge or other options than the plan's
+    would give the verdicts.
+    """
+    difference = differing_runs(
+        identity_of(earlier.provenance), identity_of(now.provenance)
+    )
     if not difference and earlier.limit != now.limit:
         difference = f"{_limit_in_words(earlier)}, now {_limit_in_words(now)}"
     for name in ("columns", "kind", "rows_per_shard", "schema"):
         planned, asked_for = getattr(earlier, name), getattr(now, name)
         if not difference and planned != asked_for:
-            difference = f"with {name} {_value_words(planned)}, now {_value_words(asked_for)}"
-    if not difference and earlier.version != now.version and earlier.readers != now.readers:
-        difference = f"by VIEval {earlier.version}, whose judges read replies otherwise than those of {now.version}"
+            difference = (
+                f"with {name} {_value_words(planned)}, now {_value_words(asked_for)}"
+            )
+    if (
+        not difference
+        and earlier.version != now.version
+        and earlier.readers != now.readers
+    ):
+        difference = (
+            f"by VIEval {earlier.version}, whose judges read replies otherwise than "
+            f"those of {now.version}"
+        )
     if difference:
         raise VievalError(
-            f"{where}: a run was begun there {difference}; give the command that began it, or another --out"
+            f"{where}: a run was begun there {difference}; give the command that began it, or "
+            "another --out"
         )
 
 
@@ -168,21 +198,27 @@ def extended(earlier: Plan, now: Plan, where: str, extend: bool) -> Plan:
     """The plan with the files that are new, where it may be extended.
 
     Raises:
-        VievalError: in one line that begins with `where`: files are new and it may not, or a planned one is another or
-            not there.
+        VievalError: in one line that begins with `where`: files are new and it may not, or a
+            planned one is another or not there.
     """
     named_files = now.by_path
     for file in earlier.files:
         if file.path not in named_files:
-            raise VievalError(f"{where}: the plan has {file.path}, which is not named now; name all files of the plan")
+            raise VievalError(
+                f"{where}: the plan has {file.path}, which is not named now; name all files of "
+                "the plan"
+            )
         if _known_by(named_files[file.path]) != _known_by(file):
             raise VievalError(
-                f"{where}: {file.path} is another file than when the plan was made; restore it, or name another --out"
+                f"{where}: {file.path} is another file than when the plan was made; restore "
+                "it, "
+                "or name another --out"
             )
     new_files = [file for file in now.files if file.path not in earlier.by_path]
     if new_files and not extend:
         raise VievalError(
-            f"{where}: the plan has {len(earlier.files)} files, now {len(now.files)} are named, such as {new_files[0].path}; "
+            f"{where}: the plan has {len(earlier.files)} files, now {len(now.files)} are named, "
+            f"such as {new_files[0].path}; "
             "--extend adds new files"
         )
     return replace(earlier, files=(*earlier.files, *new_files))
@@ -191,7 +227,12 @@ def extended(earlier: Plan, now: Plan, where: str, extend: bool) -> Plan:
 def readers_hash() -> str:
     """A hash of the code that reads replies: that of the judges, and of servers' answers."""
     package = Path(__file__).parents[2]
-    files = sorted(f for folder in judges.__path__ for f in Path(folder).rglob("*") if f.suffix in (".py", ".txt"))
+    files = sorted(
+        f
+        for folder in judges.__path__
+        for f in Path(folder).rglob("*")
+        if f.suffix in (".py", ".txt")
+    )
     files += [package / name for name in _READERS]
     hashed = hashlib.sha256()
     for file in files:
@@ -214,4 +255,6 @@ def _value_words(value: Any) -> str:
 
 
 def _short(document: Any, length: int) -> str:
-    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()[:length]
+    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()[
+        :length
+    ]

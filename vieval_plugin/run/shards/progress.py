@@ -11,7 +11,9 @@ from vieval_plugin.run.shards.plan import Plan
 from vieval_plugin.run.shards.schema import Tally
 from vieval_plugin.run.shards.under_way import open_shards
 
-_RECENT = 600.0  # seconds before the last shard ended, whose shards tell how fast it goes
+_RECENT = (
+    600.0  # seconds before the last shard ended, whose shards tell how fast it goes
+)
 _MOST_REASONS = 5
 
 
@@ -43,16 +45,24 @@ class FolderProgress(Tally):
 
     @property
     def unscored(self) -> str:
-        """The sentence on a folder whose verdicts are all without scores; empty where one has scores, or none is there."""
-        if not self.statuses or any(self.statuses[status] for status in Status if status.usable):
+        """The sentence on a folder whose verdicts are all without scores; empty where one has
+        scores, or none is there.
+        """
+        if not self.statuses or any(
+            self.statuses[status] for status in Status if status.usable
+        ):
             return ""
-        statuses = ", ".join(f"{status} {n:,}" for status, n in self.statuses.most_common())
+        statuses = ", ".join(
+            f"{status} {n:,}" for status, n in self.statuses.most_common()
+        )
         return f"no row could be scored ({statuses})"
 
     def lines(self) -> list[str]:
         """The counts in lines."""
         shards_left = self.shards - self.shards_done
-        limited = "" if self.limit is None else f", limited to the first {self.limit:,} rows"
+        limited = (
+            "" if self.limit is None else f", limited to the first {self.limit:,} rows"
+        )
         running = f", {self.running} running" if self.running else ""
         counting = " (a row counts when its shard is done)" if shards_left else ""
         lines = [
@@ -60,20 +70,44 @@ class FolderProgress(Tally):
             f"rows: {self.rows_done:,} of {self.rows:,}{limited}{counting}"
         ]
         if self.statuses:
-            lines.append("verdicts: " + ", ".join(f"{status} {n:,}" for status, n in self.statuses.most_common()))
+            lines.append(
+                "verdicts: "
+                + ", ".join(
+                    f"{status} {n:,}" for status, n in self.statuses.most_common()
+                )
+            )
         if self.calls:
-            tokens = f"tokens in: {self.tokens['input']:,}, out: {self.tokens['output']:,}"
-            counts = {"from the store": self.from_store, "the same as another and asked once": self.repeated}
-            origins = ", ".join(f"{origin}: {number:,}" for origin, number in counts.items() if number)
+            tokens = (
+                f"tokens in: {self.tokens['input']:,}, out: {self.tokens['output']:,}"
+            )
+            counts = {
+                "from the store": self.from_store,
+                "the same as another and asked once": self.repeated,
+            }
+            origins = ", ".join(
+                f"{origin}: {number:,}" for origin, number in counts.items() if number
+            )
             unasked = f" ({origins})" if origins else ""
             lines.append(f"answers of a model: {self.calls:,}{unasked}, {tokens}")
-        lines += [f"{status} {n:,}: {reason}" for (status, reason), n in self.reasons.most_common(_MOST_REASONS)]
+        lines += [
+            f"{status} {n:,}: {reason}"
+            for (status, reason), n in self.reasons.most_common(_MOST_REASONS)
+        ]
         if self.rate:
-            remaining = f"; left: {_span((self.rows - self.rows_done) / self.rate)}" if shards_left else ""
+            remaining = (
+                f"; left: {_span((self.rows - self.rows_done) / self.rate)}"
+                if shards_left
+                else ""
+            )
             calls = f" and {self.call_rate:,.1f} calls" if self.call_rate else ""
-            stored = f"; {self.from_store:,} results came from the store, which is faster: --fresh judges anew"
+            stored = (
+                f"; {self.from_store:,} results came from the store, which is faster: "
+                "--fresh judges anew"
+            )
             note = stored if self.from_store else ""
-            lines.append(f"rate: {self.rate:,.1f} rows{calls} a second{remaining}{note}")
+            lines.append(
+                f"rate: {self.rate:,.1f} rows{calls} a second{remaining}{note}"
+            )
         return lines
 
 
@@ -89,21 +123,33 @@ def progress_of(folder: ShardFolder, plan: Plan) -> FolderProgress:
                 progress.add_document(document)
                 progress.shards_done += 1
                 progress.rows_done += planned[name]
-                calls = document["calls"] - document["from_store"] - document["repeated"]
-                spans.append((document["ended"], document["began"], planned[name], calls))
-    progress.running = len({name for name in open_shards(folder.under_way) if name in planned})
+                calls = (
+                    document["calls"] - document["from_store"] - document["repeated"]
+                )
+                spans.append(
+                    (document["ended"], document["began"], planned[name], calls)
+                )
+    progress.running = len(
+        {name for name in open_shards(folder.under_way) if name in planned}
+    )
     progress.rate, progress.call_rate = _rates(spans)
     return progress
 
 
 def _rates(spans: Iterable[tuple[float, float, int, int]]) -> tuple[float, float]:
-    """Rows, and answers that the model was asked for, a second over the last minutes in which shards ended."""
+    """Rows, and answers that the model was asked for, a second over the last minutes in which
+    shards ended.
+    """
     ordered = sorted(spans)
     recent = [shard for shard in ordered if shard[0] > ordered[-1][0] - _RECENT]
-    span = max((end for end, *_ in recent), default=0.0) - min((began for _, began, *_ in recent), default=0.0)
+    span = max((end for end, *_ in recent), default=0.0) - min(
+        (began for _, began, *_ in recent), default=0.0
+    )
     if span <= 0:
         return 0.0, 0.0
-    return sum(rows for *_, rows, _ in recent) / span, max(sum(calls for *_, calls in recent), 0) / span
+    return sum(rows for *_, rows, _ in recent) / span, max(
+        sum(calls for *_, calls in recent), 0
+    ) / span
 
 
 def _span(seconds: float) -> str:

@@ -16,15 +16,20 @@ class ReadAhead(Generic[T]):
     """The items of an iterator that may block, as an asynchronous iterator; `close` it in the end.
 
     Args:
-        items: iterated in a thread of its own; an exception in it is raised to whoever waits for the next item.
+        items: iterated in a thread of its own; an exception in it is raised to whoever waits for
+            the next item.
         size: the bytes of an item.
         max_bytes: as many bytes may be read and not yet taken, or one item that is larger.
     """
 
-    def __init__(self, items: Iterator[T], size: Callable[[T], int], max_bytes: int = MOST_BYTES) -> None:
+    def __init__(
+        self, items: Iterator[T], size: Callable[[T], int], max_bytes: int = MOST_BYTES
+    ) -> None:
         self._items, self._size, self._max_bytes = items, size, max_bytes
         self._loop = asyncio.get_running_loop()
-        self._read: asyncio.Queue[tuple[T, int] | BaseException | None] = asyncio.Queue()
+        self._read: asyncio.Queue[tuple[T, int] | BaseException | None] = (
+            asyncio.Queue()
+        )
         self._waiting, self._is_closed, self._change = 0, False, threading.Condition()
         self._thread = threading.Thread(target=self._run, name="read", daemon=True)
         self._thread.start()
@@ -39,7 +44,9 @@ class ReadAhead(Generic[T]):
             yield item[0]
 
     def close(self) -> None:
-        """Read no further, and wait a little for the thread: one that is in pyarrow when Python ends aborts the process."""
+        """Read no further, and wait a little for the thread: one that is in pyarrow when Python
+        ends aborts the process.
+        """
         with self._change:
             self._is_closed = True
             self._change.notify()
@@ -50,7 +57,11 @@ class ReadAhead(Generic[T]):
             for item in self._items:
                 size = self._size(item)
                 with self._change:
-                    while self._waiting and self._waiting + size > self._max_bytes and not self._is_closed:
+                    while (
+                        self._waiting
+                        and self._waiting + size > self._max_bytes
+                        and not self._is_closed
+                    ):
                         self._change.wait()
                     self._waiting += size
                 if self._is_closed:

@@ -41,10 +41,14 @@ class ShardRow:
     def size(self) -> int:
         """Bytes that it takes in memory."""
         sources = (image.source for image in images_of(self.row.sample))
-        return _OVERHEAD + sum(len(source) for source in sources if isinstance(source, bytes))
+        return _OVERHEAD + sum(
+            len(source) for source in sources if isinstance(source, bytes)
+        )
 
 
-def rows_of_shards(plan: Plan, root: Place, indexes: Path, shards: Sequence[Shard]) -> Iterator[ShardRow]:
+def rows_of_shards(
+    plan: Plan, root: Place, indexes: Path, shards: Sequence[Shard]
+) -> Iterator[ShardRow]:
     """The samples of shards of one row group, in order, without digests.
 
     Args:
@@ -57,19 +61,24 @@ def rows_of_shards(plan: Plan, root: Place, indexes: Path, shards: Sequence[Shar
         VievalError: the row group cannot be read, or not to its end.
     """
     file, group = plan.by_path[shards[0].path], shards[0].group
-    table = rows_in_group(file, root, indexes, group, [shard.numbers for shard in shards])
+    table = rows_in_group(
+        file, root, indexes, group, [shard.numbers for shard in shards]
+    )
     remaining = iter(shards)
     shard = next(remaining)
     for number, row in rows_of(table, ColumnMap(plan.columns), prefix=f"{file.path}:"):
         while number - 1 not in shard.numbers:
             shard = next(remaining)
-        samples = samples_in_rows([(number, row)], table.folder, plan.kind or None, table.unit)
+        samples = samples_in_rows(
+            [(number, row)], table.folder, plan.kind or None, table.unit
+        )
         for prompt, sample in zip(count(), samples):
             yield ShardRow(shard, number - 1, prompt, sample)
 
 
 def fetch_images(rows: Iterator[ShardRow], hosts: Sequence[str]) -> Iterator[ShardRow]:
-    """Rows with the images that are addresses of allowed hosts; one that cannot be had is its row's status.
+    """Rows with the images that are addresses of allowed hosts; one that cannot be had is its row's
+    status.
 
     The files of a shard lie in a folder of their own until the row that they are of is handed on.
     """
@@ -77,7 +86,9 @@ def fetch_images(rows: Iterator[ShardRow], hosts: Sequence[str]) -> Iterator[Sha
     for _, shard_rows in groupby(rows, key=attrgetter("shard")):
         read_rows = list(shard_rows)
         with tempfile.TemporaryDirectory(prefix="vieval-") as folder:
-            samples = fetched_rows([row.row for row in read_rows], allowed, Path(folder))
+            samples = fetched_rows(
+                [row.row for row in read_rows], allowed, Path(folder)
+            )
             for row, sample in zip(read_rows, samples, strict=True):
                 yield replace(row, row=_load_images(sample))
 
@@ -96,7 +107,9 @@ def _load_images(row: SampleRow) -> SampleRow:
 
 
 def output_digest(row: SampleRow) -> bytes | None:
-    """SHA-256 of the file that is judged; None of a contest, and where there is none that can be read."""
+    """SHA-256 of the file that is judged; None of a contest, and where there is none that can be
+    read.
+    """
     if isinstance(row.sample, Contest) or "output" not in row.sample.images:
         return None
     output = row.sample.images["output"]

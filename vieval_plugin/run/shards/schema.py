@@ -1,6 +1,8 @@
-"""The schema of a file of verdicts on a shard, which follows from the judge and never from the rows.
+"""The schema of a file of verdicts on a shard, which follows from the judge and never from the
+rows.
 
-A folder of shards has `plan.json` and, in `verdicts/`, a parquet file a shard, named by a hash. Each row is a verdict:
+A folder of shards has `plan.json` and, in `verdicts/`, a parquet file a shard, named by a hash.
+Each row is a verdict:
 
 | column | type | what it holds |
 |---|---|---|
@@ -24,12 +26,13 @@ A folder of shards has `plan.json` and, in `verdicts/`, a parquet file a shard, 
 | `seconds` | double | from its first question to the verdict |
 | `trace` | string | on request: the steps, as JSON in the form of a verdict's line |
 
-The file's metadata has, under the key `vieval`, a JSON object: `version` of VIEval, `run` (the hash of what an answer
-depends on), `provenance`, `shard` (`name`, `file`, `group`, `first`, `rows`), `verdicts`, `statuses` by number,
-`reasons` of failures by status and number, `calls`, `from_store` and `repeated` (answers from the store, and to
-questions that were asked once with others, since the worker's shard before this ended), `tokens`, and `began` and
-`ended` in seconds since 1970. In a file that `vieval shards --compact` made, it has `shards` instead: a list of such
-objects, a shard and a row group each.
+The file's metadata has, under the key `vieval`, a JSON object: `version` of VIEval, `run` (the hash
+of what an answer depends on), `provenance`, `shard` (`name`, `file`, `group`, `first`, `rows`),
+`verdicts`, `statuses` by number, `reasons` of failures by status and number, `calls`, `from_store`
+and `repeated` (answers from the store, and to questions that were asked once with others, since the
+worker's shard before this ended), `tokens`, and `began` and `ended` in seconds since 1970. In a
+file that `vieval shards --compact` made, it has `shards` instead: a list of such objects, a shard
+and a row group each.
 """
 
 from __future__ import annotations
@@ -76,36 +79,61 @@ class VerdictSchema:
         pyarrow = arrow()
         text, number = pyarrow.string(), pyarrow.float64()
         scores = {"scores": pyarrow.struct([(name, number) for name in self.scores])}
-        bounds = {"bounds": pyarrow.struct([(name, pyarrow.list_(number)) for name in self.scores])}
+        bounds = {
+            "bounds": pyarrow.struct(
+                [(name, pyarrow.list_(number)) for name in self.scores]
+            )
+        }
         candidates = {"scores": pyarrow.list_(scores["scores"])}
         if not self.scores:  # of a struct without fields there can be no column
             scores = bounds = candidates = {}
         # lists of structs and no maps, which Hugging Face datasets cannot read
         vote = pyarrow.struct([("order", text), ("vote", text)])
         preference = pyarrow.struct([("order", text), ("preference", number)])
-        sub_score = pyarrow.struct([("question", text), ("scores", pyarrow.list_(number))])
-        choice = {"votes": pyarrow.list_(vote), "preferences": pyarrow.list_(preference), **candidates}
+        sub_score = pyarrow.struct(
+            [("question", text), ("scores", pyarrow.list_(number))]
+        )
+        choice = {
+            "votes": pyarrow.list_(vote),
+            "preferences": pyarrow.list_(preference),
+            **candidates,
+        }
         columns = {
             **{"file": text, "row": pyarrow.int64(), "prompt": pyarrow.int32()},
             **dict.fromkeys(("uid", "image_model", "kind", "category", "group"), text),
-            **{"draw": pyarrow.int32(), "digest": pyarrow.binary(32), "status": text, "reason": text},
+            **{
+                "draw": pyarrow.int32(),
+                "digest": pyarrow.binary(32),
+                "status": text,
+                "reason": text,
+            },
             **scores,
             **(bounds if self.intervals else {}),
             "sub_scores": pyarrow.list_(sub_score),
             "choice": pyarrow.struct(list(choice.items())),
-            **{"rationale": text, "findings": pyarrow.list_(text), "calls": pyarrow.int32()},
-            "tokens": pyarrow.struct([("input", pyarrow.int64()), ("output", pyarrow.int64())]),
+            **{
+                "rationale": text,
+                "findings": pyarrow.list_(text),
+                "calls": pyarrow.int32(),
+            },
+            "tokens": pyarrow.struct(
+                [("input", pyarrow.int64()), ("output", pyarrow.int64())]
+            ),
             "seconds": number,
             **({"trace": text} if self.trace else {}),
         }
         return pyarrow.schema(list(columns.items()))
 
 
-def schema_of(prepared: PreparedJudge, judge_options: Any, trace: bool) -> VerdictSchema:
+def schema_of(
+    prepared: PreparedJudge, judge_options: Any, trace: bool
+) -> VerdictSchema:
     """The schema of a judge's verdicts."""
     spec = prepared.spec
     calibrated = prepared.provenance.calibration[:1]
-    scores = dict.fromkeys((*spec.aspects, *spec.dimensions, *spec.grades(judge_options), *calibrated))
+    scores = dict.fromkeys(
+        (*spec.aspects, *spec.dimensions, *spec.grades(judge_options), *calibrated)
+    )
     return VerdictSchema(tuple(scores), spec.intervals, trace)
 
 
@@ -142,14 +170,21 @@ class Tally:
         for (status, reason), times in self.reasons.most_common():
             if len(by_reason := reasons.setdefault(status, {})) < _MOST_REASONS:
                 by_reason[reason] = times
-        return {**vars(self), "statuses": dict(self.statuses), "reasons": reasons, "tokens": dict(self.tokens)}
+        return {
+            **vars(self),
+            "statuses": dict(self.statuses),
+            "reasons": reasons,
+            "tokens": dict(self.tokens),
+        }
 
     def add_document(self, document: Mapping[str, Any]) -> None:
         """Count what another tally's `document` says."""
         self.verdicts += document["verdicts"]
         self.statuses.update(document["statuses"])
         for status, reasons in document["reasons"].items():
-            self.reasons.update({(status, reason): times for reason, times in reasons.items()})
+            self.reasons.update(
+                {(status, reason): times for reason, times in reasons.items()}
+            )
         self.calls += document["calls"]
         self.from_store += document["from_store"]
         self.repeated += document["repeated"]
@@ -157,16 +192,33 @@ class Tally:
 
 
 def verdict_row(
-    file: str, number: int, prompt: int, row: SampleRow, digest: bytes | None, outcome: Outcome, schema: VerdictSchema
+    file: str,
+    number: int,
+    prompt: int,
+    row: SampleRow,
+    digest: bytes | None,
+    outcome: Outcome,
+    schema: VerdictSchema,
 ) -> dict[str, Any]:
     """A verdict as the columns of its file have it."""
     judged, verdict = row.sample, outcome.verdict
-    reason, rationale, findings = remove_secrets([verdict.reason, verdict.rationale, verdict.findings])
+    reason, rationale, findings = remove_secrets(
+        [verdict.reason, verdict.rationale, verdict.findings]
+    )
     texts = {
-        **{"file": file, "uid": judged.id.uid, "image_model": judged.id.image_model, "kind": judged.kind},
+        **{
+            "file": file,
+            "uid": judged.id.uid,
+            "image_model": judged.id.image_model,
+            "kind": judged.kind,
+        },
         "category": "" if isinstance(judged, Contest) else judged.category,
         "group": judged.group if judged.group != judged.id.uid else "",
-        **{"status": str(verdict.status), "reason": " ".join(reason.split()), "rationale": rationale},
+        **{
+            "status": str(verdict.status),
+            "reason": " ".join(reason.split()),
+            "rationale": rationale,
+        },
     }
     if schema.trace:
         texts["trace"] = json.dumps(verdict_document(verdict)["trace"], allow_nan=False)
@@ -180,16 +232,24 @@ def verdict_row(
         "bounds": {name: list(ends) for name, ends in verdict.bounds.items()},
         "sub_scores": _sub_scores(verdict, schema),
         "choice": _choice(verdict.choice),
-        "findings": [_encodable(text) for text in dict.fromkeys((*findings, *row.findings))],
+        "findings": [
+            _encodable(text) for text in dict.fromkeys((*findings, *row.findings))
+        ],
         "calls": outcome.calls,
         "tokens": {"input": outcome.input_tokens, "output": outcome.output_tokens},
         "seconds": outcome.seconds,
     }
 
 
-def encoded(rows: Sequence[Mapping[str, Any]], schema: VerdictSchema, metadata: Mapping[str, Any]) -> bytes:
+def encoded(
+    rows: Sequence[Mapping[str, Any]],
+    schema: VerdictSchema,
+    metadata: Mapping[str, Any],
+) -> bytes:
     """A file of verdicts, with what its metadata is to say."""
-    return encoded_tables([arrow().Table.from_pylist(list(rows), schema=schema.arrow())], metadata)
+    return encoded_tables(
+        [arrow().Table.from_pylist(list(rows), schema=schema.arrow())], metadata
+    )
 
 
 def encoded_tables(tables: Iterable[Any], metadata: Mapping[str, Any]) -> bytes:
@@ -198,7 +258,9 @@ def encoded_tables(tables: Iterable[Any], metadata: Mapping[str, Any]) -> bytes:
     sink, writer = pyarrow.BufferOutputStream(), None
     described = {METADATA: json.dumps(metadata, allow_nan=False).encode()}
     for table in (table.replace_schema_metadata(described) for table in tables):
-        writer = writer or pyarrow.parquet.ParquetWriter(sink, table.schema, compression="zstd")
+        writer = writer or pyarrow.parquet.ParquetWriter(
+            sink, table.schema, compression="zstd"
+        )
         writer.write_table(table, row_group_size=max(table.num_rows, 1))
     if writer:
         writer.close()
@@ -206,7 +268,12 @@ def encoded_tables(tables: Iterable[Any], metadata: Mapping[str, Any]) -> bytes:
 
 
 def shard_metadata(
-    shard: Mapping[str, Any], run: str, provenance: Provenance, tally: Tally, began: float, end: float
+    shard: Mapping[str, Any],
+    run: str,
+    provenance: Provenance,
+    tally: Tally,
+    began: float,
+    end: float,
 ) -> dict[str, Any]:
     """The metadata of a shard's file."""
     return {
@@ -223,8 +290,8 @@ def shard_metadata(
 def metadata_in(footer: bytes) -> dict[str, Any] | None:
     """The metadata in the footer of a parquet file; None where it is no file of verdicts.
 
-    It is found by its key, a text of Thrift's compact protocol that another text follows: a folder has a hundred
-    thousand footers, and reading one whole takes twenty times as long.
+    It is found by its key, a text of Thrift's compact protocol that another text follows: a folder
+    has a hundred thousand footers, and reading one whole takes twenty times as long.
     """
     field = b"\x18"
     position = footer.rfind(field + bytes([len(METADATA)]) + METADATA + field)
@@ -247,17 +314,31 @@ def metadata_in(footer: bytes) -> dict[str, Any] | None:
 
 def _sub_scores(verdict: Verdict, schema: VerdictSchema) -> list[dict[str, Any]]:
     steps = {step.label: list(step.scores) for step in verdict.trace if step.scores}
-    further = {name: [score] for name, score in verdict.scores.items() if name not in schema.scores}
-    scores_by_question = {_encodable(name): scores for name, scores in {**steps, **further}.items()}
-    return [{"question": question, "scores": scores} for question, scores in scores_by_question.items()]
+    further = {
+        name: [score]
+        for name, score in verdict.scores.items()
+        if name not in schema.scores
+    }
+    scores_by_question = {
+        _encodable(name): scores for name, scores in {**steps, **further}.items()
+    }
+    return [
+        {"question": question, "scores": scores}
+        for question, scores in scores_by_question.items()
+    ]
 
 
 def _choice(choice: Choice | None) -> dict[str, Any] | None:
     if choice is None:
         return None
     return {
-        "votes": [{"order": order, "vote": vote} for order, vote in choice.votes.items()],
-        "preferences": [{"order": order, "preference": value} for order, value in choice.preferences.items()],
+        "votes": [
+            {"order": order, "vote": vote} for order, vote in choice.votes.items()
+        ],
+        "preferences": [
+            {"order": order, "preference": value}
+            for order, value in choice.preferences.items()
+        ],
         "scores": [dict(scores) for scores in choice.scores],
     }
 

@@ -1,7 +1,8 @@
 """Places where a folder of shards may lie: a file system that all workers see, or object storage.
 
-A file is there whole or not at all: on a disk it is written under another name and renamed, and to object storage it is
-put in one go from memory, under its own name, by a stream that is closed only where all of it was taken.
+A file is there whole or not at all: on a disk it is written under another name and renamed, and to
+object storage it is put in one go from memory, under its own name, by a stream that is closed only
+where all of it was taken.
 """
 
 from __future__ import annotations
@@ -18,7 +19,15 @@ from typing import TypeAlias
 import platformdirs
 
 from vieval_plugin.media.files import create_whole, require_writable, write_whole
-from vieval_plugin.readers.places import REMOTE, Place, parquet_footer, place_at, place_of, reading, reason_of
+from vieval_plugin.readers.places import (
+    REMOTE,
+    Place,
+    parquet_footer,
+    place_at,
+    place_of,
+    reading,
+    reason_of,
+)
 from vieval_plugin.text.errors import VievalError
 
 _STALE = 3600.0  # seconds after which an unfinished file is nobody's any more
@@ -28,7 +37,9 @@ _ONE_REQUEST = "allow_delayed_open=true"
 
 @dataclass(frozen=True)
 class Disk:
-    """A folder on a file system: files by their names in it; VievalError where the system refuses."""
+    """A folder on a file system: files by their names in it; VievalError where the system
+    refuses.
+    """
 
     #: The folder.
     path: Path
@@ -53,7 +64,9 @@ class Disk:
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise VievalError(f"{self.path / name}: cannot be read ({error.strerror})") from None
+            raise VievalError(
+                f"{self.path / name}: cannot be read ({error.strerror})"
+            ) from None
 
     def footer(self, name: str) -> bytes:
         """The footer of a parquet file."""
@@ -67,7 +80,9 @@ class Disk:
         """Write a file, or replace it."""
         path = self.path / name
         write_whole(path, content, synced=True)
-        with contextlib.suppress(OSError, AttributeError):  # the name too is to be on the disk; not every system can
+        with contextlib.suppress(
+            OSError, AttributeError
+        ):  # the name too is to be on the disk; not every system can
             descriptor = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
             try:
                 os.fsync(descriptor)
@@ -87,11 +102,17 @@ class Disk:
         """The names of the files in a folder, with their sizes in bytes."""
         try:
             with os.scandir(self.path / folder) as entries:
-                return {entry.name: entry.stat().st_size for entry in entries if entry.is_file()}
+                return {
+                    entry.name: entry.stat().st_size
+                    for entry in entries
+                    if entry.is_file()
+                }
         except FileNotFoundError:
             return {}
         except OSError as error:
-            raise VievalError(f"{self.path / folder}: cannot be read ({error.strerror})") from None
+            raise VievalError(
+                f"{self.path / folder}: cannot be read ({error.strerror})"
+            ) from None
 
 
 @dataclass(frozen=True)
@@ -133,7 +154,9 @@ class ObjectStorage:
             stream.write(content)
             stream.close()  # not by `with`, which would put half of it there where writing fails
         except OSError as error:
-            raise VievalError(f"{file}: cannot be written ({reason_of(error)})") from None
+            raise VievalError(
+                f"{file}: cannot be written ({reason_of(error)})"
+            ) from None
 
     def remove(self, name: str) -> None:
         with contextlib.suppress(OSError):
@@ -149,7 +172,9 @@ class ObjectStorage:
 
         location = self.folder.below(folder)
         with reading(location):
-            entries = location.system.get_file_info(fs.FileSelector(location.path, allow_not_found=True))
+            entries = location.system.get_file_info(
+                fs.FileSelector(location.path, allow_not_found=True)
+            )
         return {info.base_name: info.size for info in entries if info.is_file}
 
 
@@ -157,15 +182,21 @@ Storage: TypeAlias = Disk | ObjectStorage
 
 
 def storage_at(location: str) -> tuple[Storage, Path]:
-    """The storage at a place, and a folder on this machine for what lies beside it; VievalError for a wrong address."""
+    """The storage at a place, and a folder on this machine for what lies beside it; VievalError
+    for a wrong address.
+    """
     if not REMOTE.match(location):
         return Disk(Path(location)), Path(location)
     from pyarrow import fs
 
     folder = place_at(location)
     if folder.scheme == "s3://" and "allow_delayed_open" in fs.S3FileSystem.__doc__:
-        folder = place_at(location, _ONE_REQUEST)  # what is small enough is put in one request then, and not in parts
+        folder = place_at(
+            location, _ONE_REQUEST
+        )  # what is small enough is put in one request then, and not in parts
     local_folder = (
-        Path(platformdirs.user_cache_dir("vieval")) / "shards" / hashlib.sha256(str(folder).encode()).hexdigest()[:16]
+        Path(platformdirs.user_cache_dir("vieval"))
+        / "shards"
+        / hashlib.sha256(str(folder).encode()).hexdigest()[:16]
     )
     return ObjectStorage(folder), local_folder

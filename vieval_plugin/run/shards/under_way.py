@@ -1,10 +1,12 @@
 """Notes on which rows a worker has under way, by which a row that ends its worker is found.
 
-A worker keeps a file for each shard that it has open, and holds a lock on it as long as it lives, which the system lets
-go however it ends. A file without a lock is a death, and what it has under way are the rows that may be to blame.
+A worker keeps a file for each shard that it has open, and holds a lock on it as long as it lives,
+which the system lets go however it ends. A file without a lock is a death, and what it has under
+way are the rows that may be to blame.
 
-A row is in one of three states: judged beside others; after two deaths with it under way a suspect, which is judged
-when its worker has nothing else under way; after two deaths while it was alone fatal, and not judged again.
+A row is in one of three states: judged beside others; after two deaths with it under way a suspect,
+which is judged when its worker has nothing else under way; after two deaths while it was alone
+fatal, and not judged again.
 """
 
 from __future__ import annotations
@@ -26,13 +28,16 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 _SUFFIX = ".rows"
-_ALONE = 255  # the byte of a row that is under way alone; less is the number of its prompts under way beside others
+# the byte of a row that is under way alone; less is the number of its prompts under way beside
+# others
+_ALONE = 255
 #: So many deaths with a row under way make it a suspect, and so many while it was alone fatal.
 DEATHS = 2
 
 
 class RowsUnderWay:
-    """The note on a shard that this process has open: a byte a row, mapped into memory, as there are thousands a second.
+    """The note on a shard that this process has open: a byte a row, mapped into memory, as there
+    are thousands a second.
 
     `close` it in the end, whatever came of it. VievalError where it cannot be written.
     """
@@ -42,9 +47,13 @@ class RowsUnderWay:
         self._first = shard.first
         try:
             self._file = self._path.open("xb+", buffering=0)
-            self._file.write(bytes(shard.rows))  # and not only a length: a full disk is to be told of here
+            self._file.write(
+                bytes(shard.rows)
+            )  # and not only a length: a full disk is to be told of here
         except OSError as error:
-            raise VievalError(f"{self._path}: cannot be written ({error.strerror}); make room") from None
+            raise VievalError(
+                f"{self._path}: cannot be written ({error.strerror}); make room"
+            ) from None
         if fcntl is not None:
             with contextlib.suppress(OSError):  # a file system without locks
                 fcntl.flock(self._file, fcntl.LOCK_EX)
@@ -56,7 +65,9 @@ class RowsUnderWay:
             self._rows[row - self._first] = _ALONE
             self._rows.flush()
         else:
-            self._rows[row - self._first] = min(self._rows[row - self._first] + 1, _ALONE - 1)
+            self._rows[row - self._first] = min(
+                self._rows[row - self._first] + 1, _ALONE - 1
+            )
 
     def end(self, row: int) -> None:
         """Note that it is not any more."""
@@ -72,7 +83,9 @@ class RowsUnderWay:
 
 
 def suspect_and_fatal_rows(folder: Path, shard: Shard) -> tuple[set[int], set[int]]:
-    """The rows of a shard that were under way when two workers or more died, and those that were so alone."""
+    """The rows of a shard that were under way when two workers or more died, and those that were
+    so alone.
+    """
     deaths, deaths_alone = Counter[int](), Counter[int]()
     for note in _notes(folder, shard.name):
         if _is_held(note):
@@ -81,7 +94,10 @@ def suspect_and_fatal_rows(folder: Path, shard: Shard) -> tuple[set[int], set[in
             for row, prompts in enumerate(note.read_bytes(), shard.first):
                 deaths[row] += prompts > 0
                 deaths_alone[row] += prompts == _ALONE
-    suspects, fatal = ({row for row, n in counts.items() if n >= DEATHS} for counts in (deaths, deaths_alone))
+    suspects, fatal = (
+        {row for row, n in counts.items() if n >= DEATHS}
+        for counts in (deaths, deaths_alone)
+    )
     return suspects, fatal
 
 
@@ -96,7 +112,9 @@ def open_shards(folder: Path) -> set[str]:
 
 
 def forget_deaths(folder: Path, written: Container[str], shard: str = "") -> None:
-    """Remove the notes that dead workers left on shards that are done: on all of those, or on one."""
+    """Remove the notes that dead workers left on shards that are done: on all of those, or on
+    one.
+    """
     for note in _notes(folder, shard):
         if note.name.partition(".")[0] in written and not _is_held(note):
             with contextlib.suppress(OSError):

@@ -1,4 +1,6 @@
-"""Verification of a folder of shards: each input row has its verdict once, and was the row that is there now."""
+"""Verification of a folder of shards: each input row has its verdict once, and was the row that
+is there now.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,12 @@ from numpy.typing import NDArray
 
 from vieval_plugin.readers.places import place_at
 from vieval_plugin.run.shards.folder import ShardFolder
-from vieval_plugin.run.shards.inputs import InputFile, hidden_images, map_in_threads, require_same
+from vieval_plugin.run.shards.inputs import (
+    InputFile,
+    hidden_images,
+    map_in_threads,
+    require_same,
+)
 from vieval_plugin.run.shards.plan import Plan, Shard
 from vieval_plugin.run.shards.rows import output_digest, rows_of_shards
 from vieval_plugin.text.errors import VievalError
@@ -47,24 +54,33 @@ def verify(folder: ShardFolder, plan: Plan) -> Verified:
     """
     verified, planned = Verified(), {shard.name: shard for shard in plan.shards()}
     rng, all_names = np.random.default_rng(0), sorted(planned)
-    looked_at = {all_names[number] for number in rng.permutation(len(all_names))[:_DIGESTS]}
+    looked_at = {
+        all_names[number] for number in rng.permutation(len(all_names))[:_DIGESTS]
+    }
     changed_files = set(_changed_files(verified, plan))
     verified_names: set[str] = set()
     for file, names in folder.counted():
-        for document, table in folder.tables(file, ["row", "prompt", "digest", *_IDENTITY]):
+        for document, table in folder.tables(
+            file, ["row", "prompt", "digest", *_IDENTITY]
+        ):
             name = document["shard"]["name"]
             if name not in planned:
-                verified.problems.append(f"{file}: the plan has no such shard; remove it")
+                verified.problems.append(
+                    f"{file}: the plan has no such shard; remove it"
+                )
             elif name in names:
                 verified_names.add(name)
                 _check_rows(verified, file, planned[name], table)
                 if name in looked_at and planned[name].path not in changed_files:
                     _check_digest(verified, folder, plan, planned[name], table, rng)
-    if missing_shards := [shard for name, shard in planned.items() if name not in verified_names]:
+    if missing_shards := [
+        shard for name, shard in planned.items() if name not in verified_names
+    ]:
         first = missing_shards[0]
         rows = f"{first.path}, rows {first.first} to {first.first + first.rows - 1}"
         verified.problems.append(
-            f"{len(missing_shards):,} of {len(planned):,} shards have no verdicts, the first: {rows}"
+            f"{len(missing_shards):,} of {len(planned):,} shards have no verdicts, the first: "
+            f"{rows}"
         )
     verified.problems += hidden_images(plan.files, plan.columns.values())
     _note_duplicates(verified)
@@ -81,7 +97,9 @@ def _changed_files(verified: Verified, plan: Plan) -> Iterator[str]:
             return str(error)
         return ""
 
-    for file, problem in zip(plan.files, map_in_threads(problem_of, plan.files), strict=True):
+    for file, problem in zip(
+        plan.files, map_in_threads(problem_of, plan.files), strict=True
+    ):
         if problem:
             verified.problems.append(problem)
             yield file.path
@@ -89,16 +107,27 @@ def _changed_files(verified: Verified, plan: Plan) -> Iterator[str]:
 
 def _check_rows(verified: Verified, file: str, shard: Shard, table: Any) -> None:
     rows, prompts = (table.column(name).to_numpy() for name in ("row", "prompt"))
-    if not np.array_equal(np.unique(rows), np.arange(shard.first, shard.first + shard.rows)):
-        verified.problems.append(f"{file}: it has not each of its rows {shard.first} to {shard.first + shard.rows - 1}")
+    if not np.array_equal(
+        np.unique(rows), np.arange(shard.first, shard.first + shard.rows)
+    ):
+        verified.problems.append(
+            f"{file}: it has not each of its rows {shard.first} to {shard.first + shard.rows - 1}"
+        )
     if len(np.unique(np.stack([rows, prompts]), axis=1).T) != len(rows):
         verified.problems.append(f"{file}: it has a row twice")
-    identities = zip(*(table.column(name).to_pylist() for name in _IDENTITY), strict=True)
+    identities = zip(
+        *(table.column(name).to_pylist() for name in _IDENTITY), strict=True
+    )
     verified.identities.append(np.fromiter(map(hash, identities), np.int64, len(rows)))
 
 
 def _check_digest(
-    verified: Verified, folder: ShardFolder, plan: Plan, shard: Shard, table: Any, rng: np.random.Generator
+    verified: Verified,
+    folder: ShardFolder,
+    plan: Plan,
+    shard: Shard,
+    table: Any,
+    rng: np.random.Generator,
 ) -> None:
     """Compute the digest of one image of a shard again."""
     verdict = table.slice(int(rng.integers(max(table.num_rows, 1))), 1).to_pylist()[0]
@@ -109,7 +138,9 @@ def _check_digest(
         return
     verified.digests += 1
     if output_digest(rows[0].row) != verdict["digest"]:
-        verified.problems.append(f"{shard.path}: row {verdict['row']} has another image than when it was judged")
+        verified.problems.append(
+            f"{shard.path}: row {verdict['row']} has another image than when it was judged"
+        )
 
 
 def _note_duplicates(verified: Verified) -> None:
@@ -119,5 +150,6 @@ def _note_duplicates(verified: Verified) -> None:
     _, counts = np.unique(np.concatenate(verified.identities), return_counts=True)
     if repeated := int(counts[counts > 1].sum()):
         verified.notes.append(
-            f"{repeated:,} rows share their uid, image model, kind and draw with another row; both are kept"
+            f"{repeated:,} rows share their uid, image model, kind and draw with another row; "
+            "both are kept"
         )

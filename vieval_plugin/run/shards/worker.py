@@ -1,7 +1,9 @@
-"""The worker that every launcher starts: passes in, files of verdicts out, with the next shard always open.
+"""The worker that every launcher starts: passes in, files of verdicts out, with the next shard
+always open.
 
-Rows are read in a thread and begin as slots free up, those of the next shard while the last ones of a shard are under
-way, so that no server waits for a shard to end. At most three shards are open, and one bound on requests holds for all.
+Rows are read in a thread and begin as slots free up, those of the next shard while the last ones of
+a shard are under way, so that no server waits for a shard to end. At most three shards are open,
+and one bound on requests holds for all.
 """
 
 from __future__ import annotations
@@ -28,12 +30,29 @@ from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.run.session import Session
 from vieval_plugin.run.shards.folder import kept_verdicts, open_folder
 from vieval_plugin.run.shards.inputs import require_same
-from vieval_plugin.run.shards.passes import NotWritten, Pass, PassQueue, ShardReport, Written
+from vieval_plugin.run.shards.passes import (
+    NotWritten,
+    Pass,
+    PassQueue,
+    ShardReport,
+    Written,
+)
 from vieval_plugin.run.shards.plan import Plan, Shard
 from vieval_plugin.run.shards.read_ahead import ReadAhead
-from vieval_plugin.run.shards.rows import ShardRow, fetch_images, output_digest, rows_of_shards
+from vieval_plugin.run.shards.rows import (
+    ShardRow,
+    fetch_images,
+    output_digest,
+    rows_of_shards,
+)
 from vieval_plugin.run.shards.schema import Tally, encoded, shard_metadata, verdict_row
-from vieval_plugin.run.shards.under_way import DEATHS, RowsUnderWay, forget_deaths, is_open, suspect_and_fatal_rows
+from vieval_plugin.run.shards.under_way import (
+    DEATHS,
+    RowsUnderWay,
+    forget_deaths,
+    is_open,
+    suspect_and_fatal_rows,
+)
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.wording import plural
 
@@ -44,12 +63,17 @@ _ENOUGH = 20  # rows whose calls tell what a row takes
 _IN_A_ROW = 3  # shards with too many failures, after which a worker stops
 #: Statuses of rows that `--max-failures` counts: all without a score that the judge applies to.
 FAILURES = (*FAILED_CALLS, Status.PARSE_FAILURE, Status.REFUSAL, Status.NO_IMAGE)
-_FATAL = unjudged(Status.TOOL_ERROR, f"it ended the process that judged it {DEATHS} times; it is not judged again")
+_FATAL = unjudged(
+    Status.TOOL_ERROR,
+    f"it ended the process that judged it {DEATHS} times; it is not judged again",
+)
 
 
 @dataclass(frozen=True)
 class ShardRun:
-    """The run that a worker is told; no key is in it, as each worker takes its own from its environment."""
+    """The run that a worker is told; no key is in it, as each worker takes its own from its
+    environment.
+    """
 
     #: Folder of shards.
     folder: str
@@ -79,7 +103,9 @@ class ShardRun:
 
 @dataclass
 class OpenShard:
-    """A shard under way: its rows are read, then the last are judged, then it is written or reported as not written."""
+    """A shard under way: its rows are read, then the last are judged, then it is written or
+    reported as not written.
+    """
 
     shard: Shard
     note: RowsUnderWay
@@ -88,7 +114,9 @@ class OpenShard:
     #: Rows that are not judged again.
     fatal: set[int]
     #: Verdicts of an earlier run that stay, by row and prompt.
-    earlier_verdicts: Mapping[tuple[int, int], dict[str, Any]] = field(default_factory=dict)
+    earlier_verdicts: Mapping[tuple[int, int], dict[str, Any]] = field(
+        default_factory=dict
+    )
     #: Verdicts so far.
     verdicts: list[dict[str, Any]] = field(default_factory=list)
     #: Rows that were read and have no verdict.
@@ -128,17 +156,26 @@ class CallBudget:
         self.rows_opened = self.rows_judged = 0
 
     def allows(self, rows: int) -> bool:
-        """Return whether the calls of so many rows are left, beside those of the rows that are under way."""
+        """Return whether the calls of so many rows are left, beside those of the rows that are
+        under way.
+        """
         if self._limit is None:
             return True
-        return self._usage.calls + self._calls(self.rows_opened - self.rows_judged + rows) <= self._limit
+        return (
+            self._usage.calls + self._calls(self.rows_opened - self.rows_judged + rows)
+            <= self._limit
+        )
 
     def never_allows(self, rows: int) -> bool:
         """Return whether so many rows take more than all of the calls."""
         return self._limit is not None and self._calls(rows) > self._limit
 
     def _calls(self, rows: int) -> float:
-        a_row = self._usage.calls / self.rows_judged if self.rows_judged >= _ENOUGH else self._expected
+        a_row = (
+            self._usage.calls / self.rows_judged
+            if self.rows_judged >= _ENOUGH
+            else self._expected
+        )
         return a_row * rows
 
 
@@ -152,29 +189,41 @@ class ShardWorker:
     """
 
     def __init__(
-        self, run: ShardRun, report: Callable[[ShardReport], None], on_row: Callable[[], None] = lambda: None
+        self,
+        run: ShardRun,
+        report: Callable[[ShardReport], None],
+        on_row: Callable[[], None] = lambda: None,
     ) -> None:
         self._run, self._report, self._on_row = run, report, on_row
         self._folder, self._root = open_folder(run.folder), place_at(run.root)
         plan = self._folder.plan()
         if plan is None:
-            raise VievalError(f"{run.folder}: no plan there; name a folder that all workers see")
-        self._folder.prepare()  # a worker on another machine than the driver has a folder of notes of its own
+            raise VievalError(
+                f"{run.folder}: no plan there; name a folder that all workers see"
+            )
+        # a worker on another machine than the driver has a folder of notes of its own
+        self._folder.prepare()
         self._plan: Plan = plan
         self.progress = Progress()
-        self._prepared: PreparedJudge = prepare(run.judge, run.setting, run.options, run.backbone)
+        self._prepared: PreparedJudge = prepare(
+            run.judge, run.setting, run.options, run.backbone
+        )
         self._budget = CallBudget(run.budget, self.progress.usage, self._prepared.calls)
         self._slots, self._stopped = threading.Semaphore(MOST_OPEN), False
         self._open: dict[str, OpenShard] = {}
         self._bad_in_a_row = self._from_store = self._repeated = 0
 
     async def work(self, passes: Iterable[Pass]) -> None:
-        """Judge all passes, which are taken in a thread of their own: each when the one before it is read.
+        """Judge all passes, which are taken in a thread of their own: each when the one before it
+        is read.
 
         Raises:
             VievalError: the run cannot go on; files that were written stay.
         """
-        ahead = ReadAhead(self._events(passes), lambda event: event.row.size if isinstance(event, _RowEvent) else 0)
+        ahead = ReadAhead(
+            self._events(passes),
+            lambda event: event.row.size if isinstance(event, _RowEvent) else 0,
+        )
         try:
             async with asyncio.TaskGroup() as self._tasks:
                 await self._judge(ahead)
@@ -214,7 +263,9 @@ class ShardWorker:
             self._settle(judged, outcome)
 
         run, asks_a_model = self._run, self._prepared.asks_a_model
-        async with Session(run.options, run.backbone, self.progress, asks_a_model, run.batch) as session:
+        async with Session(
+            run.options, run.backbone, self.progress, asks_a_model, run.batch
+        ) as session:
             await session.judge_stream(rows(), self._prepared, settle)
 
     def _events(self, passes: Iterable[Pass]) -> Iterator[_Event]:
@@ -228,7 +279,9 @@ class ShardWorker:
             yield from self._events_of(work)
 
     def _events_of(self, work: Pass) -> Iterator[_Event]:
-        """The rows of a pass. Rows that cannot be read end their shard, and those of the row group after it."""
+        """The rows of a pass. Rows that cannot be read end their shard, and those of the row
+        group after it.
+        """
         waiting = list(work.shards)
         current: OpenShard | None = None
         problem = "its rows are fewer than when the plan was made"
@@ -269,19 +322,30 @@ class ShardWorker:
         if not self._run.rejudge and self._folder.holds(shard.name):
             opened = Written(shard)
         elif not is_last and is_open(self._folder.under_way, shard.name):
-            opened = NotWritten(shard, "another worker has it open", is_open_elsewhere=True)
+            opened = NotWritten(
+                shard, "another worker has it open", is_open_elsewhere=True
+            )
         elif self._budget.never_allows(shard.rows):
             reason = f"its calls are more than the {self._run.budget} that --budget gives a worker"
             opened = NotWritten(shard, reason, exceeds_budget=True)
         elif not self._budget.allows(shard.rows):
-            opened = NotWritten(shard, f"its calls would be more than --budget leaves of {self._run.budget}")
+            opened = NotWritten(
+                shard,
+                f"its calls would be more than --budget leaves of {self._run.budget}",
+            )
         elif self._stopped:
             opened = NotWritten(shard, "the run was ended")
         else:
             suspects, fatal = suspect_and_fatal_rows(self._folder.under_way, shard)
             note = RowsUnderWay(self._folder.under_way, shard)
-            verdicts = kept_verdicts(self._folder, shard.name, self._run.rejudge) if self._run.rejudge else {}
-            self._open[shard.name] = opened = OpenShard(shard, note, suspects, fatal, verdicts)
+            verdicts = (
+                kept_verdicts(self._folder, shard.name, self._run.rejudge)
+                if self._run.rejudge
+                else {}
+            )
+            self._open[shard.name] = opened = OpenShard(
+                shard, note, suspects, fatal, verdicts
+            )
             self._budget.rows_opened += shard.rows
             return opened
         self._slots.release()
@@ -311,7 +375,16 @@ class ShardWorker:
     def _settle(self, event: _RowEvent, outcome: Outcome) -> None:
         row, schema = event.row, self._plan.schema
         self._keep(
-            event.opened, verdict_row(row.shard.path, row.number, row.prompt, row.row, row.digest, outcome, schema)
+            event.opened,
+            verdict_row(
+                row.shard.path,
+                row.number,
+                row.prompt,
+                row.row,
+                row.digest,
+                outcome,
+                schema,
+            ),
         )
 
     def _keep(self, opened: OpenShard, verdict: dict[str, Any]) -> None:
@@ -347,18 +420,26 @@ class ShardWorker:
         self._report(
             NotWritten(shard, problem)
             if problem
-            else Written(shard, {Status(status): n for status, n in tally.statuses.items()}, tally.calls)
+            else Written(
+                shard,
+                {Status(status): n for status, n in tally.statuses.items()},
+                tally.calls,
+            )
         )
         if self._bad_in_a_row == _IN_A_ROW:
             raise VievalError(
-                f"{_IN_A_ROW} shards in a row were not written: {problem}; put that right, or raise --max-failures, and "
+                f"{_IN_A_ROW} shards in a row were not written: {problem}; put that right, or "
+                "raise --max-failures, and "
                 "the same command goes on"
             )
 
     def _count_unasked(self, tally: Tally) -> None:
         """Count the answers that the model was not asked for since the shard before this ended."""
         usage = self.progress.usage
-        tally.from_store, tally.repeated = usage.cached - self._from_store, usage.repeated - self._repeated
+        tally.from_store, tally.repeated = (
+            usage.cached - self._from_store,
+            usage.repeated - self._repeated,
+        )
         self._from_store, self._repeated = usage.cached, usage.repeated
 
     def _write(self, opened: OpenShard, tally: Tally) -> None:
@@ -366,18 +447,31 @@ class ShardWorker:
         plan = self._plan
         opened.verdicts.sort(key=itemgetter("row", "prompt"))
         described: Mapping[str, Any] = asdict(opened.shard)
-        metadata = shard_metadata(described, plan.run, plan.provenance, tally, opened.began, time.time())
-        self._folder.write(opened.shard.name, encoded(opened.verdicts, plan.schema, metadata))
+        metadata = shard_metadata(
+            described, plan.run, plan.provenance, tally, opened.began, time.time()
+        )
+        self._folder.write(
+            opened.shard.name, encoded(opened.verdicts, plan.schema, metadata)
+        )
 
 
 def _too_many(tally: Tally, failures: int, max_share: float) -> str:
     """The line on a shard with too many failures: how many, and the reason of most of them."""
-    reasons = (f" ({status}: {reason})" for (status, reason), _ in tally.reasons.most_common() if status in FAILURES)
+    reasons = (
+        f" ({status}: {reason})"
+        for (status, reason), _ in tally.reasons.most_common()
+        if status in FAILURES
+    )
     often = next(reasons, "")
-    return f"{failures} of {plural(tally.verdicts, 'row')} failed, more than --max-failures {max_share:g} allows{often}"
+    return (
+        f"{failures} of {plural(tally.verdicts, 'row')} failed, more than --max-failures "
+        f"{max_share:g} allows{often}"
+    )
 
 
-def work_here(run: ShardRun, queue: PassQueue, on_rows: Callable[[int], None]) -> list[str]:
+def work_here(
+    run: ShardRun, queue: PassQueue, on_rows: Callable[[int], None]
+) -> list[str]:
     """Have all passes of a queue judged in this process; lines on what that cost.
 
     Args:

@@ -1,1 +1,3 @@
-"""Protocols of the reward server: a module each describes its routes, and reads and writes its bodies."""
+"""Protocols of the reward server: a module each describes its routes, and reads and writes its
+bodies.
+"""

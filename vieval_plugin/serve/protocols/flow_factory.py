@@ -1,8 +1,10 @@
-"""The protocol of Flow-Factory's remote reward models: lists of prompts and of images in base64, a list of rewards back.
+"""The protocol of Flow-Factory's remote reward models: lists of prompts and of images in base64, a
+list of rewards back.
 
-Its client tries an HTTP error three times and then says that it could not connect, but stops at once, with the reason,
-at `{"error": ...}` with status 200: every refusal is one. It waits 60 s for pointwise rewards and 120 s for those of a
-group, which are asked for at `/group/compute` (`server_url` ending in `/group`): nothing in the body tells them apart.
+Its client tries an HTTP error three times and then says that it could not connect, but stops at
+once, with the reason, at `{"error": ...}` with status 200: every refusal is one. It waits 60 s for
+pointwise rewards and 120 s for those of a group, which are asked for at `/group/compute`
+(`server_url` ending in `/group`): nothing in the body tells them apart.
 """
 
 from __future__ import annotations
@@ -43,13 +45,18 @@ def read(body: Body, reading: Reading, group: str = "") -> list[RequestEntry]:
     require_equally_many(prompts, images, conditions)
     reading.require_number(len(images))
     rows = zip(prompts, images, conditions, strict=True)
-    return [entry_of(partial(_sample, number, row, reading), group=group) for number, row in enumerate(rows)]
+    return [
+        entry_of(partial(_sample, number, row, reading), group=group)
+        for number, row in enumerate(rows)
+    ]
 
 
 def _sample(number: int, row: tuple[str, str, list[Any]], reading: Reading) -> Sample:
     prompt, image, conditions = row
     references = [reading.base64_image(condition) for condition in conditions]
-    return sample_of(number, prompt, reading.base64_image(image), references, reading.conditions)
+    return sample_of(
+        number, prompt, reading.base64_image(image), references, reading.conditions
+    )
 
 
 def write(entries: Sequence[RequestEntry], values: Values) -> web.Response:
@@ -64,5 +71,10 @@ def write(entries: Sequence[RequestEntry], values: Values) -> web.Response:
 
 POINTWISE = Protocol("flow_factory", "/compute", 55.0, read, write, refuses_as_ok=True)
 GROUPWISE = Protocol(
-    "flow_factory_group", "/group/compute", 110.0, partial(read, group="all"), write, refuses_as_ok=True
+    "flow_factory_group",
+    "/group/compute",
+    110.0,
+    partial(read, group="all"),
+    write,
+    refuses_as_ok=True,
 )

@@ -1,8 +1,10 @@
-"""VIEval's own protocol: rows as a samples file has them, with images as base64 or as parts beside them.
+"""VIEval's own protocol: rows as a samples file has them, with images as base64 or as parts beside
+them.
 
-`POST /v1/judge` takes `{"samples": [{"uid", "kind", "images": {role: base64}, "texts": {name: text}, "group"}]}`, where
-a sample may be a contest, `{"id", "kind", "images", "texts", "candidates": [{"images"}]}`. In a body of several parts
-(multipart/form-data) the part `request` is that JSON, and an image may be `part:NAME`.
+`POST /v1/judge` takes `{"samples": [{"uid", "kind", "images": {role: base64}, "texts": {name:
+text}, "group"}]}`, where a sample may be a contest, `{"id", "kind", "images", "texts",
+"candidates": [{"images"}]}`. In a body of several parts (multipart/form-data) the part `request` is
+that JSON, and an image may be `part:NAME`.
 """
 
 from __future__ import annotations
@@ -47,32 +49,68 @@ def read(body: Body, reading: Reading) -> list[RequestEntry]:
     """The entries of a body, one a sample or contest."""
     document = json_object(body.content)
     if unknown := sorted(set(document) - {"samples", "trace"}):
-        raise VievalError(f"unknown key {unknown[0][:80]!r}; the keys are samples and trace")
+        raise VievalError(
+            f"unknown key {unknown[0][:80]!r}; the keys are samples and trace"
+        )
     rows = list_of(document, "samples", dict, "objects")
     reading.require_number(len(rows))
     trace = document.get("trace") is True
-    entries = [entry for number, row in enumerate(rows) for entry in _entries(number, row, body.files, reading, trace)]
-    reading.require_number(sum(len(candidates_of(entry.judged)) for entry in entries if entry.judged))
+    entries = [
+        entry
+        for number, row in enumerate(rows)
+        for entry in _entries(number, row, body.files, reading, trace)
+    ]
+    reading.require_number(
+        sum(len(candidates_of(entry.judged)) for entry in entries if entry.judged)
+    )
     return entries
 
 
-def _entries(number: int, row: Mapping[str, Any], files: Files, reading: Reading, trace: bool) -> list[RequestEntry]:
+def _entries(
+    number: int, row: Mapping[str, Any], files: Files, reading: Reading, trace: bool
+) -> list[RequestEntry]:
     group = row.get("group")
-    group_name = str(group) if isinstance(group, (str, int)) and not isinstance(group, bool) else ""
+    group_name = (
+        str(group)
+        if isinstance(group, (str, int)) and not isinstance(group, bool)
+        else ""
+    )
     facts = {"uid": row.get("uid", row.get("id", str(number))), "trace": trace}
     if not is_encodable(row):
         facts["uid"] = facts["uid"] if is_encodable(facts["uid"]) else str(number)
         group_name = group_name if is_encodable(group_name) else ""
-        return [RequestEntry(None, "a text has half of a character (a lone surrogate)", group=group_name, fields=facts)]
+        return [
+            RequestEntry(
+                None,
+                "a text has half of a character (a lone surrogate)",
+                group=group_name,
+                fields=facts,
+            )
+        ]
     if group is not None and not group_name:
-        return [RequestEntry(None, "group is neither a text nor a number", fields=facts)]
+        return [
+            RequestEntry(None, "group is neither a text nor a number", fields=facts)
+        ]
     try:
         if "candidates" in row:
-            return [RequestEntry(_contest(number, row, files, reading), group=group_name, fields=facts)]
+            return [
+                RequestEntry(
+                    _contest(number, row, files, reading),
+                    group=group_name,
+                    fields=facts,
+                )
+            ]
         cells = {name: value for name, value in row.items() if name != "group"}
         cells["images"] = _images(row.get("images", {}), files, reading)
-        samples = [sample for sample, _ in samples_of_row(Path(), number, cells, reading.conditions.kind or None, OWN)]
-        require_good_texts(*(text for sample in samples for text in sample.texts.values()))
+        samples = [
+            sample
+            for sample, _ in samples_of_row(
+                Path(), number, cells, reading.conditions.kind or None, OWN
+            )
+        ]
+        require_good_texts(
+            *(text for sample in samples for text in sample.texts.values())
+        )
     except (VievalError, BadLine) as error:
         return [RequestEntry(None, str(error), group=group_name, fields=facts)]
     return [RequestEntry(sample, group=group_name, fields=facts) for sample in samples]
@@ -93,8 +131,12 @@ def _image(encoded: Any, files: Files, reading: Reading) -> Image:
     return reading.image(files[name])
 
 
-def _contest(number: int, row: Mapping[str, Any], files: Files, reading: Reading) -> Contest:
-    """A contest as rows of contests have it; each image is read in place of a file name, and put in afterwards."""
+def _contest(
+    number: int, row: Mapping[str, Any], files: Files, reading: Reading
+) -> Contest:
+    """A contest as rows of contests have it; each image is read in place of a file name, and put
+    in afterwards.
+    """
     read_images: dict[str, Image] = {}
 
     def as_names(owner: Mapping[str, Any]) -> dict[str, str]:
@@ -110,24 +152,36 @@ def _contest(number: int, row: Mapping[str, Any], files: Files, reading: Reading
         raise VievalError("kind is no text")
     cells = {name: value for name, value in row.items() if name != "kind"}
     cells |= {"id": row.get("id", str(number)), "images": as_names(row)}
-    cells["candidates"] = [{**candidate, "images": as_names(candidate)} for candidate in candidates]
+    cells["candidates"] = [
+        {**candidate, "images": as_names(candidate)} for candidate in candidates
+    ]
     common = ContestRows(OWN, kind, kind, "")
     [contest] = read_contests([Row("the contest", cells)], Path(), common)
 
     require_good_texts(*contest.candidates[0].texts.values())
 
     def with_images(candidate: Sample) -> Sample:
-        return replace(candidate, images={role: read_images[str(i.source)] for role, i in candidate.images.items()})
+        return replace(
+            candidate,
+            images={
+                role: read_images[str(i.source)] for role, i in candidate.images.items()
+            },
+        )
 
     return replace(contest, candidates=tuple(map(with_images, contest.candidates)))
 
 
 def write(entries: Sequence[RequestEntry], values: Values) -> web.Response:
-    """The answer: a verdict a sample, the numbers of those that failed, and how far the members of a group are apart."""
+    """The answer: a verdict a sample, the numbers of those that failed, and how far the members
+    of a group are apart.
+    """
     rows = []
     for entry, by_name in zip(entries, values, strict=True):
         rows += [_row(entry, name, value) for name, value in by_name.items()]
-    document = {"verdicts": rows, "failed": [number for number, row in enumerate(rows) if row["failed"]]}
+    document = {
+        "verdicts": rows,
+        "failed": [number for number, row in enumerate(rows) if row["failed"]],
+    }
     if any(entry.group for entry in entries):
         document["groups"] = _spreads(entries, values)
     return json_answer(remove_secrets(document))
@@ -135,7 +189,9 @@ def write(entries: Sequence[RequestEntry], values: Values) -> web.Response:
 
 def _row(entry: RequestEntry, name: str, value: RewardValue) -> dict[str, Any]:
     contest = isinstance(entry.judged, Contest)
-    failed = not value.status.usable if contest else value.value is None or value.imputed
+    failed = (
+        not value.status.usable if contest else value.value is None or value.imputed
+    )
     return {
         "uid": entry.fields["uid"],
         "reward": name,
@@ -145,18 +201,29 @@ def _row(entry: RequestEntry, name: str, value: RewardValue) -> dict[str, Any]:
         **({"reason": value.reason} if failed else {}),
         **({"imputed": True} if value.imputed else {}),
         **({"group": entry.group} if entry.group else {}),
-        "verdicts": [_verdict(verdict, entry.fields["trace"]) for verdict in value.verdicts],
+        "verdicts": [
+            _verdict(verdict, entry.fields["trace"]) for verdict in value.verdicts
+        ],
     }
 
 
 def _verdict(verdict: Verdict, trace: bool) -> dict[str, Any]:
     document = verdict_document(verdict)
-    fields = ("scores", "status", "rationale", "findings", "bounds", "choice", *(["trace"] if trace else []))
+    fields = (
+        "scores",
+        "status",
+        "rationale",
+        "findings",
+        "bounds",
+        "choice",
+        *(["trace"] if trace else []),
+    )
     return {name: document[name] for name in fields if document.get(name)}
 
 
 def _spreads(entries: Sequence[RequestEntry], values: Values) -> list[dict[str, Any]]:
-    """For each group: its members, those without a value of their own, the mean and the standard deviation of the rest.
+    """For each group: its members, those without a value of their own, the mean and the standard
+    deviation of the rest.
 
     A spread of 0 gives no member an advantage.
     """
@@ -168,10 +235,24 @@ def _spreads(entries: Sequence[RequestEntry], values: Values) -> list[dict[str, 
 
 
 def _spread(group: str, rewards: Sequence[RewardValue]) -> dict[str, Any]:
-    valid = [reward.value for reward in rewards if reward.value is not None and not reward.imputed]
+    valid = [
+        reward.value
+        for reward in rewards
+        if reward.value is not None and not reward.imputed
+    ]
     mean = math.fsum(valid) / len(valid) if valid else None
-    deviation = None if mean is None else math.sqrt(math.fsum((number - mean) ** 2 for number in valid) / len(valid))
-    return {"group": group, "n": len(rewards), "failed": len(rewards) - len(valid), "mean": mean, "spread": deviation}
+    deviation = (
+        None
+        if mean is None
+        else math.sqrt(math.fsum((number - mean) ** 2 for number in valid) / len(valid))
+    )
+    return {
+        "group": group,
+        "n": len(rewards),
+        "failed": len(rewards) - len(valid),
+        "mean": mean,
+        "spread": deviation,
+    }
 
 
 PROTOCOL = Protocol("judge_v1", "/v1/judge", 280.0, read, write)

@@ -1,4 +1,6 @@
-"""Types of the server's border: what a request asks for, what the answer says, and how a protocol describes itself."""
+"""Types of the server's border: what a request asks for, what the answer says, and how a
+protocol describes itself.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ class RequestRefused(Exception):
     `retry_after` are seconds after which it may come again, None for never.
     """
 
-    def __init__(self, status: int, reason: str, retry_after: int | None = None) -> None:
+    def __init__(
+        self, status: int, reason: str, retry_after: int | None = None
+    ) -> None:
         super().__init__(reason)
         self.status, self.reason, self.retry_after = status, reason, retry_after
 
@@ -59,13 +63,17 @@ class Reading:
     pixels: int
 
     def image(self, data: bytes) -> Image:
-        """An image from the bytes of its file; VievalError where they are none or it is too large."""
+        """An image from the bytes of its file; VievalError where they are none or it is too
+        large.
+        """
         image = Image(data)
         images.size(image, most_pixels=self.pixels)
         return image
 
     def base64_image(self, text: Any) -> Image:
-        """An image from base64, with or without `data:image/png;base64,` before it; VievalError as `image`."""
+        """An image from base64, with or without `data:image/png;base64,` before it; VievalError
+        as `image`.
+        """
         if not isinstance(text, str):
             raise VievalError("an image is no text of base64")
         encoded = text.partition(",")[2] if text.startswith("data:") else text
@@ -77,7 +85,11 @@ class Reading:
     def require_number(self, number: int) -> None:
         """VievalError for more samples than a request may hold."""
         if number > self.samples:
-            raise VievalError(f"{number} samples in one request, and {self.samples} are allowed; send several requests")
+            raise VievalError(
+                f"{number} samples in one request, and {self.samples} are allowed; send "
+                "several "
+                "requests"
+            )
 
 
 @dataclass(frozen=True)
@@ -130,24 +142,33 @@ class Protocol:
     all_rewards: bool = False
 
     def refuse(self, reason: str, status: int) -> web.Response:
-        """The answer to a request that is not judged; a caller without the token hears of that in any case."""
-        return json_answer({self.reason_key: reason}, 200 if self.refuses_as_ok and status != 401 else status)
+        """The answer to a request that is not judged; a caller without the token hears of that
+        in any case.
+        """
+        return json_answer(
+            {self.reason_key: reason},
+            200 if self.refuses_as_ok and status != 401 else status,
+        )
 
 
 def json_answer(document: Any, status: int = 200) -> web.Response:
     """An answer in JSON, which has no NaN."""
     body = json.dumps(document, allow_nan=False).encode(errors="replace")
-    return web.Response(body=body, status=status, content_type="application/json", headers=_HEADERS)
+    return web.Response(
+        body=body, status=status, content_type="application/json", headers=_HEADERS
+    )
 
 
 def json_object(content: bytes) -> dict[str, Any]:
     """The JSON object that a body is.
 
     Raises:
-        VievalError: it is none, holds NaN or a number without end, which no answer could repeat, or would fill the
-            memory when it is read.
+        VievalError: it is none, holds NaN or a number without end, which no answer could repeat, or
+            would fill the memory when it is read.
     """
-    if sum(map(content.count, (b",", b"{", b"["))) > _MOST_VALUES:  # base64 has none of these
+    if (
+        sum(map(content.count, (b",", b"{", b"["))) > _MOST_VALUES
+    ):  # base64 has none of these
         raise VievalError(f"the body holds more than {_MOST_VALUES} values")
     try:
         document = read_json(content, parse_constant=_finite, parse_float=_finite)
@@ -165,9 +186,15 @@ def _finite(text: str) -> float:
     return number
 
 
-def list_of(document: Mapping[str, Any], name: str, kind: type, description: str) -> list[Any]:
-    """A list of a body whose members are all of a type; VievalError, with the type's description, where it is none."""
+def list_of(
+    document: Mapping[str, Any], name: str, kind: type, description: str
+) -> list[Any]:
+    """A list of a body whose members are all of a type; VievalError, with the type's
+    description, where it is none.
+    """
     members = document.get(name)
-    if not isinstance(members, list) or not all(isinstance(member, kind) for member in members):
+    if not isinstance(members, list) or not all(
+        isinstance(member, kind) for member in members
+    ):
         raise VievalError(f"{name} is no list of {description}")
     return members

@@ -1,8 +1,10 @@
-"""The protocol of UniRL's reward service: requests with a history of turns, each for the rewards that it names.
+"""The protocol of UniRL's reward service: requests with a history of turns, each for the rewards
+that it names.
 
-Its client takes the first number of a reward by default, fails a sample that has an error, and then stops the training
-with it. It waits 300 s, tries 429 and 5xx again, and raises any other 4xx at once. An edit has two turns, the source
-and the output, with the instruction in both. Requests may carry names of their own, which are sent back as they came.
+Its client takes the first number of a reward by default, fails a sample that has an error, and then
+stops the training with it. It waits 300 s, tries 429 and 5xx again, and raises any other 4xx at
+once. An edit has two turns, the source and the output, with the instruction in both. Requests may
+carry names of their own, which are sent back as they came.
 """
 
 from __future__ import annotations
@@ -32,7 +34,14 @@ from vieval_plugin.text.redaction import redacted
 
 _VERSION = "1"
 _REWARDS = "required_rewards"
-_IDENTITY = ("request_id", "sample_id", "group_id", "source_rank", "policy_version", "idempotency_key")
+_IDENTITY = (
+    "request_id",
+    "sample_id",
+    "group_id",
+    "source_rank",
+    "policy_version",
+    "idempotency_key",
+)
 
 
 def read(body: Body, reading: Reading) -> list[RequestEntry]:
@@ -46,15 +55,25 @@ def read(body: Body, reading: Reading) -> list[RequestEntry]:
 
 
 def _entry(number: int, request: Mapping[str, Any], reading: Reading) -> RequestEntry:
-    identity = {name: request.get(name) for name in _IDENTITY} if "request_id" in request else {}
+    identity = (
+        {name: request.get(name) for name in _IDENTITY}
+        if "request_id" in request
+        else {}
+    )
     fields = {"identity": identity}
     try:
         names = list_of(request, _REWARDS, str, "names of rewards")
     except VievalError as error:
         return RequestEntry(None, str(error), rewards=(), fields=fields)
     if not names:
-        return RequestEntry(None, f"{_REWARDS} names no reward", rewards=(), fields=fields)
-    return entry_of(partial(_sample, number, request, reading), rewards=tuple(dict.fromkeys(names)), fields=fields)
+        return RequestEntry(
+            None, f"{_REWARDS} names no reward", rewards=(), fields=fields
+        )
+    return entry_of(
+        partial(_sample, number, request, reading),
+        rewards=tuple(dict.fromkeys(names)),
+        fields=fields,
+    )
 
 
 def _sample(number: int, request: Mapping[str, Any], reading: Reading) -> Sample:
@@ -66,7 +85,11 @@ def _sample(number: int, request: Mapping[str, Any], reading: Reading) -> Sample
     prompt = turns[-1].get("text") or ""
     if not isinstance(prompt, str):
         raise VievalError("the text of a turn is no text")
-    images = [reading.base64_image(turn["image_b64"]) for turn in turns if turn.get("image_b64")]
+    images = [
+        reading.base64_image(turn["image_b64"])
+        for turn in turns
+        if turn.get("image_b64")
+    ]
     if not images:
         raise VievalError("no turn has an image")
     return sample_of(number, prompt, images[-1], images[:-1], reading.conditions)
@@ -77,13 +100,31 @@ def write(entries: Sequence[RequestEntry], values: Values) -> web.Response:
     results, errors = [], []
     for entry, by_name in zip(entries, values, strict=True):
         failed = {name: value for name, value in by_name.items() if value.value is None}
-        reasons = {name: redacted(f"{value.status}: {value.reason}") for name, value in failed.items()}
-        unknown = {name: "this server has no such reward" for name in entry.rewards or () if name not in by_name}
-        results.append({name: {VALUE: value.value} for name, value in by_name.items() if name not in failed})
+        reasons = {
+            name: redacted(f"{value.status}: {value.reason}")
+            for name, value in failed.items()
+        }
+        unknown = {
+            name: "this server has no such reward"
+            for name in entry.rewards or ()
+            if name not in by_name
+        }
+        results.append(
+            {
+                name: {VALUE: value.value}
+                for name, value in by_name.items()
+                if name not in failed
+            }
+        )
         errors.append(reasons | unknown if entry.rewards else {_REWARDS: entry.fault})
     document = {"protocol_version": _VERSION, "results": results, "errors": errors}
     identities = [entry.fields["identity"] for entry in entries]
-    return json_answer(document | ({"identities": identities} if identities and all(identities) else {}))
+    return json_answer(
+        document
+        | ({"identities": identities} if identities and all(identities) else {})
+    )
 
 
-PROTOCOL = Protocol("unirl", "/unirl/score", 280.0, read, write, reason_key="detail", all_rewards=True)
+PROTOCOL = Protocol(
+    "unirl", "/unirl/score", 280.0, read, write, reason_key="detail", all_rewards=True
+)

@@ -13,7 +13,15 @@ import PIL.Image
 from vieval_plugin.backends.metrics.networks.value_head import join_side_by_side
 from vieval_plugin.backends.weights import library
 from vieval_plugin.images import decode
-from vieval_plugin.judges.adiee.question import ANSWERS, QUESTIONS, Form, Images, Reading, answer_text, question_text
+from vieval_plugin.judges.adiee.question import (
+    ANSWERS,
+    QUESTIONS,
+    Form,
+    Images,
+    Reading,
+    answer_text,
+    question_text,
+)
 from vieval_plugin.judges.protocol import Image
 from vieval_plugin.prompts.pack import Pack
 from vieval_plugin.text.errors import VievalError
@@ -37,14 +45,26 @@ class Batch:
     labels: Any
 
     def to(self, device: Any) -> Batch:
-        return Batch(self.inputs.to(device), *(tensor.to(device) for tensor in (self.at, self.targets, self.labels)))
+        return Batch(
+            self.inputs.to(device),
+            *(tensor.to(device) for tensor in (self.at, self.targets, self.labels)),
+        )
 
 
 class Conversations:
-    """Turns edits into batches: a question about both images, and an answer that ends in the token or in a number."""
+    """Turns edits into batches: a question about both images, and an answer that ends in the
+    token or in a number.
+    """
 
-    def __init__(self, processor: Any, wording: Pack, images: Images, with_token: bool) -> None:
-        self._processor, self._wording, self._images, self._with_token = processor, wording, images, with_token
+    def __init__(
+        self, processor: Any, wording: Pack, images: Images, with_token: bool
+    ) -> None:
+        self._processor, self._wording, self._images, self._with_token = (
+            processor,
+            wording,
+            images,
+            with_token,
+        )
         self._tokenizer = processor.tokenizer
         self.questions = [key for key in wording.questions if key.startswith(QUESTIONS)]
         self.answers = [key for key in wording.questions if key.startswith(ANSWERS)]
@@ -53,8 +73,11 @@ class Conversations:
             for role, text in (("user", "?"), ("assistant", "vieval"))
         ]
         # what the chat template puts after an assistant's turn
-        self._end = str(processor.apply_chat_template(turns, tokenize=False).rpartition("vieval")[2])
-        # how a tokenizer pads is a state of it, and the next step is prepared while held-out edits are measured
+        self._end = str(
+            processor.apply_chat_template(turns, tokenize=False).rpartition("vieval")[2]
+        )
+        # how a tokenizer pads is a state of it, and the next step is prepared while held-out edits
+        # are measured
         self._one_at_a_time = threading.Lock()
 
     def random_form(self, rng: random.Random) -> Form:
@@ -72,7 +95,10 @@ class Conversations:
 
     def _batch(self, edits: Sequence[LabelledEdit], forms: Sequence[Form]) -> Batch:
         torch = library("torch")
-        pairs = [self._prompt_and_answer(edit, form) for edit, form in zip(edits, forms, strict=True)]
+        pairs = [
+            self._prompt_and_answer(edit, form)
+            for edit, form in zip(edits, forms, strict=True)
+        ]
         texts = [prompt + answer for prompt, answer in pairs]
         pictures = [self._pictures(edit) for edit in edits]
         bos = self._tokenizer.bos_token
@@ -93,15 +119,27 @@ class Conversations:
         at = torch.zeros(len(edits), dtype=torch.long)
         if self._with_token:
             at = positions(tokens, self._tokenizer.convert_tokens_to_ids(TOKEN))
-        return Batch(inputs, at, targets, torch.tensor([edit.label for edit in edits], dtype=torch.float32))
+        return Batch(
+            inputs,
+            at,
+            targets,
+            torch.tensor([edit.label for edit in edits], dtype=torch.float32),
+        )
 
     def _prompt_and_answer(self, edit: LabelledEdit, form: Form) -> tuple[str, str]:
         """The text up to the assistant's turn, and that turn."""
         reading: Reading = "token" if self._with_token else "sentence"
-        question = question_text(edit.instruction, form, self._wording, self._images, reading)
+        question = question_text(
+            edit.instruction, form, self._wording, self._images, reading
+        )
         placeholders = [{"type": "image"}] * (2 if self._images == "two" else 1)
-        turn = {"role": "user", "content": [*placeholders, {"type": "text", "text": question}]}
-        prompt = self._processor.apply_chat_template([turn], tokenize=False, add_generation_prompt=True)
+        turn = {
+            "role": "user",
+            "content": [*placeholders, {"type": "text", "text": question}],
+        }
+        prompt = self._processor.apply_chat_template(
+            [turn], tokenize=False, add_generation_prompt=True
+        )
         score = TOKEN if self._with_token else str(round(10 * edit.label))
         return str(prompt), answer_text(form.answer, score, self._wording) + self._end
 
@@ -112,8 +150,13 @@ class Conversations:
     def _answer_length(self, prompt: str, answer: str) -> int:
         """The number of tokens that the answer adds to the prompt."""
         prompt_tokens, all_tokens = (
-            self._tokenizer(text, add_special_tokens=False).input_ids for text in (prompt, prompt + answer)
+            self._tokenizer(text, add_special_tokens=False).input_ids
+            for text in (prompt, prompt + answer)
         )
         if all_tokens[: len(prompt_tokens)] != prompt_tokens:
-            raise VievalError("the tokenizer joins the end of a question with its answer, so the two cannot be parted")
+            raise VievalError(
+                "the tokenizer joins the end of a question with its answer, so the two "
+                "cannot be "
+                "parted"
+            )
         return len(all_tokens) - len(prompt_tokens)

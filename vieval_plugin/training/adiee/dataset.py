@@ -1,4 +1,6 @@
-"""A folder of labelled edits: `examples.jsonl` with an edit a line, and `manifest.json` with where they are from."""
+"""A folder of labelled edits: `examples.jsonl` with an edit a line, and `manifest.json` with
+where they are from.
+"""
 
 from __future__ import annotations
 
@@ -31,11 +33,23 @@ class Terms:
     trainable: bool
 
 
-def write(folder: Path, edits: Sequence[LabelledEdit], origins: Sequence[Terms], seed: int) -> None:
-    """Write edits, whose images stay where they are; VievalError where that cannot be done or an origin forbids it."""
+def write(
+    folder: Path, edits: Sequence[LabelledEdit], origins: Sequence[Terms], seed: int
+) -> None:
+    """Write edits, whose images stay where they are; VievalError where that cannot be done or an
+    origin forbids it.
+    """
     require_trainable(origins)
-    rows = [{**asdict(edit), **{name: str(getattr(edit, name).absolute()) for name in _PATHS}} for edit in edits]
-    write_whole(folder / EXAMPLES, (f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows))
+    rows = [
+        {
+            **asdict(edit),
+            **{name: str(getattr(edit, name).absolute()) for name in _PATHS},
+        }
+        for edit in edits
+    ]
+    write_whole(
+        folder / EXAMPLES, (f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
+    )
     manifest = {
         "data": [asdict(origin) for origin in origins],
         "seed": seed,
@@ -58,20 +72,29 @@ def read(folder: Path) -> tuple[list[LabelledEdit], dict[str, Any]]:
     """The edits of a folder and its manifest.
 
     Raises:
-        VievalError: in one line, what is absent or malformed with the number of the row, a label out of [0, 1], an
-            image that is not there, and data that may not train a model.
+        VievalError: in one line, what is absent or malformed with the number of the row, a label
+            out of [0, 1], an image that is not there, and data that may not train a model.
     """
     try:
         manifest = read_json((folder / MANIFEST).read_bytes())
         require_trainable([Terms(**origin) for origin in manifest["data"]])
         lines = lines_of((folder / EXAMPLES).read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise VievalError(f"{error.filename} is missing; `vieval data` writes such a folder") from None
+        raise VievalError(
+            f"{error.filename} is missing; `vieval data` writes such a folder"
+        ) from None
     except OSError as error:
-        raise VievalError(f"{error.filename}: cannot be read ({error.strerror})") from None
+        raise VievalError(
+            f"{error.filename}: cannot be read ({error.strerror})"
+        ) from None
     except (ValueError, KeyError, TypeError) as error:
-        raise VievalError(f"{folder / MANIFEST}: no manifest of labelled edits ({_line(error)})") from None
-    edits = [_edit(folder / EXAMPLES, number, line) for number, line in enumerate(lines, start=1)]
+        raise VievalError(
+            f"{folder / MANIFEST}: no manifest of labelled edits ({_line(error)})"
+        ) from None
+    edits = [
+        _edit(folder / EXAMPLES, number, line)
+        for number, line in enumerate(lines, start=1)
+    ]
     if not edits:
         raise VievalError(f"{folder / EXAMPLES}: no examples in it")
     return edits, manifest
@@ -81,15 +104,25 @@ def _edit(file: Path, number: int, line: str) -> LabelledEdit:
     where = f"{file}: row {number}"
     try:
         row = read_json(line)
-        edit = LabelledEdit(**{**row, **{name: file.parent / row[name] for name in _PATHS}})
+        edit = LabelledEdit(
+            **{**row, **{name: file.parent / row[name] for name in _PATHS}}
+        )
         texts = edit.uid, edit.group, edit.instruction
     except (ValueError, KeyError, TypeError) as error:
         raise VievalError(f"{where} is no labelled edit ({_line(error)})") from None
     if not all(isinstance(text, str) and text.strip() for text in texts):
-        raise VievalError(f"{where} lacks a uid, a group or an instruction; give it one")
-    if isinstance(edit.label, bool) or not isinstance(edit.label, (int, float)) or not 0 <= edit.label <= 1:
+        raise VievalError(
+            f"{where} lacks a uid, a group or an instruction; give it one"
+        )
+    if (
+        isinstance(edit.label, bool)
+        or not isinstance(edit.label, (int, float))
+        or not 0 <= edit.label <= 1
+    ):
         remedy = "labels are shares, divide by the scale's end"
-        raise VievalError(f"{where}: the label {edit.label!r} is not in [0, 1]; {remedy}")
+        raise VievalError(
+            f"{where}: the label {edit.label!r} is not in [0, 1]; {remedy}"
+        )
     for image in (edit.source, edit.output):
         if not isfile(image):
             raise VievalError(f"{where}: the image {image} is not there")
@@ -97,4 +130,8 @@ def _edit(file: Path, number: int, line: str) -> LabelledEdit:
 
 
 def _line(error: Exception) -> str:
-    return f"{error.args[0]} is missing" if isinstance(error, KeyError) else line_of(error)[:200]
+    return (
+        f"{error.args[0]} is missing"
+        if isinstance(error, KeyError)
+        else line_of(error)[:200]
+    )

@@ -1,4 +1,6 @@
-"""Results of a training: the model, its head, the description that a scorer is loaded by, and a training record."""
+"""Results of a training: the model, its head, the description that a scorer is loaded by, and a
+training record.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ HEAD = "head.safetensors"
 
 
 def write(folder: Path, trained: Trained, recipe: Recipe) -> None:
-    """Write model, processor and head, and how a scorer loads them; of adapters, the model with them in it."""
+    """Write model, processor and head, and how a scorer loads them; of adapters, the model with
+    them in it.
+    """
     torch, network = library("torch"), merged(trained.network)
     # of one precision, as a scorer loads it
     half = any(weight.dtype == torch.bfloat16 for weight in network.parameters())
@@ -33,14 +37,26 @@ def write(folder: Path, trained: Trained, recipe: Recipe) -> None:
     network.save_pretrained(folder)
     trained.processor.save_pretrained(folder)
     if trained.head is not None:
-        tensors = {name: tensor.detach().contiguous().cpu() for name, tensor in trained.head.state_dict().items()}
+        tensors = {
+            name: tensor.detach().contiguous().cpu()
+            for name, tensor in trained.head.state_dict().items()
+        }
         library("safetensors.torch").save_file(tensors, folder / HEAD)
-        described = _description(folder, recipe, identity(network), "bfloat16" if half else "float32")
-        write_whole(folder / packs.MANIFEST, [yaml.safe_dump(described, sort_keys=False, allow_unicode=True)])
+        described = _description(
+            folder, recipe, identity(network), "bfloat16" if half else "float32"
+        )
+        write_whole(
+            folder / packs.MANIFEST,
+            [yaml.safe_dump(described, sort_keys=False, allow_unicode=True)],
+        )
 
 
-def _description(folder: Path, recipe: Recipe, weights: str, dtype: str) -> dict[str, Any]:
-    """The scorer's description: the first question with the first answer sentence, the head read before the token."""
+def _description(
+    folder: Path, recipe: Recipe, weights: str, dtype: str
+) -> dict[str, Any]:
+    """The scorer's description: the first question with the first answer sentence, the head read
+    before the token.
+    """
     wording = packs.load(recipe.pack)
     form = Form("question_1", "answer_1")
     return {
@@ -48,7 +64,9 @@ def _description(folder: Path, recipe: Recipe, weights: str, dtype: str) -> dict
         "kinds": ["tie", "mie"],
         "questions": {
             "O": {
-                "text": question_text("{{ instruction | trim }}", form, wording, recipe.images, "token"),
+                "text": question_text(
+                    "{{ instruction | trim }}", form, wording, recipe.images, "token"
+                ),
                 "images": ["source", "output"],
             }
         },
@@ -74,7 +92,9 @@ def training_record(
     curves: Sequence[Curve],
     figures: Figures | None,
 ) -> None:
-    """Write the training record: data and licences, the recipe with its seed, groups learnt and held out, curves."""
+    """Write the training record: data and licences, the recipe with its seed, groups learnt and
+    held out, curves.
+    """
     learnt, held_out = parts
     record = {
         "recipe": recipe.options(),

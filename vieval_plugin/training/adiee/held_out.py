@@ -44,7 +44,11 @@ class Figures:
 
 
 def values(
-    trained: Trained, conversations: Conversations, edits: Sequence[LabelledEdit], question: str, batch_size: int
+    trained: Trained,
+    conversations: Conversations,
+    edits: Sequence[LabelledEdit],
+    question: str,
+    batch_size: int,
 ) -> list[float]:
     """The head's numbers for edits, all asked one question with the first answer sentence."""
     torch = library("torch")
@@ -55,13 +59,18 @@ def values(
     for begin in range(0, len(edits), batch_size):
         part = edits[begin : begin + batch_size]
         batch = conversations.batch(part, [form] * len(part)).to(device)
-        with torch.inference_mode(), torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
+        with (
+            torch.inference_mode(),
+            torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"),
+        ):
             value, _ = module(batch.inputs, batch.at, batch.targets)
         numbers += value.float().cpu().tolist()
     return numbers
 
 
-def agreement(numbers: Sequence[float], edits: Sequence[LabelledEdit]) -> HeldOutAgreement:
+def agreement(
+    numbers: Sequence[float], edits: Sequence[LabelledEdit]
+) -> HeldOutAgreement:
     """The agreement of numbers with labels; the correlation is NaN where either does not vary."""
     labels = [edit.label for edit in edits]
     errors = [abs(value - label) for value, label in zip(numbers, labels, strict=True)]
@@ -69,30 +78,47 @@ def agreement(numbers: Sequence[float], edits: Sequence[LabelledEdit]) -> HeldOu
 
 
 def figures(
-    trained: Trained, conversations: Conversations, edits: Sequence[LabelledEdit], batch_size: int
+    trained: Trained,
+    conversations: Conversations,
+    edits: Sequence[LabelledEdit],
+    batch_size: int,
 ) -> Figures | None:
     """The figures of held-out edits; None where there are none."""
     if trained.head is None or not edits:
         return None
 
-    def scores_of(part: Sequence[LabelledEdit], question: str = conversations.questions[0]) -> list[float]:
+    def scores_of(
+        part: Sequence[LabelledEdit], question: str = conversations.questions[0]
+    ) -> list[float]:
         return values(trained, conversations, part, question, batch_size)
 
     by_question = [scores_of(edits, question) for question in conversations.questions]
     ranges = [max(column) - min(column) for column in zip(*by_question, strict=True)]
     edits_done_as_asked = [edit for edit in edits if edit.label == 1]
-    strangers = list(filter(None, (_swap_source(edit, edits) for edit in edits_done_as_asked)))
-    unedited = list({edit.source: replace(edit, output=edit.source) for edit in edits}.values())
+    strangers = list(
+        filter(None, (_swap_source(edit, edits) for edit in edits_done_as_asked))
+    )
+    unedited = list(
+        {edit.source: replace(edit, output=edit.source) for edit in edits}.values()
+    )
     return Figures(
         agreement(by_question[0], edits),
         fmean(ranges),
-        *(fmean(scores_of(part)) if part else math.nan for part in (edits_done_as_asked, strangers, unedited)),
+        *(
+            fmean(scores_of(part)) if part else math.nan
+            for part in (edits_done_as_asked, strangers, unedited)
+        ),
     )
 
 
-def _swap_source(edit: LabelledEdit, edits: Sequence[LabelledEdit]) -> LabelledEdit | None:
+def _swap_source(
+    edit: LabelledEdit, edits: Sequence[LabelledEdit]
+) -> LabelledEdit | None:
     """The edit with the source of the next scene, around the end; None where there is no other."""
     index = edits.index(edit)
     following = [*edits[index:], *edits[:index]]
-    source = next((candidate.source for candidate in following if candidate.group != edit.group), None)
+    source = next(
+        (candidate.source for candidate in following if candidate.group != edit.group),
+        None,
+    )
     return replace(edit, source=source) if source else None

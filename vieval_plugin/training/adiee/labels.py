@@ -1,7 +1,7 @@
 """Labels of edits without people, from editing sequences and from outputs with a CLIP.
 
-Source: ADIEE, automatic dataset creation and scorer for instruction-guided image editing evaluation (ICCV 2025),
-section on its data; how often each sequence is drawn from is not said there.
+Source: ADIEE, automatic dataset creation and scorer for instruction-guided image editing evaluation
+(ICCV 2025), section on its data; how often each sequence is drawn from is not said there.
 """
 
 from __future__ import annotations
@@ -47,7 +47,9 @@ class LabelledEdit:
     origin: Mapping[str, float | str] = field(default_factory=dict)
 
 
-def sequence_labels(sequence: EditingSequence, number: int, seed: int) -> list[LabelledEdit]:
+def sequence_labels(
+    sequence: EditingSequence, number: int, seed: int
+) -> list[LabelledEdit]:
     """Edits of a sequence, drawn without replacement from all that there are of it.
 
     Args:
@@ -56,10 +58,13 @@ def sequence_labels(sequence: EditingSequence, number: int, seed: int) -> list[L
         seed: what is drawn depends on it and on the sequence's uid alone.
 
     Returns:
-        Edits from I_j1 to I_k by the instructions j1 + 1 to j2 in one text, for 0 <= j1 < j2 <= l and j1 <= k <= l.
+        Edits from I_j1 to I_k by the instructions j1 + 1 to j2 in one text, for 0 <= j1 < j2 <= l
+        and j1 <= k <= l.
     """
     candidates = triples(len(sequence.instructions))
-    sampled = random.Random(f"{seed}/{sequence.uid}").sample(candidates, min(number, len(candidates)))
+    sampled = random.Random(f"{seed}/{sequence.uid}").sample(
+        candidates, min(number, len(candidates))
+    )
     return [
         LabelledEdit(
             f"{sequence.uid}/{j1}-{j2}-{k}",
@@ -80,7 +85,8 @@ class Editors:
 
     #: Editor whose outputs are what the instruction asks for.
     truth: str
-    #: Editors whose outputs are failures where CLIP-D is below `FAILED`, and are left out otherwise.
+    #: Editors whose outputs are failures where CLIP-D is below `FAILED`, and are left out
+    #: otherwise.
     weak: frozenset[str]
     #: Editors whose outputs are right where CLIP-D is above `SUCCEEDED`, else halfway.
     strong: frozenset[str]
@@ -99,17 +105,28 @@ class Editors:
         return 1.0 if direction > SUCCEEDED else _HALFWAY
 
 
-def direction(images: tuple[Sequence[float], Sequence[float]], texts: tuple[Sequence[float], Sequence[float]]) -> float:
-    """CLIP-D: the cosine between the change of the image's embedding and that of its caption's, in [-1, 1]; 0 for no change.
+def direction(
+    images: tuple[Sequence[float], Sequence[float]],
+    texts: tuple[Sequence[float], Sequence[float]],
+) -> float:
+    """CLIP-D: the cosine between the change of the image's embedding and that of its caption's, in
+    [-1, 1]; 0 for no change.
 
-    Gal et al., StyleGAN-NADA (SIGGRAPH 2022). Each pair is before and after; embeddings are vectors of length 1.
+    Gal et al., StyleGAN-NADA (SIGGRAPH 2022). Each pair is before and after; embeddings are vectors
+    of length 1.
 
     >>> round(direction(([1, 0], [0, 1]), ([0.6, 0.8], [0.8, 0.6])), 6)
     -1.0
     """
-    change, expected = ([b - a for a, b in zip(*pair, strict=True)] for pair in (images, texts))
+    change, expected = (
+        [b - a for a, b in zip(*pair, strict=True)] for pair in (images, texts)
+    )
     lengths = math.hypot(*change) * math.hypot(*expected)
-    return math.fsum(a * b for a, b in zip(change, expected, strict=True)) / lengths if lengths else 0.0
+    return (
+        math.fsum(a * b for a, b in zip(change, expected, strict=True)) / lengths
+        if lengths
+        else 0.0
+    )
 
 
 def spread(edits: Iterable[LabelledEdit]) -> dict[str, int]:
@@ -120,7 +137,8 @@ def spread(edits: Iterable[LabelledEdit]) -> dict[str, int]:
     return dict(sorted(counts.items()))
 
 
-#: What the texts of a sample are called that say what its source shows, and what its output is to show.
+#: What the texts of a sample are called that say what its source shows, and what its output is to
+#: show.
 SOURCE_CAPTION_KEY, OUTPUT_CAPTION_KEY = "source_caption", "output_caption"
 
 
@@ -140,7 +158,8 @@ def pairs_of(samples: Sequence[Sample], editors: Editors) -> list[Pair]:
     """Samples as edits that can be labelled, found out before a CLIP is loaded.
 
     Args:
-        samples: edits with `source` and `output`, an instruction, and captions of both images in their texts.
+        samples: edits with `source` and `output`, an instruction, and captions of both images in
+            their texts.
         editors: whose outputs are labelled how.
 
     Raises:
@@ -149,8 +168,11 @@ def pairs_of(samples: Sequence[Sample], editors: Editors) -> list[Pair]:
     return [_pair(sample, editors) for sample in samples]
 
 
-def output_labels(pairs: Sequence[Pair], editors: Editors, encoder: Encoder) -> list[LabelledEdit]:
-    """The labelled edits of outputs that have a label, and of each source as the output that nobody edited.
+def output_labels(
+    pairs: Sequence[Pair], editors: Editors, encoder: Encoder
+) -> list[LabelledEdit]:
+    """The labelled edits of outputs that have a label, and of each source as the output that nobody
+    edited.
 
     Raises:
         VievalError: an image cannot be read.
@@ -159,39 +181,67 @@ def output_labels(pairs: Sequence[Pair], editors: Editors, encoder: Encoder) -> 
     unedited: dict[str, LabelledEdit] = {}
     for pair in tqdm(pairs, desc="CLIP-D", unit="edit", disable=None):
         value = _direction(pair, encoder)
-        is_unchanged = decode(Image(pair.source)).tobytes() == decode(Image(pair.output)).tobytes()
-        label = 0.0 if is_unchanged else editors.label(pair.sample.id.image_model, value)
-        origin: dict[str, float | str] = {"editor": pair.sample.id.image_model, "clip_d": round(value, 6)}
+        is_unchanged = (
+            decode(Image(pair.source)).tobytes() == decode(Image(pair.output)).tobytes()
+        )
+        label = (
+            0.0 if is_unchanged else editors.label(pair.sample.id.image_model, value)
+        )
+        origin: dict[str, float | str] = {
+            "editor": pair.sample.id.image_model,
+            "clip_d": round(value, 6),
+        }
         if label is not None:
             labelled.append(_edit(pair, pair.output, label, origin))
-        unedited.setdefault(pair.sample.id.uid, _edit(pair, pair.source, 0.0, {"editor": ""}))
+        unedited.setdefault(
+            pair.sample.id.uid, _edit(pair, pair.source, 0.0, {"editor": ""})
+        )
     return [*labelled, *unedited.values()]
 
 
-def _edit(pair: Pair, output: Path, label: float, origin: dict[str, float | str]) -> LabelledEdit:
+def _edit(
+    pair: Pair, output: Path, label: float, origin: dict[str, float | str]
+) -> LabelledEdit:
     uid = pair.sample.id.uid
-    name, instruction = f"{uid}/{origin['editor'] or 'unedited'}", pair.sample.texts["instruction"]
+    name, instruction = (
+        f"{uid}/{origin['editor'] or 'unedited'}",
+        pair.sample.texts["instruction"],
+    )
     return LabelledEdit(name, uid, pair.source, output, instruction, label, origin)
 
 
 def _pair(sample: Sample, editors: Editors) -> Pair:
-    texts, images = ("instruction", SOURCE_CAPTION_KEY, OUTPUT_CAPTION_KEY), ("source", "output")
+    texts, images = (
+        ("instruction", SOURCE_CAPTION_KEY, OUTPUT_CAPTION_KEY),
+        ("source", "output"),
+    )
     missing = [name for name in texts if not sample.texts.get(name, "").strip()]
     missing += [role for role in images if role not in sample.images]
     if missing:
-        raise VievalError(f"{sample.id} has no {missing[0]}; CLIP-D needs {', '.join((*images, *texts))}")
+        raise VievalError(
+            f"{sample.id} has no {missing[0]}; CLIP-D needs {', '.join((*images, *texts))}"
+        )
     editor = sample.id.image_model
     if editor not in {editors.truth, *editors.weak, *editors.strong}:
-        raise VievalError(f"{sample.id}: {editor!r} is neither the truth nor among weak or strong editors; name it")
+        raise VievalError(
+            f"{sample.id}: {editor!r} is neither the truth nor among weak or strong editors; "
+            "name it"
+        )
     source, output = (sample.images[role].source for role in images)
     if isinstance(source, bytes) or isinstance(output, bytes):
-        raise VievalError(f"{sample.id}: its images are in memory; training examples name files")
+        raise VievalError(
+            f"{sample.id}: its images are in memory; training examples name files"
+        )
     return Pair(sample, source, output)
 
 
 def _direction(pair: Pair, encoder: Encoder) -> float:
-    captions = [pair.sample.texts[name] for name in (SOURCE_CAPTION_KEY, OUTPUT_CAPTION_KEY)]
-    images = encoder.images([encoder.pixels(decode(Image(path))) for path in (pair.source, pair.output)])
+    captions = [
+        pair.sample.texts[name] for name in (SOURCE_CAPTION_KEY, OUTPUT_CAPTION_KEY)
+    ]
+    images = encoder.images(
+        [encoder.pixels(decode(Image(path))) for path in (pair.source, pair.output)]
+    )
     texts = encoder.texts([encoder.tokens(text)[0] for text in captions])
     source, output = (tuple(vector) for vector in images.double().cpu().tolist())
     first, second = (tuple(vector) for vector in texts.double().cpu().tolist())

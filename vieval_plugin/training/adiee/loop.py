@@ -1,7 +1,7 @@
 """The training of ADIEE: its recipe, steps, checkpoints, and what held-out edits say on the way.
 
-What happens at a step follows from its number and the seed alone, so that a training that was killed goes on as if it
-had not been.
+What happens at a step follows from its number and the seed alone, so that a training that was
+killed goes on as if it had not been.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ class Recipe:
 
     #: Options of any training.
     tuning: Tuning
-    #: With `number` there is neither token nor head, and the model learns to say 0 to 10: the paper's ablation.
+    #: With `number` there is neither token nor head, and the model learns to say 0 to 10: the
+    #: paper's ablation.
     answer: Answer = "token"
     #: Source and output as two images, or joined into one.
     images: Images = "two"
@@ -50,21 +51,30 @@ class Recipe:
 
     def options(self) -> dict[str, Any]:
         """The options of the recipe, by name."""
-        return {**asdict(self.tuning), "answer": self.answer, "images": self.images, "pack": self.pack}
+        return {
+            **asdict(self.tuning),
+            "answer": self.answer,
+            "images": self.images,
+            "pack": self.pack,
+        }
 
 
 def learning_rate(tuning: Tuning, step: int) -> float:
-    """The learning rate at a step from 0 on: rising over the first 3% of the steps, then falling evenly.
+    """The learning rate at a step from 0 on: rising over the first 3% of the steps, then falling
+    evenly.
 
     >>> [round(learning_rate(Tuning("", steps=100, learning_rate=1.0), step), 2) for step in (0, 2, 50, 99)]
     [0.33, 1.0, 0.51, 0.01]
     """
     rising = max(1, math.ceil(0.03 * tuning.steps))
-    return tuning.learning_rate * min((step + 1) / rising, (tuning.steps - step) / (tuning.steps - rising + 1))
+    return tuning.learning_rate * min(
+        (step + 1) / rising, (tuning.steps - step) / (tuning.steps - rising + 1)
+    )
 
 
 def order(count: int, begin: int, end: int, seed: int) -> list[int]:
-    """Positions `begin` to `end` in an endless row of numbers below `count`, each once before any comes again.
+    """Positions `begin` to `end` in an endless row of numbers below `count`, each once before any
+    comes again.
 
     >>> sorted(order(3, 3, 6, seed=1))
     [0, 1, 2]
@@ -120,9 +130,13 @@ class _State:
 
 
 def train(
-    recipe: Recipe, learnt: Sequence[LabelledEdit], held_out: Sequence[LabelledEdit], folder: Path
+    recipe: Recipe,
+    learnt: Sequence[LabelledEdit],
+    held_out: Sequence[LabelledEdit],
+    folder: Path,
 ) -> tuple[Trained, Conversations, list[Curve]]:
-    """Train, from the checkpoint in the folder `folder` where there is one; the trained model and its curves.
+    """Train, from the checkpoint in the folder `folder` where there is one; the trained model and
+    its curves.
 
     Args:
         recipe: how; a checkpoint made otherwise is an error.
@@ -131,7 +145,8 @@ def train(
         folder: where checkpoints go.
 
     Raises:
-        VievalError: the base cannot be trained, a checkpoint is of another training, or memory runs out.
+        VievalError: the base cannot be trained, a checkpoint is of another training, or memory runs
+            out.
     """
     torch, accelerate, tuning = library("torch"), library("accelerate"), recipe.tuning
     on_gpu = torch.cuda.is_available()
@@ -139,8 +154,15 @@ def train(
     torch.manual_seed(tuning.seed)
     half = on_gpu and tuning.tune == "lora"  # what is frozen needs no more
     wording = packs.load(recipe.pack)
-    trained = load(tuning.base, tuning.tune, recipe.answer == "token", "bfloat16" if half else "float32")
-    conversations = Conversations(trained.processor, wording, recipe.images, recipe.answer == "token")
+    trained = load(
+        tuning.base,
+        tuning.tune,
+        recipe.answer == "token",
+        "bfloat16" if half else "float32",
+    )
+    conversations = Conversations(
+        trained.processor, wording, recipe.images, recipe.answer == "token"
+    )
     weights = [weight for weight in trained.module.parameters() if weight.requires_grad]
     for weight in weights:
         weight.data = weight.data.float()
@@ -167,7 +189,13 @@ def _run(
     main = state.accelerator.is_main_process
     losses: list[tuple[float, float]] = []
     prepare = partial(_batches, state.accelerator, recipe, conversations, learnt)
-    bar = tqdm(total=tuning.steps * per_step, initial=first * per_step, desc="Training", unit="edit", disable=None)
+    bar = tqdm(
+        total=tuning.steps * per_step,
+        initial=first * per_step,
+        desc="Training",
+        unit="edit",
+        disable=None,
+    )
     # the next step's images are read while this one is made
     with bar, ThreadPoolExecutor(1, thread_name_prefix="prepare") as pool:
         next_batches = pool.submit(prepare, first)
@@ -180,36 +208,64 @@ def _run(
             bar.update(per_step)
             if state.step % interval and state.step < tuning.steps:
                 continue
-            text, score = (sum(column) / len(losses) for column in zip(*losses, strict=True))
+            text, score = (
+                sum(column) / len(losses) for column in zip(*losses, strict=True)
+            )
             losses = []
             if main:
                 agreement_now = None
                 if state.trained.head is not None and held_out:
                     question = conversations.questions[0]
-                    numbers = values(state.trained, conversations, held_out, question, tuning.batch_size)
+                    numbers = values(
+                        state.trained,
+                        conversations,
+                        held_out,
+                        question,
+                        tuning.batch_size,
+                    )
                     agreement_now = agreement(numbers, held_out)
                 state.curves.append(Curve(state.step, text, score, agreement_now))
                 correlation = f"{agreement_now.spearman:.3f}" if agreement_now else "-"
-                bar.set_postfix_str(f"text {text:.3f} score {score:.3f} held-out rho {correlation}")
+                bar.set_postfix_str(
+                    f"text {text:.3f} score {score:.3f} held-out rho {correlation}"
+                )
                 _write_checkpoint(state, recipe, folder / CHECKPOINT)
             state.accelerator.wait_for_everyone()
 
 
 def _batches(
-    accelerator: Any, recipe: Recipe, conversations: Conversations, learnt: Sequence[LabelledEdit], step: int
+    accelerator: Any,
+    recipe: Recipe,
+    conversations: Conversations,
+    learnt: Sequence[LabelledEdit],
+    step: int,
 ) -> list[tuple[int, Batch]]:
     """The batches of this process at a step, each batch with the seed of its dropout."""
     parts, tuning = [], recipe.tuning
     for part in range(tuning.accumulate):
-        turn = (step * tuning.accumulate + part) * accelerator.num_processes + accelerator.process_index
+        turn = (
+            step * tuning.accumulate + part
+        ) * accelerator.num_processes + accelerator.process_index
         begin = turn * tuning.batch_size
-        edits = [learnt[n] for n in order(len(learnt), begin, begin + tuning.batch_size, tuning.seed)]
+        edits = [
+            learnt[n]
+            for n in order(len(learnt), begin, begin + tuning.batch_size, tuning.seed)
+        ]
         rng = random.Random(f"{tuning.seed}/{turn}")
-        parts.append((rng.getrandbits(32), conversations.batch(edits, [conversations.random_form(rng) for _ in edits])))
+        parts.append(
+            (
+                rng.getrandbits(32),
+                conversations.batch(
+                    edits, [conversations.random_form(rng) for _ in edits]
+                ),
+            )
+        )
     return parts
 
 
-def _step(state: _State, tuning: Tuning, batches: Sequence[tuple[int, Batch]]) -> tuple[float, float]:
+def _step(
+    state: _State, tuning: Tuning, batches: Sequence[tuple[int, Batch]]
+) -> tuple[float, float]:
     """Take an optimisation step; the text's cross-entropy and the score's L1."""
     torch, accelerator = library("torch"), state.accelerator
     state.module.train()
@@ -219,11 +275,22 @@ def _step(state: _State, tuning: Tuning, batches: Sequence[tuple[int, Batch]]) -
     for part, (seed, prepared) in enumerate(batches, start=1):
         batch = prepared.to(accelerator.device)
         torch.manual_seed(seed)
-        with contextlib.nullcontext() if part == len(batches) else accelerator.no_sync(state.module):
+        with (
+            contextlib.nullcontext()
+            if part == len(batches)
+            else accelerator.no_sync(state.module)
+        ):
             value, text = state.module(batch.inputs, batch.at, batch.targets)
-            score = (value - batch.labels).abs().mean() if value is not None else torch.zeros(())
+            score = (
+                (value - batch.labels).abs().mean()
+                if value is not None
+                else torch.zeros(())
+            )
             accelerator.backward((text + SCORE_WEIGHT * score) / tuning.accumulate)
-        texts, scores = texts + text.item() / tuning.accumulate, scores + score.item() / tuning.accumulate
+        texts, scores = (
+            texts + text.item() / tuning.accumulate,
+            scores + score.item() / tuning.accumulate,
+        )
     accelerator.clip_grad_norm_(state.module.parameters(), _LONGEST_STEP)
     state.optimizer.step()
     state.optimizer.zero_grad()
@@ -236,7 +303,9 @@ def _write_checkpoint(state: _State, recipe: Recipe, file: Path) -> None:
     checkpoint = {
         "recipe": recipe.options(),
         "step": state.step,
-        "weights": {name: weight.data for name, weight in parameters if weight.requires_grad},
+        "weights": {
+            name: weight.data for name, weight in parameters if weight.requires_grad
+        },
         "optimizer": state.optimizer.state_dict(),
         "curves": [asdict(curve) for curve in state.curves],
     }
@@ -247,7 +316,9 @@ def _write_checkpoint(state: _State, recipe: Recipe, file: Path) -> None:
         os.replace(unfinished, file)
     except (OSError, RuntimeError) as error:
         unfinished.unlink(missing_ok=True)
-        raise VievalError(f"{file}: cannot be written ({error}); make room or choose another --out") from None
+        raise VievalError(
+            f"{file}: cannot be written ({error}); make room or choose another --out"
+        ) from None
 
 
 def _resume(state: _State, recipe: Recipe, file: Path) -> None:
@@ -257,7 +328,9 @@ def _resume(state: _State, recipe: Recipe, file: Path) -> None:
         checkpoint = library("torch").load(file, map_location="cpu", weights_only=True)
         earlier = dict(checkpoint["recipe"])
     except Exception as error:
-        raise VievalError(f"{file}: no checkpoint that can be gone on from ({error}); remove it") from None
+        raise VievalError(
+            f"{file}: no checkpoint that can be gone on from ({error}); remove it"
+        ) from None
     require_same_options(file, earlier, recipe.options())
     parameters = dict(state.trained.module.named_parameters())
     with library("torch").no_grad():
@@ -266,5 +339,7 @@ def _resume(state: _State, recipe: Recipe, file: Path) -> None:
     state.optimizer.load_state_dict(checkpoint["optimizer"])
     state.step = checkpoint["step"]
     for curve in checkpoint["curves"]:
-        agreement_then = HeldOutAgreement(**curve["held_out"]) if curve["held_out"] else None
+        agreement_then = (
+            HeldOutAgreement(**curve["held_out"]) if curve["held_out"] else None
+        )
         state.curves.append(Curve(**{**curve, "held_out": agreement_then}))

@@ -1,7 +1,8 @@
-"""A model with the token `[SCORE]` and a head that reads a number where the model is about to say it.
+"""A model with the token `[SCORE]` and a head that reads a number where the model is about to say
+it.
 
-Source: ADIEE (ICCV 2025), supplementary: an MLP of two layers as wide as the model on the last layer's hidden state at
-the position that predicts the token.
+Source: ADIEE (ICCV 2025), supplementary: an MLP of two layers as wide as the model on the last
+layer's hidden state at the position that predicts the token.
 """
 
 from __future__ import annotations
@@ -43,35 +44,49 @@ def load(base: str, tuning: Tune, with_head: bool, dtype: str = "float32") -> Tr
 
     Args:
         base: a folder or a name on the hub of an image-text model of transformers.
-        tuning: `full` for every weight, `lora` for adapters on the language model's query and value projections; then
-            embeddings, output layer and head are trained too.
+        tuning: `full` for every weight, `lora` for adapters on the language model's query and value
+            projections; then embeddings, output layer and head are trained too.
         with_head: without, neither token nor head is added: the model learns to say numbers.
         dtype: of the base's weights.
 
     Raises:
-        VievalError: the base cannot be loaded, has a token of that name already, or nothing that adapters go to.
+        VievalError: the base cannot be loaded, has a token of that name already, or nothing that
+            adapters go to.
     """
     network, processor = load_base(base, dtype)
     tokenizer = processor.tokenizer
     tokenizer.padding_side = "right"
     if with_head:
         if TOKEN in tokenizer.get_vocab():
-            raise VievalError(f"--base {base} has the token {TOKEN} already: train from the base that it was made of")
-        tokenizer.add_special_tokens({"extra_special_tokens": [TOKEN]}, replace_extra_special_tokens=False)
+            raise VievalError(
+                f"--base {base} has the token {TOKEN} already: train from the base that it was "
+                "made of"
+            )
+        tokenizer.add_special_tokens(
+            {"extra_special_tokens": [TOKEN]}, replace_extra_special_tokens=False
+        )
         if len(tokenizer) > network.get_input_embeddings().num_embeddings:
             network.resize_token_embeddings(len(tokenizer))
     torch, width = library("torch"), network.get_input_embeddings().embedding_dim
     network = network if tuning == "full" else _adapted(network, base)
     linear = torch.nn.Linear
-    head = torch.nn.Sequential(linear(width, width), torch.nn.ReLU(), linear(width, 1)) if with_head else None
+    head = (
+        torch.nn.Sequential(linear(width, width), torch.nn.ReLU(), linear(width, 1))
+        if with_head
+        else None
+    )
     return Trained(_module(torch, network, head), network, processor)
 
 
 def _adapted(network: Any, base: str) -> Any:
     if not any(re.match(_TUNED, name) for name, _ in network.named_modules()):
-        raise VievalError(f"--base {base} has no q_proj and v_proj for adapters to go to; use --tune full")
+        raise VievalError(
+            f"--base {base} has no q_proj and v_proj for adapters to go to; use --tune full"
+        )
     peft = library("peft")
-    settings = peft.LoraConfig(r=_RANK, lora_alpha=_ALPHA, lora_dropout=_DROPOUT, target_modules=_TUNED)
+    settings = peft.LoraConfig(
+        r=_RANK, lora_alpha=_ALPHA, lora_dropout=_DROPOUT, target_modules=_TUNED
+    )
     adapted = peft.get_peft_model(network, settings)
     for layer in (network.get_input_embeddings(), network.get_output_embeddings()):
         layer.requires_grad_(True)
@@ -80,19 +95,26 @@ def _adapted(network: Any, base: str) -> Any:
 
 def merged(network: Any) -> Any:
     """The model of transformers with adapters made part of its weights."""
-    return network.merge_and_unload() if hasattr(network, "merge_and_unload") else network
+    return (
+        network.merge_and_unload() if hasattr(network, "merge_and_unload") else network
+    )
 
 
 def positions(tokens: Any, token: int) -> Any:
-    """For each row of token ids (rows, length), the position that predicts the first `token`: the one before it.
+    """For each row of token ids (rows, length), the position that predicts the first `token`: the
+    one before it.
 
     Raises:
         VievalError: a row has no such token, or begins with it.
     """
     first = (tokens == token).int().argmax(dim=1)
     rows = range(len(tokens))
-    if any(int(tokens[row, first[row]]) != token or int(first[row]) == 0 for row in rows):
-        raise VievalError(f"an answer without its {TOKEN}: the tokenizer is not the one that was trained with")
+    if any(
+        int(tokens[row, first[row]]) != token or int(first[row]) == 0 for row in rows
+    ):
+        raise VievalError(
+            f"an answer without its {TOKEN}: the tokenizer is not the one that was trained with"
+        )
     return first - 1
 
 
@@ -105,12 +127,17 @@ def _module(torch: Any, network: Any, head: Any) -> Any:
             self.network, self.head = network, head
 
         def forward(self, inputs: Any, at: Any, targets: Any) -> tuple[Any, Any]:
-            """Values (rows,) of the head at the positions `at`, None without a head; and the text's cross-entropy.
+            """Values (rows,) of the head at the positions `at`, None without a head; and the text's
+            cross-entropy.
 
             `targets` (rows, length) has the token ids to be said, -100 where none is.
             """
             # the model of transformers, also where it has adapters
-            model = self.network.get_base_model() if hasattr(self.network, "get_base_model") else self.network
+            model = (
+                self.network.get_base_model()
+                if hasattr(self.network, "get_base_model")
+                else self.network
+            )
             hidden = model.base_model(**inputs).last_hidden_state
             is_target = targets[:, 1:] != _IGNORED
             logits = model.get_output_embeddings()(hidden[:, :-1][is_target]).float()

@@ -6,7 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vieval_plugin.backends.metrics.encoders import Encoder, cosines, pair
-from vieval_plugin.backends.metrics.network_metrics import NetworkInputs, NetworkMetric, Picture
+from vieval_plugin.backends.metrics.network_metrics import (
+    NetworkInputs,
+    NetworkMetric,
+    Picture,
+)
 from vieval_plugin.backends.weights import (
     Origin,
     hub_name_or_folder,
@@ -28,7 +32,9 @@ def load(origin: Origin, processor: str = "") -> Encoder:
     has_bundled_processor = not processor or processor == origin.model
     try:
         tokenizer = library("transformers").AutoTokenizer.from_pretrained(
-            network.name_or_path if has_bundled_processor else hub_name_or_folder(processor),
+            network.name_or_path
+            if has_bundled_processor
+            else hub_name_or_folder(processor),
             revision=origin.revision if has_bundled_processor else None,
             trust_remote_code=False,
         )
@@ -36,18 +42,24 @@ def load(origin: Origin, processor: str = "") -> Encoder:
         raise
     except Exception as error:
         reason = line_of(error)[:200]
-        raise VievalError(f"{processor or origin.model} has no tokenizer that can be loaded: {reason}") from None
+        raise VievalError(
+            f"{processor or origin.model} has no tokenizer that can be loaded: {reason}"
+        ) from None
     preparing = images.to_json_string(), tokenizer.backend_tokenizer.to_str()
     digest = identity(network, *preparing)
     return Encoder(
         weights_name(origin, network, digest),
         digest,
         images,
-        lambda pixels: network.visual_projection(network.vision_model(pixel_values=pixels).pooler_output),
+        lambda pixels: network.visual_projection(
+            network.vision_model(pixel_values=pixels).pooler_output
+        ),
         network.device,
         tokenizer,
         network.config.text_config.max_position_embeddings,
-        lambda padded: network.text_projection(network.text_model(**padded).pooler_output),
+        lambda padded: network.text_projection(
+            network.text_model(**padded).pooler_output
+        ),
         float(network.logit_scale.detach().exp()),
     )
 
@@ -55,21 +67,24 @@ def load(origin: Origin, processor: str = "") -> Encoder:
 def clip_score(encoder: Encoder, batch: Mapping[str, Sequence[Any]]) -> Any:
     """Cosine of the embeddings of `image` and `text`, in [-1, 1]; the more alike, the higher.
 
-    Hessel et al., CLIPScore (EMNLP 2021), less its scale, which no rank statistic sees. As VIEScore has it (Ku et al.,
-    ACL 2024) with CLIP ViT-B/32.
+    Hessel et al., CLIPScore (EMNLP 2021), less its scale, which no rank statistic sees. As VIEScore
+    has it (Ku et al., ACL 2024) with CLIP ViT-B/32.
     """
     return (encoder.images(batch["image"]) * encoder.texts(batch["text"])).sum(-1)
 
 
 def clip_i(encoder: Encoder, batch: Mapping[str, Sequence[Any]]) -> Any:
-    """Cosine of CLIP's embeddings of `image` and `reference`, in [-1, 1]; the more alike, the higher.
+    """Cosine of CLIP's embeddings of `image` and `reference`, in [-1, 1]; the more alike, the
+    higher.
 
     Ruiz et al., DreamBooth (CVPR 2023).
     """
     return cosines(encoder, batch)
 
 
-def image_and_text(encoder: Encoder, images: Mapping[str, Picture], texts: Mapping[str, str]) -> NetworkInputs:
+def image_and_text(
+    encoder: Encoder, images: Mapping[str, Picture], texts: Mapping[str, str]
+) -> NetworkInputs:
     """The one image, whatever its role is called, and the text as an encoder takes them."""
     [image], (tokens, notes) = images.values(), encoder.tokens(texts["text"])
     return NetworkInputs({"image": encoder.pixels(image), "text": tokens}, notes)

@@ -11,7 +11,9 @@ from vieval_plugin.backends.weights import Origin, identity, pretrained, weights
 
 
 def load(origin: Origin) -> Encoder:
-    """A vision transformer of DINO, whose vector is its class token; VievalError as `weights.pretrained`."""
+    """A vision transformer of DINO, whose vector is its class token; VievalError as
+    `weights.pretrained`.
+    """
     # without the pooler, of which DINO has no weights
     network, processor = pretrained("ViTModel", "vit", origin, add_pooling_layer=False)
     digest = identity(network, processor.to_json_string())
@@ -25,10 +27,11 @@ def load(origin: Origin) -> Encoder:
 
 
 def dino(encoder: Encoder, batch: Mapping[str, Sequence[Any]]) -> Any:
-    """Cosine of the class tokens of DINO's ViT-S/16 for `image` and `reference`, in [-1, 1]; the more alike, the higher.
+    """Cosine of the class tokens of DINO's ViT-S/16 for `image` and `reference`, in [-1, 1]; the
+    more alike, the higher.
 
-    Ruiz et al., DreamBooth (CVPR 2023), with the network of Caron et al., Emerging properties in self-supervised vision
-    transformers (ICCV 2021).
+    Ruiz et al., DreamBooth (CVPR 2023), with the network of Caron et al., Emerging properties in
+    self-supervised vision transformers (ICCV 2021).
     """
     return cosines(encoder, batch)
 

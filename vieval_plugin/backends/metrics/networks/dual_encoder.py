@@ -1,4 +1,6 @@
-"""A CLIP with a scale and a text template as a described scorer: PickScore and HPSv2 are of this form."""
+"""A CLIP with a scale and a text template as a described scorer: PickScore and HPSv2 are of this
+form.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from vieval_plugin.text.errors import VievalError
 
 
 class DualEncoder(StrictModel):
-    """The section `network` of a description; the scale is a number, or the one that the weights have learnt."""
+    """The section `network` of a description; the scale is a number, or the one that the weights
+    have learnt.
+    """
 
     base: str
     revision: str | None = None
@@ -29,26 +33,31 @@ def load(origin: Origin) -> Encoder:
     """The CLIP of a description, which `origin` names.
 
     Raises:
-        VievalError: the description has an unknown key, is about several images, or what it names is not there, of
-            another architecture, or holds more than tensors.
+        VievalError: the description has an unknown key, is about several images, or what it names
+            is not there, of another architecture, or holds more than tensors.
     """
     described = packs.load(origin.model)
     settings = packs.network_settings(described, DualEncoder)
     if described.most_images != 1:
-        raise VievalError(f"{described.path}: a dual encoder compares a text with one image, and images has more")
+        raise VievalError(
+            f"{described.path}: a dual encoder compares a text with one image, and images has more"
+        )
     base = described.resolved(settings.base)
     clip = Origin(base, origin.revision or settings.revision, origin.device)
     encoder = load_clip(clip, described.resolved(settings.processor) or base)
     scale = encoder.scale if settings.scale == "learnt" else settings.scale
-    name, identity = f"{described.name} on {encoder.by}", f"{encoder.identity} times {scale!r}"
+    name, identity = (
+        f"{described.name} on {encoder.by}",
+        f"{encoder.identity} times {scale!r}",
+    )
     return replace(encoder, by=name, identity=identity, scale=scale)
 
 
 def dual_encoder(encoder: Encoder, batch: Mapping[str, Sequence[Any]]) -> Any:
     """The scale times the cosine of the embeddings of image and text, in [-scale, scale].
 
-    Kirstain et al., Pick-a-Pic (NeurIPS 2023), equation of the scoring function; Wu et al., HPSv2 (2023), without a
-    scale.
+    Kirstain et al., Pick-a-Pic (NeurIPS 2023), equation of the scoring function; Wu et al., HPSv2
+    (2023), without a scale.
     """
     return encoder.scale * clip_score(encoder, batch)
 

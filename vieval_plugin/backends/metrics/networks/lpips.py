@@ -1,4 +1,6 @@
-"""LPIPS through torchmetrics, its trunk AlexNet given as a file and its linear weights those that torchmetrics brings."""
+"""LPIPS through torchmetrics, its trunk AlexNet given as a file and its linear weights those
+that torchmetrics brings.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +10,20 @@ from typing import Any
 
 import numpy as np
 
-from vieval_plugin.backends.metrics.network_metrics import NetworkInputs, NetworkMetric, Picture
+from vieval_plugin.backends.metrics.network_metrics import (
+    NetworkInputs,
+    NetworkMetric,
+    Picture,
+)
 from vieval_plugin.backends.metrics.pixel_metrics import pair, resizing, working_pixels
-from vieval_plugin.backends.weights import Origin, device, identity, library, state_dict, weights_name
+from vieval_plugin.backends.weights import (
+    Origin,
+    device,
+    identity,
+    library,
+    state_dict,
+    weights_name,
+)
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import path_of
 
@@ -20,7 +33,9 @@ _SLICES = {"0": "slice1", "3": "slice2", "6": "slice3", "8": "slice4", "10": "sl
 
 @dataclass(frozen=True)
 class PerceptualDistance:
-    """The loaded network; called with images and references, tensors (3, height, width) of 0 to 255, it gives distances."""
+    """The loaded network; called with images and references, tensors (3, height, width) of 0 to
+    255, it gives distances.
+    """
 
     #: Name in results.
     by: str
@@ -31,7 +46,10 @@ class PerceptualDistance:
     device: Any
 
     def __call__(self, images: Sequence[Any], references: Sequence[Any]) -> Any:
-        scaled = (library("torch").stack(list(batch)).to(self.device).float() / 255 for batch in (images, references))
+        scaled = (
+            library("torch").stack(list(batch)).to(self.device).float() / 255
+            for batch in (images, references)
+        )
         return self.network(*scaled, normalize=True).reshape(-1)
 
 
@@ -44,10 +62,14 @@ def load(origin: Origin) -> PerceptualDistance:
     if not origin.model:
         ways = "name=FILE in --model_args, --scorer FILE or scorers.NAME.model"
         address = "https://download.pytorch.org/models/alexnet-owt-7be5be79.pth"
-        message = f"this metric needs the weights of torchvision's AlexNet as a file: {ways}"
+        message = (
+            f"this metric needs the weights of torchvision's AlexNet as a file: {ways}"
+        )
         raise VievalError(f"{message} (torchvision's own is {address})")
     if origin.revision:
-        raise VievalError(f"revision {origin.revision}: {origin.model} is a file, which has none")
+        raise VievalError(
+            f"revision {origin.revision}: {origin.model} is a file, which has none"
+        )
     path = path_of(origin.model)
     weights = state_dict(path)
     renamed = {
@@ -55,35 +77,58 @@ def load(origin: Origin) -> PerceptualDistance:
         for layer, part in _SLICES.items()
         for kind in ("weight", "bias")
     }
-    # with its linear weights and a trunk that is still random; the public function and class download the trunk
+    # with its linear weights and a trunk that is still random; the public function and class
+    # download the trunk
     lpips = library("torchmetrics.functional.image.lpips")
     library("torchvision")
     network = lpips._LPIPS(net="alex", pnet_rand=True)
-    shapes = {name: tuple(tensor.shape) for name, tensor in network.net.state_dict().items()}
-    if {name: tuple(tensor.shape) for name, tensor in renamed.items() if tensor is not None} != shapes:
-        raise VievalError(f"{path} is of another architecture: the weights of torchvision's AlexNet are needed")
+    shapes = {
+        name: tuple(tensor.shape) for name, tensor in network.net.state_dict().items()
+    }
+    if {
+        name: tuple(tensor.shape)
+        for name, tensor in renamed.items()
+        if tensor is not None
+    } != shapes:
+        raise VievalError(
+            f"{path} is of another architecture: the weights of torchvision's AlexNet are needed"
+        )
     network.net.load_state_dict(renamed)
     network = network.float().to(device(origin.device)).eval()
     digest = identity(network)
-    return PerceptualDistance(weights_name(origin, network, digest), digest, network, next(network.parameters()).device)
+    return PerceptualDistance(
+        weights_name(origin, network, digest),
+        digest,
+        network,
+        next(network.parameters()).device,
+    )
 
 
-def show(network: PerceptualDistance, images: Mapping[str, Picture], texts: Mapping[str, str]) -> NetworkInputs:
+def show(
+    network: PerceptualDistance, images: Mapping[str, Picture], texts: Mapping[str, str]
+) -> NetworkInputs:
     """An image and its reference at the image's size, tensors (3, height, width) of 0 to 255.
 
-    An image of more than 2048 pixels at its longer side is reduced to that, as for metrics of pixels.
+    An image of more than 2048 pixels at its longer side is reduced to that, as for metrics of
+    pixels.
     """
     pixel_pair = pair({role: working_pixels(image) for role, image in images.items()})
     torch = library("torch")
-    tensors = (torch.from_numpy(np.array(pixels)).permute(2, 0, 1) for pixels in pixel_pair)
+    tensors = (
+        torch.from_numpy(np.array(pixels)).permute(2, 0, 1) for pixels in pixel_pair
+    )
     findings = resizing(images["image"].size, images["reference"].size)
-    return NetworkInputs(dict(zip(("image", "reference"), tensors, strict=True)), findings)
+    return NetworkInputs(
+        dict(zip(("image", "reference"), tensors, strict=True)), findings
+    )
 
 
 def lpips(network: PerceptualDistance, batch: Mapping[str, Sequence[Any]]) -> Any:
-    """The distance of AlexNet's features of `image` and `reference` are, from 0; a distance: the less, the more alike.
+    """The distance of AlexNet's features of `image` and `reference` are, from 0; a distance: the
+    less, the more alike.
 
-    Zhang et al., The unreasonable effectiveness of deep features as a perceptual metric (CVPR 2018), version 0.1.
+    Zhang et al., The unreasonable effectiveness of deep features as a perceptual metric (CVPR
+    2018), version 0.1.
     """
     return network(batch["image"], batch["reference"])
 

@@ -1,7 +1,8 @@
 """Scorers behind a server: vLLM's pooling, classify and score endpoints, called as all servers are.
 
-`pooling` gives the hidden state of the last token, which a head here reads, or a vector of which one number is meant;
-`classify` the numbers of a head that the server has; `score` that of a query beside what it is compared with.
+`pooling` gives the hidden state of the last token, which a head here reads, or a vector of which
+one number is meant; `classify` the numbers of a head that the server has; `score` that of a query
+beside what it is compared with.
 """
 
 from __future__ import annotations
@@ -50,7 +51,9 @@ class ServedScorer(StrictModel):
     @model_validator(mode="after")
     def _head_of_a_vector(self) -> ServedScorer:
         if self.head and (self.endpoint != "pooling" or not self.size):
-            raise ValueError("a head reads what the endpoint pooling gives, vectors of a known size")
+            raise ValueError(
+                "a head reads what the endpoint pooling gives, vectors of a known size"
+            )
         return self
 
 
@@ -58,7 +61,9 @@ class ServedInstrument:
     """A served scorer as an instrument; its connections live in the one thread that computes."""
 
     def __init__(self, model: str, usage: Usage) -> None:
-        """Open the scorer of a description; VievalError where it has an unknown key, or names a head that does not fit."""
+        """Open the scorer of a description; VievalError where it has an unknown key, or names a
+        head that does not fit.
+        """
         described = packs.load(model)
         settings = packs.network_settings(described, ServedScorer)
         self._settings, self._usage, self._described = settings, usage, described
@@ -67,11 +72,21 @@ class ServedInstrument:
         self._head, digest = None, ""
         if settings.head:
             file = Path(described.resolved(settings.head))
-            self._head = load_head(file, settings.prefix, settings.activation, settings.size)
+            self._head = load_head(
+                file, settings.prefix, settings.activation, settings.size
+            )
             digest = hashlib.sha256(file.read_bytes()).hexdigest()
         fields = {"endpoint", "system", "prefix", "activation", "output", "probability"}
-        described_settings = {**settings.model_dump(include=fields), "extra": dict(settings.server.extra)}
-        self._identity = {"metric": NAME, "model": settings.server.model, "head": digest, **described_settings}
+        described_settings = {
+            **settings.model_dump(include=fields),
+            "extra": dict(settings.server.extra),
+        }
+        self._identity = {
+            "metric": NAME,
+            "model": settings.server.model,
+            "head": digest,
+            **described_settings,
+        }
         options = server_options(described.name, settings.server)
         # these endpoints stand beside /v1 and not under it
         urls = tuple(url.rstrip("/").removesuffix("/v1") for url in options.urls)
@@ -82,8 +97,17 @@ class ServedInstrument:
 
     def look(self, ask: Measure) -> PreparedMeasure:
         """The request of an ask, its images decoded once to see that they can be."""
-        images = [encode(ask.images[f"image_{n}"], self._settings.server.max_pixels) for n in range(len(ask.images))]
-        key = key_of({**self._identity, "images": [image.digest for image in images], "text": ask.texts["text"]})
+        images = [
+            encode(ask.images[f"image_{n}"], self._settings.server.max_pixels)
+            for n in range(len(ask.images))
+        ]
+        key = key_of(
+            {
+                **self._identity,
+                "images": [image.digest for image in images],
+                "text": ask.texts["text"],
+            }
+        )
         notes = tuple(dict.fromkeys(note for image in images for note in image.notes))
         return PreparedMeasure(key, self._body(images, ask.texts["text"]), notes=notes)
 
@@ -105,7 +129,11 @@ class ServedInstrument:
     async def _reply(self, server: Server, body: dict[str, Any]) -> Reply:
         reply: Reply
         try:
-            reply = Measurement(self._value(await server.post(self._settings.endpoint, body, self._problem)))
+            reply = Measurement(
+                self._value(
+                    await server.post(self._settings.endpoint, body, self._problem)
+                )
+            )
         except Refused as refused:
             self._usage.failures[refused.kind] += 1
             reply = Failure(refused.status, refused.reason)
@@ -115,7 +143,10 @@ class ServedInstrument:
         try:
             self._value(answer)
         except (LookupError, TypeError, ValueError) as error:
-            return f"an answer of another form than that of {self._settings.endpoint} ({type(error).__name__})"
+            return (
+                f"an answer of another form than that of {self._settings.endpoint} "
+                f"({type(error).__name__})"
+            )
         return None
 
     def _value(self, answer: Mapping[str, Any]) -> float:
@@ -123,24 +154,50 @@ class ServedInstrument:
         [entry] = answer["data"]
         if self._settings.endpoint == "score":
             return float(entry["score"])
-        numbers = [float(number) for number in entry["data" if self._settings.endpoint == "pooling" else "probs"]]
+        numbers = [
+            float(number)
+            for number in entry[
+                "data" if self._settings.endpoint == "pooling" else "probs"
+            ]
+        ]
         if self._head is None:
             return numbers[self._settings.output]
         if len(numbers) != self._settings.size:
-            size = f"network.size is {self._settings.size}, and the server gives {len(numbers)} numbers"
+            size = (
+                f"network.size is {self._settings.size}, and the server gives {len(numbers)} "
+                "numbers"
+            )
             raise VievalError(f"{self._described.path}: {size}")
         with library("torch").inference_mode():
-            return float(self._head(library("torch").tensor([numbers]))[0, self._settings.output])
+            return float(
+                self._head(library("torch").tensor([numbers]))[0, self._settings.output]
+            )
 
     def _body(self, images: Sequence[Encoded], text: str) -> dict[str, Any]:
-        """The request of an endpoint: images before the text, and numbers as the network has them unless told otherwise."""
-        pictures: list[dict[str, Any]] = [{"type": "image_url", "image_url": {"url": image}} for image in images]
+        """The request of an endpoint: images before the text, and numbers as the network has
+        them unless told otherwise.
+        """
+        pictures: list[dict[str, Any]] = [
+            {"type": "image_url", "image_url": {"url": image}} for image in images
+        ]
         settings = self._settings
-        common = {**settings.server.extra, "model": settings.server.model, "use_activation": settings.probability}
+        common = {
+            **settings.server.extra,
+            "model": settings.server.model,
+            "use_activation": settings.probability,
+        }
         if settings.endpoint == "score":
-            return {**common, "queries": text, "documents": {"content": pictures} if pictures else text}
-        turns: list[dict[str, Any]] = [{"role": "system", "content": settings.system}] if settings.system else []
-        turns.append({"role": "user", "content": [*pictures, {"type": "text", "text": text}]})
+            return {
+                **common,
+                "queries": text,
+                "documents": {"content": pictures} if pictures else text,
+            }
+        turns: list[dict[str, Any]] = (
+            [{"role": "system", "content": settings.system}] if settings.system else []
+        )
+        turns.append(
+            {"role": "user", "content": [*pictures, {"type": "text", "text": text}]}
+        )
         task = {"task": "embed"} if settings.endpoint == "pooling" else {}
         return {**task, **common, "messages": turns, "add_generation_prompt": True}
 

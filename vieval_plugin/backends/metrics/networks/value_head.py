@@ -1,4 +1,5 @@
-"""An image-text model with a value head: a few linear layers that read the hidden state at one token as a number.
+"""An image-text model with a value head: a few linear layers that read the hidden state at one
+token as a number.
 
 Reward models such as HPSv3 and EditReward are of this form, and so is ADIEE's scorer. A description
 (docs/guides/judges.md) says which base, which head, and where it reads.
@@ -17,8 +18,18 @@ from pydantic import Field, model_validator
 from vieval_plugin.backends.metrics.encoders import load_head
 from vieval_plugin.backends.metrics.image_text import ImageTextModel
 from vieval_plugin.backends.metrics.image_text import load as load_base
-from vieval_plugin.backends.metrics.network_metrics import NetworkInputs, NetworkMetric, Picture
-from vieval_plugin.backends.weights import Origin, identity, library, line_of, weights_name
+from vieval_plugin.backends.metrics.network_metrics import (
+    NetworkInputs,
+    NetworkMetric,
+    Picture,
+)
+from vieval_plugin.backends.weights import (
+    Origin,
+    identity,
+    library,
+    line_of,
+    weights_name,
+)
 from vieval_plugin.prompts import packs
 from vieval_plugin.prompts.schema import StrictModel
 from vieval_plugin.text.errors import VievalError
@@ -27,7 +38,9 @@ _INDEX = "token_index"  # among the inputs of the network
 
 
 class Position(StrictModel):
-    """The hidden state that the head reads: at a token, one before it, which is the one that predicts it, or at the last."""
+    """The hidden state that the head reads: at a token, one before it, which is the one that
+    predicts it, or at the last.
+    """
 
     at: str = ""
     before: str = ""
@@ -93,7 +106,10 @@ class LoadedValueHead:
             return len(tokens) - 1
         position, number = self.settings.position, tokens.count(self.token)
         if number != 1:
-            raise VievalError(f"the prompt has the token {position.token} {number} times, and the head reads at one")
+            raise VievalError(
+                f"the prompt has the token {position.token} {number} times, and the head reads "
+                "at one"
+            )
         index = tokens.index(self.token) - bool(position.before)
         if index < 0:
             raise VievalError("nothing stands before the token that the head looks for")
@@ -104,13 +120,17 @@ def load(origin: Origin) -> LoadedValueHead:
     """The value head of a description, which `origin` names.
 
     Raises:
-        VievalError: the description has an unknown key or says what cannot be; what it names is not there, does not fit
-            together, or holds more than tensors.
+        VievalError: the description has an unknown key or says what cannot be; what it names is not
+            there, does not fit together, or holds more than tensors.
     """
     described = packs.load(origin.model)
     settings = packs.network_settings(described, ValueHead)
     base = described.resolved(settings.base)
-    pixels = {n: v for n in ("min_pixels", "max_pixels") if (v := getattr(settings, n)) is not None}
+    pixels = {
+        n: v
+        for n in ("min_pixels", "max_pixels")
+        if (v := getattr(settings, n)) is not None
+    }
     model = load_base(
         base,
         origin.revision or settings.revision,
@@ -125,19 +145,41 @@ def load(origin: Origin) -> LoadedValueHead:
         remedy = "give that one (network.base), or train a head for this one"
         reason = f"{base} has other weights than the base that this head was trained on"
         raise VievalError(f"{described.path}: {reason}; {remedy}")
-    head = load_head(Path(described.resolved(settings.head)), settings.prefix, settings.activation, model.size)
+    head = load_head(
+        Path(described.resolved(settings.head)),
+        settings.prefix,
+        settings.activation,
+        model.size,
+    )
     if settings.output >= (outputs := head[-1].out_features):
-        raise VievalError(f"{described.path}: network.output is {settings.output}, and the head has {outputs} outputs")
+        raise VievalError(
+            f"{described.path}: network.output is {settings.output}, and the head has "
+            f"{outputs} "
+            "outputs"
+        )
     position = settings.position
     token = model.token(position.token) if position.token else None
     # whatever else of the description changes a number
     reading = settings.activation, settings.output, position
-    showing = settings.system, settings.answer, settings.side_by_side, settings.positions
+    showing = (
+        settings.system,
+        settings.answer,
+        settings.side_by_side,
+        settings.positions,
+    )
     processor = model.processor.to_json_string(), str(model.processor.chat_template)
-    prepared = *processor, model.tokenizer.backend_tokenizer.to_str(), repr((*reading, *showing))
-    digest = identity(library("torch").nn.ModuleDict({"base": model.network, "head": head}), *prepared)
+    prepared = (
+        *processor,
+        model.tokenizer.backend_tokenizer.to_str(),
+        repr((*reading, *showing)),
+    )
+    digest = identity(
+        library("torch").nn.ModuleDict({"base": model.network, "head": head}), *prepared
+    )
     name = weights_name(Origin(described.name), None, digest)
-    loaded = LoadedValueHead(name, digest, settings, model, head.to(model.device), token)
+    loaded = LoadedValueHead(
+        name, digest, settings, model, head.to(model.device), token
+    )
     _require_images(loaded, described.most_images)
     return loaded
 
@@ -147,30 +189,56 @@ def _require_images(loaded: LoadedValueHead, count: int) -> None:
     samples = [PIL.Image.new("RGB", (112, 112), (90 * n, 80, 70)) for n in range(count)]
     pictures = [join_side_by_side(samples)] if loaded.settings.side_by_side else samples
     config = loaded.base.network.config
-    token = getattr(config, "image_token_id", None) or getattr(config, "image_token_index", None)
+    token = getattr(config, "image_token_id", None) or getattr(
+        config, "image_token_index", None
+    )
     try:
         all_tokens = _inputs(loaded, "?", pictures)["input_ids"][0].tolist()
         tokens_of_first = _inputs(loaded, "?", pictures[:1])["input_ids"][0].tolist()
-        fits = token is None or all_tokens.count(token) == len(pictures) * tokens_of_first.count(token)
+        fits = token is None or all_tokens.count(token) == len(
+            pictures
+        ) * tokens_of_first.count(token)
         reason = "its template or processor drops some"
     except Exception as error:  # processors raise anything
         fits, reason = False, line_of(error)[:200]
     if not fits:
-        remedy = "; with side_by_side: true they are shown as one" if len(pictures) > 1 else ""
-        raise VievalError(f"{loaded.settings.base} does not take {len(pictures)} images at once ({reason}){remedy}")
+        remedy = (
+            "; with side_by_side: true they are shown as one"
+            if len(pictures) > 1
+            else ""
+        )
+        raise VievalError(
+            f"{loaded.settings.base} does not take {len(pictures)} images at once "
+            f"({reason}){remedy}"
+        )
 
 
-def show(loaded: LoadedValueHead, images: Mapping[str, Picture], texts: Mapping[str, str]) -> NetworkInputs:
-    """Tensors of the conversation; what there is of each token as lists, which are made equally long in a batch."""
+def show(
+    loaded: LoadedValueHead, images: Mapping[str, Picture], texts: Mapping[str, str]
+) -> NetworkInputs:
+    """Tensors of the conversation; what there is of each token as lists, which are made equally
+    long in a batch.
+    """
     pictures = [images[f"image_{number}"] for number in range(len(images))]
-    inputs = _inputs(loaded, texts["text"], [join_side_by_side(pictures)] if loaded.settings.side_by_side else pictures)
+    inputs = _inputs(
+        loaded,
+        texts["text"],
+        [join_side_by_side(pictures)] if loaded.settings.side_by_side else pictures,
+    )
     tokens = inputs["input_ids"].shape
-    tensors = {n: v[0].tolist() if getattr(v, "shape", None) == tokens else v for n, v in inputs.items()}
+    tensors = {
+        n: v[0].tolist() if getattr(v, "shape", None) == tokens else v
+        for n, v in inputs.items()
+    }
     return NetworkInputs({**tensors, _INDEX: loaded.token_index(tensors["input_ids"])})
 
 
-def _inputs(loaded: LoadedValueHead, text: str, images: Sequence[Picture]) -> dict[str, Any]:
-    prompt = loaded.base.prompt(loaded.settings.system, text, len(images), loaded.settings.answer)
+def _inputs(
+    loaded: LoadedValueHead, text: str, images: Sequence[Picture]
+) -> dict[str, Any]:
+    prompt = loaded.base.prompt(
+        loaded.settings.system, text, len(images), loaded.settings.answer
+    )
     return loaded.base.inputs(prompt, images)
 
 
@@ -179,7 +247,9 @@ def value_head(loaded: LoadedValueHead, batch: Mapping[str, Sequence[Any]]) -> A
     torch = library("torch")
     indices = torch.tensor(batch[_INDEX])
     inputs = {
-        name: _padded(loaded, name, rows) if isinstance(rows[0], list) else torch.cat(list(rows))
+        name: _padded(loaded, name, rows)
+        if isinstance(rows[0], list)
+        else torch.cat(list(rows))
         for name, rows in batch.items()
         if name != _INDEX
     }
@@ -191,16 +261,25 @@ def value_head(loaded: LoadedValueHead, batch: Mapping[str, Sequence[Any]]) -> A
 def _padded(loaded: LoadedValueHead, name: str, rows: Sequence[list[int]]) -> Any:
     """Tokens after the end, where what reads from left to right does not see them."""
     tokenizer = loaded.base.tokenizer
-    pad = 0 if name != "input_ids" else tokenizer.pad_token_id or tokenizer.eos_token_id or 0
+    pad = (
+        0
+        if name != "input_ids"
+        else tokenizer.pad_token_id or tokenizer.eos_token_id or 0
+    )
     longest = max(map(len, rows))
-    return library("torch").tensor([[*row, *[pad] * (longest - len(row))] for row in rows])
+    return library("torch").tensor(
+        [[*row, *[pad] * (longest - len(row))] for row in rows]
+    )
 
 
 def join_side_by_side(images: Sequence[Picture]) -> Picture:
     """Images side by side, first to last from the left, as high as the highest of them."""
     high = max(image.height for image in images)
     scaled = [
-        image.resize((max(1, round(image.width * high / image.height)), high), PIL.Image.Resampling.LANCZOS)
+        image.resize(
+            (max(1, round(image.width * high / image.height)), high),
+            PIL.Image.Resampling.LANCZOS,
+        )
         for image in images
     ]
     canvas = PIL.Image.new("RGB", (sum(image.width for image in scaled), high))

@@ -1,9 +1,9 @@
 """Several workers, each in a process of its own on this machine.
 
-A worker's process is this module as a command, and not `multiprocessing`'s, which would run the main module of whoever
-starts it again. Over a pipe it is sent its run and, for each None of its own, a pass, or None where there are no more;
-it sends how each shard ended, and in the end its counts and the error that ends it, if any. It ends when its parent
-closes the pipe or is gone.
+A worker's process is this module as a command, and not `multiprocessing`'s, which would run the
+main module of whoever starts it again. Over a pipe it is sent its run and, for each None of its
+own, a pass, or None where there are no more; it sends how each shard ended, and in the end its
+counts and the error that ends it, if any. It ends when its parent closes the pipe or is gone.
 """
 
 from __future__ import annotations
@@ -20,7 +20,12 @@ from multiprocessing.connection import Connection, Pipe
 from typing import Any
 
 from vieval_plugin.run.progress import Progress
-from vieval_plugin.run.shards.launchers.slots import POLL, Slot, WorkerDied, work_in_slots
+from vieval_plugin.run.shards.launchers.slots import (
+    POLL,
+    Slot,
+    WorkerDied,
+    work_in_slots,
+)
 from vieval_plugin.run.shards.passes import NotWritten, Pass, PassQueue, Written
 from vieval_plugin.run.shards.worker import ShardRun, ShardWorker
 from vieval_plugin.run.shutdown import stopped_like_ctrl_c
@@ -29,10 +34,18 @@ from vieval_plugin.text.errors import VievalError
 _PATIENCE = 20.0  # seconds in which a process that is told to end does so
 
 
-def work_in_processes(run: ShardRun, queue: PassQueue, on_rows: Callable[[int], None], processes: int) -> list[str]:
+def work_in_processes(
+    run: ShardRun, queue: PassQueue, on_rows: Callable[[int], None], processes: int
+) -> list[str]:
     """`work_in_slots` by so many processes, which share the run's budget."""
     budget = None if run.budget is None else max(run.budget // processes, 1)
-    return work_in_slots([_Process(replace(run, budget=budget), queue, on_rows) for _ in range(processes)], queue)
+    return work_in_slots(
+        [
+            _Process(replace(run, budget=budget), queue, on_rows)
+            for _ in range(processes)
+        ],
+        queue,
+    )
 
 
 @dataclass
@@ -51,8 +64,14 @@ class _Process(Slot):
             self._hand_out(connection)
         except (EOFError, OSError):
             code = self.end()
-            names = {member.value: member.name for member in signal.Signals}  # a signal of real time has none
-            reason = f"exit code {code}" if code >= 0 else f"signal {names.get(-code, -code)}"
+            names = {
+                member.value: member.name for member in signal.Signals
+            }  # a signal of real time has none
+            reason = (
+                f"exit code {code}"
+                if code >= 0
+                else f"signal {names.get(-code, -code)}"
+            )
             raise WorkerDied(reason) from None
 
     def _start(self) -> Connection:
@@ -72,7 +91,10 @@ class _Process(Slot):
         if self._process is None or self._connection is None:
             return 0
         self._connection.close()
-        for seconds, end in ((0.5, self._process.terminate), (_PATIENCE, self._process.kill)):
+        for seconds, end in (
+            (0.5, self._process.terminate),
+            (_PATIENCE, self._process.kill),
+        ):
             try:
                 return self._process.wait(seconds)
             except subprocess.TimeoutExpired:
@@ -80,7 +102,9 @@ class _Process(Slot):
         return self._process.wait()
 
     def _hand_out(self, connection: Connection) -> None:
-        """Hand passes to the process and take its reports, until it has ended and knows that there are no more."""
+        """Hand passes to the process and take its reports, until it has ended and knows that
+        there are no more.
+        """
         wants_pass = is_last = False
         while True:
             if wants_pass and not is_last:
@@ -126,7 +150,9 @@ def main(handle: int) -> int:
 
 
 async def _work(run: ShardRun, connection: Connection) -> None:
-    sending = threading.Lock()  # passes are asked for in one thread, and shards end in another
+    sending = (
+        threading.Lock()
+    )  # passes are asked for in one thread, and shards end in another
 
     def send(message: Written | NotWritten | Progress | None) -> None:
         with sending:

@@ -1,7 +1,8 @@
 """Workers on a cluster, placed and started again by Ray: actors with an open judge each.
 
-An actor is handed passes once it is there, two at a time, so that its next shard is always open. Nodes may join and go:
-what an actor had not finished when it died goes back to the queue. Ray's core is all that is used.
+An actor is handed passes once it is there, two at a time, so that its next shard is always open.
+Nodes may join and go: what an actor had not finished when it died goes back to the queue. Ray's
+core is all that is used.
 """
 
 from __future__ import annotations
@@ -17,13 +18,20 @@ from typing import Any
 
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.shards.folder import ShardFolder, open_folder
-from vieval_plugin.run.shards.launchers.slots import POLL, Slot, WorkerDied, work_in_slots
+from vieval_plugin.run.shards.launchers.slots import (
+    POLL,
+    Slot,
+    WorkerDied,
+    work_in_slots,
+)
 from vieval_plugin.run.shards.passes import Pass, PassQueue, ShardReport, Written
 from vieval_plugin.run.shards.worker import ShardRun, ShardWorker
 from vieval_plugin.text.errors import VievalError, install_advice
 
 _PASSES = 2  # that an actor has: one that it judges, and the next
-_PATIENCE = 20.0  # seconds in which a file that was written elsewhere is to be seen here
+_PATIENCE = (
+    20.0  # seconds in which a file that was written elsewhere is to be seen here
+)
 _ENDING = 10.0
 
 
@@ -38,7 +46,9 @@ class Cluster:
 
 
 class ShardActor:
-    """A worker in a process that Ray started. What cannot go on is returned, as an error's text, and not raised."""
+    """A worker in a process that Ray started. What cannot go on is returned, as an error's text,
+    and not raised.
+    """
 
     def __init__(self, run: ShardRun) -> None:
         self._run = run
@@ -64,7 +74,9 @@ class ShardActor:
         reports = {shard.name: loop.create_future() for shard in work.shards}
         self._waiting |= reports
         self._passes.put(work)
-        all_reports: asyncio.Future[list[ShardReport]] = asyncio.gather(*reports.values())
+        all_reports: asyncio.Future[list[ShardReport]] = asyncio.gather(
+            *reports.values()
+        )
         assert self._working is not None
         ending: set[asyncio.Future[Any]] = {self._working, all_reports}
         await asyncio.wait(ending, return_when=asyncio.FIRST_COMPLETED)
@@ -88,21 +100,32 @@ class ShardActor:
             future.set_result(report)
 
 
-def work_on_ray(run: ShardRun, queue: PassQueue, on_rows: Callable[[int], None], cluster: Cluster) -> list[str]:
+def work_on_ray(
+    run: ShardRun, queue: PassQueue, on_rows: Callable[[int], None], cluster: Cluster
+) -> list[str]:
     """`work_in_slots` by actors on a cluster, which share the run's budget.
 
     Raises:
-        VievalError: Ray is not installed or cannot be reached, no worker can go on, or a file that a worker wrote is
-            not seen here.
+        VievalError: Ray is not installed or cannot be reached, no worker can go on, or a file that
+            a worker wrote is not seen here.
     """
     ray = _ray()
     _connect(ray, cluster.address)
     try:
         gpus = int(ray.cluster_resources().get("GPU", 0)) if run.measures else 0
-        workers = cluster.workers or gpus or len([node for node in ray.nodes() if node["Alive"]])
+        workers = (
+            cluster.workers
+            or gpus
+            or len([node for node in ray.nodes() if node["Alive"]])
+        )
         budget = None if run.budget is None else max(run.budget // workers, 1)
-        kind = ray.remote(ShardActor).options(num_cpus=1, num_gpus=int(bool(gpus)), max_concurrency=_PASSES + 2)
-        slots = [_OnRay(replace(run, budget=budget), queue, on_rows, ray=ray, kind=kind) for _ in range(workers)]
+        kind = ray.remote(ShardActor).options(
+            num_cpus=1, num_gpus=int(bool(gpus)), max_concurrency=_PASSES + 2
+        )
+        slots = [
+            _OnRay(replace(run, budget=budget), queue, on_rows, ray=ray, kind=kind)
+            for _ in range(workers)
+        ]
         return work_in_slots(slots, queue)
     finally:
         ray.shutdown()
@@ -135,7 +158,9 @@ class _OnRay(Slot):
     def _hand_out(self) -> None:
         """Hand passes to the actor, two at a time, once its judge is open."""
         opening = self.actor.open.remote()
-        while not self.ray.wait([opening], timeout=POLL)[0]:  # where a node was lost there may be no room for it
+        while not self.ray.wait([opening], timeout=POLL)[
+            0
+        ]:  # where a node was lost there may be no room for it
             if self.queue.is_done or self.queue.is_closed:
                 return
         if problem := self.ray.get(opening):
@@ -146,7 +171,9 @@ class _OnRay(Slot):
                 self.passes.append(work)
                 calls[self.actor.judge.remote(work)] = work
             if not calls and self.queue.is_done:
-                self.progress += self.ray.get(self.actor.close.remote(), timeout=_ENDING)
+                self.progress += self.ray.get(
+                    self.actor.close.remote(), timeout=_ENDING
+                )
                 return
             if not calls:
                 time.sleep(POLL)
@@ -172,7 +199,8 @@ def _require_seen(folder: ShardFolder, written: Written) -> None:
     while not folder.holds(written.shard.name):
         if time.monotonic() > end:
             raise VievalError(
-                f"{folder.name}: a worker wrote a file there that is not seen here; name a folder that all nodes share"
+                f"{folder.name}: a worker wrote a file there that is not seen here; name a "
+                "folder that all nodes share"
             )
         time.sleep(0.2)
 
@@ -188,7 +216,14 @@ def _ray() -> Any:
 
 def _connect(ray: Any, address: str) -> None:
     try:
-        ray.init(address=address or None, include_dashboard=None, log_to_driver=False, logging_level="ERROR")
+        ray.init(
+            address=address or None,
+            include_dashboard=None,
+            log_to_driver=False,
+            logging_level="ERROR",
+        )
     except (ConnectionError, ValueError, RuntimeError, TimeoutError) as error:
         reason = " ".join(str(error).split())[:200]
-        raise VievalError(f"--ray {address or 'here'}: no cluster can be reached ({reason})") from None
+        raise VievalError(
+            f"--ray {address or 'here'}: no cluster can be reached ({reason})"
+        ) from None

@@ -1,4 +1,6 @@
-"""Slots of workers: a thread each, in which a worker is started, handed passes, and started again where it died."""
+"""Slots of workers: a thread each, in which a worker is started, handed passes, and started
+again where it died.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ class WorkerDied(Exception):
 
 @dataclass
 class Slot(ABC):
-    """A worker, which another takes the place of when it dies, and the passes that it was handed."""
+    """A worker, which another takes the place of when it dies, and the passes that it was
+    handed.
+    """
 
     #: What the worker is told.
     run: ShardRun
@@ -88,18 +92,24 @@ class Slot(ABC):
         self.deaths += 1
         self.deaths_in_a_row += 1
         if self.deaths_in_a_row == MOST_DEATHS:
-            self.problem = f"a worker died {MOST_DEATHS} times in a row, the last time of {reason}"
+            self.problem = (
+                f"a worker died {MOST_DEATHS} times in a row, the last time of {reason}"
+            )
 
 
 def work_in_slots(slots: Sequence[Slot], queue: PassQueue) -> list[str]:
-    """Have all passes of a queue judged; lines on what that cost, and on workers that died or stopped.
+    """Have all passes of a queue judged; lines on what that cost, and on workers that died or
+    stopped.
 
     What a worker that died had not finished goes back to the queue.
 
     Raises:
         VievalError: no worker can go on; files that were written stay.
     """
-    threads = [threading.Thread(target=slot.work, name=f"worker {n}", daemon=True) for n, slot in enumerate(slots)]
+    threads = [
+        threading.Thread(target=slot.work, name=f"worker {n}", daemon=True)
+        for n, slot in enumerate(slots)
+    ]
     try:
         for thread in threads:
             thread.start()
@@ -115,6 +125,12 @@ def work_in_slots(slots: Sequence[Slot], queue: PassQueue) -> list[str]:
     if len(problems) == len(slots):
         raise VievalError(problems[-1])
     deaths = sum(slot.deaths for slot in slots)
-    died = [f"{deaths} workers died and were started again; their counts are not in these lines"] if deaths else []
+    died = (
+        [
+            f"{deaths} workers died and were started again; their counts are not in these lines"
+        ]
+        if deaths
+        else []
+    )
     lines = sum((slot.progress for slot in slots), Progress()).lines()
     return [*lines, *died, *(f"a worker stopped: {problem}" for problem in problems)]

@@ -1,1 +1,3 @@
-"""As little of VLMEvalKit as its plugin touches: enough to run a dataset through it without the 500 MB of the real one."""
+"""As little of VLMEvalKit as its plugin touches: enough to run a dataset through it without the
+500 MB of the real one.
+"""

@@ -15,7 +15,9 @@ def main():
     dataset = build_dataset(given.data)
     if dataset is None:
         return print("not officially supported")
-    infer_data_job(given.model, work_dir=work_dir, model_name=given.model, dataset=dataset)
+    infer_data_job(
+        given.model, work_dir=work_dir, model_name=given.model, dataset=dataset
+    )
     print(dataset.evaluate(f"{work_dir}/{given.model}_{given.data}.tsv").to_string())
 
 

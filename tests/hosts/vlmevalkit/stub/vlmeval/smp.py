@@ -5,7 +5,11 @@ import pandas
 
 
 def load(path):
-    return pickle.load(open(path, "rb")) if path.endswith(".pkl") else pandas.read_csv(path, sep="\t")
+    return (
+        pickle.load(open(path, "rb"))
+        if path.endswith(".pkl")
+        else pandas.read_csv(path, sep="\t")
+    )
 
 
 def LMUDataRoot():
