@@ -192,7 +192,7 @@ def test_lmms_eval_runs_its_task(installed, judged, tmp_path):
     )
     report = (tmp_path / "report" / "report.md").read_text()
     assert "Synthetic: eight squares" in report
-    assert "fake (Praise, setting kind)" in report
+    assert "praise (setting kind)" in report
     assert [*(tmp_path / "report" / "traces").glob("fake*praise*kind*squares_red.html")]
 
 

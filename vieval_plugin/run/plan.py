@@ -335,9 +335,9 @@ def _cost_range(
 ) -> str:
     """A cost in words: the pilot's for all samples, and the most that it can be where that is more.
 
-    >>> _between(800, 800), _between(800, 900, "at most")
+    >>> _cost_range(800, 800), _cost_range(800, 900, "at most")
     ('800', 'at least about 800, up to 900 at most')
-    >>> _between(800), _between(math.nan)
+    >>> _cost_range(800), _cost_range(math.nan)
     ('about 800', 'not known, as the server does not say')
     """
     if math.isnan(least):
