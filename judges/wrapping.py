@@ -23,7 +23,7 @@ _PUNCTUATION = re.compile(
 _SENTENCE_END = re.compile("[.:!\n\u3002\uff01\uff1a\u0964]")
 # one line without digits, brackets and quotation marks
 _ANNOUNCEMENT = re.compile(
-    r"[^\d\n;{}()\[\]<>\"\u201c-\u201f\u00ab\u00bb\u300a-\u300f]{1,80}[:.!\u3002\uff01\uff1a\u0964]\W*"
+    r"[^\d\n;{}()\[\]<>\"\u201c-\u201f\u00ab\u00bb\u300a-\u300f]{1,80}[:\uff1a]\W*"
 )
 _NO_WORD = re.compile(r"(?:[^\w']|_)+")
 _UNSPACED = re.compile("[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")

@@ -13,7 +13,7 @@ EMPTY_NAMES = frozenset((ROOT / "tests" / "vague_names.txt").read_text().split()
 CLAUSE_OPENINGS = re.compile(
     r"(What|Whether|How|Why|Those|One|All|Who|Where|When|Which|As|That|These|Less|So|Up|Of|In|By|From)\b"
 )
-LONGEST_LINE = 100
+LONGEST_LINE = 120
 
 
 @cache
