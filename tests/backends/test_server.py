@@ -256,6 +256,7 @@ async def test_a_refusal_in_words_is_a_text_for_the_judge_to_read():
     [
         saying({"content": None, "refusal": "No."}),
         saying({"content": "", "refusal": "No."}),
+        saying({"content": '{"score": [4]}', "refusal": "No."}),
         saying({"content": None}, "content_filter"),
     ],
 )

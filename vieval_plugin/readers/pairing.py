@@ -215,7 +215,7 @@ def _match(models: Mapping[str, Sequence[Path]], key: KeyColumn) -> _Matching:
     matching = _Matching(key, rows := {}, possible := {})
     strange: list[Path] = []
     for files in models.values():
-        numbers, taken = numbers_of(files), set[tuple[int, int]]()
+        named: dict[Path, list[tuple[set[int], int]]] = {}
         for file in files:
             names = list(readings(file))
             options = [(by_uid.get(stem), draw) for stem, draw in names]
@@ -225,13 +225,22 @@ def _match(models: Mapping[str, Sequence[Path]], key: KeyColumn) -> _Matching:
                 for stem, draw in names
                 if stem.isdecimal()
             ]
-            number, draw = numbers.get(file, (-1, 0))
-            options.append((by_number.get(number), draw))
-            found = [(candidates, draw) for candidates, draw in options if candidates]
+            named[file] = [(found, draw) for found, draw in options if found]
+        numbered = {
+            file: [(by_number[number], draw)] if number in by_number else []
+            for file, (number, draw) in _numbers_alone(files).items()
+        }
+        # a number inside a name says nothing where others have the whole name
+        claims = named if any(named.values()) else numbered
+        taken = set[tuple[int, int]]()
+        for file in files:
+            found = [*named[file], *numbered.get(file, [])]
             if found:
                 possible[file] = set().union(*(candidates for candidates, _ in found))
             places = [
-                (row, draw) for candidates, draw in found[:1] for row in candidates
+                (row, draw)
+                for candidates, draw in claims.get(file, [])[:1]
+                for row in candidates
             ]
             if len(places) == 1 and places[0] not in taken:
                 rows[file] = places[0]
@@ -239,6 +248,22 @@ def _match(models: Mapping[str, Sequence[Path]], key: KeyColumn) -> _Matching:
             else:
                 strange.append(file)
     return replace(matching, strange=tuple(strange))
+
+
+def _numbers_alone(files: Sequence[Path]) -> dict[Path, tuple[int, int]]:
+    """Number and draw of each file whose number no other has: a name goes before longer ones that
+    begin with it, such as those of masks, and `1_in.png` and `1_out.png` both go without.
+    """
+    numbers = numbers_of(files)
+    claimants = defaultdict[tuple[int, int], list[Path]](list)
+    for file, place in numbers.items():
+        claimants[place].append(file)
+    plain = {}
+    for place, contesting in claimants.items():
+        shortest = min(contesting, key=lambda file: len(file.stem))
+        if all(file.stem.startswith(shortest.stem) for file in contesting):
+            plain[shortest] = place
+    return plain
 
 
 def _no_match_error(

@@ -106,8 +106,8 @@ def tar_index(
         columns: names of columns beside the known ones.
 
     Raises:
-        VievalError: it cannot be read, or it is compressed and members of a sample are not
-            together.
+        VievalError: it cannot be read, two images are one column of a sample, or it is compressed
+            and members of a sample are not together.
     """
     entries = [
         (name, entry.offset_data, entry.size, entry.chksum)
@@ -118,6 +118,7 @@ def tar_index(
     is_seekable = path.name.lower().endswith(PLAIN)
     samples_by_key: dict[str, int] = {}
     names_by_sample: list[set[str]] = []
+    images: dict[tuple[int, str], str] = {}
     members = []
     for full_name, *place in entries:
         key, name = _key_and_name(full_name, last_dot)
@@ -132,7 +133,15 @@ def tar_index(
                 "tar --sort=name, or without compression"
             )
         names_by_sample[sample].add(name)
-        members.append(TarMember(sample, key, name, *place))
+        member = TarMember(sample, key, name, *place)
+        if member.is_image:
+            namesake = images.setdefault((sample, member.column), full_name)
+            if namesake != full_name:
+                raise VievalError(
+                    f"{path}: {namesake} and {full_name} are both the {member.column!r} of one "
+                    "sample; leave one out, or call it KEY.NAME.SUFFIX"
+                )
+        members.append(member)
     members.sort(key=attrgetter("sample"))
     return TarIndex(tuple(members), last_dot)
 

@@ -66,7 +66,7 @@ def unusable(answer: Mapping[str, Any]) -> str | None:
 def reply_of(answer: Mapping[str, Any]) -> Reply:
     """The text of a usable answer, or the refusal that it is."""
     message = answer["choices"][0]["message"]
-    if message.get("refusal") and not message.get("content"):
+    if message.get("refusal"):
         return Failure(
             Status.REFUSAL, str(message["refusal"]).encode("utf-8", "replace").decode()
         )
