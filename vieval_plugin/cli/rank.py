@@ -772,8 +772,8 @@ def _require_applicable(options: argparse.Namespace, are_images: bool) -> None:
     if used := next((name for name in judging_options if getattr(options, name)), None):
         raise VievalError(
             f"--{used.replace('_', '-')} is for folders of images, with --prompts; results are "
-            "ranked as they are, "
-            "and --tables and --html say where to"
+            "ranked as they are, and --tables and --html say where to; judge folders of a "
+            "benchmark by `vieval score FOLDER FOLDER --out FILE`, and rank FILE"
         )
 
 
