@@ -273,7 +273,7 @@ def test_no_verdict_on_a_broken_image_is_ok_even_where_the_store_has_a_reply(
                 lambda image, data: images.Examined("", False),
             )
             patch.setattr(image_encoding, "size", lambda *_: (1, 1))
-            patch.setattr(image_encoding, "without_metadata", lambda data: data)
+            patch.setattr(image_encoding, "remove_metadata", lambda data: data)
             before = evaluate(given, judge=judge, backbone=backbone, options=options)
         assert {verdict.status for verdict in before} == {Status.OK}
         after = evaluate(given, judge=judge, backbone=backbone, options=options)

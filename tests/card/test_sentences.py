@@ -63,7 +63,7 @@ def test_by_task_type_the_test_against_a_constant_is_adjusted(monkeypatch):
     monkeypatch.setattr(
         placing, "above_constant_p", lambda *_: {"mine": next(p_values)}
     )
-    monkeypatch.setattr(placing, "among", lambda compared, labels: compared)
+    monkeypatch.setattr(placing, "restrict_systems", lambda compared, labels: compared)
     numbers = [SimpleNamespace(system="mine")]
     board = SimpleNamespace(
         breakdowns={"kind": {key: {} for key in TYPES}},

@@ -11,7 +11,7 @@ from scipy.stats import binom
 from bench.labels_needed import (
     JUDGES,
     RecordedTask,
-    accepted,
+    calibrated_kinds,
     draw_labels,
     recorded_tasks,
 )
@@ -34,6 +34,10 @@ def tasks(shared_data):
     return {name: recorded_tasks(shared_data, name) for name in JUDGES}
 
 
+def _accepted(labels, seed):
+    return calibrated_kinds(labels, seed) is not None
+
+
 def acceptances(tasks, labels, make=lambda task, rng: task):
     """How often of some runs a calibration is accepted, with so many labels of each task; tasks
     are remade each time.
@@ -41,7 +45,7 @@ def acceptances(tasks, labels, make=lambda task, rng: task):
     wins = 0
     for seed in range(RUNS):
         rng = np.random.default_rng(seed)
-        wins += accepted(
+        wins += _accepted(
             [draw_labels(make(task, rng), labels, rng) for task in tasks], seed
         )
     return wins
@@ -165,7 +169,7 @@ def test_the_number_of_labels_that_is_named_mostly_does_and_noise_is_mostly_name
     needed = [better.labels_needed(50) for _, better in refused]
     assert sum(number is not None for number in needed) >= len(refused) / 2
     enough = [
-        accepted([draw_labels(task, number, np.random.default_rng(number))], 0)
+        _accepted([draw_labels(task, number, np.random.default_rng(number))], 0)
         for number in needed
         if number
     ]

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from vieval_plugin.judges.contests import candidates_of
 from vieval_plugin.judges.protocol import OUTPUTS, Status
 from vieval_plugin.media.files import write_whole
-from vieval_plugin.meta_evaluation.tables import Table
 from vieval_plugin.records import UNJUDGED, YOUR_IMAGES, Provenance, Record, Run, Totals
 from vieval_plugin.results.flat_table import is_flat, write_flat
 from vieval_plugin.results.own_verdicts import record_of_line
@@ -23,6 +23,9 @@ from vieval_plugin.run.summary import ScoreSummary
 from vieval_plugin.run.verdict_lines import Inputs, runs_document, write_run_file
 from vieval_plugin.run.verdict_log import VerdictLog
 from vieval_plugin.text.wording import decimals
+
+if TYPE_CHECKING:
+    from vieval_plugin.meta_evaluation.tables import Table
 
 _REASON = 300  # characters of a reason that are printed
 _MOST_STEPS = 4  # lines below an image's scores
@@ -74,6 +77,8 @@ class BenchmarkScores:
         ]
 
     def _table(self, totals: Totals, name: str) -> Table:
+        from vieval_plugin.meta_evaluation.tables import Table
+
         systems = {
             system[1:]: images
             for system, images in self.by_system.items()
@@ -107,6 +112,7 @@ def _total_columns(
     """The totals of a judge and a generator under their headings, with what they count, and the
     mean of each category.
     """
+
     is_by_category = "categories" in totals.names
     means = [
         _mean(image.score for image in images if image.category == category)

@@ -636,7 +636,6 @@ def _tell(options: argparse.Namespace, scored: Scored, images: bool) -> None:
     """Print summaries and what was written; of images the latter alone, as their verdicts are
     printed already.
     """
-    from vieval_plugin.report.tables import table_lines
     from vieval_plugin.results.flat_table import is_flat
     from vieval_plugin.text.escaping import say
 
@@ -651,6 +650,9 @@ def _tell(options: argparse.Namespace, scored: Scored, images: bool) -> None:
             else f"`vieval report {options.out} --out FOLDER` writes them"
         )
         for table in scored.benchmarks.tables():
+            # folders of no benchmark are judged without what makes reports
+            from vieval_plugin.report.tables import table_lines
+
             say(*table_lines(table, elsewhere))
     if options.out and scored.summaries:
         (_, first), *_ = scored.summaries.values()
