@@ -50,7 +50,9 @@ _STARVED = (
 _KEPT_HEAD, _KEPT_TAIL = 48 * 1024, 16 * 1024
 
 _OBJECT = re.compile(r"\{(?!\s*\{)")
-_OTHER_ANSWER = re.compile(r"[{}]|\[\[|\[[^\]\n]*\d[^\]\n]*\]|\d\s*/\s*\d")
+_OTHER_ANSWER = re.compile(
+    r"[{}]|\[\[|\[[^\]\n]*\d[^\]\n]*\]|\d\s*/\s*\d|\|[^|\n]*\d[^|\n]*\|"
+)
 _FORM = (
     r"(?:[-*#\u2022\u2705_ \t]|`{1,8}[ \t]*\w{0,20}\s|~{3,8}[ "
     r"\t]*\w{0,20}\s|<[^<>\n]{1,60}>|\[[A-Z_ ]{2,30}\]|json\b|\$\$)*+"

@@ -286,11 +286,14 @@ _framed(
     "length_too_long", lambda wire, data: wire.reply(200, data, length=len(data) + 10)
 )
 _framed(
-    "length_too_short", lambda wire, data: wire.reply(200, data, length=len(data) - 10)
+    "length_too_short",
+    lambda wire, data: wire.reply(200, data, length=len(data) - 10),
+    final=True,
 )
 _framed(
     "two_lengths",
     lambda wire, data: wire.reply(200, data, f"Content-Length: {len(data) - 3}"),
+    final=True,
 )
 _framed(
     "header_bomb",
@@ -302,7 +305,11 @@ _framed(
     "header_of_a_megabyte",
     lambda wire, data: wire.reply(200, data, f"X-Long: {'l' * (1 << 20)}"),
 )
-_framed("no_status_line", lambda wire, data: wire.raw("ICY 200 banana\r\n\r\n", data))
+_framed(
+    "no_status_line",
+    lambda wire, data: wire.raw("ICY 200 banana\r\n\r\n", data),
+    final=True,
+)
 
 
 def http_1_0(wire: Wire, replies: Replies) -> None:
