@@ -230,8 +230,7 @@ def main() -> None:
             )
             rows.append((who, f"{len(used)}", *cells, f"{for_all:.0f}"))
     print(
-        f"{here}. Pictures of {given.side}x{given.side}; latency {given.latency} s, give or "
-        "take "
+        f"{here}. Pictures of {given.side}x{given.side}; latency {given.latency} s, give or take "
         f"{given.jitter} s.\n"
     )
     header = (

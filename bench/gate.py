@@ -159,8 +159,7 @@ def main() -> None:
         f"| margin .05 at 200 prompts | {of_normal(0, 0.15, 200, 0.05, trials, rng)} |"
     )
     print(
-        "\n| the same generator twice, margin .05, failures | 100 | 200 | 400 | 200, on the "
-        "new "
+        "\n| the same generator twice, margin .05, failures | 100 | 200 | 400 | 200, on the new "
         "side as 0 alone |"
     )
     print("|---|---|---|---|---|")

@@ -137,9 +137,8 @@ def weights(folder: Path, size: Size, name: str) -> None:
         ).save_pretrained(folder / "model")
     gigabytes = sum(file.stat().st_size for file in (folder / "model").iterdir()) / 1e9
     print(
-        f"{machine()}. {gigabytes:.1f} GB of random weights in "
-        f"{time.perf_counter() - start:.0f} "
-        "s (seed 0)."
+        f"{machine()}. {gigabytes:.1f} GB of random weights in {time.perf_counter() - start:.0f} s "
+        "(seed 0)."
     )
 
 
@@ -183,10 +182,7 @@ def machine() -> str:
         .stdout.strip()
         .splitlines()[-1:]
     )
-    return (
-        f"{gpus}, {os.cpu_count()} cores, Python {platform.python_version()}, vLLM "
-        f"{''.join(vllm)}"
-    )
+    return f"{gpus}, {os.cpu_count()} cores, Python {platform.python_version()}, vLLM {''.join(vllm)}"
 
 
 @contextmanager

@@ -146,8 +146,7 @@ def coverage_of_means(runs: int, seed: int) -> None:
                 row.append(f"{100 * share:.1f}")
         rows += [plain, expanded]
     print(
-        "Means of one generator: share of 95% intervals that hold the truth, %, by the "
-        "number of "
+        "Means of one generator: share of 95% intervals that hold the truth, %, by the number of "
         "prompts"
     )
     table(["law of the scores, interval", *map(str, PROMPTS)], rows)
@@ -218,8 +217,7 @@ def corrected_differences(runs: int, seed: int) -> None:
                 ]
             )
     print(
-        f"Corrected differences, {ALL_PROMPTS} prompts: rmse over that of the ratings alone, "
-        "and "
+        f"Corrected differences, {ALL_PROMPTS} prompts: rmse over that of the ratings alone, and "
         "coverage, %"
     )
     table(

@@ -297,8 +297,7 @@ def report(runs: Sequence[Mapping[str, Leaderboard]], levels: Sequence[float]) -
         for board in boards
     ]
     print(
-        "any equal pair by adjusted p: "
-        f"{sum(any(map(by_adjusted_p, pairs)) for pairs in equal)} "
+        f"any equal pair by adjusted p: {sum(any(map(by_adjusted_p, pairs)) for pairs in equal)} "
         "runs"
     )
     against = sum(

@@ -137,8 +137,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     print(
-        f"seed {options.seed}, {options.trials} trials a cell, {PROMPTS} prompts; before: "
-        "all of "
+        f"seed {options.seed}, {options.trials} trials a cell, {PROMPTS} prompts; before: all of "
         "these builds passed\n"
     )
     blind = (

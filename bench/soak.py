@@ -181,8 +181,7 @@ def soak(folder: Path, minutes: float, rows: int, seed: int) -> None:
     header = ["minute", "samples", "MiB", "files", "threads", "store MiB"]
     table([*header, *(f"shards: {name}" for name in [*header[2:], "finished"])], lines)
     print(
-        f"verdicts of the server: {dict(clients.results)}; {kills} kills; exit codes at "
-        "SIGTERM: "
+        f"verdicts of the server: {dict(clients.results)}; {kills} kills; exit codes at SIGTERM: "
         f"{codes}"
     )
 

@@ -214,9 +214,8 @@ def told(name: str, out: Path) -> None:
     ]
     scored = sum(record.verdict.status.usable for record in records)
     print(
-        f"{name}: of {len(records)} held-out samples {scored} have a verdict ({dict(samples)}); "
-        f"of {len(replies)} replies {sum(replies)} could be read "
-        f"({sum(replies) / len(replies):.1%})"
+        f"{name}: of {len(records)} held-out samples {scored} have a verdict ({dict(samples)}); of "
+        f"{len(replies)} replies {sum(replies)} could be read ({sum(replies) / len(replies):.1%})"
     )
 
 

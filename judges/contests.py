@@ -154,10 +154,7 @@ def fault_of_votes(votes: Votes, number: int) -> str:
             if not ranks(vote, number):
                 return f"{vote!r} is no ranking of {number} candidates, such as 2>1=3"
         elif vote not in SCHEMES[votes.scheme]:
-            return (
-                f"{vote!r} is no {votes.scheme} vote; those are "
-                f"{', '.join(SCHEMES[votes.scheme])}"
-            )
+            return f"{vote!r} is no {votes.scheme} vote; those are {', '.join(SCHEMES[votes.scheme])}"
     return ""
 
 

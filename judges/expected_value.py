@@ -24,8 +24,8 @@ from vieval_plugin.judges.protocol import (
 _SPACES = ("", " ")
 _LIKELY = 0.5
 _UNKNOWN = (
-    "none of the {what} is among the likeliest beginnings of the answer, so their mean is "
-    "not known"
+    "none of the {what} is among the likeliest beginnings of the answer, so their mean is not "
+    "known"
 )
 
 

@@ -109,8 +109,7 @@ def _add(file: str, specs: dict[str, JudgeSpec]) -> JudgeSpec:
             else f"of the judge {namesake.title}"
         )
         raise VievalError(
-            f"{spec.file.path}: name: {spec.name} is the name {holder}; give this one a name "
-            "of "
+            f"{spec.file.path}: name: {spec.name} is the name {holder}; give this one a name of "
             "its own"
         )
     specs[spec.name] = spec

@@ -69,10 +69,7 @@ _CUE = re.compile(
     r"|写|标题|標題|文字|字样|字樣|标语|標語|题字|印有|印着|刻着|招牌|标签|显示|タイトル|書",
     re.IGNORECASE,
 )
-_SURFACES = (
-    "signs?|posters?|banners?|labels?|billboards?|stickers?|(?:t-?)?shirts?|mugs?|covers?|screens?|cards?|plaques?"
-    "|boards?|badges?|graffiti|tattoos?|flags?|placards?|schild|plakat|panneau|affiche|cartel|вывеск\\w+|плакат\\w*"
-)
+_SURFACES = "signs?|posters?|banners?|labels?|billboards?|stickers?|(?:t-?)?shirts?|mugs?|covers?|screens?|cards?|plaques?|boards?|badges?|graffiti|tattoos?|flags?|placards?|schild|plakat|panneau|affiche|cartel|вывеск\\w+|плакат\\w*"
 _SURFACE_BEFORE = re.compile(
     rf"\b(?:{_SURFACES})\W+(?:(?:with|bearing|showing|has|the|mit|avec|con|с)\W+){{0,2}}$",
     re.I,
@@ -111,8 +108,7 @@ _IDEOGRAPH = re.compile("[\u2e80-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 #: Letters in the alphabet of PP-OCRv6, by their blocks; the rarest Chinese characters of the block
 #: are not in it.
 _READABLE = re.compile(
-    "[\\x21-\\u024f\\u0391-\\u03a9\\u03b1-\\u03c9\\u20a0-\\u20bf\\u2190-\\u22ff"
-    "\\u3041-\\u308f\\u3091-\\u3093\\u3095-\\u30f0\\u30f2-\\u30fe\\u4e00-\\u9fff々]"
+    "[\\x21-\\u024f\\u0391-\\u03a9\\u03b1-\\u03c9\\u20a0-\\u20bf\\u2190-\\u22ff\\u3041-\\u308f\\u3091-\\u3093\\u3095-\\u30f0\\u30f2-\\u30fe\\u4e00-\\u9fff々]"
 )
 _COMPARED_PUNCTUATION, _BETWEEN_DIGITS = "%&@#", re.compile(r"(?<=\d)[^\w\s](?=\d)")
 _LONGEST_QUOTE = 80
@@ -124,8 +120,7 @@ _MOST_ERRORS = 0.8
 _MOST_ORDERS = _MOST_ENDS = 8
 _NO_TEXT = (
     'the prompt must ask for a text, such as a sign that says "OPEN", {found}; or pass its '
-    "column: --columns "
-    f"texts.{WANTED_TEXT}=COLUMN"
+    f"column: --columns texts.{WANTED_TEXT}=COLUMN"
 )
 _UNREADABLE = "the OCR reads Latin, Greek, Chinese and Japanese letters, not {letters}"
 _TOO_LONG = (

@@ -67,9 +67,8 @@ def build(
     ):
         raise VievalError(
             f"the setting {ONE_SHOT} needs an example image and its scores from you for each "
-            f"question ({', '.join(missing)} "
-            f"missing); set judges.{SPEC.name}.examples in the file that VIEVAL_CONFIG names "
-            "(`vieval config` writes one)"
+            f"question ({', '.join(missing)} missing); set judges.{SPEC.name}.examples in the file "
+            "that VIEVAL_CONFIG names (`vieval config` writes one)"
         )
     return rubric.judge(score_rubric, wording, examples)
 

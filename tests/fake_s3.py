@@ -149,8 +149,7 @@ class FakeS3:
                 else:
                     found.append(key)
         contents = "".join(
-            f"<Contents><Key>{escape(key)}</Key><Size>{len(self.objects[key])}</Size>"
-            "<LastModified>2026-11-02T10:00:00.000Z</LastModified></Contents>"
+            f"<Contents><Key>{escape(key)}</Key><Size>{len(self.objects[key])}</Size><LastModified>2026-11-02T10:00:00.000Z</LastModified></Contents>"
             for key in found
         )
         below = "".join(

@@ -31,8 +31,7 @@ SENTENCES = (
     "Does the image show what the text says? Please answer Yes or No.",
     (
         "From scale 0 to 10, rate how well the edited image follows the editing instruction and "
-        "how "
-        "natural it looks."
+        "how natural it looks."
     ),
     (
         "The first image is the source and the second image is the result; there are no artifacts, "
@@ -44,8 +43,7 @@ SENTENCES = (
     ),
     (
         "system user assistant question answer caption object attribute explanation rating "
-        "semantic "
-        "consistency quality"
+        "semantic consistency quality"
     ),
 )
 

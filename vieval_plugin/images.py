@@ -416,15 +416,14 @@ def _open(
     width, height = picture.size
     if max(width, height) > MAX_SIDE:
         raise VievalError(
-            f"{name_of(image)} has {width}x{height} pixels, more than {MAX_SIDE} a side; "
-            "save it "
+            f"{name_of(image)} has {width}x{height} pixels, more than {MAX_SIDE} a side; save it "
             "smaller"
         )
     if width * height > most_pixels:
         limit = most_pixels // 1_000_000
         raise VievalError(
-            f"{name_of(image)} has {width}x{height} pixels, more than {limit} megapixels; save "
-            "it smaller"
+            f"{name_of(image)} has {width}x{height} pixels, more than {limit} megapixels; save it "
+            "smaller"
         )
     return stream, picture
 

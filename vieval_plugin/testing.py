@@ -106,7 +106,6 @@ def _storable(picture: PIL.Image.Image) -> PIL.Image.Image:
     if picture.mode in ("F", "I"):
         raise AssertionError(
             "Nothing was decided.\n`images` must return pictures of 8 bits a colour, got mode "
-            f"{picture.mode!r}; "
-            "scale the values to 0 to 255 and use convert('RGB')"
+            f"{picture.mode!r}; scale the values to 0 to 255 and use convert('RGB')"
         )
     return picture.convert("RGB") if picture.mode in _WITHOUT_PNG else picture

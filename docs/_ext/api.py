@@ -54,9 +54,8 @@ def pages() -> dict[str, str]:
     public = [_public_name(name) for name in vieval_plugin.__all__]
     index = markdown.page(
         "Python API",
-        "Names of `vieval_plugin` are for programs that judge images. "
-        "The modules below are for packages that [extend VIEval](../../guides/extending.md), and "
-        "for your own statistics.",
+        "Names of `vieval_plugin` are for programs that judge images. The modules below are for "
+        "packages that [extend VIEval](../../guides/extending.md), and for your own statistics.",
         "## vieval_plugin",
         *public,
         "## Modules",

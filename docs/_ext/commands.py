@@ -27,8 +27,7 @@ def page() -> str:
         "Commands",
         (
             "This page is generated from the commands themselves; `vieval COMMAND --help` prints "
-            "the "
-            "same."
+            "the same."
         ),
         markdown.table(["to", "commands"], tasks),
         *(

@@ -76,8 +76,7 @@ FAMILIES = (
         "Consistency",
         r"\w+_consistency",
         "Krippendorff's alpha of repeated verdicts on the same samples, each repetition taken as "
-        "a rater, where a task "
-        "judges each sample several times.",
+        "a rater, where a task judges each sample several times.",
         "up to 1; 0 is chance",
         r"1 - \frac{D_\mathrm{observed}}{D_\mathrm{expected}}",
         agreement.krippendorff_alpha,
@@ -108,8 +107,7 @@ FAMILIES = (
         "Pairwise accuracy",
         r"pairwise_accuracy_value",
         "Share of pairs of samples that the judge orders, or ties, as annotators do. Two scores "
-        "are tied where they differ "
-        "by at most the threshold that gives the highest accuracy.",
+        "are tied where they differ by at most the threshold that gives the highest accuracy.",
         "from 0 to 1",
         r"\frac{\text{pairs in the same order} + \text{pairs tied in both}}{\text{pairs}}",
         pairwise.calibrated,
@@ -119,8 +117,7 @@ FAMILIES = (
         r"auroc_value",
         (
             "Probability that a sample with label 1 has a higher score than one with label 0; "
-            "equal "
-            "scores count half."
+            "equal scores count half."
         ),
         "from 0 to 1; 0.5 is chance",
         r"\frac{\text{won pairs} + \frac{1}{2}\,\text{tied pairs}}{\text{pairs of a 1 and a 0}}",
@@ -130,8 +127,7 @@ FAMILIES = (
         "Preference accuracy",
         r"preference_accuracy_value",
         "Share of pairs in which the image that people prefer has the higher score. The label "
-        "and the comparison of the "
-        "scores are each 1, 0, or ½ for a tie.",
+        "and the comparison of the scores are each 1, 0, or ½ for a tie.",
         "from 0 to 1; 0.5 is chance",
         r"\frac{1}{n}\sum_i \left(1 - |\mathrm{label}_i - \mathrm{comparison}_i|\right)",
         binary.preference_points,
@@ -162,12 +158,10 @@ FAMILIES = (
         "Accuracy of votes",
         rf"\w*[A-Za-z]_accuracy_{TIES}_value",
         "Share of pairs in which the judge's vote is that of people. `four_way`: first, second, "
-        "both good, both bad. "
-        "`three_way`: both ties are one. `decisive`: only pairs in which people prefer one "
-        "count, and a tie is wrong. "
-        "A missing answer is wrong. `votes_...` is of judges that vote, `O_...` of votes made "
-        "from scores, "
-        "`votes_forward_...` of the forward order alone.",
+        "both good, both bad. `three_way`: both ties are one. `decisive`: only pairs in which "
+        "people prefer one count, and a tie is wrong. A missing answer is wrong. `votes_...` is "
+        "of judges that vote, `O_...` of votes made from scores, `votes_forward_...` of the "
+        "forward order alone.",
         "from 0 to 1",
         r"\frac{\text{right pairs}}{\text{pairs}}",
         votes.points,
@@ -184,8 +178,7 @@ FAMILIES = (
         "Upper bound of thresholds",
         rf"\w+_upper_bound_{TIES}_value",
         "Accuracy of votes made from scores with the thresholds that are best on the test set "
-        "itself. No choice of "
-        "thresholds can exceed it; it is not an accuracy of the judge.",
+        "itself. No choice of thresholds can exceed it; it is not an accuracy of the judge.",
         "from 0 to 1",
         "",
         thresholds.best_thresholds,
@@ -195,8 +188,7 @@ FAMILIES = (
         r"votes_(both_orders|each_order)_accuracy_value",
         (
             "`both_orders`: right in both orders of showing. `each_order`: each order with an "
-            "answer "
-            "counts once, as in MMRB2."
+            "answer counts once, as in MMRB2."
         ),
         "from 0 to 1",
         "",
@@ -206,8 +198,7 @@ FAMILIES = (
         "Consistency of orders",
         r"votes_(in)?consistent_share_value",
         "Share of pairs to which both orders give the same answer, or different ones. With those "
-        "in which an order "
-        "has no readable answer they sum to 1.",
+        "in which an order has no readable answer they sum to 1.",
         "from 0 to 1",
         "",
         orders.consistent_points,

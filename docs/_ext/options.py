@@ -23,8 +23,7 @@ ENVIRONMENT = {
         "the key of `vieval rank --generator-url`, for a server that makes images"
     ),
     config.FILE_VARIABLE: (
-        "the options file, for every command and for harnesses; `--config` "
-        "goes before it"
+        "the options file, for every command and for harnesses; `--config` goes before it"
     ),
     config.DATA_VARIABLE: (
         "the folder of prepared benchmarks; it goes before `data` in the options file"
@@ -46,8 +45,7 @@ ENVIRONMENT = {
     ),
     security.TOKEN_VARIABLE: "the token that callers of `vieval serve` must send",
     plan.VARIABLE: (
-        "`1` makes lmms-eval judge eight samples, print what the whole run would "
-        "cost, and stop"
+        "`1` makes lmms-eval judge eight samples, print what the whole run would cost, and stop"
     ),
 }
 

@@ -200,8 +200,7 @@ SPEC = JudgeSpec(
     title="ADIEE",
     aspects=(ASPECT,),
     method=(
-        "how well an edit was carried out: a number in words, or the mean over its "
-        "probabilities"
+        "how well an edit was carried out: a number in words, or the mean over its probabilities"
     ),
     needs={"mie": _EDIT, "tie": _EDIT},
     options=AdieeOptions,

@@ -166,10 +166,7 @@ def _choose(
     tool = next((tool for tool in setup.tools if tool.name == entry.tool), None)
     if tool is None:
         registered = entry.tool in registry()
-        reason = (
-            f"the tool {entry.tool[:60]!r} "
-            f"{'was not offered' if registered else 'does not exist'}"
-        )
+        reason = f"the tool {entry.tool[:60]!r} {'was not offered' if registered else 'does not exist'}"
         return failed_choice(
             Status.PARSE_FAILURE,
             reason,

@@ -76,8 +76,7 @@ class PairwiseOptions:
         "four_way",
         (
             "what may be answered of two candidates: one is better, both are good, both are bad; "
-            "or "
-            "which is better"
+            "or which is better"
         ),
     )
     orders: Orders = option("both", "ask with the candidates in both orders, or in one")
@@ -111,8 +110,7 @@ def build(
     ):
         raise VievalError(
             f"prompt pack {wording.name} is answered with four labels: set "
-            f"judges.{SPEC.name}.answers to four_way and "
-            "mode to answer, or take another pack"
+            f"judges.{SPEC.name}.answers to four_way and mode to answer, or take another pack"
         )
     orders = (FORWARD, REVERSE) if options.orders == "both" else (FORWARD,)
 

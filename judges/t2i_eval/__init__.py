@@ -88,9 +88,8 @@ def build(options: T2IEvalOptions, wording: Pack, setting: str = PLAIN) -> Judge
     needed |= {"quality"} if options.grades_explanations else set()
     if unworded := needed - set(wording.questions):
         raise VievalError(
-            f"prompt pack {wording.name} does not word {min(unworded)!r}, which "
-            f"judges.{SPEC.name} asks for "
-            "(mode, backbones)"
+            f"prompt pack {wording.name} does not word {min(unworded)!r}, which judges.{SPEC.name} "
+            "asks for (mode, backbones)"
         )
     ablation = cast(Ablation, setting)
 

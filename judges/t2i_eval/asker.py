@@ -48,8 +48,7 @@ class T2IEvalOptions:
     backbones: Mapping[Stage, str] = option(
         {},
         "a step's own backbone, by its name under backbones; one of the step quality grades "
-        "explanations against the "
-        "annotators' ({quality: gpt})",
+        "explanations against the annotators' ({quality: gpt})",
     )
 
     @property

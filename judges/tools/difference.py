@@ -169,9 +169,8 @@ def _area(box: Box) -> int:
 TOOL = Tool(
     NAME,
     description="compares two pictures of the same scene, an original and its edited version, "
-    "and marks where they "
-    "differ. Of help when the question is what an edit changed or left alone; of none when the "
-    "two show different scenes.",
+    "and marks where they differ. Of help when the question is what an edit changed or left "
+    "alone; of none when the two show different scenes.",
     cost="a few milliseconds",
     note="A program compared the two pictures and darkened everything but the region in which "
     "they differ. Give your "

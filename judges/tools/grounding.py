@@ -51,8 +51,7 @@ TOOL = Tool(
     "particular thing or region; of none when it is about the picture as a whole.",
     cost="one pass of a detector for each picture",
     note="A detector looked for what the question is about and darkened everything else. Give "
-    "your attention to the "
-    "bright parts; the darkness is no property of the pictures.",
+    "your attention to the bright parts; the darkness is no property of the pictures.",
     use=use,
     needs=("torch", "transformers"),
 )

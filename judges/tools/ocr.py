@@ -29,8 +29,7 @@ def use(request: Request) -> Generator[list[Ask], list[Reply], ToolOutcome]:
 TOOL = Tool(
     NAME,
     description="reads the text that is visible in the pictures. Of help when the question is "
-    "about words, signs or "
-    "labels in a picture.",
+    "about words, signs or labels in a picture.",
     cost="about a second a picture",
     note=(
         "A program read the text in the pictures. It may misread ornate letters; trust your "

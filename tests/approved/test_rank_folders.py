@@ -171,8 +171,7 @@ def test_refused(approve, folders):
         "vieval rank mine theirs --judge sharpness",
         (
             "vieval rank mine theirs --prompts wording.csv --columns uid=nam,prompt=wording "
-            "--judge "
-            "sharpness"
+            "--judge sharpness"
         ),
         "vieval rank mine/p0.png",
     )

@@ -88,8 +88,7 @@ class Row:
         if len(found) > allowed_again:
             replies = dict(Counter(one.reply for one in found))
             self.blame(
-                f"{len(found)} questions asked after their reply was delivered, "
-                f"{allowed_again} "
+                f"{len(found)} questions asked after their reply was delivered, {allowed_again} "
                 f"may: {replies}"
             )
         if server.redirected:

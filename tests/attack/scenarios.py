@@ -430,8 +430,7 @@ def servers_for_good(attack: Attack) -> Row:
             tries = len(server.asked) + server.probes
             if tries > after + 100:
                 row.blame(
-                    f"{what}: {tries - after} requests in vain in {ended.seconds:.0f} s, at "
-                    "most "
+                    f"{what}: {tries - after} requests in vain in {ended.seconds:.0f} s, at most "
                     "100 expected"
                 )
             row.counted(server)
@@ -496,10 +495,7 @@ def full_disk(attack: Attack) -> Row:
         disk.mkdir(exist_ok=True)
         mounted = f"mount -t tmpfs -o size={kilobytes}k tmpfs {disk}"
         if filled:
-            mounted += (
-                f" && (dd if=/dev/zero of={disk}/full bs=1k count={filled} 2>/dev/null || "
-                "true)"
-            )
+            mounted += f" && (dd if=/dev/zero of={disk}/full bs=1k count={filled} 2>/dev/null || true)"
         store = (
             attack.folder("disk/elsewhere") / "replies.sqlite"
             if filled

@@ -221,8 +221,7 @@ REFUSALS = [
         500,
         (
             "image input is not supported - hint: if this is unexpected, you may need to provide "
-            "the "
-            "mmproj"
+            "the mmproj"
         ),
     ),
     (400, "fake is not a multimodal model"),
@@ -230,8 +229,7 @@ REFUSALS = [
         400,
         (
             "Failed to deserialize the JSON body: messages[0]: unknown variant `image_url`, "
-            "expected "
-            "`text`"
+            "expected `text`"
         ),
     ),
     (404, "No endpoints found that support image input"),

@@ -99,10 +99,7 @@ def test_so_does_one_that_is_killed(path, locked):
         "store_file.TURN = 0.05; store = Store(Path(sys.argv[1])); print('open', "
         "flush=True); input()\n"
     )
-    code += (
-        "store.add('k', 'm', Text('x')); store.add('l', 'm', Text('y')); "
-        "os.kill(os.getpid(), 9)"
-    )
+    code += "store.add('k', 'm', Text('x')); store.add('l', 'm', Text('y')); os.kill(os.getpid(), 9)"
     command = [sys.executable, "-c", code, str(path)]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

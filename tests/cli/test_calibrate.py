@@ -89,8 +89,8 @@ def test_from_labels_to_a_filtered_data_set(vieval, judged, tmp_path):
     )
     printed = vieval(*filtered, "--where", "PQ_calibrated > .6").out
     assert (
-        "note: PQ_calibrated is what people would say: calibrated with 200 ratings: typical "
-        "error 0."
+        "note: PQ_calibrated is what people would say: calibrated with 200 ratings: typical error "
+        "0."
     ) in printed
     expected = {
         row["uid"]: np.interp(row["scores"]["PQ"], scores, ratings)

@@ -222,8 +222,8 @@ def test_what_reads_results_refuses_a_run_that_is_not_complete_unless_it_is_told
     for command in commands:
         said = vieval(*command, code=1).err
         assert (
-            f"{partial}: of a run that is not complete; the command that began it goes on, or "
-            "read it"
+            f"{partial}: of a run that is not complete; the command that began it goes on, or read "
+            "it"
         ) in said
     for command in (commands[0], commands[1], commands[4]):
         main([*map(str, command), "--partial"])

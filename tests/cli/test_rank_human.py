@@ -69,10 +69,7 @@ def test_table_title_and_signs_follow_the_order_and_not_the_corrected_means(
     given, capsys
 ):
     """Ratings that differ by chance turn two close means over, and not the order."""
-    sentence = (
-        "The order goes by the labels and the judge, so it is not that of the corrected "
-        "means"
-    )
+    sentence = "The order goes by the labels and the judge, so it is not that of the corrected means"
     assert sentence not in "\n".join(rank(capsys, *given(60)))
     verdicts, flag, path = given(12)
     header, *lines = path.read_text().splitlines()
@@ -299,10 +296,7 @@ def test_an_annotator_with_one_value_for_all_is_named_and_left_out(
     bored = [row.replace(",ann,", ",bea,").rpartition(",")[0] + ",0.5" for row in rows]
     path.write_text("\n".join([header, *rows, *bored]) + "\n")
     shown = rank(capsys, verdicts, flag, path)
-    note = (
-        "note: bea gave one value (0.5) to all 180 ratings, which decide nothing and are left "
-        "out"
-    )
+    note = "note: bea gave one value (0.5) to all 180 ratings, which decide nothing and are left out"
     assert [line for line in shown if line != note] == alone
     assert note in shown
     path.write_text("\n".join([header, *bored]) + "\n")

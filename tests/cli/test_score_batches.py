@@ -601,9 +601,8 @@ def test_no_more_waves_are_sent_than_a_judge_says_it_takes(
         pytest.param(
             "cigeval",
             (
-                "cigeval looks at images with tools between its questions, each of which would "
-                "be a "
-                "batch"
+                "cigeval looks at images with tools between its questions, each of which would be "
+                "a batch"
             ),
             marks=needs("torch", "transformers"),
         ),

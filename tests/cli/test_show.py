@@ -17,8 +17,7 @@ run = t2i_eval_run.run  # a fixture
 def test_show_prints_a_verdict_as_a_tree(run, vieval):
     lines = vieval("show", run / "verdicts.jsonl", "s0").out.splitlines()
     assert lines[0] == (
-        "own/tig/m/s0 (0.png): appearance 0.700, intrinsic 0.700, relationship 0.700, O 0.700 "
-        "[ok]"
+        "own/tig/m/s0 (0.png): appearance 0.700, intrinsic 0.700, relationship 0.700, O 0.700 [ok]"
     )
     assert "    t2i_eval individual by scripted" in lines
     at = lines.index("    3 What is the color of the cat?")

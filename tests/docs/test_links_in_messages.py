@@ -36,8 +36,8 @@ def linked():
                         yield GENERATED_ANCHORS[text]
                     case _:
                         pytest.fail(
-                            f"{path}: {ast.unparse(page)} names no page that a reader of the "
-                            "code can see"
+                            f"{path}: {ast.unparse(page)} names no page that a reader of the code "
+                            "can see"
                         )
 
 
@@ -107,10 +107,7 @@ def test_messages_of_the_page_are_those_of_the_code():
 
 def test_limits_of_images_on_the_page_are_those_of_the_code():
     page = (ROOT / "docs" / "reference" / "results.md").read_text(encoding="utf-8")
-    limits = (
-        f"{MAX_BYTES >> 20} MiB, {MAX_PIXELS // 10**6} megapixels and {MAX_SIDE:,} pixels a "
-        "side"
-    )
+    limits = f"{MAX_BYTES >> 20} MiB, {MAX_PIXELS // 10**6} megapixels and {MAX_SIDE:,} pixels a side"
     assert (
         f"An image may have {limits}, as {', '.join(FORMATS[:-1])} or {FORMATS[-1]}."
         in page

@@ -111,6 +111,5 @@ def test_links_out_of_the_documentation_lead_to_the_repository(tmp_path):
     _to_repository(SimpleNamespace(confdir=pages.DOCS), "guides/mine", text)
     assert text == [
         "See [how](https://github.com/vieval/vieval/blob/main/CONTRIBUTING.md#prose), [a "
-        "page](../index.md) "
-        "and [nothing](../../nothing.md)."
+        "page](../index.md) and [nothing](../../nothing.md)."
     ]

@@ -325,8 +325,7 @@ def test_another_is_drawn_for_an_image_that_cannot_be_read(
     assert shown[0].endswith(": 3 of 3 to label")
     [line] = [line for line in shown if "left out" in line]
     assert line.startswith(
-        "2 of 5 left out for an image that is missing or cannot be read; the first: "
-        f"{samples}: "
+        f"2 of 5 left out for an image that is missing or cannot be read; the first: {samples}: "
         f"line 2: {tmp_path / '2.png'} "
     )
     vieval("label", samples, "--kind", "tig", "--n", 3, "--out", out)

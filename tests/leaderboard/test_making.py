@@ -235,8 +235,7 @@ def test_the_title_is_the_answer_and_the_page_loads_nothing(boards):
     )
     assert title([replace(boards[0], views=(replace(first, board=below),))]) == (
         "None of the three judges recomputed here agrees with people on ImagenHub as well as "
-        "people do; "
-        "GPT-4o zero-shot comes closest."
+        "people do; GPT-4o zero-shot comes closest."
     )
     html = page(boards, OPTIONS)
     # numbers that are printed elsewhere are in no data and no title

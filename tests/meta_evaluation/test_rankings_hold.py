@@ -59,9 +59,8 @@ def test_the_best_of_three_is_found() -> None:
 def test_two_of_equal_quality_are_called_equal() -> None:
     ordered, equal = shares(300)
     print(
-        f"the best told from both others in {ordered} of 300, the two equal ones not told "
-        "apart "
-        f"in {equal}"
+        f"the best told from both others in {ordered} of 300, the two equal ones not told apart in "
+        f"{equal}"
     )
     assert ordered >= 285
     assert equal >= 279

@@ -78,8 +78,7 @@ def test_cards_of_a_row_have_one_height(browser, page, width):
     browser.open(page, width=width, height=900)
     rows = browser.evaluate(
         "Object.values(Object.groupBy([...document.querySelectorAll('.card')].slice(0, 12), one "
-        "=> one.offsetTop))"
-        ".map(row => new Set(row.map(one => one.offsetHeight)).size)"
+        "=> one.offsetTop)).map(row => new Set(row.map(one => one.offsetHeight)).size)"
     )
     assert {*rows} == {1}
 
@@ -102,10 +101,7 @@ def test_print_has_answer_chart_table_and_cards_and_nothing_folded(
         "[...document.querySelectorAll('details:not(.clamped)')].filter(one => "
         "one.getClientRects().length)"
     )
-    closed = (
-        f"{folded}.filter(one => one.offsetHeight === "
-        "one.firstElementChild.offsetHeight).length"
-    )
+    closed = f"{folded}.filter(one => one.offsetHeight === one.firstElementChild.offsetHeight).length"
     assert browser.evaluate(closed) > 0
     browser.media("print")
     assert browser.evaluate(closed) == 0

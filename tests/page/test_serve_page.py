@@ -24,8 +24,7 @@ def give(browser, role, image, way="choose"):
     content = base64.b64encode(image).decode()
     act = {
         "choose": (
-            f"at('{role}').files = moved.files; at('{role}').dispatchEvent(new "
-            "Event('change'));"
+            f"at('{role}').files = moved.files; at('{role}').dispatchEvent(new Event('change'));"
         ),
         "drop": (
             f"at('drop-{role}').dispatchEvent(new DragEvent('drop', {{dataTransfer: moved, "

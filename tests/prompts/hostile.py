@@ -85,8 +85,7 @@ REFUSED = {
     "a long range": "{{ range(1000000000) | list | length }}",
     "words": "{{ lipsum(n=1000000000) }}",
     "a namespace": (
-        "{% set n = namespace(x=1) %}{% for i in prompt %}{% set n.x = [n.x, n.x] "
-        "%}{% endfor %}"
+        "{% set n = namespace(x=1) %}{% for i in prompt %}{% set n.x = [n.x, n.x] %}{% endfor %}"
     ),
     "a mapping": "{{ dict(a=1) }}",
     "a cycler": "{{ cycler(1, 2).next() }}",

@@ -177,11 +177,10 @@ def test_it_is_the_samples_failure_and_no_others(pack):
 def test_what_packs_use_works_as_in_plain_jinja(pack):
     loaded = pack(
         "{% extends 'base.jinja' %}{% block body %}{% for n in names if n != 'c' %}{{ loop.index "
-        "+ 1 }} {{ n | upper }}"
-        "{{ '' if loop.last else ', ' }}{% endfor %} {{ names | join('/') }} {{ names | length "
-        "}} {{ names[0] ~ 1 }}"
-        " {{ {'a': [1, 2]} | tojson }} {{ n | default(names[-1]) }} {{ self.named() }}{{ super() }}"
-        "{% set shout | upper %}{% include 'part.jinja' %}{% endset %} {{ shout }}{% endblock %}",
+        "+ 1 }} {{ n | upper }}{{ '' if loop.last else ', ' }}{% endfor %} {{ names | join('/') "
+        "}} {{ names | length }} {{ names[0] ~ 1 }} {{ {'a': [1, 2]} | tojson }} {{ n | "
+        "default(names[-1]) }} {{ self.named() }}{{ super() }}{% set shout | upper %}{% include "
+        "'part.jinja' %}{% endset %} {{ shout }}{% endblock %}",
         base=(
             "<{% block body %}!{% endblock %}>{% block named %}{{ 'x-y' | replace('-', '+') "
             "}}{% endblock %}"
@@ -197,8 +196,7 @@ def test_what_packs_use_works_as_in_plain_jinja(pack):
 
 def test_a_long_prompt_in_every_place_that_packs_have_for_it_is_no_bomb(pack):
     loaded = pack(
-        "{% for name in names %}{{ name }}: {{ prompt }}{% if 'cat' in prompt %}!{% endif "
-        "%}\n{% "
+        "{% for name in names %}{{ name }}: {{ prompt }}{% if 'cat' in prompt %}!{% endif %}\n{% "
         "endfor %}"
     )
     assert (

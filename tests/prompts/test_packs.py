@@ -113,8 +113,8 @@ def checkout(tmp_path):
         rules.mkdir(parents=True)
         for file in {file for files in _RULES.values() for file in files}:
             (rules / file).write_text(
-                f"{setting} {file} for <prompt><instruction><subject> in {{braces}} {{{{x}}}} "
-                f"{{% y %}}\n"
+                f"{setting} {file} for <prompt><instruction><subject> in {{braces}} {{{{x}}}} {{% "
+                f"y %}}\n"
             )
     (root / "questions" / "context.txt").write_text("Be fair.\n")
     (root / "questions" / "context_no_delimit.txt").write_text("Be fair, no marks.\n")

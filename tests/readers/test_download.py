@@ -212,8 +212,7 @@ class TestRedirects:
         url = f"{one}/a?status={status}&to={other}/stolen%3Fsecret=x"
         (failed,) = await fetch_all([Download(url, tmp_path / "a", anything)])
         assert failed.reason == (
-            f"{status} redirect to another host ({urlsplit(other).netloc}), which is not "
-            "followed"
+            f"{status} redirect to another host ({urlsplit(other).netloc}), which is not followed"
         )
         assert heard == []
         assert not failed.path.exists()

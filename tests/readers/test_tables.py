@@ -256,8 +256,7 @@ def test_a_column_of_words_is_no_image_and_a_line_says_how_to_take_it(
         shown = repr(next(filter(None, values)))
         line = (
             f"the column {column!r} holds no images (such as {shown}) and is left out; --columns "
-            f"category={column} reads "
-            f"it, or image_model={column} if it names the generator"
+            f"category={column} reads it, or image_model={column} if it names the generator"
         )
         assert source.notes[1:] == (f"{path}: {line}",)
         for advised, label in (
@@ -297,9 +296,8 @@ def test_a_column_of_names_of_images_is_read_whether_they_are_there_or_not(
 def test_a_column_that_holds_images_in_some_rows_alone_asks_which_it_is(folder, column):
     for path in with_source(folder, ("a.png", "laion", "b.png"), column):
         line = (
-            f"{path}: is the column {column!r} an image? 'a.png' looks like one, and 'laion' "
-            "does not; say --columns "
-            f"source={column} to read it, or --columns source= to leave it out"
+            f"{path}: is the column {column!r} an image? 'a.png' looks like one, and 'laion' does "
+            f"not; say --columns source={column} to read it, or --columns source= to leave it out"
         )
         assert refusal(read_samples, path) == line
         assert [

@@ -53,10 +53,7 @@ def test_a_statistic_of_one_declaration_stands_in_every_face(
         if row["statistic"] == "right_side"
     ]
     number = next(row for row in rows if row["system"] == "good")
-    shown = (
-        f"{float(number['value']):.3f} [{float(number['low']):.3f}, "
-        f"{float(number['high']):.3f}]"
-    )
+    shown = f"{float(number['value']):.3f} [{float(number['low']):.3f}, {float(number['high']):.3f}]"
     assert {row["system"] for row in rows if row["role"] == "judge"} == {"good", "poor"}
     assert any("right side" in line for line in written.lines)
     assert any(shown in line for line in written.lines)

@@ -32,8 +32,7 @@ def judged(tmp_path, *scores):
             [MINE, THEIRS],
             (
                 "Of two judges, one finds mine significantly best and one finds theirs "
-                "significantly "
-                "best."
+                "significantly best."
             ),
         ),
         (

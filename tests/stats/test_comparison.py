@@ -441,8 +441,7 @@ def test_size_and_power_with_clustered_data(capsys, nulls, others):
     with capsys.disabled():
         print(
             f"\ngroups swapped: {size} of {nulls:,} rejected at the null; power {power:.3f} at a "
-            "mean difference of "
-            f"{np.mean(gains):.3f}"
+            f"mean difference of {np.mean(gains):.3f}"
         )
     assert abs(size - 0.05 * nulls) <= 2.2 * np.sqrt(
         0.05 * 0.95 * nulls

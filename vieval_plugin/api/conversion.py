@@ -180,8 +180,7 @@ def _pixels(value: Any) -> NDArray[np.uint8]:
     if not (array.min() >= 0 and array.max() <= 1):
         raise VievalError(
             "an array of floats with values that are not from 0 to 1 is no image; pass (images / "
-            "2 + 0.5).clip(0, 1) "
-            "for values from -1 to 1, or uint8 for values from 0 to 255"
+            "2 + 0.5).clip(0, 1) for values from -1 to 1, or uint8 for values from 0 to 255"
         )
     pixels: NDArray[np.uint8] = (array * 255).round().astype(np.uint8)
     return pixels

@@ -136,8 +136,7 @@ class Judge:
         provenance = provenance_of(self.prepared, self.options, None)
         if scorer is not None and not self.prepared.spec.scored:
             raise VievalError(
-                f"{name} measures with no network, so there is nothing that Judge(scorer) "
-                "could "
+                f"{name} measures with no network, so there is nothing that Judge(scorer) could "
                 "replace"
             )
         self.aspects = (*self.prepared.spec.aspects, *provenance.calibration[:1])
@@ -154,10 +153,7 @@ class Judge:
 
     def __repr__(self) -> str:
         spec, backbone = self.prepared.spec, self.options.backbones.get("judge")
-        return (
-            "<Judge "
-            f"{spec.name}{f' by {backbone.model}' if backbone and not spec.scored else ''}>"
-        )
+        return f"<Judge {spec.name}{f' by {backbone.model}' if backbone and not spec.scored else ''}>"
 
     def __reduce__(self) -> tuple[Callable[[], Judge], tuple[()]]:
         """Open again where a copy is used, or in the process that it is sent to; keys stay in
@@ -345,8 +341,7 @@ class Judge:
         if spec.rates == "sample" and not spec.kinds([_TIG]):
             raise VievalError(
                 f"{spec.name} judges no images made from a prompt alone ({_TIG}), but "
-                f"{', '.join(spec.needs)}; "
-                "call the judge with samples of these kinds"
+                f"{', '.join(spec.needs)}; call the judge with samples of these kinds"
             )
 
     async def _judged(

@@ -213,8 +213,7 @@ def drift_report(anchor: Anchor, fresh: Sequence[Verdict], seed: int) -> DriftRe
     then, now = unsent_fields(chain.from_iterable(anchor.repeats)), unsent_fields(fresh)
     if then != now:
         raise VievalError(
-            f"the anchor was made with {then or 'all fields sent'}, now "
-            f"{now or 'all are sent'}; "
+            f"the anchor was made with {then or 'all fields sent'}, now {now or 'all are sent'}; "
             "make a new one"
         )
     rows = [
@@ -249,9 +248,8 @@ def lines(report: DriftReport, anchor: Anchor, model: str) -> list[str]:
     judge = f"{setting} by {model}" if model else setting
     if report.decision == "undecided":
         first = (
-            f"It cannot be told whether {judge} has drifted: {report.n} of {report.total} "
-            "samples have answers, and "
-            f"{LEAST_ITEMS} and half of them are needed."
+            f"It cannot be told whether {judge} has drifted: {report.n} of {report.total} samples "
+            f"have answers, and {LEAST_ITEMS} and half of them are needed."
         )
         return [first]
     drifted = [
@@ -263,9 +261,8 @@ def lines(report: DriftReport, anchor: Anchor, model: str) -> list[str]:
     if not drifted:
         answers = report.tests[0]
         first = (
-            f"No drift found: {judge} differs from the anchor's repeats in {answers.latest:.1%} "
-            "of the answers, and these among "
-            f"themselves in {answers.repeats:.1%}."
+            f"No drift found: {judge} differs from the anchor's repeats in {answers.latest:.1%} of "
+            f"the answers, and these among themselves in {answers.repeats:.1%}."
         )
     notes = (
         []
@@ -319,8 +316,7 @@ def _samples(lookup: Lookup, records: Sequence[Record]) -> list[Judged]:
         if not is_there(image)
     ]:
         raise VievalError(
-            f"{len(lost_images)} images are gone, the first {name_of(lost_images[0])}; put "
-            "them "
+            f"{len(lost_images)} images are gone, the first {name_of(lost_images[0])}; put them "
             "back (vieval anchor make --copy-images keeps them)"
         )
     for record, sample in zip(records, samples, strict=True):

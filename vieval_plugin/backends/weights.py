@@ -195,10 +195,7 @@ def load_failure_reason(where: str, revision: str | None, error: Exception) -> s
             "give a folder that holds them (name=FOLDER in --model_args, --scorer FOLDER, "
             "or scorers.NAME.model)"
         )
-        message = (
-            f"the weights {where}{version} are neither on this machine nor to be had from "
-            "the hub"
-        )
+        message = f"the weights {where}{version} are neither on this machine nor to be had from the hub"
         return f"{message}; check the name, or {remedy}"
     return f"{where} {_unreadable(error)}"
 

@@ -36,13 +36,12 @@ POINTS_FILE, PAIRS_FILE, EDITS_FILE = (
 )
 ADVICE = (
     "take test.json and data/ from github.com/McGill-NLP/AURORA, and human_ratings.json, "
-    "human_ratings_pairwise.json and the "
-    "edited images from where its README leads"
+    "human_ratings_pairwise.json and the edited images from where its README leads"
 )
 SOURCE = "Krojer et al., AURORA (2024), arXiv 2407.03471; github.com/McGill-NLP/AURORA"
 LICENCE = (
-    "MIT (the repository); images of the eight sources on their own terms; ratings: on no "
-    "stated terms"
+    "MIT (the repository); images of the eight sources on their own terms; ratings: on no stated "
+    "terms"
 )
 
 
@@ -108,8 +107,8 @@ def _pair(number: int, row: Row) -> Row:
     winner = row.text("winner")
     if winner not in (*models, TIE) or models[0] == models[1]:
         raise VievalError(
-            f"{row.where}: winner is {winner[:40]!r}, not {TIE} or one of two models; correct "
-            "the file"
+            f"{row.where}: winner is {winner[:40]!r}, not {TIE} or one of two models; correct the "
+            "file"
         )
     cells: dict[str, Any] = {
         "id": str(number),

@@ -77,8 +77,7 @@ BENCHMARK = _FOLDER.benchmark(
     title="Flickr8K",
     source=(
         "Hodosh et al., Framing Image Description as a Ranking Task (2013); files made by "
-        "download.py of "
-        "github.com/jmhessel/clipscore"
+        "download.py of github.com/jmhessel/clipscore"
     ),
     licence="unknown: ask its authors; the photos are Flickr users' own",
 )

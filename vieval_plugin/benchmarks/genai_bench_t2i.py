@@ -26,10 +26,7 @@ MODELS = (
     "SDXL_2_1",
     "SDXL_Base",
 )
-ADVICE = (
-    "unpack the hub's zhiqiulin/GenAI-Bench-527 into 527/ and BaiqiL/GenAI-Bench-1600 into "
-    "1600/"
-)
+ADVICE = "unpack the hub's zhiqiulin/GenAI-Bench-527 into 527/ and BaiqiL/GenAI-Bench-1600 into 1600/"
 
 
 def read(folder: Path, part: str) -> list[Sample]:
@@ -68,9 +65,8 @@ def _skills(path: Path, prompts: Mapping[str, Any]) -> Mapping[str, tuple[str, .
         ):
             if uid not in prompts:
                 raise VievalError(
-                    f"{path}: skill {skill!r} names prompt {uid}, which genai_image.json beside "
-                    "it lacks; "
-                    "take both from one release"
+                    f"{path}: skill {skill!r} names prompt {uid}, which genai_image.json beside it "
+                    "lacks; take both from one release"
                 )
             skills[uid] += (skill,)
     return skills
@@ -84,13 +80,11 @@ BENCHMARK = _FOLDER.benchmark(
     title="GenAI-Bench",
     source=(
         "Li et al., GenAI-Bench (2024), arXiv 2406.13743; files of the hub's "
-        "zhiqiulin/GenAI-Bench-527 and "
-        "BaiqiL/GenAI-Bench-1600"
+        "zhiqiulin/GenAI-Bench-527 and BaiqiL/GenAI-Bench-1600"
     ),
     licence=(
         "1600: Apache-2.0 says the hub's card of BaiqiL/GenAI-Bench, which holds the same data; "
-        "527: unknown, ask its "
-        "authors"
+        "527: unknown, ask its authors"
     ),
 )
 

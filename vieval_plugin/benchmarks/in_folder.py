@@ -162,8 +162,7 @@ class _Reading:
                 if sample.id in samples:
                     raise VievalError(
                         f"{row.where}: {sample.id} was in a row before; give each a uid of its "
-                        "own, or a draw where they "
-                        "are images of one prompt"
+                        "own, or a draw where they are images of one prompt"
                     )
                 samples[sample.id] = sample
         for aspect in self.described.ratings:
@@ -179,9 +178,8 @@ class _Reading:
             )
             _tell_without_ceiling(
                 f"{self.file.parent.name}: {aspect} of {fewest} has {counts[fewest]} of {total} "
-                "ratings, so the mean of "
-                "each sample counts and there is no human ceiling; fill the empty cell, or "
-                "remove the row"
+                "ratings, so the mean of each sample counts and there is no human ceiling; fill "
+                "the empty cell, or remove the row"
             )
             # which annotator gave which rating cannot be said where not all rated everything
             for sample_id, sample in samples.items():
@@ -328,8 +326,8 @@ def _derive_columns(
             template
         ):
             raise VievalError(
-                f"{table.name}: split: {template!r} is not names in braces with text between "
-                "each two"
+                f"{table.name}: split: {template!r} is not names in braces with text between each "
+                "two"
             )
     sources = {
         template: _IN_BRACES.findall(template)

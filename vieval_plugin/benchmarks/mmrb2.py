@@ -33,8 +33,7 @@ DATASET, SPLIT = "rl-research/multimodal-rewardbench-2", "test"
 ADVICE = f"run `vieval prepare {NAME}`"
 SOURCE = (
     "Hu et al., Multimodal RewardBench 2 (2025), arXiv 2512.16899; votes of "
-    "github.com/facebookresearch/MMRB2, images of "
-    f"the hub's {DATASET}"
+    f"github.com/facebookresearch/MMRB2, images of the hub's {DATASET}"
 )
 LICENCE = (
     "CC BY-NC 4.0, for evaluation only; prompts and source images are on the terms of "
@@ -104,8 +103,8 @@ def _votes(row: Row) -> dict[str, Any]:
     annotations = row.cells.get("human_annotations")
     if not isinstance(metadata, dict) or not isinstance(annotations, list):
         raise VievalError(
-            f"{row.where}: prompt_metadata is no object, or human_annotations no list; correct "
-            "the file"
+            f"{row.where}: prompt_metadata is no object, or human_annotations no list; correct the "
+            "file"
         )
     values = [
         rating(annotation, LOWEST, HIGHEST, f"{row.where}: annotation {n}")

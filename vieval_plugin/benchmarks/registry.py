@@ -42,8 +42,7 @@ def benchmarks() -> dict[str, Benchmark]:
         folders = [folder for folder in candidates if in_folder.is_benchmark(folder)]
         if not folders:
             _warn(
-                f"{FOLDER_VARIABLE}: {home}: no folder with a {in_folder.FILE}, or with "
-                "folders "
+                f"{FOLDER_VARIABLE}: {home}: no folder with a {in_folder.FILE}, or with folders "
                 "that have one"
             )
         for folder in folders:

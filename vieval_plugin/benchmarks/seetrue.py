@@ -65,11 +65,9 @@ BENCHMARK = _FOLDER.benchmark(
     title="SeeTRUE",
     source=(
         "Yarom et al., What You See is What You Read? (2023), arXiv 2305.10400; the hub's "
-        "yonatanbitton/SeeTRUE, labels also "
-        "in github.com/linzhiqiu/t2v_metrics"
+        "yonatanbitton/SeeTRUE, labels also in github.com/linzhiqiu/t2v_metrics"
     ),
     licence=(
-        "CC BY 4.0, and by the hub's terms for research and as a test set only, not to train "
-        "on"
+        "CC BY 4.0, and by the hub's terms for research and as a test set only, not to train on"
     ),
 )

@@ -153,8 +153,7 @@ def _read_magicbrush(folder: Path) -> SequenceFolder:
         for earlier, later in pairwise(turns):
             if earlier["output"] != later["input"]:
                 raise ValueError(
-                    f"session {session}: a turn begins at {later['input']} and not where the "
-                    "one "
+                    f"session {session}: a turn begins at {later['input']} and not where the one "
                     "before ended"
                 )
         names = (

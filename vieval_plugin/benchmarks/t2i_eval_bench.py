@@ -40,8 +40,7 @@ LOWEST, HIGHEST = 0.0, 10.0
 ARCHIVE, IMAGES = "images.tar.gz", "images"
 ADVICE = (
     f"put t2i-eval-bench.json, scores.json and {ARCHIVE} of the hub's DataHammer/T2I-Eval-Bench "
-    "there "
-    f"and run `vieval prepare {NAME}`"
+    f"there and run `vieval prepare {NAME}`"
 )
 
 _MISSING = (None, "N/A")
@@ -153,8 +152,7 @@ def _questions(row: Row, column: str) -> Iterator[tuple[str, str, Mapping[str, A
             if not isinstance(cells, dict):
                 raise VievalError(
                     f"{row.where}: {column} holds {type(question).__name__}, not a text or an "
-                    "object with question; "
-                    "correct the file"
+                    "object with question; correct the file"
                 )
             entity = cells.get("entity")
             text = Row(f"{row.where}, {column}", cells).text("question")
@@ -231,8 +229,7 @@ def _ratings(aspect: Row) -> tuple[float, ...]:
         return (math.nan,) * ANNOTATORS
     if not isinstance(scores, list) or len(scores) not in (ANNOTATORS, ANNOTATORS + 1):
         raise VievalError(
-            f"{aspect.where}: manual_score is not a list of {ANNOTATORS} annotators' scores "
-            "and "
+            f"{aspect.where}: manual_score is not a list of {ANNOTATORS} annotators' scores and "
             "their mean; correct the file"
         )
     return tuple(
@@ -261,8 +258,7 @@ BENCHMARK = _FOLDER.benchmark(
     title="T2I-Eval-Bench",
     source=(
         "Tu et al., Automatic Evaluation for Text-to-Image Generation (2024), arXiv 2411.15488; "
-        "the hub's "
-        "DataHammer/T2I-Eval-Bench"
+        "the hub's DataHammer/T2I-Eval-Bench"
     ),
     licence=(
         "MIT (the hub's card); made to evaluate on: what is trained on it must not be "

@@ -113,8 +113,7 @@ BENCHMARK = _FOLDER.benchmark(
     title="TIFA160",
     source=(
         "Hu et al., TIFA (2023), arXiv 2303.11897, with the ratings of Cho et al., Davidsonian "
-        "Scene Graph (2024), arXiv "
-        "2310.18235; files of github.com/linzhiqiu/t2v_metrics"
+        "Scene Graph (2024), arXiv 2310.18235; files of github.com/linzhiqiu/t2v_metrics"
     ),
     licence="unknown: ask its authors",
 )

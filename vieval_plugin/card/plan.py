@@ -295,9 +295,8 @@ def _require_cells(entry: PlannedEntry, askable: Sequence[Judged]) -> None:
         needed = sum(min(needed_of_each, size) for size in available.values())
         raise VievalError(
             f"{entry.benchmark.name}: {len(entry.judged)} {entry.unit} leave "
-            f"{'/'.join(filter(None, poor[0]))} with "
-            f"{entry.cells.get(poor[0], 0)}, and {needed_of_each} are needed of each; --samples "
-            f"{needed} or more will do"
+            f"{'/'.join(filter(None, poor[0]))} with {entry.cells.get(poor[0], 0)}, and "
+            f"{needed_of_each} are needed of each; --samples {needed} or more will do"
         )
 
 
@@ -394,8 +393,7 @@ def audited_samples(entry: PlannedEntry, n: int, seed: int) -> list[Judged]:
     needed = math.ceil(1 + math.log2(effects / LEVEL))
     if (groups := len({(sample.kind, sample.group) for sample in samples})) < needed:
         raise VievalError(
-            f"{plural(groups, 'instruction')} are too few to find any of {effects} effects; "
-            "give "
+            f"{plural(groups, 'instruction')} are too few to find any of {effects} effects; give "
             f"--audit {needed} or more"
         )
     return samples

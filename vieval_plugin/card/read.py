@@ -126,8 +126,7 @@ def results_of_cards(paths: Sequence[Path], labels: Sequence[str]) -> Results:
     """
     if labels and len(labels) != len(paths):
         raise VievalError(
-            f"{len(labels)} labels for {len(paths)} cards; give --label once for each, in "
-            "their "
+            f"{len(labels)} labels for {len(paths)} cards; give --label once for each, in their "
             "order"
         )
     cards = [read_card(path) for path in paths]
@@ -149,15 +148,13 @@ def results_of_cards(paths: Sequence[Path], labels: Sequence[str]) -> Results:
             if first.sample_digest != entry.sample_digest:
                 raise VievalError(
                     f"{paths[0]} is of {first.samples} {first.unit} of {first.benchmark} (seed "
-                    f"{cards[0].seed}) and {path} of other "
-                    f"{entry.samples} (seed {card.seed}); make both with the same --samples and "
-                    "--seed"
+                    f"{cards[0].seed}) and {path} of other {entry.samples} (seed {card.seed}); "
+                    "make both with the same --samples and --seed"
                 )
     common = set.intersection(*map(set, entries))
     if not common:
         raise VievalError(
-            f"{paths[0]} and {paths[1]} have no benchmark in common that the same judge "
-            "judged; "
+            f"{paths[0]} and {paths[1]} have no benchmark in common that the same judge judged; "
             "make the cards alike"
         )
     judges = Counter(benchmark for benchmark, _ in common)

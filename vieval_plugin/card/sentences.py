@@ -243,8 +243,7 @@ def limits(judges: Sequence[PlacedJudge], card: Card) -> list[str]:
             )
         if judge.consistency and judge.consistency.defined:
             lines.append(
-                f"{name}: {judge.consistency.value:.0%} of the contests have the same answer "
-                "in "
+                f"{name}: {judge.consistency.value:.0%} of the contests have the same answer in "
                 "both orders."
             )
     lines += [f"{repeats.judge}: {repeats_text(repeats)}." for repeats in card.repeats]

@@ -168,10 +168,7 @@ def add_benchmark(parser: argparse.ArgumentParser) -> None:
 
 def add_calibration(parser: argparse._ActionsContainer) -> None:
     """The option that adds a judge's calibrated score."""
-    note = (
-        "file of vieval calibrate, which adds a score such as O_calibrated: what people would "
-        "say"
-    )
+    note = "file of vieval calibrate, which adds a score such as O_calibrated: what people would say"
     parser.add_argument("--calibration", type=Path, metavar="FILE", help=note)
 
 
@@ -234,10 +231,7 @@ def add_judge(parser: argparse.ArgumentParser, default: str) -> argparse._Argume
 
 def add_aspects(by: argparse._ActionsContainer) -> None:
     """The flag that has a judge ask about some of its aspects only."""
-    asking_about = (
-        "ask only about these, such as SC, where a judge asks about each by itself "
-        "(default: all)"
-    )
+    asking_about = "ask only about these, such as SC, where a judge asks about each by itself (default: all)"
     by.add_argument(
         "--aspects",
         type=lambda text: tuple(map(str.strip, text.split(","))),

@@ -52,8 +52,7 @@ def add(commands: Commands) -> None:
         "anchor",
         "check whether a judge is still the same",
         "Keep an anchor of samples that were judged three times; judge them again after an "
-        "update of the server, and a test "
-        "tells drift from noise.",
+        "update of the server, and a test tells drift from noise.",
         *_EXAMPLES,
     )
     actions = parser.add_subparsers(required=True, metavar="ACTION")

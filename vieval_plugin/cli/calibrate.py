@@ -23,8 +23,7 @@ def add(commands: Commands) -> None:
         "turn a judge's score into the rating that annotators would give",
         (
             "The file is written only if held-out labels say that it is surely better than the "
-            "score "
-            "and than one number for all."
+            "score and than one number for all."
         ),
         (
             "by labels of vieval label",
@@ -176,8 +175,7 @@ def _lines(result: CalibrationResult) -> Iterator[str]:
         )
         least = f"{LEAST_LABELS} ratings or {LEAST_PROMPTS} prompts"
         yield (
-            f"With fewer than {least}, these task types take the function of all ratings: "
-            f"{kinds}."
+            f"With fewer than {least}, these task types take the function of all ratings: {kinds}."
         )
     for errors, where in (
         (calibration.on_prompts, "prompts"),

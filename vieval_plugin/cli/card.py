@@ -192,9 +192,8 @@ def _require_published(folder: Path) -> None:
         }.values()
         raise VievalError(
             f"--published {folder}: no whole part of a judge's verdicts there, which lie as "
-            f"{' or '.join(examples)}; "
-            f"`vieval prepare {NAME}` fetches them so, and without --published a card has no "
-            "place; see "
+            f"{' or '.join(examples)}; `vieval prepare {NAME}` fetches them so, and without "
+            "--published a card has no place; see "
             f"{docs_url('guides/comparing.md#a-card-of-your-model')}"
         )
 

@@ -20,8 +20,7 @@ def add(commands: Commands) -> None:
         "config",
         "print an options file, or the options of a run",
         "The file has every option with its default and meaning. Keep the lines that you change, "
-        "and name the file in "
-        "VIEVAL_CONFIG or with --config.",
+        "and name the file in VIEVAL_CONFIG or with --config.",
         ("an options file to edit", "vieval config > vieval.yaml"),
         (
             "the options that verdicts were made with",

@@ -40,8 +40,7 @@ def _add_adiee(actions: Commands) -> None:
             "from outputs",
             (
                 "vieval data adiee --outputs edits.jsonl --licence CC-BY-4.0 --truth gold --weak "
-                "old "
-                "--strong new --out data"
+                "old --strong new --out data"
             ),
         ),
     )

@@ -76,10 +76,7 @@ def _run(options: argparse.Namespace) -> int:
 
     config_path = str(options.config or os.environ.get(config.FILE_VARIABLE, ""))
     current = config.read(config_path)
-    source = (
-        f"{config_path or 'defaults'} "
-        f"({'--config' if options.config else config.FILE_VARIABLE})"
-    )
+    source = f"{config_path or 'defaults'} ({'--config' if options.config else config.FILE_VARIABLE})"
     checks = [
         *_local(current, source),
         *asyncio.run(_servers(_backbones(options, current))),
@@ -141,8 +138,8 @@ def _local(options: Config, source: str) -> Iterator[Check]:
         yield Check(
             False,
             (
-                "VLMEvalKit: its hook is another version's; run `vieval vlmevalkit --install-hook` "
-                "again"
+                "VLMEvalKit: its hook is another version's; run `vieval vlmevalkit "
+                "--install-hook` again"
             ),
         )
     try:
@@ -279,8 +276,7 @@ async def _listed_model(url: str) -> str:
         ) from None
     if len(names) != 1:
         raise VievalError(
-            f"{redacted(url)} lists {len(names)} models ({', '.join(names[:20])}); name one "
-            "with "
+            f"{redacted(url)} lists {len(names)} models ({', '.join(names[:20])}); name one with "
             "--model"
         )
     return names[0]

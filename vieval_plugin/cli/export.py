@@ -20,8 +20,7 @@ def add(commands: Commands) -> None:
         "export",
         "write training data from verdicts",
         "Examples for a judge's backbone come from its conversations; with --pairs you get "
-        "preference pairs to train a "
-        "generator by DPO.",
+        "preference pairs to train a generator by DPO.",
         (
             "preference pairs for a generator",
             "vieval export --pairs verdicts.jsonl --out pairs.parquet",
@@ -111,8 +110,7 @@ def _pairs(options: argparse.Namespace) -> int:
 
     if options.judge or options.results or options.rebalance:
         raise VievalError(
-            "--pairs takes the results itself, and no judge: vieval export --pairs RESULTS "
-            "--out "
+            "--pairs takes the results itself, and no judge: vieval export --pairs RESULTS --out "
             "FILE"
         )
     lookup = open_results(options.pairs, options.partial)
@@ -120,8 +118,7 @@ def _pairs(options: argparse.Namespace) -> int:
     pairs = preference_pairs(lookup, options.margin)
     if not pairs:
         raise VievalError(
-            f"no prompt has two images whose scores differ (by {options.margin or 0:g}): "
-            "nothing "
+            f"no prompt has two images whose scores differ (by {options.margin or 0:g}): nothing "
             "to pair"
         )
     write_pairs(options.out, pairs, options.trainer)

@@ -60,8 +60,7 @@ def add(commands: Commands) -> None:
         parser,
         (
             ": what is rated already is left out; with the plan of an earlier page its other "
-            "images "
-            "are asked for"
+            "images are asked for"
         ),
     )
     parser.add_argument(
@@ -152,9 +151,8 @@ def _run(options: argparse.Namespace) -> int:
     ]
     if not to_ask:
         raise VievalError(
-            f"--n {options.n} must choose an image without a rating, and all {len(selection)} "
-            "are rated; raise --n without "
-            "the plan, or name more images"
+            f"--n {options.n} must choose an image without a rating, and all {len(selection)} are "
+            "rated; raise --n without the plan, or name more images"
         )
     labelled = [
         sample for number, sample in enumerate(samples) if number not in reasons
@@ -166,13 +164,11 @@ def _run(options: argparse.Namespace) -> int:
     say(
         (
             f"wrote {options.out} ({len(page) / 2**20:.1f} MB): {len(to_ask)} of {len(labelled)} "
-            "to "
-            "label"
+            "to label"
         ),
         (
             f"drawn from {len(counts)} of {total} strata (kind and generator), "
-            f"{range_text(counts)} "
-            f"from each, seed {plan.seed}"
+            f"{range_text(counts)} from each, seed {plan.seed}"
         ),
     )
     if is_new:
@@ -184,9 +180,8 @@ def _run(options: argparse.Namespace) -> int:
     if reasons:
         first = min(reasons)
         say(
-            f"{len(reasons)} of {len(samples)} left out for an image that is missing or cannot "
-            "be read; the first: "
-            f"{samples[first].where}: {reasons[first]}"
+            f"{len(reasons)} of {len(samples)} left out for an image that is missing or cannot be "
+            f"read; the first: {samples[first].where}: {reasons[first]}"
         )
     if are_contests:
         say(
@@ -295,7 +290,6 @@ def _enough(selection: Sequence[Judged], available: Sequence[Judged]) -> str:
             "found four times in five"
         )
     return (
-        f"{counts} of each generator: {least}; to show that one is not worse by "
-        f"{ADVISED_MARGIN:g} takes about {needed:.0f} "
-        f"of each{advice}"
+        f"{counts} of each generator: {least}; to show that one is not worse by {ADVISED_MARGIN:g} "
+        f"takes about {needed:.0f} of each{advice}"
     )

@@ -146,8 +146,7 @@ def _checked(options: argparse.Namespace) -> tuple[Card, list[CheckedEntry]] | N
         return None
     for entry, records in entries:
         say(
-            f"{entry.title}: {len(records)} verdicts of {card.model} come out of their "
-            "replies, "
+            f"{entry.title}: {len(records)} verdicts of {card.model} come out of their replies, "
             "and its agreement of them"
         )
     say(CANNOT_SHOW)

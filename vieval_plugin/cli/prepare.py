@@ -24,9 +24,8 @@ def add(commands: Commands) -> None:
         "prepare",
         "fetch a benchmark's data, or check it",
         "Some benchmarks are downloaded; for the others the command says which files to put "
-        "where. Run it again after an "
-        "interruption: files that are there are checked and kept. See "
-        f"{docs_url('reference/benchmarks.md')}",
+        "where. Run it again after an interruption: files that are there are checked and kept. "
+        f"See {docs_url('reference/benchmarks.md')}",
         ("a benchmark", "vieval prepare imagenhub"),
         ("one part, ratings only", "vieval prepare imagenhub --part tig --no-images"),
     )
@@ -119,8 +118,7 @@ def _preparation(
             if entry.prepare
         ]
         raise VievalError(
-            f"{benchmark.name} has nothing to prepare; those that have: "
-            f"{', '.join(preparable)}, "
+            f"{benchmark.name} has nothing to prepare; those that have: {', '.join(preparable)}, "
             f"{NAME}"
         )
     return benchmark.name, benchmark.prepare, benchmark.hosts

@@ -88,8 +88,7 @@ def add(commands: Commands) -> None:
         nargs="+",
         type=Path,
         help="verdicts of vieval score, folders of runs (lmms-eval's --output_path, with "
-        "--log_samples), or folders of images, "
-        "with --prompts",
+        "--log_samples), or folders of images, with --prompts",
     )
     parser.add_argument(
         "--prompts",
@@ -119,11 +118,9 @@ def add(commands: Commands) -> None:
         type=number_between(0, LARGEST_MARGIN, float),
         metavar="M",
         help="exit with 0 only if the first generator is worse than no other by more than M, in "
-        "the unit of the difference, "
-        "also with failures as the lowest score, and the judge sees spoilt images; with 3 if it "
-        "is worse, with 4 if the data "
-        "cannot tell, with 5 if the judge of an anchor has drifted, with 6 if --history shows a "
-        "slow fall",
+        "the unit of the difference, also with failures as the lowest score, and the judge sees "
+        "spoilt images; with 3 if it is worse, with 4 if the data cannot tell, with 5 if the "
+        "judge of an anchor has drifted, with 6 if --history shows a slow fall",
     )
     parser.add_argument(
         "--no-control",
@@ -734,8 +731,7 @@ def _hold_images(inputs: Sequence[Path]) -> bool:
         return False
     if not any(map(has_prompts, inputs)):
         raise VievalError(
-            f"{' and '.join(map(str, inputs))}: images without prompts; pass --prompts FILE, "
-            "or "
+            f"{' and '.join(map(str, inputs))}: images without prompts; pass --prompts FILE, or "
             "the verdicts of `vieval score`, which knows benchmarks' layouts"
         )
     return True

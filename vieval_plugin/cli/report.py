@@ -38,8 +38,7 @@ def add(commands: Commands) -> None:
         nargs="+",
         type=Path,
         help="verdicts of vieval score, or folders of runs: lmms-eval's --output_path, with "
-        "--log_samples, or VLMEvalKit's "
-        "--work-dir",
+        "--log_samples, or VLMEvalKit's --work-dir",
     )
     add_label_option(parser)
     add_benchmark(parser)

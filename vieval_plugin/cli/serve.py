@@ -41,8 +41,7 @@ def add(commands: Commands) -> None:
         "serve",
         "serve judges as rewards to trainers",
         "It answers Flow-Factory, UniRL and your own scripts; flow_grpo, VeRL-Omni, TRL and "
-        "ms-swift call judges in their own "
-        f"process. See {docs_url('tutorials/reward.md')}",
+        f"ms-swift call judges in their own process. See {docs_url('tutorials/reward.md')}",
         (
             "try it without a model, by a pixel metric",
             "vieval serve --reward sharp=sharpness",
@@ -82,8 +81,8 @@ def add(commands: Commands) -> None:
 
     samples = parser.add_argument_group("samples")
     kinds = (
-        "the task type of all samples (default: tie, an edit, if there is a second image, "
-        "else tig)"
+        "the task type of all samples (default: tie, an edit, if there is a second image, else "
+        "tig)"
     )
     roles = "the role of an image beside the output; may be repeated (default: source)"
     samples.add_argument("--kind", help=kinds)
@@ -204,8 +203,7 @@ def _server_setup(options: argparse.Namespace) -> ServerSetup:
         "metrics",
     } & set(names):
         raise VievalError(
-            f"--reward {min(reserved)}: that is an address of the server itself; choose "
-            "another "
+            f"--reward {min(reserved)}: that is an address of the server itself; choose another "
             "name"
         )
     if repeated := [name for name in names if names.count(name) > 1]:

@@ -105,8 +105,7 @@ def _benchmarks() -> list[str]:
         *text_table([("benchmark", "tasks", "data", "judges"), *rows]),
         (
             "`vieval tasks NAME` lists a benchmark's tasks, with what they need and what their "
-            "data "
-            "lacks; '*' lists all."
+            "data lacks; '*' lists all."
         ),
     ]
 

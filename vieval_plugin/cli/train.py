@@ -129,8 +129,7 @@ def _add_sft(actions: Commands) -> None:
             "all weights",
             (
                 "vieval train sft train.jsonl --base Qwen/Qwen2.5-VL-7B-Instruct --out tuned "
-                "--tune "
-                "full"
+                "--tune full"
             ),
         ),
     )

@@ -63,15 +63,13 @@ class Backbone(Section):
         "Authorization",
         pattern=_HEADER_NAME,
         description=(
-            "header that holds the key, such as api-key (Authorization holds it as a "
-            "bearer token)"
+            "header that holds the key, such as api-key (Authorization holds it as a bearer token)"
         ),
     )
     headers: Mapping[str, str] = Field(
         default_factory=dict,
         description=(
-            "further headers of all requests; ${NAME} in a value is the environment "
-            "variable NAME"
+            "further headers of all requests; ${NAME} in a value is the environment variable NAME"
         ),
     )
     ca_file: Path | None = Field(
@@ -101,8 +99,7 @@ class Backbone(Section):
         5,
         ge=0,
         description=(
-            "how often a call is tried again while the server answers others (429 counts "
-            "half)"
+            "how often a call is tried again while the server answers others (429 counts half)"
         ),
     )
     patience: float = Field(
@@ -114,8 +111,7 @@ class Backbone(Section):
     sight_check: bool = Field(
         True,
         description=(
-            "ask a model once for the colours of two pictures, before it is asked about "
-            "images"
+            "ask a model once for the colours of two pictures, before it is asked about images"
         ),
     )
     temperature: float | None = Field(
@@ -137,8 +133,7 @@ class Backbone(Section):
         None,
         ge=0,
         description=(
-            "what a million of these cost that the server has in its cache (default: "
-            "price_input)"
+            "what a million of these cost that the server has in its cache (default: price_input)"
         ),
     )
     price_output: float | None = Field(
@@ -227,8 +222,7 @@ class Backbone(Section):
         def value(variable: re.Match[str]) -> str:
             if variable[1] not in os.environ:
                 raise VievalError(
-                    f"backbone {name}: set the environment variable {variable[1]}, which "
-                    "headers "
+                    f"backbone {name}: set the environment variable {variable[1]}, which headers "
                     "use"
                 )
             text = os.environ[variable[1]].strip()
@@ -297,8 +291,7 @@ class JudgesBase(Section):
         if spec.narrowed is None:
             if self.aspects:
                 raise VievalError(
-                    f"aspects: {spec.name} asks about no aspect by itself; leave it out for "
-                    "this "
+                    f"aspects: {spec.name} asks about no aspect by itself; leave it out for this "
                     "judge"
                 )
             return spec
@@ -344,8 +337,8 @@ class Statistics(Section):
     missing_ratings: MissingRatings = Field(
         "drop",
         description=(
-            "a score an annotator did not give (T2I-Eval-Bench): drop, or impute_mean of "
-            "the others"
+            "a score an annotator did not give (T2I-Eval-Bench): drop, or impute_mean of the "
+            "others"
         ),
     )
     draws: int = Field(
@@ -371,8 +364,7 @@ class StoreOptions(Section):
         None,
         ge=0,
         description="seconds after which a stored reply is asked anew, for a model that changes; "
-        "0 asks anew what was "
-        "stored before this run (default: never)",
+        "0 asks anew what was stored before this run (default: never)",
     )
 
 
@@ -389,8 +381,7 @@ class GenerateOptions(Section):
     trusted: tuple[Path, ...] = Field(
         (),
         description="folders whose files the answers of a host's generator may name as its "
-        "output, beside those into "
-        "which it is known to save",
+        "output, beside those into which it is known to save",
     )
 
 
@@ -685,10 +676,7 @@ def _explain(error: ValidationError) -> str:
     first = error.errors()[0]
     path = [str(part) for part in first["loc"]]
     if first["type"] not in ("extra_forbidden", "unexpected_keyword_argument"):
-        return (
-            f"option {'.'.join(path) or 'file'}: {first['msg']}; `vieval config` prints all "
-            "options"
-        )
+        return f"option {'.'.join(path) or 'file'}: {first['msg']}; `vieval config` prints all options"
     options = [".".join([*path[:-1], name]) for name in _fields_at(path[:-1])]
     return f"unknown option {'.'.join(path)}{did_you_mean('.'.join(path), options)}"
 

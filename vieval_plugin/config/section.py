@@ -149,10 +149,7 @@ _SHORTEST_KEY = 16
 _HAS_DIGIT = re.compile("[0-9]")  # as a key among words has
 #: Fields of requests whose values may be long and are never secrets.
 _HARMLESS = re.compile(
-    "adapter|background|backend|chat_template|content|description|dtype|effort|enum|format|grammar|ignore|lora|modalities|"
-    "guided_(choice|decoding_backend|grammar|regex)|mode|model|moderation|name|(negative_)?prompt|only|order|"
-    "(output|response)_format|pattern|provider|quality|quantizations?|reasoning_effort|regex|required|role|sampler|"
-    "scheduler|service_tier|size|sort|stop|stop_sequences|style|template|title|tool_choice|type|verbosity",
+    "adapter|background|backend|chat_template|content|description|dtype|effort|enum|format|grammar|ignore|lora|modalities|guided_(choice|decoding_backend|grammar|regex)|mode|model|moderation|name|(negative_)?prompt|only|order|(output|response)_format|pattern|provider|quality|quantizations?|reasoning_effort|regex|required|role|sampler|scheduler|service_tier|size|sort|stop|stop_sequences|style|template|title|tool_choice|type|verbosity",
     re.IGNORECASE,
 )
 

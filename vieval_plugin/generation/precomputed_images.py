@@ -47,8 +47,7 @@ class PrecomputedImages:
             self._read_file(image_model)
         if not self._files and not self._prompts:
             raise VievalError(
-                f"{path}: no images in it; `vieval_images` takes a folder, a JSONL or a "
-                "samples "
+                f"{path}: no images in it; `vieval_images` takes a folder, a JSONL or a samples "
                 "file"
             )
 

@@ -49,9 +49,8 @@ def given_backbone(
     """
     if hidden := [name for name in fields if SECRET_NAME.search(name)]:
         raise VievalError(
-            f"do not pass {hidden[0]}= ({host.exposure_reason}); put the key into the "
-            "environment variable OPENAI_API_KEY, or pass "
-            "api_key_env=<the variable that holds it>"
+            f"do not pass {hidden[0]}= ({host.exposure_reason}); put the key into the environment "
+            "variable OPENAI_API_KEY, or pass api_key_env=<the variable that holds it>"
         )
     if not fields:
         if JUDGE in backbones:
@@ -66,9 +65,8 @@ def given_backbone(
         values["model"] = str(values["model"])
     if any(redacted(url) != url for url in values.get("base_url", ())):
         raise VievalError(
-            f"do not pass a user, password or query in base_url= ({host.exposure_reason}); put "
-            "the address under backbones.judge into "
-            "VIEVAL_CONFIG's file, and pass no arguments"
+            f"do not pass a user, password or query in base_url= ({host.exposure_reason}); put the "
+            "address under backbones.judge into VIEVAL_CONFIG's file, and pass no arguments"
         )
     try:
         return Backbone.model_validate(values)

@@ -49,8 +49,7 @@ _FIELDS = {
     "answer": "- question: {{ question }}\n- answer: {{ answer }}",
     "question_and_exp": "- question: {{ question }}\n- explanation: {{ explanation }}",
     "answer_and_exp": (
-        "- question: {{ question }}\n- answer: {{ answer }}\n- explanation: {{ "
-        "explanation }}"
+        "- question: {{ question }}\n- answer: {{ answer }}\n- explanation: {{ explanation }}"
     ),
     "structure_info": "{{ structure_info }}",
     "eval_result": (

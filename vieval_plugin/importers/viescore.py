@@ -129,8 +129,8 @@ def _log_questions(results: Path, logged: Mapping[str, Path]) -> dict[str, str]:
                 prompts[key] += _prompts_of(path)
     if missing := [key for key in _RULES if not prompts[key]]:
         raise VievalError(
-            f"{results}: no prompt_input for {', '.join(missing)} in it; pass results of all "
-            "seven tasks"
+            f"{results}: no prompt_input for {', '.join(missing)} in it; pass results of all seven "
+            "tasks"
         )
     return {
         key: Counter(_add_variables(prompts[key])).most_common(1)[0][0]

@@ -94,8 +94,7 @@ QUESTIONS = {
     "tig": "Does the image show everything that the prompt asks for?",
     "tie": "Is the image edited as the instruction says, and unchanged elsewhere?",
     "mie": (
-        "Is the image edited within the region as the instruction says, and unchanged "
-        "elsewhere?"
+        "Is the image edited within the region as the instruction says, and unchanged elsewhere?"
     ),
     "cig": "Does the image show everything that the prompt asks for, and follow the control image?",
     "sdig": "Does the image show everything that the prompt asks for, with the given subject?",

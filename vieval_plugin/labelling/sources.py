@@ -179,9 +179,8 @@ def read_planned(
     by_id = {sample.judged.id: sample for sample in samples}
     if missing := [identity for identity in planned if identity not in by_id]:
         raise VievalError(
-            f"the samples must have all {len(planned)} images of the plan, and {len(missing)} "
-            "are missing, the first "
-            f"{missing[0]}; pass what the plan was made of"
+            f"the samples must have all {len(planned)} images of the plan, and {len(missing)} are "
+            f"missing, the first {missing[0]}; pass what the plan was made of"
         )
     return [_read_images(by_id[identity]) for identity in planned]
 
@@ -247,9 +246,8 @@ def _read_benchmark(benchmark_part: str) -> list[ToLabel]:
     if name not in benchmark_registry.benchmarks():
         hint = did_you_mean(name, benchmark_registry.benchmarks(), 0.6)
         raise VievalError(
-            f"{benchmark_part}: no such file, and no such benchmark{hint}; pass a samples "
-            "file, "
-            "or BENCHMARK/PART"
+            f"{benchmark_part}: no such file, and no such benchmark{hint}; pass a samples file, or "
+            "BENCHMARK/PART"
         )
     folder = config.current().data_folder()
     parts: Sequence[str] = (

@@ -102,9 +102,8 @@ def _records(card: Card, entry: CardEntry, folder: Path) -> list[Record]:
     judged = [records for samples in runs[0].records.values() for records in samples]
     if repeated := next((records for records in judged if len(records) > 1), None):
         raise VievalError(
-            f"{entry.title}: {len(repeated)} verdicts on {repeated[0].id}; a submission has "
-            "one "
-            "of each"
+            f"{entry.title}: {len(repeated)} verdicts on {repeated[0].id}; a submission has one of "
+            "each"
         )
     return [record for [record] in judged]
 
@@ -174,10 +173,7 @@ def _options_problem(card: Card, entry: CardEntry, records: Sequence[Record]) ->
     names = ("judge", "setting", "pack", "pack hash", "model")
     for name, on_card, in_files in zip(names, card_names, file_names, strict=True):
         if on_card != in_files:
-            return (
-                f"{entry.title}: {name} is {on_card!r} on the card and {in_files!r} in its "
-                "verdicts"
-            )
+            return f"{entry.title}: {name} is {on_card!r} on the card and {in_files!r} in its verdicts"
     if run_hash(replace(source, options=entry.options)) != run_hash(source):
         return f"{entry.title}: the options on the card are not those in its verdicts"
     return (
@@ -300,8 +296,7 @@ def _wrong_numbers(
         if texts[0] != texts[1]:
             name = " ".join(str(text) for text in place if text)
             yield (
-                f"{entry.title}: {name} is {texts[0]} on the card, and its verdicts give "
-                f"{texts[1]}"
+                f"{entry.title}: {name} is {texts[0]} on the card, and its verdicts give {texts[1]}"
             )
 
 

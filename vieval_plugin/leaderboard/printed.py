@@ -188,8 +188,7 @@ def _reason_of_row(number: PrintedNumber, alike: Sequence[PrintedNumber]) -> str
     ):
         return (
             "The published answers give the paper's own average of the task, "
-            f"{average.digits(average.printed)}, and not this row: "
-            "it is of other answers."
+            f"{average.digits(average.printed)}, and not this row: it is of other answers."
         )
     return _UNKNOWN
 

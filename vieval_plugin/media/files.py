@@ -185,8 +185,7 @@ def _errors_for_user(path: Path, option: str) -> Iterator[None]:
     """
     if has_scheme(path):
         raise VievalError(
-            f"{option} must be a path on this machine, got an address ({path}); write there "
-            "and "
+            f"{option} must be a path on this machine, got an address ({path}); write there and "
             "copy it"
         )
     try:

@@ -50,8 +50,7 @@ WITH_ALL, WITH_OTHERS = (
 )
 PAPER = (
     "Table 1 has the shape of that table in Tu et al., Automatic Evaluation for Text-to-Image "
-    "Generation (2024); the numbers are "
-    "computed here, from these runs."
+    "Generation (2024); the numbers are computed here, from these runs."
 )
 #: Grades are shown as Tu et al. ask for them, from 0 to 5; a verdict has them in [0, 1].
 HIGHEST_GRADE = 5.0
@@ -133,10 +132,7 @@ class WithAnnotators(Annotated, Report):
             numbers += annotator_numbers
             for run in (run for run in runs if run.label in judged):
                 numbers += self._judge_numbers(run, judged[run.label], part, bootstrap)
-            title = (
-                "Spearman's correlation of overall scores with the mean of all annotators, "
-                f"{part}"
-            )
+            title = f"Spearman's correlation of overall scores with the mean of all annotators, {part}"
             compared = partial(self._compared, part, runs)
             ends, references = (-1.0, 1.0), tuple(_references(annotator_numbers, part))
             statistic = RankedStatistic(

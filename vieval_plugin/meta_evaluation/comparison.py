@@ -276,15 +276,13 @@ class Comparison:
         lines = []
         if len(self.pairs) > LEVEL * (1 + PERMUTATIONS):
             lines.append(
-                f"{PERMUTATIONS} permutations cannot resolve any of {len(self.pairs)} pairs "
-                "after the correction: no rank is "
-                "supported"
+                f"{PERMUTATIONS} permutations cannot resolve any of {len(self.pairs)} pairs after "
+                "the correction: no rank is supported"
             )
         for position, better in enumerate(labels):
             lines += [
                 f"{worse} stands below {better} by its own number and is significantly better on "
-                "the "
-                f"{pair.n} {self.compared.unit} that both scored"
+                f"the {pair.n} {self.compared.unit} that both scored"
                 for worse in labels[position + 1 :]
                 if self.beats(worse, better) and (pair := self.pair_of(better, worse))
             ]
@@ -363,8 +361,8 @@ def compare_systems(
     )
     if not adjusted:
         reason = (
-            f"no two of these {compared.entrants} have {compared.unit} in common that a "
-            "test can use"
+            f"no two of these {compared.entrants} have {compared.unit} in common that a test can "
+            "use"
         )
         return Comparison(
             compared, systems, reason=reason, not_above_constant=not_above

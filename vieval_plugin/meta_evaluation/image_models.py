@@ -77,15 +77,13 @@ Items: TypeAlias = Mapping[str, JudgedItem]
 
 PAPER = (
     "Tables that are called by a number have the shape of that table in Ku et al., VIEScore: "
-    "Towards Explainable Metrics for "
-    "Conditional Image Synthesis Evaluation (ACL 2024), or of its like for image metrics, so "
-    "that both can be laid side by "
-    "side; the numbers are computed here, from these runs."
+    "Towards Explainable Metrics for Conditional Image Synthesis Evaluation (ACL 2024), or of its "
+    "like for image metrics, so that both can be laid side by side; the numbers are computed "
+    "here, from these runs."
 )
 _WHY = (
     "Shown for the overall score, or for what most of these judges rate. It compares orders of "
-    "images, so the scale that a "
-    "judge uses does not matter."
+    "images, so the scale that a judge uses does not matter."
 )
 
 
@@ -410,10 +408,7 @@ def compared_on(aspect: str, items: Mapping[str, Items]) -> ComparedStatistic:
         {item.part for label_items in items.values() for item in label_items.values()}
     )
     over_parts = f" and parts ({', '.join(parts)})" if len(parts) > 1 else ""
-    title = (
-        "Spearman's correlation with the ratings, Fisher's average over image "
-        f"models{over_parts}"
-    )
+    title = f"Spearman's correlation with the ratings, Fisher's average over image models{over_parts}"
     part = parts[0] if len(parts) == 1 else ALL
     return compared_correlations(
         part, aspect, title, items, why_no_value=missing_value_reason
@@ -569,10 +564,7 @@ def _model_table_layout(table: str) -> Layout:
     prints the judge's.
     """
     numbers = table.removeprefix("T").split("/")
-    title = (
-        f"Table{'s' if len(numbers) > 1 else ''} {' and '.join(numbers)}. Spearman by image "
-        "model"
-    )
+    title = f"Table{'s' if len(numbers) > 1 else ''} {' and '.join(numbers)}. Spearman by image model"
     name, statistics = f"table_{'_'.join(numbers)}", (f"{_BY_MODEL}_{table}",)
     rows = {"task": "part", "image model": "value", "judge": "system"}
     return Layout(name, title, statistics, rows, breakdown=_IMAGE_MODEL)

@@ -100,8 +100,7 @@ def drop_constant_annotators(ratings: HumanRatings) -> tuple[HumanRatings, list[
     notes = [
         (
             f"{name} gave one value ({own[0]:g}) to all {len(own)} ratings, which decide nothing "
-            "and "
-            "are left out"
+            "and are left out"
         )
         for name, own in constant.items()
     ]

@@ -264,10 +264,7 @@ def _statistic(
     title = (
         f"Share of pairs in which the judge says what people say (accuracy, {counted})"
     )
-    why = (
-        f"It is the question that people were asked, counted {counted}; a missing answer is "
-        "wrong."
-    )
+    why = f"It is the question that people were asked, counted {counted}; a missing answer is wrong."
     words = (f"accuracy_{ties}", f"accuracy ({counted})", title, why)
     return RankedStatistic(part, aspect, *words, (0.0, 1.0), lambda _: once())
 

@@ -118,9 +118,8 @@ def load(name_or_folder: str) -> Pack:
         and load(pack.name).hash != pack.hash
     ):
         raise VievalError(
-            f"{file}: {pack.name} is the name of a built-in pack with other words; give this one "
-            "a name of its own "
-            "(`vieval prompts copy` does)"
+            f"{file}: {pack.name} is the name of a built-in pack with other words; give this one a "
+            "name of its own (`vieval prompts copy` does)"
         )
     return pack
 

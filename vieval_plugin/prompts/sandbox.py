@@ -237,10 +237,7 @@ def _refusal(node: nodes.Node) -> str:
     if isinstance(node, (nodes.Filter, nodes.Test)):
         offered = _FILTERS if kind == "Filter" else _TESTS
         if node.name not in offered:
-            return (
-                f"no {kind.lower()} named {node.name!r} in prompts; there are "
-                f"{', '.join(offered)}"
-            )
+            return f"no {kind.lower()} named {node.name!r} in prompts; there are {', '.join(offered)}"
         if node.name not in ("d", "default") and not all(
             map(_is_short, node.iter_child_nodes(exclude=("node",)))
         ):

@@ -98,9 +98,8 @@ class Manifest(StrictModel):
                 raise ValueError(f"{key}: both numbers must be finite")
             if ends and ends[0] >= ends[1]:
                 raise ValueError(
-                    f"{key}: the first number must be less than the second (better: lower "
-                    "turns "
-                    "it round)"
+                    f"{key}: the first number must be less than the second (better: lower turns it "
+                    "round)"
                 )
         return self
 

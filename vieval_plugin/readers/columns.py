@@ -201,9 +201,8 @@ def fields_of(
         part, _, name = field.partition(".")
         if part == "texts" and column in table.not_texts:
             raise VievalError(
-                f"{table.name}: the column {column[:80]!r} ({table.not_texts[column][:80]}) is "
-                "no text; --columns "
-                f"{name if name in _TEXTS else field}=COLUMN names another"
+                f"{table.name}: the column {column[:80]!r} ({table.not_texts[column][:80]}) is no "
+                f"text; --columns {name if name in _TEXTS else field}=COLUMN names another"
             )
     if (
         outputs
@@ -239,8 +238,8 @@ def fields_of(
     for column, value in no_images.items():
         notes.append(
             f"the column {column[:80]!r} holds no images (such as {value}) and is left out; "
-            "--columns "
-            f"category={column} reads it, or image_model={column} if it names the generator"
+            f"--columns category={column} reads it, or image_model={column} if it names the "
+            "generator"
         )
     rivals = _rival_texts(fields, columns, unused)
     for column, text in rivals.items():
@@ -394,10 +393,9 @@ def _guessed(
             if any(looks) and not all(looks):
                 raise VievalError(
                     f"{table.name}: is the column {column[:80]!r} an image? "
-                    f"{_shortened(values[looks.index(True)])} looks "
-                    f"like one, and {_shortened(values[looks.index(False)])} does not; say "
-                    f"--columns {key}={column} to read "
-                    f"it, or --columns {key}= to leave it out"
+                    f"{_shortened(values[looks.index(True)])} looks like one, and "
+                    f"{_shortened(values[looks.index(False)])} does not; say --columns "
+                    f"{key}={column} to read it, or --columns {key}= to leave it out"
                 )
             if all(looks):
                 guessed[field] = column

@@ -91,8 +91,7 @@ class _Reading:
     def contest(self, row: Row) -> Contest:
         if not is_encodable(row.cells):  # it can be written nowhere
             raise VievalError(
-                f"{row.where}: a text in it has half of a character (a lone surrogate); "
-                "correct "
+                f"{row.where}: a text in it has half of a character (a lone surrogate); correct "
                 "the file"
             )
         uid = row.uid("id")
@@ -157,9 +156,8 @@ class _Reading:
         candidate = self.candidates.setdefault(sample_id, sample)
         if (candidate.images, candidate.texts) != (images, texts):
             raise VievalError(
-                f"{row.where}: uid {uid} of {model} was another output, or of other conditions, "
-                "in a row before; "
-                "correct the file"
+                f"{row.where}: uid {uid} of {model} was another output, or of other conditions, in "
+                "a row before; correct the file"
             )
         return candidate
 

@@ -108,8 +108,7 @@ def read_folders(
         ]
         if len(files) > 1:
             raise VievalError(
-                f"several files of prompts: {abbreviated(list(map(str, files)))}; name one "
-                "with "
+                f"several files of prompts: {abbreviated(list(map(str, files)))}; name one with "
                 "--prompts"
             )
         prompts = files[0] if files else None
@@ -285,8 +284,7 @@ def _samples_with_texts(
     if not any(isfile(file.with_suffix(".txt")) for _, file in files):
         raise VievalError(
             f"{files[0][1].parent}: images, and no prompts; name the file of what they were made "
-            "of with --prompts, call "
-            f"it {NAMES[0]}, or put a .txt beside each image"
+            f"of with --prompts, call it {NAMES[0]}, or put a .txt beside each image"
         )
     files.sort(key=lambda pair: natural(pair[1].name))
 

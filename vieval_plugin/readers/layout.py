@@ -266,15 +266,13 @@ def read_layout(
     ]
     if left_out:
         notes.append(
-            f"{folder}: {plural(len(left_out), 'image')} outside the layout left out, the "
-            "first "
+            f"{folder}: {plural(len(left_out), 'image')} outside the layout left out, the first "
             f"{left_out[0].name}"
         )
     if strange:
         _, *place = strange[0]
         notes.append(
-            f"{folder}: no prompt for the images of {plural(len(strange), 'uid')}, left out, "
-            "the "
+            f"{folder}: no prompt for the images of {plural(len(strange), 'uid')}, left out, the "
             f"first {'/'.join(place)}"
         )
     notes += _absent_images_note(layout, folder, conditions, by_key)
@@ -297,8 +295,8 @@ def _require_one_file(by_key: Mapping[_Key, Sequence[_FoundImage]]) -> None:
         for image, following in pairwise(images):
             if image.order == following.order:
                 raise VievalError(
-                    f"{image.file} and {following.file.name} must not be one image; remove one "
-                    "of them"
+                    f"{image.file} and {following.file.name} must not be one image; remove one of "
+                    "them"
                 )
 
 
@@ -439,8 +437,7 @@ def _conditions_in_tables(
             known = texts.setdefault(key, conditions)
             if known.text != conditions.text:
                 raise VievalError(
-                    f"{file}: {'/'.join(filter(None, key))} has two prompts; give each a uid "
-                    "of "
+                    f"{file}: {'/'.join(filter(None, key))} has two prompts; give each a uid of "
                     "its own"
                 )
     return texts

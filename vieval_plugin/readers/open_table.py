@@ -84,8 +84,7 @@ def open_table(location: str | Path) -> InputTable:
         raise VievalError(f"{path}: {refused}")
     if image := format_of(head):
         raise VievalError(
-            f"{path}: an image ({image}), where a table is needed; say what it was made of "
-            "with "
+            f"{path}: an image ({image}), where a table is needed; say what it was made of with "
             "--prompt"
         )
     text = head.decode(encoding_of(head), errors="ignore")

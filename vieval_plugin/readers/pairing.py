@@ -285,10 +285,7 @@ def _no_match_error(
         reason = f"no image there is called by a uid, as {expected} are"
         advice = "rename the images, or pass --columns uid= to pair them in the order of the rows"
     else:
-        reason = (
-            "the images are not numbered from 0 or 1 like the prompts, and no column names "
-            "them"
-        )
+        reason = "the images are not numbered from 0 or 1 like the prompts, and no column names them"
         advice = (
             "give the prompts uids (a CSV with the columns uid and prompt) and call the "
             "images UID.png"

@@ -76,8 +76,8 @@ def location_of(path: str | Path) -> str:
     if not match and has_scheme(text):
         address = redacted(text).partition("?")[0]
         raise VievalError(
-            f"object storage must be s3://, gs:// or gcs://, got {address}; or use a path on "
-            "this machine"
+            f"object storage must be s3://, gs:// or gcs://, got {address}; or use a path on this "
+            "machine"
         )
     return (
         f"{match[1]}://{text[match.end() :]}" if match else str(Path(text).absolute())
@@ -131,9 +131,8 @@ def place_at(location: str, options: str = "") -> Place:
     bucket = name[match.end() :].partition("/")[0]
     if not _BUCKET.fullmatch(bucket):
         raise VievalError(
-            f"{match[0]}...: no address of a bucket, which is {match[0]}BUCKET/FOLDER; keys "
-            "stand in no address, set them "
-            "in the environment"
+            f"{match[0]}...: no address of a bucket, which is {match[0]}BUCKET/FOLDER; keys stand "
+            "in no address, set them in the environment"
         )
     systems = arrow(f"{name}: reading it").fs
     query_and_options = "&".join(filter(None, (query, options)))

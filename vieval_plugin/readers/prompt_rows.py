@@ -112,9 +112,8 @@ def prompts_of(path: Path, columns: Mapping[str, str] | None = None) -> Prompts:
         uid = str(len(rows) + 1 if row.get("uid") is None else row["uid"])
         if uid in numbers:
             raise VievalError(
-                f"{path}: {table.unit}s {numbers[uid]} and {number} are both {uid!r}; give "
-                "each "
-                "a uid of its own"
+                f"{path}: {table.unit}s {numbers[uid]} and {number} are both {uid!r}; give each a "
+                "uid of its own"
             )
         numbers[uid] = number
         rows.append((number, dict(row)))

@@ -61,8 +61,7 @@ class Row:
             or not re.fullmatch(r"[^#\n]{1,1000}", str(value))
         ):
             raise VievalError(
-                f"{self.where}: {column} is {_short_repr(value)}, not a name without #; "
-                "correct "
+                f"{self.where}: {column} is {_short_repr(value)}, not a name without #; correct "
                 "the file"
             )
         return str(value)
@@ -96,8 +95,7 @@ class Row:
     def _cell(self, column: str) -> Any:
         if column not in self.cells:
             raise VievalError(
-                f"{self.where}: no {column} (found: "
-                f"{abbreviated(list(self.cells)) or 'none'}); "
+                f"{self.where}: no {column} (found: {abbreviated(list(self.cells)) or 'none'}); "
                 "correct the file"
             )
         return self.cells[column]
@@ -111,8 +109,8 @@ def rating(value: Any, low: float, high: float, where: str) -> float:
         or not low <= value <= high
     ):
         raise VievalError(
-            f"{where} is {_short_repr(value)}, not a rating from {low:g} to {high:g}; correct "
-            "the file"
+            f"{where} is {_short_repr(value)}, not a rating from {low:g} to {high:g}; correct the "
+            "file"
         )
     return value + 0.0  # which takes the sign off a zero
 

@@ -99,10 +99,7 @@ def encoded_image(text: str) -> bytes | None:
 def address_among(files: Mapping[str, str]) -> str:
     """Image that is an address instead of a file, in words; empty where none is."""
     for role, address in addresses_among(files).items():
-        return (
-            f"the image {role} is an address, not a file on this machine: "
-            f"{redacted(address)[:200]}"
-        )
+        return f"the image {role} is an address, not a file on this machine: {redacted(address)[:200]}"
     return ""
 
 

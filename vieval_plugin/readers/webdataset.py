@@ -128,9 +128,8 @@ def tar_index(
             names_by_sample.append(set())
         elif sample < len(names_by_sample) - 1 and not is_seekable:
             raise VievalError(
-                f"{path}: {full_name} stands apart from the other members of its sample; make "
-                "the archive again with "
-                "tar --sort=name, or without compression"
+                f"{path}: {full_name} stands apart from the other members of its sample; make the "
+                "archive again with tar --sort=name, or without compression"
             )
         names_by_sample[sample].add(name)
         member = TarMember(sample, key, name, *place)

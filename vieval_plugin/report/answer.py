@@ -82,8 +82,7 @@ TITLES: Mapping[str, str] = MappingProxyType(
         "contradiction": "{judge} decides nothing, because it contradicts itself.",
         "no number": "No {entrant} has enough scores on {benchmark}.",
         "alone, judge": (
-            "{first} agrees with {against} better than the same answer for every "
-            "image does."
+            "{first} agrees with {against} better than the same answer for every image does."
         ),
         "alone, no judge": (
             "{first} is not shown to be better than giving the same answer for "
@@ -124,8 +123,7 @@ TITLES: Mapping[str, str] = MappingProxyType(
         "equal, ranked": "The {count} ranked {entrants} cannot be told apart.",
         "equal, ranked, judged": "{judge} cannot tell the {count} ranked {entrants} apart.",
         "highest, judge": (
-            "{scope}{first} agrees most with {against}, but cannot be told apart "
-            "from {equal}."
+            "{scope}{first} agrees most with {against}, but cannot be told apart from {equal}."
         ),
         "first": "{scope}{first} comes first, but cannot be told apart from {equal}.",
         "highest": (
@@ -278,9 +276,8 @@ def _rating_advice(board: Leaderboard, verdicts: str) -> str:
     wanted = math.ceil(min(needed * max(fewest / units, 1.0), available))
     in_groups = " groups" * (units < fewest)
     prompts = (
-        f"{wanted} prompts of each generator (about {needed:,.0f}{in_groups} show in four of "
-        "five cases that an equal one is "
-        f"not worse by {ADVISED_MARGIN:g})"
+        f"{wanted} prompts of each generator (about {needed:,.0f}{in_groups} show in four of five "
+        f"cases that an equal one is not worse by {ADVISED_MARGIN:g})"
     )
     return _RATE_SOME.format(
         prompts=prompts, images=wanted * len(board.numbers), verdicts=verdicts
@@ -546,10 +543,7 @@ def _difference(board: Leaderboard, pair: SystemPair, first: Number) -> str:
             if share.has_interval
             else f"{sentence_number(share)} ({p})"
         )
-        return (
-            f"Win rate of {pair.first} against {pair.second} {text} on {items}, ties counting "
-            "half."
-        )
+        return f"Win rate of {pair.first} against {pair.second} {text} on {items}, ties counting half."
     more, size = (
         ("less", difference.negated) if difference.value < 0 else ("more", difference)
     )
@@ -626,9 +620,8 @@ def agreement_notes(runs: Sequence[Run], options: StatisticsOptions) -> list[str
     alike = agreement.alike
     sentences = [
         (
-            f"{first} and {second} agree on {round(alike.value * alike.n):,} of {alike.n:,} "
-            "pairs of "
-            "images."
+            f"{first} and {second} agree on {round(alike.value * alike.n):,} of {alike.n:,} pairs "
+            "of images."
         )
     ]
     if (where_alike := agreement.right_where_alike).defined:
@@ -639,8 +632,7 @@ def agreement_notes(runs: Sequence[Run], options: StatisticsOptions) -> list[str
     if (elsewhere := agreement.first_elsewhere).defined:
         sentences.append(
             f"Of the {elsewhere.n:,} others on which people prefer one, {first} is right in "
-            f"{_percent(elsewhere)}, and "
-            f"{second} in {_percent(agreement.second_elsewhere)}."
+            f"{_percent(elsewhere)}, and {second} in {_percent(agreement.second_elsewhere)}."
         )
     if agreement.rated_equal:
         sentences.append(
@@ -858,10 +850,9 @@ def _bias(bias: PositionBias | None) -> list[str]:
             "second",
         )
     return [
-        f"Position bias: the judge prefers the image shown {position} in {_percent(share)} of "
-        "its answers, and contradicts "
-        f"itself in {bias.contradicted} of {bias.contests} contests; both orders were asked, and "
-        "such contests are ties."
+        f"Position bias: the judge prefers the image shown {position} in {_percent(share)} of its "
+        f"answers, and contradicts itself in {bias.contradicted} of {bias.contests} contests; both "
+        "orders were asked, and such contests are ties."
     ]
 
 
@@ -897,15 +888,13 @@ def _look_sentences(look: Look) -> list[str]:
     if look.decides and len(looks) > 1:
         text.append(
             f"Look {look.finished} of {len(looks)}: {look.units} of {planned} count, and an "
-            "adjusted p of "
-            f"at most {level_text(look.level)} decides."
+            f"adjusted p of at most {level_text(look.level)} decides."
         )
     elif look.decides:
         text.append(f"All {planned} are rated.")
     if look.decides and look.rated > look.units:
         text.append(
-            f"{plural(look.rated - look.units, f'further rated {look.plan.unit}')} count at "
-            "the "
+            f"{plural(look.rated - look.units, f'further rated {look.plan.unit}')} count at the "
             "next look."
         )
     if look.outside:
@@ -985,8 +974,7 @@ def _rating_sentences(corrected: CorrectedRanking) -> list[str]:
     if values != sorted(values, reverse=True):
         text.append(
             "The order goes by the labels and the judge, so it is not that of the corrected "
-            "means: few labels differ by "
-            "chance too."
+            "means: few labels differ by chance too."
         )
     if corrected.short_of_ratings and not (pairs and corrected.decides_nothing):
         text.append(f"{_few_ratings(corrected)}.")

@@ -77,10 +77,7 @@ _PERHAPS_WORSE = (
     "{judge} finds {mine} worse than {references}, but perhaps by less than the margin."
 )
 _FAILS = "{mine} fails more often than {references}, judged by {judge}."
-_UNDECIDED = (
-    "{judge} cannot tell whether {mine} is worse than {references} by more than the "
-    "margin."
-)
+_UNDECIDED = "{judge} cannot tell whether {mine} is worse than {references} by more than the margin."
 _UNREAD = "{judge} cannot be read, so it decides nothing on {mine} and {references}."
 _BLIND = "{judge} is not shown to see a fall, so it cannot pass {mine}."
 _SLOW_FALL = "{judge} finds a slow fall of the nightly builds, first on {date}."
@@ -229,8 +226,7 @@ def _track_sentences(provenance: Provenance, ranking: Leaderboard) -> tuple[str,
     interval = f"95% interval {100 * record.low:.0f} to {100 * record.high:.0f}%"
     return (
         f"Track record on {record.benchmark}, with this wording and model: when it said better, "
-        "people agreed in "
-        f"{record.agreed} of {record.better} pairs of generators ({interval}).",
+        f"people agreed in {record.agreed} of {record.better} pairs of generators ({interval}).",
         (
             f"Of the {record.equal} pairs that it could not tell apart, people told "
             f"{record.told_apart} apart."
@@ -485,16 +481,10 @@ def _decided(
     measured = f"{_measured(ranking, evidence)} Allowed: {margin:g} lower."
     if not math.isnan(scored.low):
         bound = share_of_level(_level(ranking) / 2)
-        measured += (
-            f" With one bad prompt more, the one-sided {bound} bound is "
-            f"{_signed(scored.low)}."
-        )
+        measured += f" With one bad prompt more, the one-sided {bound} bound is {_signed(scored.low)}."
     if any(evidence.more_failures):
         bound = f"its bound {_signed(penalised.low)}"
-        measured += (
-            f" With failures as the lowest score it is {_signed(penalised.value)} and "
-            f"{bound}."
-        )
+        measured += f" With failures as the lowest score it is {_signed(penalised.value)} and {bound}."
     if evidence.unread[1] > MOST_UNREAD:
         share = f"{evidence.unread[1]:.0%} of the replies on {evidence.reference} could not be read"
         return "undecided", Answer(
@@ -503,10 +493,7 @@ def _decided(
     if any(filled):
         names = zip((evidence.challenger, evidence.reference), filled, strict=True)
         counts = " and ".join(f"{number} of {name}" for name, number in names)
-        measured += (
-            f" Scores are likely filled in without judging on {counts} of "
-            f"{evidence.items} {unit}."
-        )
+        measured += f" Scores are likely filled in without judging on {counts} of {evidence.items} {unit}."
     if min(filled) > MOST_FILLED * evidence.items:
         return "undecided", Answer(_UNREAD, measured, next=_READABLE)
     if reason := _nothing_decides(ranking, evidence, bias, again):
@@ -568,8 +555,7 @@ def _nothing_decides(
         if unjudged > MOST_UNJUDGED * evidence.items:
             return (
                 f"{unjudged} of {evidence.items} {unit} of {generator} have no verdict, or one "
-                "that a failed call or tool "
-                f"left without a score; judge them again: {again}"
+                f"that a failed call or tool left without a score; judge them again: {again}"
             )
     if bias is not None and bias.contradictory:
         return (

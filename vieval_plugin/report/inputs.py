@@ -36,9 +36,8 @@ def rated_runs(
         )
         if not any(are_contests) and ratings.votes.keys() >= set(unknown):
             raise VievalError(
-                f"{first} is a vote on a pair, and these verdicts are on single images: rate "
-                "those on a page that "
-                "`vieval label VERDICTS --out label.html` makes"
+                f"{first} is a vote on a pair, and these verdicts are on single images: rate those "
+                "on a page that `vieval label VERDICTS --out label.html` makes"
             )
         raise VievalError(
             f"{first} is not among these verdicts, nor is any other that was rated; give the "

@@ -164,9 +164,8 @@ def benchmarks_with_runs(
     if unknown := next((name for name in by_benchmark if name not in known), None):
         raise VievalError(
             f"these results are of the benchmark {unknown!r}, which no installed package brings: "
-            "pass --benchmark FOLDER with "
-            "its benchmark.yaml, or set VIEVAL_BENCHMARKS; else install its package, or leave "
-            "them out"
+            "pass --benchmark FOLDER with its benchmark.yaml, or set VIEVAL_BENCHMARKS; else "
+            "install its package, or leave them out"
         )
     return [
         (known[name], benchmark_runs) for name, benchmark_runs in by_benchmark.items()
@@ -201,7 +200,6 @@ def _require_same_people(runs: Sequence[Run]) -> None:
                     )
                     first_texts, run_texts = texts
                     raise VievalError(
-                        f"{record.id}: people's {name} are {first_texts} in the results of "
-                        f"{label} and {run_texts} in those of "
-                        f"{run.label}; run both on the same data"
+                        f"{record.id}: people's {name} are {first_texts} in the results of {label} "
+                        f"and {run_texts} in those of {run.label}; run both on the same data"
                     )

@@ -80,10 +80,9 @@ class PrintedComparison:
         agreeing = len(self.exact) + len(self.within_one)
         lines = [
             f"{agreeing} of {agreeing + len(self.mismatches)} cells marked reproducible agree to "
-            "within one unit of the last "
-            f"printed digit, {len(self.exact)} of them exactly; {len(self.explained)} cells "
-            "known not to be reproducible; "
-            f"{len(self.missing)} cells not in these results"
+            f"within one unit of the last printed digit, {len(self.exact)} of them exactly; "
+            f"{len(self.explained)} cells known not to be reproducible; {len(self.missing)} cells "
+            "not in these results"
         ]
         lines += [f"DIFFERS   {cell}" for cell in self.mismatches]
         lines += [f"one unit  {cell}" for cell in self.within_one]
@@ -112,8 +111,8 @@ def compare_with_printed(
         )
         if not math.isfinite(printed):
             raise VievalError(
-                f"{row.where}: printed {row.cells['printed'][:40]!r} is not a number; correct "
-                "the file"
+                f"{row.where}: printed {row.cells['printed'][:40]!r} is not a number; correct the "
+                "file"
             )
         computed = cells.get(
             key, cells.get(replace(key, table=joined.get(key.table, key.table)))

@@ -374,8 +374,7 @@ def sections_of(
         raise VievalError(
             "no generator to rank in "
             f"{enumeration([benchmark.name for benchmark, _ in by_benchmark])}: no contest there "
-            "was "
-            "judged whose candidates are of different image models with names"
+            "was judged whose candidates are of different image models with names"
         )
     sentences = [
         f"{section.title}: {sentence}"
@@ -417,15 +416,11 @@ def missing_judges_reason(section: Section) -> str:
     if section.judges("judges") and len(section.runs) > 1:
         return ""
     if len(section.runs) < 2:
-        return (
-            f"{section.title}: two judges are needed, and the only one is "
-            f"{section.runs[0].label}."
-        )
+        return f"{section.title}: two judges are needed, and the only one is {section.runs[0].label}."
     if section.benchmark.name == OWN:
         return (
             "Nobody rated your images, so no judge can be shown to be better: `vieval rank` "
-            "compares the generators, and "
-            "`vieval label` makes a page to rate some images."
+            "compares the generators, and `vieval label` makes a page to rate some images."
         )
     return f"{section.title}: none of its statistics has a test of two judges."
 
@@ -569,10 +564,7 @@ def _judge_answers(section: Section, boards: Sequence[Leaderboard]) -> list[Answ
             names = (
                 enumeration(lacking) if len(lacking) < 4 else f"{len(lacking)} others"
             )
-            title = (
-                f"By {board.aspect}, as {names} {have} no {boards[0].aspect}: "
-                f"{board_answer.title}"
-            )
+            title = f"By {board.aspect}, as {names} {have} no {boards[0].aspect}: {board_answer.title}"
             texts.append(replace(board_answer, title=title))
         compared.update(lacking)
     return texts
@@ -615,10 +607,8 @@ def _unmatched_prompts(runs: Sequence[Run], board: Leaderboard) -> str:
         return ""
     return (
         f"Prompts are matched by uid, and no two generators have one in common, although {equal} "
-        "prompt texts are equal: "
-        "score once more with --columns uid=COLUMN, a column that names the prompt, or rank "
-        "folders of images with "
-        "--prompts."
+        "prompt texts are equal: score once more with --columns uid=COLUMN, a column that names "
+        "the prompt, or rank folders of images with --prompts."
     )
 
 

@@ -39,11 +39,9 @@ NOT_ABOVE_CONSTANT, PLACE_DEPENDS = (
 )
 _MARK_NOTES = {
     PLACE_DEPENDS: "failed verdicts are left out (`drop`) for the first place, and count as the "
-    "lowest score (`worst`) for the "
-    "second",
+    "lowest score (`worst`) for the second",
     NOT_ABOVE_CONSTANT: (
-        "no test shows that it is better than the same answer for everything (p "
-        "at most .05)"
+        "no test shows that it is better than the same answer for everything (p at most .05)"
     ),
 }
 _UNKNOWN = "not known"
@@ -380,8 +378,7 @@ def contest_table(ranking: ContestRanking) -> Table:
     why = f"; no ranking: {board.comparison.reason}" if board.comparison.reason else ""
     title = (
         f"{board.benchmark}/{board.part}, contests by {board.judge}{source}: Bradley-Terry with "
-        f"ties (Davidson){tie}; "
-        f"{votes.answered_pairs} of {votes.pairs_asked} pairs answered{why}"
+        f"ties (Davidson){tie}; {votes.answered_pairs} of {votes.pairs_asked} pairs answered{why}"
     )
     return Table(
         "contests",

@@ -251,8 +251,7 @@ def protocol(
         )
     return (
         f"{failed_verdicts} Each two {entrants} are compared on the {unit} that both have, by "
-        f"{tests}. p (Holm) is adjusted for all "
-        f"pairs of ranked {entrants} in one table, and a rank such as 1-2 is the range that an "
-        f"adjusted p of at most {level_text(level)} "
-        f"leaves. Intervals are 95%{intervals}. Seed {options.seed}."
+        f"{tests}. p (Holm) is adjusted for all pairs of ranked {entrants} in one table, and a "
+        f"rank such as 1-2 is the range that an adjusted p of at most {level_text(level)} leaves. "
+        f"Intervals are 95%{intervals}. Seed {options.seed}."
     )

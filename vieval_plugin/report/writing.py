@@ -55,8 +55,7 @@ from vieval_plugin.text.wording import decimals
 PAGE, REPORT_MD, RANK_MD = "report.html", "report.md", "rank.md"
 _CORRECTED = (
     "Corrected means are what people would say, by prediction-powered inference; their intervals "
-    "count the ratings' "
-    "uncertainty."
+    "count the ratings' uncertainty."
 )
 
 

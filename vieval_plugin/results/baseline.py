@@ -116,8 +116,7 @@ def read_baseline(
     if then != now:
         raise VievalError(
             f"--against {path}: other prompts (digest {_digest(then)}, here {_digest(now)}): "
-            f"{_first_difference(then, now)}; "
-            "make a baseline of these prompts"
+            f"{_first_difference(then, now)}; make a baseline of these prompts"
         )
     judged = [record.verdict for record in records if record.verdict.trace]
     if judged:
@@ -146,8 +145,8 @@ def add_baseline(results: Results, baseline: Baseline) -> Results:
     """
     if len(results.runs) != 1:
         raise VievalError(
-            f"--against: verdicts of {abbreviated([run.label for run in results.runs])}; name "
-            "one judge"
+            f"--against: verdicts of {abbreviated([run.label for run in results.runs])}; name one "
+            "judge"
         )
     [run], records = results.runs, results.records
     prompts = {_key(record.id) for record in baseline.records}
@@ -157,10 +156,7 @@ def add_baseline(results: Results, baseline: Baseline) -> Results:
         by_part.setdefault(record.id.part, []).append(
             (replace(record, provenance=records[0].provenance),)
         )
-    note = (
-        f"{len(compared)} of {len(records)} verdicts are on prompts of {baseline.path}, and "
-        "count"
-    )
+    note = f"{len(compared)} of {len(records)} verdicts are on prompts of {baseline.path}, and count"
     notes = (*results.notes, note) if len(compared) < len(records) else results.notes
     paths = results.paths and (*results.paths, baseline.path)
     return replace(

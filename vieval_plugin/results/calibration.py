@@ -175,10 +175,7 @@ def _require_enough(
             f"{missing}"
         )
     if not labels.are_enough:
-        number = (
-            f"{plural(len(labels.prompts), 'label')} on "
-            f"{plural(len({*labels.prompts}), 'prompt')}"
-        )
+        number = f"{plural(len(labels.prompts), 'label')} on {plural(len({*labels.prompts}), 'prompt')}"
         raise VievalError(
             f"{number} of images with a score, and a calibration needs {LEAST_LABELS} on "
             f"{LEAST_PROMPTS} prompts; label more"

@@ -270,8 +270,7 @@ def current(document: dict[str, Any]) -> dict[str, Any]:
     written = document.get("vieval")
     if written != SCHEMA:
         raise VievalError(
-            f"written by another version of VIEval (schema {written}, this one reads "
-            f"{SCHEMA}); "
+            f"written by another version of VIEval (schema {written}, this one reads {SCHEMA}); "
             f"{UPGRADE}"
         )
     return document

@@ -139,8 +139,7 @@ def filter_shards(
         os.replace(unfinished, out)
     except OSError as error:
         raise VievalError(
-            f"{out}: cannot be written ({error.strerror or error}); make room or choose "
-            "another "
+            f"{out}: cannot be written ({error.strerror or error}); make room or choose another "
             "--out"
         ) from None
     finally:
@@ -252,9 +251,8 @@ def _problem(error: str, columns: Sequence[str]) -> str:
     if missing := _NO_COLUMN.search(error):
         hint = did_you_mean(missing[1], columns, 0.6) or ";"
         return (
-            f"verdicts have no column {missing[1]!r}{hint} the columns are "
-            f"{abbreviated(columns)}, none is the data set's own, and "
-            "a text stands in single quotes"
+            f"verdicts have no column {missing[1]!r}{hint} the columns are {abbreviated(columns)}, "
+            "none is the data set's own, and a text stands in single quotes"
         )
     reason = error.splitlines()[0].partition(" Error: ")[2][:200]
     return (

@@ -63,8 +63,7 @@ def samples_files(result: Path) -> list[Path]:
     if not newest:
         raise VievalError(
             f"{result}: no samples_*.jsonl there; run lmms-eval with --log_samples and "
-            f"--output_path {result}, or vieval "
-            f"vlmevalkit with --work-dir {result}"
+            f"--output_path {result}, or vieval vlmevalkit with --work-dir {result}"
         )
     return newest
 

@@ -103,8 +103,8 @@ class Lookup:
         """
         if record.row and not record.row.traced:
             raise VievalError(
-                f"{record.id}: what was asked and answered was not kept; score into a folder "
-                "with --trace"
+                f"{record.id}: what was asked and answered was not kept; score into a folder with "
+                "--trace"
             )
         source = record.provenance
         prepared = judge_of(source)
@@ -135,8 +135,7 @@ def require_as_judged(record: Record, judged: Judged) -> None:
         )
     if record.fingerprint not in ("", fingerprint(judged)):
         raise VievalError(
-            f"{record.id}: its texts or images are not those that were judged; restore them, "
-            "or "
+            f"{record.id}: its texts or images are not those that were judged; restore them, or "
             "judge again"
         )
 
@@ -349,8 +348,5 @@ def _trace_contradiction(record: Record) -> str:
                 f"{again.scores.get(aspect)}"
             )
     if verdict.choice != again.choice or verdict.status.usable != again.status.usable:
-        return (
-            f"its choice or status ({verdict.status}) is not what its replies give "
-            f"({again.status})"
-        )
+        return f"its choice or status ({verdict.status}) is not what its replies give ({again.status})"
     return ""

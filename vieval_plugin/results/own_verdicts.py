@@ -160,8 +160,7 @@ def record_of_line(
     ):
         if row.get(name, value) != value:
             raise VievalError(
-                f"its {name} is {str(row[name])[:40]!r}, and its run's is {value!r}; restore "
-                "the "
+                f"its {name} is {str(row[name])[:40]!r}, and its run's is {value!r}; restore the "
                 "file"
             )
     kind, uid = str(row["kind"]), str(row["uid"])

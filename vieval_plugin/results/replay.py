@@ -131,8 +131,7 @@ class Recording:
         )
         return (
             f"{self.source}: no recorded verdicts for {benchmark}/{part} (it holds "
-            f"{covered_parts_text}); "
-            "pass logs= of that task, or another --tasks"
+            f"{covered_parts_text}); pass logs= of that task, or another --tasks"
         )
 
     def uncovered(self, judged: Iterable[SampleId | Judged]) -> list[str]:
@@ -171,9 +170,8 @@ class Recording:
                 ]
                 raise VievalError(
                     f"{self.source}: none of the {missing_count} {what} of {part} is recorded "
-                    f"there for {self.judge}: of "
-                    f"{len(recorded_ids)} recorded ids 0 fit (the first asked is "
-                    f"{next(iter(part_samples))}; recorded is, for instance, "
+                    f"there for {self.judge}: of {len(recorded_ids)} recorded ids 0 fit (the first "
+                    f"asked is {next(iter(part_samples))}; recorded is, for instance, "
                     f"{next(iter(recorded_ids), 'none')})"
                 )
             if missing_count or partly:

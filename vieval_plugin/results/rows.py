@@ -30,9 +30,8 @@ def rows_of(path: Path, partial: bool = False) -> list[tuple[Record, ...]]:
     """
     if path.name.endswith(PARTIAL) and not partial:
         raise VievalError(
-            f"{path}: of a run that is not complete; the command that began it goes on, or "
-            "read "
-            "it as it is with --partial"
+            f"{path}: of a run that is not complete; the command that began it goes on, or read it "
+            "as it is with --partial"
         )
     if is_flat(path):
         raise VievalError(

@@ -91,9 +91,8 @@ def load_results(
             totals.append(sample.totals)
         if path.name.endswith(PARTIAL):
             notes.append(
-                f"{path} is of a run that is not complete: these are the {len(rows)} verdicts "
-                "that came first, and numbers of "
-                "all may differ"
+                f"{path} is of a run that is not complete: these are the {len(rows)} verdicts that "
+                "came first, and numbers of all may differ"
             )
         for number, judged in enumerate(rows, start=1):
             source = source_of(judged[0].provenance, label)

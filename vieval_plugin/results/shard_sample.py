@@ -226,9 +226,8 @@ def _notes(
         yield f"{opened.note}, and numbers of all may differ"
     if not draw.is_all:
         yield (
-            f"{opened.folder.name}: {totals.verdicts:,} verdicts are counted; intervals, tests "
-            "and pictures are of those on "
-            f"{draw.prompts:,} prompts drawn at random, seed {seed}"
+            f"{opened.folder.name}: {totals.verdicts:,} verdicts are counted; intervals, tests and "
+            f"pictures are of those on {draw.prompts:,} prompts drawn at random, seed {seed}"
         )
     if repeated:
         yield (

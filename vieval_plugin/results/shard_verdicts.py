@@ -78,8 +78,8 @@ def open_shards(path: Path, partial: bool = False) -> VerdictFolder:
     """
     if isfile(path):
         raise VievalError(
-            f"{path}: a file, where a folder of shards is needed; judge the data set into one "
-            "with --out"
+            f"{path}: a file, where a folder of shards is needed; judge the data set into one with "
+            "--out"
         )
     folder = open_folder(path)
     opened = VerdictFolder(folder, _plan_of(folder), folder.entries())
@@ -96,8 +96,8 @@ def _plan_of(folder: ShardFolder) -> Plan:
     plan = folder.plan()
     if plan is None:
         raise VievalError(
-            f"{folder.name}: no folder of shards; name the folder that vieval score was given "
-            "with --out"
+            f"{folder.name}: no folder of shards; name the folder that vieval score was given with "
+            "--out"
         )
     return plan
 
@@ -262,8 +262,8 @@ def record_named(opened: VerdictFolder, name: str) -> Record:
         ]
     if not records:
         raise VievalError(
-            f"{opened.folder.name}: no verdict on {name!r}; name a uid, or FILE:ROW with rows "
-            "from 0"
+            f"{opened.folder.name}: no verdict on {name!r}; name a uid, or FILE:ROW with rows from "
+            "0"
         )
     if len(records) > 1:
         like = ", ".join(

@@ -32,8 +32,8 @@ def trained_on(record: Path) -> frozenset[str]:
             raise ValueError("uids is no list of texts")
     except OSError as error:
         raise VievalError(
-            f"{file}: the training record cannot be read ({error.strerror}); `vieval train` "
-            "writes one"
+            f"{file}: the training record cannot be read ({error.strerror}); `vieval train` writes "
+            "one"
         ) from None
     except (ValueError, KeyError, TypeError) as error:
         raise VievalError(

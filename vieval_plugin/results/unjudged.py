@@ -153,8 +153,7 @@ def _rows_of(
             record = read_record(response, row["target"])
             if not isinstance(record.sample, Sample):
                 raise VievalError(
-                    "a verdict on an image of a benchmark, which another task of that "
-                    "benchmark "
+                    "a verdict on an image of a benchmark, which another task of that benchmark "
                     "judges"
                 )
             decided = None if "output" in record.sample.images else record.verdict

@@ -78,9 +78,8 @@ def require_a_score_each(terms: Iterable[Term]) -> None:
     for spec in (term.judge.spec for term in terms if term.judge.spec.some_samples):
         raise VievalError(
             f"{spec.name} has a score only for {spec.some_samples}, and any other would stop the "
-            "trainer: pass "
-            "--on-failure neutral (vieval serve), which gives a failed member of a group the "
-            "mean of the others"
+            "trainer: pass --on-failure neutral (vieval serve), which gives a failed member of a "
+            "group the mean of the others"
         )
 
 

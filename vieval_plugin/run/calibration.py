@@ -82,8 +82,7 @@ class Calibration:
         )
         return (
             f"calibrated{anyway} with {self.labels} ratings: typical error {prompts}, and on "
-            "images of a generator without "
-            f"labels {generators or 'not known'}{self.exception}"
+            f"images of a generator without labels {generators or 'not known'}{self.exception}"
         )
 
     @property
@@ -124,9 +123,8 @@ class Calibration:
         """
         if self.aspect not in provenance.aspects:
             raise VievalError(
-                f"the calibration is for {self.aspect}, which these verdicts do not have; "
-                "leave "
-                "it out"
+                f"the calibration is for {self.aspect}, which these verdicts do not have; leave it "
+                "out"
             )
         for field_name, word in (
             ("judge",) * 2,

@@ -191,8 +191,7 @@ def score_matrix(
     require(judge, str, "judge", "the name of a judge; `vieval tasks` lists them")
     if _RATED not in (rated := prepare(judge, None, options, backbone).spec.aspects):
         raise VievalError(
-            f"{judge} rates {', '.join(rated) or 'no single image'}, and a matrix has "
-            f"{_RATED}: "
+            f"{judge} rates {', '.join(rated) or 'no single image'}, and a matrix has {_RATED}: "
             "pass another judge"
         )
     pairs = [

@@ -71,8 +71,7 @@ def output_file(
         if not any(is_below(path, folder) for folder in trusted):
             return None, (
                 "the generator names a file outside its output folders (if it saves there, add "
-                "the folder to "
-                f"generate.trusted in the options): {name}"
+                f"the folder to generate.trusted in the options): {name}"
             )
         if any(_is_file_of(image.source, path) for image in conditions.images.values()):
             return (

@@ -295,8 +295,7 @@ def _seconds(trial: Pilot, backbone: Backbone | None) -> str:
     )
     return (
         f"{_short(fastest)} if the server answers {at_once} requests at once as quickly as those "
-        "of the pilot, "
-        f"{_short(max(slowest, fastest))} if it gets no further than in the pilot"
+        f"of the pilot, {_short(max(slowest, fastest))} if it gets no further than in the pilot"
     )
 
 

@@ -32,10 +32,7 @@ from vieval_plugin.judges.protocol import (
 from vieval_plugin.judges.tools import ocr
 from vieval_plugin.text.errors import VievalError
 
-ASKS_A_MODEL = (
-    "this judge asks a model, and this run only measures images: run it with another "
-    "--model"
-)
+ASKS_A_MODEL = "this judge asks a model, and this run only measures images: run it with another --model"
 
 Question: TypeAlias = Chat | Likelihood
 #: Answers questions of models in one go, in order; each comes with its program's number.

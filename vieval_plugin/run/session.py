@@ -357,13 +357,10 @@ async def ask_in_batches(
         name = prepared.spec.name
         if prepared.uses_tools:
             raise VievalError(
-                f"{name} looks at images with tools between its questions, each of which would "
-                "be a batch"
+                f"{name} looks at images with tools between its questions, each of which would be "
+                "a batch"
             )
-        dependent = (
-            f"{plural(prepared.rounds, 'question')} in a row, "
-            f"{plural(reminders, 're-ask')} of each"
-        )
+        dependent = f"{plural(prepared.rounds, 'question')} in a row, {plural(reminders, 're-ask')} of each"
         waves = plural(prepared.rounds * (1 + reminders), "wave")
         say(
             f"vieval: {name} by batches: at most {waves} of them ({dependent}), {again}",

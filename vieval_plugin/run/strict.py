@@ -88,10 +88,7 @@ def _misreading(row: SampleRow, specs: Sequence[JudgeSpec], allowed: Hosts) -> s
     for role, address in row.addresses.items():
         if role not in OUTPUTS and not is_allowed(address, allowed):
             reason = address_among({role: address})
-            return (
-                f"{reason}; --allow-urls HOST fetches it, --columns {role}= leaves the column "
-                "out"
-            )
+            return f"{reason}; --allow-urls HOST fetches it, --columns {role}= leaves the column out"
     outputs = (sample.images.get("output") for sample in candidates_of(row.sample))
     absent_images = (image for image in outputs if image and not is_there(image))
     if row.addresses or any(

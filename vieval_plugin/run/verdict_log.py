@@ -226,9 +226,8 @@ class VerdictLog:
             )
         except (ValueError, KeyError, TypeError, IndexError, AttributeError):
             raise VievalError(
-                f"{self.path}: line {number} is no verdict of this run; remove the line, and "
-                "it "
-                "is judged again"
+                f"{self.path}: line {number} is no verdict of this run; remove the line, and it is "
+                "judged again"
             ) from None
 
 

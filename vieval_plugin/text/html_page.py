@@ -88,8 +88,7 @@ def policy(style: str, script: str, files: bool = False) -> str:
     images = "data: 'self' file:" if files else "data:"
     return (
         f"default-src 'none'; img-src {images}; style-src 'sha256-{digests[0]}'; script-src "
-        f"'sha256-{digests[1]}'; "
-        "base-uri 'none'; form-action 'none'"
+        f"'sha256-{digests[1]}'; base-uri 'none'; form-action 'none'"
     )
 
 

@@ -87,8 +87,7 @@ def proxy_for(url: str, environment: Mapping[str, str] = os.environ) -> Proxy | 
     if proxy is None:
         raise VievalError(
             f"{variable} must be the address of an HTTP proxy, such as http://proxy:3128, got "
-            f"{redacted(value)}; "
-            f"change it, or set NO_PROXY={address.host}"
+            f"{redacted(value)}; change it, or set NO_PROXY={address.host}"
         )
     bare, headers = proxy
     return Proxy(

@@ -111,8 +111,7 @@ def load_base(base: str, dtype: str = "float32") -> tuple[Any, Any]:
         processor, "chat_template", None
     ):
         raise VievalError(
-            f"--base {base} has no tokenizer with a chat template, so it cannot be asked; "
-            "choose "
+            f"--base {base} has no tokenizer with a chat template, so it cannot be asked; choose "
             "another"
         )
     return network, processor

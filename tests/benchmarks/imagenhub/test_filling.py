@@ -139,8 +139,7 @@ class TestAll:
             "/ImagenHub_Multi-Concept_IC/Multi-Subject_IG_rater1.tsv"
         )
         assert conditions.rows_url(hosts.hub, HUB["tig"], 0) == (
-            "https://datasets-server.huggingface.co/rows"
-            "?dataset=ImagenHub/Text_to_Image&config=default&split=eval&offset=0&length=100"
+            "https://datasets-server.huggingface.co/rows?dataset=ImagenHub/Text_to_Image&config=default&split=eval&offset=0&length=100"
         )
         assert filling._images(tmp_path, hosts, "tie", ["sample_34_1.jpg"])[0].url == (
             "https://chromaica.github.io/Museum/ImagenHub_Text-Guided_IE/input/sample_34_1.jpg"

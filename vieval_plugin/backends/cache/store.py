@@ -57,10 +57,8 @@ _COUNTS = (
 )
 _UPSERT = (
     "INSERT INTO replies VALUES (:key, :model, :reply, :stored, :checksum, :run) ON CONFLICT "
-    "(key) DO UPDATE SET "
-    "model = excluded.model, reply = excluded.reply, stored = excluded.stored, checksum = "
-    "excluded.checksum, "
-    f"run = excluded.run WHERE NOT ({_COUNTS})"
+    "(key) DO UPDATE SET model = excluded.model, reply = excluded.reply, stored = "
+    f"excluded.stored, checksum = excluded.checksum, run = excluded.run WHERE NOT ({_COUNTS})"
 )
 # twice, because who waits for its turn to write has looked at the clock before
 _VOID = "until NOT BETWEEN :now AND :now + 2 * :lease"
@@ -212,9 +210,8 @@ class Store:
         """
         lease = {"key": key, "owner": self._owner, **_lease()}
         claimed = self._write_unless_locked(
-            "INSERT INTO claims VALUES (:key, :owner, :now + :lease) "
-            "ON CONFLICT (key) DO UPDATE SET owner = excluded.owner, until = excluded.until "
-            f"WHERE {_VOID}",
+            "INSERT INTO claims VALUES (:key, :owner, :now + :lease) ON CONFLICT (key) DO UPDATE "
+            f"SET owner = excluded.owner, until = excluded.until WHERE {_VOID}",
             lease,
         )
         if claimed is None:
@@ -301,8 +298,8 @@ class Store:
         )
         while rows and self._write(
             (
-                "DELETE FROM replies WHERE key IN (SELECT key FROM replies WHERE stored <= :stored "
-                "LIMIT 1000)"
+                "DELETE FROM replies WHERE key IN (SELECT key FROM replies WHERE stored <= "
+                ":stored LIMIT 1000)"
             ),
             {"stored": rows[0][0]},
         ):
@@ -348,10 +345,7 @@ class Store:
             pass
         if not self._damage_announced:
             self._damage_announced = True
-            message = (
-                "a stored reply is damaged and counts as absent, and so does any other "
-                "that is"
-            )
+            message = "a stored reply is damaged and counts as absent, and so does any other that is"
             tqdm.write(f"vieval: {self.path}: {message}", file=sys.stderr)
         damaged = {"key": key, "checksum": check}
         self._write_unless_locked(

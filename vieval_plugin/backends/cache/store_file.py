@@ -33,8 +33,7 @@ _MAGIC, _WAL = b"SQLite format 3\0", 2
 _TABLES = (
     "CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
     "CREATE TABLE replies (key TEXT PRIMARY KEY, model TEXT NOT NULL, reply TEXT NOT NULL, "
-    "stored REAL NOT NULL, "
-    "checksum TEXT NOT NULL, run INTEGER NOT NULL) WITHOUT ROWID",
+    "stored REAL NOT NULL, checksum TEXT NOT NULL, run INTEGER NOT NULL) WITHOUT ROWID",
     (
         "CREATE TABLE claims (key TEXT PRIMARY KEY, owner TEXT NOT NULL, until REAL NOT NULL) "
         "WITHOUT ROWID"
@@ -202,9 +201,8 @@ def _has_tables(database: sqlite3.Connection, path: Path) -> bool:
     if row[0] != str(SCHEMA):
         raise VievalError(
             f"{path}: a store of schema {row[0]}, this version of VIEval has {SCHEMA}; set it "
-            "aside with "
-            f"`mv {quote(str(path))} {quote(f'{path}.old')}`, and a new one is made; see "
-            f"{docs_url('reference/results.md#reports-and-the-store-of-replies')}"
+            f"aside with `mv {quote(str(path))} {quote(f'{path}.old')}`, and a new one is made; "
+            f"see {docs_url('reference/results.md#reports-and-the-store-of-replies')}"
         )
     return True
 

@@ -140,10 +140,7 @@ class Batches:
                 self._database.executescript(f"BEGIN EXCLUSIVE; {_TABLES} COMMIT;")
                 self._forgive()
         except (OSError, sqlite3.Error) as error:
-            remedy = (
-                "wait until another command that sends them has ended, or choose another "
-                "folder"
-            )
+            remedy = "wait until another command that sends them has ended, or choose another folder"
             raise VievalError(
                 f"{options.folder}: batches cannot be kept there ({error}); {remedy}"
             ) from None
@@ -388,10 +385,7 @@ class Batches:
         by_request = self._answers(name, lines)
         if completed and not any(by_request.values()):
             remedy = "the same command reads it again; nothing is sent until then"
-            reason = (
-                f"{batch} has {completed} completed requests, and its output has none of "
-                "their ids"
-            )
+            reason = f"{batch} has {completed} completed requests, and its output has none of their ids"
             raise VievalError(f"{self._where}: {reason}; {remedy}")
         self._keep(name, by_request)
         self._most_open += 1  # what else fills the queue may have ended too
@@ -465,8 +459,7 @@ class Batches:
             requests = self._requests_of(name)
             raise VievalError(
                 f"{requests.with_suffix('.answers.jsonl')}: no answer to any request of "
-                f"{requests.name}; put there what "
-                "`vllm run-batch` writes for it"
+                f"{requests.name}; put there what `vllm run-batch` writes for it"
             )
         answers = (
             (request, line.decode(errors="replace"), _is_usable(line))

@@ -325,9 +325,8 @@ class OpenAIBackend:
         found = await self._capabilities.result("sight", self._remembered_sight)
         if found.sight == Sight.BLIND:
             raise VievalError(
-                f"{self.model} does not see the images that it is sent ({found.evidence}); serve "
-                "a model that does, with "
-                "its vision part, or set sight_check: false of the backbone"
+                f"{self.model} does not see the images that it is sent ({found.evidence}); serve a "
+                "model that does, with its vision part, or set sight_check: false of the backbone"
             )
 
     async def _remembered_sight(self) -> SightCheck:
@@ -536,8 +535,7 @@ class OpenAIBackend:
                 return
         if not isinstance(ask, Chat):
             raise VievalError(
-                f"{self.model} gives no log-probabilities, which this judge asks for; leave "
-                "its "
+                f"{self.model} gives no log-probabilities, which this judge asks for; leave its "
                 "batches out"
             )
 

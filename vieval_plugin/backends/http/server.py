@@ -201,8 +201,7 @@ class ServerOptions:
                     else f"the header {name}"
                 )
                 raise VievalError(
-                    f"{variable} must have no line break or control character; set its "
-                    "variable "
+                    f"{variable} must have no line break or control character; set its variable "
                     "again"
                 )
         return sent
@@ -303,9 +302,8 @@ class Server:
                 "variable is named)"
             )
             raise VievalError(
-                f"{redacted(url_with_user)}: a user and password in an address and a key "
-                "cannot "
-                f"be sent both; {remedy}"
+                f"{redacted(url_with_user)}: a user and password in an address and a key cannot be "
+                f"sent both; {remedy}"
             )
         longest = self.options.longest_try
         timeout = aiohttp.ClientTimeout(
@@ -395,9 +393,8 @@ class Server:
         elif late is not None:
             raise VievalError(
                 f"{redacted(address.url)} has answered nothing for {late:.0f} s (last: "
-                f"{problem.reason}); "
-                "see to the server and try again: what was answered is kept; see "
-                f"{docs_url('reference/results.md#servers')}"
+                f"{problem.reason}); see to the server and try again: what was answered is kept; "
+                f"see {docs_url('reference/results.md#servers')}"
             )
         elif request.server_is_away(time.monotonic(), self._last_answer):
             raise refused

@@ -180,8 +180,7 @@ def load(detector: str) -> tuple[Detect, str]:
         remedy = "`detector` to a folder that holds it, or to NAME@REVISION, or do without the tool"
         raise ToolMissing(
             f"the tool grounding cannot load {detector} ({str(error).splitlines()[0]}); set the "
-            f"judge's option {remedy} "
-            "(setting no_grounding)"
+            f"judge's option {remedy} (setting no_grounding)"
         ) from None
 
     def detect_in_same_size_images(

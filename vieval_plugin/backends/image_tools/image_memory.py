@@ -87,9 +87,8 @@ class Spill:
     def _say(self, error: OSError) -> None:
         tqdm.write(
             f"vieval: images of tools beyond {self._memory >> 20} MiB stay in memory, because "
-            f"{tempfile.gettempdir()} "
-            f"cannot be written to ({error.strerror}); make room there, or name another folder "
-            "as TMPDIR",
+            f"{tempfile.gettempdir()} cannot be written to ({error.strerror}); make room there, "
+            "or name another folder as TMPDIR",
             file=sys.stderr,
         )
 

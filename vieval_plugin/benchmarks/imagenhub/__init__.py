@@ -41,9 +41,8 @@ BENCHMARK = Benchmark(
         "hub's ImagenHub data sets, images of chromaica.github.io/Museum"
     ),
     licence=(
-        "ratings: MIT (the VIEScore repository), which CIGEval's authors train on; conditions: "
-        "CC BY 4.0 where the hub's "
-        "cards name a licence; images: made by the image models from these"
+        "ratings: MIT (the VIEScore repository), which CIGEval's authors train on; conditions: CC "
+        "BY 4.0 where the hub's cards name a licence; images: made by the image models from these"
     ),
     trainable=True,
     prepare=_prepare,

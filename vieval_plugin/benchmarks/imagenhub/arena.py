@@ -25,8 +25,7 @@ PART = "tie"
 VOTES = "valid_dataset_1.json"
 ADVICE = (
     f"put {VOTES} of github.com/TIGER-AI-Lab/EditReward there, and run `vieval prepare imagenhub "
-    f"--part {PART}` "
-    "(`--no-images` for a replay)"
+    f"--part {PART}` (`--no-images` for a replay)"
 )
 SOURCE = (
     "Jiang et al., GenAI Arena (2024), arXiv 2406.04485, with the editors' names in Wu et al., "
@@ -34,8 +33,8 @@ SOURCE = (
     "2509.26346 (github.com/TIGER-AI-Lab/EditReward); ratings and images of ImagenHub"
 )
 LICENCE = (
-    "votes: MIT (the EditReward repository), CC BY 4.0 (the hub's card of GenAI-Bench); "
-    "ratings: MIT"
+    "votes: MIT (the EditReward repository), CC BY 4.0 (the hub's card of GenAI-Bench); ratings: "
+    "MIT"
 )
 
 _INSTRUCTION_LABEL = "Editing instruction:"

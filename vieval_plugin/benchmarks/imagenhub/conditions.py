@@ -30,10 +30,7 @@ class Hosts:
     """Base URLs of the three sources; a mirror with the same paths below them serves as well."""
 
     #: Human ratings, at one commit, as they have moved within their repository before.
-    ratings: str = (
-        "https://raw.githubusercontent.com/TIGER-AI-Lab/VIEScore/a35f13fa20e5930a14a1901e6659a987d43bf69b"
-        "/paper_implementation/_human_annotations/ImagenHub_human_eval_results"
-    )
+    ratings: str = "https://raw.githubusercontent.com/TIGER-AI-Lab/VIEScore/a35f13fa20e5930a14a1901e6659a987d43bf69b/paper_implementation/_human_annotations/ImagenHub_human_eval_results"
     #: The hub's rows API.
     hub: str = "https://datasets-server.huggingface.co"
     #: Images.

@@ -192,8 +192,7 @@ def missing_images(loaded: Iterable[Judged], advice: str) -> list[str]:
             folder = Path(os.path.commonpath([file.parent for file in model_files]))
             first = missing[0].relative_to(folder).as_posix()
             lines.append(
-                f"{folder}: {len(missing)} of {len(model_files)} images missing, first "
-                f"{first}; "
+                f"{folder}: {len(missing)} of {len(model_files)} images missing, first {first}; "
                 f"{advice}"
             )
     if unseen := [sample for sample in samples if "output" not in sample.images]:

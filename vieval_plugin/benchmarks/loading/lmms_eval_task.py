@@ -144,8 +144,7 @@ def _rows(
     except Exception as error:
         raise VievalError(
             f"{task.task}: lmms-eval's data set {task_config['dataset_path']} cannot be had "
-            f"({one_line(error)}); "
-            f"{_advice(task, root)}"
+            f"({one_line(error)}); {_advice(task, root)}"
         ) from None
     rows: Sequence[Mapping[str, Any]] = dataset
     return rows

@@ -47,9 +47,8 @@ def export_prompts(benchmark: Benchmark, part: str, root: Path, folder: Path) ->
         sample for sample in samples if not sample.texts and not sample.images
     ]:
         raise VievalError(
-            f"{benchmark.name}/{part}: {len(empty)} of {len(samples)} prompts have no text in "
-            "the data here; run "
-            f"`vieval prepare {benchmark.name}`, or export another part"
+            f"{benchmark.name}/{part}: {len(empty)} of {len(samples)} prompts have no text in the "
+            f"data here; run `vieval prepare {benchmark.name}`, or export another part"
         )
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")

@@ -67,8 +67,7 @@ def read_ratings(paths: Sequence[Path]) -> HumanRatings:
             if first_row != row.where:
                 raise VievalError(
                     f"{row.where}: {annotator!r} said {aspect} of {identity} in {first_row} "
-                    "already; two raters need two names, "
-                    "and one judgement counts once"
+                    "already; two raters need two names, and one judgement counts once"
                 )
             where.setdefault(identity, row.where)
             if aspect == VOTE:
@@ -136,8 +135,7 @@ def _vote(row: Row) -> str:
 def _score(row: Row, aspect: str) -> float:
     if aspect not in _ASPECTS:
         raise VievalError(
-            f"{row.where}: aspect is {aspect[:40]!r}, not one of "
-            f"{', '.join((*_ASPECTS, VOTE))}; "
+            f"{row.where}: aspect is {aspect[:40]!r}, not one of {', '.join((*_ASPECTS, VOTE))}; "
             "correct the file"
         )
     return row.number("value", 0, 1)

@@ -76,10 +76,8 @@ def add(commands: Commands) -> None:
         "score",
         "score images, and write the verdicts",
         "You need no human ratings. A judge that asks a model needs --model and --base-url, the "
-        "same in the environment "
-        f"variables {MODEL_ENV_VAR} and {BASE_URL_ENV_VAR}, or an options file. If the command "
-        "is stopped, "
-        "run it again, and it goes on.",
+        f"same in the environment variables {MODEL_ENV_VAR} and {BASE_URL_ENV_VAR}, or an options "
+        "file. If the command is stopped, run it again, and it goes on.",
         (
             "one image, without a model",
             "vieval score cat.png --prompt 'a sign that says \"CAT\"' --judge text_rendering",
@@ -98,16 +96,14 @@ def add(commands: Commands) -> None:
         "samples",
         nargs="*",
         help="images, with --prompt; a table (CSV, JSONL, parquet, a saved data set, or ORG/NAME "
-        "on the hub); folders of "
-        "images, with --prompts or with prompts in them; or what lmms-eval wrote of a generator "
-        "(--log_samples)",
+        "on the hub); folders of images, with --prompts or with prompts in them; or what "
+        "lmms-eval wrote of a generator (--log_samples)",
     )
     parser.add_argument(
         "--out",
         type=Path,
         help="write verdicts here: to a .jsonl, .csv or .parquet file, or, for parquet and "
-        "webdataset tar files, to a folder "
-        "of shards; needed unless you name images one by one",
+        "webdataset tar files, to a folder of shards; needed unless you name images one by one",
     )
     parser.add_argument(
         "--json",
@@ -317,8 +313,7 @@ def _require_flags(options: argparse.Namespace) -> bool:
         raise VievalError("--out FILE is required for a benchmark (or --plan)")
     if options.json and not images:
         raise VievalError(
-            "--json prints the verdicts on images that are named one by one; those of a file "
-            "are "
+            "--json prints the verdicts on images that are named one by one; those of a file are "
             "in --out"
         )
     return images
@@ -625,10 +620,7 @@ def _tell_ended(log: VerdictLog, progress: Progress) -> None:
     """Print what a run that ends before its time has done so far."""
     from vieval_plugin.text.escaping import say
 
-    note = (
-        f"vieval: {log.total} verdicts are in {log.path}, and the same command goes on from "
-        "there"
-    )
+    note = f"vieval: {log.total} verdicts are in {log.path}, and the same command goes on from there"
     say(*progress.lines(), *([note] if log.total else []), file=sys.stderr)
 
 

@@ -117,8 +117,7 @@ def named_backbone(options: argparse.Namespace, current: Config) -> Backbone | N
             flag, missing, variable = ("--model", "--base-url", BASE_URL_ENV_VAR)
         raise VievalError(
             f"{flag} is set but {missing} is missing (or set {variable}); or leave out both and "
-            f"set backbones.{JUDGE} in the "
-            "options"
+            f"set backbones.{JUDGE} in the options"
         )
     fields = {
         name: getattr(options, name)
@@ -172,8 +171,7 @@ def require_model(name: str, current: Config, backbone: Backbone | None) -> None
 
     if not (backbone or current.backbones):
         raise VievalError(
-            f"{name} asks a model, and none is named: pass --model and --base-url of a server, "
-            f"or set {MODEL_ENV_VAR} and {BASE_URL_ENV_VAR}; "
-            f"or name it as backbones.{JUDGE} in the options; see "
-            f"{docs_url('guides/scoring.md#choose-a-backbone')}"
+            f"{name} asks a model, and none is named: pass --model and --base-url of a server, or "
+            f"set {MODEL_ENV_VAR} and {BASE_URL_ENV_VAR}; or name it as backbones.{JUDGE} in the "
+            f"options; see {docs_url('guides/scoring.md#choose-a-backbone')}"
         )

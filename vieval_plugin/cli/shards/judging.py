@@ -69,8 +69,7 @@ def add_shards(parser: argparse.ArgumentParser) -> None:
         (
             *("--max-failures", number_between(0, kind=float), "SHARE"),
             "write no shard of whose rows more failed (api_error, tool_error, parse_failure, "
-            "refusal or no_image), and "
-            "stop after three such shards in a row (default: 0.2)",
+            "refusal or no_image), and stop after three such shards in a row (default: 0.2)",
         ),
         (
             "--budget",
@@ -94,8 +93,7 @@ def add_shards(parser: argparse.ArgumentParser) -> None:
             *("--part", str, "I/N"),
             (
                 "judge one of N parts; auto takes it from a Slurm array's task or torchrun's "
-                "process "
-                "(default: all)"
+                "process (default: all)"
             ),
         ),
     ):
@@ -143,8 +141,7 @@ def is_of_shards(options: argparse.Namespace) -> bool:
         address = redacted(location_of(options.out)).partition("?")[0]
         raise VievalError(
             f"--out must be a path on this machine, got {address}; object storage takes only the "
-            "folder of shards of "
-            "parquet or tar files"
+            "folder of shards of parquet or tar files"
         )
     for_shards = (
         []
@@ -158,9 +155,8 @@ def is_of_shards(options: argparse.Namespace) -> bool:
             else for_shards[0]
         )
         raise VievalError(
-            f"{location}: tar files, patterns and data in object storage are judged into a "
-            "folder of "
-            "shards; name one with --out"
+            f"{location}: tar files, patterns and data in object storage are judged into a folder "
+            "of shards; name one with --out"
         )
     return bool(for_shards)
 

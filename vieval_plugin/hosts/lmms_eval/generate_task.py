@@ -66,8 +66,7 @@ class GenerateTask(JudgeTask):
     def __init__(self, config: dict[str, Any], **kwargs: Any) -> None:
         refuse_plan(
             "a generate_* task makes images first: make them with --predict_only and without it, "
-            "then plan their judging with "
-            "`vieval score OUTPUT_PATH --plan`"
+            "then plan their judging with `vieval score OUTPUT_PATH --plan`"
         )
         self.judged_later = False
         self.verdicts_by_the_model: dict[SampleId, Verdict] = {}

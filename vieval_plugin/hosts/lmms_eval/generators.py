@@ -113,8 +113,7 @@ class VievalImageApi(_Generating):
         ):
             raise VievalError(
                 "vieval_image_api needs --model_args model=...,base_url=..., and the key in the "
-                "environment variable "
-                "OPENAI_API_KEY or the one that api_key_env= names"
+                "environment variable OPENAI_API_KEY or the one that api_key_env= names"
             )
         backbone = given_backbone(
             backbone_fields, {}, replace(HOST, model="vieval_image_api")

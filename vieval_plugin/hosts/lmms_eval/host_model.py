@@ -305,9 +305,8 @@ def require_known(model: Any, asks: Sequence[Likelihood]) -> None:
         )
     if any(ask.definition != "sequence_mean" for ask in asks):
         raise VievalError(
-            f"{name}'s loglikelihood tells sequence_mean only: set the judge's option "
-            "`definition` to it where it has one, "
-            f"or {advice}"
+            f"{name}'s loglikelihood tells sequence_mean only: set the judge's option `definition` "
+            f"to it where it has one, or {advice}"
         )
 
 

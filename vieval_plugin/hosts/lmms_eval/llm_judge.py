@@ -110,8 +110,7 @@ class VievalJudge(AsyncServerInterface):  # type: ignore[misc]
 
     def _refuse(self, *arguments: Any, **keywords: Any) -> NoReturn:
         raise VievalError(
-            f"vieval_{self.judge} judges images and no texts: call "
-            "evaluate(Request(messages=[], "
+            f"vieval_{self.judge} judges images and no texts: call evaluate(Request(messages=[], "
             "images=[...], question=prompt))"
         )
 

@@ -307,8 +307,7 @@ class _InProcess(_JudgingModel):
         super().__init__()
         if not model:
             raise VievalError(
-                f"{type(self).__name__} needs --model_args model=<a folder or a name that "
-                "can be "
+                f"{type(self).__name__} needs --model_args model=<a folder or a name that can be "
                 "loaded>"
             )
         if batch_size and "batch_size" in inspect.signature(type(self).load).parameters:

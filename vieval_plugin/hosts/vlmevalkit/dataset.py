@@ -127,8 +127,7 @@ def _cells(sheet: Path) -> dict[int, SheetCell]:
     if foreign := [index for index, cell in cells.items() if cell is None]:
         raise VievalError(
             f"{sheet}: row {foreign[0]} holds no verdict: a model answered without a judge, so "
-            "VIEval was not registered "
-            "while it ran; delete the sheet, and run `vieval vlmevalkit`, or `vieval vlmevalkit "
-            "--install-hook` once"
+            "VIEval was not registered while it ran; delete the sheet, and run `vieval "
+            "vlmevalkit`, or `vieval vlmevalkit --install-hook` once"
         )
     return {index: cell for index, cell in cells.items() if cell is not None}

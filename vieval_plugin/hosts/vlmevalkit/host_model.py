@@ -92,8 +92,7 @@ class _Asking:
         if chats_and_likelihoods([(0, ask)])[1]:
             raise VievalError(
                 f"{type(self._model.inner).__name__} cannot be asked for probabilities: no model "
-                "of this host can; use "
-                "VievalOpenAI, VievalTransformers or VievalVLLM"
+                "of this host can; use VievalOpenAI, VievalTransformers or VievalVLLM"
             )
         with self._alone:
             [reply] = answer_in_batches(
@@ -147,9 +146,8 @@ class _Asking:
         )
         if self._broken >= _IN_A_ROW:
             raise VievalError(
-                f"{type(self._model.inner).__name__} failed {_IN_A_ROW} times in a row "
-                f"({reason}); what was answered before is "
-                "kept: run the same command again once it works"
+                f"{type(self._model.inner).__name__} failed {_IN_A_ROW} times in a row ({reason}); "
+                "what was answered before is kept: run the same command again once it works"
             )
         return Failure(Status.API_ERROR, reason)
 
@@ -160,8 +158,7 @@ class _Asking:
         if self._longest < chat.max_tokens:
             say(
                 f"vieval: {self._model.name} answers in {self._longest:g} tokens at most, and a "
-                "judge asks for up to "
-                f"{chat.max_tokens}: answers may be cut",
+                f"judge asks for up to {chat.max_tokens}: answers may be cut",
                 file=sys.stderr,
             )
             self._longest = math.inf

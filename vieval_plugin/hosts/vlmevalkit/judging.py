@@ -94,8 +94,7 @@ class KnownAnswers:
         index = int(message[0]["value"].split()[1])
         if index not in self._cells:
             raise VievalError(
-                f"the host asks about row {index}, which it seemed to have answered; delete "
-                "its "
+                f"the host asks about row {index}, which it seemed to have answered; delete its "
                 "sheet"
             )
         return self._cells[index]

@@ -183,9 +183,8 @@ def finish(files: VerdictFiles, cells: Mapping[int, SheetCell]) -> list[KeptVerd
     if missing := keys - set(by_key):
         raise VievalError(
             f"{files.samples}: {len(missing)} of {len(keys)} verdicts that the sheet means are "
-            "nowhere (row "
-            f"{min(missing)[0]}); run again without --reuse, in another --work-dir: nothing "
-            "answered is asked twice"
+            f"nowhere (row {min(missing)[0]}); run again without --reuse, in another --work-dir: "
+            "nothing answered is asked twice"
         )
     rows = [by_key[index, sheet_cell.digest] for index, sheet_cell in cells.items()]
     write_whole(

@@ -20,11 +20,9 @@ _MEANINGS = {
         "by a text or within a mask."
     ),
     "Spearman's correlation": "Do two sides put things in the same order? 1 for the same order, "
-    "0 for no relation, -1 for "
-    "the reverse. The scale that either uses does not matter.",
+    "0 for no relation, -1 for the reverse. The scale that either uses does not matter.",
     "(Fisher)": "The correlation is computed for each image model and task type alone, so that a "
-    "judge earns nothing by "
-    "knowing which model is good, and averaged by Fisher's z.",
+    "judge earns nothing by knowing which model is good, and averaged by Fisher's z.",
     "accuracy": (
         "Share of the pairs that people voted on for which the judge says the same. A "
         "missing answer is wrong."
@@ -39,11 +37,9 @@ _MEANINGS = {
     ),
     "n": "Number of samples, prompts or contests behind the number.",
     "failed": "Verdicts without a score: the reply could not be read, the model declined, or a "
-    "call failed. No score is made "
-    "up for them.",
+    "call failed. No score is made up for them.",
     "answers": (
-        "Answers behind all verdicts, also when asked again, from a model or from the "
-        "store."
+        "Answers behind all verdicts, also when asked again, from a model or from the store."
     ),
     "human ceiling": (
         "How well people agree with each other, computed like the judges' numbers. "
@@ -54,9 +50,8 @@ _MEANINGS = {
         "be better than that."
     ),
     "disagreement": "Distance between the place of an image by the judge and by people: 0 for "
-    "the same place among all images, "
-    "1 for first against last. For contests: 1 for the opposite vote, half for a tie against a "
-    "preference.",
+    "the same place among all images, 1 for first against last. For contests: 1 for the opposite "
+    "vote, half for a tie against a preference.",
     "p (Holm)": (
         "Probability of such a difference by chance, adjusted for the number of pairs "
         "that are compared."

@@ -74,8 +74,7 @@ def read(
         return {}
     if name not in files and len(files) > 1:
         raise NotNamedError(
-            f"{folder}: there are logs of {', '.join(files)}, and none is called {name!r}; "
-            "pass "
+            f"{folder}: there are logs of {', '.join(files)}, and none is called {name!r}; pass "
             "name= one of these"
         )
     path = files.get(name) or next(iter(files.values()))

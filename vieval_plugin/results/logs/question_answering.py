@@ -55,8 +55,7 @@ def read(
     if name not in files and len(files) > 1:
         raise NotNamedError(
             f"{folder}: there are answers to questions of {setting} by {', '.join(files)}, and "
-            "none is "
-            f"called {name!r}; pass name= one of these"
+            f"none is called {name!r}; pass name= one of these"
         )
     path = files.get(name) or next(iter(files.values()))
     rows: dict[tuple[str, str], list[Row]] = defaultdict(list)

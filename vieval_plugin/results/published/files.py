@@ -42,8 +42,7 @@ class PublishedFile:
             return ""
         return (
             f"not the file of {self.repository} at commit {self.commit[:7]}: {len(body)} bytes, "
-            f"published are {self.size} "
-            f"with SHA-256 {self.sha256[:12]}..."
+            f"published are {self.size} with SHA-256 {self.sha256[:12]}..."
         )
 
     def is_there(self, root: Path) -> bool:

@@ -107,17 +107,15 @@ def input_places(names: Sequence[str]) -> list[Place]:
         if not files:
             label = name.partition("?")[0] if has_scheme(name) else name
             raise VievalError(
-                f"{label}: no parquet or tar file there, of which a folder of shards is made; "
-                "name such "
-                "files, folders or patterns such as 'data/*.parquet', or end the name of --out "
-                "in .jsonl, .csv or .parquet"
+                f"{label}: no parquet or tar file there, of which a folder of shards is made; name "
+                "such files, folders or patterns such as 'data/*.parquet', or end the name of "
+                "--out in .jsonl, .csv or .parquet"
             )
         sources |= dict.fromkeys(files)
     if unknown := [source for source in sources if not _is_known(source.path)]:
         raise VievalError(
-            f"{unknown[0]}: neither parquet nor tar, of which a folder of shards is made; end "
-            "the name of --out in .jsonl, "
-            ".csv or .parquet"
+            f"{unknown[0]}: neither parquet nor tar, of which a folder of shards is made; end the "
+            "name of --out in .jsonl, .csv or .parquet"
         )
     if tars := [
         source
@@ -125,9 +123,8 @@ def input_places(names: Sequence[str]) -> list[Place]:
         if source.scheme and not source.path.lower().endswith(PARQUET)
     ]:
         raise VievalError(
-            f"{tars[0]}: tar files are read from a file system alone; mount the bucket, copy "
-            "them, or name parquet files "
-            "by a pattern"
+            f"{tars[0]}: tar files are read from a file system alone; mount the bucket, copy them, "
+            "or name parquet files by a pattern"
         )
     return list(sources)
 
@@ -362,10 +359,9 @@ def hidden_images(files: Iterable[InputFile], columns: Collection[str]) -> list[
             column = next(iter(hidden)) or "..."
             lines.append(
                 f"{file.path}: {plural(sum(hidden.values()), 'image')} of its members are not "
-                "judged, the first of a column "
-                f"{column[:80]!r}, as the first dot of a name ends its key; rename the members "
-                "and judge into another --out, "
-                f"or read the column with --columns images.NAME={column[:80]}"
+                f"judged, the first of a column {column[:80]!r}, as the first dot of a name ends "
+                "its key; rename the members and judge into another --out, or read the column "
+                f"with --columns images.NAME={column[:80]}"
             )
     return lines
 
@@ -382,8 +378,7 @@ def _input_file(
     name = "" if is_elsewhere else posixpath.relpath(source.path, root.path)
     if is_elsewhere or name.startswith("../"):
         raise VievalError(
-            f"{source}: it does not lie below {root}, as the files of the plan do; judge it "
-            "into "
+            f"{source}: it does not lie below {root}, as the files of the plan do; judge it into "
             "another --out"
         )
     size = size_of(source)

@@ -205,21 +205,19 @@ def extended(earlier: Plan, now: Plan, where: str, extend: bool) -> Plan:
     for file in earlier.files:
         if file.path not in named_files:
             raise VievalError(
-                f"{where}: the plan has {file.path}, which is not named now; name all files of "
-                "the plan"
+                f"{where}: the plan has {file.path}, which is not named now; name all files of the "
+                "plan"
             )
         if _known_by(named_files[file.path]) != _known_by(file):
             raise VievalError(
-                f"{where}: {file.path} is another file than when the plan was made; restore "
-                "it, "
-                "or name another --out"
+                f"{where}: {file.path} is another file than when the plan was made; restore it, or "
+                "name another --out"
             )
     new_files = [file for file in now.files if file.path not in earlier.by_path]
     if new_files and not extend:
         raise VievalError(
             f"{where}: the plan has {len(earlier.files)} files, now {len(now.files)} are named, "
-            f"such as {new_files[0].path}; "
-            "--extend adds new files"
+            f"such as {new_files[0].path}; --extend adds new files"
         )
     return replace(earlier, files=(*earlier.files, *new_files))
 

@@ -345,8 +345,7 @@ def _require_readable(
     first = next(plan.shards(), None)
     if first is None:
         raise VievalError(
-            f"{root.below(plan.files[0].path)}: no rows in it; each has an image and what it "
-            "was "
+            f"{root.below(plan.files[0].path)}: no rows in it; each has an image and what it was "
             "made of"
         )
     if root.scheme and not fields.no_text:

@@ -429,8 +429,7 @@ class ShardWorker:
         if self._bad_in_a_row == _IN_A_ROW:
             raise VievalError(
                 f"{_IN_A_ROW} shards in a row were not written: {problem}; put that right, or "
-                "raise --max-failures, and "
-                "the same command goes on"
+                "raise --max-failures, and the same command goes on"
             )
 
     def _count_unasked(self, tally: Tally) -> None:

@@ -86,8 +86,7 @@ class Reading:
         """VievalError for more samples than a request may hold."""
         if number > self.samples:
             raise VievalError(
-                f"{number} samples in one request, and {self.samples} are allowed; send "
-                "several "
+                f"{number} samples in one request, and {self.samples} are allowed; send several "
                 "requests"
             )
 

@@ -155,8 +155,7 @@ class Conversations:
         )
         if all_tokens[: len(prompt_tokens)] != prompt_tokens:
             raise VievalError(
-                "the tokenizer joins the end of a question with its answer, so the two "
-                "cannot be "
+                "the tokenizer joins the end of a question with its answer, so the two cannot be "
                 "parted"
             )
         return len(all_tokens) - len(prompt_tokens)

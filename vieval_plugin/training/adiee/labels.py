@@ -224,8 +224,8 @@ def _pair(sample: Sample, editors: Editors) -> Pair:
     editor = sample.id.image_model
     if editor not in {editors.truth, *editors.weak, *editors.strong}:
         raise VievalError(
-            f"{sample.id}: {editor!r} is neither the truth nor among weak or strong editors; "
-            "name it"
+            f"{sample.id}: {editor!r} is neither the truth nor among weak or strong editors; name "
+            "it"
         )
     source, output = (sample.images[role].source for role in images)
     if isinstance(source, bytes) or isinstance(output, bytes):

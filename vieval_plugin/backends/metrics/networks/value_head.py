@@ -107,8 +107,8 @@ class LoadedValueHead:
         position, number = self.settings.position, tokens.count(self.token)
         if number != 1:
             raise VievalError(
-                f"the prompt has the token {position.token} {number} times, and the head reads "
-                "at one"
+                f"the prompt has the token {position.token} {number} times, and the head reads at "
+                "one"
             )
         index = tokens.index(self.token) - bool(position.before)
         if index < 0:
@@ -153,8 +153,7 @@ def load(origin: Origin) -> LoadedValueHead:
     )
     if settings.output >= (outputs := head[-1].out_features):
         raise VievalError(
-            f"{described.path}: network.output is {settings.output}, and the head has "
-            f"{outputs} "
+            f"{described.path}: network.output is {settings.output}, and the head has {outputs} "
             "outputs"
         )
     position = settings.position
