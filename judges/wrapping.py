@@ -21,7 +21,7 @@ _PUNCTUATION = re.compile(
     "\u2705\U0001f4ca\U0001f4dd\U0001f3af\u2b50\u2728\U0001f4cb\U0001f50d\U0001f5bc\ufe0f]*"
 )
 _SENTENCE_END = re.compile("[.:!\n\u3002\uff01\uff1a\u0964]")
-# one line without digits, brackets and quotation marks
+# one line that ends in a colon, without digits, brackets and quotation marks
 _ANNOUNCEMENT = re.compile(
     r"[^\d\n;{}()\[\]<>\"\u201c-\u201f\u00ab\u00bb\u300a-\u300f]{1,80}[:\uff1a]\W*"
 )

@@ -252,11 +252,9 @@ def drawn_samples(started: StartedRun, seed: int) -> list[Judged]:
     verdict are left out.
     """
     folder, root = open_folder(started.run.folder), place_at(started.run.root)
-    numbers, start, samples = (
-        sorted(pilot_numbers(started.plan.rows, seed)),
-        0,
-        list[Judged](),
-    )
+    numbers = sorted(pilot_numbers(started.plan.rows, seed))
+    start = 0
+    samples: list[Judged] = []
     for shard in started.plan.shards():
         drawn = {
             shard.first + number - start
