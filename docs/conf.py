@@ -32,7 +32,6 @@ nitpicky = True
 nitpick_ignore_regex = [
     ("py:.*", ".*")
 ]  # types in signatures are also those of other packages
-exclude_patterns = ["dev/**"]
 
 myst_enable_extensions = ["deflist", "dollarmath"]
 myst_heading_anchors = 3

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import bounds
+
 ROOT = Path(__file__).parents[1]
 PACKAGE, JUDGES = ROOT / "vieval_plugin", ROOT / "judges"
 LAYERS = (  # from below; docs/explanation/architecture.md says why in this order
@@ -109,8 +111,9 @@ def test_rooms_and_the_arrows_between_them_are_few(imports):
     between = {
         arrow for arrow in arrows if arrow[0] != arrow[1] and "judges" not in arrow
     }
-    assert len({room(module) for module in imports["typed"]} - RESOURCES) <= 30
-    assert len(between) <= 195, len(between)
+    rooms = {room(module) for module in imports["typed"]} - RESOURCES
+    assert len(rooms) <= bounds.ROOMS
+    assert len(between) <= bounds.ARROWS, len(between)
 
 
 def test_every_import_of_ours_is_found_by_its_path():

@@ -7,13 +7,14 @@ import re
 from functools import cache
 from pathlib import Path
 
+from tests import bounds
+
 ROOT = Path(__file__).parents[1]
 # names that fit any value, and so tell a reader nothing of this one
 EMPTY_NAMES = frozenset((ROOT / "tests" / "vague_names.txt").read_text().split())
 CLAUSE_OPENINGS = re.compile(
     r"(What|Whether|How|Why|Those|One|All|Who|Where|When|Which|As|That|These|Less|So|Up|Of|In|By|From)\b"
 )
-LONGEST_LINE = 120
 
 
 @cache
@@ -50,7 +51,7 @@ def docstrings(tree):
             yield text
 
 
-def test_at_most_three_of_two_hundred_names_fit_any_value():
+def test_few_names_fit_any_value():
     names = [
         name.strip("_").lower()
         for tree in trees().values()
@@ -58,13 +59,14 @@ def test_at_most_three_of_two_hundred_names_fit_any_value():
         if name not in ("self", "cls", "_") and not name.startswith("__")
     ]
     empty = [name for name in names if name in EMPTY_NAMES]
-    assert len(empty) <= 0.015 * len(names), f"{len(empty)} of {len(names)}"
+    assert len(empty) <= bounds.EMPTY_NAMES * len(names), len(empty)
 
 
-def test_at_most_three_of_a_hundred_docstrings_open_with_a_clause():
+def test_few_docstrings_open_with_a_clause():
     texts = [text for tree in trees().values() for text in docstrings(tree)]
     clauses = [text for text in texts if CLAUSE_OPENINGS.match(text)]
-    assert len(clauses) <= 0.03 * len(texts), [text.splitlines()[0] for text in clauses]
+    openings = [text.splitlines()[0] for text in clauses]
+    assert len(clauses) <= bounds.CLAUSES * len(texts), openings
 
 
 def test_no_line_of_a_docstring_is_longer_than_a_reader_likes():
@@ -73,6 +75,6 @@ def test_no_line_of_a_docstring_is_longer_than_a_reader_likes():
         for path, tree in trees().items()
         for text in docstrings(tree)
         for line in text.splitlines()
-        if len(line) > LONGEST_LINE
+        if len(line) > bounds.DOCSTRING_LINE
     ]
     assert longer == []

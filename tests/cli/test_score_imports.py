@@ -5,6 +5,8 @@ import sys
 
 import PIL.Image
 
+from tests import bounds
+
 SCORE = """
 import sys
 from vieval_plugin.cli import main
@@ -39,7 +41,7 @@ def test_scoring_a_folder_imports_no_benchmark_and_few_modules(tmp_path, monkeyp
         "report",
         "hosts",
     }
-    assert len(modules) < 180
+    assert len(modules) < bounds.MODULES_OF_A_SCORE
 
 
 def test_the_version_needs_no_numbers():

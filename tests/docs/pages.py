@@ -34,12 +34,7 @@ SHELL = ("", "bash", "sh", "console", "shell")
 
 def written():
     """The hand-written pages of the site, and those of the repository that are written alike."""
-    own = [
-        page
-        for page in sorted(DOCS.rglob("*.md"))
-        if "dev" not in page.relative_to(DOCS).parts
-    ]
-    return [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *own]
+    return [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
 
 
 def commands(text):

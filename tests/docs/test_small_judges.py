@@ -1,5 +1,5 @@
-"""The commands of docs/guides/small_judges.md, with tiny models of the same classes and a server
-in place of real ones.
+"""The commands of docs/guides/judges.md for small judges, with tiny models of the same classes
+and a server in place of real ones.
 """
 
 import re
@@ -12,7 +12,7 @@ from tests import in_process, tiny_model, tiny_more_models
 from tests.fake_server import FakeServer
 from vieval_plugin.cli import main
 
-PAGE = Path(__file__).parents[2] / "docs" / "guides" / "small_judges.md"
+PAGE = Path(__file__).parents[2] / "docs" / "guides" / "judges.md"
 BUILDERS = {
     "HuggingFaceTB/SmolVLM-500M-Instruct": tiny_more_models.build_smolvlm,
     "Qwen/Qwen2.5-VL-3B-Instruct": tiny_model.build,
@@ -20,10 +20,9 @@ BUILDERS = {
 
 
 def commands(begin):
-    """The page's commands that begin so, a list of words each."""
-    blocks = re.findall(
-        r"```bash\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL
-    )
+    """The section's commands that begin so, a list of words each."""
+    _, section = PAGE.read_text(encoding="utf-8").split("## Small judges\n")
+    blocks = re.findall(r"```bash\n(.*?)```", section, re.DOTALL)
     lines = [
         line for block in blocks for line in block.replace("\\\n", " ").splitlines()
     ]

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 import vieval_plugin.prompt_templates
+from tests import bounds
 from tests.extras import needs
 from tests.judge_files import LEGIBILITY
 from tests.judges.viescore_answers import ORDER, SUB_SCORES, answer, sample
@@ -63,7 +64,7 @@ def question(text="Rate it.", scores=("a",), **further):
 
 
 def test_the_legibility_judge_is_a_judge_in_few_lines(file):
-    assert len(LEGIBILITY.splitlines()) <= 20
+    assert len(LEGIBILITY.splitlines()) <= bounds.LINES_OF_A_SMALL_JUDGE
     judge = prepared(file(LEGIBILITY))
     played = play(judge.program(sample("tig")), [answer(7)])
     [ask] = played.asks

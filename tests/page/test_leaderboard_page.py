@@ -2,12 +2,11 @@
 
 import pytest
 
+from tests import bounds
 from tests.leaderboard.logs import few_logs
 from vieval_plugin.leaderboard.making import Sources, make_boards
 from vieval_plugin.leaderboard.writing import PAGE, write_boards
 from vieval_plugin.stats.options import StatisticsOptions
-
-MOST_BYTES = 300_000
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +22,7 @@ def page(shared_data, tmp_path_factory):
 @pytest.mark.parametrize("width", [360, 1440])
 def test_it_is_quiet_and_readable(browser, page, scheme, width):
     browser.require_quiet_and_readable(page, width, scheme)
-    assert page.stat().st_size < MOST_BYTES
+    assert page.stat().st_size < bounds.LEADERBOARD_BYTES
 
 
 def test_a_table_is_chosen_and_alone_is_seen(browser, page):
