@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -76,6 +77,17 @@ def test_citation_and_changelog_are_of_this_version():
     assert cited["version"] == latest[1] == vieval_plugin.__version__
     assert str(cited["date-released"]) == latest[2]
     assert cited["url"] == PROJECT
+
+
+def test_every_fragment_of_the_changelog_is_of_a_part():
+    """towncrier passes over a fragment whose part it does not have."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["towncrier"]
+    parts = "|".join(part["directory"] for part in settings["type"])
+    names = {path.name for path in (ROOT / settings["directory"]).iterdir()}
+    assert "README.md" in names
+    fragment = rf"\+[a-z0-9-]+\.({parts})\.md|README\.md"
+    assert [name for name in names if not re.fullmatch(fragment, name)] == []
+    assert settings["start_string"] in (ROOT / "CHANGELOG.md").read_text()
 
 
 def test_every_link_to_the_project_has_its_one_address():
