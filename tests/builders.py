@@ -72,11 +72,15 @@ def a_sample(
 
 
 def a_verdict(
-    score: Score | Mapping[str, float] = 0.5,
+    score: Score | Mapping[str, float] | Verdict = 0.5,
     aspects: Sequence[str] = ASPECTS,
     **fields: Any,
 ) -> Verdict:
-    """A verdict with one score for all aspects, with scores by aspect, or a failure."""
+    """A verdict with one score for all aspects, with scores by aspect, or a failure; one that is
+    a verdict already.
+    """
+    if isinstance(score, Verdict):
+        return score
     if score is None:
         score = Status.PARSE_FAILURE
     if isinstance(score, Status):

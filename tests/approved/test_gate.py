@@ -1,8 +1,15 @@
 """`vieval rank --margin`: each outcome of a gate."""
 
 from tests.approved.conftest import transcript as run
-from tests.builders import a_contest_file, a_provenance, a_verdict_file, some_scores
+from tests.builders import (
+    a_contest_file,
+    a_provenance,
+    a_verdict,
+    a_verdict_file,
+    some_scores,
+)
 from vieval_plugin.judges.protocol import Status
+from vieval_plugin.judges.refusals import ECHO
 
 GATE = "vieval rank v.jsonl --margin 0.05"
 
@@ -141,3 +148,33 @@ def test_history(approve):
     approve(
         commands[33], commands[33], "vieval rank 0.jsonl --margin 0.1 --history h.jsonl"
     )
+
+
+def test_better_on_too_few_prompts(approve):
+    a_verdict_file(aurora=some_scores(12, 0.75, seed=1), borealis=some_scores(12))
+    approve(GATE)
+
+
+def test_better_but_for_failures(approve):
+    """Each fails where the other does not, which McNemar's test does not tell apart."""
+    a_verdict_file(
+        aurora=[*some_scores(31, 0.7), *[Status.NO_IMAGE] * 9],
+        borealis=[*[Status.NO_IMAGE] * 4, *some_scores(36)],
+    )
+    approve(GATE)
+
+
+def test_worse_by_failures_alone(approve):
+    a_verdict_file(
+        aurora=[*some_scores(35, 0.7), *[Status.NO_IMAGE] * 5],
+        borealis=some_scores(40, 0.7),
+    )
+    approve("vieval rank v.jsonl --margin 0.002")
+
+
+def test_filled_in_scores(approve):
+    """One reply of twelve on each generator repeats the request."""
+    echo = a_verdict(0.7, findings=(ECHO,))
+    scores = [echo, *some_scores(12)[1:]]
+    a_verdict_file(aurora=scores, borealis=scores)
+    approve(GATE)

@@ -148,7 +148,7 @@ def test_what_could_be_judged_again_decides_nothing_above_one_in_a_hundred(
     assert " Allowed: 0.05 lower. " in sentence
     assert f"3 of 200 prompts of {side} have no verdict" in sentence
     assert "judge them again: with the command that wrote " in sentence
-    assert sentence.endswith("v.jsonl.")
+    assert "v.jsonl. The mean O of new is" in sentence
     assert gate(new + 0.1, old, **{f"{side}_failed": lost[:2]})[0] == 0
 
 

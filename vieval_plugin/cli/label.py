@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
@@ -125,7 +126,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.until_decided and ratings and plan and _are_decisive(options, ratings):
         say(
             "The labels decide, so no further label is needed.",
-            f"next: `{_rank_command(options, ())}`",
+            f"next: {_rank_command(options, ())}",
         )
         return 0
     reasons: dict[int, str] = {}
@@ -199,7 +200,7 @@ def _run(options: argparse.Namespace) -> int:
         )
     if not are_contests:
         say(
-            f"next: answer the page, download the file of answers, and `{_rank_command(options)}`"
+            f"next: answer the page, download the file of answers, and {_rank_command(options)}"
         )
     return 0
 
@@ -207,21 +208,26 @@ def _run(options: argparse.Namespace) -> int:
 def _rank_command(
     options: argparse.Namespace, further: Sequence[str] = ("labels-*.csv",)
 ) -> str:
-    """The command that ranks by the labels and `further` ones, with their plan."""
+    """The command that ranks by the labels and `further` ones, with their plan, and what writes
+    its verdicts where none were given.
+    """
     from vieval_plugin.results.own_verdicts import is_own
     from vieval_plugin.results.shard_verdicts import is_shards
 
     paths = list(map(Path, options.samples))
-    verdicts = " ".join(options.samples) if all(map(is_own, paths)) else "VERDICTS"
+    verdicts, origin = shlex.join(options.samples), ""
     if is_shards(paths[0]):
         verdicts = options.samples[0]
+    elif not all(map(is_own, paths)):
+        verdicts = "verdicts.jsonl"
+        origin = ", where verdicts.jsonl is what `vieval score` writes of these samples"
     plans = (
         []
         if any(file.suffix == ".json" for file in options.human)
         else [options.out.with_suffix(".plan.json")]
     )
     files = dict.fromkeys(map(str, [*plans, *options.human, *further]))
-    return f"vieval rank {verdicts} --human {' '.join(files)}"
+    return f"`vieval rank {verdicts} --human {' '.join(files)}`{origin}"
 
 
 def _are_decisive(options: argparse.Namespace, ratings: HumanRatings) -> bool:
@@ -291,5 +297,5 @@ def _enough(selection: Sequence[Judged], available: Sequence[Judged]) -> str:
         )
     return (
         f"{counts} of each generator: {least}; to show that one is not worse by {ADVISED_MARGIN:g} "
-        f"takes about {needed:.0f} of each{advice}"
+        f"takes about {needed:.0f} of each, if ratings spread as on ImagenHub{advice}"
     )

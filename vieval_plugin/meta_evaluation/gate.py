@@ -110,8 +110,8 @@ class GateEvidence:
     more_failures: tuple[int, int]
     #: Prompts of each that could be judged again.
     unjudged: tuple[int, int]
-    #: Share of the verdicts of each whose reply could not be read.
-    unread: tuple[float, float]
+    #: Verdicts on the reference whose reply could not be read, of how many.
+    unread: tuple[int, int]
     #: Prompts on which both have a score of the judge.
     compared: int
     #: Prompts on which the score rose by more than `LARGE_FALL`; 0 of contests.
@@ -298,7 +298,7 @@ def _image_evidence(
             int((fewest_failed[:, 0] < fewest_failed[:, 1]).sum()),
         ),
         unjudged,
-        (_unread(challenged, aspect), _unread(compared, aspect)),
+        _unread(compared, aspect),
         len(differences),
         int((differences > LARGE_FALL + _ROUNDING).sum()),
         _spread(scored),
@@ -323,15 +323,15 @@ def _can_be_judged(images: Sequence[Observation], aspect: str) -> bool:
 
 def _unread(
     images_by_prompt: Mapping[str, Sequence[Observation]], aspect: str
-) -> float:
-    """Share of verdicts without a score whose reply could not be read; 0 without verdicts."""
+) -> tuple[int, int]:
+    """Number of verdicts without a score whose reply could not be read, and of all."""
     images = [*chain(*images_by_prompt.values())]
     unread = [
         image
         for image in images
         if image.status is Status.PARSE_FAILURE and aspect not in image.scores
     ]
-    return len(unread) / max(len(images), 1)
+    return len(unread), len(images)
 
 
 def _spread(means: Floats) -> float:
@@ -415,11 +415,8 @@ def _contest_evidence(
         for o in outcomes
         if o.failed == (True, False)
     ]
-    unread = sum(outcome.status is Status.PARSE_FAILURE for outcome in outcomes) / max(
-        len(outcomes), 1
-    )
+    unread = sum(outcome.status is Status.PARSE_FAILURE for outcome in outcomes)
     spread = _spread(np.array([outcome.points for outcome in decided]))
-    both_counts = (unjudged, unjudged), (unread, unread), len(decided)
     return GateEvidence(
         challenger,
         reference,
@@ -427,7 +424,9 @@ def _contest_evidence(
         by_all,
         len(outcomes),
         alone,
-        *both_counts,
+        (unjudged, unjudged),
+        (unread, len(outcomes)),
+        len(decided),
         0,
         spread,
         tuple(falls),

@@ -69,13 +69,13 @@ _LONGEST_NAME = 48
 
 _RATE_SOME = (
     "Nobody has rated these images, and a judge can disagree with people. Rate {prompts}: "
-    "`vieval label {verdicts} --n "
-    f"{{images}} --out label.html`; see {docs_url('guides/labels.md')}"
+    f"{{command}}; see {docs_url('guides/labels.md')}"
 )
+_LABEL = "vieval label {verdicts} --n {images} --out label.html"
 _SHOW = (
-    "`vieval show {verdicts} ID` prints what the judge was asked about a sample, and what it "
-    "answered."
+    "To read what the judge was asked about a sample, and what it answered: {command}."
 )
+_NOT_WRITTEN = "verdicts.jsonl"
 
 TITLES: Mapping[str, str] = MappingProxyType(
     {
@@ -196,7 +196,7 @@ def answer(
     board: Leaderboard,
     bias: PositionBias | None = None,
     corrected: CorrectedRanking | None = None,
-    verdicts: str = "VERDICTS",
+    verdicts: str = "",
 ) -> Answer:
     """Return the answer of a leaderboard.
 
@@ -204,7 +204,8 @@ def answer(
         board: of judges or of generators.
         bias: the judge's position bias, where win rates decide.
         corrected: the correction by people's ratings that the board is of, where there is one.
-        verdicts: the files of the verdicts as a command names them.
+        verdicts: the files of the verdicts as a command names them; empty where they are not
+            written.
     """
     if board.statistic == WIN_RATE and bias is not None and bias.contradictory:
         title, counts = (
@@ -228,8 +229,12 @@ def answer(
     unrated = (
         board.ranks_generators and board.statistic == MEAN and board.benchmark == OWN
     )
-    next_step = _SHOW.format(verdicts=verdicts) if case == "no number" else ""
-    if unrated and not next_step:
+    next_step = ""
+    if case == "no number":
+        next_step = _SHOW.format(
+            command=_command("vieval show {verdicts} ID", verdicts)
+        )
+    elif unrated:
         next_step = _rating_advice(board, verdicts)
     if case.startswith("equal") and board.statistic == MEAN:
         limits = (_smallest_difference(board), *limits)
@@ -266,22 +271,25 @@ def _rating_advice(board: Leaderboard, verdicts: str) -> str:
     if not spread:
         wanted = min(LEAST_RATED, available)
         each_suffix = " of each generator" * (len(board.numbers) > 1)
-        return _RATE_SOME.format(
-            prompts=f"{plural(wanted, 'prompt')}{each_suffix}",
-            images=wanted * len(board.numbers),
-            verdicts=verdicts,
+        prompts = f"{plural(wanted, 'prompt')}{each_suffix}"
+    else:
+        needed = prompts_for_margin(spread)
+        fewest = min(pair.n for pair in board.comparison.pairs)
+        wanted = math.ceil(min(needed * max(fewest / units, 1.0), available))
+        in_groups = " groups" * (units < fewest)
+        prompts = (
+            f"{wanted} prompts of each generator (about {needed:,.0f}{in_groups} show in four of "
+            f"five cases that an equal one is not worse by {ADVISED_MARGIN:g}, if ratings spread "
+            "as this judge's scores)"
         )
-    needed = prompts_for_margin(spread)
-    fewest = min(pair.n for pair in board.comparison.pairs)
-    wanted = math.ceil(min(needed * max(fewest / units, 1.0), available))
-    in_groups = " groups" * (units < fewest)
-    prompts = (
-        f"{wanted} prompts of each generator (about {needed:,.0f}{in_groups} show in four of five "
-        f"cases that an equal one is not worse by {ADVISED_MARGIN:g})"
-    )
-    return _RATE_SOME.format(
-        prompts=prompts, images=wanted * len(board.numbers), verdicts=verdicts
-    )
+    command = _command(_LABEL, verdicts, images=wanted * len(board.numbers))
+    return _RATE_SOME.format(prompts=prompts, command=command)
+
+
+def _command(command: str, verdicts: str, **fields: int) -> str:
+    """A command on verdicts, after what writes them where no file has them yet."""
+    before = f"run this again with --out {_NOT_WRITTEN}, then " * (not verdicts)
+    return f"{before}`{command.format(verdicts=verdicts or _NOT_WRITTEN, **fields)}`"
 
 
 def _smallest_difference(board: Leaderboard) -> str:

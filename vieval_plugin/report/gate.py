@@ -72,14 +72,23 @@ _SAME_FILES: tuple[Decision, Answer] = (
         "All their pictures are the very same files, so the difference is 0.",
     ),
 )
+_BETTER = "{judge} finds {mine} better than {references}."
 _WORSE = "{judge} finds {mine} worse than {references} by more than the margin."
+_WORSE_BY_FAILURES = (
+    "{judge} finds {mine} worse than {references} by more than the margin, with failures as the "
+    "lowest score."
+)
 _PERHAPS_WORSE = (
     "{judge} finds {mine} worse than {references}, but perhaps by less than the margin."
 )
 _FAILS = "{mine} fails more often than {references}, judged by {judge}."
 _UNDECIDED = "{judge} cannot tell whether {mine} is worse than {references} by more than the margin."
 _UNREAD = "{judge} cannot be read, so it decides nothing on {mine} and {references}."
-_BLIND = "{judge} is not shown to see a fall, so it cannot pass {mine}."
+_FILLED = (
+    "{judge} likely fills in scores without judging, so it decides nothing on {mine} and "
+    "{references}."
+)
+_BLIND = "the judge is not shown to see a fall"
 _SLOW_FALL = "{judge} finds a slow fall of the nightly builds, first on {date}."
 _MOST_BARS = 60
 _CONTROL = "Positive control"
@@ -103,7 +112,11 @@ class Gate:
     evidence: tuple[GateEvidence, ...] = ()
     #: The judge in words.
     judge: str = ""
-    #: True where too many replies on a reference could not be read.
+    #: True where the mean is higher than that of each other generator, also with failures as the
+    #: lowest score.
+    better: bool = False
+    #: True where too many replies on a reference could not be read, or too many scores are filled
+    #: in.
     unreadable: bool = False
     #: Score that decides, empty where no score does; results of the positive control.
     aspect: str = ""
@@ -189,7 +202,7 @@ def gate_of(
         compared = ranking.comparison.pair_of(mine, reference) or (
             bias and bias.contradictory
         )
-        unread = evidence[-1].unread[1] > MOST_UNREAD
+        unread = _is_unread(evidence[-1])
         if not compared and not unread and not evidence[-1].more_failures[0]:
             raise VievalError(
                 f"--margin cannot compare {mine} with {reference}: "
@@ -211,7 +224,12 @@ def gate_of(
         combined_gate,
         answer=replace(combined_gate.answer, limits=(*track, *limits)),
         evidence=tuple(evidence),
-        unreadable=any(answer.title == _UNREAD for _, answer in decided.values()),
+        better=all(
+            min(_low(ranking, one), one.penalised.plain_low) > 0 for one in evidence
+        ),
+        unreadable=any(
+            answer.title in (_UNREAD, _FILLED) for _, answer in decided.values()
+        ),
         aspect="" if ranking.aspect == VOTES else ranking.aspect,
     )
 
@@ -250,12 +268,9 @@ def apply_control(
     sentences = [
         _control_sentence(gate, result, margin) for result in results if result.estimate
     ]
-    step = "Use a judge that sees spoilt images"
+    step, objection = "Use a judge that sees spoilt images", _BLIND
     if not sentences:
-        reason, step = (
-            f"too few prompts for the control ({scored} of {CONTROL_ITEMS})",
-            "Use more prompts",
-        )
+        reason, step = f"{scored} prompts are too few", "Use more prompts"
         if scored >= CONTROL_ITEMS > prompts:
             reason = (
                 f"nothing can fall: on {prompts} prompts the reference has a score above "
@@ -266,6 +281,8 @@ def apply_control(
                 "the prompts are too alike to exchange their images",
                 "Use prompts that differ more",
             )
+        else:
+            objection = f"{reason} for the control"
         sentences = [f"{_CONTROL}: {reason}; {CONTROL_ITEMS} such prompts are needed."]
     control = " ".join(sentences)
     if any(result.seen for result in results):
@@ -273,7 +290,7 @@ def apply_control(
         return replace(
             gate, answer=replace(gate.answer, limits=limits), control=tuple(results)
         )
-    return replace(_blind(gate, control, step), control=tuple(results))
+    return replace(_blind(gate, objection, control, step), control=tuple(results))
 
 
 def require_no_control(gate: Gate, margin: float) -> Gate:
@@ -285,7 +302,10 @@ def require_no_control(gate: Gate, margin: float) -> Gate:
         scores = f"All {measured} of prompts lie within {max(e.spread for e in gate.evidence):.3f}."
         step = "Pass --model and --base-url, so that the judge is asked about spoilt images"
         return _blind(
-            gate, f"{scores} A fall by more than the margin would not show.", step
+            gate,
+            _BLIND,
+            f"{scores} A fall by more than the margin would not show.",
+            step,
         )
     line = "Not checked whether the judge sees a fall: no model is named to judge spoilt images."
     return replace(
@@ -341,12 +361,17 @@ def _sparkline(sums: Sequence[float]) -> str:
     )
 
 
-def _blind(gate: Gate, reason: str, step: str) -> Gate:
-    """A gate that passed, where nothing shows that its judge sees a fall, with what would show
-    it.
+def _blind(gate: Gate, objection: str, reason: str, step: str) -> Gate:
+    """A gate that passed, where nothing shows that its judge sees a fall: what it found, the
+    objection to it, and what would show it.
     """
-    answer = gate.answer
-    title = _BLIND.format(judge=gate.judge, mine=gate.challenger)
+    answer, title = gate.answer, gate.answer.title
+    if gate.better:
+        references = enumeration([evidence.reference for evidence in gate.evidence])
+        title = _BETTER.format(
+            judge=gate.judge, mine=gate.challenger, references=references
+        )
+    title = _objected(title, objection)
     limits = (answer.evidence, *answer.limits)
     return replace(
         gate,
@@ -400,7 +425,7 @@ def _combined_gate(
         else "not_worse"
     )
     unread = next(
-        (answer for _, answer in decided.values() if answer.title == _UNREAD), None
+        (a for _, a in decided.values() if a.title in (_UNREAD, _FILLED)), None
     )
     if unread:
         overall = "undecided"
@@ -485,20 +510,32 @@ def _decided(
     if any(evidence.more_failures):
         bound = f"its bound {_signed(penalised.low)}"
         measured += f" With failures as the lowest score it is {_signed(penalised.value)} and {bound}."
-    if evidence.unread[1] > MOST_UNREAD:
-        share = f"{evidence.unread[1]:.0%} of the replies on {evidence.reference} could not be read"
+    if _is_unread(evidence):
+        unread, replies = evidence.unread
+        counts = (
+            f"{unread} of {replies} replies on {evidence.reference} could not be read"
+        )
         return "undecided", Answer(
-            _UNREAD, f"{share}, more than {MOST_UNREAD:.0%}. {measured}", next=_READABLE
+            _UNREAD,
+            f"{counts}, more than {MOST_UNREAD:.0%}. {measured}",
+            next=_READABLE,
+        )
+    names = zip((evidence.challenger, evidence.reference), filled, strict=True)
+    counts = " and ".join(
+        f"{number} of {evidence.items} {unit} of {name}" for name, number in names
+    )
+    fillers = f"Scores are likely filled in on {counts}"
+    if min(filled) > MOST_FILLED * evidence.items:
+        return "undecided", Answer(
+            _FILLED,
+            f"{fillers}, more than {MOST_FILLED:.0%}. {measured}",
+            next=_READABLE,
         )
     if any(filled):
-        names = zip((evidence.challenger, evidence.reference), filled, strict=True)
-        counts = " and ".join(f"{number} of {name}" for name, number in names)
-        measured += f" Scores are likely filled in without judging on {counts} of {evidence.items} {unit}."
-    if min(filled) > MOST_FILLED * evidence.items:
-        return "undecided", Answer(_UNREAD, measured, next=_READABLE)
+        measured += f" {fillers}."
     if reason := _nothing_decides(ranking, evidence, bias, again):
         return "undecided", Answer(
-            _UNDECIDED, f"{measured} {reason[:1].upper()}{reason[1:]}."
+            _UNDECIDED, f"{reason[:1].upper()}{reason[1:]}. {measured}"
         )
     measured += _large_changes(ranking, evidence, bias)
     more, fewer = evidence.more_failures
@@ -510,7 +547,8 @@ def _decided(
         )
     decisions = [scored.decision(margin), penalised.decision(margin)]
     if "worse" in decisions:
-        return "worse", Answer(_WORSE, measured)
+        title = _WORSE if decisions[0] == "worse" else _WORSE_BY_FAILURES
+        return "worse", Answer(title, measured)
     if "undecided" not in decisions:
         return "not_worse", Answer(_NOT_WORSE, measured)
     units = _unit(ranking, evidence)
@@ -521,12 +559,35 @@ def _decided(
     if math.isfinite(needed):
         enough = f"About {round(needed, -max(0, math.floor(math.log10(needed)) - 1)):,.0f} {units}"
     stays = f"if the difference stays at {scored.value:.3f}"
-    title = (
-        _PERHAPS_WORSE
-        if max(scored.high, _difference(ranking, evidence).high) < 0
-        else _UNDECIDED
-    )
+    title = _undecided_title(ranking, evidence, margin)
     return "undecided", Answer(title, measured, next=f"{enough} would tell, {stays}.")
+
+
+def _undecided_title(
+    ranking: Leaderboard, evidence: GateEvidence, margin: float
+) -> str:
+    """The title where the gate cannot tell: what the interval shows, with the objection to it."""
+    scored, low = evidence.scored, _low(ranking, evidence)
+    if max(scored.high, _difference(ranking, evidence).high) < 0:
+        return _PERHAPS_WORSE
+    if not low > -margin:
+        return _UNDECIDED
+    title, least = (_BETTER, 0.0) if low > 0 else (_NOT_WORSE, -margin)
+    if not evidence.penalised.plain_low > least:
+        return _objected(title, "perhaps not with failures as the lowest score")
+    units = _unit(ranking, evidence)
+    return _objected(title, f"{scored.n} {units} are too few to pass")
+
+
+def _objected(title: str, objection: str) -> str:
+    """A title with what stands against it."""
+    return f"{title.removesuffix('.')}, but {objection}."
+
+
+def _is_unread(evidence: GateEvidence) -> bool:
+    """Return whether too many replies on the reference could not be read."""
+    unread, replies = evidence.unread
+    return unread > MOST_UNREAD * replies
 
 
 def _large_changes(
@@ -611,6 +672,14 @@ def _difference(ranking: Leaderboard, evidence: GateEvidence) -> Estimate:
     return (
         pair if pair.first == evidence.challenger else pair.turned
     ).result.difference
+
+
+def _low(ranking: Leaderboard, evidence: GateEvidence) -> float:
+    """The lower end of the difference's interval: that printed or Student's, whichever is
+    lower.
+    """
+    ends = [evidence.scored.plain_low, _difference(ranking, evidence).low]
+    return min((end for end in ends if not math.isnan(end)), default=math.nan)
 
 
 def _unit(ranking: Leaderboard, evidence: GateEvidence) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from itertools import chain
 from pathlib import Path
@@ -29,6 +30,7 @@ def rated_runs(
         return runs, notes
     first = f"{ratings.where[unknown[0]]}: {unknown[0]}"
     if len(unknown) == len(ratings.where):
+        verdicts = shlex.join(map(str, results.paths)) or "verdicts.jsonl"
         are_contests = (
             rows[0].votes is not None
             for run in runs
@@ -37,7 +39,7 @@ def rated_runs(
         if not any(are_contests) and ratings.votes.keys() >= set(unknown):
             raise VievalError(
                 f"{first} is a vote on a pair, and these verdicts are on single images: rate those "
-                "on a page that `vieval label VERDICTS --out label.html` makes"
+                f"on a page of `vieval label {verdicts} --out label.html`"
             )
         raise VievalError(
             f"{first} is not among these verdicts, nor is any other that was rated; give the "

@@ -56,10 +56,8 @@ from vieval_plugin.report.own_samples import (
 )
 from vieval_plugin.report.same_scores import same_scores
 from vieval_plugin.report.tables import totals_tables
-from vieval_plugin.results.own_verdicts import is_own
 from vieval_plugin.results.runs import Results
 from vieval_plugin.results.scored import benchmark_tables
-from vieval_plugin.results.shard_verdicts import is_shards
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.non_inferiority import LEVEL as FAILURE_LEVEL
 from vieval_plugin.stats.non_inferiority import more_failures_p
@@ -97,8 +95,8 @@ class Section:
     bias: Mapping[JudgeName | None, PositionBias | None] = field(default_factory=dict)
     #: True where ratings were given: then corrected rankings are the answer.
     by_ratings: bool = False
-    #: The files of the verdicts as a command names them.
-    verdicts: str = "VERDICTS"
+    #: The files of the verdicts as a command names them; empty where they are not written.
+    verdicts: str = ""
 
     @property
     def title(self) -> str:
@@ -358,14 +356,10 @@ def sections_of(
     runs, notes = rated_runs(results, ratings)
     notes += constant
     by_benchmark = benchmarks_with_runs(runs, required=which != "generators")
-    to_label = results.paths and all(
-        is_own(path) or is_shards(path) for path in results.paths
-    )
-    verdicts = shlex.join(map(str, results.paths)) if to_label else "VERDICTS"
     sections = tuple(
         replace(
             _section(*benchmark_sections, which, options, bool(ratings), order, look),
-            verdicts=verdicts,
+            verdicts=shlex.join(map(str, results.paths)),
         )
         for benchmark_sections in by_benchmark
     )

@@ -69,6 +69,11 @@ class MeanOfDifferences:
         return float(low_with_one_fall(self.value, self.error, self.n, self.fall))
 
     @property
+    def plain_low(self) -> float:
+        """The lower end of Student's 95% interval of these differences alone."""
+        return 2 * self.value - self.high
+
+    @property
     def high(self) -> float:
         """The upper end of Student's 95% interval of these differences alone."""
         return (
