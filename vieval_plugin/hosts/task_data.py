@@ -4,16 +4,19 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.benchmarks.benchmark import data_root
-from vieval_plugin.benchmarks.loading.subset import select_subset
 from vieval_plugin.benchmarks.tasks import Task
 from vieval_plugin.config import Config
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.spec import JudgeSpec
 from vieval_plugin.meta_evaluation.statistics import Rating
+from vieval_plugin.text.errors import VievalError
 
 
 def samples_of(task: Task, options: Config) -> Sequence[Judged]:
@@ -27,6 +30,72 @@ def samples_of(task: Task, options: Config) -> Sequence[Judged]:
         if options.uids is None
         else select_subset(samples, options.uids, benchmark.folders)
     )
+
+
+def select_subset(
+    samples: Iterable[Judged], path: Path, folders: Mapping[str, str]
+) -> list[Judged]:
+    """The samples that a file names: one uid a line, or CIGEval's published split.
+
+    A text file has one uid a line, wanted of every image model. A JSON file maps parts (or names of
+    theirs that `folders` leads from, see `Benchmark`) to image models, and those to ``{"sample":
+    [uid, ...]}`` or a list of uids.
+
+    Raises:
+        VievalError: the file cannot be read or is of neither form, or names none of the samples.
+    """
+    all_samples = list(samples)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise VievalError(
+            f"{path}: the list of uids cannot be read ({error})"
+        ) from None
+    if path.suffix == ".json":
+        split = _read_split(path, text, folders)
+        selected = [
+            s
+            for s in all_samples
+            if s.id.uid in split.get((s.id.part, s.id.image_model), ())
+        ]
+        count = sum(map(len, split.values()))
+    else:
+        uids = {line.strip() for line in text.splitlines() if line.strip()}
+        selected, count = (
+            [sample for sample in all_samples if sample.id.uid in uids],
+            len(uids),
+        )
+    if all_samples and not selected:
+        raise VievalError(
+            f"{path}: none of its {count} uids is in "
+            f"{all_samples[0].id.benchmark}/{all_samples[0].id.part}"
+        )
+    return selected
+
+
+def _read_split(
+    path: Path, text: str, folders: Mapping[str, str]
+) -> dict[tuple[str, str], set[str]]:
+    """Uids by part and image model."""
+    try:
+        document = json.loads(text)
+        return {
+            (folders.get(folder, folder), model): _uids(entry)
+            for folder, models in document.items()
+            for model, entry in models.items()
+        }
+    except (ValueError, AttributeError, KeyError, TypeError, RecursionError):
+        raise VievalError(
+            f'{path}: not a split, which maps parts to image models and those to {{"sample": '
+            f"[uid, ...]}}"
+        ) from None
+
+
+def _uids(entry: Any) -> set[str]:
+    uids = entry["sample"] if isinstance(entry, dict) else entry
+    if not isinstance(uids, list):
+        raise TypeError
+    return {str(uid) for uid in uids}
 
 
 def rating_of(judge: JudgeSpec, options: Config, repeats: int = 1) -> Rating:

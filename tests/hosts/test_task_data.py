@@ -5,7 +5,7 @@ import json
 import pytest
 
 from vieval_plugin.benchmarks.imagenhub import BENCHMARK
-from vieval_plugin.benchmarks.loading.subset import select_subset
+from vieval_plugin.hosts.task_data import select_subset
 from vieval_plugin.judges.protocol import Sample, SampleId
 from vieval_plugin.text.errors import VievalError
 
