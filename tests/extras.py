@@ -14,6 +14,7 @@ from vieval_plugin.text.errors import VievalError
 EXTRAS = {
     "aiohttp": "http",
     "av": "video",
+    "basedpyright": "test",
     "cv2": "text",
     "datasets": "hub",
     "duckdb": "filter",
