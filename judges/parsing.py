@@ -362,7 +362,7 @@ def _start(text: str, begins: str) -> int:
         beginning = text[end : end + LONGEST_LEAD_IN]
         first = _BRACKETS[begins].search(beginning)
         words = words_before(beginning[: first.start()]) if first else ""
-        if first and (is_lead_in(words) or announces(words)):
+        if first and (not words or is_lead_in(words) or announces(words)):
             return end + first.start()
     raise ValueError(
         "words before the answer that are no lead-in to it"

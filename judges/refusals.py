@@ -15,6 +15,8 @@ ECHO = "a reasoning that repeats the request"
 _FEWEST_LETTERS = 12
 _LONGEST = 10_000
 _NO_LETTERS = re.compile(r"[\W_]+")
+# most texts are ASCII, of which `translate` removes them in a tenth of the time
+_REMOVED = {code: None for code in range(128) if not chr(code).isalnum()}
 
 _CANNOT = r"(?:can't|cannot|can\ not|couldn't|won't|will\ not|unable\ to|not\ able\ to)"
 _IMAGE = r"(?:images?|pictures?|photos?)"
@@ -61,7 +63,8 @@ def letters(text: str) -> str:
     >>> letters("One or two *short* sentences.")
     'oneortwoshortsentences'
     """
-    return _NO_LETTERS.sub("", text.casefold())
+    shorter = text.casefold().translate(_REMOVED)
+    return shorter if shorter.isascii() else _NO_LETTERS.sub("", shorter)
 
 
 def repeats_request(reasoning: str, chat: Chat) -> bool:

@@ -241,6 +241,8 @@ _THINKING_BEGIN = re.compile(
     r"|<\|(?:begin_of_thought|start_thinking)\|>|<\|channel\|>\s{0,9}analysis",
     re.IGNORECASE,
 )
+# each mark of thinking has one of them, which are found faster than the marks
+_MARK_SIGNS = (">", "&gt;", "\\u003e", "\u25b7", "think]", "assistantfinal")
 # what gpt-oss writes where its marks are left out
 _BARE_ANALYSIS = re.compile("analysis(?=[A-Z])")
 # what differs between the beginning and the end of one thinking
@@ -256,15 +258,18 @@ def remove_thinking(text: str) -> str:
     >>> [remove_thinking(text).strip() for text in ("<think>7?</think>8", "[THINK]7?[/THINK]8", "7?\\n</think>8")]
     ['8', '8', '8']
     """
-    return _THINKING_BEGIN.split(
-        text[max(thinking_ends(text), default=0) :], maxsplit=1
-    )[0]
+    if not _may_think(text):
+        return text
+    said = text[max(thinking_ends(text), default=0) :]
+    return _THINKING_BEGIN.split(said, maxsplit=1)[0]
 
 
 def thinking_ends(text: str) -> list[int]:
     """Places behind each end of thinking that begins a line or whose own beginning opens the
     reply; others may be quoted.
     """
+    if not _may_think(text):
+        return []
     reply = text.lstrip()
     begin = _THINKING_BEGIN.match(reply) or _BARE_ANALYSIS.match(reply)
     kind = _SIDE.sub("", begin[0].lower()) if begin else None
@@ -277,10 +282,15 @@ def thinking_ends(text: str) -> list[int]:
 
 def thinks(text: str) -> bool:
     """Return whether a mark of thinking stands in a text."""
-    return (
+    return _may_think(text) and (
         _THINKING_BEGIN.search(text) is not None
         or _THINKING_END.search(text) is not None
     )
+
+
+def _may_think(text: str) -> bool:
+    lower = text.lower()
+    return any(sign in lower for sign in _MARK_SIGNS)
 
 
 def is_only_thinking(text: str) -> bool:
@@ -299,6 +309,8 @@ def words_before(text: str) -> str:
     >>> words_before("<answer>Here it is:\\n```json\\n")
     'Here it is:'
     """
+    if not text.strip():
+        return ""
     text = _OPEN_BRACKET.sub("", text)
     inner = _BEFORE_ANSWER.sub("", _BEGINNING.sub("", text, count=1))
     form = text.replace(inner, " ", 1) if inner else text
