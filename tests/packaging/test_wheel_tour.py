@@ -4,6 +4,7 @@ and no network once installed.
 
 import json
 import os
+import re
 import subprocess
 import sys
 import venv
@@ -76,6 +77,10 @@ class Tour:
 
     def vieval(self, *arguments):
         return self.run("vieval", *arguments)
+
+
+def _size(folder):
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
 
 @pytest.fixture(scope="module")
@@ -160,12 +165,18 @@ def test_a_report_is_made(tour, judged):
     assert (tour.folder / "report" / "report.html").is_file()
 
 
-def test_the_demo_reads_its_posters_with_the_extras_that_it_names(tmp_path, wheel):
-    tour = Tour(tmp_path, wheel, "metrics,text")
+def test_the_demo_reads_its_posters_with_the_extras_of_readme(tmp_path, wheel):
+    tour = Tour(tmp_path, wheel, "http,metrics,text")
     assert "\ntext_rendering rates new's images better than old's.\n" in tour.vieval(
         "demo"
     )
     assert (tour.folder / "demo" / "rank.html").is_file()
+    readme = Path(__file__, "../../../README.md").resolve().read_text()
+    [megabytes] = re.findall(
+        r'"\.\[http,metrics,text\]".*?(\d+) MB, no PyTorch', readme
+    )
+    assert not (tour.site / "torch").exists()
+    assert _size(tour.site) / 1e6 == pytest.approx(float(megabytes), rel=0.2)
 
 
 def test_tasks_are_listed_and_written(tour):
