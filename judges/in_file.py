@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any, NoReturn, cast
 
 from vieval_plugin.judges import pairwise, rubric
+from vieval_plugin.judges.answer_formats import FORMATS, format_of
 from vieval_plugin.judges.auto_metrics import AutoMetric, verdict_of
 from vieval_plugin.judges.protocol import OUTPUTS, Judge, Measure, Program, Sample
 from vieval_plugin.judges.required import MEASURES, apply_requirements
@@ -33,13 +34,10 @@ _CHOICE_KEYS = {*_COMMON_KEYS, "replies"}
 #: The keys of a file by how its questions are answered.
 _KEYS: Mapping[str, set[str]] = {
     **{
-        key: {*_SCORE_KEYS, "optional", "measure", "require"}
-        for key in ("json", "free_json")
+        form.name: {*_SCORE_KEYS, "measure", "require", *form.keys}
+        for form in FORMATS.values()
     },
-    **{
-        "number": {*_SCORE_KEYS, "measure", "require"},
-        "expected": {*_SCORE_KEYS, "answers"},
-    },
+    "expected": {*_SCORE_KEYS, "answers"},
     **{"two_way": _CHOICE_KEYS, "four_way": _CHOICE_KEYS},
     "network": {*_COMMON_KEYS, "scale", "sigmoid", "better", "network"},
 }
@@ -200,12 +198,9 @@ def _sub_score_judge(spec: JudgeSpec, pack: Pack) -> JudgeSpec:
                 f"questions.{key}.scores",
                 "name what is scored, one name a number of the answer",
             )
-        if len(question.scores) > 1 and pack.replies in ("expected", "number"):
-            _refuse(
-                pack,
-                f"questions.{key}.scores",
-                f"one name, where replies are {pack.replies}",
-            )
+        problem = _names_problem(pack, question.scores)
+        if problem:
+            _refuse(pack, f"questions.{key}.scores", problem)
     sub_scores = {
         name: None for question in pack.questions.values() for name in question.scores
     }
@@ -256,6 +251,13 @@ def _sub_score_judge(spec: JudgeSpec, pack: Pack) -> JudgeSpec:
         )
 
     return rubric.rubric_spec(spec, score_rubric, build)
+
+
+def _names_problem(pack: Pack, names: Sequence[str]) -> str:
+    """What is wrong with the names of a question's sub-scores, or nothing."""
+    if pack.replies != "expected":
+        return format_of(pack).problem(names)
+    return "one name, where replies are expected" if len(names) > 1 else ""
 
 
 def _contest_judge(spec: JudgeSpec) -> JudgeSpec:

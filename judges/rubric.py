@@ -11,11 +11,10 @@ import math
 import pathlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from statistics import fmean
 
+from vieval_plugin.judges.answer_formats import ScoresAsked, format_of
 from vieval_plugin.judges.expected_value import spellings, step_of, unlikely
-from vieval_plugin.judges.parsing import parse_number, reply_schema
 from vieval_plugin.judges.protocol import (
     Chat,
     Image,
@@ -34,7 +33,6 @@ from vieval_plugin.judges.structured_chat import (
     ChatRequest,
     StructuredChatOutcome,
     ask_all,
-    score_request,
 )
 from vieval_plugin.prompts.pack import Pack, PackQuestion
 from vieval_plugin.prompts.scale import Combination, Scale
@@ -298,18 +296,18 @@ def _score_ask(
     sample: Sample,
     example: OneShotExample | None,
 ) -> ChatRequest[tuple[float, ...]]:
-    question, (low, high) = pack.questions[key], (rubric.scale.low, rubric.scale.high)
-    count, path = len(question.scores), (aspect,)
+    question = pack.questions[key]
     message = _message(pack, question, sample, example)
-    if pack.replies == "number":
-        return ChatRequest(
-            Chat((message,), path), partial(parse_number, low=low, high=high)
-        )
-    schema = reply_schema(
-        count, high, low, pack.keys_shown(question.template), pack.manifest.optional
+    asked = ScoresAsked(
+        question.scores,
+        rubric.scale.low,
+        rubric.scale.high,
+        pack.keys_shown(question.template),
+        pack.manifest.optional,
     )
-    enforced = reply_schema(count, high, low) if pack.replies == "json" else None
-    return score_request(Chat((message,), path, enforced), schema)
+    form = format_of(pack)
+    chat = Chat((message,), (aspect,), form.schema(asked))
+    return ChatRequest(chat, form.reader(asked))
 
 
 def expected_judge(rubric: Rubric, pack: Pack, answers: Mapping[str, float]) -> Judge:

@@ -64,7 +64,7 @@ class StageAsker:
         """The next turn of a conversation, or its first: the images of the pack's question, then
         its text.
         """
-        enforced = schema if self.wording.replies == "json" else None
+        enforced = schema if self.wording.is_enforced else None
         messages = (*history, self.message(key, variables))
         return Chat(
             messages,

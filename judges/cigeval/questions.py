@@ -89,7 +89,7 @@ class Setup:
 
     def enforced(self, schema: dict[str, Any]) -> dict[str, Any] | None:
         """A schema, where the wording asks for what it says."""
-        return schema if self.wording.replies == "json" else None
+        return schema if self.wording.is_enforced else None
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ _MAX_ITEMS = 40
 def use(request: Request) -> Generator[list[Ask], list[Reply], ToolOutcome]:
     """A description of each image of the sub-question as JSON; the images stay as they are."""
     template = request.wording.questions[NAME].template
-    as_asked = request.wording.replies == "json"
+    as_asked = request.wording.is_enforced
     questions = [
         ChatRequest(
             Chat(

@@ -163,6 +163,21 @@ def test_a_reply_may_be_one_number(file, reply, status):
         assert played.asks[1].messages[-1].parts[0].endswith("with one number alone.")
 
 
+def test_a_reply_may_be_labelled_lines(file):
+    shown = question("Rate it.", ("Fidelity", "Sharpness"))
+    described = file(replies="labelled_lines", scale=[1, 5], questions={"PQ": shown})
+    played = play(
+        prepared(described).program(sample("tig")),
+        [Text("A little soft.\nFidelity (1-5): 4")],
+        [Text("A little soft.\nFidelity (1-5): 4\nSharpness (1-5): 2")],
+    )
+    assert played.asks[0].schema is None
+    assert played.asks[1].messages[-1].parts[0].endswith("its number behind it.")
+    verdict = played.verdict
+    assert (verdict.scores, verdict.status) == ({"PQ": 0.25}, Status.REPAIRED)
+    assert verdict.rationale == "PQ: A little soft."
+
+
 @pytest.mark.parametrize(
     ("reply", "read"),
     [
@@ -366,6 +381,13 @@ def test_kinds_are_those_that_have_what_is_shown_and_named(file):
         (
             {"replies": "number", "questions": {"PQ": question(scores=("a", "b"))}},
             "one name, where replies are number",
+        ),
+        (
+            {
+                "replies": "labelled_lines",
+                "questions": {"PQ": question(scores=("score", "Final Score"))},
+            },
+            "'score' is part of 'Final Score'",
         ),
         ({"answers": {"Yes": 1}}, "answers: not for replies: json"),
         (

@@ -54,7 +54,7 @@ class Pack:
     #: Path of its manifest.
     path: Path
     manifest: Manifest
-    #: Form of its answers: servers are asked to enforce JSON only where it is `json`.
+    #: Form of its answers.
     replies: Replies = "json"
     #: Names of tools by the names that it calls them.
     tools: Mapping[str, str] = field(default_factory=dict)
@@ -65,6 +65,11 @@ class Pack:
     def most_images(self) -> int:
         """The number of images of the question that shows most."""
         return max(len(question.images) for question in self.questions.values())
+
+    @property
+    def is_enforced(self) -> bool:
+        """True where servers are asked to hold to the schemas of its answers."""
+        return self.replies == "json"
 
     def resolved(self, path_text: str) -> str:
         """A path that begins at the pack's folder, where there is something there; else the text

@@ -36,7 +36,11 @@ _REMINDERS: Mapping[str, str] = {
     "number": (
         "That answer could not be used: {{ reason }}. Please answer the question again, "
         "with one number alone."
-    )
+    ),
+    "labelled_lines": (
+        "That answer could not be used: {{ reason }}. Please answer the question again, "
+        "with each label once on a line of its own and its number behind it."
+    ),
 }
 _MOST_BYTES = 1 << 20
 _NAME = re.compile(r"^name:.*$", re.MULTILINE)

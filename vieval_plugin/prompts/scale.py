@@ -13,7 +13,7 @@ Replies: TypeAlias = Literal[
     "free_json",
     "markdown",
     "labels",
-    "lines",
+    "labelled_lines",
     "number",
     "expected",
     "two_way",
