@@ -216,6 +216,11 @@ class JudgeName:
             else f"{self.judge} with {self.model}"
         )
 
+    @property
+    def backbone(self) -> str:
+        """The model that it asks, empty where it asks none."""
+        return "" if self.model == self.judge else self.model
+
     def __str__(self) -> str:
         further = ", ".join(
             filter(None, ["" if self.model == self.judge else self.model, self.details])

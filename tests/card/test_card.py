@@ -73,20 +73,15 @@ def numbers_of(entry, system, statistic="spearman", aspect="O"):
     """Value, ends, n and ranks of a judge by part or value of a breakdown."""
     names = ("value", "low", "high", "n", "rank_from", "rank_to")
     return {
-        row["breakdown_value"] or row["part"]: [row[name] for name in names]
+        row.breakdown_value or row.part: [getattr(row, name) for name in names]
         for row in entry.numbers
-        if (row["system"], row["statistic"], row["aspect"])
-        == (system, statistic, aspect)
+        if (row.system, row.statistic, row.aspect) == (system, statistic, aspect)
     }
 
 
 def pairs_with(entry, rival):
     """Pairs with a published judge by part."""
-    return {
-        row["part"]: row
-        for row in entry.pairs
-        if rival in (row["better"], row["worse"])
-    }
+    return {row.part: row for row in entry.pairs if rival in (row.better, row.worse)}
 
 
 def less_cost(out):
@@ -118,9 +113,9 @@ def test_known_answers_have_their_own_place_among_the_published(
     assert numbers_of(entry, "fake") == numbers_of(entry, judge.title)
     same = pairs_with(entry, judge.title)
     assert same.keys() == {"all", *known.parts}
-    assert {pair["difference"] for pair in same.values()} == {0}
-    assert same["all"]["p_adjusted"] == 1
-    assert len({row["system"] for row in entry.numbers if row["role"] == "judge"}) >= 7
+    assert {pair.difference for pair in same.values()} == {0}
+    assert same["all"].p_adjusted == 1
+    assert len({row.system for row in entry.numbers if row.role == "judge"}) >= 7
 
 
 @pytest.mark.slow
@@ -136,7 +131,7 @@ def test_a_judge_that_knows_most_is_first_and_its_numbers_are_those_of_a_report(
     assert of_parts["all"][4:] == [1, 1]
     assert "\nfake is number 1 of " in printed.out
     ahead = pairs_with(entry, "GPT-4o zero-shot")["all"]
-    assert (ahead["better"], ahead["significant"]) == ("fake", True)
+    assert (ahead.better, ahead.significant) == ("fake", True)
     assert {"card.html", "card.md", "card.json"} <= {
         path.name for path in out.iterdir()
     }
@@ -145,7 +140,7 @@ def test_a_judge_that_knows_most_is_first_and_its_numbers_are_those_of_a_report(
     reported = json.loads((tmp_path / "report" / "findings.json").read_text())[
         "numbers"
     ]
-    place = ("O", "spearman", "fake", None)
+    place = ("O", "spearman", "fake", "")
     of_report = [
         row
         for row in reported
@@ -384,7 +379,7 @@ def test_votes_of_a_published_judge_in_results_of_a_host_have_its_place(
     assert {"all", "edit", "generation"} <= own.keys()
     assert own == same
     assert (entry.samples, entry.cells) == (400, 2)
-    assert {row["role"] for row in entry.numbers} == {"judge", "baseline"}
+    assert {row.role for row in entry.numbers} == {"judge", "baseline"}
     assert shown.startswith(
         f"played judges images about as well as {judge.title}.\nplayed is number "
     )

@@ -19,7 +19,15 @@ from vieval_plugin.benchmarks.registry import benchmark
 from vieval_plugin.leaderboard.making import Sources, make_boards
 from vieval_plugin.leaderboard.printed import compare_printed
 from vieval_plugin.leaderboard.submissions import Submission, SubmittedRun
-from vieval_plugin.leaderboard.writing import json_text, notes_of, page, rows_of, title
+from vieval_plugin.leaderboard.writing import (
+    LeaderboardRow,
+    json_text,
+    notes_of,
+    page,
+    rows_of,
+    title,
+)
+from vieval_plugin.meta_evaluation.rows import row_table
 from vieval_plugin.meta_evaluation.tables import Key
 from vieval_plugin.report.answer import answer
 from vieval_plugin.report.rendering import csv_text
@@ -169,7 +177,7 @@ def test_printed_votes_stand_in_four_way_tables_alone_as_they_were_printed(board
     )
     rows = [
         row
-        for row in csv.DictReader(csv_text(rows_of(boards)).splitlines())
+        for row in csv.DictReader(_csv(boards).splitlines())
         if row["benchmark"] == "genai_bench_tiger"
     ]
     assert {row["ties"] for row in rows if row["printed"]} == {"four_way"}
@@ -240,9 +248,7 @@ def test_the_title_is_the_answer_and_the_page_loads_nothing(boards):
     html = page(boards, OPTIONS)
     # numbers that are printed elsewhere are in no data and no title
     assert "Gemini 3 Pro" in html
-    assert "Gemini 3" not in title(boards) + csv_text(rows_of(boards)) + json_text(
-        boards, OPTIONS
-    )
+    assert "Gemini 3" not in title(boards) + _csv(boards) + json_text(boards, OPTIONS)
     assert '<a href="https://arxiv.org/abs/2512.16899">' in html
     assert f"<title>{title(boards)}</title>" in html.replace("&#39;", "'")
     assert "http" not in re.sub(r"<a href=\"[^\"]*\"|http-equiv", "", html)
@@ -254,8 +260,12 @@ def test_the_title_is_the_answer_and_the_page_loads_nothing(boards):
     assert '<form class="filters" hidden' in html
 
 
+def _csv(boards):
+    return csv_text(row_table("leaderboard", LeaderboardRow, rows_of(boards)))
+
+
 def test_data_beside_the_page_has_every_row(boards):
-    rows = list(csv.DictReader(csv_text(rows_of(boards)).splitlines()))
+    rows = list(csv.DictReader(_csv(boards).splitlines()))
     assert len(rows) == sum(
         len(view.numbers) for board in boards for view in board.views
     )

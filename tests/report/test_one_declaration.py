@@ -90,7 +90,7 @@ def test_a_statistic_of_one_declaration_stands_in_every_face(
     judge = place_judge(runs[0], tmp_path, OPTIONS)
     entry = entry_of(judge, [], tmp_path)
     assert f"{float(number['value']):g}" in {
-        f"{row['value']:g}" for row in entry.numbers if row["statistic"] == "right_side"
+        f"{row.value:g}" for row in entry.numbers if row.statistic == "right_side"
     }
     assert "right side" in markdown_text(
         card_of("a test", [judge], [entry], [], [], [], OPTIONS), [judge]

@@ -15,13 +15,12 @@ from numpy.typing import ArrayLike
 from vieval_plugin.audit.changes import Expected
 from vieval_plugin.meta_evaluation.comparison import LEVEL
 from vieval_plugin.meta_evaluation.tables import Table, interval_text, p_text
-from vieval_plugin.report.files import Row, estimate_in
 from vieval_plugin.stats.bootstrap import Seed
 from vieval_plugin.stats.comparison import MeanDifference, paired_comparison
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.ranking import holm
-from vieval_plugin.text.wording import decimals, nan_to_none
+from vieval_plugin.text.wording import decimals, nan_to_none, none_to_nan
 
 #: How far mean scores, which are in [0, 1], must move for it to count.
 LEAST_EFFECT = 0.05
@@ -79,33 +78,55 @@ class Effect:
         return "as expected" if settled else "undecided"
 
     @property
-    def row(self) -> Row:
-        """All that is known of it, by name, as files have it."""
-        difference = self.difference
-        numbers = {
-            **{
-                "before": self.mean_before,
-                "after": self.mean_after,
-                "difference": difference.value,
-            },
-            **{
-                "low": difference.low,
-                "high": difference.high,
-                "p": self.p,
-                "p_adjusted": self.adjusted,
-            },
-        }
-        return {
-            **{
-                name: getattr(self, name)
-                for name in ("change", "aspect", "expected", "n", "failed")
-            },
-            **{name: nan_to_none(number) for name, number in numbers.items()},
-            "finding": self.finding,
-        }
+    def row(self) -> EffectRow:
+        """All that is known of it, as files have it."""
+        return EffectRow(
+            change=self.change,
+            aspect=self.aspect,
+            expected=self.expected,
+            n=self.n,
+            failed=self.failed,
+            before=nan_to_none(self.mean_before),
+            after=nan_to_none(self.mean_after),
+            difference=nan_to_none(self.difference.value),
+            low=nan_to_none(self.difference.low),
+            high=nan_to_none(self.difference.high),
+            p=nan_to_none(self.p),
+            p_adjusted=nan_to_none(self.adjusted),
+            finding=self.finding,
+        )
 
 
-def effects_table(rows: Sequence[Row], title: str = "") -> Table:
+@dataclass(frozen=True, kw_only=True)
+class EffectRow:
+    """Effect of a change as files have it: None for what is undefined."""
+
+    change: str
+    aspect: str
+    expected: Expected
+    n: int
+    failed: int
+    before: float | None
+    after: float | None
+    difference: float | None
+    low: float | None
+    high: float | None
+    p: float | None
+    p_adjusted: float | None
+    finding: str
+
+    @property
+    def estimate(self) -> Estimate:
+        """The difference with its interval."""
+        return Estimate(
+            none_to_nan(self.difference),
+            none_to_nan(self.low),
+            none_to_nan(self.high),
+            n=self.n,
+        )
+
+
+def effects_table(rows: Sequence[EffectRow], title: str = "") -> Table:
     """Effects as a table to read, from the rows that files have."""
     header = (
         *(
@@ -121,25 +142,22 @@ def effects_table(rows: Sequence[Row], title: str = "") -> Table:
         *("ought to be", "finding"),
     )
 
-    def number(row: Row, name: str) -> float:
-        return math.nan if row[name] is None else float(row[name] or 0)
-
     return Table(
         "audit",
         title,
         header,
         tuple(
             (
-                *(str(row[name]) for name in ("change", "aspect", "n", "failed")),
-                *(
-                    decimals(number(row, name), ".3f", "-")
-                    for name in ("before", "after")
-                ),
-                *(
-                    interval_text(estimate_in(row), 3),
-                    p_text(number(row, "p_adjusted")),
-                ),
-                *(str(row["expected"]), str(row["finding"])),
+                row.change,
+                row.aspect,
+                str(row.n),
+                str(row.failed),
+                decimals(none_to_nan(row.before), ".3f", "-"),
+                decimals(none_to_nan(row.after), ".3f", "-"),
+                interval_text(row.estimate, 3),
+                p_text(none_to_nan(row.p_adjusted)),
+                row.expected,
+                row.finding,
             )
             for row in rows
         ),

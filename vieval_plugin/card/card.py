@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
 
+from vieval_plugin.audit.effects import EffectRow
 from vieval_plugin.meta_evaluation.costs import Cost
-from vieval_plugin.report.files import Row
+from vieval_plugin.meta_evaluation.rows import NumberRow, PairRow
 
 #: The version of the form of `card.json`.
 VERSION = 1
@@ -39,9 +40,9 @@ class CardEntry:
     sample_digest: str
     #: All numbers of the judge, and those of published judges, baselines and people by the same
     #: statistic.
-    numbers: tuple[Row, ...]
+    numbers: tuple[NumberRow, ...]
     #: Pairs of the judge with published judges.
-    pairs: tuple[Row, ...]
+    pairs: tuple[PairRow, ...]
     #: Outcomes and cost of the verdicts.
     cost: Cost
     #: Seconds of calls, None where nobody says.
@@ -65,7 +66,7 @@ class CardRepeats:
     #: Number of times that each sample was judged.
     repeats: int
     #: Share of pairs of repeats with the same answer, and mean difference of two.
-    numbers: tuple[Row, ...]
+    numbers: tuple[NumberRow, ...]
     #: Number of answers.
     calls: int
     #: As in `CardEntry`.
@@ -80,7 +81,7 @@ class CardAudit:
     benchmark: str
     samples: int
     #: Effects of the changes.
-    effects: tuple[Row, ...]
+    effects: tuple[EffectRow, ...]
     #: Number of answers.
     calls: int
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import hashlib
 import platform
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
@@ -17,14 +17,9 @@ from vieval_plugin.card.card import VERSION, Card, CardAudit, CardEntry, CardRep
 from vieval_plugin.card.placing import PlacedJudge
 from vieval_plugin.card.sentences import answers
 from vieval_plugin.meta_evaluation.costs import cost_of
-from vieval_plugin.meta_evaluation.findings import (
-    ALL,
-    Number,
-    numbers_table,
-    pairs_table,
-)
+from vieval_plugin.meta_evaluation.findings import ALL, Number
+from vieval_plugin.meta_evaluation.rows import number_row, pair_rows
 from vieval_plugin.records import Record
-from vieval_plugin.report.files import json_rows
 from vieval_plugin.results.published.files import NAME as PUBLISHED
 from vieval_plugin.results.published.judges import published_judges
 from vieval_plugin.run.verdict_lines import identity_of
@@ -54,12 +49,14 @@ def entry_of(
     """
     records = list(chain.from_iterable(chain.from_iterable(judge.run.records.values())))
     source, name = records[0].provenance, judge.benchmark.name
-    pairs = json_rows(pairs_table([judge.pairs_of_judge]))
+    pairs = pair_rows([judge.pairs_of_judge])
     for part_entries in judge.by_part.values():
-        rows = json_rows(pairs_table([judge.board_of(part_entries.values())]))
+        rows = pair_rows([judge.board_of(part_entries.values())])
         pairs += [
-            {**row, "part": part} for part, row in zip(part_entries, rows, strict=True)
+            replace(row, part=part)
+            for part, row in zip(part_entries, rows, strict=True)
         ]
+    backbones = {judge.run.label: judge.run.name.backbone}
     ids = sorted(str(record.id) for record in records)
     return CardEntry(
         *(
@@ -77,7 +74,8 @@ def entry_of(
         cells=len({(record.id.part, record.id.image_model) for record in records}),
         sample_digest=hashlib.sha256("\n".join(ids).encode()).hexdigest(),
         numbers=tuple(
-            json_rows(numbers_table((name, number) for number in judge.numbers))
+            number_row(name, number, judge.failure_policy, backbones)
+            for number in judge.numbers
         ),
         pairs=tuple(pairs),
         cost=cost_of(records),
@@ -99,14 +97,14 @@ def repeats_of(
     """The agreement of a judge with itself, from all verdicts of its repeats."""
     benchmark = records[0].id.benchmark
     estimates = agreement_of_repeats(records, benchmark, options)
-    numbers = [
-        (benchmark, Number(model, estimate, ALL, "", statistic))
-        for statistic, estimate in zip(
-            (SAME_AGAIN, DIFFERENCE_AGAIN), estimates, strict=True
-        )
-    ]
+    numbers = zip((SAME_AGAIN, DIFFERENCE_AGAIN), estimates, strict=True)
     times = len(records) // len({record.id for record in records})
-    rows = tuple(json_rows(numbers_table(numbers)))
+    rows = tuple(
+        number_row(
+            benchmark, Number(model, estimate, ALL, "", statistic), options.policy
+        )
+        for statistic, estimate in numbers
+    )
     return CardRepeats(
         judge, benchmark, times, rows, cost_of(records).answers, digests(files, folder)
     )

@@ -44,6 +44,8 @@ class PlacedJudge:
     #: Parts on which no test, adjusted over them, shows it to be better than the same answer for
     #: everything.
     useless: tuple[str, ...]
+    #: What its failed verdicts are.
+    failure_policy: str = "drop"
 
     @property
     def title(self) -> str:
@@ -205,7 +207,13 @@ def place_among(
             for (part, pair), p in zip(pairs.items(), p_values, strict=True)
         }
     return PlacedJudge(
-        run, benchmark, board, (*numbers, *board.references), by_part, useless
+        run,
+        benchmark,
+        board,
+        (*numbers, *board.references),
+        by_part,
+        useless,
+        options.policy,
     )
 
 

@@ -14,7 +14,6 @@ from vieval_plugin.card.placing import PlacedJudge
 from vieval_plugin.meta_evaluation.comparison import SystemPair
 from vieval_plugin.meta_evaluation.tables import p_sentence
 from vieval_plugin.report.answer import answer
-from vieval_plugin.report.files import estimate_in
 from vieval_plugin.report.tables import rank_text
 from vieval_plugin.report.words import (
     breakdown_words,
@@ -252,7 +251,7 @@ def limits(judges: Sequence[PlacedJudge], card: Card) -> list[str]:
 
 def repeats_text(repeats: CardRepeats) -> str:
     """What repeats show, in words without a full stop."""
-    same = estimate_in(repeats.numbers[0])
+    same = repeats.numbers[0].estimate
     asked = f"asked {number_word(repeats.repeats)} times"
     if not same.defined:
         return f"{asked}, it never gave an answer"
@@ -264,12 +263,12 @@ def repeats_text(repeats: CardRepeats) -> str:
 def audit_text(audit: CardAudit) -> str:
     """What an audit shows, in words without a full stop."""
     flagged = fooled_by(audit)
-    undecided = [row for row in audit.effects if row["finding"] == UNDECIDED]
+    undecided = [row for row in audit.effects if row.finding == UNDECIDED]
     finding = "nothing is shown to fool it"
     if flagged:
         finding = f"it is fooled by {enumeration(flagged)}"
     elif len(undecided) == len(audit.effects) or any(
-        e.low > 0 or e.high < 0 for e in map(estimate_in, undecided)
+        row.estimate.low > 0 or row.estimate.high < 0 for row in undecided
     ):
         finding = "it is not decided what fools it"
     samples = plural(audit.samples, "sample")
@@ -285,8 +284,6 @@ def fooled_by(audit: CardAudit) -> list[str]:
     """Changes that fool a judge."""
     return list(
         dict.fromkeys(
-            str(row["change"])
-            for row in audit.effects
-            if str(row["finding"]).startswith(FLAGGED)
+            row.change for row in audit.effects if row.finding.startswith(FLAGGED)
         )
     )

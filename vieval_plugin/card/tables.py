@@ -10,7 +10,6 @@ from vieval_plugin.card.placing import PlacedJudge
 from vieval_plugin.card.sentences import UNDECIDED, outcome
 from vieval_plugin.meta_evaluation.comparison import LEVEL
 from vieval_plugin.meta_evaluation.tables import Table
-from vieval_plugin.report.files import estimate_in
 from vieval_plugin.report.tables import failures_of, leaderboard_table, pairs_table
 from vieval_plugin.report.words import breakdown_words, short_number, task_type
 from vieval_plugin.run.verdict_lines import flat
@@ -94,9 +93,7 @@ def _answers_table(card: Card, judges: Sequence[PlacedJudge]) -> Table:
         *("same when asked again", "differs by"),
     )
     repeats = {
-        (r.judge, r.benchmark): tuple(
-            short_number(estimate_in(row)) for row in r.numbers
-        )
+        (r.judge, r.benchmark): tuple(short_number(row.estimate) for row in r.numbers)
         for r in card.repeats
     }
     rows = []
@@ -120,7 +117,7 @@ def _answers_table(card: Card, judges: Sequence[PlacedJudge]) -> Table:
 
 def _audit_table(audit: CardAudit) -> Table:
     """Effects that fool a judge or that its samples do not decide; the others are counted."""
-    odd = [row for row in audit.effects if row["finding"] != "as expected"]
+    odd = [row for row in audit.effects if row.finding != "as expected"]
     fine = (
         f"{len(audit.effects) - len(odd)} of {len(audit.effects)} effects are as they ought "
         "to be and left out here"
@@ -129,9 +126,7 @@ def _audit_table(audit: CardAudit) -> Table:
         f"{audit.judge}: {plural(audit.samples, 'sample')} of {audit.benchmark} with changed "
         f"images; {fine}"
     )
-    return effects_table(
-        sorted(odd, key=lambda row: row["finding"] == UNDECIDED), title
-    )
+    return effects_table(sorted(odd, key=lambda row: row.finding == UNDECIDED), title)
 
 
 def _cost_table(card: Card) -> Table:

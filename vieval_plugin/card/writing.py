@@ -15,7 +15,6 @@ from vieval_plugin.card.sentences import audit_text, fooled_by, limits, repeats_
 from vieval_plugin.card.tables import tables_of, tables_of_all
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.media.thumbnails import Thumbnails
-from vieval_plugin.report.files import estimate_in
 from vieval_plugin.report.page.disagreement import items_of
 from vieval_plugin.report.page.page import STYLE
 from vieval_plugin.report.page.scale import ScaleRow, scale
@@ -93,7 +92,6 @@ def page(card: Card, judges: Sequence[PlacedJudge]) -> str:
         repeats_text=repeats_text,
         audit_text=audit_text,
         fooled_by=fooled_by,
-        estimate_in=estimate_in,
         short=short_number,
         task_type=task_type,
         sections=[

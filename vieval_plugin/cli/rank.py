@@ -5,12 +5,11 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import json
 import os
 import sys
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -505,7 +504,7 @@ def _ranked(
 ) -> BuildResult:
     """Rank verdicts, and say and write what that shows."""
     from vieval_plugin.report.build_result import BuildResult
-    from vieval_plugin.report.files import FINDINGS_JSON, finding_texts
+    from vieval_plugin.report.files import findings_document
     from vieval_plugin.report.gate import gate_of
     from vieval_plugin.report.sections import sections_of
     from vieval_plugin.report.writing import (
@@ -588,7 +587,7 @@ def _ranked(
             ExitCode(code or int(not any(board.defined for board in boards)))
         )
     findings = {
-        **json.loads(finding_texts(report, statistics)[FINDINGS_JSON]),
+        **asdict(findings_document(report, statistics)),
         "margin": options.margin,
     }
     exit_code = ExitCode(code) if code else gate.exit_code

@@ -22,8 +22,8 @@ from vieval_plugin.images import is_changed, name_of
 from vieval_plugin.judges.contests import Contest, Judged, candidates_of
 from vieval_plugin.judges.protocol import Image, Status
 from vieval_plugin.leaderboard.making import Sources
+from vieval_plugin.meta_evaluation.rows import NumberRow
 from vieval_plugin.records import Provenance, Record
-from vieval_plugin.report.files import Row
 from vieval_plugin.results.lookup import judge_of, rerun, was_asked
 from vieval_plugin.results.published.files import descriptions
 from vieval_plugin.results.runs import results_of
@@ -288,31 +288,33 @@ def _wrong_numbers(
     if again.sample_digest != entry.sample_digest:
         yield f"{entry.title}: the digest of its samples is another than the card's"
     claimed, computed = (
-        {_place(row): row for row in of.numbers if row["system"] == card.model}
+        {_place(row): row for row in of.numbers if row.system == card.model}
         for of in (entry, again)
     )
     for place in {**claimed, **computed}:
         texts = [_number(of.get(place)) for of in (claimed, computed)]
         if texts[0] != texts[1]:
-            name = " ".join(str(text) for text in place if text)
+            name = " ".join(text for text in place if text)
             yield (
                 f"{entry.title}: {name} is {texts[0]} on the card, and its verdicts give {texts[1]}"
             )
 
 
-def _place(row: Row) -> tuple[object, ...]:
-    return tuple(
-        row[name]
-        for name in ("statistic", "aspect", "part", "breakdown", "breakdown_value")
-    )
-
-
-def _number(row: Row | None) -> str:
-    names = ("value", "low", "high", "n")
+def _place(row: NumberRow) -> tuple[str, ...]:
     return (
-        "not there"
-        if row is None
-        else ", ".join(
-            f"{name} {row[name]:g}" for name in names if row[name] is not None
-        )
+        row.statistic,
+        row.aspect,
+        row.part,
+        row.breakdown,
+        row.breakdown_value,
     )
+
+
+def _number(row: NumberRow | None) -> str:
+    if row is None:
+        return "not there"
+    numbers = {"value": row.value, "low": row.low, "high": row.high, "n": row.n}
+    known = (
+        f"{name} {number:g}" for name, number in numbers.items() if number is not None
+    )
+    return ", ".join(known)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from markupsafe import Markup
@@ -13,9 +13,13 @@ from vieval_plugin.leaderboard.board import BenchmarkBoard, View
 from vieval_plugin.leaderboard.making import POLICIES
 from vieval_plugin.leaderboard.printed import printed_elsewhere
 from vieval_plugin.media.files import write_whole
-from vieval_plugin.meta_evaluation.findings import Number, numbers_table, pairs_table
-from vieval_plugin.meta_evaluation.tables import Table
-from vieval_plugin.report.files import json_rows
+from vieval_plugin.meta_evaluation.findings import Number
+from vieval_plugin.meta_evaluation.rows import (
+    NumberRow,
+    number_row,
+    pair_rows,
+    row_table,
+)
 from vieval_plugin.report.page.page import STYLE
 from vieval_plugin.report.page.scale import ScaleRow, scale
 from vieval_plugin.report.rendering import csv_text
@@ -55,9 +59,24 @@ _TEXTS: Mapping[str, str] = {
         "decisive": "decided votes alone",
     },
 }
-#: Columns before the numbers, with the choice that each has.
-_CHOICE_COLUMNS = {"policy": "failures", "setting": "setting", "ties": "ties"}
-_FURTHER_COLUMNS = ("version", "date", "printed", "recomputed_as_printed", "marks")
+#: Version of the form of `leaderboard.json`.
+FORM_VERSION = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeaderboardRow(NumberRow):
+    """Number of a leaderboard, with the choice that it is of and what was printed."""
+
+    setting: str
+    ties: str
+    #: Version of the judge's model.
+    version: str
+    #: Month or day of its verdicts.
+    date: str
+    #: With as many decimals as were printed; empty where nothing was.
+    printed: str
+    recomputed_as_printed: str
+    marks: str
 
 
 def write_boards(
@@ -69,7 +88,7 @@ def write_boards(
         VievalError: a file cannot be written there.
     """
     texts = {
-        CSV: csv_text(rows_of(boards)),
+        CSV: csv_text(row_table("leaderboard", LeaderboardRow, rows_of(boards))),
         JSON: json_text(boards, options),
         PAGE: page(boards, options),
     }
@@ -77,65 +96,44 @@ def write_boards(
         write_whole(folder / name, [text])
 
 
-def rows_of(boards: Sequence[BenchmarkBoard]) -> Table:
-    """The rows of all tables in the form of `numbers.csv`, with the choice before them and what
-    was printed after.
-    """
-    rows, header = list[tuple[str, ...]](), tuple[str, ...]()
-    for board, view in (
-        (benchmark_board, view)
-        for benchmark_board in boards
-        for view in benchmark_board.views
-    ):
-        table = numbers_table((board.benchmark, number) for number in view.numbers)
-        header = table.header
-        for number, cells in zip(view.numbers, table.rows, strict=True):
-            row = {**dict(zip(header, cells, strict=True)), "part": view.part}
-            judge = board.judges.get(number.system)
-            printed = next(
-                (
-                    n
-                    for n in board.printed_of(view, number.system)
-                    if n.task == view.part
-                ),
-                None,
-            )
-            further = (
-                *((judge.version, judge.date) if judge else ("", "")),
-                *(
-                    (printed.digits(printed.printed), printed.digits(printed.computed))
-                    if printed
-                    else ("", "")
-                ),
-                "; ".join(notes_of(view, number)),
-            )
-            rows.append(
-                (
-                    *(view.choice.get(name, "") for name in _CHOICE_COLUMNS.values()),
-                    *row.values(),
-                    *further,
-                )
-            )
-    return Table(
-        "leaderboard", "", (*_CHOICE_COLUMNS, *header, *_FURTHER_COLUMNS), tuple(rows)
+def rows_of(boards: Sequence[BenchmarkBoard]) -> list[LeaderboardRow]:
+    """The rows of all tables."""
+    return [
+        _row(board, view, number)
+        for board in boards
+        for view in board.views
+        for number in view.numbers
+    ]
+
+
+def _row(board: BenchmarkBoard, view: View, number: Number) -> LeaderboardRow:
+    judge = board.judges.get(number.system)
+    printed = next(
+        (n for n in board.printed_of(view, number.system) if n.task == view.part), None
+    )
+    row = number_row(board.benchmark, number, view.choice.get("failures", ""))
+    return LeaderboardRow(
+        **asdict(replace(row, part=view.part)),
+        setting=view.choice.get("setting", ""),
+        ties=view.choice.get("ties", ""),
+        version=judge.version if judge else "",
+        date=judge.date if judge else "",
+        printed=printed.digits(printed.printed) if printed else "",
+        recomputed_as_printed=printed.digits(printed.computed) if printed else "",
+        marks="; ".join(notes_of(view, number)),
     )
 
 
 def json_text(boards: Sequence[BenchmarkBoard], options: StatisticsOptions) -> str:
     """The leaderboards for programs."""
+    default_boards = [
+        view.board for board in boards for view in board.views if view.is_default
+    ]
     document = {
+        "leaderboard": FORM_VERSION,
         "statistics": asdict(options),
-        "numbers": json_rows(rows_of(boards)),
-        "pairs": json_rows(
-            pairs_table(
-                [
-                    view.board
-                    for board in boards
-                    for view in board.views
-                    if view.is_default
-                ]
-            )
-        ),
+        "numbers": list(map(asdict, rows_of(boards))),
+        "pairs": [asdict(row) for row in pair_rows(default_boards)],
         "printed": {
             board.benchmark: [asdict(number) for number in board.printed]
             for board in boards

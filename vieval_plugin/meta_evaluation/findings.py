@@ -2,8 +2,7 @@
 asks.
 
 A benchmark's family makes `Number`s and says by which statistics systems are ranked; judges and
-generators are systems alike. `numbers_table` and `pairs_table` are what `numbers.csv` and
-`pairs.csv` hold.
+generators are systems alike. `rows.py` has the rows that files hold.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation.comparison import (
     ComparedStatistic,
     Comparison,
-    SystemPair,
 )
 from vieval_plugin.meta_evaluation.costs import Cost
 from vieval_plugin.meta_evaluation.tables import (
@@ -33,7 +31,6 @@ from vieval_plugin.meta_evaluation.tables import (
 from vieval_plugin.records import OWN, YOUR_IMAGES, JudgeName
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
-from vieval_plugin.text.wording import decimals
 from vieval_plugin.text.yaml_json import read_yaml
 
 #: The part of numbers over all parts.
@@ -449,113 +446,6 @@ def benchmark_title(benchmark: str) -> str:
     ('Your images', 'imagenhub')
     """
     return YOUR_IMAGES.capitalize() if benchmark == OWN else benchmark
-
-
-_NUMBERS = (
-    *(
-        "benchmark",
-        "part",
-        "aspect",
-        "statistic",
-        "system",
-        "role",
-        "judge",
-        "breakdown",
-        "breakdown_value",
-        "value",
-    ),
-    *("low", "high", "n", "failures", "coverage", "rank_from", "rank_to", "reason"),
-)
-_PAIRS = (
-    *(
-        "benchmark",
-        "part",
-        "aspect",
-        "statistic",
-        "judge",
-        "breakdown",
-        "breakdown_value",
-        "better",
-        "worse",
-        "n",
-    ),
-    *(
-        "value_better",
-        "value_worse",
-        "difference",
-        "low",
-        "high",
-        "p",
-        "p_adjusted",
-        "significant",
-        "reason",
-        "family",
-    ),
-)
-
-
-def numbers_table(numbers: Iterable[tuple[str, Number]]) -> Table:
-    """The long table of numbers, a row each.
-
-    Args:
-        numbers: each with the name of its benchmark.
-    """
-    return Table(
-        "numbers", "", _NUMBERS, tuple(_number_row(*number) for number in numbers)
-    )
-
-
-def _number_row(benchmark: str, number: Number) -> tuple[str, ...]:
-    estimate, total = number.estimate, number.total
-    return (
-        *(
-            benchmark,
-            number.part,
-            number.aspect,
-            number.statistic,
-            number.system,
-            number.role,
-        ),
-        *(str(number.judge or ""), number.breakdown, number.value),
-        *(
-            decimals(end, ".6g")
-            for end in (estimate.value, estimate.low, estimate.high)
-        ),
-        *(str(estimate.n or ""), str(number.failed) if number.statuses else ""),
-        *(
-            f"{estimate.n / total:.4g}" if total else "",
-            *map(str, number.ranks or ("", "")),
-            number.reason,
-        ),
-    )
-
-
-def pairs_table(leaderboards: Sequence[Leaderboard]) -> Table:
-    """The long table of pairs, a row a tested pair of each leaderboard, the better one first."""
-    rows = tuple(
-        (
-            *(
-                board.benchmark,
-                board.part,
-                board.aspect,
-                board.statistic,
-                str(board.judge or ""),
-            ),
-            *(board.breakdown, board.value, pair.first, pair.second, str(pair.n)),
-            *(
-                decimals(number, ".6g")
-                for number in (*pair.result.numbers, pair.adjusted)
-            ),
-            *(
-                "yes" if pair.significant else "no",
-                pair.reason,
-                board.comparison.family,
-            ),
-        )
-        for board in leaderboards
-        for pair in map(SystemPair.better_first, board.comparison.all_pairs)
-    )
-    return Table("pairs", "", _PAIRS, rows)
 
 
 def preferred(aspects: Sequence[str]) -> list[str]:

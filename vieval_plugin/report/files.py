@@ -6,38 +6,59 @@ Where pyarrow is installed, the two tables are parquet files too.
 
 from __future__ import annotations
 
+import importlib.util
 import io
 import json
-import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
-from typing import TypeAlias
+from dataclasses import asdict, dataclass, fields, replace
 
 from vieval_plugin.meta_evaluation.comparison import LEVEL
 from vieval_plugin.meta_evaluation.corrected_ranking import CorrectedRanking
-from vieval_plugin.meta_evaluation.findings import (
-    ALL,
-    Number,
-    numbers_table,
-    pairs_table,
+from vieval_plugin.meta_evaluation.findings import ALL, Number
+from vieval_plugin.meta_evaluation.rows import (
+    NumberRow,
+    PairRow,
+    number_row,
+    pair_rows,
+    row_table,
 )
-from vieval_plugin.meta_evaluation.tables import Table
+from vieval_plugin.report.answer import Answer
 from vieval_plugin.report.rendering import csv_text
 from vieval_plugin.report.sections import Report, Section
-from vieval_plugin.report.tables import TOTALS
+from vieval_plugin.report.tables import score_totals, status_counts
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 
+#: Version of the form of `findings.json`.
+VERSION = 1
 NUMBERS_CSV, PAIRS_CSV, FINDINGS_JSON = "numbers.csv", "pairs.csv", "findings.json"
 FINDING_FILES = (NUMBERS_CSV, PAIRS_CSV, FINDINGS_JSON)
 
 
-def finding_texts(report: Report, options: StatisticsOptions) -> dict[str, str | bytes]:
-    """What `FINDING_FILES` hold, and parquet files where pyarrow is installed, by their names.
+@dataclass(frozen=True, kw_only=True)
+class FindingsDocument:
+    """All that `findings.json` holds."""
 
-    `report` and `compare` write the same rows of the same results; of a benchmark `rank` writes
-    those of generators.
-    """
+    #: Version of its form.
+    findings: int = VERSION
+    failures: str
+    missing_ratings: str
+    draws: int
+    seed: int
+    #: Adjusted p up to which two systems differ.
+    significance_level: float = LEVEL
+    answers: tuple[Answer, ...]
+    notes: tuple[str, ...]
+    numbers: tuple[NumberRow, ...]
+    pairs: tuple[PairRow, ...]
+    #: Counts of verdicts by folder of shards and image model.
+    all_verdicts: tuple[Mapping[str, str | int], ...]
+    #: Means and histograms of their scores.
+    all_scores: tuple[Mapping[str, str | int | float | None], ...]
+
+
+def findings_document(report: Report, options: StatisticsOptions) -> FindingsDocument:
+    """All numbers, pairs and answers of a report, as rows with types."""
     boards = [
         board
         for section in report.sections
@@ -47,37 +68,46 @@ def finding_texts(report: Report, options: StatisticsOptions) -> dict[str, str |
             *(r.board for r in section.contests),
         )
     ]
-    numbers = [
-        (section.benchmark.name, number)
-        for section in report.sections
-        for number in _numbers(section)
-    ]
-    tables = numbers_table(numbers), pairs_table(boards)
-    document = {
-        "failures": options.policy,
-        "missing_ratings": options.missing_ratings,
-        "draws": options.draws,
-        "seed": options.seed,
-        "level": LEVEL,
-        "answers": [asdict(board_answer) for board_answer in report.answers],
-        "notes": list(report.notes),
-    }
-    rows = {table.name: json_rows(table) for table in tables}
-    rows_of_totals = {
-        table.name: json_rows(table) for table in report.further if table.name in TOTALS
-    }
-    return {
-        NUMBERS_CSV: csv_text(tables[0]),
-        PAIRS_CSV: csv_text(tables[1]),
-        FINDINGS_JSON: json.dumps(
-            {**document, **rows, **rows_of_totals}, indent=1, allow_nan=False
+    return FindingsDocument(
+        failures=options.policy,
+        missing_ratings=options.missing_ratings,
+        draws=options.draws,
+        seed=options.seed,
+        answers=tuple(report.answers),
+        notes=report.notes,
+        numbers=tuple(
+            row
+            for section in report.sections
+            for row in _number_rows(section, options.policy)
         ),
-        **{
-            f"{name}.parquet": body
-            for name, table_rows in rows.items()
-            if (body := _parquet(table_rows)) is not None
-        },
+        pairs=tuple(pair_rows(boards)),
+        all_verdicts=tuple(status_counts(report.totals)),
+        all_scores=tuple(score_totals(report.totals)),
+    )
+
+
+def finding_texts(report: Report, options: StatisticsOptions) -> dict[str, str | bytes]:
+    """What `FINDING_FILES` hold, and parquet files where pyarrow is installed, by their names.
+
+    `report` and `compare` write the same rows of the same results; of a benchmark `rank` writes
+    those of generators.
+    """
+    document = findings_document(report, options)
+    texts: dict[str, str | bytes] = {
+        NUMBERS_CSV: csv_text(row_table("numbers", NumberRow, document.numbers)),
+        PAIRS_CSV: csv_text(row_table("pairs", PairRow, document.pairs)),
+        FINDINGS_JSON: json.dumps(asdict(document), indent=1, allow_nan=False),
     }
+    if importlib.util.find_spec("pyarrow"):
+        texts["numbers.parquet"] = _parquet(NumberRow, document.numbers)
+        texts["pairs.parquet"] = _parquet(PairRow, document.pairs)
+    return texts
+
+
+def _number_rows(section: Section, failure_policy: str) -> Iterator[NumberRow]:
+    backbones = {run.label: run.name.backbone for run in section.runs}
+    for number in _numbers(section):
+        yield number_row(section.benchmark.name, number, failure_policy, backbones)
 
 
 def _numbers(section: Section) -> Iterator[Number]:
@@ -127,75 +157,24 @@ def _corrected_numbers(corrected: CorrectedRanking) -> Iterator[Number]:
             )
 
 
-def _parquet(rows: Sequence[Row]) -> bytes | None:
-    """Rows as a parquet file; None where pyarrow is not installed, or there are no rows whose
-    types it could have.
-    """
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        return None
-    if not rows:
-        return None
-    buffer = io.BytesIO()
-    pyarrow.parquet.write_table(
-        pyarrow.Table.from_pylist([dict(row) for row in rows]), buffer
-    )
-    return buffer.getvalue()
+def _parquet(
+    row_type: type[NumberRow] | type[PairRow],
+    rows: Sequence[NumberRow] | Sequence[PairRow],
+) -> bytes:
+    """Rows as a parquet file with the types of their fields."""
+    import pyarrow
+    import pyarrow.parquet
 
-
-#: A row of `numbers.csv` or `pairs.csv`, or an effect of an audit, as JSON has it: what is
-#: undefined is null.
-Row: TypeAlias = Mapping[str, str | int | float | bool | None]
-
-
-def estimate_in(row: Row) -> Estimate:
-    """The number of a row, or its difference where it has one.
-
-    >>> estimate_in({"value": 0.5, "low": None, "high": None, "n": 3.0})
-    Estimate(value=0.5, low=nan, high=nan, n=3, reasons=('',), zeros=())
-    """
-    value = row["difference"] if "difference" in row else row["value"]
-    value, low, high = (
-        math.nan if end is None else float(end)
-        for end in (value, row["low"], row["high"])
-    )
-    return Estimate(
-        value, low, high, n=int(row["n"] or 0), reasons=(str(row.get("reason") or ""),)
-    )
-
-
-_TEXT = (
-    "benchmark",
-    "part",
-    "aspect",
-    "statistic",
-    "system",
-    "role",
-    "judge",
-    "breakdown_value",
-    "better",
-    "worse",
-)
-
-
-def json_rows(table: Table) -> list[Row]:
-    """The rows of a table as JSON objects; what is undefined is null."""
-    return [
-        {
-            name: cell if name in _TEXT else _value(cell)
-            for name, cell in zip(table.header, row, strict=True)
-        }
-        for row in table.rows
+    types = {
+        "float": pyarrow.float64(),
+        "int": pyarrow.int64(),
+        "bool": pyarrow.bool_(),
+    }
+    columns = [
+        (field.name, types.get(str(field.type).split(" ")[0], pyarrow.string()))
+        for field in fields(row_type)
     ]
-
-
-def _value(cell: str) -> str | float | bool | None:
-    if cell in ("yes", "no"):
-        return cell == "yes"
-    try:
-        number = float(cell)
-    except ValueError:
-        return cell or None
-    return number if math.isfinite(number) else None
+    table = pyarrow.Table.from_pylist(list(map(asdict, rows)), pyarrow.schema(columns))
+    buffer = io.BytesIO()
+    pyarrow.parquet.write_table(table, buffer)
+    return buffer.getvalue()

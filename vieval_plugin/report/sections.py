@@ -58,6 +58,7 @@ from vieval_plugin.report.same_scores import same_scores
 from vieval_plugin.report.tables import totals_tables
 from vieval_plugin.results.runs import Results
 from vieval_plugin.results.scored import benchmark_tables
+from vieval_plugin.results.shard_sample import FolderTotals
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.non_inferiority import LEVEL as FAILURE_LEVEL
 from vieval_plugin.stats.non_inferiority import more_failures_p
@@ -266,6 +267,8 @@ class Report:
     further: tuple[Table, ...] = ()
     #: Lines to be read beside all numbers.
     notes: tuple[str, ...] = ()
+    #: Counts over all verdicts of folders of shards.
+    totals: tuple[FolderTotals, ...] = ()
 
     @property
     def runs(self) -> list[Run]:
@@ -392,7 +395,12 @@ def sections_of(
     people = [annotator_table(ratings)] if ratings else []
     benchmarks = benchmark_tables(runs)
     further = (*totals_tables(results.totals), *benchmarks, *people)
-    return replace(report, further=further, notes=(*sentences, *notes))
+    return replace(
+        report,
+        further=further,
+        notes=(*sentences, *notes),
+        totals=tuple(results.totals),
+    )
 
 
 def _demanded_line(run: Run) -> str:

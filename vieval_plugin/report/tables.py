@@ -526,48 +526,73 @@ def trained_on_tables(
     return [Table("trained_on", title, header, tuple(rows))] if rows else []
 
 
-TOTALS = ("all_verdicts", "all_scores")
 _EDGES = ("< 0", *(f"{n / BINS:g}-{(n + 1) / BINS:g}" for n in range(BINS)))
+
+
+def status_counts(folders: Sequence[FolderTotals]) -> list[dict[str, str | int]]:
+    """Number of all verdicts of folders of shards by status, a row each image model."""
+    models = [model for folder in folders for model in folder.by_model.values()]
+    statuses = dict.fromkeys(chain.from_iterable(model.statuses for model in models))
+    return [
+        {
+            "folder": str(folder.path),
+            "image model": name or YOUR_IMAGES,
+            "verdicts": totals.statuses.total(),
+            **{str(status): totals.statuses[status] for status in statuses},
+        }
+        for folder in folders
+        for name, totals in folder.by_model.items()
+    ]
+
+
+def score_totals(
+    folders: Sequence[FolderTotals],
+) -> list[dict[str, str | int | float | None]]:
+    """Means over all verdicts that have a score, and how many are in each tenth, a row each image
+    model and score.
+    """
+    return [
+        {
+            "folder": str(folder.path),
+            "image model": name or YOUR_IMAGES,
+            "score": aspect,
+            "n": score.scored,
+            "mean": score.sum / score.scored if score.scored else None,
+            **dict(zip(_EDGES, map(int, score.histogram), strict=True)),
+        }
+        for folder in folders
+        for name, totals in folder.by_model.items()
+        for aspect, score in totals.scores.items()
+    ]
 
 
 def totals_tables(folders: Sequence[FolderTotals]) -> list[Table]:
     """Means and histograms of scores, and counts of statuses, by image model; none where there
     is no folder.
     """
-    if not folders:
-        return []
-    by_model = [
-        ((str(folder.path), model or YOUR_IMAGES), totals)
-        for folder in folders
-        for model, totals in folder.by_model.items()
-    ]
-    statuses = list(dict.fromkeys(chain(*(totals.statuses for _, totals in by_model))))
-    counts, scores = [], []
-    for place, totals in by_model:
-        counts.append(
-            (
-                *place,
-                str(totals.statuses.total()),
-                *(str(totals.statuses[status]) for status in statuses),
-            )
-        )
-        for name, score in totals.scores.items():
-            mean = f"{score.sum / score.scored:.4f}" if score.scored else ""
-            scores.append(
-                (*place, name, str(score.scored), mean, *map(str, score.histogram))
-            )
     means = (
         "All scores: means over verdicts that have one, and how many are in each tenth"
     )
-    header = ("folder", "image model", "verdicts", *statuses)
-    return [
-        Table(
-            TOTALS[0], "All verdicts, failed ones too, by status", header, tuple(counts)
+    tables = [
+        _total_table(
+            "all_verdicts",
+            "All verdicts, failed ones too, by status",
+            status_counts(folders),
         ),
-        Table(
-            TOTALS[1],
-            means,
-            ("folder", "image model", "score", "n", "mean", *_EDGES),
-            tuple(scores),
-        ),
+        _total_table("all_scores", means, score_totals(folders)),
     ]
+    return [table for table in tables if table.rows]
+
+
+def _total_table(
+    name: str, title: str, rows: Sequence[Mapping[str, str | float | None]]
+) -> Table:
+    header = dict.fromkeys(chain.from_iterable(rows))
+    texts = (tuple(map(_total_text, row.values())) for row in rows)
+    return Table(name, title, tuple(header), tuple(texts))
+
+
+def _total_text(cell: str | float | None) -> str:
+    if cell is None:
+        return ""
+    return f"{cell:.4f}" if isinstance(cell, float) else str(cell)

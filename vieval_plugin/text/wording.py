@@ -63,6 +63,15 @@ def nan_to_none(value: float) -> float | None:
     return None if math.isnan(value) else value
 
 
+def none_to_nan(value: float | None) -> float:
+    """The same the other way.
+
+    >>> none_to_nan(0.5), none_to_nan(None)
+    (0.5, nan)
+    """
+    return math.nan if value is None else value
+
+
 _WITHIN_NUMBERS = re.compile(
     r"(?<=\bp) (?=[<=])|(?<=[<=]) (?=\.?\d)|(?<=\d) (?=to -?\d)|(?<=\bto) (?=-?\d)|(?<=\bn) (?=\d)"
 )
