@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from vieval_plugin.judges.labelled_lines import parse_labelled_lines
+from vieval_plugin.judges.answer_formats import parse_labelled_lines
 from vieval_plugin.judges.parsing import REFUSAL_INSIDE
 
 ROWS = [
