@@ -89,7 +89,7 @@ def numbers(
     ]
     return [
         compared.difference,
-        fisher_over_parts([agreement.corrected for agreement in agreements]),
+        fisher_over_parts([corrected for corrected, _ in agreements]),
     ]
 
 

@@ -508,10 +508,9 @@ def _own_number_sentence(board: Leaderboard, number: Number) -> str:
             f"Win rate of {number.system} {sentence_number(number.estimate)} on "
             f"{_items(board, number.estimate.n)}"
         )
-    text, rests_on = (
-        f"{_measured(board)} {sentence_number(number.estimate)}",
-        str(number.estimate.coverage),
-    )
+    named = f" of {number.system}" * board.ranks_generators
+    text = f"{_measured(board)}{named} {sentence_number(number.estimate)}"
+    rests_on = str(number.estimate.coverage)
     return f"{text}, on {rests_on}" if rests_on else text
 
 
@@ -552,32 +551,25 @@ def _difference(board: Leaderboard, pair: SystemPair, first: Number) -> str:
             else f"{sentence_number(share)} ({p})"
         )
         return f"Win rate of {pair.first} against {pair.second} {text} on {items}, ties counting half."
-    more, size = (
-        ("less", difference.negated) if difference.value < 0 else ("more", difference)
-    )
-    value, *ends = decimals_of(size)
-    interval = (
-        f"{share_of_level(pair.level)} interval {ends[0]} to {ends[1]}" if ends else p
-    )
     is_corrected = pair.first == first.system and board.statistic == CORRECTED
     own_value = short_decimal(
         first.estimate.value if is_corrected else pair.result.first
     )
-    distance = f"{value} {more} than {pair.second} ({interval})"
+    distance = _distance(difference, pair, p)
     return f"{_measured(board)} of {pair.first} {own_value}, {distance}, on {items}."
 
 
-def _more_or_less(difference: Estimate, level: float) -> str:
-    """Size of a difference with its interval and its direction.
-
-    >>> _more_or_less(Estimate(-0.25, -0.5, 0.125), 0.05)
-    '0.25 less (95% interval -0.12 to 0.50)'
+def _distance(difference: Estimate, pair: SystemPair, p: str = "") -> str:
+    """How far a number lies from that of the second of a pair, with the interval, or p where there
+    is none.
     """
-    word, size = (
+    more, size = (
         ("less", difference.negated) if difference.value < 0 else ("more", difference)
     )
-    value, *interval = sentence_number(size, level).partition(" (")
-    return f"{value} {word}{''.join(interval)}"
+    value, *ends = decimals_of(size)
+    bounds = f"{share_of_level(pair.level)} interval {' to '.join(ends)}" if ends else p
+    relation = f"{value} {more} than" if float(value) else "the same as"
+    return f"{relation} {pair.second}{f' ({bounds})' * bool(bounds)}"
 
 
 def _range(board: Leaderboard, numbers: Sequence[Number]) -> str:
@@ -965,10 +957,7 @@ def _rating_sentences(corrected: CorrectedRanking) -> list[str]:
     if len(pairs) == 1:
         pair = corrected.ranking.comparison.ordered(pairs[0])
         alone = corrected.ratings_difference(pair)
-        text.append(
-            f"By the ratings alone, {pair.first} has {_more_or_less(alone, pair.level)} than "
-            f"{pair.second}."
-        )
+        text.append(f"By the ratings alone, {pair.first} has {_distance(alone, pair)}.")
     order, judged = corrected.order, corrected.judge_order
     if order != judged and any(pair.significant for pair in pairs):
         raw = {estimate.generator: estimate.raw for estimate in corrected.estimates}

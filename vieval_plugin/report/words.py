@@ -223,7 +223,8 @@ def protocol(
         if entrants == "judges"
         else ""
     )
-    resamples = f"{options.draws} bootstrap resamples of its {unit}"
+    clusters = "the prompts of its contests" if unit == "contests" else f"its {unit}"
+    resamples = f"{options.draws} bootstrap resamples of {clusters}"
     gate_suffix = (
         " in the table, and the gate counts them as the lowest score too"
         if is_gate
