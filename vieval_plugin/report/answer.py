@@ -326,6 +326,7 @@ def _words(
     ):  # also one without labels is in question
         defined = list(board.numbers)
     shown = [n.system for n in (ranked or defined or board.numbers)]
+    first, second, *_ = [*shown, "", ""]
     names = [n.system for n in defined]
     count = number_word(len(ranked or defined))
     return {
@@ -334,13 +335,13 @@ def _words(
         "entrants": board.entrants,
         "benchmark": YOUR_IMAGES if board.benchmark == OWN else board.benchmark,
         "against": board.against,
-        "first": shown[0] if shown else "",
-        "second": shown[1] if shown[1:] else "",
-        "first_possessive": possessive(shown[0]) if shown else "",
-        "second_possessive": possessive(shown[1]) if shown[1:] else "",
+        "first": first,
+        "second": second,
+        "first_possessive": possessive(first),
+        "second_possessive": possessive(second),
         "first_images": YOUR_IMAGES
-        if shown[:1] == [YOUR_IMAGES]
-        else " ".join([*map(possessive, shown[:1]), "images"]),
+        if first == YOUR_IMAGES
+        else f"{possessive(first)} images",
         "names": enumeration(names)
         if 0 < len(names) <= _MOST_NAMED
         else f"the {number_word(len(names))} {board.entrants}",
@@ -996,11 +997,8 @@ def several_judges_sentence(
     if agree or len(boards) < 2 or not any(board.comparison.pairs for board in boards):
         return ""
     counts = {name: best.count(name) for name in dict.fromkeys(filter(None, best))}
-    judges, undecided, silent = (
-        number_word(len(boards)),
-        best.count(""),
-        best.count(None),
-    )
+    judges = number_word(len(boards))
+    undecided, silent = best.count(""), best.count(None)
     findings = [
         f"{number_word(n)} {'finds' if n == 1 else 'find'} {name} significantly best"
         for name, n in sorted(counts.items(), key=lambda item: -item[1])
@@ -1012,16 +1010,9 @@ def several_judges_sentence(
             if every
             else f"{number_word(undecided)} cannot tell which is best"
         )
-    findings += (
-        [
-            (
-                f"{number_word(silent)} "
-                f"{'contradicts itself' if silent == 1 else 'contradict themselves'}"
-            )
-        ]
-        if silent
-        else []
-    )
+    if silent:
+        contradict = "contradicts itself" if silent == 1 else "contradict themselves"
+        findings.append(f"{number_word(silent)} {contradict}")
     text = f"Of {judges} judges, {enumeration(findings)}"
     if [*counts.values()] == [len(boards)]:
         text = f"All {judges} judges find {next(iter(counts))} significantly best"

@@ -227,9 +227,6 @@ def gate_of(
         better=all(
             min(_low(ranking, one), one.penalised.plain_low) > 0 for one in evidence
         ),
-        unreadable=any(
-            answer.title in (_UNREAD, _FILLED) for _, answer in decided.values()
-        ),
         aspect="" if ranking.aspect == VOTES else ranking.aspect,
     )
 
@@ -285,12 +282,10 @@ def apply_control(
             objection = f"{reason} for the control"
         sentences = [f"{_CONTROL}: {reason}; {CONTROL_ITEMS} such prompts are needed."]
     control = " ".join(sentences)
-    if any(result.seen for result in results):
-        limits = (control, *gate.answer.limits)
-        return replace(
-            gate, answer=replace(gate.answer, limits=limits), control=tuple(results)
-        )
-    return replace(_blind(gate, objection, control, step), control=tuple(results))
+    if not any(result.seen for result in results):
+        return replace(_blind(gate, objection, control, step), control=tuple(results))
+    answer = replace(gate.answer, limits=(control, *gate.answer.limits))
+    return replace(gate, answer=answer, control=tuple(results))
 
 
 def require_no_control(gate: Gate, margin: float) -> Gate:
@@ -416,21 +411,10 @@ def _combined_gate(
     """The gate of all references: the title is on the first that decides it and those like it,
     the evidence on each.
     """
-    decisions = {decision for decision, _ in decided.values()}
-    overall: Decision = (
-        "worse"
-        if "worse" in decisions
-        else "undecided"
-        if "undecided" in decisions
-        else "not_worse"
-    )
-    unread = next(
-        (a for _, a in decided.values() if a.title in (_UNREAD, _FILLED)), None
-    )
-    if unread:
-        overall = "undecided"
-    decisive = unread or next(
-        answer for decision, answer in decided.values() if decision == overall
+    unread = [one for one in decided.values() if one[1].title in (_UNREAD, _FILLED)]
+    overall, decisive = min(
+        unread or decided.values(),
+        key=lambda one: ("worse", "undecided", "not_worse").index(one[0]),
     )
     references = [
         reference
@@ -449,6 +433,7 @@ def _combined_gate(
         overall,
         Answer(title, " ".join(evidence), next=decisive.next),
         judge=judge,
+        unreadable=bool(unread),
     )
 
 
@@ -552,12 +537,12 @@ def _decided(
     if "undecided" not in decisions:
         return "not_worse", Answer(_NOT_WORSE, measured)
     units = _unit(ranking, evidence)
-    needed, enough = (
-        max(scored.items_needed(margin), penalised.items_needed(margin)),
-        f"No feasible number of {units}",
-    )
+    needed = max(scored.items_needed(margin), penalised.items_needed(margin))
+    enough = f"No feasible number of {units}"
     if math.isfinite(needed):
-        enough = f"About {round(needed, -max(0, math.floor(math.log10(needed)) - 1)):,.0f} {units}"
+        enough = (
+            f"About {round(needed, 1 - math.floor(math.log10(needed))):,.0f} {units}"
+        )
     stays = f"if the difference stays at {scored.value:.3f}"
     title = _undecided_title(ranking, evidence, margin)
     return "undecided", Answer(title, measured, next=f"{enough} would tell, {stays}.")
