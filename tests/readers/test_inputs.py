@@ -3,8 +3,8 @@ line that says why not.
 
 A row has `files` (by path: a text, `@LABEL` for the picture of a label, columns, or members of a
 tar), the `door` that reads them, and `pairs` of texts and the labels of their pictures, null for a
-sample that has none; or what is `refused`. In `says` are words of the lines for the user, in
-`quiet` words that no line has.
+sample that has none; or what is `refused`. In `says` are words of the lines for the user and of
+the reasons of rows that cannot be judged, in `quiet` words that none of them has.
 """
 
 import base64
@@ -104,8 +104,14 @@ def pair_of(sample, verdict=None):
     return " | ".join(texts), output and read_bytes(output)
 
 
+def in_rows(rows, notes):
+    pairs = [pair_of(row.sample, row.verdict) for row in rows]
+    reasons = (f"{row.place}: {row.verdict.reason}" for row in rows if row.verdict)
+    return pairs, (*notes, *reasons)
+
+
 def in_source(source):
-    return [pair_of(row.sample, row.verdict) for row in source], source.notes
+    return in_rows(list(source), source.notes)
 
 
 def read_folder(row, folder, columns):
@@ -139,7 +145,7 @@ def samples_of_table(table, columns):
         )
     )
     notes = (*fields.notes, *leftover_notes(table.name, fields.leftover))
-    return [pair_of(row.sample, row.verdict) for row in rows], notes
+    return in_rows(rows, notes)
 
 
 def read_tar(row, folder, columns):

@@ -4,6 +4,7 @@ image is accounted for.
 
 import io
 import json
+import re
 import shutil
 
 import numpy as np
@@ -18,6 +19,7 @@ from vieval_plugin.readers.layout import (
     layout_names,
     read_layout,
     read_layout_file,
+    read_layouts,
 )
 from vieval_plugin.text.errors import VievalError
 
@@ -386,6 +388,72 @@ def test_a_layout_is_found_by_its_shape_alone(name, tmp_path):
     assert find_layout(folder) == ""
 
 
+def test_a_folder_of_generators_is_one_of_each(vieval, tmp_path):
+    for model in ("mine", "theirs"):
+        geneval(tmp_path / "gen" / model)
+    save(tmp_path / "gen/logs/run.txt", "no images")
+    told = vieval("score", tmp_path / "gen", *JUDGE, "--out", tmp_path / "v.jsonl")
+    lines = (tmp_path / "v.jsonl").read_text().splitlines()
+    models = [json.loads(line)["image_model"] for line in lines]
+    assert models == 12 * ["mine"] + 12 * ["theirs"]
+    assert told.err.count("read by the layout of GenEval, 12 files") == 2
+    save(tmp_path / "gen/theirs/strange file.png", picture(1))
+    refused = vieval("score", tmp_path / "gen", *JUDGE, "--out", "v.jsonl", code=1)
+    assert "images, and no prompts" in refused.err
+
+
+def test_folders_are_ranked_and_labelled_by_their_layout(vieval, tmp_path):
+    folders = [geneval(tmp_path / "mine"), geneval(tmp_path / "theirs")]
+    scores = tmp_path / "v.jsonl"
+    vieval("score", *folders, *JUDGE, "--out", scores)
+    of_scores = vieval("rank", scores, code=None).out
+    of_folders = vieval("rank", *folders, *JUDGE, code=None).out
+    assert "Totals of GenEval" in of_folders
+    assert of_folders.partition("Totals")[2] == of_scores.partition("Totals")[2]
+    table = save(tmp_path / "up/dpg_bench.csv", "")
+    folder = dpg_bench(table.parent)
+    vieval("rank", folder, *JUDGE, "--prompts", table, code=None)
+    page = tmp_path / "page.html"
+    vieval("label", folders[0], "--out", page)
+    assert all(prompt in page.read_text() for prompt in PROMPTS)
+
+
+def test_categories_of_t2i_compbench_need_no_folder_of_samples(tmp_path):
+    for place in ("color", "shape"):
+        save(tmp_path / f"gen/{place}/two dogs_000003.png", picture(1))
+        save(tmp_path / f"outputs/m_{place}/two dogs_000003.png", picture(1))
+    assert find_layout(tmp_path / "gen") == "t2i_compbench"
+    rows = read("t2i_compbench", tmp_path / "gen")
+    assert [row.sample.category for row in rows] == ["color", "shape"]
+    # other folders are generators, which share prompts
+    source = read_layouts([tmp_path / "outputs"])
+    assert [row.sample.id.image_model for row in source] == ["m_color", "m_shape"]
+
+
+@pytest.mark.parametrize(
+    "file", ["gen/samples/two dogs_000003.txt", "gen/metadata.csv", "gen/prompts.txt"]
+)
+def test_images_with_prompts_of_their_own_have_no_layout(file, tmp_path):
+    folder = t2i_compbench(tmp_path / "gen")
+    save(tmp_path / file, "file_name,text\n")
+    assert find_layout(folder) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('{"prompt": "a", "prompt": "b"}', "line 1: two values of the key 'prompt'"),
+        ("{", "line 1: not a JSON object"),
+        ('{"tag": "colors"}', "line 1: no prompt"),
+    ],
+)
+def test_conditions_beside_images_that_cannot_be_read_are_named(text, words, tmp_path):
+    folder = geneval(tmp_path / "gen")
+    save(folder / "00001/metadata.jsonl", text)
+    with pytest.raises(VievalError, match=f"00001/metadata.jsonl: {words}"):
+        read("geneval", folder)
+
+
 def test_each_layout_has_a_case():
     assert set(layout_names()) == set(MAKERS)
 
@@ -499,6 +567,10 @@ def test_a_name_that_is_no_layout_is_refused():
         read_layout_file("genevall")
 
 
+HEADER = (
+    *("judge", "generator", "category", "mean", "images", "scored"),
+    *("all right", "prompts (all)", "any right", "prompts (any)"),
+)
 OWN = """title: Own
 images: ["{uid:5}/samples/{index}"]
 no_images: ["{uid:5}/grid"]
@@ -506,6 +578,19 @@ threshold: 0.87
 totals: [categories, all, any]
 prompts: {beside: "{uid:5}/metadata.jsonl", prompt: prompt, category: tag}
 """
+
+
+def rows_in_terminal(printed):
+    """The rows of totals with the columns that are the same in all, which stand above."""
+    rows = []
+    for block in printed.split("Totals of Own")[1:]:
+        shared, header, *body = block.partition("\n\n")[2].split("\n\n")[0].splitlines()
+        cells = dict(cell.split(" = ") for cell in shared[13:].split(", "))
+        for line in body:
+            row = zip(re.split("  +", header), re.split("  +", line), strict=True)
+            row = {**cells, **dict(row)}
+            rows.append(" ".join(row[name] for name in HEADER))
+    return rows
 
 
 @pytest.mark.parametrize("generators", [1, 2, 3])
@@ -540,6 +625,8 @@ def test_totals_are_as_the_benchmark_has_them(
         vieval("report", *files, "--out", "report", code=None)
         printed = (tmp_path / "report/totals_1.csv").read_text().replace(",", " ")
     lines = [" ".join(line.replace("|", "").split()) for line in printed.splitlines()]
+    if command == "score":
+        lines = rows_in_terminal(printed)
     for file in files:
         records = [
             json.loads(line) for line in (tmp_path / file).read_text().splitlines()
@@ -566,9 +653,15 @@ def test_totals_are_as_the_benchmark_has_them(
         cells = f"{sum(shares) / 3:.3f} {len(records)} {sum(map(len, right.values()))}"
         for decided in (of_all, of_any):
             cells += f" {sum(decided) / len(decided):.3f} {len(decided)}"
-        assert [
-            line for line in lines if line.startswith(f"sharpness gen{file[0]} {cells}")
-        ], (cells, lines)
+        rows = [f"mean of 3 categories {cells}"]
+        rows += [
+            f"{category} {share:.3f} {len(scores[uid])}"
+            for category, (uid, share) in zip(
+                TAGS, zip(right, shares, strict=True), strict=True
+            )
+        ]
+        for row in rows:
+            assert any(row in line for line in lines), (row, lines)
     if command != "report":
         assert "Totals of Own: share of right images (score from 0.87 on)" in printed
 

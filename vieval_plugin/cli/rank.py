@@ -336,7 +336,7 @@ def _rank(options: argparse.Namespace) -> BuildResult:
 def _request(options: argparse.Namespace) -> Request:
     """The images that the command is about, which may be yet to be made, and their judges."""
     from vieval_plugin.readers.columns import parse_columns
-    from vieval_plugin.readers.image_folder import read_folders
+    from vieval_plugin.readers.image_folder import read_folders, read_named
     from vieval_plugin.text.errors import VievalError
     from vieval_plugin.text.escaping import say
 
@@ -349,12 +349,11 @@ def _request(options: argparse.Namespace) -> Request:
         raise VievalError(
             "--generator-url needs --prompts and --generator-model, and one folder for the images"
         )
-    source = read_folders(
-        options.inputs,
-        options.prompts,
-        options.kind,
-        parse_columns(options.columns),
-        unmade,
+    named = options.prompts, options.kind, parse_columns(options.columns)
+    source = (
+        read_folders(options.inputs, *named, unmade=True)
+        if unmade
+        else read_named(list(map(str, options.inputs)), *named)
     )
     say(*(f"vieval: {line}" for line in source.notes), file=sys.stderr)
     return request_of(options, source, options_in_force(options), (DEFAULT_JUDGE, None))
@@ -489,7 +488,10 @@ def _judged(options: argparse.Namespace, request: Request) -> tuple[Results, lis
         for judged, verdicts, source in runs
         for pair in zip(judged, verdicts, strict=True)
     )
-    results = results_of(record_of(*pair, source) for pair, source in pairs)
+    totals = request.source.totals
+    results = results_of(
+        replace(record_of(*pair, source), totals=totals) for pair, source in pairs
+    )
     return replace(results, paths=(options.out,) if options.out else ()), failed
 
 
@@ -723,15 +725,18 @@ def _hold_images(inputs: Sequence[Path]) -> bool:
     no prompts are known.
     """
     from vieval_plugin.readers.image_folder import has_prompts, is_of_images
+    from vieval_plugin.readers.layout import find_folders
     from vieval_plugin.results.host_samples import SAMPLES
     from vieval_plugin.text.errors import VievalError
 
-    if not all(is_of_images(path) and not any(path.rglob(SAMPLES)) for path in inputs):
+    if not all(path.is_dir() and not any(path.rglob(SAMPLES)) for path in inputs):
         return False
-    if not any(map(has_prompts, inputs)):
+    layout, _ = find_folders(inputs)
+    if not layout and not all(map(is_of_images, inputs)):
+        return False
+    if not layout and not any(map(has_prompts, inputs)):
         raise VievalError(
-            f"{' and '.join(map(str, inputs))}: images without prompts; pass --prompts FILE, or "
-            "the verdicts of `vieval score`, which knows benchmarks' layouts"
+            f"{' and '.join(map(str, inputs))}: images without prompts; pass --prompts FILE"
         )
     return True
 
@@ -767,8 +772,7 @@ def _require_applicable(options: argparse.Namespace, are_images: bool) -> None:
     if used := next((name for name in judging_options if getattr(options, name)), None):
         raise VievalError(
             f"--{used.replace('_', '-')} is for folders of images, with --prompts; results are "
-            "ranked as they are, and --tables and --html say where to; judge folders of a "
-            "benchmark by `vieval score FOLDER FOLDER --out FILE`, and rank FILE"
+            "ranked as they are, and --tables and --html say where to"
         )
 
 

@@ -8,10 +8,10 @@ import csv
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from vieval_plugin.readers.tables import (
     BadLine,
@@ -56,6 +56,10 @@ class _Dialect:
     quotes: bool
     #: Lines before the header.
     skipped: int
+    #: True where spaces before a cell are none of it.
+    skips_spaces: bool = False
+    #: Line with a quotation mark behind spaces that quotes no cell; 0 where there is none.
+    unquoted_line: int = 0
 
 
 def _dialect_of(path: Path) -> _Dialect:
@@ -70,15 +74,34 @@ def _dialect_of(path: Path) -> _Dialect:
         lines = [file.readline(_LONGEST_LINE) for _ in range(_FIRST)]
         named = _FIRST_LINE.fullmatch(lines[0].strip())
         delimiter = named[1] if named else _delimiter(list(filter(str.strip, lines)))
-        if delimiter not in ("\t", _ABSENT_SIGN):
-            return _Dialect(encoding, delimiter, True, int(named is not None))
         file.seek(0)
+        if delimiter not in ("\t", _ABSENT_SIGN):
+            dialect = _Dialect(encoding, delimiter, True, int(named is not None))
+            return _read_spaces(file, dialect)
         return _Dialect(
             encoding,
             delimiter,
             _is_quoted(file.read(), delimiter),
             int(named is not None),
         )
+
+
+def _read_spaces(file: TextIO, dialect: _Dialect) -> _Dialect:
+    """The form of a file with what spaces before quotation marks are: none of the cells where each
+    such mark quotes a cell.
+    """
+    spaced_mark = re.compile(rf'(?:\A|{re.escape(dialect.delimiter)}) +"')
+    if not any(map(spaced_mark.search, file)):
+        return dialect
+    file.seek(0)
+    skipping = replace(dialect, skips_spaces=True)
+    reader, end = _reader(file, skipping), 0
+    try:
+        for _ in reader:
+            end = reader.line_num
+    except csv.Error:
+        return replace(dialect, unquoted_line=end + 1)
+    return skipping
 
 
 def _delimiter(lines: Sequence[str]) -> str:
@@ -157,14 +180,19 @@ def csv_table(path: Path, header_advice: str = _HEADER_ADVICE) -> InputTable:
             name.strip() or f"Unnamed: {number}" for number, name in enumerate(names)
         ]
         require_once(path, header, header)
-        notes = _joined_lines(path, dialect, len(header)) if dialect.quotes else ()
+        notes = _joined_lines(path, dialect, len(header)) if dialect.quotes else []
+        if dialect.unquoted_line:
+            notes.append(
+                f"line {dialect.unquoted_line}: a quotation mark behind a space does not quote "
+                "its cell, so all such marks are letters; remove the space before one that quotes"
+            )
     return InputTable(
         str(path),
         tuple(header),
         lambda columns: _rows(path, dialect, header),
         path.parent,
         (path,),
-        notes=notes,
+        notes=tuple(notes),
     )
 
 
@@ -174,6 +202,7 @@ def _reader(lines: Iterable[str], dialect: _Dialect) -> Reader:
         delimiter=dialect.delimiter,
         quoting=csv.QUOTE_MINIMAL if dialect.quotes else csv.QUOTE_NONE,
         strict=True,
+        skipinitialspace=dialect.skips_spaces,
     )
 
 
@@ -220,7 +249,7 @@ def _rows(
             ) from None
 
 
-def _joined_lines(path: Path, dialect: _Dialect, width: int) -> tuple[str, ...]:
+def _joined_lines(path: Path, dialect: _Dialect, width: int) -> list[str]:
     """The line for the user on rows of several lines, each of which would be a row without its
     quotation mark.
     """
@@ -244,12 +273,10 @@ def _joined_lines(path: Path, dialect: _Dialect, width: int) -> tuple[str, ...]:
                     joined.append((end - len(lines) + 1, end))
                 lines.clear()
     if not joined:
-        return ()
+        return []
     start, end = joined[0]
     rows = f" ({plural(len(joined), 'such row')})" if joined[1:] else ""
-    return (
-        (
-            f"lines {start} to {end} are one row, because a quotation mark opens a cell in line "
-            f"{start}{rows}"
-        ),
-    )
+    return [
+        f"lines {start} to {end} are one row, because a quotation mark opens a cell in line "
+        f"{start}{rows}"
+    ]

@@ -16,6 +16,7 @@ from vieval_plugin.readers.image_names import (
     image_models_of,
     is_system_file,
 )
+from vieval_plugin.readers.layout import read_layouts
 from vieval_plugin.readers.open_table import (
     metadata_of,
     other_than_table,
@@ -48,14 +49,20 @@ def read_named(
     prompts: Path | None = None,
     kind: str | None = None,
     columns: Mapping[str, str] | None = None,
+    layout: str = "",
 ) -> SampleSource:
-    """Samples from what a user names: folders of images as `read_folders` has them, else tables as
-    `read_samples` does.
+    """Samples from what a user names: folders of a benchmark by its layout, other folders of images
+    as `read_folders` has them, else tables as `read_samples` does.
 
     A folder of parquet files stands for these. In several tables a row without a uid is called by
-    its table and number.
+    its table and number. `layout` is the name or the file of one that folders have.
     """
     paths = [path_of(location) for location in locations]
+    are_folders = all(map(isdir, paths))
+    if are_folders and (source := read_layouts(paths, layout, prompts, kind)):
+        return source
+    if layout:
+        raise VievalError("--layout applies to folders of images only")
     if prompts or all(map(is_of_images, paths)):
         return read_folders(paths, prompts, kind, columns)
     tables: dict[str | Path, str] = {}

@@ -4,9 +4,9 @@ prompt and category.
 A layout is a YAML file. `images` and `no_images` are templates of paths below the folder, without a
 suffix. Their fields are `uid`, `index` (of an image among those of its prompt), `number` (which
 counts the images of all prompts), `prompt`, `category`, `language` and `image_model`; `{uid:5}` has
-five digits. `prompts` says where the texts are: in a JSON file `beside` the images, in a `table`
-(of all, or one for each `{category}`), or in the paths themselves. A layout whose images have a
-source is of edits.
+five digits, `{category:a|b}` is `a` or `b`. `prompts` says where the texts are: in a JSON file
+`beside` the images, in a `table` (of all, or one for each `{category}`), or in the paths
+themselves. A layout whose images have a source is of edits.
 """
 
 from __future__ import annotations
@@ -26,11 +26,13 @@ from pydantic.dataclasses import dataclass as checked_dataclass
 from vieval_plugin.images import images_of_grid
 from vieval_plugin.judges.protocol import Image
 from vieval_plugin.readers.image_names import SUFFIXES, image_model_of, is_system_file
-from vieval_plugin.readers.open_table import open_table
+from vieval_plugin.readers.open_table import metadata_of, open_table
 from vieval_plugin.readers.prompt_rows import find_prompts
+from vieval_plugin.readers.rows import read_lines
 from vieval_plugin.readers.samples import (
     SampleRow,
     SampleSource,
+    chained,
     checked,
     fingerprint_of,
     samples_in_rows,
@@ -40,10 +42,11 @@ from vieval_plugin.records import Totals
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.suggestions import did_you_mean
 from vieval_plugin.text.wording import natural, plural
-from vieval_plugin.text.yaml_json import first_row, read_yaml
+from vieval_plugin.text.yaml_json import read_yaml
 
 _FIELD = re.compile(
-    r"\{(uid|index|number|prompt|category|language|image_model)(?::(\d+))?\}"
+    r"\{(uid|index|number|prompt|category|language|image_model)"
+    r"(?::(?:(\d+)|([^}]+)))?\}"
 )
 _FOLDER = Path(__file__).with_name("layouts")
 _DIGITS = ("index", "number")
@@ -173,6 +176,40 @@ def read_layout_file(name: str) -> Layout:
         raise VievalError(f"{file}: not readable as YAML ({error})") from None
 
 
+def find_folders(
+    folders: Sequence[Path], prompts: Path | None = None
+) -> tuple[str, Sequence[Path]]:
+    """The layout that all folders fit, or all folders of images in them, one for each generator,
+    and those that fit; an empty name where neither do.
+    """
+    parts = [part for folder in folders for part in _generator_folders(folder)]
+    for candidates in (folders, parts):
+        names = {find_layout(candidate, prompts) for candidate in candidates}
+        if len(names) == 1 and all(names):
+            return names.pop(), candidates
+    return "", ()
+
+
+def _generator_folders(folder: Path) -> list[Path]:
+    """The folders of images in a folder that itself has neither images nor prompts."""
+    entries = sorted(folder.iterdir())
+    if _has_prompts(folder) or any(map(_is_image, entries)):
+        return []
+    return [
+        entry
+        for entry in entries
+        if entry.is_dir() and any(map(_is_image, entry.rglob("*")))
+    ]
+
+
+def _is_image(file: Path) -> bool:
+    return file.suffix.lower() in SUFFIXES and file.is_file()
+
+
+def _has_prompts(folder: Path) -> bool:
+    return bool(find_prompts(folder) or metadata_of(folder))
+
+
 def find_layout(folder: Path, prompts: Path | None = None) -> str:
     """The name of the layout that all images below a folder fit and whose prompts are there;
     empty where none does.
@@ -196,9 +233,7 @@ def _fits(
     table = layout.prompts.table if layout.prompts else []
     if prompts and prompts.name not in table:
         return False
-    if not (
-        _tables(layout, folder, prompts) if table else find_prompts(folder) is None
-    ):
+    if _has_prompts(folder) if not table else not _tables(layout, folder, prompts):
         return False
     found: list[_FoundImage] = []
     for file, name in files.items():
@@ -207,9 +242,34 @@ def _fits(
             return False
         if fields:
             found.append(_FoundImage(file, fields))
-    if not found or not layout.prompts or table:
+    if not found or table:
         return bool(found)
+    if not layout.prompts:
+        return not any(image.file.with_suffix(".txt").is_file() for image in found)
     return (folder / _filled(layout.prompts.beside, found[0].fields)).is_file()
+
+
+def read_layouts(
+    folders: Sequence[Path],
+    name: str = "",
+    prompts: Path | None = None,
+    kind: str | None = None,
+) -> SampleSource | None:
+    """The samples of folders by one layout, as `read_layout` has them.
+
+    Args:
+        folders: of one generator each, or those that these are in.
+        name: that of the layout, or the file that it is in (default: the one that all folders
+            fit; None where there is none).
+        prompts: the table of prompts.
+        kind: of the samples.
+    """
+    if not name:
+        name, folders = find_folders(folders, prompts)
+    if not name:
+        return None
+    layout = read_layout_file(name)
+    return chained([read_layout(folder, layout, prompts, kind) for folder in folders])
 
 
 def read_layout(
@@ -227,7 +287,10 @@ def read_layout(
         VievalError: no image fits the layout, its prompts are not there, or a grid cannot be cut.
     """
     files = _image_files(folder)
-    matches = {file: _fields(layout, name) for file, name in files.items()}
+    matches = {
+        file: _fields(layout, files[file])
+        for file in sorted(files, key=lambda file: natural(str(file)))
+    }
     found = [_FoundImage(file, fields) for file, fields in matches.items() if fields]
     if not found:
         raise VievalError(
@@ -277,7 +340,7 @@ def read_layout(
         )
     notes += _absent_images_note(layout, folder, conditions, by_key)
     fingerprint = fingerprint_of(
-        [], layout.title, kind or "", *map(str, files), *map(str, conditions.values())
+        [], layout.title, kind or "", *map(str, matches), *map(str, conditions.values())
     )
     totals = (
         Totals(layout.title, tuple(layout.totals), layout.threshold)
@@ -410,15 +473,13 @@ def _all_conditions(
     if place.table:
         return _conditions_in_tables(layout, place, folder, prompts)
     texts = {}
-    pattern = _regex(layout, Path(place.beside).with_suffix("").as_posix())
+    pattern = _regex(layout, place.beside)
     for file in sorted(folder.rglob(Path(place.beside).name)):
-        match = pattern.fullmatch(file.relative_to(folder).with_suffix("").as_posix())
-        document = first_row(file)
-        prompt = document.get(_name_of(place.prompt, document))
-        if match and isinstance(prompt, str):
-            texts["", match["uid"]] = _Conditions(
-                prompt, str(document.get(place.category, ""))
-            )
+        if match := pattern.fullmatch(file.relative_to(folder).as_posix()):
+            for row in read_lines(file, "")[:1]:
+                prompt = row.text(_name_of(place.prompt, row.cells))
+                category = str(row.cells.get(place.category, ""))
+                texts["", match["uid"]] = _Conditions(prompt, category)
     return texts
 
 
@@ -526,15 +587,9 @@ def _name_of(names: str | Sequence[str], available: Iterable[str]) -> str:
 
 
 def _image_files(folder: Path) -> dict[Path, str]:
-    """The image files below a folder in natural order, and their paths in it without suffix."""
-    files = [
-        file
-        for file in folder.rglob("*")
-        if file.suffix.lower() in SUFFIXES and file.is_file()
-    ]
+    """The image files below a folder, and their paths in it without suffix."""
     names = {
-        file: file.relative_to(folder)
-        for file in sorted(files, key=lambda file: natural(str(file)))
+        file: file.relative_to(folder) for file in folder.rglob("*") if _is_image(file)
     }
     return {
         file: name.with_suffix("").as_posix()
@@ -561,7 +616,7 @@ def _regex(layout: Layout, template: str) -> re.Pattern[str]:
 def _compiled(template: str, categories: tuple[str, ...]) -> re.Pattern[str]:
     pattern, end = "", 0
     for found in _FIELD.finditer(template):
-        name, digits = found.groups()
+        name, digits, choices = found.groups()
         value = (
             f"\\d{{{digits}}}"
             if digits
@@ -571,7 +626,9 @@ def _compiled(template: str, categories: tuple[str, ...]) -> re.Pattern[str]:
             if name == "prompt"
             else "[^/]+"
         )
-        if name == "category" and categories:
+        if choices:
+            value = "|".join(map(re.escape, choices.split("|")))
+        elif name == "category" and categories:
             value = "|".join(map(re.escape, categories))
         pattern += f"{re.escape(template[end : found.start()])}(?P<{name}>{value})"
         end = found.end()

@@ -137,7 +137,7 @@ def json_table(path: Path) -> InputTable:
         content = path.read_bytes()
         text = content.decode(encoding_of(content))
     try:
-        values = rows_of_document(read_json(text, object_pairs_hook=_object_of_pairs))
+        values = rows_of_document(json_value(text))
     except ValueError as error:
         raise VievalError(
             f"{path}: not readable as JSON ({error}); give a list of objects, or one a line"
@@ -145,12 +145,12 @@ def json_table(path: Path) -> InputTable:
     return _table_of_values(path, lambda: enumerate(values, start=1), "row")
 
 
-def _object_of_pairs(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any] | BadLine:
     document = dict(pairs)
-    if len(document) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(f"two values of the key {max(names, key=names.count)[:80]!r}")
-    return document
+    if len(document) == len(pairs):
+        return document
+    names = [name for name, _ in pairs]
+    return BadLine(f"two values of the key {max(names, key=names.count)[:80]!r}")
 
 
 def rows_of_document(document: Any) -> Sequence[Any]:
@@ -271,7 +271,7 @@ def values_of_lines(path: Path) -> Iterator[tuple[int, Any]]:
     """
     for number, line in lines_of_file(path):
         try:
-            yield number, read_json(line.decode())
+            yield number, json_value(line.decode())
         except UnicodeDecodeError:
             yield number, BadLine("not UTF-8")
         except ValueError as error:
@@ -285,6 +285,13 @@ def values_of_lines(path: Path) -> Iterator[tuple[int, Any]]:
             )
 
 
+def json_value(text: str | bytes) -> Any:
+    """The value of a JSON text, a `BadLine` in the place of an object that has a key twice;
+    ValueError for a text that is not JSON.
+    """
+    return read_json(text, object_pairs_hook=_object)
+
+
 def row_of_value(
     value: Any, texts_are_prompts: bool = False
 ) -> dict[str, Any] | BadLine:
@@ -294,6 +301,10 @@ def row_of_value(
         return row
     if not isinstance(row, dict):
         return BadLine("not a JSON object")
+    if fault := next(
+        (cell for cell in row.values() if isinstance(cell, BadLine)), None
+    ):
+        return fault
     if not is_encodable(row):
         return BadLine("a text in it has half of a character (a lone surrogate)")
     return row

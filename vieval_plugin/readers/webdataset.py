@@ -13,6 +13,7 @@ import re
 import tarfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
@@ -24,9 +25,15 @@ from vieval_plugin.images import MAX_BYTES
 from vieval_plugin.judges.protocol import TableCell
 from vieval_plugin.readers.columns import is_column_name
 from vieval_plugin.readers.image_names import SUFFIXES, is_system_file
-from vieval_plugin.readers.tables import BadLine, InputTable, NumberedRow, StoredImage
+from vieval_plugin.readers.tables import (
+    BadLine,
+    InputTable,
+    NumberedRow,
+    StoredImage,
+    json_value,
+    row_of_value,
+)
 from vieval_plugin.text.errors import VievalError
-from vieval_plugin.text.yaml_json import read_json
 
 #: The suffixes of tar files, whose members can be found by their place, and of those that are read
 #: from the beginning.
@@ -34,7 +41,6 @@ PLAIN, COMPRESSED = (".tar",), (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 #: The end of a member that `vieval filter` adds to each sample, after its prefix.
 ADDED = "vieval.json"
 _COMPRESSIONS = {"tgz": "gz"}
-_FIRST = 100  # samples whose JSON entries are columns
 _HEADER, _CHECKSUM = 512, slice(148, 156)
 _LAST_DOT = re.compile(rf"(.*?)\.(\w*{re.escape(ADDED)}|[^.]*)")
 
@@ -58,6 +64,10 @@ class TarMember:
     @property
     def is_image(self) -> bool:
         return f".{self.name.rpartition('.')[2]}" in SUFFIXES
+
+    @property
+    def is_json(self) -> bool:
+        return self.name == "json"
 
     @property
     def column(self) -> str:
@@ -196,20 +206,27 @@ def webdataset_table(
         for number, members in _read(path, index, samples):
             try:
                 cells = _cells(path, members)
-            except ValueError as error:
-                yield number + 1, BadLine(str(error))
+            except BadLine as bad:
+                yield number + 1, bad
                 continue
             yield (
                 number + 1,
                 {name: value for name, value in cells.items() if name in columns},
             )
 
-    first = (members for _, members in _read(path, index, [range(_FIRST)]))
-    columns = dict.fromkeys(
-        name for members in first for name in _cells(path, members, broken={})
-    )
-    columns |= dict.fromkeys(member.column for member in index if member.column)
-    return InputTable(str(path), tuple(columns), read, path.parent, (path,), "sample")
+    # a part is read by the columns of the whole
+    entries = [] if samples else _json_columns(path, index)
+    columns = ["key", *entries, *(member.column for member in index)]
+    names = tuple(dict.fromkeys(filter(None, columns)))
+    return InputTable(str(path), names, read, path.parent, (path,), "sample")
+
+
+def _json_columns(path: Path, index: Sequence[TarMember]) -> Iterator[str]:
+    """The names of the entries of all JSON members that can be read."""
+    members = [member for member in index if member.is_json]
+    for _, [pair] in _read(path, members, None):
+        with suppress(BadLine):
+            yield from _entries(*pair)
 
 
 def _read(
@@ -362,38 +379,33 @@ class _Entry(tarfile.TarInfo):
             ) from None
 
 
-def _cells(
-    path: Path,
-    members: Sequence[tuple[TarMember, bytes]],
-    broken: dict[str, Any] | None = None,
-) -> dict[str, Any]:
-    """A sample's members by column; ValueError for JSON and text that cannot be read, unless
-    `broken` stands for it.
-    """
+def _cells(path: Path, members: Sequence[tuple[TarMember, bytes]]) -> dict[str, Any]:
+    """A sample's members by column; BadLine for JSON and text that cannot be read."""
     cells: dict[str, Any] = {"key": members[0][0].key}
     for member, content in members:
         name = member.column
-        try:
-            if member.is_image:
-                cells[name] = StoredImage(
-                    member.name, content, TableCell(path, member.sample, name)
-                )
-            elif name:
-                cells[name] = content.decode()
-            elif member.name == "json":
-                document = read_json(content)
-                if not isinstance(document, dict):
-                    raise ValueError("not a JSON object")
-                cells |= {
-                    name: value for name, value in document.items() if _is_cell(value)
-                }
-        except ValueError:
-            if broken is None:
-                raise ValueError(
-                    f"{member.key}.{member.name} is not readable as UTF-8 or JSON"
-                ) from None
-            cells |= broken
+        if member.is_image:
+            cell = TableCell(path, member.sample, name)
+            cells[name] = StoredImage(member.name, content, cell)
+        elif name or member.is_json:
+            cells |= _entries(member, content)
     return cells
+
+
+def _entries(member: TarMember, content: bytes) -> dict[str, Any]:
+    """The text of a member by its column, or its JSON entries by theirs; BadLine where it cannot
+    be read.
+    """
+    full_name = f"{member.key}.{member.name}"
+    try:
+        if not member.is_json:
+            return {member.column: content.decode()}
+        row = row_of_value(json_value(content))
+    except ValueError:
+        raise BadLine(f"{full_name} is not readable as UTF-8 or JSON") from None
+    if isinstance(row, BadLine):
+        raise BadLine(f"{full_name}: {row}")
+    return {name: value for name, value in row.items() if _is_cell(value)}
 
 
 def _is_cell(value: Any) -> bool:

@@ -79,63 +79,58 @@ class BenchmarkScores:
     def _table(self, totals: Totals, name: str) -> Table:
         from vieval_plugin.meta_evaluation.tables import Table
 
-        systems = {
-            system[1:]: images
-            for system, images in self.by_system.items()
-            if system[0] == totals
-        }
-        categories = sorted(
-            {image.category for images in systems.values() for image in images}
-        )
-        columns = [
-            [
-                ("judge", judge),
-                ("generator", generator),
-                *_total_columns(totals, images, categories),
-            ]
-            for (judge, generator), images in systems.items()
+        rows = [
+            (judge, generator, *row)
+            for (benchmark, judge, generator), images in self.by_system.items()
+            if benchmark == totals
+            for row in _total_rows(totals, images)
         ]
-        header = tuple(heading for heading, _ in columns[0])
         unit = "mean score"
         if totals.threshold is not None:
             unit = (
                 f"share of right images (score from {totals.threshold:g} on), and of prompts "
                 "with all or any right"
             )
-        rows = tuple(tuple(cell for _, cell in row) for row in columns)
-        return Table(name, f"Totals of {totals.benchmark}: {unit}", header, rows)
+        shares = [(f"{share} right", f"prompts ({share})") for share in _shares(totals)]
+        header = ("judge", "generator", "category", "mean", "images", "scored")
+        return Table(
+            name,
+            f"Totals of {totals.benchmark}: {unit}",
+            (*header, *chain(*shares)),
+            tuple(rows),
+        )
 
 
-def _total_columns(
-    totals: Totals, images: Sequence[_ImageScore], categories: Sequence[str]
-) -> Iterator[tuple[str, str]]:
-    """The totals of a judge and a generator under their headings, with what they count, and the
-    mean of each category.
+def _shares(totals: Totals) -> list[str]:
+    """The shares of prompts among the totals of a benchmark."""
+    has_threshold = totals.threshold is not None
+    return [name for name in ("all", "any") if has_threshold and name in totals.names]
+
+
+def _total_rows(
+    totals: Totals, images: Sequence[_ImageScore]
+) -> Iterator[tuple[str, ...]]:
+    """The totals of a judge and a generator from the category on: those of all images, and of each
+    category.
     """
-
-    is_by_category = "categories" in totals.names
-    means = [
-        _mean(image.score for image in images if image.category == category)
-        for category in categories
-    ]
-    if is_by_category:
-        yield (
-            f"mean of {len(categories)} {'category' if len(categories) == 1 else 'categories'}",
-            _decimals(_mean(means)),
-        )
-    yield "images", str(len(images))
-    yield "scored", str(sum(not math.isnan(image.score) for image in images))
-    for share in ("all", "any"):
-        if totals.threshold is not None and share in totals.names:
-            decided = _decided_prompts(images, share)
-            yield f"{share} right", _decimals(_mean(decided))
-            yield f"prompts ({share})", str(len(decided))
-    if is_by_category:
-        yield from zip(
-            (category or "no category" for category in categories),
-            map(_decimals, means),
-            strict=True,
-        )
+    by_category = defaultdict[str, list[_ImageScore]](list)
+    if "categories" in totals.names:
+        for image in images:
+            by_category[image.category].append(image)
+    means = [_mean_score(part) for part in by_category.values()]
+    unit = "category" if len(means) == 1 else "categories"
+    rows = [(f"mean of {len(means)} {unit}", _mean(means), images)]
+    for category, part in sorted(by_category.items()):
+        rows.append((category or "no category", _mean_score(part), part))
+    if not by_category:
+        rows = [("all images", _mean_score(images), images)]
+    for category, mean, part in rows:
+        scored = sum(not math.isnan(image.score) for image in part)
+        cells = [category, _decimals(mean), str(len(part)), str(scored)]
+        for share in _shares(totals):
+            decided = _decided_prompts(part, share)
+            cells += [_decimals(_mean(decided)), str(len(decided))]
+        yield tuple(cells)
 
 
 def benchmark_tables(runs: Iterable[Run]) -> list[Table]:
@@ -293,6 +288,10 @@ def _mean(scores: Iterable[float]) -> float:
     """The mean of the scores that are there; NaN where none is."""
     known = [score for score in scores if not math.isnan(score)]
     return sum(known) / len(known) if known else math.nan
+
+
+def _mean_score(images: Sequence[_ImageScore]) -> float:
+    return _mean(image.score for image in images)
 
 
 def _decimals(value: float) -> str:

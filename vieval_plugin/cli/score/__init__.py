@@ -371,24 +371,6 @@ def request_of(
     return Request(source, judges, current, backbone, tuple(unable))
 
 
-def _layout_name(options: argparse.Namespace) -> str:
-    """The layout of the folders that are judged: the one that is named, or the one that all of
-    them fit, if any.
-    """
-    from vieval_plugin.readers.layout import find_layout
-    from vieval_plugin.text.errors import VievalError
-    from vieval_plugin.text.untrusted import isdir, path_of
-
-    folders = [path_of(name) for name in options.samples]
-    are_folders = bool(folders) and all(map(isdir, folders))
-    if options.layout and not are_folders:
-        raise VievalError("--layout applies to folders of images only")
-    if options.layout or not are_folders:
-        return options.layout or ""
-    names = {find_layout(folder, options.prompts) for folder in folders}
-    return names.pop() if len(names) == 1 else ""
-
-
 def _samples_of(
     options: argparse.Namespace, current: Config
 ) -> tuple[SampleSource, str, str | None]:
@@ -399,7 +381,6 @@ def _samples_of(
         read_image_samples,
         read_named,
     )
-    from vieval_plugin.text.untrusted import path_of
 
     if options.benchmark:
         from vieval_plugin.benchmarks import registry as benchmark_registry
@@ -409,17 +390,8 @@ def _samples_of(
             DEFAULT_JUDGE,
             None,
         )
-    if name := _layout_name(options):
-        from vieval_plugin.readers.layout import read_layout, read_layout_file
-        from vieval_plugin.readers.samples import chained
-
-        layout, folders = read_layout_file(name), map(path_of, options.samples)
-        sources = [
-            read_layout(folder, layout, options.prompts, options.kind)
-            for folder in folders
-        ]
-        return chained(sources), DEFAULT_JUDGE, None
-    if not options.prompts and are_images(options.samples):
+    is_named = options.prompts or options.layout
+    if not is_named and are_images(options.samples):
         texts = {
             name: getattr(options, name)
             for name in ("prompt", "instruction")
@@ -433,13 +405,10 @@ def _samples_of(
     from vieval_plugin.results.unjudged import is_run, load_unjudged
 
     path = Path(options.samples[0])
-    if options.prompts or len(options.samples) > 1 or not is_run(path):
+    if is_named or len(options.samples) > 1 or not is_run(path):
         columns = parse_columns(options.columns)
-        return (
-            read_named(options.samples, options.prompts, options.kind, columns),
-            DEFAULT_JUDGE,
-            None,
-        )
+        arguments = options.prompts, options.kind, columns, options.layout or ""
+        return read_named(options.samples, *arguments), DEFAULT_JUDGE, None
     run = load_unjudged(path, current, options.kind)
     return run.source, run.judge or DEFAULT_JUDGE, run.setting
 
