@@ -24,6 +24,7 @@ from vieval_plugin.readers.tables import (
     InputTable,
     NumberedRow,
     StoredImage,
+    are_texts,
     require_once,
 )
 from vieval_plugin.text.errors import VievalError
@@ -130,7 +131,7 @@ def _names_in(path: Path, key: str) -> list[str]:
         names = [name["filename"] if isinstance(name, dict) else name for name in names]
     except (OSError, ValueError, KeyError, TypeError):
         names = []
-    if not names or not all(isinstance(name, str) for name in names):
+    if not names or not are_texts(names):
         raise VievalError(f"{path}: it names no {key}; save the data set again")
     return names
 
@@ -209,22 +210,12 @@ def _is_readable(kind: Any) -> bool:
         # of others than these nobody could say what they take in each row
         is_sized = types.is_primitive(kind.value_type) or str(kind.value_type) in _SIZED
         return is_sized and _is_readable(kind.value_type)
-    if types.is_list(kind) or types.is_large_list(kind):
-        item = kind.value_type
-        return bool(
-            _is_text(item)
-            or types.is_integer(item)
-            or types.is_floating(item)
-            or _is_image(item)
-        )
-    plain = (
-        types.is_integer,
-        types.is_floating,
-        types.is_boolean,
-        types.is_null,
-        _is_text,
-    )
-    return any(is_plain(kind) for is_plain in plain) or _is_image(kind)
+    is_list = types.is_list(kind) or types.is_large_list(kind)
+    if not is_list and (types.is_boolean(kind) or types.is_null(kind)):
+        return True
+    item = kind.value_type if is_list else kind
+    is_number = types.is_integer(item) or types.is_floating(item)
+    return is_number or _is_text(item) or _is_image(item)
 
 
 def _is_image(kind: Any) -> bool:

@@ -37,38 +37,37 @@ KEYS = (*_PLAIN, *_ROLES, *_TEXTS, f"images.{_SUBJECT}", f"texts.{_SUBJECT}")
 #: Names that columns of published tables have, the surest first.
 _COMMON: Mapping[str, tuple[str, ...]] = {
     "output": (
-        *(
-            "edited_image",
-            "output_image",
-            "generated_image",
-            "target_image",
-            "edited_img",
-            "output_img",
-            "target_img",
-        ),
-        *(
-            "image",
-            "img",
-            "picture",
-            "file_name",
-            "filename",
-            "image_path",
-            "file_path",
-            "file",
-            "path",
-        ),
-        *("jpg", "jpeg", "png", "webp"),
+        "edited_image",
+        "output_image",
+        "generated_image",
+        "target_image",
+        "edited_img",
+        "output_img",
+        "target_img",
+        "image",
+        "img",
+        "picture",
+        "file_name",
+        "filename",
+        "image_path",
+        "file_path",
+        "file",
+        "path",
+        "jpg",
+        "jpeg",
+        "png",
+        "webp",
     ),
     "source": (
-        *(
-            "source_image",
-            "input_image",
-            "original_image",
-            "source_img",
-            "input_img",
-            "original_img",
-        ),
-        *("input", "original", "before"),
+        "source_image",
+        "input_image",
+        "original_image",
+        "source_img",
+        "input_img",
+        "original_img",
+        "input",
+        "original",
+        "before",
     ),
     "mask": ("mask_image", "mask_img"),
     "control": ("control_image", "conditioning_image", "condition_image"),
@@ -222,12 +221,10 @@ def fields_of(
     )
     if no_text and not outputs and table.columns:
         raise VievalError(no_text)
-    by_synonym = {
-        field: column for field, column in guessed.items() if _field(column) != field
-    }
     synonyms = ", ".join(
         f"{column} as {field.partition('.')[2] or field}"
-        for field, column in by_synonym.items()
+        for field, column in guessed.items()
+        if _field(column) != field
     )
     notes = []
     if synonyms:
@@ -280,14 +277,11 @@ def _rival_texts(
     fields: Mapping[str, str], columns: Mapping[str, str], unused: Sequence[str]
 ) -> dict[str, str]:
     """Columns that could be a text as well, by that text, which the user says nothing of."""
-    texts = [
-        text
-        for text in _TEXTS
-        if f"texts.{text}" in fields and f"texts.{text}" not in columns
-    ]
+    guessed_fields = fields.keys() - columns.keys()
     return {
         column: text
-        for text in texts
+        for text in _TEXTS
+        if f"texts.{text}" in guessed_fields
         for column in unused
         if _plain(column) in (text, *_COMMON[text])
     }
@@ -295,11 +289,11 @@ def _rival_texts(
 
 def _missing_output_error(table: InputTable) -> VievalError:
     """The error for a table without a column of images: which it could be, and how to say so."""
-    hints = (
-        (f" {column!r}", did_you_mean(column, ("output", *_COMMON["output"]), 0.7))
-        for column in table.columns
-    )
-    column, hint = next((pair for pair in hints if pair[1]), (" of images", ";"))
+    names = "output", *_COMMON["output"]
+    column, hint = " of images", ";"
+    for name in reversed(table.columns):
+        if nearest := did_you_mean(name, names, 0.7):
+            column, hint = f" {name!r}", nearest
     unreadable = "".join(
         f"; {_column_type(table, name)}" for name in list(table.unreadable)[:1]
     )
@@ -420,8 +414,11 @@ def _plain(column: str) -> str:
 
 def _first_values(table: InputTable, column: str) -> list[Any]:
     """The first values of a column that are not empty."""
-    rows = (row for _, row in table.read([column]) if not isinstance(row, BadLine))
-    values = (row.get(column) for row in rows)
+    values = (
+        row.get(column)
+        for _, row in table.read([column])
+        if not isinstance(row, BadLine)
+    )
     return list(islice((value for value in values if not _is_empty(value)), _FIRST))
 
 

@@ -19,6 +19,7 @@ from vieval_plugin.judges.contests import Contest, Votes, fault
 from vieval_plugin.judges.protocol import Image, Sample, SampleId
 from vieval_plugin.readers.rated_models import numbered_roles
 from vieval_plugin.readers.rows import UNNAMED, Row, numbered, tag_list
+from vieval_plugin.readers.tables import are_texts
 from vieval_plugin.readers.video_frames import SUFFIXES
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import is_encodable
@@ -99,9 +100,7 @@ class _Reading:
             raise VievalError(f"{row.where} repeats id {uid}; correct the file")
         self.ids.add(uid)
         texts = _value(row, "texts", {})
-        if not isinstance(texts, dict) or not all(
-            isinstance(text, str) for text in texts.values()
-        ):
+        if not isinstance(texts, dict) or not are_texts([*texts.values()]):
             raise VievalError(
                 f"{row.where}: texts is no object of name -> text; correct the file"
             )
@@ -169,15 +168,13 @@ class _Reading:
                 f"{row.where}: images is no object of role -> file; correct the file"
             )
         files_row = Row(f"{row.where}, images", files)
-        names = {
-            role: _file(files_row, role)
-            for role in files
-            if _has_value(files_row, role)
-        }
-        return {
-            role: self.images.setdefault(name, Image(self.folder / name))
-            for role, name in names.items()
-        }
+        images = {}
+        for role in files:
+            if _has_value(files_row, role):
+                name = _file(files_row, role)
+                image = Image(self.folder / name)
+                images[role] = self.images.setdefault(name, image)
+        return images
 
     def _frames(self, row: Row) -> dict[str, Image]:
         count = self.common.frames
@@ -217,9 +214,7 @@ def _file(row: Row, column: str) -> str:
 
 def _votes(row: Row, scheme: str) -> Votes:
     vote, annotators = _value(row, "vote", ""), _value(row, "annotators", [])
-    if not isinstance(annotators, list) or not all(
-        isinstance(vote_text, str) for vote_text in (vote, *annotators)
-    ):
+    if not are_texts(annotators) or not isinstance(vote, str):
         raise VievalError(
             f"{row.where}: vote is no text, or annotators no list of texts; correct the file"
         )

@@ -75,15 +75,10 @@ def _dialect_of(path: Path) -> _Dialect:
         named = _FIRST_LINE.fullmatch(lines[0].strip())
         delimiter = named[1] if named else _delimiter(list(filter(str.strip, lines)))
         file.seek(0)
-        if delimiter not in ("\t", _ABSENT_SIGN):
-            dialect = _Dialect(encoding, delimiter, True, int(named is not None))
-            return _read_spaces(file, dialect)
-        return _Dialect(
-            encoding,
-            delimiter,
-            _is_quoted(file.read(), delimiter),
-            int(named is not None),
-        )
+        dialect = _Dialect(encoding, delimiter, True, int(named is not None))
+        if delimiter in ("\t", _ABSENT_SIGN):
+            return replace(dialect, quotes=_is_quoted(file.read(), delimiter))
+        return _read_spaces(file, dialect)
 
 
 def _read_spaces(file: TextIO, dialect: _Dialect) -> _Dialect:

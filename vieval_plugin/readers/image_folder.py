@@ -225,21 +225,22 @@ def read_image_samples(
         kind: the kind of all (default: what images and texts tell, `tig` where they tell nothing).
     """
     stems = [stem_of(image) or "image" for image in images]
-
-    def rows() -> Iterator[NumberedRow]:
-        for number, (image, stem) in enumerate(
-            zip(images, stems, strict=True), start=1
-        ):
-            row = {
-                "images": {"output": image, **({"source": source} if source else {})},
+    conditions = {"source": source} if source else {}
+    rows = [
+        (
+            number,
+            {
+                "uid": stem if stems.count(stem) == 1 else f"{stem}_{number}",
+                "images": {"output": image, **conditions},
                 "texts": texts,
-            }
-            uid = stem if stems.count(stem) == 1 else f"{stem}_{number}"
-            yield number, {"uid": uid, **row}
+            },
+        )
+        for number, (image, stem) in enumerate(zip(images, stems, strict=True), start=1)
+    ]
 
     def read() -> Iterator[SampleRow]:
         return samples_in_rows(
-            rows(), Path.cwd(), kind or (_EDIT if source else _KIND), "image"
+            rows, Path.cwd(), kind or (_EDIT if source else _KIND), "image"
         )
 
     fingerprint = fingerprint_of([], *images, source or "", *texts.values(), kind or "")
@@ -297,13 +298,13 @@ def _samples_with_texts(
 
     def rows() -> Iterator[NumberedRow]:
         for number, (model, file) in enumerate(files, start=1):
-            row: dict[str, Any] = {"uid": file.stem, "image_model": model}
+            row = {
+                "uid": file.stem,
+                "image_model": model,
+                "images": {"output": str(file.absolute())},
+            }
             try:
-                row |= {
-                    "images": {"output": str(file.absolute())},
-                    "texts": {"prompt": _text_beside(file)},
-                }
-                yield number, row
+                yield number, {**row, "texts": {"prompt": _text_beside(file)}}
             except BadLine as bad:
                 yield number, BadLine(str(bad), row)
 

@@ -108,10 +108,8 @@ def numbers_of(files: Sequence[Path]) -> dict[Path, tuple[int, int]]:
         )
         if len(different) == 1 or has_draws:
             for file, found in alike:
-                numbers[file] = (
-                    int(found[different[0]]),
-                    int(found[different[1]]) if has_draws else 0,
-                )
+                values = [int(found[place]) for place in different]
+                numbers[file] = values[0], values[1] if has_draws else 0
     return numbers
 
 

@@ -16,7 +16,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -25,6 +25,7 @@ from pydantic.dataclasses import dataclass as checked_dataclass
 
 from vieval_plugin.images import images_of_grid
 from vieval_plugin.judges.protocol import Image
+from vieval_plugin.readers.columns import require_columns
 from vieval_plugin.readers.image_names import SUFFIXES, image_model_of, is_system_file
 from vieval_plugin.readers.open_table import metadata_of, open_table
 from vieval_plugin.readers.prompt_rows import find_prompts
@@ -375,17 +376,12 @@ def _absent_images_note(
     groups = {key[:2] for key in by_key}
     image_models = {image_model for image_model, _ in groups}
     absent: Counter[str] = Counter()
-    for image_model in image_models:
-        for (place, uid), condition in conditions.items():
-            if (image_model, place, uid) not in by_key:
-                reason = (
-                    "no_image"
-                    if (image_model, place) in groups
-                    else "left out, as there is no folder"
-                )
-                absent[
-                    f"{_category(layout, place, condition) or 'no category'} ({reason})"
-                ] += 1
+    for model, (place, uid) in product(image_models, conditions):
+        if (model, place, uid) not in by_key:
+            category = _category(layout, place, conditions[place, uid]) or "no category"
+            is_read = (model, place) in groups
+            reason = "no_image" if is_read else "left out, as there is no folder"
+            absent[f"{category} ({reason})"] += 1
     by_category = ", ".join(
         f"{count} of {category}" for category, count in sorted(absent.items())
     )
@@ -432,29 +428,25 @@ def _rows(
         if layout.source_image
         else conditions.source
     )
-    outputs: list[tuple[int, str | Image]] = [
-        (image.order, str(image.file.absolute())) for image in images
+    files = [image.file.absolute() for image in images] or [
+        folder.absolute() / f"{_filled(layout.images[0], fields)}.png"
     ]
-    try:
-        if layout.grid:
-            outputs = list(
-                enumerate(
-                    cut
-                    for image in images
-                    for cut in images_of_grid(image.file, layout.grid)
-                )
-            )
-        elif "{number" in layout.images[0]:  # which counts the images of all prompts
-            outputs = [(place, output) for place, (_, output) in enumerate(outputs)]
-    except VievalError as error:
-        yield BadLine(str(error), row)
-        return
-    for number, output in outputs or [
-        (0, str(folder.absolute() / f"{_filled(layout.images[0], fields)}.png"))
-    ]:
+    outputs: list[str | Image] = [str(file) for file in files]
+    if layout.grid and images:
+        try:
+            outputs = [
+                cut for file in files for cut in images_of_grid(file, layout.grid)
+            ]
+        except VievalError as error:
+            yield BadLine(str(error), row)
+            return
+    # a number in a name counts the images of all prompts
+    is_counted = layout.grid or "{number" in layout.images[0] or not images
+    draws = range(len(outputs)) if is_counted else [image.order for image in images]
+    for draw, output in zip(draws, outputs, strict=True):
         yield {
             **row,
-            "draw": number,
+            "draw": draw,
             "images": {"output": output, **({"source": source} if source else {})},
         }
 
@@ -515,21 +507,11 @@ def _rows_of_table(
     columns = list(
         filter(None, (place.uid, prompt, place.category, place.language, place.source))
     )
-    if absent := [column for column in columns if column not in table.columns]:
-        raise VievalError(
-            f"{file}: no column {absent[0]!r}, which the layout of {layout.title} needs"
-        )
+    require_columns(table, columns)
     folders = {
         category: folder_name for folder_name, category in layout.categories.items()
     }
-    digits = next(
-        (
-            int(match[2] or 0)
-            for match in _FIELD.finditer(layout.images[0])
-            if match[1] == "uid"
-        ),
-        0,
-    )
+    digits = re.search(r"\{uid:(\d+)\}", layout.images[0])
     for number, (row_number, row) in enumerate(table.read(columns)):
         if isinstance(row, BadLine):
             raise VievalError(
@@ -544,7 +526,7 @@ def _rows_of_table(
         }
         if "{category}" not in layout.images[0]:
             fields = {}
-        uid = str(row.get(place.uid, number)).zfill(digits)
+        uid = str(row.get(place.uid, number)).zfill(int(digits[1]) if digits else 0)
         source = (
             str(table.folder.absolute() / place.source_folder / str(row[place.source]))
             if place.source

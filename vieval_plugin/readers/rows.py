@@ -12,7 +12,12 @@ from typing import Any
 
 from vieval_plugin.judges.protocol import Image
 from vieval_plugin.readers.delimited import csv_table
-from vieval_plugin.readers.tables import BadLine, row_of_value, values_of_lines
+from vieval_plugin.readers.tables import (
+    BadLine,
+    are_texts,
+    row_of_value,
+    values_of_lines,
+)
 from vieval_plugin.text import yaml_json
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.suggestions import abbreviated
@@ -45,9 +50,7 @@ class Row:
         """A text that is not blank."""
         value = self._cell(column)
         if not isinstance(value, str) or not value.strip():
-            raise VievalError(
-                f"{self.where}: {column} is {_short_repr(value)}, not a text; correct the file"
-            )
+            raise _unlike(f"{self.where}: {column}", value, "a text")
         return value
 
     def uid(self, column: str) -> str:
@@ -60,10 +63,7 @@ class Row:
             or not isinstance(value, (int, str))
             or not re.fullmatch(r"[^#\n]{1,1000}", str(value))
         ):
-            raise VievalError(
-                f"{self.where}: {column} is {_short_repr(value)}, not a name without #; correct "
-                "the file"
-            )
+            raise _unlike(f"{self.where}: {column}", value, "a name without #")
         return str(value)
 
     def file(self, column: str) -> str:
@@ -71,10 +71,7 @@ class Row:
         name = self.text(column)
         path = PurePosixPath(name)
         if path.is_absolute() or ".." in path.parts or "\0" in name:
-            raise VievalError(
-                f"{self.where}: {column} is {_short_repr(name)}, not a file below the folder; "
-                "correct the file"
-            )
+            raise _unlike(f"{self.where}: {column}", name, "a file below the folder")
         return name
 
     def rating(self, column: str, low: float, high: float) -> float:
@@ -108,10 +105,7 @@ def rating(value: Any, low: float, high: float, where: str) -> float:
         or not isinstance(value, (int, float))
         or not low <= value <= high
     ):
-        raise VievalError(
-            f"{where} is {_short_repr(value)}, not a rating from {low:g} to {high:g}; correct the "
-            "file"
-        )
+        raise _unlike(where, value, f"a rating from {low:g} to {high:g}")
     return value + 0.0  # which takes the sign off a zero
 
 
@@ -203,21 +197,14 @@ def read_count(path: Path, default: int) -> int:
         return default
     count = read_object(path, "remove it to have the default").get("count")
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        raise VievalError(
-            f"{path}: count is {_short_repr(count)}, not a whole number from 1; correct or "
-            "remove the file"
-        )
+        raise _unlike(f"{path}: count", count, "a whole number from 1")
     return count
 
 
 def tag_list(value: Any, where: str) -> tuple[str, ...]:
     """A JSON list of tags."""
-    if not isinstance(value, list) or not all(
-        isinstance(tag, str) and tag.strip() for tag in value
-    ):
-        raise VievalError(
-            f"{where} is {_short_repr(value)}, not a list of tags; correct the file"
-        )
+    if not are_texts(value) or not all(map(str.strip, value)):
+        raise _unlike(where, value, "a list of tags")
     return tuple(dict.fromkeys(value))
 
 
@@ -262,6 +249,8 @@ def _read(path: Path, advice: str) -> str:
         raise VievalError(f"{path}: cannot be read ({error}); {advice}") from None
 
 
-def _short_repr(value: Any) -> str:
+def _unlike(where: str, value: Any, expected: str) -> VievalError:
+    """The error for a value that is not what a file must have there."""
     text = json.dumps(value, ensure_ascii=True)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+    shown = text if len(text) <= 60 else f"{text[:57]}..."
+    return VievalError(f"{where} is {shown}, not {expected}; correct the file")

@@ -14,7 +14,7 @@ from typing import Any
 from vieval_plugin.images import format_of
 from vieval_plugin.judges.protocol import WANTED_TEXT, Image, Sample, SampleId
 from vieval_plugin.judges.spec import INPUTS
-from vieval_plugin.readers.tables import BadLine
+from vieval_plugin.readers.tables import BadLine, are_texts
 from vieval_plugin.text.redaction import redacted
 from vieval_plugin.text.untrusted import address_of, exists, overlong, path_of
 
@@ -129,21 +129,18 @@ def samples_of_row(
             f"unknown key {unknown[0][:80]!r}; the keys are {', '.join(_KEYS)}"
         )
     images, texts = row.get("images", {}), row.get("texts", {})
-    prompts = texts.get("prompt") if isinstance(texts, dict) else None
-    if isinstance(prompts, list) and not (
-        prompts and all(isinstance(prompt, str) for prompt in prompts)
-    ):
-        raise BadLine("a list of prompts must hold texts, one or more")
     if not isinstance(images, dict) or not all(
         isinstance(image, (str, Image)) for image in images.values()
     ):
         raise BadLine("images must map roles (output, source, ...) to paths")
     if not isinstance(texts, dict):
         raise BadLine("texts must map names (prompt, instruction, subject) to texts")
+    prompts = texts.get("prompt")
+    has_list = isinstance(prompts, list)
+    if has_list and not (prompts and are_texts(prompts)):
+        raise BadLine("a list of prompts must hold texts, one or more")
     for name, text in texts.items():
-        if not isinstance(text, str) and not (
-            name == "prompt" and isinstance(text, list)
-        ):
+        if not isinstance(text, str) and not (has_list and name == "prompt"):
             raise BadLine(
                 "texts must map names (prompt, instruction, subject) to texts; "
                 f"{str(name)[:80]} is no text ({type(text).__name__})"
@@ -160,7 +157,7 @@ def samples_of_row(
     category = _name("category", row.get("category"), "")
     group = _name("group", row.get("group"), "")
     tags = row.get("tags", [])
-    if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
+    if not are_texts(tags):
         raise BadLine("tags must be a list of texts")
     if problem := overlong(model, uid, code, category, group, *tags, *images, *texts):
         raise BadLine(problem)
@@ -170,29 +167,26 @@ def samples_of_row(
         **{role: Image(image_path(file, folder)) for role, file in files.items()},
     }
     sample_id = SampleId(benchmark, code, model, uid, draw_of(row.get("draw", 0)))
-    labels: dict[str, Any] = {"tags": tuple(tags), "category": category}
-    if not isinstance(prompts, list):
-        return [(Sample(sample_id, located, texts, group=group, **labels), files)]
-    samples: list[tuple[Sample, Mapping[str, str]]] = []
-    for index, prompt in enumerate(prompts):
-        prompt_id, prompt_texts = (
-            replace(sample_id, uid=f"{uid}#{index}"),
-            {**texts, "prompt": prompt},
+    variants: list[tuple[str, Mapping[str, str], str, tuple[int, ...]]] = [
+        (f"{uid}#{index}", {**texts, "prompt": prompt}, group or uid, (index,))
+        for index, prompt in enumerate(prompts if has_list else ())
+    ]
+    return [
+        (
+            Sample(
+                replace(sample_id, uid=variant_uid),
+                located,
+                variant_texts,
+                tags=tuple(tags),
+                group=variant_group,
+                category=category,
+                place=place,
+            ),
+            files,
         )
-        samples.append(
-            (
-                Sample(
-                    prompt_id,
-                    located,
-                    prompt_texts,
-                    group=group or uid,
-                    place=(index,),
-                    **labels,
-                ),
-                files,
-            )
-        )
-    return samples
+        for variant_uid, variant_texts, variant_group, place in variants
+        or [(uid, texts, group, ())]
+    ]
 
 
 def _kind_of(images: set[str], texts: set[str]) -> str:

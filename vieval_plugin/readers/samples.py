@@ -177,11 +177,12 @@ def image_stamps(judged: Judged) -> str:
 
 def _require_first(source: SampleSource, number: int, identity: SampleId) -> None:
     """VievalError where the n-th sample of a source is called as one before it is."""
-    first, last = None, None
-    for last in islice(source, number):
-        first = last if first is None and last.sample.id == identity else first
-    if first is None or last is None or first.place == last.place:
+    places = dict.fromkeys(
+        row.place for row in islice(source, number) if row.sample.id == identity
+    )
+    if len(places) < 2:
         return
+    first, *_, last = places
     generator = f" of {identity.image_model}" if identity.image_model else ""
     kind = f" ({identity.part})" if identity.part else ""
     advice = (
@@ -190,7 +191,7 @@ def _require_first(source: SampleSource, number: int, identity: SampleId) -> Non
         else ", or name the column of the generator by --columns image_model=COLUMN"
     )
     raise VievalError(
-        f"{source.name}: {first.place} and {last.place} are both "
+        f"{source.name}: {first} and {last} are both "
         f"{identity.uid!r}{generator}{kind}; give each a uid of its "
         f"own, or a draw where they are images of one prompt{advice}"
     )

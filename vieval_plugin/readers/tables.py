@@ -26,6 +26,11 @@ _ROW_KEY = re.compile(
 _PROMPTS = ("prompt", "text", "caption", "instruction")
 
 
+def are_texts(value: Any) -> bool:
+    """Return whether a value is a list of texts, which may be empty."""
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
 class BadLine(Exception):
     """Fault of a row; `row` is as much of it as could be read."""
 

@@ -30,6 +30,7 @@ from vieval_plugin.readers.tables import (
     InputTable,
     NumberedRow,
     StoredImage,
+    are_texts,
     json_value,
     row_of_value,
 )
@@ -409,9 +410,4 @@ def _entries(member: TarMember, content: bytes) -> dict[str, Any]:
 
 
 def _is_cell(value: Any) -> bool:
-    is_texts = (
-        isinstance(value, list)
-        and value
-        and all(isinstance(text, str) for text in value)
-    )
-    return isinstance(value, (str, int, float)) or bool(is_texts)
+    return isinstance(value, (str, int, float)) or bool(value and are_texts(value))
