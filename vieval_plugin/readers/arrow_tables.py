@@ -144,13 +144,13 @@ def _table(
     wanted: Sequence[range] | None = None,
 ) -> InputTable:
     require_once(name, schema.names, schema.names)
-    readable = [field.name for field in schema if _is_readable(field.type)]
     unreadable = {
-        field.name: str(field.type) for field in schema if field.name not in readable
+        field.name: str(field.type) for field in schema if not _is_readable(field.type)
     }
     not_texts = {
         field.name: str(field.type) for field in schema if not _holds_texts(field.type)
     }
+    columns_read = tuple(name for name in schema.names if name not in unreadable)
 
     def read(columns: Sequence[str]) -> Iterator[NumberedRow]:
         for start, first, batch in batches(columns):
@@ -166,7 +166,7 @@ def _table(
     folder, files = paths[0].parent, tuple(paths)
     return InputTable(
         name,
-        tuple(readable),
+        columns_read,
         read,
         folder,
         files,

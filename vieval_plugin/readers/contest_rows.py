@@ -105,7 +105,7 @@ class _Reading:
                 f"{row.where}: texts is no object of name -> text; correct the file"
             )
         shared = self._images_of(row)
-        group = row.text("group") if _has_value(row, "group") else uid
+        group = _text(row, "group", uid)
         objects = row.cells.get("candidates")
         if not isinstance(objects, list) or not all(
             isinstance(cells, dict) for cells in objects
@@ -144,8 +144,8 @@ class _Reading:
         shared: Mapping[str, Image],
         group: str,
     ) -> Sample:
-        model = row.text("image_model") if _has_value(row, "image_model") else UNNAMED
-        uid = row.text("uid") if _has_value(row, "uid") else unnamed
+        model = _text(row, "image_model", UNNAMED)
+        uid = _text(row, "uid", unnamed)
         images = {
             **shared,
             **(self._frames(row) if _has_value(row, "video") else self._images_of(row)),
@@ -194,6 +194,10 @@ def _value(row: Row, column: str, absent: Any = None) -> Any:
     """
     value = row.cells.get(column)
     return absent if value in (None, "") else value
+
+
+def _text(row: Row, column: str, absent: str) -> str:
+    return row.text(column) if _has_value(row, column) else absent
 
 
 def _has_value(row: Row, column: str) -> bool:

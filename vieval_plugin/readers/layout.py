@@ -295,7 +295,8 @@ def read_layout(
     found = [_FoundImage(file, fields) for file, fields in matches.items() if fields]
     if not found:
         raise VievalError(
-            f"{folder}: no image fits the layout of {layout.title}, which is {layout.images[0]}"
+            f"{folder}: no image fits the layout of {layout.title}, which is {layout.images[0]}; "
+            "pass the folder of a generator"
         )
     conditions = _all_conditions(layout, folder, found, prompts)
     by_key: dict[_Key, list[_FoundImage]] = defaultdict(list)

@@ -326,19 +326,13 @@ def _table_of_values(
             for number, value in values()
         )
 
-    def keys(texts_are_prompts: bool) -> tuple[str, ...]:
-        found = (
-            row for _, row in rows(texts_are_prompts) if not isinstance(row, BadLine)
-        )
-        return tuple(dict.fromkeys(name for row in found for name in row))
-
-    columns = keys(texts_are_prompts=False)
-    are_texts = not columns
-    columns = columns or keys(texts_are_prompts=True)
+    objects = (row for _, row in rows(False) if not isinstance(row, BadLine))
+    columns = tuple(dict.fromkeys(name for row in objects for name in row))
+    has_prompts = not columns and any(isinstance(value, str) for _, value in values())
     return InputTable(
         str(path),
-        columns,
-        lambda _: rows(are_texts),
+        ("prompt",) if has_prompts else columns,
+        lambda _: rows(has_prompts),
         path.parent,
         (path,),
         unit,
