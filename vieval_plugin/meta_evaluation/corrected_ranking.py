@@ -37,9 +37,8 @@ from vieval_plugin.meta_evaluation.generator_means import (
 )
 from vieval_plugin.meta_evaluation.label_plan import Look
 from vieval_plugin.meta_evaluation.leaderboards import leaderboard
-from vieval_plugin.meta_evaluation.observations import Observation
+from vieval_plugin.meta_evaluation.observations import Observation, mean_rating
 from vieval_plugin.records import Run
-from vieval_plugin.stats.agreement import mean_of_known
 from vieval_plugin.stats.bootstrap import factorize
 from vieval_plugin.stats.comparison import PairedComparison
 from vieval_plugin.stats.estimate import Estimate
@@ -192,7 +191,7 @@ def _estimated(
 ) -> GeneratorEstimates:
     images = [image for image in generator.all if aspect in image.scores]
     bootstrap = Bootstrap.for_part(f"{run.benchmark}/{ALL}", options)
-    ratings = np.array([_rating(image, aspect) for image in images], dtype=float)
+    ratings = np.array([mean_rating(image, aspect) for image in images], dtype=float)
     kinds = [image.kind for image in images]
     rated, rated_units = ~np.isnan(ratings), _rated_units(images, aspect)
     by_ratings, corrected, unweighted = (
@@ -237,7 +236,7 @@ def _powered(
     images: Sequence[Observation], aspect: str, weight: float | None
 ) -> PredictionPoweredMean:
     """The corrected mean of images; with a weight of 0 by people's ratings alone."""
-    ratings = np.array([_rating(image, aspect) for image in images], dtype=float)
+    ratings = np.array([mean_rating(image, aspect) for image in images], dtype=float)
     scores = np.array([image.scores[aspect] for image in images], dtype=float)
     prompts, kinds = (
         [image.cluster for image in images],
@@ -371,11 +370,11 @@ def _ordered(
         (number, image)
         for number, (generator, _) in enumerate(scored)
         for image in generator.all
-        if aspect in image.scores and not math.isnan(_rating(image, aspect))
+        if aspect in image.scores and not math.isnan(mean_rating(image, aspect))
     ]
     labels = OrderLabels(
         np.array([image.scores[aspect] for _, image in labelled]),
-        np.array([_rating(image, aspect) for _, image in labelled]),
+        np.array([mean_rating(image, aspect) for _, image in labelled]),
         np.array([number for number, _ in labelled], dtype=np.int64),
         factorize([image.group for _, image in labelled])[1],
     )
@@ -455,7 +454,11 @@ def _failures(generator: GeneratorImages, aspect: str) -> list[Observation]:
 def _rated_units(images: Sequence[Observation], aspect: str) -> int:
     """Number of prompts with a rating, or of groups where prompts belong together."""
     return len(
-        {image.cluster for image in images if not math.isnan(_rating(image, aspect))}
+        {
+            image.cluster
+            for image in images
+            if not math.isnan(mean_rating(image, aspect))
+        }
     )
 
 
@@ -470,12 +473,3 @@ def _is_on_judge_scale(judged: Sequence[GeneratorImages], aspect: str) -> bool:
         for value in image.ratings.get(aspect, ())
     ]
     return all(0 <= value <= 1 or math.isnan(value) for value in ratings)
-
-
-def _rating(image: Observation, aspect: str) -> float:
-    ratings = image.ratings.get(aspect, ())
-    return (
-        float(mean_of_known([[value] for value in ratings])[0])
-        if ratings
-        else float("nan")
-    )

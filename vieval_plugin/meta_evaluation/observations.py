@@ -14,6 +14,7 @@ import numpy as np
 from vieval_plugin.judges.contests import Votes
 from vieval_plugin.judges.protocol import Choice, Sample, Status, worst
 from vieval_plugin.records import OWN, UNJUDGED, Record
+from vieval_plugin.stats.agreement import mean_of_known
 from vieval_plugin.stats.options import StatisticsOptions
 
 #: The width up to which a score that is known to an interval counts as known.
@@ -154,6 +155,12 @@ def _cluster(record: Record) -> str:
         if record.id.benchmark == OWN and isinstance(record.sample, Sample)
         else ""
     )
+
+
+def mean_rating(observation: Observation, aspect: str) -> float:
+    """People's mean rating, on the benchmark's scale; NaN where nobody rated it."""
+    ratings = observation.ratings.get(aspect)
+    return float(mean_of_known([[r] for r in ratings])[0]) if ratings else math.nan
 
 
 def apply_contest_policy(

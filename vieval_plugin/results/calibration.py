@@ -12,11 +12,10 @@ from itertools import chain
 import numpy as np
 
 from vieval_plugin.meta_evaluation.comparison import LEVEL
-from vieval_plugin.meta_evaluation.observations import Observation, observe
+from vieval_plugin.meta_evaluation.observations import Observation, mean_rating, observe
 from vieval_plugin.records import Record, Run
 from vieval_plugin.results.runs import Results
 from vieval_plugin.run.calibration import Calibration, TypicalErrors
-from vieval_plugin.stats.agreement import mean_of_known
 from vieval_plugin.stats.calibration import (
     LEAST_LABELS,
     LEAST_PROMPTS,
@@ -154,7 +153,7 @@ def _selection(images: Sequence[Observation], aspect: str) -> Estimate | None:
     """
     scored = [image for image in images if aspect in image.scores]
     scores = np.array([image.scores[aspect] for image in scored])
-    ratings = np.array([_rating(image, aspect) for image in scored])
+    ratings = np.array([mean_rating(image, aspect) for image in scored])
     prompts, kinds = [image.group for image in scored], [image.kind for image in scored]
     labelled, judged = (
         prediction_powered_mean(ratings, scores, prompts, strata=kinds, weight=weight)
@@ -185,26 +184,16 @@ def _require_enough(
 def _labels(images: Sequence[Observation], aspect: str) -> Labels:
     """The labels of images that people rated and the judge scored."""
     rated = [
-        o for o in images if aspect in o.scores and not np.isnan(_rating(o, aspect))
+        o for o in images if aspect in o.scores and not np.isnan(mean_rating(o, aspect))
     ]
     scores, ratings = (
         [o.scores[aspect] for o in rated],
-        [_rating(o, aspect) for o in rated],
+        [mean_rating(o, aspect) for o in rated],
     )
     names = (
         [getattr(o, name) for o in rated] for name in ("kind", "cluster", "image_model")
     )
     return Labels(np.array(scores), np.array(ratings), *names)
-
-
-def _rating(image: Observation, aspect: str) -> float:
-    """People's mean rating of an image; NaN where nobody rated it."""
-    ratings = image.ratings.get(aspect, ())
-    return (
-        float(mean_of_known([[value] for value in ratings])[0])
-        if ratings
-        else float("nan")
-    )
 
 
 def _errors(labels: Labels, predicted: Floats) -> TypicalErrors:
