@@ -1,16 +1,20 @@
-"""`vieval export --pairs`: verdicts on a generator's candidates as pairs, in the columns that
-trainers read.
+"""`vieval export --pairs`: verdicts on a generator's candidates as pairs, in the columns or the
+folders that trainers read.
 """
 
+import io
 import json
 
 import PIL.Image
 import pytest
 
+from tests.refusals import refusal
 from vieval_plugin.cli import main
 from vieval_plugin.judges.protocol import Image, Sample, SampleId, Status, Verdict
 from vieval_plugin.records import Provenance
 from vieval_plugin.run.verdict_lines import write_verdicts
+from vieval_plugin.training.pair_folders import write_pair_folders
+from vieval_plugin.training.preference_pairs import PreferencePair
 
 SCORES = {"p0": (0.2, 0.9, 0.5), "p1": (0.5, 0.5, 0.5), "p2": (0.6, None, 0.4)}
 """By prompt, the score of each of three candidates; None for a failure."""
@@ -238,3 +242,72 @@ def test_images_whose_licence_allows_no_training_are_exported_by_no_command(
     [line] = vieval("export", *given, code=1).err.splitlines()
     assert f"{benchmark}: {reason}" in line
     assert not (tmp_path / "p.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    ("trainer", "better", "worse"),
+    [("kohya", "w", "l"), ("onetrainer", "chosen", "rejected")],
+)
+def test_folders_pair_images_by_name_beside_their_captions(
+    given, tmp_path, vieval, trainer, better, worse
+):
+    """As the pull requests kohya-ss/sd-scripts#1427 and Nerogar/OneTrainer#1403 read them."""
+    out = tmp_path / "pairs"
+    said = vieval("export", *given, "--out", out, "--trainer", trainer).out
+    assert said == f"wrote {out}: 2 pairs of 2 prompts\n"
+    written = {str(path.relative_to(out)) for path in out.rglob("*.*")}
+    names = ("000000.png", "000000.txt", "000001.png", "000001.txt")
+    assert written == {f"{side}/{name}" for side in (better, worse) for name in names}
+    first = out / better / "000000.png", out / worse / "000000.png"
+    assert first[0].read_bytes() == (tmp_path / "p0_1.png").read_bytes()
+    assert first[1].read_bytes() == (tmp_path / "p0_0.png").read_bytes()
+    captions = [(out / side / "000001.txt").read_text() for side in (better, worse)]
+    assert captions == ["the prompt p2"] * 2
+
+
+def pair(chosen, rejected, prompt="a cat", **conditions):
+    return PreferencePair("7", prompt, chosen, rejected, 0.9, 0.1, conditions)
+
+
+def encoded(format):
+    PIL.Image.new("RGB", (8, 8), (200, 0, 0)).save(file := io.BytesIO(), format)
+    return Image(file.getvalue())
+
+
+@pytest.mark.parametrize(
+    ("formats", "name"),
+    [
+        (("JPEG", "JPEG"), "000000.jpg"),
+        (("WEBP", "WEBP"), "000000.webp"),
+        (("JPEG", "PNG"), "000000.png"),
+        (("TIFF", "TIFF"), "000000.png"),
+    ],
+)
+def test_both_images_of_a_pair_have_one_name_and_its_format(tmp_path, formats, name):
+    pairs = [pair(*map(encoded, formats), prompt="a cat\non a mat")]
+    write_pair_folders(tmp_path / "pairs", pairs, "kohya")
+    for side in ("w", "l"):
+        with PIL.Image.open(tmp_path / "pairs" / side / name) as picture:
+            assert picture.size == (8, 8)
+        caption = (tmp_path / "pairs" / side / "000000.txt").read_text()
+        assert caption == "a cat on a mat"
+
+
+@pytest.mark.parametrize(
+    ("pairs", "key"),
+    [
+        ([pair(encoded("PNG"), encoded("PNG"), source=encoded("PNG"))], "prompt alone"),
+        ([pair(encoded("PNG"), Image(b"no image"))] * 2, "not an image"),
+    ],
+)
+def test_what_folders_cannot_hold_leaves_nothing(tmp_path, pairs, key):
+    assert key in refusal(
+        lambda: write_pair_folders(tmp_path / "pairs", pairs, "kohya")
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_is_there_is_not_added_to(given, tmp_path, vieval):
+    (tmp_path / "pairs").mkdir()
+    command = ["export", *given, "--out", tmp_path / "pairs", "--trainer", "kohya"]
+    assert "must not exist" in vieval(*command, code=1).err

@@ -12,6 +12,7 @@ from vieval_plugin.cli import add_command, add_partial, margin, output_path
 
 if TYPE_CHECKING:
     from vieval_plugin.cli import Commands
+    from vieval_plugin.results.lookup import Lookup
 
 
 def add(commands: Commands) -> None:
@@ -48,14 +49,15 @@ def add(commands: Commands) -> None:
         "--out",
         type=output_path,
         required=True,
-        help="the file to write: .jsonl for examples, .jsonl or .parquet for pairs",
+        help="what to write: .jsonl for examples; .jsonl, .parquet or a folder for pairs",
     )
     add_partial(parser)
     parser.add_argument(
         "--trainer",
-        choices=["trl", "diffusers"],
+        choices=["trl", "diffusers", "kohya", "onetrainer"],
         default="trl",
-        help="the trainer whose format to write; diffusers is for --pairs (default: %(default)s)",
+        help="the trainer whose format to write; all but trl are for --pairs, and the last two "
+        "read folders (default: %(default)s)",
     )
     parser.add_argument(
         "--rebalance",
@@ -81,48 +83,56 @@ def add(commands: Commands) -> None:
 def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.media.files import require_suffix, require_writable
     from vieval_plugin.results.lookup import open_results
-    from vieval_plugin.text.errors import VievalError
     from vieval_plugin.text.escaping import say
     from vieval_plugin.training.export import MARGIN, ExportChoices, export
+    from vieval_plugin.training.pair_folders import FOLDERS
     from vieval_plugin.training.preference_pairs import PARQUET
 
-    require_suffix(options.out, (".jsonl", PARQUET) if options.pairs else (".jsonl",))
-    require_writable(options.out, reads=[*options.pairs, *options.results])
-    if options.pairs:
-        return _pairs(options)
-    if not (options.judge and options.results):
-        raise VievalError("name a judge and results, or results of images with --pairs")
-    if options.trainer == "diffusers":
-        raise VievalError("--trainer diffusers is for --pairs: it trains no judge")
-    lookup = open_results(options.results, options.partial)
+    if options.trainer not in FOLDERS:
+        formats = (".jsonl", PARQUET) if options.pairs else (".jsonl",)
+        require_suffix(options.out, formats)
+        require_writable(options.out, reads=[*options.pairs, *options.results])
+    _require_one_export(options)
+    lookup = open_results(options.pairs or options.results, options.partial)
     say(*(f"note: {note}" for note in lookup.notes))
+    if options.pairs:
+        say(_write_pairs(options, lookup))
+        return 0
     margin = MARGIN if options.margin is None else options.margin
     choices = ExportChoices(options.rebalance, options.seed, margin)
     say(*export(options.judge, lookup, options.out, choices))
     return 0
 
 
-def _pairs(options: argparse.Namespace) -> int:
-    from vieval_plugin.results.lookup import open_results
+def _require_one_export(options: argparse.Namespace) -> None:
+    """VievalError for arguments of both kinds of exports, or of none."""
     from vieval_plugin.text.errors import VievalError
-    from vieval_plugin.text.escaping import say
-    from vieval_plugin.training.preference_pairs import preference_pairs, write_pairs
 
-    if options.judge or options.results or options.rebalance:
+    if options.pairs and (options.judge or options.results or options.rebalance):
         raise VievalError(
             "--pairs takes the results itself, and no judge: vieval export --pairs RESULTS --out "
             "FILE"
         )
-    lookup = open_results(options.pairs, options.partial)
-    say(*(f"note: {note}" for note in lookup.notes))
+    if not options.pairs and not (options.judge and options.results):
+        raise VievalError("name a judge and results, or results of images with --pairs")
+    if not options.pairs and options.trainer != "trl":
+        raise VievalError(f"--trainer {options.trainer} requires --pairs")
+
+
+def _write_pairs(options: argparse.Namespace, lookup: Lookup) -> str:
+    """The line on the pairs that were written."""
+    from vieval_plugin.text.errors import VievalError
+    from vieval_plugin.text.wording import plural
+    from vieval_plugin.training.pair_folders import FOLDERS, write_pair_folders
+    from vieval_plugin.training.preference_pairs import preference_pairs, write_pairs
+
     pairs = preference_pairs(lookup, options.margin)
     if not pairs:
         raise VievalError(
             f"no prompt has two images whose scores differ (by {options.margin or 0:g}): nothing "
             "to pair"
         )
-    write_pairs(options.out, pairs, options.trainer)
-    prompts = len({pair.uid for pair in pairs})
-    counts = f"{len(pairs)} pair{'s' * (len(pairs) > 1)} of {prompts} prompt{'s' * (prompts > 1)}"
-    say(f"wrote {options.out}: {counts}")
-    return 0
+    write = write_pair_folders if options.trainer in FOLDERS else write_pairs
+    write(options.out, pairs, options.trainer)
+    prompts = plural(len({pair.uid for pair in pairs}), "prompt")
+    return f"wrote {options.out}: {plural(len(pairs), 'pair')} of {prompts}"

@@ -3,6 +3,7 @@ that trainers read.
 
 `trl` has the names of TRL's preference data sets (prompt, chosen, rejected), `diffusers` those of
 Pick-a-Pic, which the example for Diffusion-DPO of diffusers reads (caption, jpg_0, jpg_1, label_0).
+Trainers that read folders have theirs in `pair_folders`.
 """
 
 from __future__ import annotations
@@ -222,37 +223,28 @@ def _parquet(pairs: Sequence[PreferencePair], columns: Columns) -> Iterator[byte
 
 
 def _schema(pyarrow: Any, pairs: Sequence[PreferencePair], columns: Columns) -> Any:
+    text, number = pyarrow.string(), pyarrow.float64()
     if columns == "diffusers":
-        texts = dict.fromkeys(("uid", "caption"), pyarrow.string())
-        images = dict.fromkeys(("jpg_0", "jpg_1"), pyarrow.binary())
         return pyarrow.schema(
             {
-                **texts,
-                **images,
-                **dict.fromkeys(("label_0", "score_0", "score_1"), pyarrow.float64()),
+                **dict.fromkeys(("uid", "caption"), text),
+                **dict.fromkeys(("jpg_0", "jpg_1"), pyarrow.binary()),
+                **dict.fromkeys(("label_0", "score_0", "score_1"), number),
             }
         )
-    roles = [
-        "chosen",
-        "rejected",
-        *dict.fromkeys(role for pair in pairs for role in pair.conditions),
-    ]
-    image = pyarrow.struct([("bytes", pyarrow.binary()), ("path", pyarrow.string())])
-    fields = [
-        ("uid", pyarrow.string()),
-        ("prompt", pyarrow.string()),
-        *((role, image) for role in roles),
-    ]
-    fields += [
-        ("chosen_score", pyarrow.float64()),
-        ("rejected_score", pyarrow.float64()),
-    ]
-    texts = {name: {"dtype": "string", "_type": "Value"} for name in ("uid", "prompt")}
-    numbers = {
-        name: {"dtype": "float64", "_type": "Value"}
-        for name in ("chosen_score", "rejected_score")
+    image = pyarrow.struct([("bytes", pyarrow.binary()), ("path", text)])
+    roles = [role for pair in pairs for role in pair.conditions]
+    types = {
+        **dict.fromkeys(("uid", "prompt"), text),
+        **dict.fromkeys(("chosen", "rejected", *roles), image),
+        **dict.fromkeys(("chosen_score", "rejected_score"), number),
     }
-    features = {**texts, **{role: {"_type": "Image"} for role in roles}, **numbers}
+    features = {
+        name: {"_type": "Image"}
+        if type == image
+        else {"dtype": "float64" if type == number else "string", "_type": "Value"}
+        for name, type in types.items()
+    }
     return pyarrow.schema(
-        fields, metadata={"huggingface": json.dumps({"info": {"features": features}})}
+        types, metadata={"huggingface": json.dumps({"info": {"features": features}})}
     )
