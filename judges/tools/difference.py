@@ -64,7 +64,7 @@ def difference(
         for x, y, width, height in rectangles
         if width * height > smallest
     ]
-    return sorted(merged(boxes), key=_area, reverse=True)
+    return sorted(merged(boxes), key=area, reverse=True)
 
 
 def area_that_counts(mask: Pixels, inside: bool) -> NDArray[np.bool_]:
@@ -162,7 +162,8 @@ def _overlap(first: Box, second: Box) -> bool:
     return not (beside or first.bottom <= second.top or second.bottom <= first.top)
 
 
-def _area(box: Box) -> int:
+def area(box: Box) -> int:
+    """Pixels of a box."""
     return (box.right - box.left) * (box.bottom - box.top)
 
 

@@ -23,6 +23,7 @@ from vieval_plugin.backends.image_tools.image_memory import Decode
 from vieval_plugin.judges.protocol import Box, Image, ToolResult
 from vieval_plugin.judges.tools import ToolMissing
 from vieval_plugin.judges.tools._pixels import Pixels
+from vieval_plugin.judges.tools.difference import area
 from vieval_plugin.text.errors import install_advice
 from vieval_plugin.text.untrusted import exists
 
@@ -144,7 +145,7 @@ class Grounder:
 def drop_enclosing(detections: Sequence[Detection]) -> list[Box]:
     """The boxes, surest first, less those that enclose a smaller kept one (or equal one)."""
     smallest: list[Detection] = []
-    for detection in sorted(detections, key=lambda d: (_area(d.box), -d.score)):
+    for detection in sorted(detections, key=lambda d: (area(d.box), -d.score)):
         if not any(_encloses(detection.box, smaller.box) for smaller in smallest):
             smallest.append(detection)
     return [detection.box for detection in sorted(smallest, key=lambda d: -d.score)]
@@ -297,7 +298,3 @@ def _best(scores: Any, boxes: Any, height: int, width: int) -> Detection | None:
 def _encloses(outer: Box, inner: Box) -> bool:
     starts_before = outer.left <= inner.left and outer.top <= inner.top
     return starts_before and outer.right >= inner.right and outer.bottom >= inner.bottom
-
-
-def _area(box: Box) -> int:
-    return (box.right - box.left) * (box.bottom - box.top)
