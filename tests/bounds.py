@@ -28,7 +28,7 @@ OPTION_KEYS = 65
 
 # Code.
 
-#: Thirty rooms of some sixteen modules.
+#: Thirty rooms of some sixteen modules. Reached.
 MODULES = 500
 #: As many names as `vieval_plugin/` shows in a listing of one screen. Reached.
 ROOMS = 30
