@@ -408,6 +408,12 @@ def spoil_question(row):
             ),
             "it has scores, but its judge was not asked or broke (ok)",
         ),
+        (lambda row: row.update(trace=[]), "no recorded answer to SC"),
+        (
+            lambda row: row["trace"][0].update(scores=[14.0]),
+            "its step SC is not what its reply gives",
+        ),
+        (lambda row: row.update(bounds={"O": [0.9, 0.1]}), "its bounds are not"),
     ],
 )
 def test_verdicts_that_contradict_themselves_are_no_gate(

@@ -320,7 +320,8 @@ def _trace_contradiction(record: Record) -> str:
     if (
         sample is None
         or record.version != VERSION
-        or not (verdict.trace and was_asked(verdict))
+        or not was_asked(verdict)
+        or (record.row and not record.row.traced)
     ):
         return ""
     try:
@@ -336,7 +337,7 @@ def _trace_contradiction(record: Record) -> str:
     try:
         _, again = rerun(judge.program, sample, verdict)
     except VievalError as error:
-        return str(error)
+        return str(error).removeprefix(f"{sample.id}: ")
     if again.status is Status.NOT_APPLICABLE:  # an image is not there any more
         return ""
     for aspect in {**verdict.scores, **again.scores}.keys() - set(
@@ -349,4 +350,16 @@ def _trace_contradiction(record: Record) -> str:
             )
     if verdict.choice != again.choice or verdict.status.usable != again.status.usable:
         return f"its choice or status ({verdict.status}) is not what its replies give ({again.status})"
+    if verdict.bounds != again.bounds:
+        return "its bounds are not what its replies give"
+    return _step_contradiction(verdict, again)
+
+
+def _step_contradiction(verdict: Verdict, again: Verdict) -> str:
+    """Contradiction of a step to the same step of the verdict that its replies give now."""
+    steps_now = {(step.path, step.attempt): step for step in again.trace}
+    for step in verdict.trace:
+        now = steps_now.get((step.path, step.attempt), step)
+        if (step.status.usable, step.scores) != (now.status.usable, now.scores):
+            return f"its step {'/'.join(step.path)} is not what its reply gives ({now.status})"
     return ""
