@@ -52,10 +52,15 @@ _QUOTED = re.compile(
     r"""|(?<!\w)'((?:[^'\n]|(?<=\w)'(?=\w))+)'(?!\w)|(?<!\w)‘((?:[^‘’\n]|(?<=\w)’(?=\w))+)’(?!\w)"""
 )
 _WORKS = "films?|movies?|songs?|novels?|albums?|bands?|series|opera|book|café|film|roman|livre|chanson|buch|lied|película"
+_PEOPLE = "m[ae]n|wom[ae]n|girls?|boys?|child|children|kid|student|teacher|person|people|mother|father|friend|lady|guy|s?he|they"
+_PICTURES = "images?|pictures?|photos?|photographs?|paintings?|drawings?|artworks?|illustrations?|sculptures?|poems?|plays?"
 #: Words before a quotation that ask for it to be written, and those that name something by it.
 _CUE = re.compile(
-    rf"(?P<names>\b(?:{_WORKS})(?:\s+(?!poster|cover|sign|ticket)\w+)?\s+(?:en)?titled\b|\b(?:man|woman|girl|boy|child|student|person|s?he)"
-    rf"\s+(?:is\s+)?read(?:s|ing)\b|\b(?:{_WORKS}|style of|called|named|nicknamed|known "
+    rf"(?P<names>\b(?:{_WORKS})(?:\s+(?!poster|cover|sign|ticket)\w+)?\s+(?:en)?titled\b|\b(?:{_PEOPLE})"
+    r"\s+(?:(?:who|that)\s+)?(?:is\s+)?(?:read|say)(?:s|ing)\b"
+    rf"|\b(?:{_PICTURES})\s+(?:(?:en)?titled|labell?ed)\b"
+    r"|\b(?:illustrat\w+|inspired by|interpretation of|depiction of|meaning of|scene from)"
+    rf"(?:\s+of)?(?:\s+the)?\s+(?:words?|phrase|saying|text|sentence|quote)\b|\b(?:{_WORKS}|style of|called|named|nicknamed|known "
     r"as|dubbed|character|namens"
     r"|genannt|heißt|stil von|nommée?s?|appelée?s?|style de|llamad[oa]s?|novela|estilo de|по "
     r"имени|под названием"
@@ -65,7 +70,7 @@ _CUE = re.compile(
     r"|printed|painted|embroidered|display(?:s|ing|ed)|tagline|signage|sentence|number|logo"
     r"|steht|wort|worte|wörter|aufschrift|schriftzug|beschriftet|geschrieben|titel|überschrift|lautet|sagt"
     r"|dit|disant|indique|texte|mots?|titre|écrite?s?|légende|dice|diga|texto|palabras?|letrero|título|escrit[oa]|rótulo"
-    r"|scritta|parol[ae]|testo|titolo|diz|palavras?|надпис\w+|слов\w+|текст\w*|написан\w*|гласит|заголов\w+)\b"
+    r"|scritt[oa]|parol[ae]|testo|titolo|diz|palavras?|napis\w*|tekst|opschrift|woord|texten|ordet|надпис\w+|слов\w+|текст\w*|написан\w*|гласит|заголов\w+)\b"
     r"|写|标题|標題|文字|字样|字樣|标语|標語|题字|印有|印着|刻着|招牌|标签|显示|タイトル|書",
     re.IGNORECASE,
 )
@@ -77,21 +82,22 @@ _SURFACE_BEFORE = re.compile(
 _ASKED_AFTER = re.compile(
     r"\W*(?:(?:is|are|be|in|on|a|the|its|his|her|large|big|bold|red|white|neon|wooden)\s+){0,5}"
     rf"(?:written|painted|printed|carved|engraved|spelled|spelt|letters|lettering|text|caption|logo|{_SURFACES})\b"
-    r"|\W*(?:と書|と描|という(?:文字|言葉|タイトル|看板)|の(?:文字|看板)|的?字样|字樣|的?标语|的?招牌|几个?字|(?:四|三|两|二)个?字)",
+    r"|\W*(?:steht|geschrieben|yazan|yazılı)\b|\W*(?:と書|と描|という(?:文字|言葉|タイトル|看板)|の(?:文字|看板)|的?字样|字樣|的?标语|的?招牌|几个?字|(?:四|三|两|二)个?字)",
     re.IGNORECASE,
 )
 _NOT = (
-    r"(?:\b(?:no|not|without|never|avoid|instead of|rather "
-    r"than|ohne|keine?[nmrs]?|nicht|sans|pas|sin|без|не|нет)\b|n['’]t\b"
+    r"(?:\b(?:no|not|cannot|without|never|avoid|instead of|rather than|other than|anything but|used to"
+    r"|free of|lacks?|lacking|remov(?:e|es|ing)|eras(?:e|es|ing)|delet(?:e|es|ing)|replac(?:e|es|ing)"
+    r"|sem|não|senza|non|zonder|niet|geen|utan|inte|bez|nie|ohne|keine?[nmrs]?|nicht|sans|pas|sin|без|не|нет)\b|n['’]t\b"
 )
-_NOT += "|没有|不要|不含|不写|无|無)"
+_NOT += "|没有|不|无|無)"
 _DENIED_BEFORE = re.compile(
     rf"{_NOT}(?:\W+(?!and\b|who\b|but\b|holding\b)\w+){{0,3}}\W*$|(?:没有|不要|不含|无)\w{{0,6}}$",
     re.I,
 )
 _DENIED_WITHIN = re.compile(_NOT, re.IGNORECASE)
 _DENIED_AFTER = re.compile(
-    r"\W*(?:text\s+|word\s+)?(?:should|must|may|does|do|is|can|shall)\s*(?:not\b|n['’]t)|\w{0,6}(?:はない|なし|しない)",
+    r"\W*(?:text\s+|word\s+)?(?:should|must|may|does|do|is|can|shall)\s*(?:not\b|n['’]t)|\w{0,6}(?:はない|のない|なし|しない|ていない|てない)|\W*(?:means|refers to)\b",
     re.I,
 )
 _JOINED = re.compile(
