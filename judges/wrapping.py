@@ -94,7 +94,7 @@ def announces(text: str) -> bool:
 def is_negated(text: str) -> bool:
     """Return whether a text has a word such as `not`, `without`, `only` or `other`."""
     words = _padded(text)
-    return any(phrase in words for phrase in _doubts()["negation"])
+    return any(phrase in words for phrase in _doubts()["announcing"])
 
 
 def doubts(text: str, before: str = "", behind: str = "") -> bool:
