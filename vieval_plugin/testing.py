@@ -102,7 +102,14 @@ def assert_not_worse(
 
 
 def _storable(picture: PIL.Image.Image) -> PIL.Image.Image:
-    """A picture in a mode that PNG has; AssertionError for values whose range is not known."""
+    """A picture in a mode that PNG has; AssertionError for anything else, and for values whose
+    range is not known.
+    """
+    if not isinstance(picture, PIL.Image.Image) or 0 in picture.size:
+        raise AssertionError(
+            "Nothing was decided.\n`images` must return PIL images with pixels, or None, got "
+            f"{picture!r:.80}; use PIL.Image.fromarray for an array"
+        )
     if picture.mode in ("F", "I"):
         raise AssertionError(
             "Nothing was decided.\n`images` must return pictures of 8 bits a colour, got mode "

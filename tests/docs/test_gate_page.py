@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
+import numpy as np
 import PIL.Image
 import pytest
 import yaml
@@ -47,6 +48,14 @@ def test_a_picture_of_any_mode_is_stored(tmp_path, mode):
 def test_values_whose_range_is_not_known_are_refused(mode):
     with pytest.raises(AssertionError, match="8 bits a colour"):
         _storable(PIL.Image.new(mode, (4, 4)))
+
+
+@pytest.mark.parametrize(
+    "made", [np.zeros((4, 4, 3)), "a.png", b"", [], PIL.Image.new("RGB", (0, 4))]
+)
+def test_what_is_no_picture_is_refused(made):
+    with pytest.raises(AssertionError, match="must return PIL images"):
+        _storable(made)
 
 
 def block(name):
