@@ -183,7 +183,7 @@ class Session:
             if not waiting:
                 return
             say(
-                f"vieval: wave {wave}: {plural(waiting, 'sample')} wait for answers",
+                f"vieval: wave {wave}: waiting for answers about {plural(waiting, 'sample')}",
                 file=sys.stderr,
             )
             await self._backbones.settle()
