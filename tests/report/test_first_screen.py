@@ -298,6 +298,25 @@ def contests(tmp_path, votes):
     )
 
 
+@pytest.mark.parametrize(
+    ("votes", "winner", "loser"),
+    [
+        (["second"] * 2 + ["first"] * 10, "mine", "theirs"),
+        (["first"] * 2 + ["second"] * 10, "theirs", "mine"),
+        (["tie"] * 3 + ["second"] + ["first"] * 9, "mine", "theirs"),
+    ],
+)
+def test_the_first_card_of_a_win_rate_is_a_contest_that_the_title_tells_of(
+    tmp_path, votes, winner, loser
+):
+    text = plain(report_of(tmp_path, contests(tmp_path, votes)))
+    title = inside(text, "h1")
+    first_card = inside(text.split('id="cards"')[1], "article")
+    assert f"prefers {winner}" in title
+    assert f'<b>{winner}</b> <span class="score">preferred' in first_card
+    assert f'<b>{loser}</b> <span class="score">not preferred' in first_card
+
+
 def test_contests_that_decide_nothing_say_so_once_and_win_rates_have_a_line_at_one_half(
     tmp_path,
 ):
