@@ -301,8 +301,8 @@ def contests(tmp_path, votes):
 @pytest.mark.parametrize(
     ("votes", "winner", "loser"),
     [
-        (["second"] * 2 + ["first"] * 10, "mine", "theirs"),
-        (["first"] * 2 + ["second"] * 10, "theirs", "mine"),
+        (["first"] * 5 + ["second"] + ["first"] * 6, "mine", "theirs"),
+        (["second"] * 5 + ["first"] + ["second"] * 6, "theirs", "mine"),
         (["tie"] * 3 + ["second"] + ["first"] * 9, "mine", "theirs"),
     ],
 )
@@ -311,7 +311,7 @@ def test_the_first_card_of_a_win_rate_is_a_contest_that_the_title_tells_of(
 ):
     text = plain(report_of(tmp_path, contests(tmp_path, votes)))
     title = inside(text, "h1")
-    first_card = inside(text.split('id="cards"')[1], "article")
+    first_card = inside(text.split('id="across"')[1], "article")
     assert f"prefers {winner}" in title
     assert f'<b>{winner}</b> <span class="score">preferred' in first_card
     assert f'<b>{loser}</b> <span class="score">not preferred' in first_card
