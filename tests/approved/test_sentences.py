@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from tests.boards import CONSTANT, board_of, voting
 from tests.card.judges import COST, TYPES, card, estimate, judge, published
+from vieval_plugin.audit.effects import EffectRow
 from vieval_plugin.card.card import CardAudit
 from vieval_plugin.card.sentences import answers, limits
 from vieval_plugin.meta_evaluation.findings import ALL, Number
@@ -142,14 +143,21 @@ def test_drawn_images_beside_real_ones(approve_text):
 def test_audit(approve_text):
     def fooled(*findings):
         rows = [
-            {
-                "change": "border",
-                "difference": 0.1,
-                "low": low,
-                "high": high,
-                "n": 20,
-                "finding": finding,
-            }
+            EffectRow(
+                change="border",
+                aspect="SC",
+                expected="same",
+                n=20,
+                failed=0,
+                before=0.5,
+                after=0.6,
+                difference=0.1,
+                low=low,
+                high=high,
+                p=0.5,
+                p_adjusted=0.5,
+                finding=finding,
+            )
             for finding, low, high in findings
         ]
         return limits(

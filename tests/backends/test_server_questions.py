@@ -29,6 +29,7 @@ from tests.pictures import plain
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.http.openai import Sampling
 from vieval_plugin.backends.http.request_form import NO_PROBABILITIES
+from vieval_plugin.backends.http.responses import tokens_of
 from vieval_plugin.backends.reply_checks import probabilities
 from vieval_plugin.judges.protocol import (
     Chat,
@@ -415,3 +416,34 @@ async def test_a_fault_of_a_likelihood_is_tried_again_and_silence_about_it_is_a_
         asking(url) as backend,
     ):
         assert (await backend.answer(ask)).reason == NO_PROBABILITIES
+
+
+@pytest.mark.parametrize(
+    ("usage", "tokens_out"),
+    [
+        ({"completion_tokens": 5, "total_tokens": 15}, 5),
+        # thinking is counted in the total alone, as Gemini does
+        ({"completion_tokens": 5, "total_tokens": 915}, 905),
+        ({"completion_tokens": 0, "total_tokens": 310}, 300),
+        (
+            {
+                "completion_tokens": 5,
+                "total_tokens": 915,
+                "completion_tokens_details": {"reasoning_tokens": 900},
+            },
+            905,
+        ),
+        (
+            {
+                "completion_tokens": 905,
+                "total_tokens": 915,
+                "completion_tokens_details": {"reasoning_tokens": 900},
+            },
+            905,
+        ),
+        ({"completion_tokens": 5, "total_tokens": 3}, 5),
+        ({"completion_tokens": 5}, 5),
+    ],
+)
+def test_tokens_of_thinking_are_counted_wherever_a_server_tells_them(usage, tokens_out):
+    assert tokens_of({"usage": {"prompt_tokens": 10, **usage}}) == (10, tokens_out)

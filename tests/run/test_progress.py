@@ -118,6 +118,15 @@ def test_a_fifth_unread_and_a_twentieth_asked_twice_are_told(
     ]
 
 
+def test_a_judge_whose_answers_are_cut_needs_room_and_no_schema():
+    step = Step(("PQ",), Status.PARSE_FAILURE, answer="<think>", cut=True)
+    cut = Verdict({}, Status.PARSE_FAILURE, trace=(step,))
+    lines = counted(*[cut] * 20).lines()
+    [told] = [line for line in lines if line.startswith("YOUR JUDGE CANNOT BE READ")]
+    assert "raise `--max-tokens`" in told
+    assert "schemas" not in told
+
+
 @pytest.mark.parametrize("status", Status)
 def test_replies_that_were_guessed_from_are_unread_too_and_no_others(status):
     told = status in (Status.PARSE_FAILURE, Status.GUESSED)

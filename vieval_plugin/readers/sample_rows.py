@@ -169,7 +169,8 @@ def samples_of_row(
     sample_id = SampleId(benchmark, code, model, uid, draw_of(row.get("draw", 0)))
     variants: list[tuple[str, Mapping[str, str], str, tuple[int, ...]]] = [
         (f"{uid}#{index}", {**texts, "prompt": prompt}, group or uid, (index,))
-        for index, prompt in enumerate(prompts if has_list else ())
+        for index, prompt in enumerate(prompts or ())
+        if has_list
     ]
     return [
         (

@@ -119,16 +119,17 @@ def _total_rows(
             by_category[image.category].append(image)
     means = [_mean_score(part) for part in by_category.values()]
     unit = "category" if len(means) == 1 else "categories"
+    rows: list[tuple[str, float, Sequence[_ImageScore]]]
     rows = [(f"mean of {len(means)} {unit}", _mean(means), images)]
     for category, part in sorted(by_category.items()):
         rows.append((category or "no category", _mean_score(part), part))
     if not by_category:
         rows = [("all images", _mean_score(images), images)]
-    for category, mean, part in rows:
-        scored = sum(not math.isnan(image.score) for image in part)
-        cells = [category, _decimals(mean), str(len(part)), str(scored)]
+    for category, mean, scores in rows:
+        scored = sum(not math.isnan(image.score) for image in scores)
+        cells = [category, _decimals(mean), str(len(scores)), str(scored)]
         for share in _shares(totals):
-            decided = _decided_prompts(part, share)
+            decided = _decided_prompts(scores, share)
             cells += [_decimals(_mean(decided)), str(len(decided))]
         yield tuple(cells)
 

@@ -21,6 +21,7 @@ _ENOUGH_UNREAD = (
 _FEWEST_VERDICTS = 5  # to say how many could not be read, or only by a second reply
 _MOST_UNREAD, _MOST_CONFIRMED = 0.2, 0.05
 _SCHEMAS = "use a server that enforces JSON schemas"
+_LONGER = "most answers were cut: raise `--max-tokens` (`max_tokens` of the backbone)"
 _COMPARED, _SHOWN = 200, 60  # characters of a reply
 
 
@@ -42,6 +43,8 @@ class Progress:
     unread: Counter[str] = field(default_factory=Counter)
     #: The same by judge and words.
     wordings: Counter[tuple[str, str]] = field(default_factory=Counter)
+    #: Unread verdicts with a reply that the token limit cut.
+    cut: int = 0
 
     @property
     def failed_calls(self) -> int:
@@ -82,6 +85,9 @@ class Progress:
         )
         if verdict.status is Status.NOT_APPLICABLE:
             self.not_asked[verdict.reason] += 1
+        self.cut += verdict.status is Status.PARSE_FAILURE and any(
+            step.cut for step in verdict.trace
+        )
         for step in verdict.trace:
             if step.status in _UNREAD and step.answer.strip():
                 self.unread[judge] += 1
@@ -186,8 +192,9 @@ class Progress:
         )
         lines = []
         if verdicts >= _FEWEST_VERDICTS and unread > _MOST_UNREAD * verdicts:
+            remedy = _LONGER if self.cut > unread / 2 else _SCHEMAS
             lines.append(
-                f"YOUR JUDGE CANNOT BE READ: {unread} of {plural(verdicts, 'verdict')}; {_SCHEMAS}"
+                f"YOUR JUDGE CANNOT BE READ: {unread} of {plural(verdicts, 'verdict')}; {remedy}"
             )
         if verdicts >= _FEWEST_VERDICTS and confirmed > _MOST_CONFIRMED * verdicts:
             lines.append(

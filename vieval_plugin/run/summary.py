@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
+from textwrap import shorten
 
 from vieval_plugin.judges.protocol import SampleId, Status, Verdict
 from vieval_plugin.text.tables import text_table
@@ -16,6 +17,8 @@ NOT_APPLICABLE = "not applicable"
 CHOICE = "choice"
 #: How many image models an answer names.
 _MOST_MODELS = 5
+
+_LONGEST_REASON = 400
 
 
 @dataclass
@@ -68,7 +71,7 @@ class ScoreSummary:
             failure = next(
                 (step.failure for step in verdict.trace if not step.status.usable), ""
             )
-            reason = " ".join(failure.split())[:200]
+            reason = shorten(failure, _LONGEST_REASON, placeholder=" ...")
             key = (
                 str(verdict.status),
                 reason if verdict.status is Status.NOT_APPLICABLE else "",

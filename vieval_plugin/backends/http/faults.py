@@ -186,7 +186,8 @@ _KEY_VARIABLES = (
 )  # fmt: skip
 #: What to do where a key is refused.
 KEY_REMEDY = (
-    "put the key into OPENAI_API_KEY, or into the variable that api_key_env names"
+    "put the key into OPENAI_API_KEY, or into the variable that api_key_env names where it names "
+    "one; set api_key_header where the service reads another header than Authorization"
 )
 #: What a message about a field says where the field, or a value of it, is not supported.
 UNSUPPORTED = re.compile(
@@ -314,7 +315,10 @@ def _fault(
             f"{server} allows this account no provider of the model ({said}); {remedy}",
         )
     if kind == "model":
-        remedy = "check the name, and that the address ends in /v1"
+        remedy = (
+            "check the name and the address, which ends in /v1 for most servers but Azure's and "
+            "Gemini's"
+        )
         return Denied(
             code,
             message or "not found",
@@ -339,7 +343,7 @@ def _fault(
         return Refused(
             Status.API_ERROR,
             kind,
-            f"too many images in one question: {message}; {remedy}",
+            f"too many images in one question ({remedy}): {message}",
             code,
             report,
         )
@@ -348,7 +352,7 @@ def _fault(
         return Refused(
             Status.API_ERROR,
             kind,
-            f"too long for the server: {message or status}; {remedy}",
+            f"too long for the server ({remedy}): {message or status}",
             code,
             report,
         )

@@ -141,10 +141,10 @@ def tokens_of(answer: Mapping[str, Any]) -> tuple[int | None, int | None]:
     if input_tokens is not None and output_tokens is not None:
         # xAI and Gemini leave thinking out of `completion_tokens`, and count it in the total
         thinking = thinking_tokens_of(answer)
-        is_left_out = (
-            _count(usage.get("total_tokens")) == input_tokens + output_tokens + thinking
-        )
-        output_tokens += thinking if is_left_out or thinking > output_tokens else 0
+        total = _count(usage.get("total_tokens")) or 0
+        if thinking > output_tokens:
+            output_tokens += thinking
+        output_tokens = max(output_tokens, total - input_tokens)
     return input_tokens, output_tokens
 
 
