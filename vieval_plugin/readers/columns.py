@@ -13,6 +13,7 @@ from typing import Any
 
 from vieval_plugin.images import format_of
 from vieval_plugin.judges.protocol import CONDITION_ROLES, Image
+from vieval_plugin.judges.spec import INPUTS
 from vieval_plugin.readers.image_names import SUFFIXES
 from vieval_plugin.readers.sample_rows import (
     encoded_image,
@@ -191,6 +192,9 @@ def fields_of(
         and column not in (*_CONDITIONS, *renamed)
         and _may_be(table, field, column)
     }
+    foreign_kind = _foreign_kind(table, by_own_name.get("kind", ""))
+    if foreign_kind:
+        del by_own_name["kind"]
     fields = {
         field: column for field, column in {**by_own_name, **columns}.items() if column
     }
@@ -238,19 +242,44 @@ def fields_of(
             f"--columns category={column} reads it, or image_model={column} if it names the "
             "generator"
         )
+    for column, value in foreign_kind.items():
+        notes.append(
+            f"the column {column[:80]!r} holds no kind of sample (such as {value}) and is left "
+            f"out; --columns category={column} reads it"
+        )
     rivals = _rival_texts(fields, columns, unused)
     for column, text in rivals.items():
         notes.append(
             f"{text} is the column {fields[_field(text)]!r}; --columns {text}={column} reads "
             f"{column!r} instead"
         )
-    leftover = tuple(column for column in unused if column not in (*no_images, *rivals))
+    leftover = tuple(
+        column
+        for column in unused
+        if column not in (*no_images, *rivals, *foreign_kind)
+    )
     return ColumnMap(
         fields,
         tuple(f"{table.name}: {note}" for note in (*table.notes, *notes)),
         no_text,
         leftover,
     )
+
+
+def _foreign_kind(table: InputTable, column: str) -> dict[str, str]:
+    """A column that is called like the kind of samples and holds none in any row, with one of its
+    values.
+    """
+    values = _first_values(table, column) if column else []
+    if not values or any(map(_is_kind, values)):
+        return {}
+    rows = (row for _, row in table.read([column]) if not isinstance(row, BadLine))
+    is_known = any(_is_kind(row.get(column)) for row in rows)
+    return {} if is_known else {column: _shortened(values[0])}
+
+
+def _is_kind(value: Any) -> bool:
+    return isinstance(value, str) and value.strip() in INPUTS
 
 
 def leftover_notes(table_name: str, columns: Sequence[str]) -> tuple[str, ...]:
