@@ -60,6 +60,7 @@ def test_a_cell_of_markdown_is_one_cell_of_text(text):
 
 @given(anything)
 @example("~~~")
+@example("-\r#")
 def test_a_line_of_markdown_begins_no_heading_and_no_html(text):
     kinds = {token.type for token in MARKDOWN.parse(markdown(text))}
     assert not kinds & {"heading_open", "html_block", "fence", "table_open"}

@@ -49,7 +49,7 @@ _LINES = _Steering({ord("\n"): "\n", ord("\t"): "\t", 0x2028: "\n", 0x2029: "\n"
 
 # in Markdown: what begins code, ends a cell, closes a link or begins an image, and what becomes a
 # link by itself
-_MARKS = re.compile(r"[\\`|]|\](?=[(\[:])|(?<=!)\[|^\s*[#~]")
+_MARKS = re.compile(r"[\\`|]|\](?=[(\[:])|(?<=!)\[|(?<!\S)[#~]")
 _ADDRESS = re.compile(r":(?=//)|(?<=\bwww)\.", re.IGNORECASE)
 
 _FORMULA = tuple(
