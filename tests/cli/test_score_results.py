@@ -305,8 +305,8 @@ def test_images_that_name_no_generator_are_yours_in_sentences_and_tables(
     vieval("score", samples_file, "--judge", "sharpness", "--out", out)
     ranked = vieval("rank", out).out
     answer = (
-        r"Only your images were judged, so there is nothing to compare them with\.\nMean PQ "
-        r"0\.\d\d \(95% interval "
+        r"Only your images were judged, so there is nothing to compare them with\.\nMean PQ of "
+        r"your images 0\.\d\d \(95% interval "
     )
     assert re.match(answer, ranked)
     assert "\n      your images  " in ranked

@@ -29,7 +29,7 @@ def test_what_people_and_gpt_4o_reach_is_what_the_leaderboard_has():
     ) as file:
         rows = list(csv.DictReader(file))
     place = {
-        "policy": "drop",
+        "failure_policy": "drop",
         "setting": "all",
         "benchmark": "imagenhub",
         "part": "all",

@@ -49,7 +49,7 @@ def add(commands: Commands) -> None:
         "--out",
         type=output_path,
         required=True,
-        help="what to write: .jsonl for examples; .jsonl, .parquet or a folder for pairs",
+        help="file or folder to write: .jsonl for examples; .jsonl, .parquet or a folder for pairs",
     )
     add_partial(parser)
     parser.add_argument(
