@@ -120,7 +120,7 @@ def parse_labelled_lines(
     """Read the number behind each label, as in `Alignment Score (1-5): 4`: some judges are tuned to
     such a form and answer in it, whatever they are asked for.
 
-    Source of the form: the public model cards of UnifiedReward and of ImgEdit's judge.
+    Source of the form: public scripts that ask UnifiedReward for scores of one image.
 
     Args:
         text: the reply as it came.
