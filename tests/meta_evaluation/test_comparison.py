@@ -211,7 +211,9 @@ def test_a_judge_compared_with_itself_is_no_better() -> None:
         run("one", noisy(0.3, 1)), run("the same", noisy(0.3, 1))
     ).values():
         [pair] = found.pairs
-        assert pair.result.numbers[2:] == (0, 0, 0, 1)
+        difference = pair.result.difference
+        ends = (difference.value, difference.low, difference.high)
+        assert (*ends, pair.result.p) == (0, 0, 0, 1)
         assert pair.adjusted == 1
         assert [one.ranks for one in found.systems] == [(1, 2), (1, 2)]
         assert found.separated == ()

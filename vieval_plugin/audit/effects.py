@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from vieval_plugin.audit.changes import Expected
 from vieval_plugin.meta_evaluation.comparison import LEVEL
+from vieval_plugin.meta_evaluation.rows import stored_estimate
 from vieval_plugin.meta_evaluation.tables import Table, interval_text, p_text
 from vieval_plugin.stats.bootstrap import Seed
 from vieval_plugin.stats.comparison import MeanDifference, paired_comparison
@@ -118,12 +119,7 @@ class EffectRow:
     @property
     def estimate(self) -> Estimate:
         """The difference with its interval."""
-        return Estimate(
-            none_to_nan(self.difference),
-            none_to_nan(self.low),
-            none_to_nan(self.high),
-            n=self.n,
-        )
+        return stored_estimate(self.difference, self.low, self.high, self.n)
 
 
 def effects_table(rows: Sequence[EffectRow], title: str = "") -> Table:

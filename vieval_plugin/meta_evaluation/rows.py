@@ -60,12 +60,8 @@ class NumberRow:
     @property
     def estimate(self) -> Estimate:
         """The number with its interval."""
-        return Estimate(
-            none_to_nan(self.value),
-            none_to_nan(self.low),
-            none_to_nan(self.high),
-            n=self.n or 0,
-            reasons=(self.reason,),
+        return stored_estimate(
+            self.value, self.low, self.high, self.n or 0, self.reason
         )
 
 
@@ -179,6 +175,22 @@ def _pair_row(board: Leaderboard, pair: SystemPair) -> PairRow:
         reason=pair.reason,
         family=board.comparison.family,
     )
+
+
+def stored_estimate(
+    value: float | None,
+    low: float | None,
+    high: float | None,
+    n: int,
+    reason: str = "",
+) -> Estimate:
+    """An estimate as rows have it, whose undefined numbers are None.
+
+    >>> stored_estimate(None, None, None, 3, "no ratings").reason
+    'no ratings'
+    """
+    ends = [none_to_nan(end) for end in (value, low, high)]
+    return Estimate(ends[0], ends[1], ends[2], n=n, reasons=(reason,))
 
 
 def row_table(

@@ -113,19 +113,6 @@ class PairedComparison(NamedTuple):
             self.second, self.first, self.difference.negated, self.p
         )
 
-    @property
-    def numbers(self) -> tuple[float, ...]:
-        """Both values, the difference with its ends, p."""
-        difference = self.difference
-        return (
-            self.first,
-            self.second,
-            difference.value,
-            difference.low,
-            difference.high,
-            self.p,
-        )
-
 
 def paired_comparison(
     statistic: PairedStatistic,
