@@ -306,24 +306,19 @@ def test_an_image_model_on_which_a_judge_is_constant_counts_as_0_and_one_on_whic
     ) == paired_comparison(without, 200)
 
 
-def test_without_anything_defined_there_is_no_p():
-    ones = np.ones((4, 2))
-    found = paired_comparison(CorrelationDifference(ones, ones, ones), 10)
-    assert all(math.isnan(value) for value in found.numbers)
-    assert all(
-        math.isnan(value)
-        for value in paired_comparison(MeanDifference([NAN], [NAN], "a"), 10).numbers
-    )
-    assert all(
-        math.isnan(value)
-        for value in paired_comparison(MeanDifference([], [], []), 10).numbers
-    )
-    assert all(
-        math.isnan(value)
-        for value in paired_comparison(
-            CorrelationDifference(*np.zeros((3, 0, 0))), 10
-        ).numbers
-    )
+@pytest.mark.parametrize(
+    "statistic",
+    [
+        pytest.param(CorrelationDifference(*np.ones((3, 4, 2))), id="constant"),
+        pytest.param(CorrelationDifference(*np.zeros((3, 0, 0))), id="no samples"),
+        pytest.param(MeanDifference([NAN], [NAN], "a"), id="no values"),
+        pytest.param(MeanDifference([], [], []), id="nothing"),
+    ],
+)
+def test_without_anything_defined_there_is_no_p(statistic):
+    first, second, difference, p = paired_comparison(statistic, 10)
+    numbers = (first, second, difference.value, difference.low, difference.high, p)
+    assert all(math.isnan(number) for number in numbers)
 
 
 def test_what_only_one_judge_has_is_an_error():
