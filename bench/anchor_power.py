@@ -15,7 +15,8 @@ import numpy as np
 from tqdm import tqdm
 
 from bench.common import table
-from vieval_plugin.stats.drift import LEVEL, drift_tests
+from vieval_plugin.stats.decisions import DRIFT_LEVEL
+from vieval_plugin.stats.drift import drift_tests
 
 NOISE = (0.0, 0.05, 0.4)
 REPEATS = 3
@@ -39,7 +40,7 @@ def power(noise: float, items: int, runs: int, seed: int) -> tuple[float, float]
         )  # the others differ from the repeats as it is
         changed = rng.random(items) < share
         points[changed, -1] += 3 * rng.choice([-1, 1], size=changed.sum())
-        found += _tests(points, run)[0].adjusted <= LEVEL
+        found += _tests(points, run)[0].adjusted <= DRIFT_LEVEL
         claimed += smallest
     return found / runs, claimed / runs
 
@@ -73,7 +74,7 @@ def _tests(points, seed):
 
 
 def _drift(points, seed):
-    return any(test.adjusted <= LEVEL for test in _tests(points, seed))
+    return any(test.adjusted <= DRIFT_LEVEL for test in _tests(points, seed))
 
 
 def main() -> None:

@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from vieval_plugin.stats.non_inferiority import LEVEL, low_with_one_fall
+from vieval_plugin.stats.decisions import ONE_SIDED_LEVEL
+from vieval_plugin.stats.non_inferiority import low_with_one_fall
 
 Floats = NDArray[np.float64]
 SIZES = (20, 40, 100, 300, 1000)
@@ -37,7 +38,7 @@ SHAPES: Mapping[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
 
 def passes(mean: Floats, error: Floats, n: int, margin: float) -> tuple[Floats, Floats]:
     """Whether each trial passes by the gate, and by Student's t alone."""
-    plain = mean - stats.t.ppf(1 - LEVEL, n - 1) * error > -margin
+    plain = mean - stats.t.ppf(1 - ONE_SIDED_LEVEL, n - 1) * error > -margin
     return np.asarray(
         low_with_one_fall(mean, error, n) > -margin, dtype=float
     ), np.asarray(plain, dtype=float)
@@ -114,7 +115,11 @@ def with_failures(
     )
     return float(
         (
-            ok & (stats.binom.sf(new_alone - 1, new_alone + old_alone, 0.5) > LEVEL)
+            ok
+            & (
+                stats.binom.sf(new_alone - 1, new_alone + old_alone, 0.5)
+                > ONE_SIDED_LEVEL
+            )
         ).mean()
     )
 

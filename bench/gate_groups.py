@@ -14,7 +14,8 @@ import numpy as np
 from scipy import stats
 
 from bench.common import table
-from vieval_plugin.stats.non_inferiority import LEVEL, MeanOfDifferences
+from vieval_plugin.stats.decisions import ONE_SIDED_LEVEL
+from vieval_plugin.stats.non_inferiority import MeanOfDifferences
 
 SPREAD, CORRELATION, A_GROUP, MARGIN = 0.215, 0.7, 10, 0.05
 
@@ -35,7 +36,8 @@ def shares(
             mean = MeanOfDifferences.from_differences(drawn, units)
             counts[column] += mean.decision(MARGIN) == "not_worse"
             counts[2 + column] += (
-                abs(mean.value) > stats.t.ppf(1 - LEVEL, mean.n - 1) * mean.error
+                abs(mean.value)
+                > stats.t.ppf(1 - ONE_SIDED_LEVEL, mean.n - 1) * mean.error
             )
     return [float(count / trials) for count in counts]
 

@@ -17,8 +17,8 @@ import scipy
 
 from bench.common import conditions, table
 from bench.labels_needed import RecordedTask, recorded_tasks
-from vieval_plugin.meta_evaluation.label_plan import LOOK_LEVELS
 from vieval_plugin.stats.correlation import Floats
+from vieval_plugin.stats.decisions import LOOK_LEVELS
 
 
 def differences(task: RecordedTask) -> list[Floats]:

@@ -41,10 +41,11 @@ from tqdm import tqdm
 from bench.common import conditions, table
 from vieval_plugin.benchmarks.imagenhub.tasks import ANNOTATORS, NAME, TASKS
 from vieval_plugin.meta_evaluation.common_items import JudgedItem
-from vieval_plugin.meta_evaluation.comparison import LEVEL, Comparison, compare_systems
+from vieval_plugin.meta_evaluation.comparison import Comparison, compare_systems
 from vieval_plugin.meta_evaluation.image_models import compared_on
 from vieval_plugin.stats.agreement import annotator_mean
 from vieval_plugin.stats.correlation import Floats, correlation
+from vieval_plugin.stats.decisions import SIGNIFICANCE_LEVEL
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.ranking import holm, rank_ranges
 
@@ -225,7 +226,7 @@ def leaderboard(
         pairs[min(judge, other), max(judge, other)] = Pair(
             (levels[judge], levels[other]), pair.result.p, p, is_reverse
         )
-        if p <= LEVEL:
+        if p <= SIGNIFICANCE_LEVEL:
             beats[(other_place, place) if is_reverse else (place, other_place)] = True
     best, worst = rank_ranges(beats)
     incomplete = incomplete_judge(levels)
@@ -262,12 +263,12 @@ def detections(
 
 def by_own_p(pair: Pair) -> bool:
     """True where the pair's own p says that two judges differ."""
-    return pair.p <= LEVEL
+    return pair.p <= SIGNIFICANCE_LEVEL
 
 
 def by_adjusted_p(pair: Pair) -> bool:
     """True where the adjusted p says that two judges differ."""
-    return pair.adjusted <= LEVEL
+    return pair.adjusted <= SIGNIFICANCE_LEVEL
 
 
 def report(runs: Sequence[Mapping[str, Leaderboard]], levels: Sequence[float]) -> None:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from bench.common import table
 from vieval_plugin.stats import drift
+from vieval_plugin.stats.decisions import CUSUM_ALLOWANCE, CUSUM_LIMIT, FIRST_NIGHTS
 from vieval_plugin.stats.non_inferiority import low_with_one_fall
 
 Floats = NDArray[np.float64]
@@ -61,18 +62,18 @@ def alarm_after(nights: Floats) -> float:
     return (
         np.inf
         if found is None or found.alarm is None
-        else found.alarm - drift.FIRST_NIGHTS + 1
+        else found.alarm - FIRST_NIGHTS + 1
     )
 
 
 def without_widening(nights: Floats) -> float:
     """The same by the standard deviation of the first nights as it is."""
-    first, later = nights[: drift.FIRST_NIGHTS], nights[drift.FIRST_NIGHTS :]
-    scale = first.std(ddof=1) * np.sqrt(1 + 1 / drift.FIRST_NIGHTS)
+    first, later = nights[:FIRST_NIGHTS], nights[FIRST_NIGHTS:]
+    scale = first.std(ddof=1) * np.sqrt(1 + 1 / FIRST_NIGHTS)
     total = 0.0
     for night, value in enumerate(later, start=1):
-        total = max(0.0, total + (first.mean() - value) / scale - drift.ALLOWANCE)
-        if total > drift.LIMIT:
+        total = max(0.0, total + (first.mean() - value) / scale - CUSUM_ALLOWANCE)
+        if total > CUSUM_LIMIT:
             return night
     return np.inf
 

@@ -21,11 +21,8 @@ from scipy import stats
 from scipy.special import ndtr
 
 from bench.common import table
-from vieval_plugin.stats.non_inferiority import (
-    CONTROL_ITEMS,
-    control_change,
-    exact_share,
-)
+from vieval_plugin.stats.decisions import CONTROL_ITEMS
+from vieval_plugin.stats.non_inferiority import control_change, exact_share
 
 Floats = NDArray[np.float64]
 PROMPTS, CORRELATION, MARGINS = 200, 0.5, (0.05, 0.1, 0.2, 0.3)

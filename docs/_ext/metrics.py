@@ -22,7 +22,6 @@ from vieval_plugin.meta_evaluation.statistics import Rating, Statistic
 from vieval_plugin.stats import (
     agreement,
     binary,
-    compositional,
     correlation,
     orders,
     pairwise,
@@ -144,7 +143,7 @@ FAMILIES = (
             r"s_{00} > "
             r"s_{10} \wedge s_{11} > s_{01}"
         ),
-        compositional.right_points,
+        binary.right_points,
     ),
     Family(
         "Rankings",

@@ -31,7 +31,7 @@ def data(prepared_data):
 @pytest.fixture
 def small_cells(monkeypatch):
     """A correlation of as few samples as these tests judge."""
-    monkeypatch.setattr(image_model_agreement, "LEAST_SAMPLES", 2)
+    monkeypatch.setattr(image_model_agreement, "LEAST_FOR_A_CORRELATION", 2)
 
 
 def test_a_wildcard_runs_what_is_prepared_and_a_group_of_some_parts_has_no_average(

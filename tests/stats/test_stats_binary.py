@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tables import table
-from vieval_plugin.stats import binary, bootstrap, compositional
+from vieval_plugin.stats import binary, bootstrap
 from vieval_plugin.stats.votes import mean
 
 levels = st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0])
@@ -88,9 +88,7 @@ def test_text_and_image_score_differ_in_what_is_compared():
     def of(*scores):
         return [
             part[0]
-            for part in compositional.right_points(
-                [np.reshape(scores, (2, 2))]
-            ).tolist()
+            for part in binary.right_points([np.reshape(scores, (2, 2))]).tolist()
         ]
 
     # scores in the order image 0 text 0, image 0 text 1, image 1 text 0, image 1 text 1; the points
@@ -102,7 +100,7 @@ def test_text_and_image_score_differ_in_what_is_compared():
     assert of(0.9, 0.9, 0.2, 0.8) == [0, 0, 0]
     assert np.isnan(of(0.9, math.nan, 0.2, 0.8)).all()
     with pytest.raises(ValueError, match="2 images, 2 texts"):
-        compositional.right_points(np.zeros((3, 2)))
+        binary.right_points(np.zeros((3, 2)))
 
 
 @given(st.lists(levels | st.just(math.nan), min_size=1, max_size=25), st.integers(0, 5))

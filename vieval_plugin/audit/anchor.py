@@ -33,7 +33,8 @@ from vieval_plugin.records import Provenance, Record
 from vieval_plugin.results.baseline import REPEAT, unsent_fields
 from vieval_plugin.results.lookup import Lookup, require_as_judged
 from vieval_plugin.run.prepare import PreparedJudge
-from vieval_plugin.stats.drift import LEVEL, DriftTest, drift_tests
+from vieval_plugin.stats.decisions import DRIFT_LEVEL
+from vieval_plugin.stats.drift import DriftTest, drift_tests
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.tables import text_table
 
@@ -75,7 +76,7 @@ class DriftReport:
             return "undecided"
         return (
             "drift"
-            if any(test.adjusted <= LEVEL for test in self.tests)
+            if any(test.adjusted <= DRIFT_LEVEL for test in self.tests)
             else "no_drift"
         )
 
@@ -255,7 +256,7 @@ def lines(report: DriftReport, anchor: Anchor, model: str) -> list[str]:
     drifted = [
         f"{test.name} {test.latest:.3f} instead of {test.repeats:.3f}, {p_sentence(test.adjusted)}"
         for test in report.tests
-        if test.adjusted <= LEVEL
+        if test.adjusted <= DRIFT_LEVEL
     ]
     first = f"Drift: {judge} is not the judge of the anchor ({'; '.join(drifted)})."
     if not drifted:

@@ -13,18 +13,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from vieval_plugin.audit.changes import Expected
-from vieval_plugin.meta_evaluation.comparison import LEVEL
 from vieval_plugin.meta_evaluation.rows import stored_estimate
 from vieval_plugin.meta_evaluation.tables import Table, interval_text, p_text
 from vieval_plugin.stats.bootstrap import Seed
 from vieval_plugin.stats.comparison import MeanDifference, paired_comparison
+from vieval_plugin.stats.decisions import LEAST_EFFECT, SIGNIFICANCE_LEVEL
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.ranking import holm
 from vieval_plugin.text.wording import decimals, nan_to_none, none_to_nan
-
-#: How far mean scores, which are in [0, 1], must move for it to count.
-LEAST_EFFECT = 0.05
 
 
 @dataclass(frozen=True)
@@ -58,7 +55,9 @@ class Effect:
         what ought to fall, where its interval rules out that it fell by as much.
         """
         difference = self.difference
-        is_significant = self.adjusted <= LEVEL and abs(difference.value) > LEAST_EFFECT
+        is_significant = (
+            self.adjusted <= SIGNIFICANCE_LEVEL and abs(difference.value) > LEAST_EFFECT
+        )
         if not difference.defined:
             return "nothing to compare"
         if self.expected == "lower":

@@ -25,11 +25,8 @@ from vieval_plugin.results.prompt_differences import prompt_forms
 from vieval_plugin.run.evaluate import outcomes_of
 from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.run.progress import Progress
-from vieval_plugin.stats.non_inferiority import (
-    CONTROL_ITEMS,
-    control_change,
-    exact_share,
-)
+from vieval_plugin.stats.decisions import CONTROL_ITEMS
+from vieval_plugin.stats.non_inferiority import control_change, exact_share
 
 _SHRUNK, _JPEG_QUALITY = 16, 10
 _FORBIDDEN = 1e6

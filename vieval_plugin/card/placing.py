@@ -9,7 +9,6 @@ from pathlib import Path
 
 from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.meta_evaluation.comparison import (
-    LEVEL,
     SystemPair,
     above_constant_p,
     compare_pair,
@@ -21,6 +20,7 @@ from vieval_plugin.meta_evaluation.leaderboards import leaderboard
 from vieval_plugin.records import Run
 from vieval_plugin.report.own_samples import against, benchmarks_with_runs
 from vieval_plugin.results.published.judges import parts_present, present, run_of
+from vieval_plugin.stats.decisions import SIGNIFICANCE_LEVEL
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.ranking import holm
@@ -192,7 +192,9 @@ def place_among(
     )
     adjusted = holm([p.get(label, math.nan) for p in alone])
     useless = tuple(
-        part for part, p in zip(compared, adjusted, strict=True) if not p <= LEVEL
+        part
+        for part, p in zip(compared, adjusted, strict=True)
+        if not p <= SIGNIFICANCE_LEVEL
     )
     by_part: dict[str, dict[str, SystemPair]] = {}
     for rival in (other.label for other in others if len(compared) > 1):

@@ -20,7 +20,6 @@ from vieval_plugin.benchmarks.benchmark import Benchmark, data_root
 from vieval_plugin.benchmarks.tasks import tasks
 from vieval_plugin.config import Config
 from vieval_plugin.judges.contests import Contest, Judged
-from vieval_plugin.meta_evaluation.comparison import LEVEL
 from vieval_plugin.meta_evaluation.statistics import Rating
 from vieval_plugin.readers.samples import (
     SampleRow,
@@ -32,6 +31,7 @@ from vieval_plugin.records import fingerprint, target_json
 from vieval_plugin.run.plan import to_ask
 from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.run.session import QuestionCounts, Session
+from vieval_plugin.stats.decisions import SIGNIFICANCE_LEVEL
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.wording import plural
 
@@ -390,7 +390,7 @@ def audited_samples(entry: PlannedEntry, n: int, seed: int) -> list[Judged]:
     """
     samples = random_judgeable_samples(entry.judged, entry.prepared, n, seed)
     effects = len(changes()) * (len(entry.prepared.spec.aspects) or 1)
-    needed = math.ceil(1 + math.log2(effects / LEVEL))
+    needed = math.ceil(1 + math.log2(effects / SIGNIFICANCE_LEVEL))
     if (groups := len({(sample.kind, sample.group) for sample in samples})) < needed:
         raise VievalError(
             f"{plural(groups, 'instruction')} are too few to find any of {effects} effects; give "

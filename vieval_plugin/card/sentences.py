@@ -24,13 +24,12 @@ from vieval_plugin.report.words import (
     statistic_words,
     task_type,
 )
+from vieval_plugin.stats.decisions import EQUAL_JUDGES
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.text.wording import enumeration, plural
 
 #: Beginnings of an audit's findings: of what ought not to be, and of what the samples do not show.
 FLAGGED, UNDECIDED = "FLAGGED", "undecided"
-#: The difference within which two judges judge about as well.
-_EQUAL = 0.05
 #: Judges that the title names on each side, and published judges beside which the first screen has
 #: parts.
 _NEAREST = 2
@@ -83,7 +82,7 @@ def _title(judge: PlacedJudge) -> str:
     if not pairs:
         return answer(judge.alone).title
     nearest = pairs[0].result.difference
-    if nearest.low >= -_EQUAL and nearest.high <= _EQUAL:
+    if nearest.low >= -EQUAL_JUDGES and nearest.high <= EQUAL_JUDGES:
         return f"{model} judges images about as well as {pairs[0].second}."
     sides = []
     for side in ("better", "worse"):

@@ -8,11 +8,11 @@ from vieval_plugin.audit.effects import effects_table
 from vieval_plugin.card.card import Card, CardAudit
 from vieval_plugin.card.placing import PlacedJudge
 from vieval_plugin.card.sentences import UNDECIDED, outcome
-from vieval_plugin.meta_evaluation.comparison import LEVEL
 from vieval_plugin.meta_evaluation.tables import Table
 from vieval_plugin.report.tables import failures_of, leaderboard_table, pairs_table
 from vieval_plugin.report.words import breakdown_words, short_number, task_type
 from vieval_plugin.run.verdict_lines import flat
+from vieval_plugin.stats.decisions import SIGNIFICANCE_LEVEL
 from vieval_plugin.text.wording import plural
 
 _EMPTY: tuple[object, ...] = (None, "", [], ())
@@ -70,7 +70,7 @@ def tables_of(judge: PlacedJudge) -> list[Table]:
         )
     title = (
         f"{judge.board.aspect} by {units}; better and worse where p, adjusted by Holm over "
-        f"the rows for each judge, is at most {LEVEL}"
+        f"the rows for each judge, is at most {SIGNIFICANCE_LEVEL}"
     )
     return [*tables, Table("parts", title, header, tuple(rows))]
 

@@ -111,7 +111,8 @@ def _run(options: argparse.Namespace) -> int:
 def _lines(result: CalibrationResult) -> Iterator[str]:
     """The title, its evidence, and the limits."""
     from vieval_plugin.meta_evaluation.tables import interval_text
-    from vieval_plugin.stats.calibration import LEAST_LABELS, LEAST_PROMPTS, MOST_LABELS
+    from vieval_plugin.stats.calibration import MOST_LABELS
+    from vieval_plugin.stats.decisions import LEAST_LABELS, LEAST_PROMPTS
     from vieval_plugin.text.wording import enumeration
 
     calibration, better, (raw_ties, ties) = (

@@ -261,14 +261,13 @@ def _enough(selection: Sequence[Judged], available: Sequence[Judged]) -> str:
     contests and one generator.
     """
     from vieval_plugin.judges.protocol import Sample
-    from vieval_plugin.meta_evaluation.comparison import LEAST_FOR_A_TEST
-    from vieval_plugin.meta_evaluation.corrected_ranking import LEAST_RATED
-    from vieval_plugin.stats.sample_sizes import (
+    from vieval_plugin.stats.decisions import (
         ADVISED_MARGIN,
+        LEAST_FOR_A_TEST,
+        LEAST_RATED,
         TYPICAL_SPREAD,
-        prompts_for_margin,
-        smallest_difference,
     )
+    from vieval_plugin.stats.sample_sizes import prompts_for_margin, smallest_difference
     from vieval_plugin.text.wording import range_text
 
     prompts, groups = defaultdict(set), defaultdict(set)

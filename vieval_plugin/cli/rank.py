@@ -675,8 +675,8 @@ def _plan(options: argparse.Namespace, request: Request | None) -> BuildResult:
     from vieval_plugin.audit.positive_control import spoilings
     from vieval_plugin.report.build_result import BuildResult
     from vieval_plugin.run.side_by_side import contests_between
-    from vieval_plugin.stats.non_inferiority import CONTROL_ITEMS
-    from vieval_plugin.stats.sample_sizes import TYPICAL_SPREAD, smallest_difference
+    from vieval_plugin.stats.decisions import CONTROL_ITEMS, TYPICAL_SPREAD
+    from vieval_plugin.stats.sample_sizes import smallest_difference
     from vieval_plugin.text.errors import VievalError
     from vieval_plugin.text.escaping import say
     from vieval_plugin.text.wording import plural

@@ -16,7 +16,7 @@ from vieval_plugin.judges.contests import Judged
 from vieval_plugin.leaderboard.board import BenchmarkBoard, View
 from vieval_plugin.leaderboard.printed import compare_printed
 from vieval_plugin.leaderboard.submissions import Submission, run_of_submission
-from vieval_plugin.meta_evaluation.comparison import LEVEL, compare_pair
+from vieval_plugin.meta_evaluation.comparison import compare_pair
 from vieval_plugin.meta_evaluation.findings import (
     ALL,
     Findings,
@@ -36,6 +36,7 @@ from vieval_plugin.results.published.judges import (
     published_judges,
     run_of,
 )
+from vieval_plugin.stats.decisions import SIGNIFICANCE_LEVEL
 from vieval_plugin.stats.options import Policy, StatisticsOptions
 from vieval_plugin.stats.ranking import holm
 from vieval_plugin.text.errors import VievalError
@@ -276,7 +277,7 @@ def _better_elsewhere(
     ]
     adjusted = holm([pair.result.p for _, pair in tests])
     for (part, pair), p in zip(tests, adjusted, strict=True):
-        if p <= LEVEL and pair.result.difference.value > 0:
+        if p <= SIGNIFICANCE_LEVEL and pair.result.difference.value > 0:
             values = f"{short_decimal(pair.result.first)} to {short_decimal(pair.result.second)}"
             common = f"on the {pair.n:,} {board.unit} that both scored"
             yield f"{pair.first} is better than {leader} on {task_type(part)} ({values} {common})."

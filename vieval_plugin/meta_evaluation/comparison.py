@@ -24,6 +24,10 @@ from vieval_plugin.stats.comparison import (
     PairedStatistic,
     paired_comparison,
 )
+from vieval_plugin.stats.decisions import (
+    LEAST_COVERAGE,
+    SIGNIFICANCE_LEVEL,
+)
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.paired_correlations import (
     CorrelationDifference,
@@ -31,16 +35,6 @@ from vieval_plugin.stats.paired_correlations import (
 )
 from vieval_plugin.stats.ranking import holm, rank_ranges
 from vieval_plugin.text.wording import plural
-
-#: Two systems are significantly different where the adjusted p is at most this.
-LEVEL = 0.05
-
-#: Samples of which a permutation test can find a difference at all: two swaps of 2^n are as extreme
-#: as what was seen.
-LEAST_FOR_A_TEST = math.ceil(1 + math.log2(1 / LEVEL))
-
-#: Share of the samples of which a system needs a score to be ranked.
-LEAST_COVERAGE = 0.5
 
 OVER_BENCHMARKS = "all benchmarks"
 
@@ -122,7 +116,7 @@ class ComparedStatistic:
     #: Labels in the order of the systems, where it is another than that of their numbers.
     order: tuple[str, ...] = ()
     #: Adjusted p up to which two systems are significantly different.
-    level: float = LEVEL
+    level: float = SIGNIFICANCE_LEVEL
     #: Reason why no pair is decided, whatever its p; empty where pairs are.
     undecided_reason: str = ""
     #: Tests that were made, so that all who compare these systems make each once.
@@ -152,7 +146,7 @@ class SystemPair:
     #: False where it is too little to decide: it has no adjusted p.
     decides: bool = True
     #: Adjusted p up to which they are significantly different.
-    level: float = LEVEL
+    level: float = SIGNIFICANCE_LEVEL
 
     @property
     def significant(self) -> bool:
@@ -274,7 +268,7 @@ class Comparison:
         """
         labels = [system.label for system in self.ranked]
         lines = []
-        if len(self.pairs) > LEVEL * (1 + PERMUTATIONS):
+        if len(self.pairs) > SIGNIFICANCE_LEVEL * (1 + PERMUTATIONS):
             lines.append(
                 f"{PERMUTATIONS} permutations cannot resolve any of {len(self.pairs)} pairs after "
                 "the correction: no rank is supported"
@@ -335,7 +329,7 @@ def compare_systems(
     )  # whatever order results come in, a pair is one
     above_constant = above_constant_p(compared, benchmark, options)
     not_above = frozenset(
-        label for label, p in above_constant.items() if not p <= LEVEL
+        label for label, p in above_constant.items() if not p <= SIGNIFICANCE_LEVEL
     )
     if reason := _missing_pairs_reason(compared, systems):
         return Comparison(

@@ -32,6 +32,7 @@ from vieval_plugin.records import JudgeName, Run
 from vieval_plugin.stats.bootstrap import Ints, cluster_counts, factorize, interval
 from vieval_plugin.stats.bradley_terry import resampled_strengths, strengths, win_shares
 from vieval_plugin.stats.correlation import Floats
+from vieval_plugin.stats.decisions import MOST_UNDEFINED
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.votes import FIRST, NONE, SECOND
@@ -39,7 +40,6 @@ from vieval_plugin.stats.votes import FIRST, NONE, SECOND
 #: The voter of people's votes.
 PEOPLE = "people"
 STRENGTH = "log strength"
-_TAIL = 0.025
 SEPARATED = (
     "the contests fall into two sets of image models of which one never won or tied "
     "against the other"
@@ -271,5 +271,7 @@ def _interval(resamples: Floats) -> tuple[float, float]:
     one.
     """
     return (
-        interval(resamples) if np.isnan(resamples).mean() < _TAIL else (np.nan, np.nan)
+        interval(resamples)
+        if np.isnan(resamples).mean() < MOST_UNDEFINED
+        else (np.nan, np.nan)
     )

@@ -13,8 +13,6 @@ from functools import cache, partial
 import numpy as np
 
 from vieval_plugin.meta_evaluation.comparison import (
-    LEAST_FOR_A_TEST,
-    LEVEL,
     CommonSamplesStatistic,
     ComparedStatistic,
     System,
@@ -41,6 +39,11 @@ from vieval_plugin.meta_evaluation.observations import Observation, mean_rating
 from vieval_plugin.records import Run
 from vieval_plugin.stats.bootstrap import factorize
 from vieval_plugin.stats.comparison import PairedComparison
+from vieval_plugin.stats.decisions import (
+    LEAST_FOR_A_TEST,
+    LEAST_RATED,
+    SIGNIFICANCE_LEVEL,
+)
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.prediction_powered import (
@@ -54,9 +57,6 @@ from vieval_plugin.stats.ranking import holm
 from vieval_plugin.stats.shrinkage import OrderLabels, order_values
 
 CORRECTED = "mean over prompts, corrected by people's ratings"
-#: Prompts of a generator that people should have rated: of fewer, intervals are too short, as
-#: docs/explanation/numbers.md shows.
-LEAST_RATED = 50
 
 
 @dataclass(frozen=True)
@@ -276,7 +276,7 @@ def _ranked(
         for generator in judged
     ]
     failed = [_failures(generator, aspect) for generator in judged]
-    level = look.level if look else LEVEL
+    level = look.level if look else SIGNIFICANCE_LEVEL
     selected = () if look else _selected(ordered)
     undecided_reason = ""
     if selected:
@@ -351,7 +351,9 @@ def _selected(
 ) -> tuple[GeneratorEstimates, ...]:
     adjusted = holm([estimate.selection_p for estimate in estimates])
     return tuple(
-        estimate for estimate, p in zip(estimates, adjusted, strict=True) if p <= LEVEL
+        estimate
+        for estimate, p in zip(estimates, adjusted, strict=True)
+        if p <= SIGNIFICANCE_LEVEL
     )
 
 

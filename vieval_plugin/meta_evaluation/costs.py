@@ -12,10 +12,8 @@ from pathlib import Path
 
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.records import Record, Run
+from vieval_plugin.stats.decisions import NOTABLE_FAILURES
 from vieval_plugin.text.yaml_json import read_json
-
-#: The share of failed verdicts above which a row is marked.
-WARNED = 0.05
 
 _NOT_ASKED = (Status.NOT_APPLICABLE, Status.MISSING)
 
@@ -66,11 +64,11 @@ class Cost:
         score.
         """
         warnings = []
-        if self.share > WARNED:
+        if self.share > NOTABLE_FAILURES:
             warnings.append(
                 f"{self.failed} of {self.verdicts} verdicts have no score ({self.failures_text})"
             )
-        if self.missing > WARNED * (self.verdicts + self.missing):
+        if self.missing > NOTABLE_FAILURES * (self.verdicts + self.missing):
             warnings.append(
                 f"the replay holds no verdict on {self.missing} of "
                 f"{self.verdicts + self.missing} samples"

@@ -36,8 +36,9 @@ from vieval_plugin.meta_evaluation.win_rates import EVEN, WIN_RATE, outcomes_bet
 from vieval_plugin.records import YOUR_IMAGES, Record, Run
 from vieval_plugin.stats.comparison import Bools
 from vieval_plugin.stats.correlation import Floats
+from vieval_plugin.stats.decisions import LARGE_FALL, ONE_SIDED_LEVEL
 from vieval_plugin.stats.estimate import Estimate
-from vieval_plugin.stats.non_inferiority import LEVEL, MeanOfDifferences
+from vieval_plugin.stats.non_inferiority import MeanOfDifferences
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.errors import VievalError
 
@@ -46,7 +47,6 @@ from vieval_plugin.text.errors import VievalError
 _JUDGED_AGAIN = (*FAILED_CALLS, Status.MISSING)
 #: Ways to spoil images: each gets the image of another prompt, or each is degraded.
 Spoiling: TypeAlias = Literal["exchanged", "degraded"]
-LARGE_FALL = 0.3
 _ROUNDING = 1e-9
 
 
@@ -367,7 +367,7 @@ def _corrected(
     difference, n = pair.result.difference, pair.n
     # the end that the scale cut off says nothing of the error
     half = max(difference.high - difference.value, difference.value - difference.low)
-    error = half / float(scipy.stats.t.ppf(1 - LEVEL, max(n - 1, 1)))
+    error = half / float(scipy.stats.t.ppf(1 - ONE_SIDED_LEVEL, max(n - 1, 1)))
     mixed = np.where(usable, difference.value, penalised)
     mixed_error = math.hypot(
         float(mixed.std(ddof=1)) / math.sqrt(len(mixed)), float(usable.mean()) * error

@@ -43,14 +43,10 @@ from vieval_plugin.stats.correlation import (
     resampled_correlations,
     undefined,
 )
+from vieval_plugin.stats.decisions import LEAST_FOR_A_CORRELATION
 from vieval_plugin.stats.estimate import Estimate, ImageModelCoverage
 from vieval_plugin.stats.generator_pairs import PairAgreement, pair_agreement
 from vieval_plugin.stats.options import StatisticsOptions
-
-#: Samples of an image model that a correlation needs. Fewer are nearly always biased or at the end
-#: of the scale.
-LEAST_SAMPLES = 10
-
 
 #: Agreement on an aspect, averaged over image models in [-1, 1]: the corrected average, and the
 #: published one.
@@ -128,7 +124,7 @@ def agreement_statistics(aspect: str) -> tuple[Statistic, ...]:
             aspect=aspect,
             ends=(-1.0, 1.0),
             constant=0.0,
-            least_samples=LEAST_SAMPLES,
+            least_samples=LEAST_FOR_A_CORRELATION,
         ),
         Statistic(
             aspect,
@@ -368,8 +364,8 @@ def missing_value_reason(human: Floats) -> str:
     """
     if not len(human):
         return "no sample has both ratings and a score"
-    if len(human) < LEAST_SAMPLES:
-        return f"{len(human)} samples, {LEAST_SAMPLES} are needed"
+    if len(human) < LEAST_FOR_A_CORRELATION:
+        return f"{len(human)} samples, {LEAST_FOR_A_CORRELATION} are needed"
     return "the human mean is constant" if (human == human[0]).all() else ""
 
 

@@ -14,14 +14,12 @@ from itertools import groupby, takewhile
 
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.protocol import SampleId
+from vieval_plugin.stats.decisions import (
+    LEAST_FOR_LOOKS,
+    LOOK_LEVELS,
+    SIGNIFICANCE_LEVEL,
+)
 from vieval_plugin.text.errors import VievalError
-
-#: Two-sided levels of four equal looks, together .05.
-LOOK_LEVELS = (0.00005, 0.0042, 0.0194, 0.0430)
-#: Units from which on a plan has four looks: with fewer, a quarter is too little for a test.
-LEAST_FOR_LOOKS = 200
-#: Level of a single look.
-ONE_LOOK = 0.05
 
 
 @dataclass(frozen=True)
@@ -102,7 +100,7 @@ class Look:
     def level(self) -> float:
         """Level at which adjusted p decides; that of the first look before it."""
         if len(self.plan.looks) == 1:
-            return ONE_LOOK
+            return SIGNIFICANCE_LEVEL
         return LOOK_LEVELS[max(self.finished - 1, 0)]
 
     @property

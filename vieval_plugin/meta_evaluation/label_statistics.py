@@ -20,7 +20,7 @@ from vieval_plugin.meta_evaluation.common_items import JudgedItem, PairedTestSpe
 from vieval_plugin.meta_evaluation.estimates import Computed, computed_correlation
 from vieval_plugin.meta_evaluation.observations import Observation, apply_failure_policy
 from vieval_plugin.meta_evaluation.statistics import Statistic
-from vieval_plugin.stats import binary, compositional, pairwise
+from vieval_plugin.stats import binary, pairwise
 from vieval_plugin.stats.correlation import Coefficient, Floats
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.votes import mean
@@ -181,9 +181,7 @@ def _compositional_points(
     scores = np.array(
         [rows.scores_at(examples, position) for position in IMAGES_AND_TEXTS]
     ).T
-    return list(examples), compositional.right_points(scores.reshape(-1, 2, 2))[
-        share_index
-    ]
+    return list(examples), binary.right_points(scores.reshape(-1, 2, 2))[share_index]
 
 
 def _share_statistic(

@@ -27,14 +27,12 @@ from vieval_plugin.meta_evaluation.findings import (
     RankedStatistic,
 )
 from vieval_plugin.records import YOUR_IMAGES, Record, Run
+from vieval_plugin.stats.decisions import LEAST_ANSWERS, SAME_ANSWERS
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import Policy, StatisticsOptions
 
 #: With more systems than these, differences have no intervals.
 MOST_WITH_INTERVALS = 6
-#: The share of answers from which the same answer decides a judge's number, and how few answers say
-#: nothing of it.
-SHARE, LEAST_ANSWERS = 0.95, 20
 
 _IMAGE_OF = {
     (FORWARD, FIRST): "the first image shown",
@@ -229,7 +227,7 @@ def one_answer(records: Sequence[Record], aspect: str) -> str:
         answer for record in records for answer in _answers(record, aspect)
     )
     for answer, times in answers.most_common(1):
-        if answers.total() >= LEAST_ANSWERS and times >= SHARE * answers.total():
+        if answers.total() >= LEAST_ANSWERS and times >= SAME_ANSWERS * answers.total():
             return f"{times} of {answers.total()} answers are {answer}, so its number says little"
     return ""
 

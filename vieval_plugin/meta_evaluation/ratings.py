@@ -18,12 +18,11 @@ from vieval_plugin.meta_evaluation.label_plan import LabelPlan, Look, look_at
 from vieval_plugin.meta_evaluation.tables import Table, number
 from vieval_plugin.records import Record, Run
 from vieval_plugin.stats.agreement import krippendorff_alpha, mean_of_known
+from vieval_plugin.stats.decisions import LEAST_OF_ANNOTATOR
 from vieval_plugin.text.errors import VievalError
 
 #: The aspect of a vote on a contest.
 VOTE = "vote"
-#: Ratings of one annotator from which on one value for all is no answer about the images.
-LEAST_OF_ANNOTATOR = 10
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,10 @@ from typing import TypeAlias
 from vieval_plugin.meta_evaluation.comparison import SystemPair
 from vieval_plugin.meta_evaluation.findings import Leaderboard, Number, Role
 from vieval_plugin.meta_evaluation.tables import Table
+from vieval_plugin.stats.decisions import NUMBER_LEVEL
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.text.wording import none_to_nan
 
-#: Share of the intervals of numbers that hold the truth.
-NUMBER_LEVEL = 0.95
 _DIGITS = 6
 
 Cell: TypeAlias = str | int | float | bool | None

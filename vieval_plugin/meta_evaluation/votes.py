@@ -56,11 +56,11 @@ from vieval_plugin.meta_evaluation.vote_statistics import (
     vote_statistics,
 )
 from vieval_plugin.records import Run
+from vieval_plugin.stats.decisions import LEAST_VOTED
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.votes import VoteScheme, ceiling_points
 
-_LEAST_ANSWERED = 0.95  # a judge that answered less than this share is told of
 _UNIT = "pairs of candidates"
 _CEILING_LABEL = "human ceiling: annotators with one another"
 
@@ -473,7 +473,7 @@ def _unanswered(entrants: Sequence[Entrant]) -> tuple[str, ...]:
         (e.label, len(e.answers.complete), len(e.answers.pairs.observations))
         for e in entrants
     ]
-    if any(answers < _LEAST_ANSWERED * contests for _, answers, contests in counts):
+    if any(answers < LEAST_VOTED * contests for _, answers, contests in counts):
         texts = ", ".join(
             f"{label} {answers} of {contests}" for label, answers, contests in counts
         )

@@ -15,7 +15,6 @@ import numpy as np
 from vieval_plugin.judges.contests import FIRST, FORWARD, REVERSE, SECOND
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation.comparison import (
-    LEAST_COVERAGE,
     CommonSamplesStatistic,
     ComparedStatistic,
     System,
@@ -46,6 +45,7 @@ from vieval_plugin.records import Record, Run
 from vieval_plugin.stats import votes
 from vieval_plugin.stats.bootstrap import Ints
 from vieval_plugin.stats.comparison import MeanDifference
+from vieval_plugin.stats.decisions import LEAST_COVERAGE
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 

@@ -17,17 +17,8 @@ from types import MappingProxyType
 import numpy as np
 import scipy
 
-from vieval_plugin.meta_evaluation.comparison import (
-    LEAST_FOR_A_TEST,
-    LEVEL,
-    Comparison,
-    SystemPair,
-)
-from vieval_plugin.meta_evaluation.corrected_ranking import (
-    CORRECTED,
-    LEAST_RATED,
-    CorrectedRanking,
-)
+from vieval_plugin.meta_evaluation.comparison import Comparison, SystemPair
+from vieval_plugin.meta_evaluation.corrected_ranking import CORRECTED, CorrectedRanking
 from vieval_plugin.meta_evaluation.costs import statuses_text
 from vieval_plugin.meta_evaluation.findings import Leaderboard, Number
 from vieval_plugin.meta_evaluation.generators import MEAN
@@ -49,21 +40,22 @@ from vieval_plugin.report.words import (
     task_type,
 )
 from vieval_plugin.stats.comparison import independent_p, unit_sums
+from vieval_plugin.stats.decisions import (
+    ADVISED_MARGIN,
+    LEAST_FOR_A_TEST,
+    LEAST_RATED,
+    NOTABLE_DIFFERENCE,
+    SIGNIFICANCE_LEVEL,
+)
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.ranking import holm
-from vieval_plugin.stats.sample_sizes import (
-    ADVISED_MARGIN,
-    prompts_for_margin,
-    smallest_difference,
-)
+from vieval_plugin.stats.sample_sizes import prompts_for_margin, smallest_difference
 from vieval_plugin.text.errors import docs_url
 from vieval_plugin.text.wording import enumeration, plural, possessive
 
 #: Number of systems that a sentence names; of more it says how many there are.
 _MOST_NAMED = 3
-#: Difference from which the lowest and the highest of a breakdown are named.
-_NOTABLE = 0.05
 #: Letters of a judge's name up to which a title has it whole.
 _LONGEST_NAME = 48
 
@@ -818,7 +810,7 @@ def _breakdown_sentences(board: Leaderboard, first: Number) -> list[str]:
         )
         if (
             len(numbers) > 1
-            and numbers[-1][0] - numbers[0][0] >= _NOTABLE
+            and numbers[-1][0] - numbers[0][0] >= NOTABLE_DIFFERENCE
             and _ends_differ([e for e, _ in estimates if e and e.defined])
         ):
             ends = [
@@ -837,7 +829,7 @@ def _ends_differ(estimates: Sequence[Estimate]) -> bool:
     ordered = sorted(estimates, key=lambda estimate: estimate.value)
     p_values = [independent_p(low, high) for low, high in combinations(ordered, 2)]
     lowest_with_highest = len(ordered) - 2
-    return bool(holm(p_values)[lowest_with_highest] <= LEVEL)
+    return bool(holm(p_values)[lowest_with_highest] <= SIGNIFICANCE_LEVEL)
 
 
 def _bias(bias: PositionBias | None) -> list[str]:

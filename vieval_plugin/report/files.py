@@ -12,7 +12,6 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 
-from vieval_plugin.meta_evaluation.comparison import LEVEL
 from vieval_plugin.meta_evaluation.corrected_ranking import CorrectedRanking
 from vieval_plugin.meta_evaluation.findings import ALL, Number
 from vieval_plugin.meta_evaluation.rows import (
@@ -26,6 +25,7 @@ from vieval_plugin.report.answer import Answer
 from vieval_plugin.report.rendering import csv_text
 from vieval_plugin.report.sections import Report, Section
 from vieval_plugin.report.tables import score_totals, status_counts
+from vieval_plugin.stats.decisions import SIGNIFICANCE_LEVEL
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 
@@ -46,7 +46,7 @@ class FindingsDocument:
     draws: int
     seed: int
     #: Adjusted p up to which two systems differ.
-    significance_level: float = LEVEL
+    significance_level: float = SIGNIFICANCE_LEVEL
     answers: tuple[Answer, ...]
     notes: tuple[str, ...]
     numbers: tuple[NumberRow, ...]

@@ -11,11 +11,9 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import cast
 
-from vieval_plugin.meta_evaluation.comparison import LEAST_FOR_A_TEST
-from vieval_plugin.meta_evaluation.corrected_ranking import CORRECTED, LEAST_RATED
+from vieval_plugin.meta_evaluation.corrected_ranking import CORRECTED
 from vieval_plugin.meta_evaluation.findings import Leaderboard
 from vieval_plugin.meta_evaluation.gate import (
-    LARGE_FALL,
     ControlResult,
     GateEvidence,
     PromptFall,
@@ -33,30 +31,28 @@ from vieval_plugin.report.answer import Answer, incomparable_reasons
 from vieval_plugin.report.sections import Report
 from vieval_plugin.report.words import share_of_level
 from vieval_plugin.results.published.judges import track_record
-from vieval_plugin.stats.drift import FIRST_NIGHTS, LIMIT, cusum
-from vieval_plugin.stats.estimate import Estimate
-from vieval_plugin.stats.non_inferiority import (
+from vieval_plugin.stats.decisions import (
     CONTROL_ITEMS,
-    LEVEL,
-    Decision,
-    fewest_items,
-    more_failures_p,
+    CUSUM_LIMIT,
+    FIRST_NIGHTS,
+    LARGE_FALL,
+    LEAST_FOR_A_TEST,
+    LEAST_RATED,
+    MOST_FILLED,
+    MOST_UNJUDGED,
+    MOST_UNREAD,
+    ONE_SIDED_LEVEL,
 )
+from vieval_plugin.stats.drift import cusum
+from vieval_plugin.stats.estimate import Estimate
+from vieval_plugin.stats.non_inferiority import Decision, fewest_items, more_failures_p
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.errors import ExitCode, VievalError
 from vieval_plugin.text.wording import enumeration, plural
 
-#: Share of a generator's prompts up to which what could be judged again counts as failures, and
-#: decides.
-MOST_UNJUDGED = 0.01
 #: Prompts that are named of those on which it failed, and of those on which its score fell.
 MOST_FALLS = 10
 
-#: Share of the reference's verdicts that could not be read from which the judge decides nothing.
-MOST_UNREAD = 0.2
-#: Share of the prompts of both generators with filled-in scores from which the judge decides
-#: nothing.
-MOST_FILLED = 0.05
 #: Exit code of each decision.
 EXIT_CODES = {
     "not_worse": ExitCode.FINE,
@@ -332,7 +328,7 @@ def add_history(gate: Gate, dates: Sequence[str], differences: Sequence[float]) 
     chart = _sparkline(found.sums)
     line = (
         f"History: the CUSUM of {nights} nights is {found.sums[-1]:.1f}, the alarm is at "
-        f"{LIMIT:g}; {spread}. {chart}"
+        f"{CUSUM_LIMIT:g}; {spread}. {chart}"
     )
     if found.alarm is None:
         return replace(gate, answer=replace(answer, limits=(*answer.limits, line)))
@@ -351,7 +347,7 @@ def _sparkline(sums: Sequence[float]) -> str:
     """A small chart of the last nights of a CUSUM, the highest bar at the alarm."""
     bars = "▁▂▃▄▅▆▇█"
     return "".join(
-        bars[min(int(total / LIMIT * len(bars)), len(bars) - 1)]
+        bars[min(int(total / CUSUM_LIMIT * len(bars)), len(bars) - 1)]
         for total in sums[-_MOST_BARS:]
     )
 
@@ -524,7 +520,7 @@ def _decided(
         )
     measured += _large_changes(ranking, evidence, bias)
     more, fewer = evidence.more_failures
-    if (p := more_failures_p(more, fewer)) <= LEVEL:
+    if (p := more_failures_p(more, fewer)) <= ONE_SIDED_LEVEL:
         others = f"where {evidence.reference} does on {fewer} others ({p_sentence(p)})"
         return "worse", Answer(
             _FAILS,
@@ -617,7 +613,7 @@ def _nothing_decides(
         return unranked[0]
     if (
         evidence.scored.n < LEAST_FOR_A_TEST
-        and more_failures_p(*evidence.more_failures) > LEVEL
+        and more_failures_p(*evidence.more_failures) > ONE_SIDED_LEVEL
     ):
         return f"at least {LEAST_FOR_A_TEST} {unit} are needed"
     pair = ranking.comparison.pair_of(*compared)
@@ -678,7 +674,7 @@ def _level(ranking: Leaderboard) -> float:
     return ranking.comparison.compared.level
 
 
-def _signed(change: Estimate | float, level: float = 2 * LEVEL) -> str:
+def _signed(change: Estimate | float, level: float = 2 * ONE_SIDED_LEVEL) -> str:
     """A change in words, with its interval at a two-sided level where it has one.
 
     >>> _signed(-0.1), _signed(Estimate(-0.1, -0.2, 0.05))

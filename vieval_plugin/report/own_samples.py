@@ -19,12 +19,10 @@ from vieval_plugin.meta_evaluation.image_models import ByImageModel
 from vieval_plugin.meta_evaluation.win_rates import win_rate_findings
 from vieval_plugin.records import OWN, YOUR_IMAGES, Run
 from vieval_plugin.results.prompt_differences import similar_prompts_note
+from vieval_plugin.stats.decisions import FEWEST_GROUPS
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.wording import plural
-
-#: Groups of prompts with which equal generators can pass a margin of .05.
-FEWEST_GROUPS = 60
 
 
 class OfOwnSamples(OfGenerators):

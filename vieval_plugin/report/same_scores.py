@@ -8,10 +8,8 @@ from typing import TypeAlias
 
 from vieval_plugin.judges.protocol import SampleId, Verdict
 from vieval_plugin.records import Run
+from vieval_plugin.stats.decisions import LEAST_COMMON
 from vieval_plugin.text.wording import enumeration
-
-#: Two judges may well agree on fewer samples than these.
-LEAST_N = 10
 
 _Verdicts: TypeAlias = dict[SampleId, tuple[Verdict, ...]]
 
@@ -43,7 +41,7 @@ def same_scores(runs: Sequence[Run]) -> list[str]:
         for group in groups
         if len(group) > 1
         and len(common := set.intersection(*(set(verdicts[label]) for label in group)))
-        >= LEAST_N
+        >= LEAST_COMMON
     ]
 
 
@@ -66,7 +64,7 @@ def _are_same(first: _Verdicts, second: _Verdicts) -> bool:
             distinct.add(
                 repr([(verdict.scores, verdict.choice) for verdict in verdicts])
             )
-    return common >= LEAST_N and len(distinct) > 1
+    return common >= LEAST_COMMON and len(distinct) > 1
 
 
 def _agree(first: Verdict, second: Verdict) -> bool:

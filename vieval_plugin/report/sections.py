@@ -59,8 +59,8 @@ from vieval_plugin.report.tables import totals_tables
 from vieval_plugin.results.runs import Results
 from vieval_plugin.results.scored import benchmark_tables
 from vieval_plugin.results.shard_sample import FolderTotals
+from vieval_plugin.stats.decisions import ONE_SIDED_LEVEL
 from vieval_plugin.stats.estimate import Estimate
-from vieval_plugin.stats.non_inferiority import LEVEL as FAILURE_LEVEL
 from vieval_plugin.stats.non_inferiority import more_failures_p
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.errors import VievalError
@@ -246,7 +246,7 @@ class Section:
         evidence = gate_evidence(
             run, board, more.system, less.system, StatisticsOptions()
         )
-        if more_failures_p(*evidence.more_failures) > FAILURE_LEVEL:
+        if more_failures_p(*evidence.more_failures) > ONE_SIDED_LEVEL:
             return title
         conjunction = "but" if more is first else "and"
         return (

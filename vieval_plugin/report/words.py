@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import re
 
-from vieval_plugin.meta_evaluation.comparison import LEVEL, NO_VALUE
+from vieval_plugin.meta_evaluation.comparison import NO_VALUE
 from vieval_plugin.stats.comparison import PERMUTATIONS
+from vieval_plugin.stats.decisions import SIGNIFICANCE_LEVEL
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 
@@ -101,7 +102,7 @@ def level_text(level: float) -> str:
     return f"{level:.5f}".rstrip("0")
 
 
-def sentence_number(estimate: Estimate, level: float = LEVEL) -> str:
+def sentence_number(estimate: Estimate, level: float = SIGNIFICANCE_LEVEL) -> str:
     """A number with its interval as a sentence has it: two decimals, or more where two would make 0
     or equals of others.
 
@@ -199,7 +200,7 @@ def protocol(
     entrants: str,
     tested: bool = True,
     corrected: bool = False,
-    level: float = LEVEL,
+    level: float = SIGNIFICANCE_LEVEL,
     is_gate: bool = False,
 ) -> str:
     """Protocol of all numbers, in a paragraph.
@@ -244,7 +245,9 @@ def protocol(
     )
     if corrected:
         difference_share = (
-            "" if level == LEVEL else f", of differences {share_of_level(level)}"
+            ""
+            if level == SIGNIFICANCE_LEVEL
+            else f", of differences {share_of_level(level)}"
         )
         tests, intervals = (
             "Student's t",

@@ -11,14 +11,11 @@ from itertools import chain
 
 import numpy as np
 
-from vieval_plugin.meta_evaluation.comparison import LEVEL
 from vieval_plugin.meta_evaluation.observations import Observation, mean_rating, observe
 from vieval_plugin.records import Record, Run
 from vieval_plugin.results.runs import Results
 from vieval_plugin.run.calibration import Calibration, TypicalErrors
 from vieval_plugin.stats.calibration import (
-    LEAST_LABELS,
-    LEAST_PROMPTS,
     Improvement,
     Labels,
     fits,
@@ -28,6 +25,11 @@ from vieval_plugin.stats.calibration import (
     tied_share,
 )
 from vieval_plugin.stats.correlation import Floats
+from vieval_plugin.stats.decisions import (
+    LEAST_LABELS,
+    LEAST_PROMPTS,
+    SIGNIFICANCE_LEVEL,
+)
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.prediction_powered import (
@@ -160,7 +162,7 @@ def _selection(images: Sequence[Observation], aspect: str) -> Estimate | None:
         for weight in (0.0, 1.0)
     )
     difference, p = prediction_powered_difference(labelled, judged)
-    return difference if p <= LEVEL else None
+    return difference if p <= SIGNIFICANCE_LEVEL else None
 
 
 def _require_enough(

@@ -21,17 +21,20 @@ from vieval_plugin.stats.bootstrap import (
 )
 from vieval_plugin.stats.comparison import Bools
 from vieval_plugin.stats.correlation import Floats
+from vieval_plugin.stats.decisions import (
+    INTERVAL_REACH,
+    LEAST_LABELS,
+    LEAST_PROMPTS,
+    POWER_REACH,
+)
 from vieval_plugin.stats.estimate import Estimate
 
-#: Labels of a task type for a calibration of its own, and labels of all for one at all; and the
-#: prompts of these.
-LEAST_LABELS, LEAST_PROMPTS = 30, 6
 #: Parts of the prompts that are held out in turn.
 FOLDS = 20
 #: The largest number of labels that is advised: more nobody gives for a calibration.
 MOST_LABELS = 1000
 _POWER = (
-    (1.96 + 0.84) / 1.96
+    (INTERVAL_REACH + POWER_REACH) / INTERVAL_REACH
 )  # of an interval's reach: 0 is outside of the intervals of four of five samples
 
 

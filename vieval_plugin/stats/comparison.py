@@ -24,16 +24,16 @@ from vieval_plugin.stats.bootstrap import (
     interval,
 )
 from vieval_plugin.stats.correlation import Floats
+from vieval_plugin.stats.decisions import SIGNIFICANCE_LEVEL
 from vieval_plugin.stats.estimate import Estimate
 
 Bools: TypeAlias = NDArray[np.bool_]
 
 #: The most swaps of a pair's permutation test, and the exceedances at which it stops.
 PERMUTATIONS, EXCEEDANCES = 10_000, 100
-_LEVEL = 0.05
 _REACH_IN_DEVIATIONS = 1.959964  # of a 95% interval to either side
-# the test has p > _LEVEL just where it stops among so many swaps
-_SWAPS_OF_INTERVAL = math.ceil(EXCEEDANCES / _LEVEL) - 1
+# the test has p > SIGNIFICANCE_LEVEL just where it stops among so many swaps
+_SWAPS_OF_INTERVAL = math.ceil(EXCEEDANCES / SIGNIFICANCE_LEVEL) - 1
 
 _FIRST_BLOCK_SIZE = 64
 # bounds the memory of what is drawn at once: 16 MB an array of doubles
@@ -206,7 +206,7 @@ def sign_flip_interval(
     # an empty half has no mean, and every θ is as extreme
     counts[counts < _ROUNDING * total] = np.nan
     slack = _ROUNDING * scale * total / 2 / counts
-    rank = math.floor(_LEVEL * len(count))
+    rank = math.floor(SIGNIFICANCE_LEVEL * len(count))
     low = np.sort(np.nan_to_num((halves / counts - slack).min(axis=0), nan=-np.inf))[
         rank
     ]

@@ -14,16 +14,18 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
+from vieval_plugin.stats.decisions import (
+    CUSUM_ALLOWANCE,
+    CUSUM_LIMIT,
+    DRIFT_LEVEL,
+    FIRST_NIGHTS,
+    NOTABLE_CORRELATION,
+    POWER,
+)
 from vieval_plugin.stats.ranking import holm
 
-PERMUTATIONS, LEVEL = 10_000, 0.05
-#: The chance to find what `smallest` says can be found.
-POWER = 0.8
-#: Nights that give the mean and the spread of a series.
-FIRST_NIGHTS = 28
-#: Standard deviations that a night may fall before its fall counts, and those that raise an alarm.
-ALLOWANCE, LIMIT = 0.5, 8.0
-_NOTABLE_CORRELATION, _LARGEST_CORRELATION = 0.25, 0.9
+PERMUTATIONS = 10_000
+_LARGEST_CORRELATION = 0.9
 _AT_ONCE = 256
 _ROUNDING = 1e-9
 
@@ -181,7 +183,7 @@ def _smallest(
     n, columns = values.shape
     if not n:
         return math.nan
-    level = LEVEL / family
+    level = DRIFT_LEVEL / family
     z = scipy.stats.norm.ppf(1 - level / (2 if two_sided else 1))
     step, share = item * columns / (columns - 1), 0.0
     for _ in range(100):
@@ -241,9 +243,13 @@ def cusum(nights: ArrayLike) -> Cusum | None:
     falls = (mean - later) / (deviation * math.sqrt(1 + 1 / FIRST_NIGHTS))
     sums = list[float]()
     for fall in falls.tolist():
-        sums.append(max(0.0, (sums[-1] if sums else 0.0) + fall - ALLOWANCE))
+        sums.append(max(0.0, (sums[-1] if sums else 0.0) + fall - CUSUM_ALLOWANCE))
     alarm = next(
-        (FIRST_NIGHTS + night for night, total in enumerate(sums) if total > LIMIT),
+        (
+            FIRST_NIGHTS + night
+            for night, total in enumerate(sums)
+            if total > CUSUM_LIMIT
+        ),
         None,
     )
     return Cusum(mean, deviation, tuple(sums), alarm)
@@ -255,7 +261,7 @@ def _widening(centred: NDArray[np.float64]) -> float:
     """
     bias = 1 / len(centred)  # of a correlation around the mean of the same nights
     correlation = float(centred[1:] @ centred[:-1] / (centred @ centred)) + bias
-    if correlation < _NOTABLE_CORRELATION:
+    if correlation < NOTABLE_CORRELATION:
         return 1.0
     correlation = min(correlation, _LARGEST_CORRELATION)
     return math.sqrt((1 + correlation) / (1 - correlation))

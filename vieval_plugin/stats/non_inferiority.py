@@ -15,16 +15,12 @@ from numpy.typing import ArrayLike
 
 from vieval_plugin.stats.bootstrap import group_sums
 from vieval_plugin.stats.correlation import Floats
+from vieval_plugin.stats.decisions import ONE_SIDED_LEVEL, POWER
 from vieval_plugin.stats.estimate import Estimate
 
 Decision: TypeAlias = Literal["not_worse", "worse", "undecided"]
 
-#: Level of each one-sided test: of the mean of differences, and of the rates of failures.
-LEVEL = 0.025
 MOST_ITEMS = 1_000_000
-#: Prompts of a positive control.
-CONTROL_ITEMS = 20
-_POWER = 0.8
 
 
 @dataclass(frozen=True)
@@ -77,7 +73,8 @@ class MeanOfDifferences:
     def high(self) -> float:
         """The upper end of Student's 95% interval of these differences alone."""
         return (
-            self.value + float(scipy.stats.t.ppf(1 - LEVEL, self.n - 1)) * self.error
+            self.value
+            + float(scipy.stats.t.ppf(1 - ONE_SIDED_LEVEL, self.n - 1)) * self.error
             if self.n > 1
             else math.nan
         )
@@ -102,10 +99,11 @@ class MeanOfDifferences:
         """
         n = np.unique(np.geomspace(2, MOST_ITEMS, 2000).astype(int))
         error = self.error * np.sqrt(self.n / n)
-        spare = error * scipy.stats.norm.ppf(_POWER)
+        spare = error * scipy.stats.norm.ppf(POWER)
         passing = low_with_one_fall(self.value, error, n, self.fall) - spare > -margin
         failing = (
-            self.value + scipy.stats.t.ppf(1 - LEVEL, n - 1) * error + spare < -margin
+            self.value + scipy.stats.t.ppf(1 - ONE_SIDED_LEVEL, n - 1) * error + spare
+            < -margin
         )
         decided = np.flatnonzero(passing | failing)
         return float(n[decided[0]]) if len(decided) else math.inf
@@ -136,7 +134,8 @@ def low_with_one_fall(
     squares = (n - 1) * n * error**2 + n / (n + 1) * (value + fall) ** 2
     mean = (n * value - fall) / (n + 1)
     return np.asarray(
-        mean - scipy.stats.t.ppf(1 - LEVEL, n) * np.sqrt(squares / n / (n + 1))
+        mean
+        - scipy.stats.t.ppf(1 - ONE_SIDED_LEVEL, n) * np.sqrt(squares / n / (n + 1))
     )
 
 
@@ -203,12 +202,12 @@ def exact_share(successes: int, n: int) -> Estimate:
     (0.621, 0.968)
     """
     low = (
-        float(scipy.stats.beta.ppf(LEVEL, successes, n - successes + 1))
+        float(scipy.stats.beta.ppf(ONE_SIDED_LEVEL, successes, n - successes + 1))
         if successes
         else 0.0
     )
     high = (
-        float(scipy.stats.beta.ppf(1 - LEVEL, successes + 1, n - successes))
+        float(scipy.stats.beta.ppf(1 - ONE_SIDED_LEVEL, successes + 1, n - successes))
         if successes < n
         else 1.0
     )

@@ -4,16 +4,8 @@ from __future__ import annotations
 
 import math
 
+from vieval_plugin.stats.decisions import ADVISED_MARGIN, INTERVAL_REACH, POWER_REACH
 from vieval_plugin.stats.non_inferiority import MeanOfDifferences
-
-#: Standard deviation of people's differences of two generators on a prompt: the median of
-#: ImagenHub's 57 pairs (O).
-TYPICAL_SPREAD = 0.3
-#: Margin that advice on numbers is for.
-ADVISED_MARGIN = 0.05
-_REACH = (
-    1.96 + 0.84
-)  # standard errors by which four of five samples lie beyond the end of an interval
 
 
 def prompts_for_margin(spread: float, margin: float = ADVISED_MARGIN) -> float:
@@ -24,7 +16,7 @@ def prompts_for_margin(spread: float, margin: float = ADVISED_MARGIN) -> float:
         spread: standard deviation of the differences of prompts.
         margin: of the gate, above 0.
 
-    >>> prompts_for_margin(TYPICAL_SPREAD), prompts_for_margin(0.2)
+    >>> prompts_for_margin(0.3), prompts_for_margin(0.2)
     (330.0, 180.0)
     """
     one_prompt = MeanOfDifferences(0.0, spread, 1)
@@ -40,4 +32,4 @@ def smallest_difference(spread: float, prompts: int) -> float:
     >>> round(smallest_difference(0.3, 200), 3)
     0.059
     """
-    return _REACH * spread / math.sqrt(prompts)
+    return (INTERVAL_REACH + POWER_REACH) * spread / math.sqrt(prompts)

@@ -1,0 +1,79 @@
+"""A decision's threshold stands in `stats/decisions.py` alone."""
+
+import ast
+from pathlib import Path
+
+import vieval_plugin
+from vieval_plugin.stats import decisions
+
+ROOT = Path(vieval_plugin.__file__).parent
+ROOMS = (
+    "stats",
+    "meta_evaluation",
+    "report",
+    "audit",
+    "card",
+    "leaderboard",
+    "results",
+)
+#: Constants between these are probabilities, shares or differences; smaller ones are rounding.
+SMALLEST, LARGEST = 1e-3, 1.0
+#: Those that decide nothing, with what they are.
+OTHERS = {
+    "_NEARLY_ONE": "guard of a transformation that is infinite at 1",
+    "_LARGEST_CORRELATION": "guard of a division",
+    "_MORE_GROUPS": "part of an estimate",
+    "PRIOR_SLOPE, PRIOR_SPREAD, STEEPEST_SLOPE": "prior of an estimate",
+    "EVEN": "definition of a win rate",
+    "_BORDER": "change of an image",
+    "_TEXT_WIDTH, _TEXT_HEIGHT": "change of an image",
+}
+
+
+def assignments(module):
+    for node in ast.parse(module.read_text("utf-8")).body:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value:
+            targets = [node.target] if isinstance(node, ast.AnnAssign) else node.targets
+            yield ", ".join(map(ast.unparse, targets)).strip("()"), node.value
+
+
+def thresholds(value):
+    if any(isinstance(node, ast.Call) for node in ast.walk(value)):
+        return []  # an object that describes itself
+    return [
+        constant.value
+        for constant in ast.walk(value)
+        if isinstance(constant, ast.Constant)
+        and isinstance(constant.value, float)
+        and SMALLEST < constant.value < LARGEST
+    ]
+
+
+MODULES = [
+    path
+    for room in ROOMS
+    for path in sorted((ROOT / room).rglob("*.py"))
+    if path != Path(decisions.__file__)
+]
+
+
+def test_a_threshold_is_edited_in_one_file():
+    there = {
+        (str(module.relative_to(ROOT)), name): thresholds(value)
+        for module in MODULES
+        for name, value in assignments(module)
+        if thresholds(value) and name not in OTHERS
+    }
+    assert there == {}, "move it to stats/decisions.py, or say in OTHERS what it is"
+
+
+def test_no_other_module_has_a_threshold_of_the_same_name():
+    names = {name for name in vars(decisions) if name.isupper()}
+    elsewhere = {
+        (str(module.relative_to(ROOT)), name)
+        for module in MODULES
+        for targets, _ in assignments(module)
+        for name in targets.split(", ")
+        if name in names
+    }
+    assert not elsewhere
