@@ -269,7 +269,7 @@ def test_some_ratings_correct_a_judge_that_likes_a_generator_too_much(tmp_path, 
     ]
     alone, corrected, labelled = (
         {row["system"]: row for row in written if row["statistic"] == name}
-        for name in (MEAN, CORRECTED, LABELS)
+        for name in (MEAN, CORRECTED.name, LABELS)
     )
     assert (corrected["also"]["value"], corrected["also"]["reason"]) == (
         "",

@@ -19,6 +19,7 @@ from vieval_plugin.meta_evaluation.findings import (
     RankedStatistic,
 )
 from vieval_plugin.meta_evaluation.leaderboards import leaderboard
+from vieval_plugin.meta_evaluation.measures import OPINION, Measure
 from vieval_plugin.meta_evaluation.observations import apply_contest_policy, observe
 from vieval_plugin.meta_evaluation.vote_answers import (
     VOTES,
@@ -39,7 +40,7 @@ from vieval_plugin.stats.votes import FIRST, NONE, SECOND
 
 #: The voter of people's votes.
 PEOPLE = "people"
-STRENGTH = "log strength"
+STRENGTH = Measure("log strength", "Log strength", OPINION)
 SEPARATED = (
     "the contests fall into two sets of image models of which one never won or tied "
     "against the other"
@@ -190,7 +191,7 @@ def contest_strengths(
             replace(e, n=int(n)),
             part,
             subject,
-            STRENGTH,
+            STRENGTH.name,
             "generator",
             judge,
             total=int(n),
@@ -215,17 +216,18 @@ def _ranked(
         benchmark, part, voter, compared.aspect, pairs, codes, options
     )
     compared = replace(compared, untestable_reason=voter_strengths.reason)
-    place = (
-        part,
-        compared.aspect,
-        STRENGTH,
-        STRENGTH,
-        f"Log strength, contests by {voter}",
-        "",
-        (-math.inf, math.inf),
-    )
     statistic = RankedStatistic(
-        *place, lambda _: compared, (), False, judge=JudgeName(voter, "", voter)
+        part=part,
+        aspect=compared.aspect,
+        statistic=STRENGTH.name,
+        measured=STRENGTH.name,
+        title=f"Log strength, contests by {voter}",
+        why="",
+        ends=(-math.inf, math.inf),
+        compared=lambda _: compared,
+        is_headline=False,
+        judge=JudgeName(voter, "", voter),
+        measure=STRENGTH,
     )
     return ContestRanking(
         leaderboard(

@@ -35,6 +35,7 @@ from vieval_plugin.meta_evaluation.generator_means import (
 )
 from vieval_plugin.meta_evaluation.label_plan import Look
 from vieval_plugin.meta_evaluation.leaderboards import leaderboard
+from vieval_plugin.meta_evaluation.measures import Measure, Outcome
 from vieval_plugin.meta_evaluation.observations import Observation, mean_rating
 from vieval_plugin.records import Run
 from vieval_plugin.stats.bootstrap import factorize
@@ -56,7 +57,13 @@ from vieval_plugin.stats.prediction_powered import (
 from vieval_plugin.stats.ranking import holm
 from vieval_plugin.stats.shrinkage import OrderLabels, order_values
 
-CORRECTED = "mean over prompts, corrected by people's ratings"
+CORRECTED = Measure(
+    "mean over prompts, corrected by people's ratings",
+    "Corrected mean",
+    {Outcome.ONLY_ONE: "Only {first} has enough ratings on {benchmark}."},
+    uses_ratings=True,
+    leads=True,
+)
 
 
 @dataclass(frozen=True)
@@ -265,7 +272,7 @@ def _ranked(
                     {image.group for image in generator.all if aspect in image.scores}
                 ),
             ),
-            *(ALL, aspect, CORRECTED, "generator", run.name),
+            *(ALL, aspect, CORRECTED.name, "generator", run.name),
             total=len({image.group for image in generator.all}),
             statuses=Counter(image.status for image in generator.all),
         )
@@ -315,26 +322,26 @@ def _ranked(
     has_groups = any(image.cluster != image.group for side in scored for image in side)
     unit = "rated groups" if has_groups else "rated prompts"
     compared = ComparedStatistic(
-        *(ALL, aspect, CORRECTED, systems, pair, unit, "generators"),
+        *(ALL, aspect, CORRECTED.name, systems, pair, unit, "generators"),
         with_failures=count_failures,
         order=order,
         level=level,
         undecided_reason=undecided_reason,
     )
     title = f"Mean {aspect} over prompts, by {run.name}, corrected by people's ratings"
-    place = (
-        ALL,
-        aspect,
-        CORRECTED,
-        aspect,
-        title,
-        "",
-        (0.0, 1.0),
-        lambda _: compared,
-        (),
-        False,
+    statistic = RankedStatistic(
+        part=ALL,
+        aspect=aspect,
+        statistic=CORRECTED.name,
+        measured=aspect,
+        title=title,
+        why="",
+        ends=(0.0, 1.0),
+        compared=lambda _: compared,
+        is_headline=False,
+        judge=run.name,
+        measure=CORRECTED,
     )
-    statistic = RankedStatistic(*place, judge=run.name)
     ranking = leaderboard(
         statistic, Findings(tuple(numbers)), run.benchmark, [run], options
     )

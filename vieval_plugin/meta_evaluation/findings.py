@@ -21,6 +21,7 @@ from vieval_plugin.meta_evaluation.comparison import (
     Comparison,
 )
 from vieval_plugin.meta_evaluation.costs import Cost
+from vieval_plugin.meta_evaluation.measures import AGREEMENT, Measure
 from vieval_plugin.meta_evaluation.tables import (
     Key,
     Table,
@@ -317,6 +318,8 @@ class RankedStatistic:
     #: Breakdown of whose one value they are, or empty.
     breakdown: str = ""
     value: str = ""
+    #: What it measures, with the words of its answers.
+    measure: Measure = AGREEMENT
 
     def has(self, number: Number) -> bool:
         """True for a number of a system that this ranks."""

@@ -28,11 +28,11 @@ from vieval_plugin.judges.protocol import (
 )
 from vieval_plugin.judges.refusals import ECHO, letters
 from vieval_plugin.meta_evaluation.comparison import SystemPair
-from vieval_plugin.meta_evaluation.corrected_ranking import CORRECTED
 from vieval_plugin.meta_evaluation.findings import Leaderboard
 from vieval_plugin.meta_evaluation.generator_means import clusters_of, generators_of
+from vieval_plugin.meta_evaluation.measures import PromptScore
 from vieval_plugin.meta_evaluation.observations import Observation, observe
-from vieval_plugin.meta_evaluation.win_rates import EVEN, WIN_RATE, outcomes_between
+from vieval_plugin.meta_evaluation.win_rates import EVEN, outcomes_between
 from vieval_plugin.records import YOUR_IMAGES, Record, Run
 from vieval_plugin.stats.comparison import Bools
 from vieval_plugin.stats.correlation import Floats
@@ -41,6 +41,7 @@ from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.non_inferiority import MeanOfDifferences
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.wording import none_to_nan
 
 #: Statuses of what can be judged again: no failure of the generator, nor of what the judge said of
 #: it.
@@ -146,7 +147,7 @@ def gate_evidence(
         challenger, reference: labels of the two.
         options: those of contests.
     """
-    if ranking.statistic == WIN_RATE:
+    if ranking.measure.from_contests:
         return _contest_evidence(run, ranking.aspect, challenger, reference, options)
     generators = {g.image_model: g for g in generators_of(run, StatisticsOptions())}
     images = {
@@ -159,12 +160,12 @@ def gate_evidence(
     }
     corrected = (
         ranking.comparison.pair_of(challenger, reference)
-        if ranking.statistic == CORRECTED
+        if ranking.measure.uses_ratings
         else None
     )
     if corrected and corrected.first != challenger:
         corrected = corrected.turned
-    return _image_evidence(ranking.aspect, images, corrected)
+    return _image_evidence(ranking, images, corrected)
 
 
 #: The SHA-256 of the files of each of a generator's pictures, by part, uid and number; empty texts
@@ -230,13 +231,14 @@ def _group_by_prompt(images: Sequence[Observation]) -> dict[str, list[Observatio
 
 
 def _image_evidence(
-    aspect: str,
+    ranking: Leaderboard,
     images_by_prompt: Mapping[str, Mapping[str, Sequence[Observation]]],
     corrected: SystemPair | None,
 ) -> GateEvidence:
     """The evidence of scores; a prompt of which the challenger has no verdict at all is one that
     could be judged.
     """
+    aspect, score_images = ranking.aspect, ranking.measure.score_images
     (challenger, challenged), (reference, compared) = images_by_prompt.items()
     prompts = list(compared)
     sides = [
@@ -250,20 +252,17 @@ def _image_evidence(
         [np.isnan(np.array(pairs)).mean(axis=0) for pairs in alike]
     ).reshape(-1, 2)
     lowest = -1.0 if any((scores < 0).any() for scores in chain(*sides)) else 0.0
-    means = np.array(
-        [
-            [np.nan_to_num(scores, nan=lowest).mean() for scores in side]
-            for side in sides
-        ]
+    means = _prompt_scores(
+        [[np.nan_to_num(scores, nan=lowest) for scores in side] for side in sides],
+        score_images,
     )
-    failed = np.array([[np.isnan(scores).mean() for scores in side] for side in sides])
-    with np.errstate(
-        invalid="ignore"
-    ):  # the mean of the images that have a score, NaN where none has
-        scored = (means - lowest * failed) / (1 - failed)
+    # of the images that have a score, NaN where none has
+    scored = _prompt_scores(
+        [[scores[~np.isnan(scores)] for scores in side] for side in sides], score_images
+    )
     clusters = clusters_of(chain.from_iterable(compared.values()))
     units = [clusters[prompt] for prompt in prompts]
-    usable = np.asarray((failed < 1).all(axis=0))
+    usable = np.asarray(~np.isnan(scored).any(axis=0))
     differences, penalised = (scored[0] - scored[1])[usable], means[0] - means[1]
     unjudged = (
         sum(_can_be_judged(challenged.get(p, ()), aspect) for p in prompts),
@@ -304,6 +303,19 @@ def _image_evidence(
         _spread(scored),
         tuple(sorted(falls, key=lambda fall: fall.difference)),
     )
+
+
+def _prompt_scores(
+    sides: Sequence[Sequence[Floats]], score_images: PromptScore
+) -> Floats:
+    """The scores of prompts, shape (sides, prompts); NaN of those with too few images."""
+    rows = []
+    for side in sides:
+        scores = (
+            score_images(images.tolist()) if images.size else None for images in side
+        )
+        rows.append([none_to_nan(score) for score in scores])
+    return np.array(rows, dtype=float)
 
 
 def _failure(images: Sequence[Observation]) -> str:

@@ -8,9 +8,9 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeAlias
 
 from vieval_plugin.meta_evaluation.estimates import Computed, computed_mean
+from vieval_plugin.meta_evaluation.measures import PromptScore, mean_of
 from vieval_plugin.meta_evaluation.observations import (
     Observation,
     apply_failure_policy,
@@ -105,9 +105,6 @@ def breakdown_values(judged: Sequence[GeneratorImages], breakdown: str) -> list[
     )
 
 
-#: The score of a prompt from those of its images; None where there are too few.
-OfImages: TypeAlias = Callable[[Sequence[float]], float | None]
-
 #: Costs of an image, each a mean over the images of which it is known.
 COSTS = ("generation_seconds", "generation_tokens", "judging_tokens")
 
@@ -146,7 +143,7 @@ def generator_statistics(
     >>> [statistic.compute(GeneratorRows(seen, seen)).value for statistic in generator_statistics(("PQ",), (), True)[:3]]
     [0.75, 0.875, 3.0]
     """
-    ways: dict[str, OfImages] = {"mean": mean_of, **({"best": max} if best else {})}
+    ways: dict[str, PromptScore] = {"mean": mean_of, **({"best": max} if best else {})}
     return (
         *(
             Statistic(
@@ -164,7 +161,7 @@ def generator_statistics(
 
 
 def _score_over_prompts(
-    score: str, score_images: OfImages, rows: GeneratorRows
+    score: str, score_images: PromptScore, rows: GeneratorRows
 ) -> Computed:
     return mean_over_prompts(
         score_prompts(rows.imputed, score, score_images), clusters_of(rows.imputed)
@@ -178,15 +175,6 @@ def _cost(cost: str, rows: GeneratorRows) -> Computed:
     return computed_mean(
         [value for _, value in costs], [group for group, _ in costs], ""
     )
-
-
-def mean_of(values: Sequence[float]) -> float:
-    """The mean of the scores of one prompt's images.
-
-    >>> mean_of([0.5, 1.0])
-    0.75
-    """
-    return math.fsum(values) / len(values)
 
 
 def best_of(scores: Sequence[float], number: int) -> float:
@@ -212,7 +200,9 @@ def best_of(scores: Sequence[float], number: int) -> float:
 
 
 def score_prompts(
-    observations: Sequence[Observation], aspect: str, score_images: OfImages = mean_of
+    observations: Sequence[Observation],
+    aspect: str,
+    score_images: PromptScore = mean_of,
 ) -> dict[str, float]:
     """The score of each prompt from those of its images that have one, in the order of prompts.
 

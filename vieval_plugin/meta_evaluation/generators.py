@@ -8,12 +8,13 @@ that of a sample.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import chain
 from typing import TypeAlias
 
+from vieval_plugin.judges.registry import load_entry_points
 from vieval_plugin.meta_evaluation.common_items import JudgedItem, compared_means
 from vieval_plugin.meta_evaluation.comparison import (
     CommonSamplesStatistic,
@@ -32,16 +33,20 @@ from vieval_plugin.meta_evaluation.generator_means import (
     BREAKDOWNS,
     GeneratorImages,
     GeneratorRows,
-    OfImages,
     best_of,
     breakdown_values,
     clusters_of,
     generator_statistics,
     generators_of,
-    mean_of,
     mean_over_prompts,
     score_prompts,
     scores_by_prompt,
+)
+from vieval_plugin.meta_evaluation.measures import (
+    OPINION,
+    Measure,
+    PromptScore,
+    mean_of,
 )
 from vieval_plugin.meta_evaluation.observations import Observation, apply_failure_policy
 from vieval_plugin.meta_evaluation.statistics import Rating, Report, Statistic
@@ -50,8 +55,13 @@ from vieval_plugin.records import Run
 from vieval_plugin.stats.comparison import MeanDifference
 from vieval_plugin.stats.options import StatisticsOptions
 
-MEAN = "mean over prompts"
+MEAN = Measure(
+    "mean over prompts", "Mean", OPINION, mean_of, is_plain_mean=True, leads=True
+)
 _WHY = "It is the judge's opinion: nobody rated these images."
+
+#: Entry point group of the measures of other packages.
+ENTRY_POINTS = "vieval.measures"
 
 ImagesByModel: TypeAlias = Mapping[str, Sequence[Observation]]
 
@@ -144,68 +154,68 @@ def _ranked(
         ),
     ]
     statistics, numbers = list[RankedStatistic](), list[Number]()
+    headline = "", aspects[0] if aspects else ""
     for breakdown, value in breakdowns:
         images = _images_by_model(judged, breakdown, value)
         for aspect in aspects:
-            for name, score_images in _statistics(images, aspect):
-
-                def compared(
-                    options: StatisticsOptions,
-                    of: tuple[str, str, str, str, OfImages] = (
-                        breakdown,
-                        value,
-                        aspect,
-                        name,
-                        score_images,
-                    ),
-                ) -> ComparedStatistic:
-                    return _compared(
-                        _images_by_model(judged_under(options), *of[:2]),
-                        of[1] or ALL,
-                        *of[2:],
-                    )
-
-                is_headline = (breakdown, aspect, name) == ("", aspects[0], MEAN)
-                title = (
-                    f"Mean {aspect} over prompts, by {run.name}"
-                    if name == MEAN
-                    else f"{aspect}, {name}, by {run.name}"
-                )
+            for measure in _measures(images, aspect):
+                title = f"{aspect}, {measure.name}, by {run.name}"
+                if measure.is_plain_mean:
+                    title = f"Mean {aspect} over prompts, by {run.name}"
                 statistic = RankedStatistic(
-                    *(
-                        ALL,
-                        aspect,
-                        name,
-                        aspect,
-                        title,
-                        _WHY,
-                        (0.0, 1.0),
-                        cache(compared),
-                        (),
-                        is_headline,
+                    part=ALL,
+                    aspect=aspect,
+                    statistic=measure.name,
+                    measured=aspect,
+                    title=title,
+                    why=_WHY,
+                    ends=(0.0, 1.0),
+                    compared=cache(
+                        partial(
+                            _compared_under,
+                            judged_under,
+                            (breakdown, value),
+                            aspect,
+                            measure,
+                        )
                     ),
+                    is_headline=measure.leads and (breakdown, aspect) == headline,
                     judge=run.name,
                     breakdown=breakdown,
                     value=value,
+                    measure=measure,
                 )
                 statistics += [] if aspect in calibrated else [statistic]
-                numbers += _numbers(run, images, statistic, score_images, options)
+                numbers += _numbers(run, images, statistic, options)
     return statistics, numbers
+
+
+def _compared_under(
+    judged_under: Callable[[StatisticsOptions], Sequence[GeneratorImages]],
+    place: tuple[str, str],
+    aspect: str,
+    measure: Measure,
+    options: StatisticsOptions,
+) -> ComparedStatistic:
+    """The comparison of generators on a value of a breakdown, under a failure policy."""
+    breakdown, value = place
+    images = _images_by_model(judged_under(options), breakdown, value)
+    return _compared(images, value or ALL, aspect, measure)
 
 
 def _numbers(
     run: Run,
     images: ImagesByModel,
     statistic: RankedStatistic,
-    score_images: OfImages,
     options: StatisticsOptions,
 ) -> Iterator[Number]:
+    measure = statistic.measure
     bootstrap = Bootstrap.for_part(f"{run.benchmark}/{statistic.value or ALL}", options)
     table = (
         f"generators_by_{statistic.breakdown}" if statistic.breakdown else "generators"
     )
     for model, model_images in images.items():
-        scores = score_prompts(model_images, statistic.aspect, score_images)
+        scores = score_prompts(model_images, statistic.aspect, measure.score_images)
         key = Key(
             table, statistic.value or ALL, model, run.label, "mean", statistic.aspect
         )
@@ -218,7 +228,7 @@ def _numbers(
             value=statistic.value,
             total=len({image.group for image in model_images}),
             statuses=Counter(image.status for image in model_images),
-            key=key if mean.defined and statistic.statistic == MEAN else None,
+            key=key if mean.defined and measure.is_plain_mean else None,
         )
 
 
@@ -226,9 +236,9 @@ def _compared(
     images: ImagesByModel,
     part: str,
     aspect: str,
-    statistic: str,
-    score_images: OfImages,
+    measure: Measure,
 ) -> ComparedStatistic:
+    score_images = measure.score_images
     clusters = clusters_of(chain.from_iterable(images.values()))
     items = {
         model: {
@@ -239,7 +249,9 @@ def _compared(
         }
         for model, model_images in images.items()
     }
-    compared = compared_means(part, aspect, statistic, items, "prompts", "generators")
+    compared = compared_means(
+        part, aspect, measure.name, items, "prompts", "generators"
+    )
     return replace(
         compared,
         with_failures=partial(_penalised, list(images.values()), aspect, score_images),
@@ -268,24 +280,28 @@ def _images_by_model(
     return {model: images for model, images in images_by_model.items() if images}
 
 
-def _statistics(
-    images_by_model: ImagesByModel, aspect: str
-) -> list[tuple[str, OfImages]]:
-    """Ways to count several images of a prompt: their mean, and the best of so many as every
-    generator has of one.
+def _measures(images_by_model: ImagesByModel, aspect: str) -> list[Measure]:
+    """Measures of generators by how several images of a prompt count: their mean, the best of so
+    many as every generator has of one, and what other packages bring.
     """
     sizes = [
         max(map(len, scores_by_prompt(images, aspect).values()), default=0)
         for images in images_by_model.values()
     ]
     number = min(filter(None, sizes), default=1)
-    best = [
-        (
-            f"mean over prompts of the best of {number} images",
-            partial(_best, number=number),
-        )
-    ]
-    return [(MEAN, mean_of), *(best if number > 1 else [])]
+    best = Measure(
+        f"mean over prompts of the best of {number} images",
+        "Best-image mean",
+        OPINION,
+        partial(_best, number=number),
+    )
+    return [MEAN, *([best] if number > 1 else []), *further_measures()]
+
+
+@cache
+def further_measures() -> tuple[Measure, ...]:
+    """The measures of other packages."""
+    return tuple(load_entry_points(ENTRY_POINTS, ("MEASURES",), Measure))
 
 
 def _best(scores: Sequence[float], number: int) -> float | None:
@@ -295,7 +311,7 @@ def _best(scores: Sequence[float], number: int) -> float | None:
 def _penalised(
     images: Sequence[Sequence[Observation]],
     aspect: str,
-    score_images: OfImages,
+    score_images: PromptScore,
     first: int,
     second: int,
 ) -> CommonSamplesStatistic:

@@ -29,6 +29,7 @@ from vieval_plugin.meta_evaluation.findings import (
     RankedStatistic,
     preferred,
 )
+from vieval_plugin.meta_evaluation.measures import OPINION, Measure, Outcome
 from vieval_plugin.meta_evaluation.observations import (
     Observation,
     apply_contest_policy,
@@ -49,10 +50,20 @@ from vieval_plugin.stats.decisions import LEAST_COVERAGE
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 
-WIN_RATE = "win rate"
-_WHY = "It is the judge's opinion: nobody voted on these images."
 #: The win rate of equals, which differences are from.
 EVEN = 0.5
+WIN_RATE = Measure(
+    "win rate",
+    "Win rate",
+    {
+        **OPINION,
+        Outcome.BEST: "{scope}{judge} likes {first_possessive} images best of the {count}.",
+        Outcome.BETTER: "{judge} prefers {first_possessive} images to {second_possessive}.",
+    },
+    even=EVEN,
+    leads=True,
+)
+_WHY = "It is the judge's opinion: nobody voted on these images."
 
 
 @dataclass(frozen=True)
@@ -124,17 +135,16 @@ def _ranked(
     bootstrap = Bootstrap.for_part(f"{run.benchmark}/{ALL}", options)
     title = f"Share of contests won, ties counting half, by {run.name}"
     statistic = RankedStatistic(
-        *(
-            ALL,
-            subject,
-            WIN_RATE,
-            WIN_RATE,
-            title,
-            _WHY,
-            (0.0, 1.0),
-            lambda _: compared,
-        ),
+        part=ALL,
+        aspect=subject,
+        statistic=WIN_RATE.name,
+        measured=WIN_RATE.name,
+        title=title,
+        why=_WHY,
+        ends=(0.0, 1.0),
+        compared=lambda _: compared,
         judge=run.name,
+        measure=WIN_RATE,
     )
     tested = (
         compare_systems(compared, run.benchmark, options).all_pairs
@@ -150,7 +160,7 @@ def _ranked(
         rate = _tested_rate(model, rate, tested)
         numbers.append(
             Number(
-                *(model, rate, ALL, subject, WIN_RATE, "generator", run.name),
+                *(model, rate, ALL, subject, WIN_RATE.name, "generator", run.name),
                 total=contest_counts[model],
                 statuses=dict(_statuses(observed, model)),
             )
@@ -337,7 +347,7 @@ def _compared(
     return ComparedStatistic(
         ALL,
         subject,
-        WIN_RATE,
+        WIN_RATE.name,
         systems,
         pair,
         unit,

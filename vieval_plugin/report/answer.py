@@ -10,22 +10,21 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
-from types import MappingProxyType
 
 import numpy as np
 import scipy
 
 from vieval_plugin.meta_evaluation.comparison import Comparison, SystemPair
-from vieval_plugin.meta_evaluation.corrected_ranking import CORRECTED, CorrectedRanking
+from vieval_plugin.meta_evaluation.corrected_ranking import CorrectedRanking
 from vieval_plugin.meta_evaluation.costs import statuses_text
 from vieval_plugin.meta_evaluation.findings import Leaderboard, Number
-from vieval_plugin.meta_evaluation.generators import MEAN
 from vieval_plugin.meta_evaluation.label_plan import Look
+from vieval_plugin.meta_evaluation.measures import USUAL, Outcome
 from vieval_plugin.meta_evaluation.tables import p_sentence, p_text
 from vieval_plugin.meta_evaluation.two_judges import agreement_of_two
-from vieval_plugin.meta_evaluation.win_rates import EVEN, WIN_RATE, PositionBias
+from vieval_plugin.meta_evaluation.win_rates import EVEN, PositionBias
 from vieval_plugin.records import OWN, YOUR_IMAGES, Run
 from vieval_plugin.report.words import (
     breakdown_words,
@@ -69,69 +68,6 @@ _SHOW = (
 )
 _NOT_WRITTEN = "verdicts.jsonl"
 
-TITLES: Mapping[str, str] = MappingProxyType(
-    {
-        "contradiction": "{judge} decides nothing, because it contradicts itself.",
-        "no number": "No {entrant} has enough scores on {benchmark}.",
-        "alone, judge": (
-            "{first} agrees with {against} better than the same answer for every image does."
-        ),
-        "alone, no judge": (
-            "{first} is not shown to be better than giving the same answer for "
-            "every image of {benchmark}."
-        ),
-        "alone, untested": (
-            "Only {first} judged {benchmark}, so there is nothing to compare it with."
-        ),
-        "alone, same": "{first} nearly always gives the same answer on {benchmark}.",
-        "alone, generator": (
-            "Only {first_images} were judged, so there is nothing to compare them with."
-        ),
-        "only one": "Only {first} has enough scores on {benchmark}.",
-        "only one, rated": "Only {first} has enough ratings on {benchmark}.",
-        "not compared": "The {entrants} cannot be compared on {benchmark}.",
-        "few ratings": "Too few images are rated to say which of {names} is {comparative}.",
-        "before a look": "The labels cannot decide yet which of {names} is {comparative}.",
-        "selected": (
-            "The labels are not a random part of the images, so they cannot say which of "
-            "{names} is {comparative}."
-        ),
-        "best, judge": "{scope}{first} agrees best with {against}.",
-        "best, rated": "{scope}{first_possessive} images are best of the {count}.",
-        "best, mean": "{scope}{judge} rates {first_possessive} images best of the {count}.",
-        "best, wins": "{scope}{judge} likes {first_possessive} images best of the {count}.",
-        "better, rated": "{first_possessive} images are better than {second_possessive}.",
-        "better, mean": "{judge} rates {first_possessive} images better than {second_possessive}.",
-        "better, wins": "{judge} prefers {first_possessive} images to {second_possessive}.",
-        "failures": "{first} is ahead of {second} only while its failures are left out.",
-        "failures, judged": (
-            "{judge} rates {first} above {second} only while {first_possessive} "
-            "failures are left out."
-        ),
-        "equal, two": "{first} and {second} cannot be told apart.",
-        "equal, two, judged": "{judge} cannot tell {first} and {second} apart.",
-        "equal": "The {count} {entrants} cannot be told apart.",
-        "equal, judged": "{judge} cannot tell the {count} {entrants} apart.",
-        "equal, ranked": "The {count} ranked {entrants} cannot be told apart.",
-        "equal, ranked, judged": "{judge} cannot tell the {count} ranked {entrants} apart.",
-        "highest, judge": (
-            "{scope}{first} agrees most with {against}, but cannot be told apart from {equal}."
-        ),
-        "first": "{scope}{first} comes first, but cannot be told apart from {equal}.",
-        "highest": (
-            "{scope}{judge} gives {first} the highest {statistic}, but cannot tell it "
-            "from {equal}."
-        ),
-        "beaten, rated": "{scope}{first} comes first, but {better} is better on what both scored.",
-        "beaten": (
-            "{scope}{judge} gives {first} the highest {statistic}, but {better} is better "
-            "on what both scored."
-        ),
-        "better on common": "{pairs}, on what both scored.",
-        "none better": "No {entrant} is shown to be better than another.",
-    }
-)
-
 
 @dataclass(frozen=True)
 class Answer:
@@ -145,6 +81,8 @@ class Answer:
     limits: tuple[str, ...] = ()
     #: The next step, or empty.
     next: str = ""
+    #: What the leaderboard shows; None where the answer is not of one.
+    outcome: Outcome | None = None
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -199,39 +137,41 @@ def answer(
         verdicts: the files of the verdicts as a command names them; empty where they are not
             written.
     """
-    if board.statistic == WIN_RATE and bias is not None and bias.contradictory:
-        title, counts = (
-            TITLES["contradiction"].format(**_words(board)),
-            f"{bias.contradicted} of {bias.contests}",
-        )
+    if board.measure.from_contests and bias is not None and bias.contradictory:
+        counts = f"{bias.contradicted} of {bias.contests}"
         evidence = f"In {counts} contests it gives opposite answers to the two orders of one pair."
         return Answer(
-            title,
+            board.measure.sentence(Outcome.CONTRADICTION, _words(board)),
             evidence,
             (*_bias(bias), *_failures(board)),
             "Take a judge that scores each image.",
+            Outcome.CONTRADICTION,
         )
-    words = _words(board, corrected)
-    case, evidence = _case(board, words, corrected)
+    finding = _finding(board, corrected)
+    outcome = finding.outcome
     limits = (
         *(_rating_sentences(corrected) if corrected else ()),
         *_bias(bias),
-        *_limits(board, case),
+        *_limits(board, outcome),
     )
-    unrated = (
-        board.ranks_generators and board.statistic == MEAN and board.benchmark == OWN
-    )
+    unrated = board.measure.is_plain_mean and board.benchmark == OWN
     next_step = ""
-    if case == "no number":
+    if outcome is Outcome.NO_NUMBER:
         next_step = _SHOW.format(
             command=_command("vieval show {verdicts} ID", verdicts)
         )
     elif unrated:
         next_step = _rating_advice(board, verdicts)
-    if case.startswith("equal") and board.statistic == MEAN:
+    scores_images = board.ranks_generators and not board.measure.from_contests
+    if outcome.shows_no_difference and scores_images:
         limits = (_smallest_difference(board), *limits)
+    words = {**_words(board, corrected), **finding.names}
     return Answer(
-        TITLES[case].format(**words), evidence, tuple(filter(None, limits)), next_step
+        board.measure.sentence(outcome, words),
+        finding.evidence,
+        tuple(filter(None, limits)),
+        next_step,
+        outcome,
     )
 
 
@@ -344,93 +284,105 @@ def _words(
     }
 
 
-def _case(
-    board: Leaderboard, words: dict[str, str], corrected: CorrectedRanking | None
-) -> tuple[str, str]:
-    """The title that fits, and the evidence for it; words that only one title needs are added."""
+@dataclass(frozen=True)
+class _Finding:
+    """What a leaderboard shows."""
+
+    outcome: Outcome
+    #: The numbers behind it, in words.
+    evidence: str
+    #: Names that its sentence alone needs, or has otherwise than all.
+    names: Mapping[str, str] = field(default_factory=dict)
+
+
+def _finding(board: Leaderboard, corrected: CorrectedRanking | None) -> _Finding:
+    """What a leaderboard shows: the outcome that fits, and the evidence for it."""
     defined, ranked, comparison = board.defined, board.ranked, board.comparison
     if not defined:
-        return "no number", _missing_number_sentence(board)
+        return _Finding(Outcome.NO_NUMBER, _missing_number_sentence(board))
     if len(defined) == 1 and not comparison.all_pairs:
         return _only_one_system(board, defined[0])
     if not comparison.all_pairs:
-        why = (
-            comparison.reason
-            and f"{comparison.reason[:1].upper()}{comparison.reason[1:]}."
-        )
-        return "not compared", f"{_range(board, defined)} {why}"
+        reason = comparison.reason
+        why = f"{reason[:1].upper()}{reason[1:]}." if reason else ""
+        return _Finding(Outcome.NOT_COMPARED, f"{_range(board, defined)} {why}")
     if corrected is not None and corrected.decides_nothing:
-        case = "selected" if corrected.selected else "few ratings"
-        if corrected.look and not corrected.look.decides:
-            case = "before a look"
-        return case, _result_so_far(board, corrected)
+        return _undecided_ratings(board, corrected)
     if not ranked:
-        return _common_sentences(board, words)
+        return _common_samples(board)
     first, *lower = [number.system for number in ranked]
-    equal = [label for label in lower if not comparison.beats(first, label)]
+    beaten = all(comparison.beats(first, label) for label in lower)
     pair = comparison.pair_of(first, lower[0])
-    generator_score = {WIN_RATE: "wins", CORRECTED: "rated"}.get(
-        board.statistic, "mean"
-    )
-    kind = generator_score if board.ranks_generators else "judge"
-    judged = ", judged" * (kind in ("mean", "wins"))
-    if not equal and pair:
+    if beaten and pair:
         two = len(lower) == 1 and board.ranks_generators
-        return f"{'better' if two else 'best'}, {kind}", _difference(
-            board, pair, ranked[0]
+        return _Finding(
+            Outcome.BETTER if two else Outcome.BEST, _difference(board, pair, ranked[0])
         )
-    if not any(pair.significant for pair in comparison.pairs):
-        if len(ranked) == 2 and pair:
-            if pair.doubtful:
-                pair = pair.better_first()
-            elif corrected is not None:
-                pair = board.comparison.ordered(pair)
-            elif board.ranks_generators:  # in the order of the input
-                labels = [system.label for system in comparison.compared.systems]
-                pair = (
-                    pair.turned
-                    if labels.index(pair.second) < labels.index(pair.first)
-                    else pair
-                )
-            words |= {
-                "first": pair.first,
-                "second": pair.second,
-                "first_possessive": possessive(pair.first),
-            }
-            case = "failures" if pair.doubtful else "equal, two"
-            return f"{case}{judged}", _difference(board, pair, ranked[0])
-        return (
-            f"equal{', ranked' * bool(words['scope'])}{judged}",
-            f"{_range(board, ranked)} {_smallest_p(comparison)}",
-        )
-    words["equal"] = _named_or_counted(
-        [label for label in equal if not comparison.beats(label, first)]
+    if any(pair.significant for pair in comparison.pairs):
+        return _first_of_several(board)
+    if len(ranked) == 2 and pair:
+        return _equal_two(board, pair, corrected is not None)
+    scoped = 1 < len(ranked) < len(defined)
+    return _Finding(
+        Outcome.EQUAL_RANKED if scoped else Outcome.EQUAL,
+        f"{_range(board, ranked)} {_smallest_p(comparison)}",
     )
-    words["better"] = next(
-        (label for label in equal if comparison.beats(label, first)), ""
-    )
-    tied = [
-        number.system
-        for number in ranked
-        if number.estimate.value == ranked[0].estimate.value
-    ]
+
+
+def _undecided_ratings(board: Leaderboard, corrected: CorrectedRanking) -> _Finding:
+    """Where the ratings decide nothing: too few, no random part, or before the first look."""
+    outcome = Outcome.SELECTED_LABELS if corrected.selected else Outcome.FEW_RATINGS
+    if corrected.look and not corrected.look.decides:
+        outcome = Outcome.BEFORE_A_LOOK
+    return _Finding(outcome, _result_so_far(board, corrected))
+
+
+def _equal_two(board: Leaderboard, pair: SystemPair, is_corrected: bool) -> _Finding:
+    """Two systems that cannot be told apart, or only while the failures of one are left out."""
+    comparison, first_number = board.comparison, board.ranked[0]
+    outcome = Outcome.EQUAL_TWO
+    if pair.doubtful:
+        outcome = Outcome.BETTER_WITHOUT_FAILURES
+        pair = pair.better_first()
+    elif is_corrected:
+        pair = comparison.ordered(pair)
+    elif board.ranks_generators:  # in the order of the input
+        labels = [system.label for system in comparison.compared.systems]
+        in_order = labels.index(pair.first) < labels.index(pair.second)
+        pair = pair if in_order else pair.turned
+    names = {
+        "first": pair.first,
+        "second": pair.second,
+        "first_possessive": possessive(pair.first),
+    }
+    return _Finding(outcome, _difference(board, pair, first_number), names)
+
+
+def _first_of_several(board: Leaderboard) -> _Finding:
+    """The first of several systems that some others cannot be told apart from, or beat."""
+    ranked, comparison = board.ranked, board.comparison
+    labels = [number.system for number in ranked]
+    first, *lower = labels
+    not_worse = [label for label in lower if not comparison.beats(first, label)]
+    better = [label for label in not_worse if comparison.beats(label, first)]
+    equal = [label for label in not_worse if label not in better]
+    value = ranked[0].estimate.value
+    tied = [number.system for number in ranked if number.estimate.value == value]
     shared = f" {enumeration(tied)} have the same number." if len(tied) > 1 else ""
-    better = "; ".join(
-        f"{winner} is better than {_named_or_counted(losers)}"
-        for winner in [first, *lower][:_MOST_NAMED]
-        if (
-            losers := [
-                label for label in [first, *lower] if comparison.beats(winner, label)
-            ]
-        )
+    orders = []
+    for winner in labels[:_MOST_NAMED]:
+        losers = [label for label in labels if comparison.beats(winner, label)]
+        if losers:
+            orders.append(f"{winner} is better than {_named_or_counted(losers)}")
+    own_number = _own_number_sentence(board, ranked[0])
+    return _Finding(
+        Outcome.FIRST_BUT_BEATEN if better else Outcome.FIRST_OF_EQUALS,
+        f"{own_number};{shared} {'; '.join(orders)}.",
+        {"equal": _named_or_counted(equal), "better": "".join(better[:1])},
     )
-    evidence = f"{_own_number_sentence(board, ranked[0])};{shared} {better}."
-    if words["better"]:
-        return "beaten, rated" if kind == "rated" else "beaten", evidence
-    return {"judge": "highest, judge", "rated": "first"}.get(kind, "highest"), evidence
 
 
-def _only_one_system(board: Leaderboard, number: Number) -> tuple[str, str]:
+def _only_one_system(board: Leaderboard, number: Number) -> _Finding:
     evidence = f"{_own_number_sentence(board, number)}."
     others = [
         f"{n.system}: {n.reason or 'no score'}"
@@ -438,20 +390,19 @@ def _only_one_system(board: Leaderboard, number: Number) -> tuple[str, str]:
         if n is not number
     ]
     if others:
-        return (
-            f"only one{', rated' * (board.statistic == CORRECTED)}",
-            f"{evidence} {'; '.join(others)}.",
-        )
+        return _Finding(Outcome.ONLY_ONE, f"{evidence} {'; '.join(others)}.")
     if board.ranks_generators:
-        return "alone, generator", evidence
+        return _Finding(Outcome.ALONE_GENERATOR, evidence)
     if number.system in board.same_answers:
-        return "alone, same", evidence
+        return _Finding(Outcome.ALONE_SAME_ANSWER, evidence)
     if number.system in board.not_above_constant:
-        return "alone, no judge", evidence
+        return _Finding(Outcome.ALONE_NOT_ABOVE_CONSTANT, evidence)
     tested = board.comparison.compared.above_constant or any(
         n.role == "baseline" for n in board.references
     )
-    return ("alone, judge" if tested else "alone, untested"), evidence
+    return _Finding(
+        Outcome.ALONE_ABOVE_CONSTANT if tested else Outcome.ALONE_UNTESTED, evidence
+    )
 
 
 def _missing_number_sentence(board: Leaderboard) -> str:
@@ -469,13 +420,14 @@ def _missing_number_sentence(board: Leaderboard) -> str:
     )
 
 
-def _common_sentences(board: Leaderboard, words: dict[str, str]) -> tuple[str, str]:
+def _common_samples(board: Leaderboard) -> _Finding:
     """Where no two systems cover the benchmark: which is better than which, on what both scored."""
     by_winner: dict[str, list[str]] = {}
     for pair in (
         pair.better_first() for pair in board.comparison.all_pairs if pair.significant
     ):
         by_winner.setdefault(pair.first, []).append(pair.second)
+    words = _words(board)
     alone = next(
         (f"Only {n.system}" for n in board.defined if not n.unranked),
         f"No {words['entrant']}",
@@ -483,26 +435,23 @@ def _common_sentences(board: Leaderboard, words: dict[str, str]) -> tuple[str, s
     order = f"{alone} covers {words['benchmark']}, so there is no one order."
     evidence = f"{_range(board, board.defined)} {_smallest_p(board.comparison)} {order}"
     if not by_winner:
-        return "none better", evidence
+        return _Finding(Outcome.NONE_BETTER, evidence)
     results = sorted(by_winner.items(), key=lambda result: -len(result[1]))[
         :_MOST_NAMED
     ]
-    words["pairs"] = "; ".join(
+    pairs = "; ".join(
         f"{winner} is better than {_named_or_counted(losers)}"
         for winner, losers in results
     )
-    return "better on common", evidence
+    return _Finding(Outcome.BETTER_ON_COMMON, evidence, {"pairs": pairs})
 
 
 def _own_number_sentence(board: Leaderboard, number: Number) -> str:
     """A system's own number in words, without a full stop."""
-    if board.statistic == WIN_RATE:
-        return (
-            f"Win rate of {number.system} {sentence_number(number.estimate)} on "
-            f"{_items(board, number.estimate.n)}"
-        )
     named = f" of {number.system}" * board.ranks_generators
     text = f"{_measured(board)}{named} {sentence_number(number.estimate)}"
+    if board.measure.from_contests:
+        return f"{text} on {_items(board, number.estimate.n)}"
     rests_on = str(number.estimate.coverage)
     return f"{text}, on {rests_on}" if rests_on else text
 
@@ -512,13 +461,10 @@ def _items(board: Leaderboard, n: int) -> str:
 
 
 def _measured(board: Leaderboard) -> str:
-    if not board.ranks_generators:
-        measured = statistic_words(board.measured)
-        return measured[:1].upper() + measured[1:]
-    prefix = {CORRECTED: "Corrected mean", MEAN: "Mean"}.get(
-        board.statistic, "Best-image mean"
-    )
-    return f"{prefix} {'score' if board.aspect == 'O' else board.aspect}"
+    if board.ranks_generators:
+        return board.measure.of(board.aspect)
+    measured = statistic_words(board.measured)
+    return measured[:1].upper() + measured[1:]
 
 
 def _difference(board: Leaderboard, pair: SystemPair, first: Number) -> str:
@@ -532,19 +478,20 @@ def _difference(board: Leaderboard, pair: SystemPair, first: Number) -> str:
         if math.isnan(p_value)
         else p_sentence(p_value)
     )
-    if board.statistic == WIN_RATE:
+    if (even := board.measure.even) is not None:
         share = Estimate(
-            EVEN + difference.value, EVEN + difference.low, EVEN + difference.high
+            even + difference.value, even + difference.low, even + difference.high
         )
-        if first.estimate.value == first.estimate.low == first.estimate.high == EVEN:
+        if first.estimate.value == first.estimate.low == first.estimate.high == even:
             return f"{judge_words(board)} calls each of the {items} a tie, so no generator wins."
         text = (
             sentence_number(share)
             if share.has_interval
             else f"{sentence_number(share)} ({p})"
         )
-        return f"Win rate of {pair.first} against {pair.second} {text} on {items}, ties counting half."
-    is_corrected = pair.first == first.system and board.statistic == CORRECTED
+        contest = f"{_measured(board)} of {pair.first} against {pair.second}"
+        return f"{contest} {text} on {items}, ties counting half."
+    is_corrected = pair.first == first.system and board.measure.uses_ratings
     own_value = short_decimal(
         first.estimate.value if is_corrected else pair.result.first
     )
@@ -572,9 +519,8 @@ def _range(board: Leaderboard, numbers: Sequence[Number]) -> str:
         key=lambda n: n.estimate.value,
     )
     lowest, highest = covering[0], covering[-1]
-    wins = board.statistic == WIN_RATE
     texts = [f"{sentence_number(n.estimate)} for {n.system}" for n in (lowest, highest)]
-    measured = "Win rate" if wins else _measured(board)
+    measured = _measured(board)
     return (
         f"{measured} {texts[1]}."
         if len(covering) == 1
@@ -651,7 +597,7 @@ def _named_or_counted(labels: Sequence[str]) -> str:
     )
 
 
-def _limits(board: Leaderboard, case: str) -> list[str]:
+def _limits(board: Leaderboard, outcome: Outcome) -> list[str]:
     """Sentences on what limits an answer, most important first."""
     comparison, defined = board.comparison, board.defined
     text = [
@@ -659,14 +605,17 @@ def _limits(board: Leaderboard, case: str) -> list[str]:
         *_unranked(board),
     ]
     rests_on = str(defined[0].estimate.coverage) if len(defined) > 1 else ""
-    if rests_on and not defined[0].unranked and not case.startswith("highest"):
+    names_first = outcome is Outcome.FIRST_OF_EQUALS
+    if rests_on and not defined[0].unranked and not names_first:
         text.append(f"The number of {defined[0].system} is on {rests_on}.")
-    if not case.startswith("failures"):
+    if outcome is not Outcome.BETTER_WITHOUT_FAILURES:
         doubtful = [
             pair.better_first() for pair in comparison.all_pairs if pair.doubtful
         ][:_MOST_NAMED]
         text += [
-            TITLES["failures"].format(first=pair.first, second=pair.second)
+            USUAL[Outcome.BETTER_WITHOUT_FAILURES].format(
+                first=pair.first, second=pair.second
+            )
             for pair in doubtful
         ]
     if comparison.pairs and max(pair.n for pair in comparison.pairs) < LEAST_FOR_A_TEST:

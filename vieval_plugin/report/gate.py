@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import cast
 
-from vieval_plugin.meta_evaluation.corrected_ranking import CORRECTED
 from vieval_plugin.meta_evaluation.findings import Leaderboard
 from vieval_plugin.meta_evaluation.gate import (
     ControlResult,
@@ -22,10 +21,9 @@ from vieval_plugin.meta_evaluation.gate import (
     fillers,
     gate_evidence,
 )
-from vieval_plugin.meta_evaluation.generators import MEAN
 from vieval_plugin.meta_evaluation.tables import p_sentence
 from vieval_plugin.meta_evaluation.vote_answers import VOTES
-from vieval_plugin.meta_evaluation.win_rates import WIN_RATE, PositionBias
+from vieval_plugin.meta_evaluation.win_rates import PositionBias
 from vieval_plugin.records import YOUR_IMAGES, Provenance, Record, Run
 from vieval_plugin.report.answer import Answer, incomparable_reasons
 from vieval_plugin.report.sections import Report
@@ -180,7 +178,7 @@ def gate_of(
         )
     [(section, ranking)] = report.generators
     [run] = [run for run in section.runs if run.name == ranking.judge]
-    bias = section.bias[ranking.judge] if ranking.statistic == WIN_RATE else None
+    bias = section.bias[ranking.judge] if ranking.measure.from_contests else None
     mine, *references = [system.label for system in ranking.comparison.compared.systems]
     if not references:
         raise VievalError(
@@ -208,12 +206,12 @@ def gate_of(
             ranking, evidence[-1], margin, bias, again, filled
         )
     judge = ranking.judge.words if ranking.judge else ""
-    if ranking.statistic == CORRECTED:
+    if ranking.measure.uses_ratings:
         judge = f"{judge}, corrected by people's ratings,"
     combined_gate = _combined_gate(mine, decided, judge)
     track = (
         _track_sentences(records[0].provenance, ranking)
-        if ranking.statistic == MEAN and evidence
+        if ranking.measure.is_plain_mean and evidence
         else ()
     )
     return replace(
@@ -577,13 +575,13 @@ def _large_changes(
     """Sentence on prompts that fell or rose far, and on contests that an answer to each side
     makes ties.
     """
-    if ranking.statistic == WIN_RATE:
+    if ranking.measure.from_contests:
         contradicted = bias.contradicted if bias else 0
         return (
             f" {contradicted} contradictory contests count as ties, which shrinks a difference."
             * bool(contradicted)
         )
-    alone = "By the judge alone, " * (ranking.statistic == CORRECTED)
+    alone = "By the judge alone, " * ranking.measure.uses_ratings
     prompts = f"{evidence.fell} of {evidence.compared} prompts fell by more than {LARGE_FALL:g}"
     return f" {alone}{prompts}, and {evidence.rises} rose." * bool(evidence.fell)
 
@@ -619,7 +617,7 @@ def _nothing_decides(
     pair = ranking.comparison.pair_of(*compared)
     if reason := ranking.comparison.compared.undecided_reason:
         return reason
-    if ranking.statistic == CORRECTED and pair and math.isnan(pair.adjusted):
+    if ranking.measure.uses_ratings and pair and math.isnan(pair.adjusted):
         return f"{LEAST_RATED} {unit} of each are needed, or all images"
     return ""
 
@@ -632,15 +630,12 @@ def _measured(ranking: Leaderboard, evidence: GateEvidence) -> str:
     on = f"on {evidence.scored.n} {ranking.unit}"
     if _unit(ranking, evidence) == "groups":
         on = f"on {evidence.compared} {ranking.unit} in {evidence.scored.n} groups"
-    if ranking.statistic == WIN_RATE:
-        return f"The win rate of {evidence.challenger} is {_signed(difference)} than ½, {on}."
-    scores = {CORRECTED: "The corrected mean"}.get(
-        ranking.statistic, f"The mean {ranking.aspect}"
-    )
-    return (
-        f"{scores} of {evidence.challenger} is {_signed(difference, _level(ranking))} than "
-        f"that of {evidence.reference}, {on}."
-    )
+    measured, other = f"The {ranking.measure.noun.lower()}", "½"
+    if not ranking.measure.from_contests:
+        measured += f" {ranking.aspect}"
+        other = f"that of {evidence.reference}"
+    change = _signed(difference, _level(ranking))
+    return f"{measured} of {evidence.challenger} is {change} than {other}, {on}."
 
 
 def _difference(ranking: Leaderboard, evidence: GateEvidence) -> Estimate:
@@ -665,7 +660,9 @@ def _low(ranking: Leaderboard, evidence: GateEvidence) -> float:
 
 def _unit(ranking: Leaderboard, evidence: GateEvidence) -> str:
     """The unit of chance: groups where prompts of one template count as one."""
-    in_groups = ranking.statistic != CORRECTED and evidence.scored.n < evidence.compared
+    in_groups = (
+        not ranking.measure.uses_ratings and evidence.scored.n < evidence.compared
+    )
     return "groups" if in_groups else ranking.unit
 
 

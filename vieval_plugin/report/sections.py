@@ -23,9 +23,9 @@ from vieval_plugin.meta_evaluation.corrected_ranking import (
 )
 from vieval_plugin.meta_evaluation.findings import Findings, Leaderboard, layouts
 from vieval_plugin.meta_evaluation.gate import gate_evidence
-from vieval_plugin.meta_evaluation.generators import MEAN
 from vieval_plugin.meta_evaluation.label_plan import Look
 from vieval_plugin.meta_evaluation.leaderboards import MOST_WITH_INTERVALS, leaderboard
+from vieval_plugin.meta_evaluation.measures import Outcome
 from vieval_plugin.meta_evaluation.ratings import (
     HumanRatings,
     annotator_table,
@@ -35,7 +35,6 @@ from vieval_plugin.meta_evaluation.ratings import (
 from vieval_plugin.meta_evaluation.reference_ranking import ranking_against
 from vieval_plugin.meta_evaluation.tables import Table
 from vieval_plugin.meta_evaluation.win_rates import (
-    WIN_RATE,
     PositionBias,
     position_bias,
 )
@@ -71,7 +70,7 @@ from vieval_plugin.text.wording import enumeration
 Which: TypeAlias = Literal["generators", "judges", "all"]
 
 _UNCORRECTED = (
-    "The ratings do not correct win rates: rank verdicts of a judge that scores each "
+    "The ratings do not correct a {}: rank verdicts of a judge that scores each "
     "image, whose means they correct."
 )
 _REASON = 200
@@ -141,7 +140,7 @@ class Section:
         defaults = {
             board.judge: board.aspect
             for board in reversed(self.boards)
-            if board.statistic == MEAN
+            if board.measure.is_plain_mean
         }
         for member in self.corrected if self.by_ratings else ():
             judge = member.ranking.judge
@@ -165,7 +164,7 @@ class Section:
         ]
         for judge in dict.fromkeys(board.judge for board in boards):
             judge_boards = [board for board in boards if board.judge == judge]
-            means = [board for board in judge_boards if board.statistic == MEAN]
+            means = _leading([b for b in judge_boards if not b.measure.from_contests])
             over_all = [board for board in means if not board.breakdown][:1]
             parts = [
                 board
@@ -176,20 +175,20 @@ class Section:
                 not board.comparison.all_pairs and len(board.numbers) > 1
                 for board in over_all
             )
-            wins = [board for board in judge_boards if board.statistic == WIN_RATE][:1]
+            wins = [board for board in judge_boards if board.measure.from_contests][:1]
             main += [*(parts if by_part and parts else over_all), *wins]
         return main
 
     def beside(self, board: Leaderboard) -> dict[str, dict[str, Estimate]]:
         """The means of a judge's other aspects, by aspect and generator."""
+        if not board.measure.leads or board.measure.from_contests:
+            return {}
         place = (board.judge, board.statistic, board.breakdown, board.value)
-        means = [
+        alike = [
             b
             for b in self.boards
-            if board.statistic == MEAN and b.aspect != board.aspect
-        ]
-        alike = [
-            b for b in means if (b.judge, b.statistic, b.breakdown, b.value) == place
+            if (b.judge, b.statistic, b.breakdown, b.value) == place
+            and b.aspect != board.aspect
         ]
         return {b.aspect: {n.system: n.estimate for n in b.numbers} for b in alike}
 
@@ -202,9 +201,9 @@ class Section:
         )
         if not board.ranks_generators:
             return board_answer
-        board_answer = replace(
-            board_answer, title=self._add_failures(board, board_answer.title)
-        )
+        if board_answer.outcome is not Outcome.BETTER_WITHOUT_FAILURES:
+            title = self._add_failures(board, board_answer.title)
+            board_answer = replace(board_answer, title=title)
         uncorrected = (
             "" if correction or not self.by_ratings else _uncorrected(self.runs, board)
         )
@@ -240,7 +239,7 @@ class Section:
             if first.failed > fewest.failed or others[1:]
             else (fewest, first)
         )
-        if more.failed <= less.failed or "failures" in title:
+        if more.failed <= less.failed:
             return title
         [run] = [run for run in self.runs if run.name == board.judge]
         evidence = gate_evidence(
@@ -466,7 +465,7 @@ def _section(
         )
         boards.append(
             _drop_pairs(board)
-            if board.judge in silent and board.statistic == WIN_RATE
+            if board.judge in silent and board.measure.from_contests
             else board
         )
     if not any(board.ranks_generators for board in boards):
@@ -484,7 +483,7 @@ def _section(
     ranked = {member.ranking.judge for member in corrected if by_ratings}
     boards = [
         replace(board, title=f"{board.title}, not corrected")
-        if board.judge in ranked and board.statistic != WIN_RATE
+        if board.judge in ranked and not board.measure.from_contests
         else board
         for board in boards
     ]
@@ -498,6 +497,12 @@ def _section(
         bias,
         by_ratings,
     )
+
+
+def _leading(boards: Sequence[Leaderboard]) -> list[Leaderboard]:
+    """The leaderboards of the measure that leads, which is another package's where one does."""
+    measures = [board.measure for board in boards if board.measure.leads]
+    return [board for board in boards if board.measure in measures[-1:]]
 
 
 def _drop_pairs(board: Leaderboard) -> Leaderboard:
@@ -527,7 +532,7 @@ def _generator_answers(
             for judge, bias in section.bias.items()
             if bias and bias.contradictory
         ]
-        wins = {str(board.judge) for board in boards if board.statistic == WIN_RATE}
+        wins = {str(board.judge) for board in boards if board.measure.from_contests}
         joint = several_judges_sentence(
             boards, [judge for judge in silent if judge in wins]
         )
@@ -574,8 +579,8 @@ def _judge_answers(section: Section, boards: Sequence[Leaderboard]) -> list[Answ
 
 def _uncorrected(runs: Sequence[Run], board: Leaderboard) -> str:
     """The reason why ratings do not correct a leaderboard; empty where its images have none."""
-    if board.statistic == WIN_RATE:
-        return _UNCORRECTED
+    if not board.measure.is_plain_mean:
+        return _UNCORRECTED.format(board.measured)
     [run] = (run for run in runs if run.name == board.judge)
     ratings = (records[0].ratings for records in chain(*run.records.values()))
     aspects = sorted({aspect for image_ratings in ratings for aspect in image_ratings})
@@ -591,7 +596,7 @@ def _unmatched_prompts(runs: Sequence[Run], board: Leaderboard) -> str:
     """A sentence where generators have the same prompts under uids of their own; empty where
     that is not so.
     """
-    if board.statistic == WIN_RATE or board.comparison.all_pairs:
+    if board.measure.from_contests or board.comparison.all_pairs:
         return ""
     by_uid: dict[tuple[str, str], set[str]] = defaultdict(set)
     by_text: dict[str, set[str]] = defaultdict(set)

@@ -20,7 +20,6 @@ from vieval_plugin.meta_evaluation.costs import Cost, cost_of
 from vieval_plugin.meta_evaluation.findings import Leaderboard, Number, benchmark_title
 from vieval_plugin.meta_evaluation.tables import Table, interval_text, p_text
 from vieval_plugin.meta_evaluation.tables import number as number_text
-from vieval_plugin.meta_evaluation.win_rates import WIN_RATE
 from vieval_plugin.records import YOUR_IMAGES, Run
 from vieval_plugin.report.words import reason_words, share_of_level
 from vieval_plugin.results.shard_sample import BINS, FolderTotals
@@ -62,7 +61,7 @@ def leaderboard_table(
     generators, kinds, wins = (
         board.ranks_generators,
         kinds_by_system(board),
-        board.statistic == WIN_RATE,
+        board.measure.from_contests,
     )
     columns: dict[str, Mapping[str, str]] = {
         **{
@@ -96,7 +95,7 @@ def leaderboard_table(
     header = (
         "rank",
         board.entrants.removesuffix("s"),
-        f"{WIN_RATE if wins else board.aspect} [95%]",
+        f"{board.measured if wins else board.aspect} [95%]",
         *columns,
     )
     rows = tuple(
@@ -288,7 +287,9 @@ def pairs_table(board: Leaderboard, name: str = "pairs") -> Table:
     )
     names = "better - worse" if is_better_first else "first - second"
     measured = (
-        "win rate minus one half" if board.statistic == WIN_RATE else "difference"
+        f"{board.measured} minus one half"
+        if board.measure.from_contests
+        else "difference"
     )
     measured = f"{measured} [{share_of_level(comparison.compared.level)}]"
     value = f", {board.value}" if board.value else ""

@@ -17,7 +17,6 @@ from vieval_plugin.meta_evaluation.comparison import (
     average_benchmarks,
     compare_systems,
 )
-from vieval_plugin.meta_evaluation.corrected_ranking import CORRECTED
 from vieval_plugin.meta_evaluation.costs import durations
 from vieval_plugin.meta_evaluation.findings import Findings, Leaderboard
 from vieval_plugin.meta_evaluation.ratings import HumanRatings
@@ -62,7 +61,7 @@ _CORRECTED = (
 def cautions(report: Report) -> list[str]:
     """Lines on what marks mean, and on what a corrected mean is worth."""
     boards = [board for _, board in (*report.generators, *report.judges)]
-    corrected = any(board.statistic == CORRECTED for board in boards)
+    corrected = any(board.measure.uses_ratings for board in boards)
     return [*mark_notes(boards), *([_CORRECTED] if corrected else [])]
 
 
@@ -73,7 +72,7 @@ def tables_of(report: Report) -> list[Table]:
     tables: list[Table] = []
     for section, board in report.generators:
         # of two generators the answer has the difference
-        if board.statistic == CORRECTED:
+        if board.measure.uses_ratings:
             tables += corrected_tables(section.corrections[board.judge], fewest_pairs=2)
         else:
             tables.append(leaderboard_table(board, section.beside(board)))
@@ -121,7 +120,7 @@ def section_tables(
     generators = [
         board
         for board in dict.fromkeys((*section.generators, *ours))
-        if board.statistic != CORRECTED
+        if not board.measure.uses_ratings
     ]
     boards = [*section.headlines, *generators]
     tables = [
@@ -203,7 +202,7 @@ def _protocols(
             b.unit,
             b.entrants,
             bool(tested),
-            b.statistic == CORRECTED,
+            b.measure.uses_ratings,
             b.comparison.compared.level,
         )
         for b in tested or boards

@@ -17,13 +17,17 @@ from markupsafe import Markup
 from tqdm import tqdm
 
 from vieval_plugin.media.thumbnails import Thumbnails
-from vieval_plugin.meta_evaluation.corrected_ranking import CORRECTED
 from vieval_plugin.meta_evaluation.findings import Leaderboard
 from vieval_plugin.meta_evaluation.tables import Table
 from vieval_plugin.records import OWN
 from vieval_plugin.report.own_samples import is_rated
 from vieval_plugin.report.page.charts import scatter_rows
-from vieval_plugin.report.page.disagreement import GalleryItem, answer, items_of
+from vieval_plugin.report.page.disagreement import (
+    GalleryItem,
+    answer,
+    items_of,
+    largest_disagreements,
+)
 from vieval_plugin.report.page.gallery import (
     alternate_benchmarks,
     order,
@@ -33,7 +37,6 @@ from vieval_plugin.report.page.gallery import (
 from vieval_plugin.report.page.glossary import Glossary
 from vieval_plugin.report.page.prompts import prompt_rows
 from vieval_plugin.report.page.scale import chart
-from vieval_plugin.report.page.strip import largest_disagreements
 from vieval_plugin.report.page.tiles import (
     GalleryTile,
     GalleryVerdict,
@@ -295,7 +298,7 @@ def _strip_title(report: Report, lines: Iterable[str]) -> str:
 
 
 def _board_table(board: Leaderboard, section: Section) -> tuple[Table, str]:
-    corrected = board.statistic == CORRECTED and section.corrections[board.judge]
+    corrected = board.measure.uses_ratings and section.corrections[board.judge]
     table = (
         corrected_tables(corrected)[0]
         if corrected

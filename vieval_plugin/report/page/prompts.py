@@ -13,9 +13,7 @@ from typing import TypeAlias
 from markupsafe import Markup
 
 from vieval_plugin.judges.protocol import SampleId
-from vieval_plugin.meta_evaluation.corrected_ranking import CORRECTED
 from vieval_plugin.meta_evaluation.findings import Leaderboard
-from vieval_plugin.meta_evaluation.win_rates import EVEN, WIN_RATE
 from vieval_plugin.records import OWN, YOUR_IMAGES
 from vieval_plugin.report.answer import judge_words
 from vieval_plugin.report.page.charts import histogram
@@ -28,6 +26,8 @@ from vieval_plugin.report.words import ASPECTS
 #: it is furthest behind.
 MOST_PROMPTS = 60
 _CARDS, _CARDS_ALONE = 3, 4
+#: Score below which an image fails: half of the scale.
+_HALF = 0.5
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def prompt_rows(
     generators.sort(key=lambda label: label != challenger)
     prompts = _prompts(section, board, items)
     first, alone = generators[0], len(generators) == 1
-    decided = board.statistic != WIN_RATE or any(prompt.spread for prompt in prompts)
+    decided = not board.measure.from_contests or any(p.spread for p in prompts)
 
     def advantage(prompt: Prompt) -> float:
         return prompt.scores.get(first, math.nan) if alone else prompt.lead(first)
@@ -162,24 +162,19 @@ def _lead_text(board: Leaderboard, first: str, prompt: Prompt) -> str:
         return "a tie"
     return (
         ""
-        if board.statistic == WIN_RATE
+        if board.measure.from_contests
         else f"{first} {abs(lead):.2f} {'ahead' if lead > 0 else 'behind'}"
     )
 
 
 def _title(section: Section, board: Leaderboard) -> str:
-    measured = "Win rate" if board.statistic == WIN_RATE else f"Mean {board.aspect}"
-    words = (
-        f" ({ASPECTS[board.aspect]})"
-        if board.statistic != WIN_RATE and board.aspect in ASPECTS
-        else ""
-    )
+    measured = board.measure.noun
+    if not board.measure.from_contests:
+        in_words = ASPECTS.get(board.aspect, "")
+        measured += f" {board.aspect}{f' ({in_words})' * bool(in_words)}"
     where = f" on {board.breakdown} {board.value}" if board.breakdown else ""
-    corrected = (
-        ", corrected by people's ratings" if board.statistic == CORRECTED else ""
-    )
     benchmark = "" if section.benchmark.name == OWN else f"{section.title}: "
-    return f"{benchmark}{measured}{words}{where}, by {judge_words(board)}{corrected}"
+    return f"{benchmark}{measured}{where}, by {judge_words(board)}"
 
 
 def _prompts(
@@ -194,7 +189,7 @@ def _prompts(
             for j in item.judgements
             if j.label == label and board.value in ("", j.record.id.part)
         ):
-            if board.statistic == WIN_RATE:
+            if board.measure.from_contests:
                 for candidate, points in zip(
                     record.candidates, points_of(record), strict=False
                 ):
@@ -225,17 +220,16 @@ def _groups(board: Leaderboard, ordered: Sequence[Prompt], first: str) -> Prompt
         f"{first} {'lose' if first == YOUR_IMAGES else 'loses'}": [
             p for p in ordered[::-1] if p.lead(first) < 0
         ],
-        "both fail" if len(board.numbers) == 2 else "all fail": [
-            p for p in by_best if max(p.scores.values()) < EVEN
-        ],
     }
-    where = "By the judge alone, where" if board.statistic == CORRECTED else "Where"
+    if not board.measure.from_contests:
+        fail = "both fail" if len(board.numbers) == 2 else "all fail"
+        groups[fail] = [p for p in by_best if max(p.scores.values()) < _HALF]
+    where = "By the judge alone, where" if board.measure.uses_ratings else "Where"
     return {
         f"{where} {title}: {_count_text(len(prompts))}": [
             (p.id, (first, p.best_rival(first))) for p in prompts[:_CARDS]
         ]
         for title, prompts in groups.items()
-        if board.statistic != WIN_RATE or "fail" not in title
     }
 
 

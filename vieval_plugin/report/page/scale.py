@@ -15,7 +15,6 @@ from pathlib import Path
 from markupsafe import Markup
 
 from vieval_plugin.meta_evaluation.findings import Leaderboard
-from vieval_plugin.meta_evaluation.win_rates import EVEN, WIN_RATE
 from vieval_plugin.report.words import reason_words, short_number
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.text.html_page import template
@@ -57,8 +56,8 @@ def scale(title: str, rows: Sequence[ScaleRow], board: Leaderboard) -> Markup:
     }
     constant = references.get("baseline")
     lines = (
-        {"even": EVEN}
-        if board.statistic == WIN_RATE
+        {"even": board.measure.even}
+        if board.measure.even is not None
         else {"people": references.get("ceiling", math.nan)}
     )
     lines = {name: value for name, value in lines.items() if not math.isnan(value)}
