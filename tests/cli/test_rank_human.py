@@ -153,7 +153,7 @@ def test_pairs_are_those_of_corrected_means_and_headings_say_whose_numbers_they_
     )
     assert (len(corrected), len(alone)) == (2, 6)
     page = html.unescape((tmp_path / "rank.html").read_text())
-    assert "by viescore with judge-7b, corrected by people's ratings</h2>" in page
+    assert "Corrected mean O (overall), by viescore with judge-7b</h2>" in page
     assert re.findall(r"<h3>(By the judge alone, [^:<]*)", page) == [
         "By the judge alone, where mine loses"
     ]
