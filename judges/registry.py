@@ -176,6 +176,19 @@ def descriptions(
     return find_entry
 
 
+def description_in_module(
+    package: ModuleType, name: str, names: tuple[str, ...], kind: type[T]
+) -> T | None:
+    """Return the description of a name from the module of the same name, without importing the
+    other modules of a package; None where it is elsewhere.
+    """
+    if name not in {module.name for module in pkgutil.iter_modules(package.__path__)}:
+        return None
+    module = importlib.import_module(f"{package.__name__}.{name}")
+    described = _descriptions_in(module, names, kind)
+    return next((entry for entry in described if entry.name == name), None)
+
+
 def _modules(package: ModuleType) -> Iterator[ModuleType]:
     for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
         if not module.name.rpartition(".")[2].startswith("_"):

@@ -40,6 +40,8 @@ TEMPLATE_LINES = 1_700
 #: Modules of ours that `vieval score` loads before it asks anything, as loading is most of a
 #: short command's time.
 MODULES_OF_A_SCORE = 180
+#: Modules of ours of which `vieval report` runs a function.
+MODULES_OF_A_REPORT = 160
 #: lmms-eval's files of tasks, as its index reads each at every start.
 TASK_FILES = 130
 #: A judge that can be read at a glance, which is what one in a file is for.

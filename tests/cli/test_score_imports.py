@@ -6,6 +6,7 @@ import sys
 import PIL.Image
 
 from tests import bounds
+from tests.builders import a_provenance, a_verdict_file, some_scores
 
 SCORE = """
 import sys
@@ -42,6 +43,43 @@ def test_scoring_a_folder_imports_no_benchmark_and_few_modules(tmp_path, monkeyp
         "hosts",
     }
     assert len(modules) < bounds.MODULES_OF_A_SCORE
+
+
+REPORT = """
+import sys
+entered = set()
+def note(frame, event, argument):
+    if event == "call" and frame.f_code.co_name != "<module>":
+        entered.add(frame.f_globals.get("__name__", ""))
+sys.setprofile(note)
+from vieval_plugin.cli import main
+code = main(["report", "verdicts.jsonl", "--out", "report"])
+sys.setprofile(None)
+ours = [name for name in entered if name.partition(".")[0] == "vieval_plugin"]
+print(code, len(ours), *sys.modules)
+"""
+
+
+def test_a_report_enters_few_modules_and_does_not_import_pyarrow(tmp_path):
+    a_verdict_file(
+        tmp_path / "verdicts.jsonl",
+        {"aurora": some_scores(40, 0.4), "borealis": some_scores(40, 0.5, seed=1)},
+        source=a_provenance(model="judge-7b"),
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", REPORT],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    code, entered, *modules = done.stdout.splitlines()[-1].split()
+    assert code == "0", done.stderr
+    assert int(entered) < bounds.MODULES_OF_A_REPORT
+    assert "pyarrow" not in modules
+    assert not [
+        name for name in modules if name.startswith("vieval_plugin.backends.http.")
+    ]
 
 
 def test_the_version_needs_no_numbers():

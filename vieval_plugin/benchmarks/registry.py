@@ -10,34 +10,38 @@ import sys
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import vieval_plugin.benchmarks
-from vieval_plugin.benchmarks import in_folder
 from vieval_plugin.benchmarks.benchmark import Benchmark, data_root
 from vieval_plugin.config import Config
 from vieval_plugin.judges.contests import Judged
-from vieval_plugin.judges.registry import descriptions, find_entry
-from vieval_plugin.readers.samples import SampleRow, SampleSource, fingerprint_of
+from vieval_plugin.judges.registry import (
+    description_in_module,
+    descriptions,
+    find_entry,
+)
 from vieval_plugin.records import fingerprint, target_json
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.escaping import say
 from vieval_plugin.text.untrusted import path_of, real
 
+if TYPE_CHECKING:
+    from vieval_plugin.readers.samples import SampleRow, SampleSource
+
 FOLDER_VARIABLE = "VIEVAL_BENCHMARKS"
+_NAMES = ("BENCHMARK", "BENCHMARKS")
 
 
 @cache
 def benchmarks() -> dict[str, Benchmark]:
     """Return all benchmarks by name, ours first; then those in folders."""
     registered = dict(
-        descriptions(
-            vieval_plugin.benchmarks,
-            ("BENCHMARK", "BENCHMARKS"),
-            "vieval.benchmarks",
-            Benchmark,
-        )
+        descriptions(vieval_plugin.benchmarks, _NAMES, "vieval.benchmarks", Benchmark)
     )
     if home := os.environ.get(FOLDER_VARIABLE):
+        from vieval_plugin.benchmarks import in_folder
+
         candidates = (path_of(home), *sorted(path_of(home).glob("*")))
         folders = [folder for folder in candidates if in_folder.is_benchmark(folder)]
         if not folders:
@@ -53,14 +57,27 @@ def benchmarks() -> dict[str, Benchmark]:
     return registered
 
 
+def find(name: str) -> Benchmark | None:
+    """Return a benchmark by its name; None if there is none.
+
+    Others are loaded only where no module of ours has the name.
+    """
+    ours = description_in_module(vieval_plugin.benchmarks, name, _NAMES, Benchmark)
+    return ours or benchmarks().get(name)
+
+
 def benchmark(name: str) -> Benchmark:
     """Return a benchmark by its name or folder; VievalError, with the nearest name, if there is
     none.
     """
+    if found := find(name):
+        return found
+    from vieval_plugin.benchmarks import in_folder
+
     registered = benchmarks()
-    if name not in registered and in_folder.is_benchmark(path_of(name)):
+    if in_folder.is_benchmark(path_of(name)):
         return _add(path_of(name), registered)
-    if name not in registered and path_of(name).is_dir():
+    if path_of(name).is_dir():
         raise VievalError(
             f"{name}: a folder without {in_folder.FILE}, so it is no benchmark"
         )
@@ -69,6 +86,8 @@ def benchmark(name: str) -> Benchmark:
 
 def _add(folder: Path, registered: dict[str, Benchmark]) -> Benchmark:
     """Register the benchmark of a folder; VievalError where another has its name."""
+    from vieval_plugin.benchmarks import in_folder
+
     added = in_folder.read_benchmark(folder)
     namesake = registered.get(added.name)
     if namesake and not (
@@ -98,6 +117,8 @@ def source(name: str, options: Config) -> SampleSource:
         VievalError: there is no such benchmark, its data is absent or malformed, or generators are
             judged on it.
     """
+    from vieval_plugin.readers.samples import SampleRow, SampleSource, fingerprint_of
+
     entry = benchmark(name)
     if entry.generates:
         raise VievalError(

@@ -211,8 +211,8 @@ def _rank_command(
     """The command that ranks by the labels and `further` ones, with their plan, and what writes
     its verdicts where none were given.
     """
+    from vieval_plugin.readers.places import is_shards
     from vieval_plugin.results.own_verdicts import is_own
-    from vieval_plugin.results.shard_verdicts import is_shards
 
     paths = list(map(Path, options.samples))
     verdicts, origin = shlex.join(options.samples), ""
@@ -233,10 +233,10 @@ def _rank_command(
 def _are_decisive(options: argparse.Namespace, ratings: HumanRatings) -> bool:
     """Return whether the labels of a plan show by any judge's verdicts which generator is best."""
     from vieval_plugin import config
+    from vieval_plugin.readers.places import is_shards
     from vieval_plugin.report.sections import sections_of
     from vieval_plugin.results.own_verdicts import is_own
     from vieval_plugin.results.runs import load_results
-    from vieval_plugin.results.shard_verdicts import is_shards
     from vieval_plugin.text.errors import VievalError
 
     path = Path(options.samples[0])

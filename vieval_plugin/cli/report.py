@@ -78,22 +78,26 @@ def add(commands: Commands) -> None:
 def _run(options: argparse.Namespace) -> int:
     from vieval_plugin import config
     from vieval_plugin.benchmarks import registry as benchmark_registry
-    from vieval_plugin.benchmarks.loading.ratings import read_ratings
     from vieval_plugin.media.files import require_writable
     from vieval_plugin.report.writing import PAGE, write_report
-    from vieval_plugin.results.calibration import calibrate_scores
     from vieval_plugin.results.runs import load_results
-    from vieval_plugin.run.calibration import read_calibration
     from vieval_plugin.text.escaping import say
 
     for name in ("report.md", PAGE):
         require_writable(options.out / name)
     statistics = config.current().statistics.options()
-    ratings = read_ratings(options.human) if options.human else None
+    ratings = None
+    if options.human:
+        from vieval_plugin.benchmarks.loading.ratings import read_ratings
+
+        ratings = read_ratings(options.human)
     for folder in options.benchmark:
         benchmark_registry.benchmark(folder)
     results = load_results(options.results, options.label, options.partial)
     if options.calibration:
+        from vieval_plugin.results.calibration import calibrate_scores
+        from vieval_plugin.run.calibration import read_calibration
+
         results = calibrate_scores(results, read_calibration(options.calibration))
     written = write_report(
         results,

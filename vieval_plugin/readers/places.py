@@ -18,8 +18,10 @@ from urllib.parse import quote
 
 from vieval_plugin.text.errors import VievalError, install_advice
 from vieval_plugin.text.redaction import redacted
-from vieval_plugin.text.untrusted import has_scheme
+from vieval_plugin.text.untrusted import has_scheme, isfile
 
+#: File by which a folder is one of shards.
+PLAN = "plan.json"
 #: The beginning of an address of object storage.
 REMOTE = re.compile(r"(s3|gs|gcs):/+")
 _READ_AT_ONCE = 16 << 10  # bytes at the end of a parquet file, which hold most footers
@@ -82,6 +84,12 @@ def location_of(path: str | Path) -> str:
     return (
         f"{match[1]}://{text[match.end() :]}" if match else str(Path(text).absolute())
     )
+
+
+def is_shards(path: Path) -> bool:
+    """Return whether a folder is one of shards; whatever is in object storage is."""
+    location = location_of(path)
+    return "://" in location or isfile(Path(location) / PLAN)
 
 
 def shown_location(path: str | Path) -> str:

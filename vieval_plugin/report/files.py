@@ -1,7 +1,7 @@
 """The files of findings: `numbers.csv` and `pairs.csv` with all numbers, `findings.json` with the
 answers as well.
 
-Where pyarrow is installed, the two tables are parquet files too.
+A folder of tables has the two as parquet files too, where pyarrow is installed.
 """
 
 from __future__ import annotations
@@ -86,11 +86,17 @@ def findings_document(report: Report, options: StatisticsOptions) -> FindingsDoc
     )
 
 
-def finding_texts(report: Report, options: StatisticsOptions) -> dict[str, str | bytes]:
-    """What `FINDING_FILES` hold, and parquet files where pyarrow is installed, by their names.
+def finding_texts(
+    report: Report, options: StatisticsOptions, parquet: bool = False
+) -> dict[str, str | bytes]:
+    """What `FINDING_FILES` hold, by their names.
 
     `report` and `compare` write the same rows of the same results; of a benchmark `rank` writes
     those of generators.
+
+    Args:
+        report, options: as they were made.
+        parquet: True for the two tables as parquet files too, where pyarrow is installed.
     """
     document = findings_document(report, options)
     texts: dict[str, str | bytes] = {
@@ -98,7 +104,7 @@ def finding_texts(report: Report, options: StatisticsOptions) -> dict[str, str |
         PAIRS_CSV: csv_text(row_table("pairs", PairRow, document.pairs)),
         FINDINGS_JSON: json.dumps(asdict(document), indent=1, allow_nan=False),
     }
-    if importlib.util.find_spec("pyarrow"):
+    if parquet and importlib.util.find_spec("pyarrow"):
         texts["numbers.parquet"] = _parquet(NumberRow, document.numbers)
         texts["pairs.parquet"] = _parquet(PairRow, document.pairs)
     return texts

@@ -28,7 +28,6 @@ from vieval_plugin.records import YOUR_IMAGES, Provenance, Record, Run
 from vieval_plugin.report.answer import Answer, incomparable_reasons
 from vieval_plugin.report.sections import Report
 from vieval_plugin.report.words import share_of_level
-from vieval_plugin.results.published.judges import track_record
 from vieval_plugin.stats.decisions import (
     CONTROL_ITEMS,
     CUSUM_LIMIT,
@@ -229,6 +228,8 @@ def _track_sentences(provenance: Provenance, ranking: Leaderboard) -> tuple[str,
     """How often people agreed with this judge on generators whose ratings are published; none
     where that is not known.
     """
+    from vieval_plugin.results.published.judges import track_record
+
     record = track_record(provenance, ranking.aspect)
     if record is None or not (record.better and record.equal):
         return ()

@@ -147,27 +147,28 @@ def benchmarks_with_runs(
         VievalError: no installed package brings one of the benchmarks, or two runs have other
             ratings of one sample or other votes on one contest.
     """
-    known, by_benchmark = (
-        {**benchmark_registry.benchmarks(), OWN: OWN_SAMPLES},
-        dict[str, list[Run]](),
-    )
+    by_benchmark = dict[str, list[Run]]()
     for run in runs:
         by_benchmark.setdefault(run.benchmark, []).append(run)
-    if not required:
-        known = {
-            name: replace(OWN_SAMPLES, name=name, note="") for name in by_benchmark
-        } | known
-    else:
+    if required:
         _require_same_people(runs)
-    if unknown := next((name for name in by_benchmark if name not in known), None):
-        raise VievalError(
-            f"these results are of the benchmark {unknown!r}, which no installed package brings: "
-            "pass --benchmark FOLDER with its benchmark.yaml, or set VIEVAL_BENCHMARKS; else "
-            "install its package, or leave them out"
-        )
     return [
-        (known[name], benchmark_runs) for name, benchmark_runs in by_benchmark.items()
+        (_benchmark(name, required), benchmark_runs)
+        for name, benchmark_runs in by_benchmark.items()
     ]
+
+
+def _benchmark(name: str, required: bool) -> Benchmark:
+    benchmark = OWN_SAMPLES if name == OWN else benchmark_registry.find(name)
+    if benchmark:
+        return benchmark
+    if not required:
+        return replace(OWN_SAMPLES, name=name, note="")
+    raise VievalError(
+        f"these results are of the benchmark {name!r}, which no installed package brings: "
+        "pass --benchmark FOLDER with its benchmark.yaml, or set VIEVAL_BENCHMARKS; else "
+        "install its package, or leave them out"
+    )
 
 
 def _require_same_people(runs: Sequence[Run]) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.judges import registry as judge_registry
@@ -56,14 +56,15 @@ from vieval_plugin.report.own_samples import (
 from vieval_plugin.report.same_scores import same_scores
 from vieval_plugin.report.tables import totals_tables
 from vieval_plugin.results.runs import Results
-from vieval_plugin.results.scored import benchmark_tables
-from vieval_plugin.results.shard_sample import FolderTotals
 from vieval_plugin.stats.decisions import ONE_SIDED_LEVEL
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.non_inferiority import more_failures_p
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.wording import enumeration
+
+if TYPE_CHECKING:
+    from vieval_plugin.results.shard_sample import FolderTotals
 
 #: The systems that a command is about: of `rank` generators, of `compare` judges, of `report` what
 #: the benchmark is for.
@@ -392,7 +393,11 @@ def sections_of(
         None, dict.fromkeys(record.provenance.calibration_note for record in records)
     )
     people = [annotator_table(ratings)] if ratings else []
-    benchmarks = benchmark_tables(runs)
+    benchmarks: list[Table] = []
+    if any(record.totals for record in records):
+        from vieval_plugin.results.scored import benchmark_tables
+
+        benchmarks = benchmark_tables(runs)
     further = (*totals_tables(results.totals), *benchmarks, *people)
     return replace(
         report,

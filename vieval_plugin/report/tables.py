@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from vieval_plugin.images import name_of
 from vieval_plugin.judges.protocol import Sample, Status
@@ -22,7 +23,6 @@ from vieval_plugin.meta_evaluation.tables import Table, interval_text, p_text
 from vieval_plugin.meta_evaluation.tables import number as number_text
 from vieval_plugin.records import YOUR_IMAGES, Run
 from vieval_plugin.report.words import reason_words, share_of_level
-from vieval_plugin.results.shard_sample import BINS, FolderTotals
 from vieval_plugin.results.training_records import (
     local_training_records,
     trained_on,
@@ -31,6 +31,9 @@ from vieval_plugin.results.training_records import (
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.text.tables import equation, text_table
 from vieval_plugin.text.wording import decimals
+
+if TYPE_CHECKING:
+    from vieval_plugin.results.shard_sample import FolderTotals, ScoreTotals
 
 NOT_ABOVE_CONSTANT, PLACE_DEPENDS = (
     "not above the constant",
@@ -527,9 +530,6 @@ def trained_on_tables(
     return [Table("trained_on", title, header, tuple(rows))] if rows else []
 
 
-_EDGES = ("< 0", *(f"{n / BINS:g}-{(n + 1) / BINS:g}" for n in range(BINS)))
-
-
 def status_counts(folders: Sequence[FolderTotals]) -> list[dict[str, str | int]]:
     """Number of all verdicts of folders of shards by status, a row each image model."""
     models = [model for folder in folders for model in folder.by_model.values()]
@@ -559,12 +559,18 @@ def score_totals(
             "score": aspect,
             "n": score.scored,
             "mean": score.sum / score.scored if score.scored else None,
-            **dict(zip(_EDGES, map(int, score.histogram), strict=True)),
+            **dict(zip(_edges(score), map(int, score.histogram), strict=True)),
         }
         for folder in folders
         for name, totals in folder.by_model.items()
         for aspect, score in totals.scores.items()
     ]
+
+
+def _edges(score: ScoreTotals) -> list[str]:
+    """The edges of a histogram's bins, the first of which is below 0."""
+    bins = len(score.histogram) - 1
+    return ["< 0", *(f"{n / bins:g}-{(n + 1) / bins:g}" for n in range(bins))]
 
 
 def totals_tables(folders: Sequence[FolderTotals]) -> list[Table]:

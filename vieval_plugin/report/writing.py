@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from vieval_plugin.media.files import write_folder, write_whole
 from vieval_plugin.meta_evaluation.comparison import (
@@ -25,7 +26,6 @@ from vieval_plugin.meta_evaluation.tables import Table, printed_tables
 from vieval_plugin.records import OWN
 from vieval_plugin.report.answer import Answer, lines_of
 from vieval_plugin.report.files import finding_texts
-from vieval_plugin.report.gate import Gate
 from vieval_plugin.report.inputs import read_order
 from vieval_plugin.report.page.page import page, subject
 from vieval_plugin.report.printed_cells import PrintedComparison, compare_with_printed
@@ -50,6 +50,9 @@ from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text import escaping
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.wording import decimals
+
+if TYPE_CHECKING:
+    from vieval_plugin.report.gate import Gate
 
 PAGE, REPORT_MD, RANK_MD = "report.html", "report.md", "rank.md"
 _CORRECTED = (
@@ -257,8 +260,10 @@ def markdown_text(
 def write_tables(
     report: Report, folder: Path, options: StatisticsOptions, name: str = ""
 ) -> list[Path]:
-    """Write the files of findings to a folder, and all tables as Markdown under a name; the
-    files in order.
+    """Write the files of findings to a folder; the files in order.
+
+    Under a name also all tables as Markdown, and the findings as parquet files, which are not
+    among those returned.
     """
     texts: dict[str, str | bytes] = {}
     if name:
@@ -267,7 +272,7 @@ def write_tables(
             options,
             [section_tables(section, {}) for section in report.sections],
         )
-    texts |= finding_texts(report, options)
+    texts |= finding_texts(report, options, parquet=bool(name))
     for file, text in texts.items():
         write_whole(folder / file, [text])
     return [folder / file for file in texts if not file.endswith(".parquet")]

@@ -13,9 +13,9 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+from vieval_plugin.readers.places import is_shards
 from vieval_plugin.records import Record, lines_of
 from vieval_plugin.results.documents import read_record, read_response
-from vieval_plugin.results.shard_verdicts import is_shards
 from vieval_plugin.results.sources import Source, source_of
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import exists, isfile, real

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from vieval_plugin import config
 from vieval_plugin.benchmarks import registry as benchmark_registry
@@ -16,22 +17,17 @@ from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.conversation import Exchange
 from vieval_plugin.judges.protocol import Path as StepPath
 from vieval_plugin.judges.protocol import Program, Reply, SampleId, Status, Verdict
+from vieval_plugin.readers.places import is_shards
 from vieval_plugin.records import UNJUDGED, Provenance, Record, fingerprint, output_file
 from vieval_plugin.results.host_samples import samples_files
-from vieval_plugin.results.rows import rows_of
-from vieval_plugin.results.shard_sample import sample_shards
-from vieval_plugin.results.shard_verdicts import (
-    is_shards,
-    open_shards,
-    record_named,
-    sample_of,
-)
-from vieval_plugin.run.prepare import PreparedJudge, prepare, setting_of
-from vieval_plugin.run.router import recorded_reply
+from vieval_plugin.results.rows import rows_of, sample_of
 from vieval_plugin.run.scheduler import BROKEN
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import exists
 from vieval_plugin.text.versions import VERSION
+
+if TYPE_CHECKING:
+    from vieval_plugin.run.prepare import PreparedJudge
 
 _MOST_EXAMPLES = 5
 _prepared: dict[str, PreparedJudge] = {}
@@ -162,6 +158,8 @@ def open_results(results: Sequence[Path], partial: bool = False) -> Lookup:
             )
         for path in samples_files(result):
             if is_shards(path):
+                from vieval_plugin.results.shard_sample import sample_shards
+
                 sample = sample_shards(path, partial)
                 records += sample.records
                 notes += sample.notes
@@ -182,12 +180,16 @@ def find_record(
         VievalError: the results cannot be read, or the name means none or several of them.
     """
     if is_shards(result):
+        from vieval_plugin.results.shard_verdicts import open_shards, record_named
+
         return record_named(open_shards(result, partial), name)
     return open_results([result], partial).find(name, judge)
 
 
 def judge_of(source: Provenance) -> PreparedJudge:
     """The judge of a verdict, prepared with the options of its run."""
+    from vieval_plugin.run.prepare import prepare, setting_of
+
     key = repr(source)
     if key not in _prepared:
         options = config.from_document(source.options)
@@ -248,6 +250,8 @@ def rerun(
     Raises:
         VievalError: the judge now asks something that was not asked.
     """
+    from vieval_plugin.run.router import recorded_reply
+
     steps = {(step.path, step.attempt): step for step in verdict.trace}
     asks_by_path: Counter[StepPath] = Counter()
     exchanges: list[Exchange] = []

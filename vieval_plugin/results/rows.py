@@ -7,7 +7,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from vieval_plugin.images import format_of
+from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.protocol import SampleId
+from vieval_plugin.readers.arrow_tables import reread_cells
 from vieval_plugin.records import Provenance, Record
 from vieval_plugin.results import host_samples
 from vieval_plugin.results.flat_table import is_flat
@@ -69,3 +71,17 @@ def rows_of(path: Path, partial: bool = False) -> list[tuple[Record, ...]]:
                 f"{record.provenance.judge} on {record.id}; remove one of them"
             )
     return rows
+
+
+def sample_of(record: Record) -> Judged | None:
+    """The sample or contest of a record, its images read; None where it is in the data of its
+    benchmark.
+
+    Raises:
+        VievalError: it cannot be read, or its file is not what was judged.
+    """
+    if record.row is not None:
+        from vieval_plugin.results.shard_verdicts import input_sample
+
+        return input_sample(record.row)
+    return reread_cells(record.sample) if record.sample else None

@@ -9,14 +9,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.protocol import SampleId, Status
+from vieval_plugin.readers.places import is_shards
 from vieval_plugin.records import Record, Run
 from vieval_plugin.results.host_samples import samples_files
 from vieval_plugin.results.rows import rows_of
-from vieval_plugin.results.shard_sample import FolderTotals, sample_shards
-from vieval_plugin.results.shard_verdicts import is_shards
 from vieval_plugin.results.sources import (
     Source,
     differing_details,
@@ -25,6 +25,9 @@ from vieval_plugin.results.sources import (
 )
 from vieval_plugin.run.verdict_log import PARTIAL
 from vieval_plugin.text.errors import VievalError
+
+if TYPE_CHECKING:
+    from vieval_plugin.results.shard_sample import FolderTotals, ShardSample
 
 
 @dataclass(frozen=True)
@@ -74,10 +77,11 @@ def load_results(
         )
     records_by_source: dict[tuple[SampleId, Source], tuple[Record, ...]] = {}
     origin: dict[tuple[SampleId, Source], str] = {}
-    unreadable, notes, totals = list[str](), list[str](), list[FolderTotals]()
+    unreadable, notes = list[str](), list[str]()
+    totals: list[FolderTotals] = []
     for path, label in _files(results, labels).items():
         try:
-            sample = sample_shards(path, partial) if is_shards(path) else None
+            sample = _shard_sample(path, partial)
             rows = (
                 [(record,) for record in sample.records]
                 if sample
@@ -187,6 +191,15 @@ def _runs(
             )
         )
     return sorted(runs, key=lambda run: (run.benchmark, run.label))
+
+
+def _shard_sample(path: Path, partial: bool) -> ShardSample | None:
+    """The sample of a folder of shards; None for another file."""
+    if not is_shards(path):
+        return None
+    from vieval_plugin.results.shard_sample import sample_shards
+
+    return sample_shards(path, partial)
 
 
 def _nothing_recorded(by_part: dict[str, list[tuple[Record, ...]]]) -> bool:

@@ -21,11 +21,10 @@ from vieval_plugin.judges.protocol import (
     Step,
     Verdict,
 )
-from vieval_plugin.readers.arrow_tables import reread_cells
-from vieval_plugin.readers.places import arrow, location_of, place_at
+from vieval_plugin.readers.places import arrow, place_at
 from vieval_plugin.records import OWN, InputRow, Record
 from vieval_plugin.results.documents import plain
-from vieval_plugin.run.shards.folder import PLAN, ShardFolder, open_folder
+from vieval_plugin.run.shards.folder import ShardFolder, open_folder
 from vieval_plugin.run.shards.inputs import InputFile, require_same
 from vieval_plugin.run.shards.plan import Plan, Shard
 from vieval_plugin.run.shards.rows import ShardRow, rows_of_shards
@@ -57,12 +56,6 @@ class VerdictFolder:
             f"{self.folder.name} is of a run that is not complete: {rows:,} of "
             f"{self.plan.rows:,} rows have verdicts"
         )
-
-
-def is_shards(path: Path) -> bool:
-    """Return whether a folder is one of shards; whatever is in object storage is."""
-    location = location_of(path)
-    return "://" in location or isfile(Path(location) / PLAN)
 
 
 def open_shards(path: Path, partial: bool = False) -> VerdictFolder:
@@ -275,18 +268,6 @@ def record_named(opened: VerdictFolder, name: str) -> Record:
             f"{opened.folder.name}: several verdicts are on {name!r}; name one ({like})"
         )
     return records[0]
-
-
-def sample_of(record: Record) -> Judged | None:
-    """The sample or contest of a record, its images read; None where it is in the data of its
-    benchmark.
-
-    Raises:
-        VievalError: it cannot be read, or its file is not what was judged.
-    """
-    if record.row is not None:
-        return input_sample(record.row)
-    return reread_cells(record.sample) if record.sample else None
 
 
 def input_sample(row: InputRow) -> Judged:

@@ -16,14 +16,16 @@ from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
-from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.judges.protocol import FAILED_CALLS, Status
 from vieval_plugin.records import Provenance
 from vieval_plugin.run.verdict_lines import Inputs, differing, runs_document
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.yaml_json import read_json
+
+if TYPE_CHECKING:
+    from vieval_plugin.backends.http.server import Usage
 
 try:
     import fcntl
@@ -132,6 +134,8 @@ class VerdictLog:
 
     def usage(self, *runs: str) -> Usage:
         """The cost of runs in all attempts."""
+        from vieval_plugin.backends.http.server import Usage
+
         return sum(
             (usage for run in runs for usage in self._usage[run].values()), Usage()
         )
@@ -233,6 +237,8 @@ class VerdictLog:
 
 def usage_of(document: Mapping[str, Any]) -> Usage:
     """The inverse of `Usage.as_json`."""
+    from vieval_plugin.backends.http.server import Usage
+
     counters = {
         name: Counter(count)
         for name, count in document.items()

@@ -40,8 +40,7 @@ from vieval_plugin.report.page.disagreement import (
     answer,
     prompt_of,
 )
-from vieval_plugin.results.lookup import samples_by_id
-from vieval_plugin.results.shard_verdicts import sample_of
+from vieval_plugin.results.rows import sample_of
 from vieval_plugin.stats.agreement import mean_of_known
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.wording import decimals
@@ -166,6 +165,8 @@ class Samples:
             return sample
         key = (record.id.benchmark, record.id.part)
         if key not in self._parts:
+            from vieval_plugin.results.lookup import samples_by_id
+
             try:
                 self._parts[key] = samples_by_id(*key)
             except VievalError:

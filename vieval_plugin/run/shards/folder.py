@@ -10,14 +10,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from vieval_plugin.readers.places import arrow, location_of
+from vieval_plugin.readers.places import PLAN, arrow, location_of
 from vieval_plugin.run.shards.plan import Plan, from_json, to_json
 from vieval_plugin.run.shards.schema import METADATA, metadata_in
 from vieval_plugin.run.shards.storage import Storage, storage_at
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.yaml_json import read_json
 
-PLAN, VERDICTS, INDEXES, UNDER_WAY = "plan.json", "verdicts", "index", "under_way"
+VERDICTS, INDEXES, UNDER_WAY = "verdicts", "index", "under_way"
 SUFFIX = ".parquet"
 #: The beginning of the name of a file that holds the verdicts of several shards.
 JOINED = "joined-"

@@ -24,13 +24,13 @@ from vieval_plugin.readers.columns import (
     leftover_notes,
     require_columns,
 )
-from vieval_plugin.readers.places import Place, place_at, size_of
+from vieval_plugin.readers.places import PLAN, Place, place_at, size_of
 from vieval_plugin.readers.samples import SampleSource
 from vieval_plugin.run.evaluate import provenance_of
 from vieval_plugin.run.jobs import Job
 from vieval_plugin.run.plan import pilot_numbers
 from vieval_plugin.run.prepare import PreparedJudge, prepare, setting_of
-from vieval_plugin.run.shards.folder import PLAN, ShardFolder, open_folder
+from vieval_plugin.run.shards.folder import ShardFolder, open_folder
 from vieval_plugin.run.shards.inputs import (
     InputFile,
     input_files,
