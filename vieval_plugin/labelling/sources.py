@@ -20,6 +20,7 @@ from vieval_plugin.readers.arrow_tables import reread_cells
 from vieval_plugin.readers.contest_rows import ContestRows, read_contests
 from vieval_plugin.readers.image_folder import read_named
 from vieval_plugin.readers.open_table import open_table
+from vieval_plugin.readers.places import is_shards
 from vieval_plugin.readers.rows import Row, read_lines
 from vieval_plugin.readers.samples import SampleSource
 from vieval_plugin.records import OWN, InputRow
@@ -28,7 +29,6 @@ from vieval_plugin.results.rows import rows_of
 from vieval_plugin.results.shard_sample import sample_shards
 from vieval_plugin.results.shard_verdicts import (
     input_sample,
-    is_shards,
     open_shards,
     record_named,
 )
