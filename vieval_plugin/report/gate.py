@@ -8,6 +8,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from itertools import chain
 from typing import cast
 
@@ -57,30 +58,36 @@ EXIT_CODES = {
     "undecided": ExitCode.UNDECIDED,
 }
 NO_OTHER = "--margin compares {} with another generator, and there is none"
-_NOT_WORSE = "{judge} finds {mine} not worse than {references} by more than the margin."
-_SAME_FILES: tuple[Decision, Answer] = (
-    "not_worse",
-    Answer(
-        "{mine} is not worse than {references} by more than the margin.",
-        "All their pictures are the very same files, so the difference is 0.",
-    ),
-)
-_BETTER = "{judge} finds {mine} better than {references}."
-_WORSE = "{judge} finds {mine} worse than {references} by more than the margin."
-_WORSE_BY_FAILURES = (
-    "{judge} finds {mine} worse than {references} by more than the margin, with failures as the "
-    "lowest score."
-)
-_PERHAPS_WORSE = (
-    "{judge} finds {mine} worse than {references}, but perhaps by less than the margin."
-)
-_FAILS = "{mine} fails more often than {references}, judged by {judge}."
-_UNDECIDED = "{judge} cannot tell whether {mine} is worse than {references} by more than the margin."
-_UNREAD = "{judge} cannot be read, so it decides nothing on {mine} and {references}."
-_FILLED = (
-    "{judge} likely fills in scores without judging, so it decides nothing on {mine} and "
-    "{references}."
-)
+
+
+class Finding(StrEnum):
+    """What a gate finds on other generators; the value is its sentence."""
+
+    NOT_WORSE = (
+        "{judge} finds {mine} not worse than {references} by more than the margin."
+    )
+    SAME_FILES = "{mine} is not worse than {references} by more than the margin."
+    BETTER = "{judge} finds {mine} better than {references}."
+    WORSE = "{judge} finds {mine} worse than {references} by more than the margin."
+    WORSE_BY_FAILURES = (
+        "{judge} finds {mine} worse than {references} by more than the margin, with failures as "
+        "the lowest score."
+    )
+    PERHAPS_WORSE = "{judge} finds {mine} worse than {references}, but perhaps by less than the margin."
+    FAILS = "{mine} fails more often than {references}, judged by {judge}."
+    UNDECIDED = "{judge} cannot tell whether {mine} is worse than {references} by more than the margin."
+    UNREAD = "{judge} cannot be read, so it decides nothing on {mine} and {references}."
+    FILLED = (
+        "{judge} likely fills in scores without judging, so it decides nothing on {mine} and "
+        "{references}."
+    )
+
+    @property
+    def unreadable(self) -> bool:
+        """True where the judge cannot be read, or fills in its scores."""
+        return self in (Finding.UNREAD, Finding.FILLED)
+
+
 _BLIND = "the judge is not shown to see a fall"
 _SLOW_FALL = "{judge} finds a slow fall of the nightly builds, first on {date}."
 _MOST_BARS = 60
@@ -90,6 +97,30 @@ _SPOILT = {
     "exchanged": "images exchanged among {} prompts",
     "degraded": "{} images degraded",
 }
+
+
+@dataclass(frozen=True)
+class ReferenceDecision:
+    """The decision on one other generator."""
+
+    decision: Decision
+    finding: Finding
+    #: The numbers behind it, in words.
+    evidence: str
+    next: str = ""
+    #: What stands against the finding.
+    objection: str = ""
+
+    def title(self, **names: str) -> str:
+        """The sentence of the finding, with the objection to it."""
+        return _objected(self.finding.format(**names), self.objection)
+
+
+_SAME_FILES = ReferenceDecision(
+    "not_worse",
+    Finding.SAME_FILES,
+    "All their pictures are the very same files, so the difference is 0.",
+)
 
 
 @dataclass(frozen=True)
@@ -185,7 +216,7 @@ def gate_of(
         )
     records = list(chain(*chain(*run.records.values())))
     files = files_by_generator(records)
-    decided, evidence = dict[str, tuple[Decision, Answer]](), list[GateEvidence]()
+    decided, evidence = dict[str, ReferenceDecision](), list[GateEvidence]()
     for reference in references:
         if are_same_files(files[mine], files[reference]):
             decided[reference] = _SAME_FILES
@@ -358,7 +389,7 @@ def _blind(gate: Gate, objection: str, reason: str, step: str) -> Gate:
     answer, title = gate.answer, gate.answer.title
     if gate.better:
         references = enumeration([evidence.reference for evidence in gate.evidence])
-        title = _BETTER.format(
+        title = Finding.BETTER.format(
             judge=gate.judge, mine=gate.challenger, references=references
         )
     title = _objected(title, objection)
@@ -401,31 +432,30 @@ def same_files_gate(records: Iterable[Record]) -> Gate | None:
 
 
 def _combined_gate(
-    mine: str, decided: Mapping[str, tuple[Decision, Answer]], judge: str
+    mine: str, decided: Mapping[str, ReferenceDecision], judge: str
 ) -> Gate:
     """The gate of all references: the title is on the first that decides it and those like it,
     the evidence on each.
     """
-    unread = [one for one in decided.values() if one[1].title in (_UNREAD, _FILLED)]
-    overall, decisive = min(
+    unread = [one for one in decided.values() if one.finding.unreadable]
+    decisive = min(
         unread or decided.values(),
-        key=lambda one: ("worse", "undecided", "not_worse").index(one[0]),
+        key=lambda one: ("worse", "undecided", "not_worse").index(one.decision),
     )
+    kind = decisive.finding, decisive.objection
     references = [
         reference
-        for reference, (_, answer) in decided.items()
-        if answer.title == decisive.title
+        for reference, one in decided.items()
+        if (one.finding, one.objection) == kind
     ]
-    title = decisive.title.format(
-        judge=judge, mine=mine, references=enumeration(references)
-    )
+    title = decisive.title(judge=judge, mine=mine, references=enumeration(references))
     evidence = [
-        f"Against {r}: {a.evidence}" if len(decided) > 1 else a.evidence
-        for r, (_, a) in decided.items()
+        f"Against {reference}: {one.evidence}" if len(decided) > 1 else one.evidence
+        for reference, one in decided.items()
     ]
     return Gate(
         mine,
-        overall,
+        decisive.decision,
         Answer(title, " ".join(evidence), next=decisive.next),
         judge=judge,
         unreadable=bool(unread),
@@ -480,8 +510,8 @@ def _decided(
     bias: PositionBias | None,
     again: str,
     filled: Sequence[int],
-) -> tuple[Decision, Answer]:
-    """The decision on one reference, its title yet to be filled with names."""
+) -> ReferenceDecision:
+    """The decision on one reference."""
     unit, scored, penalised = ranking.unit, evidence.scored, evidence.penalised
     measured = f"{_measured(ranking, evidence)} Allowed: {margin:g} lower."
     if not math.isnan(scored.low):
@@ -495,10 +525,11 @@ def _decided(
         counts = (
             f"{unread} of {replies} replies on {evidence.reference} could not be read"
         )
-        return "undecided", Answer(
-            _UNREAD,
+        return ReferenceDecision(
+            "undecided",
+            Finding.UNREAD,
             f"{counts}, more than {MOST_UNREAD:.0%}. {measured}",
-            next=_READABLE,
+            _READABLE,
         )
     names = zip((evidence.challenger, evidence.reference), filled, strict=True)
     counts = " and ".join(
@@ -506,31 +537,33 @@ def _decided(
     )
     fillers = f"Scores are likely filled in on {counts}"
     if min(filled) > MOST_FILLED * evidence.items:
-        return "undecided", Answer(
-            _FILLED,
+        return ReferenceDecision(
+            "undecided",
+            Finding.FILLED,
             f"{fillers}, more than {MOST_FILLED:.0%}. {measured}",
-            next=_READABLE,
+            _READABLE,
         )
     if any(filled):
         measured += f" {fillers}."
     if reason := _nothing_decides(ranking, evidence, bias, again):
-        return "undecided", Answer(
-            _UNDECIDED, f"{reason[:1].upper()}{reason[1:]}. {measured}"
-        )
+        why = f"{reason[:1].upper()}{reason[1:]}. {measured}"
+        return ReferenceDecision("undecided", Finding.UNDECIDED, why)
     measured += _large_changes(ranking, evidence, bias)
     more, fewer = evidence.more_failures
     if (p := more_failures_p(more, fewer)) <= ONE_SIDED_LEVEL:
         others = f"where {evidence.reference} does on {fewer} others ({p_sentence(p)})"
-        return "worse", Answer(
-            _FAILS,
+        return ReferenceDecision(
+            "worse",
+            Finding.FAILS,
             f"{evidence.challenger} fails on {more} {unit}, {others}. {measured}",
         )
     decisions = [scored.decision(margin), penalised.decision(margin)]
     if "worse" in decisions:
-        title = _WORSE if decisions[0] == "worse" else _WORSE_BY_FAILURES
-        return "worse", Answer(title, measured)
+        worse = decisions[0] == "worse"
+        finding = Finding.WORSE if worse else Finding.WORSE_BY_FAILURES
+        return ReferenceDecision("worse", finding, measured)
     if "undecided" not in decisions:
-        return "not_worse", Answer(_NOT_WORSE, measured)
+        return ReferenceDecision("not_worse", Finding.NOT_WORSE, measured)
     units = _unit(ranking, evidence)
     needed = max(scored.items_needed(margin), penalised.items_needed(margin))
     enough = f"No feasible number of {units}"
@@ -539,29 +572,30 @@ def _decided(
             f"About {round(needed, 1 - math.floor(math.log10(needed))):,.0f} {units}"
         )
     stays = f"if the difference stays at {scored.value:.3f}"
-    title = _undecided_title(ranking, evidence, margin)
-    return "undecided", Answer(title, measured, next=f"{enough} would tell, {stays}.")
+    finding, objection = _undecided_finding(ranking, evidence, margin)
+    step = f"{enough} would tell, {stays}."
+    return ReferenceDecision("undecided", finding, measured, step, objection)
 
 
-def _undecided_title(
+def _undecided_finding(
     ranking: Leaderboard, evidence: GateEvidence, margin: float
-) -> str:
-    """The title where the gate cannot tell: what the interval shows, with the objection to it."""
+) -> tuple[Finding, str]:
+    """What the interval shows where the gate cannot tell, and the objection to it."""
     scored, low = evidence.scored, _low(ranking, evidence)
     if max(scored.high, _difference(ranking, evidence).high) < 0:
-        return _PERHAPS_WORSE
+        return Finding.PERHAPS_WORSE, ""
     if not low > -margin:
-        return _UNDECIDED
-    title, least = (_BETTER, 0.0) if low > 0 else (_NOT_WORSE, -margin)
-    if not evidence.penalised.plain_low > least:
-        return _objected(title, "perhaps not with failures as the lowest score")
+        return Finding.UNDECIDED, ""
+    finding = Finding.BETTER if low > 0 else Finding.NOT_WORSE
+    if not evidence.penalised.plain_low > (0.0 if low > 0 else -margin):
+        return finding, "perhaps not with failures as the lowest score"
     units = _unit(ranking, evidence)
-    return _objected(title, f"{scored.n} {units} are too few to pass")
+    return finding, f"{scored.n} {units} are too few to pass"
 
 
 def _objected(title: str, objection: str) -> str:
-    """A title with what stands against it."""
-    return f"{title.removesuffix('.')}, but {objection}."
+    """A title with what stands against it, if anything does."""
+    return f"{title.removesuffix('.')}, but {objection}." if objection else title
 
 
 def _is_unread(evidence: GateEvidence) -> bool:
