@@ -98,6 +98,49 @@ def test_conditions_are_sql_on_all_that_a_verdict_has(vieval, server, tmp_path):
         )
 
 
+QUERY, UNUSABLE = "got a query", "no condition that can be used"
+
+
+@pytest.mark.parametrize(
+    ("where", "key"),
+    [
+        ("(SELECT count(*) FROM sniff_csv('/etc/passwd')) > 0", QUERY),
+        ("(SELECT count(*) FROM read_text('/etc/passwd')) > 0", QUERY),
+        ("(FROM glob('/etc/pass*') SELECT count(*)) > 0", QUERY),
+        ("EXISTS (FROM 'http://127.0.0.1:1/x.csv')", QUERY),
+        ("(SELECT count(*) FROM duckdb_settings()) > 0", QUERY),
+        ("(SELECT count(*) FROM enable_logging(storage='stdout')) > 0", QUERY),
+        ("(SELECT count(*) FROM query('ATTACH ''x.db''')) > 0", QUERY),
+        ("(SELECT count(*) FROM range(1000000000000)) > 0", QUERY),
+        ("PQ IN (FROM range(2))", QUERY),
+        ("ARRAY(SELECT 1)[1] = 1", QUERY),
+        ("(PIVOT verdicts ON kind) > 0", QUERY),
+        ("PQ > 0; ATTACH 'x.db'", QUERY),
+        ("PQ > 0) TO 'x.csv' --", UNUSABLE),
+        ("getenv('HOME') <> ''", UNUSABLE),
+        ("read_text('/etc/passwd') <> ''", UNUSABLE),
+        ("load_aws_credentials() is null", UNUSABLE),
+    ],
+)
+def test_a_condition_opens_nothing(vieval, tmp_path, where, key):
+    write_parquet(tmp_path / "data", 1, rows_each=2)
+    vieval("score", tmp_path / "data", *SHARPNESS, "--out", tmp_path / "out")
+    kept = tmp_path / "kept"
+    err = vieval(
+        "filter", tmp_path / "out", "--where", where, "--out", kept, code=1
+    ).err
+    assert key in err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "out"]
+
+
+def test_a_text_may_hold_any_words(vieval, tmp_path):
+    write_parquet(tmp_path / "data", 1, rows_each=2)
+    vieval("score", tmp_path / "data", *SHARPNESS, "--out", tmp_path / "out")
+    where = """uid <> '"class":"SUBQUERY"' -- (SELECT 1)"""
+    out = ("--out", tmp_path / "kept")
+    assert "2 of 2" in vieval("filter", tmp_path / "out", "--where", where, *out).out
+
+
 def test_a_condition_loads_no_extension_and_a_file_is_no_folder(vieval, tmp_path):
     data = write_parquet(tmp_path / "data", 1)
     vieval("score", data, *SHARPNESS, "--out", tmp_path / "out")

@@ -42,6 +42,8 @@ UID = "verdict_uid"
 _KEY = ("row", "prompt")
 _MOST_BYTES, _MOST_ROWS = 64 << 20, 4096  # of a row group that is written
 _NO_COLUMN = re.compile(r'Referenced (?:column|table) "(.+?)" not found')
+#: A query in a condition, in DuckDB's JSON of its syntax, where quotes in texts are escaped.
+_QUERY = re.compile('"class":"SUBQUERY"|"error_type":"not implemented"')
 #: Options of DuckDB while it runs a condition, which may come from a stranger.
 _LIMITS: Mapping[str, Any] = {
     "threads": 1,
@@ -117,20 +119,14 @@ def filter_shards(
                     for kind in read["kind"].to_pylist()
                     if kind in calibration.refused
                 )
-            verdicts, passed = (
-                verdicts + sum(table.num_rows for table in tables),
-                passed + passing.num_rows,
-            )
+            verdicts += read.num_rows
+            passed += passing.num_rows
             if passing.num_rows:
-                _write(
-                    opened,
-                    file,
-                    passing.rename_columns(
-                        _prefix_columns(passing.column_names, prefix)
-                    ),
-                    unfinished,
-                    prefix,
-                )
+                names = [
+                    name if name in _KEY else f"{prefix}{name}"
+                    for name in passing.column_names
+                ]
+                _write(opened, file, passing.rename_columns(names), unfinished, prefix)
                 files += 1
         if not passed:
             raise VievalError(
@@ -145,39 +141,30 @@ def filter_shards(
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
     source = opened.plan.provenance
-    replaced = calibration.replaced(source) if calibration else ""
+    lines: list[str] = []
     if calibration:
+        replaced = calibration.replaced(source)
         source = replace(source, calibration=calibration.described)
-    lines = [
-        f"{plural(count, 'row')} of task type {kind} have no "
-        f"{calibration.name if calibration else ''}, because ratings of "
-        "that type do not show that calibration helps"
-        for kind, count in uncalibrated.items()
-    ]
+        lines = [
+            replaced,
+            *(
+                f"{plural(count, 'row')} of task type {kind} have no {calibration.name}, "
+                "because ratings of that type do not show that calibration helps"
+                for kind, count in uncalibrated.items()
+            ),
+        ]
     hidden = hidden_images(opened.plan.files, opened.plan.columns.values())
-    notes = filter(
-        None, (source.calibration_note, replaced, *lines, opened.note, *hidden)
-    )
+    notes = filter(None, (source.calibration_note, *lines, opened.note, *hidden))
     return FilteredRows(verdicts, passed, files, tuple(notes))
 
 
 def _columns(opened: VerdictFolder, where: str) -> list[str]:
     """The columns of verdicts that are read: what is written, and what a condition names."""
     identifiers = {name.lower() for name in re.findall(r"\w+", where)}
-    always = {
-        *_KEY,
-        "uid",
-        "status",
-        "kind",
-        *(["scores"] if opened.plan.schema.scores else []),
-    }
+    wanted = {*_KEY, "uid", "status", "kind", "scores", *identifiers}
     if not opened.plan.schema.scores:
-        identifiers.discard("scores")
-    return [
-        name
-        for name in opened.plan.schema.arrow().names
-        if name in always or name in identifiers
-    ]
+        wanted.remove("scores")
+    return [name for name in opened.plan.schema.arrow().names if name in wanted]
 
 
 def _passing(
@@ -207,6 +194,7 @@ def _passing(
         table = _add_calibrated(table, calibration)
     with duckdb.connect(config=dict(_LIMITS)) as connection:
         try:
+            _require_no_query(connection, where)
             passing = connection.from_arrow(table).filter(where).to_arrow_table()
         except duckdb.Error as error:
             names = [*scores, *opened.plan.schema.arrow().names]
@@ -227,6 +215,19 @@ def _passing(
         if by
         else added
     )
+
+
+def _require_no_query(connection: Any, where: str) -> None:
+    """Refuse a condition with a query in it: it cannot read verdicts, and functions that read
+    files, report settings or print logs can be called in queries only.
+    """
+    parse = "SELECT json_serialize_sql('SELECT ' || $1::VARCHAR)"
+    [[syntax]] = connection.execute(parse, [where]).fetchall()
+    if _QUERY.search(syntax):
+        raise VievalError(
+            f"--where {where!r}: a condition must compare columns and values, got a query; "
+            "leave out SELECT and FROM"
+        )
 
 
 def _add_calibrated(table: Any, calibration: Calibration) -> Any:
@@ -259,10 +260,6 @@ def _problem(error: str, columns: Sequence[str]) -> str:
         f'no condition that can be used ({reason}); write one such as "SC > .7 and status = '
         "'ok'\""
     )
-
-
-def _prefix_columns(columns: Sequence[str], prefix: str) -> list[str]:
-    return [name if name in _KEY else f"{prefix}{name}" for name in columns]
 
 
 def _write(

@@ -5,17 +5,14 @@ there.
 import io
 import json
 import os
-import signal
 import tarfile
 
 import pyarrow
 import pytest
 
 from tests.shard_runs import (
-    ended,
     parquet,
     picture,
-    start,
     verdicts,
     write_parquet,
     write_tar,
@@ -155,15 +152,3 @@ def test_names_in_a_tar_need_not_be_utf_8(vieval, tmp_path):
     )
     assert [row["status"] for row in verdicts(tmp_path / "out")] == ["ok", "ok"]
     vieval("filter", tmp_path / "out", "--where", "PQ >= 0", "--out", tmp_path / "kept")
-
-
-def test_ctrl_c_ends_a_condition_that_takes_for_ever(out, tmp_path):
-    condition = (
-        "(select count(*) from range(1000000000000) a where a.range % 7 = 3) > 0"
-    )
-    process = start("filter", out, "--where", condition, "--out", tmp_path / "kept")
-    with pytest.raises(Exception, match="timed out"):
-        process.wait(8)
-    process.send_signal(signal.SIGINT)
-    assert "unforeseen" not in ended(process, 130)
-    assert not (tmp_path / "kept").exists()
