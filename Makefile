@@ -25,7 +25,7 @@ PARALLEL := -n $(WORKERS) --maxprocesses 4 --dist loadfile --no-loadscope-reorde
 # folder of published verdicts for `make leaderboard`; empty for those that `vieval prepare published_verdicts` fetched
 PUBLISHED ?=
 
-.PHONY: demo demo-light demo-picture tutorial-pictures leaderboard test test-unit test-extras test-fast approve test-page test-vllm test-vlmevalkit test-ms-swift test-recipes test-gateway test-attack test-wheel test-core test-lowest licences train-adiee-demo lint docs tasks clean
+.PHONY: demo demo-light demo-picture tutorial-pictures leaderboard test test-unit test-extras test-fast approve test-page test-vllm test-vlmevalkit test-ms-swift test-recipes test-gateway test-attack test-wheel test-core test-lowest constraints licences train-adiee-demo lint docs tasks clean
 
 # $(call run,LOG,COMMAND): a line every five seconds with the last thing that a long command said, and how long it took
 define run
@@ -39,7 +39,9 @@ PIP_INSTALL = $(BIN)/python -m pip install --disable-pip-version-check --editabl
 LIGHT := ".[http,metrics,text]"
 CORE := ".[http,tables,filter,hub,metrics,video,test]"
 LMMS_EVAL := ".[lmms-eval,http,metrics]"
-ALL := ".[lmms-eval,http,tables,filter,ray,hub,metrics,scorers,train,generators,video,text,tools,docs,test]"
+comma := ,
+EXTRAS := lmms-eval,http,tables,filter,ray,hub,metrics,scorers,train,generators,video,text,tools,docs,test
+ALL := ".[$(EXTRAS)]"
 
 # stamps of what an environment was made from: a second call is quick unless setup.cfg changed
 $(BIN)/python:
@@ -139,7 +141,8 @@ test-fast: $(ENV)/ready
 test-core: $(ENV)/core
 	$(BIN)/python -m pytest -rs $(PARALLEL) $(QUICK)
 
-# the same with the lowest versions that setup.cfg allows, resolved by uv: those of tests are the newest
+# the same with the lowest versions that setup.cfg allows, resolved by uv, and the attack, as SECURITY.md is true of them too:
+# the versions of what tests need are the newest
 LOWEST := http tables filter hub metrics video text
 test-lowest: setup.cfg
 	$(PYTHON) -m venv $(LOWEST_ENV)
@@ -149,6 +152,14 @@ test-lowest: setup.cfg
 	$(LOWEST_ENV)/bin/uv pip install --quiet --python $(LOWEST_ENV)/bin/python --constraint $(LOWEST_ENV)/lowest.txt \
 	  --editable ".[http,tables,filter,hub,metrics,video,text,test]"
 	$(LOWEST_ENV)/bin/python -m pytest -rs $(PARALLEL) $(QUICK)
+	$(LOWEST_ENV)/bin/python -m pytest -rs -m attack tests/attack
+
+# the versions that a release is built and tested with, in .ci/constraints.txt: those that uv finds today, for all extras that share
+# an environment; the oldest Python, as that is what a release runs
+constraints: | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	printf 'build\ntwine\n' | $(BIN)/uv pip compile --quiet --upgrade setup.cfg - --no-annotate --no-header --python-version 3.11 \
+	  $(addprefix --extra ,$(subst $(comma), ,$(EXTRAS))) --output-file .ci/constraints.txt
 
 # Debian's chromium and node where they are not installed yet (that needs root), and two packages of npm
 $(ENV)/page/ready: tests/page/package.json

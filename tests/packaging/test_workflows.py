@@ -3,6 +3,7 @@ than they say.
 """
 
 import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -95,3 +96,40 @@ def test_a_page_names_the_least_python_that_pip_accepts(page):
 def test_the_vllm_that_is_advised_is_the_one_that_was_tried(advice):
     [tried] = re.findall(r"^    (vllm>=\S+)$", SETUP, re.MULTILINE)
     assert f"pip install '{tried}'" in (ROOT / advice).read_text(encoding="utf-8")
+
+
+def test_constraints_of_releases_are_within_the_bounds():
+    makefile = (ROOT / "Makefile").read_text()
+    extras = re.search(r"^EXTRAS := (.*)$", makefile, re.MULTILINE)[1].split(",")
+    lines = (ROOT / ".ci" / "constraints.txt").read_text().splitlines()
+    versions = dict(line.partition(" ;")[0].split("==") for line in lines)
+    assert {"build", "twine"} <= versions.keys()
+    asked = runpy.run_path(str(ROOT / ".ci" / "licences.py"))["extras"]()
+    for extra in ["", *extras]:
+        for requirement in asked[extra]:
+            if requirement.marker is None or requirement.marker.evaluate(
+                {"python_version": "3.11"}
+            ):
+                name = requirement.name.lower()
+                assert requirement.specifier.contains(versions[name]), requirement
+
+
+@pytest.mark.skipif(not WORKFLOWS, reason="an sdist has no workflows")
+def test_a_release_has_the_constraints_and_they_are_renewed():
+    release = yaml.safe_load(
+        (ROOT / ".github" / "workflows" / "release.yml").read_text()
+    )
+    installing = [
+        job
+        for job in release["jobs"].values()
+        if any("run" in step for step in job["steps"])
+    ]
+    assert len(installing) == 3
+    for job in installing:
+        assert job["env"]["PIP_CONSTRAINT"].endswith("/.ci/constraints.txt")
+    dependabot = yaml.safe_load((ROOT / ".github" / "dependabot.yml").read_text())
+    renewed = {
+        update["package-ecosystem"]: update["directory"]
+        for update in dependabot["updates"]
+    }
+    assert renewed == {"github-actions": "/", "pip": "/.ci"}
