@@ -7,8 +7,6 @@ from __future__ import annotations
 import math
 import re
 
-import json_repair
-
 #: How much of a text is repaired: json_repair takes quadratic time on hostile text, and this keeps
 #: a reply at about a second.
 _LONGEST = 4000
@@ -37,6 +35,8 @@ def repair_json(source: str) -> object:
         ValueError: it says anything else than the text, word for word, or goes on behind its first
             closing brace.
     """
+    import json_repair
+
     inside = source.rstrip("} \t\r\n")
     if (
         not source

@@ -8,10 +8,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
-
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
+from typing import TYPE_CHECKING, Any
 
 from vieval_plugin.judges.json_repairs import number
 from vieval_plugin.judges.parsing import Read, read_answer
@@ -27,6 +24,9 @@ from vieval_plugin.judges.t2i_eval.structure import (
     Relation,
 )
 from vieval_plugin.judges.wrapping import is_lead_in, remove_thinking
+
+if TYPE_CHECKING:
+    from markdown_it.token import Token
 
 _SCALE = 10.0
 _KEYS = ("question", "answer", "explanation", "score")
@@ -70,6 +70,8 @@ def items(text: str) -> list[Item]:
 
 
 def _lines(text: str) -> Iterator[tuple[tuple[str, ...], str]]:
+    from markdown_it import MarkdownIt
+
     # A line of dashes is a divider in these replies, and an indented line an item: neither heading
     # nor code.
     parser = MarkdownIt("commonmark").disable(["lheading", "code"])

@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import PIL.Image
+import pytest
 
 from tests import bounds
 from tests.builders import a_provenance, a_verdict_file, some_scores
@@ -82,13 +83,38 @@ def test_a_report_enters_few_modules_and_does_not_import_pyarrow(tmp_path):
     ]
 
 
-def test_the_version_needs_no_numbers():
-    code = (
-        "import sys\nfrom vieval_plugin.cli import main\n"
-        "try:\n    main(['--version'])\nfinally:\n    print({'numpy', 'scipy', 'pydantic'} & "
-        "set(sys.modules))"
-    )
+COMMAND = "from vieval_plugin.cli import main; main(['{}'])"
+NUMBERS = {"numpy", "scipy", "pydantic", "jinja2", "yaml", "PIL"}
+OURS = {
+    f"vieval_plugin.{room}" for room in ("benchmarks", "judges", "config", "readers")
+}
+
+
+@pytest.mark.parametrize(
+    ("start", "unneeded"),
+    [
+        (COMMAND.format("--version"), NUMBERS | OURS),
+        (COMMAND.format("--help"), NUMBERS | OURS),
+        (
+            "from vieval_plugin import Judge",
+            {
+                "scipy",
+                "markdown_it",
+                "json_repair",
+                "vieval_plugin.benchmarks",
+                "vieval_plugin.run.session",
+                "vieval_plugin.readers.samples",
+                "vieval_plugin.backends.http.openai",
+            },
+        ),
+    ],
+    ids=["version", "help", "Judge"],
+)
+def test_a_start_imports_only_what_it_needs(start, unneeded):
+    code = f"import sys\ntry:\n    {start}\nfinally:\n    print(*sys.modules, file=sys.stderr)"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=600
     )
-    assert done.stdout.splitlines()[-1] == "set()"
+    imported = done.stderr.splitlines()[-1].split()
+    assert "vieval_plugin" in imported
+    assert not unneeded & set(imported)

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from vieval_plugin import images
 from vieval_plugin.backends.concurrency import DaemonPool
-from vieval_plugin.backends.image_tools.tools import encode_jpeg
 from vieval_plugin.images import MAX_PIXELS
 from vieval_plugin.judges.arguments import described, require_several
 from vieval_plugin.judges.contests import Contest, Judged
@@ -155,7 +154,11 @@ def _image_from_picture(picture: PIL.Image.Image, form: Format) -> Image:
             f"an image of PIL cannot be read: {' '.join(str(error).split())[:200]}"
         ) from None
     pixels = np.asarray(rgb)
-    return images.vouch(encode_jpeg(pixels) if form == "jpeg" else encode_png(pixels))
+    if form == "png":
+        return images.vouch(encode_png(pixels))
+    from vieval_plugin.backends.image_tools.tools import encode_jpeg
+
+    return images.vouch(encode_jpeg(pixels))
 
 
 def _pixels(value: Any) -> NDArray[np.uint8]:

@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,16 +26,16 @@ from vieval_plugin.judges.arguments import named_arguments, require
 from vieval_plugin.judges.contests import Contest
 from vieval_plugin.judges.protocol import Image, Sample, SampleId, Status
 from vieval_plugin.records import OWN, unjudged
-from vieval_plugin.run.backbones import JUDGE
-from vieval_plugin.run.evaluate import provenance_of, resolved
 from vieval_plugin.run.loop import CLOSED, LoopThread
 from vieval_plugin.run.prepare import prepare
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.scheduler import Outcome
-from vieval_plugin.run.session import Session
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.suggestions import did_you_mean
 from vieval_plugin.text.untrusted import path_of
+
+if TYPE_CHECKING:
+    from vieval_plugin.run.session import Session
 
 Images: TypeAlias = "GivenImage | Iterable[GivenImage]"
 Texts: TypeAlias = str | Iterable[str]
@@ -133,6 +133,8 @@ class Judge:
                 update={"calibration": path_of(calibration)}
             )
         self.prepared = prepare(name, setting, self.options)
+        from vieval_plugin.run.evaluate import provenance_of
+
         provenance = provenance_of(self.prepared, self.options, None)
         if scorer is not None and not self.prepared.spec.scored:
             raise VievalError(
@@ -421,6 +423,9 @@ def judge_options(
         VievalError: an option or field that there is not, with the nearest, or one that it cannot
             have.
     """
+    from vieval_plugin.run.backbones import JUDGE
+    from vieval_plugin.run.evaluate import resolved
+
     base = resolved(options)
     fields = {name: value for name, value in fields.items() if value is not None}
     if unknown := sorted(set(fields) - set(Backbone.model_fields)):
@@ -460,6 +465,8 @@ class Opened:
     async def session(self) -> Session:
         """The open session; opened by whoever comes first."""
         if self._session is None:
+            from vieval_plugin.run.session import Session
+
             self._session = asyncio.ensure_future(Session(*self._run).__aenter__())
         try:
             return await asyncio.shield(self._session)

@@ -16,9 +16,6 @@ if TYPE_CHECKING:
 
 
 def add(commands: Commands) -> None:
-    from vieval_plugin.benchmarks import registry as benchmark_registry
-    from vieval_plugin.results.published.files import NAME
-
     parser = add_command(
         commands,
         "prepare",
@@ -31,10 +28,8 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument(
         "benchmark",
-        help=(
-            f"a benchmark's name, or {NAME} for the verdicts of published judges; `vieval "
-            "tasks` lists them"
-        ),
+        help="a benchmark's name, or published_verdicts for the verdicts of published judges; "
+        "`vieval tasks` lists them",
     )
     parser.add_argument(
         "--count",
@@ -58,16 +53,15 @@ def add(commands: Commands) -> None:
         action="store_true",
         help="only ratings and conditions, without images",
     )
-    hosts = {
-        name: meaning
-        for benchmark in benchmark_registry.benchmarks().values()
-        for name, meaning in benchmark.hosts.items()
-    } | {"logs": "published verdicts"}
-    for name, meaning in hosts.items():
-        parser.add_argument(
-            f"--{name}-host", metavar="URL", help=f"address of a mirror of {meaning}"
-        )
-    parser.set_defaults(run=_run, hosts=tuple(hosts))
+    parser.add_argument(
+        "--mirror",
+        dest="mirrors",
+        action="append",
+        default=[],
+        metavar="SOURCE=URL",
+        help="address of a mirror of a source, such as hub=http://127.0.0.1:8000; may be repeated",
+    )
+    parser.set_defaults(run=_run)
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -78,13 +72,13 @@ def _run(options: argparse.Namespace) -> int:
 
     root = options.root or config.current().data_folder()
     name, prepare, hosts = _preparation(options.benchmark)
-    addresses = {
-        host: url for host in options.hosts if (url := getattr(options, f"{host}_host"))
-    }
-    if unknown := sorted(set(addresses) - set(hosts)):
-        raise VievalError(
-            f"{name} fetches nothing from --{unknown[0]}-host; leave it out"
-        )
+    mirrors = dict(mirror.partition("=")[::2] for mirror in options.mirrors)
+    for source, url in mirrors.items():
+        if not url or source not in hosts:
+            raise VievalError(
+                f"--mirror must be SOURCE=URL with a source of {name}, got {source!r} and "
+                f"{url!r}; its sources are {', '.join(hosts) or 'none'}"
+            )
     say(f"data folder: {root}")
     report = prepare(
         root,
@@ -92,7 +86,7 @@ def _run(options: argparse.Namespace) -> int:
             options.parts,
             images=not options.no_images,
             count=options.count,
-            hosts=addresses,
+            hosts=mirrors,
         ),
     )
     say(*report.lines)

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
 
 def add(commands: Commands) -> None:
-    from vieval_plugin.importers.importing import importers
-
     parser = add_command(
         commands,
         "prompts",
@@ -73,7 +71,7 @@ def add(commands: Commands) -> None:
         "VIEval does not ship it: you give a checkout of their repository.",
         ("VIEScore's wording", "vieval prompts import viescore VIEScore --to packs"),
     )
-    importing.add_argument("judge", choices=sorted(importers()), help="the judge")
+    importing.add_argument("judge", help="the judge")
     importing.add_argument(
         "source",
         type=Path,
@@ -201,12 +199,17 @@ def _import(options: argparse.Namespace) -> int:
     from vieval_plugin.importers.importing import importers
     from vieval_plugin.media.files import require_writable
     from vieval_plugin.prompts import packs
+    from vieval_plugin.text.errors import VievalError
     from vieval_plugin.text.escaping import say
 
+    by_judge = importers()
+    if options.judge not in by_judge:
+        raise VievalError(
+            f"no importer for {options.judge!r}; choose one of {', '.join(sorted(by_judge))}"
+        )
     require_writable(options.to / packs.MANIFEST, "--to")
-    for folder in importers()[options.judge](
-        options.source, options.to, options.context
-    ):
+    import_wording = by_judge[options.judge]
+    for folder in import_wording(options.source, options.to, options.context):
         pack = packs.load(str(folder))
         use = f"use it: judges.{options.judge}.pack: {folder} in the file that VIEVAL_CONFIG names"
         say(f"{folder}  {pack.hash}  ({use})")

@@ -231,11 +231,11 @@ def _set_own_store(current: Config) -> Config:
     """The options with a store of the server's own, unless they name one: its oldest replies are
     deleted in time.
     """
-    import platformdirs
-
     if not current.store.use or current.store.path:
         return current
-    path = Path(platformdirs.user_cache_dir("vieval")) / "serve.sqlite"
+    from vieval_plugin.media.files import cache_folder
+
+    path = cache_folder() / "serve.sqlite"
     return current.model_copy(
         update={"store": current.store.model_copy(update={"path": path})}
     )

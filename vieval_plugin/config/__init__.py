@@ -14,7 +14,6 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
-import platformdirs
 from pydantic import Field, TypeAdapter, ValidationError, create_model, field_validator
 from pydantic_core import PydanticCustomError
 
@@ -28,6 +27,7 @@ from vieval_plugin.config.section import (
 )
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.spec import JudgeSpec, option
+from vieval_plugin.media.files import cache_folder
 from vieval_plugin.stats.options import MissingRatings, Policy, StatisticsOptions
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.redaction import SECRET_NAME, register_secrets
@@ -559,11 +559,7 @@ class Config(Section):
         """
         if folder := os.environ.get(DATA_VARIABLE):
             return path_of(folder)
-        return (
-            path_of(self.data)
-            if self.data
-            else Path(platformdirs.user_cache_dir("vieval"))
-        )
+        return path_of(self.data) if self.data else cache_folder()
 
     def generated_folder(self) -> Path:
         """The folder in which generators keep what they make, beside prepared benchmarks."""
@@ -579,10 +575,7 @@ class Config(Section):
         """The file of replies, or None where none are kept."""
         if not self.store.use:
             return None
-        return (
-            self.store.path
-            or Path(platformdirs.user_cache_dir("vieval")) / "replies.sqlite"
-        )
+        return self.store.path or cache_folder() / "replies.sqlite"
 
 
 def current() -> Config:

@@ -44,7 +44,9 @@ class _OneLine(ModelMetaclass):
 class Section(BaseModel, metaclass=_OneLine):
     """Options that are read together; an unknown one is an error."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, allow_inf_nan=False, defer_build=True
+    )
 
 
 def forbid_unknown(options: type[Any]) -> None:

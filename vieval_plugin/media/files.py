@@ -12,6 +12,8 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+import platformdirs
+
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import exists, has_scheme, isdir, isfile
 from vieval_plugin.text.wording import enumeration
@@ -24,6 +26,11 @@ _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\.(md|csv|json|html)")
 _LONGEST = (
     200  # bytes of a file's name that its unfinished one repeats; file systems take 255
 )
+
+
+def cache_folder() -> Path:
+    """Return the folder of VIEval in the user's cache."""
+    return Path(platformdirs.user_cache_dir("vieval"))
 
 
 def write_whole(

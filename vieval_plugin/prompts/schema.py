@@ -49,7 +49,7 @@ ByWord = BeforeValidator(_require_words)
 class StrictModel(BaseModel):
     """A part of a manifest, in which an unknown key is an error."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class QuestionSection(StrictModel):

@@ -12,10 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import platformdirs
-
 from vieval_plugin.images import examine
 from vieval_plugin.judges.protocol import Image, Sample, Status
+from vieval_plugin.media.files import cache_folder
 from vieval_plugin.readers.absent_images import absence
 from vieval_plugin.readers.download import Download, fetch_all, is_private
 from vieval_plugin.readers.samples import SampleRow, SampleSource
@@ -50,7 +49,7 @@ def fetch_source_images(
         VievalError: for a host that is no name of one, and where files cannot be kept.
     """
     folder, allowed = (
-        Path(platformdirs.user_cache_dir("vieval")) / "fetched",
+        cache_folder() / "fetched",
         allowed_hosts(hosts),
     )
     reasons = _fetch(source, allowed, folder, anew, label="Fetching")

@@ -6,9 +6,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
-from vieval_plugin.backends.image_tools.text_reader import identity
 from vieval_plugin.config import Backbone, Config
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.contests import (
@@ -27,8 +26,10 @@ from vieval_plugin.judges.spec import (
 from vieval_plugin.prompts import packs
 from vieval_plugin.prompts.pack import Pack
 from vieval_plugin.records import OWN, Provenance, unjudged
-from vieval_plugin.run.calibration import Calibration, read_calibration
 from vieval_plugin.text.errors import VievalError
+
+if TYPE_CHECKING:
+    from vieval_plugin.run.calibration import Calibration
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,11 @@ class PreparedJudge:
         """The provenance of verdicts with a backbone, None for none; VievalError where the
         calibration is of another judge.
         """
-        reader = identity() if self.spec.reads_text else ""
+        reader = ""
+        if self.spec.reads_text:
+            from vieval_plugin.backends.image_tools.text_reader import identity
+
+            reader = identity()
         provenance = replace(
             self.provenance,
             backbone=self.spec.name if backbone is None else backbone,
@@ -139,7 +144,11 @@ def prepare(
         options = options.model_copy(
             update={"backbones": {**options.backbones, "judge": backbone}}
         )
-    calibration = read_calibration(options.calibration) if options.calibration else None
+    calibration = None
+    if options.calibration:
+        from vieval_plugin.run.calibration import read_calibration
+
+        calibration = read_calibration(options.calibration)
     provenance = Provenance(
         name,
         tuple(spec.setting_labels(judge_options, setting)),

@@ -19,6 +19,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count, islice
+from typing import TYPE_CHECKING
 
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.concurrency import gather_or_cancel
@@ -28,7 +29,6 @@ from vieval_plugin.config import Backbone, Config
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.protocol import Ask, Path, Program, Reply, Status, Verdict
 from vieval_plugin.readers.absent_images import absence
-from vieval_plugin.readers.samples import SampleRow
 from vieval_plugin.run.answerers import opened_store
 from vieval_plugin.run.backbones import JUDGE, Backbones
 from vieval_plugin.run.jobs import Job
@@ -40,6 +40,9 @@ from vieval_plugin.run.scheduler import Outcome, ends, one_by_one
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.escaping import say
 from vieval_plugin.text.wording import plural
+
+if TYPE_CHECKING:
+    from vieval_plugin.readers.samples import SampleRow
 
 
 @dataclass

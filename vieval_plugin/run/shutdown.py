@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-import platformdirs
-
+from vieval_plugin.media.files import cache_folder
 from vieval_plugin.text.errors import PROJECT
 from vieval_plugin.text.escaping import console
 from vieval_plugin.text.redaction import redacted
@@ -120,7 +119,7 @@ def _error_file(text: str) -> Path | None:
     """
     name = f"error-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
     for folder in (
-        Path(platformdirs.user_cache_dir("vieval")) / "errors",
+        cache_folder() / "errors",
         Path(tempfile.gettempdir()),
     ):
         with contextlib.suppress(OSError):

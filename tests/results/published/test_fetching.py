@@ -75,8 +75,8 @@ def test_all_files_come_from_their_commit_and_are_not_fetched_twice(
         tmp_path,
         "--part",
         "imagenhub",
-        "--logs-host",
-        host,
+        "--mirror",
+        f"logs={host}",
     )
     assert vieval(*given).out.splitlines()[1:] == [
         "published_verdicts/imagenhub: complete, 12 files (12 fetched now)"
@@ -102,8 +102,8 @@ def test_what_was_interrupted_goes_on_and_what_was_changed_is_fetched_anew(
         tmp_path,
         "--part",
         "imagenhub",
-        "--logs-host",
-        host,
+        "--mirror",
+        f"logs={host}",
     )
     gone.update(list(BODIES)[:5])
     [line] = vieval(*given, code=1).out.splitlines()[1:]
@@ -120,18 +120,18 @@ def test_what_was_interrupted_goes_on_and_what_was_changed_is_fetched_anew(
 
 def test_one_line_has_all_that_is_missing_whatever_the_reasons(site, vieval, tmp_path):
     host, _, spoilt, gone = site
-    given = ("--root", tmp_path, "--part", "imagenhub", "--logs-host")
+    given = ("--root", tmp_path, "--part", "imagenhub", "--mirror")
     gone.update(list(BODIES)[:3])
     spoilt.add(list(BODIES)[11])
     [line] = vieval(
-        "prepare", "published_verdicts", *given, host, code=1
+        "prepare", "published_verdicts", *given, f"logs={host}", code=1
     ).out.splitlines()[1:]
     assert line.startswith(
         "published_verdicts/imagenhub: 4 of 12 files missing (404 not found: 3; not the file of "
     )
     assert len(fetched(tmp_path / files.NAME)) == 8
     [line] = vieval(
-        "prepare", "published_verdicts", *given, "http://127.0.0.1:9", code=1
+        "prepare", "published_verdicts", *given, "logs=http://127.0.0.1:9", code=1
     ).out.splitlines()[1:]
     assert line.startswith(
         "published_verdicts/imagenhub: 4 of 12 files missing, first: "
@@ -144,8 +144,8 @@ def test_without_a_network_two_lines_say_what_to_do(vieval, tmp_path):
         tmp_path,
         "--part",
         "imagenhub",
-        "--logs-host",
-        "http://127.0.0.1:9",
+        "--mirror",
+        "logs=http://127.0.0.1:9",
     )
     _, why, what = vieval(
         "prepare", "published_verdicts", *given, code=1
@@ -163,7 +163,10 @@ def test_another_part_and_another_host_are_told(vieval):
         "no published_verdicts part 'mine'"
         in vieval("prepare", "published_verdicts", "--part", "mine", code=1).err
     )
-    assert (
-        "fetches nothing from --museum-host"
-        in vieval("prepare", "published_verdicts", "--museum-host", "x", code=1).err
-    )
+
+
+@pytest.mark.parametrize("mirror", ["museum=http://127.0.0.1:9", "logs", "logs=", "="])
+def test_a_mirror_is_of_a_source(vieval, mirror):
+    err = vieval("prepare", "published_verdicts", "--mirror", mirror, code=1).err
+    assert repr(mirror.partition("=")[0]) in err
+    assert "its sources are logs" in err

@@ -12,12 +12,11 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
-import platformdirs
-
 from vieval_plugin import config
 from vieval_plugin.config import Backbone, Config
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.protocol import Status
+from vieval_plugin.media.files import cache_folder
 from vieval_plugin.readers.columns import (
     ColumnMap,
     fields_of,
@@ -287,9 +286,7 @@ def choose_store(options: Config, rows: int, is_shared: bool) -> Config:
     if rows > MOST_STORED and "use" not in store.model_fields_set:
         store = store.model_copy(update={"use": False})
     if is_shared and store.use:
-        path = (
-            store.path or Path(platformdirs.user_cache_dir("vieval")) / "replies.sqlite"
-        )
+        path = store.path or cache_folder() / "replies.sqlite"
         store = store.model_copy(
             update={"path": path.with_stem(f"{path.stem}-{socket.gethostname()}")}
         )

@@ -16,9 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-import platformdirs
-
-from vieval_plugin.media.files import create_whole, require_writable, write_whole
+from vieval_plugin.media.files import (
+    cache_folder,
+    create_whole,
+    require_writable,
+    write_whole,
+)
 from vieval_plugin.readers.places import (
     REMOTE,
     Place,
@@ -195,7 +198,7 @@ def storage_at(location: str) -> tuple[Storage, Path]:
             location, _ONE_REQUEST
         )  # what is small enough is put in one request then, and not in parts
     local_folder = (
-        Path(platformdirs.user_cache_dir("vieval"))
+        cache_folder()
         / "shards"
         / hashlib.sha256(str(folder).encode()).hexdigest()[:16]
     )
