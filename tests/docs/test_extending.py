@@ -132,6 +132,7 @@ def test_the_package_of_the_page_works_once_it_is_installed(tmp_path):
         "street_signs.py",
         "street_signs_tasks.py",
         "concordance.py",
+        "passed.py",
     ):
         assert name in packaged
     for file, text in FILES.items():
