@@ -186,7 +186,7 @@ def test_asks_are_told_apart_in_the_router_and_in_backends_alone():
 
 # doors whose code everybody behind them needs: options, commands, judges and benchmarks of several
 # modules
-DOORS_WITH_CODE = r"vieval_plugin(/(config|hosts/\w+|cli|cli/\w+|results/logs|benchmarks/\w+))?|judges/\w+"
+DOORS_WITH_CODE = r"vieval_plugin(/(api|config|hosts/\w+|cli|cli/\w+|results/logs|benchmarks/\w+))?|judges/\w+"
 
 
 def test_a_package_door_holds_no_code():

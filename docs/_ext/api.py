@@ -6,10 +6,12 @@ from __future__ import annotations
 
 import importlib
 from pathlib import Path
+from types import ModuleType
 
 from _ext import markdown
 
 import vieval_plugin
+from vieval_plugin import api
 
 MODULES = {
     "judges.protocol": "What a judge is given, asks, hears and returns.",
@@ -50,13 +52,16 @@ def pages() -> dict[str, str]:
             for name, about in MODULES.items()
         ),
     )
-    public = [_public_name(name) for name in vieval_plugin.__all__]
+    public = [_public_name(name, vieval_plugin) for name in vieval_plugin.__all__]
     index = markdown.page(
         "Python API",
         "Names of `vieval_plugin` are for programs that judge images. The modules below are for "
         "packages that [extend VIEval](../../guides/extending.md), and for your own statistics.",
         "## vieval_plugin",
         *public,
+        "## vieval_plugin.api",
+        "`rank`, `gate`, `compare` and `report` do what the commands do, and return objects.",
+        *(_public_name(name, api) for name in api.__all__),
         "## Modules",
         modules,
         "\n".join(["```{toctree}", ":hidden:", "", *MODULES, "```"]),
@@ -66,10 +71,10 @@ def pages() -> dict[str, str]:
     }
 
 
-def _public_name(name: str) -> str:
-    if isinstance(getattr(vieval_plugin, name), type):
-        return _autodoc("class", f"vieval_plugin.{name}", ":members:")
-    return _autodoc("function", f"vieval_plugin.{name}")
+def _public_name(name: str, package: ModuleType) -> str:
+    if isinstance(getattr(package, name), type):
+        return _autodoc("class", f"{package.__name__}.{name}", ":members:")
+    return _autodoc("function", f"{package.__name__}.{name}")
 
 
 def _module_page(name: str, about: str) -> str:

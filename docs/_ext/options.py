@@ -11,12 +11,13 @@ from typing import Any
 
 from _ext import markdown
 
-from vieval_plugin import cli, config
+from vieval_plugin import config
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.config import section
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.run import plan
 from vieval_plugin.serve import security
+from vieval_plugin.text import errors
 
 ENVIRONMENT = {
     "VIEVAL_GENERATOR_API_KEY": (
@@ -30,10 +31,10 @@ ENVIRONMENT = {
     ),
     judge_registry.FOLDER_VARIABLE: "a folder of files that describe judges of your own",
     benchmark_registry.FOLDER_VARIABLE: "a folder of benchmarks of your own, each a folder",
-    cli.MODEL_ENV_VAR: "the backbone's name, where no flag or options file names one",
-    cli.BASE_URL_ENV_VAR: "its server's address, likewise",
-    cli.OPENAI_BASE_URL_ENV_VAR: (
-        f"the same where `{cli.BASE_URL_ENV_VAR}` is not set and a model is named"
+    errors.MODEL_ENV_VAR: "the backbone's name, where no flag or options file names one",
+    errors.BASE_URL_ENV_VAR: "its server's address, likewise",
+    errors.OPENAI_BASE_URL_ENV_VAR: (
+        f"the same where `{errors.BASE_URL_ENV_VAR}` is not set and a model is named"
     ),
     "OPENAI_API_KEY": (
         "the key of the backbone's server, unless `api_key_env` names another variable"

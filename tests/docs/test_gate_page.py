@@ -21,7 +21,9 @@ from tests.brightness import by_brightness, images, noisy, prompts
 from tests.fake_image_server import FakeImageServer
 from tests.fake_server import FakeServer, named
 from vieval_plugin.cli import main
-from vieval_plugin.testing import _storable, assert_not_worse
+from vieval_plugin.run.side_by_side import storable
+from vieval_plugin.testing import assert_not_worse
+from vieval_plugin.text.errors import VievalError
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "guides" / "gate.md").read_text(encoding="utf-8")
@@ -41,21 +43,21 @@ def test_the_file_that_the_action_installs_has_the_name_of_a_wheel():
 
 @pytest.mark.parametrize("mode", ["CMYK", "YCbCr", "HSV", "LAB", "RGBa"])
 def test_a_picture_of_any_mode_is_stored(tmp_path, mode):
-    _storable(PIL.Image.new(mode, (4, 4))).save(tmp_path / "a.png")
+    storable(PIL.Image.new(mode, (4, 4))).save(tmp_path / "a.png")
 
 
 @pytest.mark.parametrize("mode", ["F", "I"])
 def test_values_whose_range_is_not_known_are_refused(mode):
-    with pytest.raises(AssertionError, match="8 bits a colour"):
-        _storable(PIL.Image.new(mode, (4, 4)))
+    with pytest.raises(VievalError, match="8 bits a colour"):
+        storable(PIL.Image.new(mode, (4, 4)))
 
 
 @pytest.mark.parametrize(
     "made", [np.zeros((4, 4, 3)), "a.png", b"", [], PIL.Image.new("RGB", (0, 4))]
 )
 def test_what_is_no_picture_is_refused(made):
-    with pytest.raises(AssertionError, match="must return PIL images"):
-        _storable(made)
+    with pytest.raises(VievalError, match="must return PIL images"):
+        storable(made)
 
 
 def block(name):
@@ -162,7 +164,8 @@ def test_the_assertion_fails_with_title_and_evidence(builds):
         "": {},
         "drifted judge": {
             "baseline": "anchor.jsonl",
-            "flags": ["--model", "fake", "--base-url", builds],
+            "model": "fake",
+            "base_url": builds,
         },
         "other prompts": {"prompts": "others.csv"},
     }

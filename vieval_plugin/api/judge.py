@@ -135,13 +135,13 @@ class Judge:
         self.prepared = prepare(name, setting, self.options)
         from vieval_plugin.run.evaluate import provenance_of
 
-        provenance = provenance_of(self.prepared, self.options, None)
+        self._provenance = provenance_of(self.prepared, self.options, None)
         if scorer is not None and not self.prepared.spec.scored:
             raise VievalError(
                 f"{name} measures with no network, so there is nothing that Judge(scorer) could "
                 "replace"
             )
-        self.aspects = (*self.prepared.spec.aspects, *provenance.calibration[:1])
+        self.aspects = (*self.prepared.spec.aspects, *self._provenance.calibration[:1])
         self.progress = Progress()
         self.last = Verdicts((), (), self.aspects)
         self._fresh, self._format, self._bar, self._attempts = (
@@ -375,7 +375,7 @@ class Judge:
             verdicts = [
                 outcomes.get(number, missing).verdict for number in range(len(samples))
             ]
-            self.last = Verdicts(samples, verdicts, self.aspects)
+            self.last = Verdicts(samples, verdicts, self.aspects, self._provenance)
         return self.last
 
     def _opened(self) -> Opened:

@@ -23,6 +23,7 @@ from vieval_plugin.judges.contests import (
 )
 from vieval_plugin.judges.protocol import Verdict
 from vieval_plugin.media.thumbnails import SMALL_SIDE, Thumbnails
+from vieval_plugin.records import Provenance, Record, record_of
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.html_page import template
 
@@ -52,8 +53,10 @@ class Verdicts(Sequence[Verdict]):
         samples: Sequence[Judged],
         verdicts: Sequence[Verdict],
         aspects: Sequence[str],
+        provenance: Provenance | None = None,
     ) -> None:
         self.samples, self.aspects = tuple(samples), tuple(aspects)
+        self.provenance = provenance
         self._verdicts = tuple(verdicts)
 
     def __len__(self) -> int:
@@ -67,7 +70,12 @@ class Verdicts(Sequence[Verdict]):
 
     def __getitem__(self, index: int | slice) -> Verdict | Verdicts:
         if isinstance(index, slice):
-            return Verdicts(self.samples[index], self._verdicts[index], self.aspects)
+            return Verdicts(
+                self.samples[index],
+                self._verdicts[index],
+                self.aspects,
+                self.provenance,
+            )
         return self._verdicts[index]
 
     def __eq__(self, verdicts: object) -> bool:
@@ -85,6 +93,18 @@ class Verdicts(Sequence[Verdict]):
             f"{aspect} {np.nanmean(self.scores(aspect)):.3f}" for aspect in scored
         )
         return f"<{len(self)} verdicts: {statuses or 'none'}{'; mean ' if means else ''}{means}>"
+
+    @property
+    def records(self) -> list[Record]:
+        """The verdicts with what was judged and who judged; VievalError where that is not known."""
+        if self.provenance is None:
+            raise VievalError(
+                "these verdicts do not say who judged; pass those of a Judge"
+            )
+        return [
+            record_of(sample, verdict, self.provenance)
+            for sample, verdict in zip(self.samples, self, strict=True)
+        ]
 
     def scores(self, aspect: str = "") -> NDArray[np.float64]:
         """The scores of an aspect (default: O where the judge rates it), in [0, 1], shape
@@ -135,12 +155,7 @@ class Verdicts(Sequence[Verdict]):
         Raises:
             VievalError: pandas is not installed.
         """
-        try:
-            import pandas
-        except ImportError:
-            raise VievalError(
-                "to_pandas needs pandas; run: pip install pandas"
-            ) from None
+        pandas = import_pandas("to_pandas")
         rows = []
         for judged, verdict in zip(self.samples, self, strict=True):
             identity = {
@@ -182,6 +197,15 @@ class Verdicts(Sequence[Verdict]):
             thumbnail=lambda image: images.thumbnail(image, pictures),
             votes=_votes,
         )
+
+
+def import_pandas(purpose: str) -> Any:
+    """Import pandas, which `purpose` needs; VievalError where it is not installed."""
+    try:
+        import pandas
+    except ImportError:
+        raise VievalError(f"{purpose} needs pandas; run: pip install pandas") from None
+    return pandas
 
 
 def main_aspect(aspects: Sequence[str]) -> str:

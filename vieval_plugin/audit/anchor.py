@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
 import numpy as np
 
+from vieval_plugin import config
 from vieval_plugin.audit.audit import PREFERENCE, aspect_scores
+from vieval_plugin.config import Backbone, Config
 from vieval_plugin.images import (
     digest,
     format_of,
@@ -26,19 +28,32 @@ from vieval_plugin.images import (
     read_bytes,
 )
 from vieval_plugin.judges.contests import Contest, Judged
-from vieval_plugin.judges.protocol import FAILED_CALLS, Image, Sample, Status, Verdict
+from vieval_plugin.judges.protocol import (
+    FAILED_CALLS,
+    Image,
+    Sample,
+    SampleId,
+    Status,
+    Verdict,
+)
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.meta_evaluation.tables import p_sentence, p_text
 from vieval_plugin.records import Provenance, Record
 from vieval_plugin.results.baseline import REPEAT, unsent_fields
-from vieval_plugin.results.lookup import Lookup, require_as_judged
-from vieval_plugin.run.prepare import PreparedJudge
+from vieval_plugin.results.lookup import Lookup, open_results, require_as_judged
+from vieval_plugin.run import loop
+from vieval_plugin.run.backbones import JUDGE, require_model
+from vieval_plugin.run.evaluate import outcomes_of, provenance_of
+from vieval_plugin.run.prepare import PreparedJudge, prepare, setting_of
+from vieval_plugin.run.progress import Progress
 from vieval_plugin.stats.decisions import DRIFT_LEVEL
 from vieval_plugin.stats.drift import DriftTest, drift_tests
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.tables import text_table
 
 REPEATS = 3
+#: Seed of the samples of an anchor, and of the tests for drift.
+SEED = 0
 #: Samples of fewer than these tell nothing.
 LEAST_ITEMS = 20
 
@@ -370,3 +385,106 @@ def _means(
             float(answers[:, -1].mean()),
             float(answers[:, :-1].mean()),
         )
+
+
+def check_anchor(
+    path: Path,
+    in_force: Config,
+    named_backbone: Callable[[Config], Backbone | None],
+    tell: Callable[[Progress], None],
+    bar: bool = False,
+) -> tuple[dict[SampleId, Verdict], str, list[str]]:
+    """Judge an anchor's samples again, and test the verdicts for drift.
+
+    Args:
+        path: the file that `vieval anchor make` wrote.
+        in_force: options of today.
+        named_backbone: as for `judge_today`.
+        tell: called with what the calls came to.
+        bar: whether to show a progress bar.
+
+    Returns:
+        Today's verdicts, the decision, and lines on it, the answer first.
+
+    Raises:
+        VievalError: the file is no anchor, or its judge would ask other questions today.
+    """
+    anchor = read_anchor(open_results([path]), str(path))
+    judge, current = judge_today(anchor.provenance, in_force, named_backbone)
+    require_same_judge(anchor, judge)
+    [verdicts] = judged_again(anchor.judged, judge, current, 1, tell, bar)
+    report = drift_report(anchor, verdicts, SEED)
+    today = {
+        judged.id: verdict
+        for judged, verdict in zip(anchor.judged, verdicts, strict=True)
+    }
+    model = provenance_of(judge, current, None).backbone
+    return today, report.decision, lines(report, anchor, model)
+
+
+def judged_again(
+    judged: Sequence[Judged],
+    judge: PreparedJudge,
+    current: Config,
+    times: int,
+    tell: Callable[[Progress], None],
+    bar: bool,
+) -> list[list[Verdict]]:
+    """The verdicts of a judge that is asked so many times; `tell` is called with what that came
+    to, however it ends.
+    """
+    progress = Progress()
+    try:
+        runs = [
+            loop.run(outcomes_of(judged, judge, current, None, progress, bar))
+            for _ in range(times)
+        ]
+        return [[outcome.verdict for outcome in outcomes] for outcomes in runs]
+    finally:
+        tell(progress)
+
+
+def judge_today(
+    source: Provenance,
+    in_force: Config,
+    named_backbone: Callable[[Config], Backbone | None],
+    stored: bool = False,
+) -> tuple[PreparedJudge, Config]:
+    """The judge of results with the options that it had then, past the store unless `stored`, and
+    today's backbones.
+
+    These are what arguments, else the options in force, else the environment say of them, laid over
+    what was recorded.
+
+    Args:
+        source: of the results.
+        in_force: options of today.
+        named_backbone: function that finds the backbone that arguments name.
+        stored: answers of the store count too.
+
+    Raises:
+        VievalError: the judge is not known here, or asks a model and none is named.
+    """
+    recorded = config.from_document(source.options)
+    named = named_backbone(in_force) or named_backbone(recorded)
+    backbones = dict(recorded.backbones)
+    for name, today in {
+        **in_force.backbones,
+        **({JUDGE: named} if named else {}),
+    }.items():
+        fields = {
+            "api_key_env": today.api_key_env,
+            **today.model_dump(exclude_unset=True),
+        }
+        backbones[name] = backbones.get(name, today).model_copy(update=fields)
+    store = in_force.store if stored else config.StoreOptions(use=False)
+    in_place = {
+        "store": store,
+        "calibration": in_force.calibration,
+        "backbones": backbones,
+    }
+    current = recorded.model_copy(update=in_place)
+    judge = prepare(source.judge, setting_of(source), current)
+    if judge.asks_a_model:
+        require_model(source.judge, current, None)
+    return judge, current

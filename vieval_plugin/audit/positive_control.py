@@ -117,6 +117,20 @@ def spoilings(aspect: str, prepared: PreparedJudge) -> tuple[Spoiling, ...]:
     )
 
 
+def planned_control(prepared: PreparedJudge) -> str:
+    """Line on what the control of a gate that would pass costs."""
+    aspects = prepared.spec.aspects
+    contests = prepared.spec.rates == "contest"
+    aspect = "" if contests else "O" if "O" in aspects else aspects[0]
+    ways = len(spoilings(aspect, prepared))
+    calls = f", {prepared.calls} calls each" if prepared.asks_a_model else ""
+    most = f" to {CONTROL_ITEMS * ways}" if ways > 1 and not contests else ""
+    return (
+        f"positive control of a gate that would pass: {CONTROL_ITEMS}{most} further "
+        f"images{calls}"
+    )
+
+
 def spoilt_images(
     prompts: Sequence[ControlPrompt], spoiling: Spoiling
 ) -> list[tuple[ControlPrompt, Sample]]:
@@ -152,6 +166,7 @@ async def control_results(
     aspect: str,
     margin: float,
     judging: tuple[PreparedJudge, Config, Backbone | None, Progress],
+    bar: bool = False,
 ) -> list[ControlResult]:
     """Results of a positive control: each way to spoil images is tried until one is seen.
 
@@ -161,6 +176,7 @@ async def control_results(
         aspect: score that the gate decides by.
         margin: of the gate; a fall must exceed it to be seen.
         judging: the judge, options, backbone that flags name, and progress, as for `outcomes_of`.
+        bar: whether to show a progress bar.
     """
     results = list[ControlResult]()
     for spoiling in ways:
@@ -171,7 +187,7 @@ async def control_results(
         contests = judging[0].spec.rates == "contest"
         judged = [_against_own(*pair) if contests else pair[1] for pair in spoilt]
         verdicts = [
-            outcome.verdict for outcome in await outcomes_of(judged, *judging, bar=True)
+            outcome.verdict for outcome in await outcomes_of(judged, *judging, bar=bar)
         ]
         if contests:
             wins = sum(

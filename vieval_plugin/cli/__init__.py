@@ -13,12 +13,18 @@ import pkgutil
 import re
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from vieval_plugin.run.shutdown import stopped_like_ctrl_c, unforeseen
-from vieval_plugin.text.errors import ExitCode, VievalError
+from vieval_plugin.text.errors import (
+    BASE_URL_ENV_VAR,
+    MODEL_ENV_VAR,
+    OPENAI_BASE_URL_ENV_VAR,
+    ExitCode,
+    VievalError,
+)
 from vieval_plugin.text.escaping import say
 from vieval_plugin.text.redaction import redacted
 from vieval_plugin.text.suggestions import did_you_mean
@@ -27,6 +33,9 @@ from vieval_plugin.text.versions import VERSION
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
+
+    from vieval_plugin.api.conclusion import Conclusion
+    from vieval_plugin.run.progress import Progress
 
     Commands = _SubParsersAction[argparse.ArgumentParser]
 
@@ -47,10 +56,6 @@ GROUPS = {
     "set up and extend": ("demo", "doctor", "config", "prompts", "cache"),
 }
 
-#: Environment variables of the backbone where neither flags nor options name one.
-MODEL_ENV_VAR, BASE_URL_ENV_VAR = "VIEVAL_MODEL", "VIEVAL_BASE_URL"
-#: Variable of OpenAI's own clients, read for a named model where the address is set nowhere else.
-OPENAI_BASE_URL_ENV_VAR = "OPENAI_BASE_URL"
 #: A backbone in examples.
 EXAMPLE_BACKBONE = "--model NAME --base-url http://127.0.0.1:8000/v1"
 
@@ -349,22 +354,36 @@ def output_path(text: str) -> Path:
 margin = number_between(0, 1, float)
 
 
-def lines_by_reason(failures: Iterable[tuple[str, str]]) -> list[str]:
-    """A line on judges that could not run for each reason, as what one lacks several may lack.
-
-    >>> lines_by_reason([("viescore", "no server"), ("ssim", "no source"), ("pairwise", "no server")])
-    ['viescore, pairwise: no server', 'ssim: no source']
-    """
-    names: dict[str, list[str]] = {}
-    for name, reason in failures:
-        names.setdefault(reason, []).append(name)
-    return [f"{', '.join(judges)}: {reason}" for reason, judges in names.items()]
+def tell(event: str | Progress) -> None:
+    """Print a line, or what calls came to, beside the answer."""
+    lines = [f"vieval: {event}"] if isinstance(event, str) else event.lines()
+    say(*lines, file=sys.stderr)
 
 
 def tell_unreadable(lines: Sequence[str]) -> int:
     """Say which results could not be read; the exit code, 1 where there are such."""
     say(*(f"vieval: not read, and left out: {line}" for line in lines), file=sys.stderr)
     return 1 if lines else 0
+
+
+def show(conclusion: Conclusion, tables: Path | None, page: Path | None) -> None:
+    """Print a conclusion, write tables and the page where they are named, and say where."""
+    say(*conclusion.lines, answer=True)
+    if conclusion.report:
+        further = {
+            "--tables FOLDER writes all tables": tables,
+            "--html FILE a page with the pictures": page,
+        }
+        if steps := "; ".join(step for step, path in further.items() if not path):
+            say(f"{steps}.")
+    if tables:
+        say(*(f"wrote {path}" for path in conclusion.write_tables(tables)))
+    if page and conclusion.report:
+        conclusion.write_page(page)
+        say(f"wrote {page} (open it in a browser)")
+    if conclusion.failed and not conclusion.build.gate:
+        raise VievalError("; ".join(conclusion.failed))
+    tell_unreadable(conclusion.unreadable)
 
 
 class _HelpFormatter(argparse.HelpFormatter):

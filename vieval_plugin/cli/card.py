@@ -23,7 +23,6 @@ from vieval_plugin.cli.score.backbone import (
     batch_of,
     named_backbone,
     options_in_force,
-    require_model,
 )
 
 if TYPE_CHECKING:
@@ -280,6 +279,7 @@ def _prepared(
 ) -> list[PreparedJudge]:
     """The judges; where there are several, a setting is for those that have it."""
     from vieval_plugin.judges import registry as judge_registry
+    from vieval_plugin.run.backbones import require_model
     from vieval_plugin.run.prepare import prepare
 
     names = list(dict.fromkeys(options.judge or JUDGES))

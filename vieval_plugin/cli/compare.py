@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from vieval_plugin.cli import (
     add_benchmark,
@@ -59,27 +58,16 @@ def add(commands: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from vieval_plugin import config
-    from vieval_plugin.benchmarks import registry as benchmark_registry
+    from vieval_plugin import api
     from vieval_plugin.card.read import is_card, results_of_cards
     from vieval_plugin.media.files import require_writable
     from vieval_plugin.report.files import FINDING_FILES
-    from vieval_plugin.report.sections import sections_of
-    from vieval_plugin.report.writing import lines, write_tables
-    from vieval_plugin.results.runs import load_results
     from vieval_plugin.text.errors import VievalError
     from vieval_plugin.text.escaping import say
 
     if options.out:
         require_writable(options.out / FINDING_FILES[-1])
-    flags = {
-        name: value
-        for name in ("draws", "seed")
-        if (value := getattr(options, name)) is not None
-    }
-    statistics = replace(config.current().statistics.options(), **flags)
-    for folder in options.benchmark:
-        benchmark_registry.benchmark(folder)
+    inputs: list[Any] = options.results
     cards = [path for path in options.results if is_card(path)]
     if cards and (further := [path for path in options.results if path not in cards]):
         raise VievalError(
@@ -87,13 +75,17 @@ def _run(options: argparse.Namespace) -> int:
             "cards, which `vieval card` makes"
         )
     if cards:
-        results = results_of_cards(options.results, options.label)
-    else:
-        results = load_results(options.results, options.label, options.partial)
-    report = sections_of(results, "judges", statistics)
-    say(*lines(report, statistics, elsewhere="--out FOLDER has them"), answer=True)
+        inputs = [results_of_cards(options.results, options.label)]
+    conclusion = api.compare(
+        *inputs,
+        label=options.label,
+        partial=options.partial,
+        benchmarks=options.benchmark,
+        draws=options.draws,
+        seed=options.seed,
+    )
+    say(*conclusion.lines, answer=True)
     if options.out:
-        say(
-            *(f"wrote {path}" for path in write_tables(report, options.out, statistics))
-        )
-    return tell_unreadable(results.unreadable)
+        say(*(f"wrote {path}" for path in conclusion.write_tables(options.out)))
+    tell_unreadable(conclusion.unreadable)
+    return conclusion.outcome

@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli import add_command, main, output_path
+from vieval_plugin.cli import add_command, output_path, show, tell
 
 if TYPE_CHECKING:
     from vieval_plugin.cli import Commands
@@ -41,6 +41,7 @@ def add(commands: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
+    from vieval_plugin.api import rank
     from vieval_plugin.generation import posters
     from vieval_plugin.judges.text_rendering import SPEC
     from vieval_plugin.judges.tools import ToolMissing
@@ -62,21 +63,24 @@ def _run(options: argparse.Namespace) -> int:
             "the titles cannot be read here, so the posters are ranked by how sharp they are;",
             f"to read them {install_advice('text')}",
         )
-    folders = [
-        str(folder / generator) for generator in (posters.CAREFUL, posters.CARELESS)
-    ]
-    page, verdicts = folder / "rank.html", str(folder / "verdicts.jsonl")
-    command = [
-        "rank",
+    folders = [folder / name for name in (posters.CAREFUL, posters.CARELESS)]
+    page, verdicts = folder / "rank.html", folder / "verdicts.jsonl"
+    prompts = folder / "prompts.csv"
+    words = ["vieval", "rank", *folders, "--prompts", prompts, "--judge", judge]
+    words += ["--out", verdicts, "--html", page]
+    command = shlex.join(map(str, words))
+    say(f"$ {command}", "")
+    conclusion = rank(
         *folders,
-        "--prompts",
-        str(folder / "prompts.csv"),
-        "--judge",
-        judge,
-    ]
-    command += ["--out", verdicts, "--html", str(page)]
-    say(f"$ {shlex.join(['vieval', *command])}", "")
-    code = main(command)
+        prompts=prompts,
+        judge=judge,
+        out=verdicts,
+        command=command,
+        bar=True,
+        tell=tell,
+    )
+    show(conclusion, None, page)
+    code = conclusion.outcome
     if options.open and code == 0:
         import webbrowser
 

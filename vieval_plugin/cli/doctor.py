@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli import BASE_URL_ENV_VAR, MODEL_ENV_VAR, add_backbone, add_command
+from vieval_plugin.cli import add_backbone, add_command
+from vieval_plugin.text.errors import BASE_URL_ENV_VAR, MODEL_ENV_VAR
 
 if TYPE_CHECKING:
     from vieval_plugin.backends.http.openai import OpenAIBackend

@@ -76,52 +76,37 @@ def add(commands: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from vieval_plugin import config
-    from vieval_plugin.benchmarks import registry as benchmark_registry
+    from vieval_plugin import api
     from vieval_plugin.media.files import require_writable
-    from vieval_plugin.report.writing import PAGE, write_report
-    from vieval_plugin.results.runs import load_results
+    from vieval_plugin.report.writing import PAGE
     from vieval_plugin.text.escaping import say
 
     for name in ("report.md", PAGE):
         require_writable(options.out / name)
-    statistics = config.current().statistics.options()
-    ratings = None
-    if options.human:
-        from vieval_plugin.benchmarks.loading.ratings import read_ratings
-
-        ratings = read_ratings(options.human)
-    for folder in options.benchmark:
-        benchmark_registry.benchmark(folder)
-    results = load_results(options.results, options.label, options.partial)
-    if options.calibration:
-        from vieval_plugin.results.calibration import calibrate_scores
-        from vieval_plugin.run.calibration import read_calibration
-
-        results = calibrate_scores(results, read_calibration(options.calibration))
-    written = write_report(
-        results,
-        options.out,
-        statistics,
-        options.expect,
-        options.order,
-        options.training_record,
-        ratings,
+    conclusion = api.report(
+        *options.results,
+        folder=options.out,
+        label=options.label,
+        partial=options.partial,
+        benchmarks=options.benchmark,
+        human=options.human,
+        calibration=options.calibration,
+        expect=options.expect,
+        order=options.order,
+        training_records=options.training_record,
     )
-    say(*written.lines, answer=True)
+    say(*conclusion.lines, answer=True)
     say(
         f"wrote {options.out / PAGE} (open it in a browser) and {options.out / 'report.md'}"
     )
-    exit_code = tell_unreadable(results.unreadable)
+    tell_unreadable(conclusion.unreadable)
     if options.traces:
         from vieval_plugin.report.traces import write_pages
         from vieval_plugin.results.lookup import open_results
 
-        for page in write_pages(
-            open_results(options.results, options.partial), options.out
-        ):
+        lookup = open_results(options.results, options.partial)
+        for page in write_pages(lookup, options.out):
             say(f"wrote {page}")
-    if written.comparison is None:
-        return exit_code
-    say(*written.comparison.lines())
-    return 1 if written.comparison.failed else exit_code
+    if conclusion.comparison:
+        say(*conclusion.comparison.lines())
+    return conclusion.outcome

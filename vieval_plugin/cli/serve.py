@@ -20,7 +20,6 @@ from vieval_plugin.cli import (
 from vieval_plugin.cli.score.backbone import (
     named_backbone,
     options_in_force,
-    require_model,
 )
 from vieval_plugin.text.errors import docs_url
 
@@ -168,7 +167,7 @@ def _run(options: argparse.Namespace) -> int:
 def _server_setup(options: argparse.Namespace) -> ServerSetup:
     """The server that the flags describe; VievalError for flags that do not go together."""
     from vieval_plugin.rewards.reward import read_reward, require_a_score_each
-    from vieval_plugin.run.backbones import JUDGE
+    from vieval_plugin.run.backbones import JUDGE, require_model
     from vieval_plugin.run.prepare import prepare
     from vieval_plugin.serve.run import ServerSetup
     from vieval_plugin.serve.security import TOKEN_VARIABLE, guard_of

@@ -9,7 +9,7 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import platformdirs
@@ -183,6 +183,32 @@ def require_suffix(path: Path, suffixes: Sequence[str], option: str = "--out") -
         raise VievalError(
             f"{path}: no format that is written here; end the name of {option} in {endings}"
         )
+
+
+def require_outputs(
+    paths: Mapping[str, Path | None],
+    suffixes: Mapping[str, str],
+    reads: Iterable[Path],
+    kept: Collection[str],
+) -> None:
+    """Find out whether files could be written, before anything is paid for that they are to hold,
+    and remove those that are there.
+
+    Args:
+        paths: of the files by their options; None for one that is not written.
+        suffixes: of their names by their options.
+        reads: files that they are made from, none of which they may be.
+        kept: options of those that stay until they are replaced.
+
+    Raises:
+        VievalError: a file cannot be written, is one of those, or is called as another format.
+    """
+    for name, suffix in suffixes.items():
+        if path := paths[name]:
+            require_suffix(path, (suffix,), f"--{name}")  # so it is no image either
+            require_writable(path, f"--{name}", reads)
+            if name not in kept:
+                path.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager

@@ -4,14 +4,18 @@ JSON for programs.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 from vieval_plugin.judges.protocol import Sample
+from vieval_plugin.media.files import write_whole
 from vieval_plugin.meta_evaluation.gate import GateEvidence
 from vieval_plugin.meta_evaluation.tables import Table
 from vieval_plugin.records import Record
@@ -19,7 +23,8 @@ from vieval_plugin.report.answer import Answer
 from vieval_plugin.report.gate import Gate
 from vieval_plugin.report.rendering import markdown as markdown_table
 from vieval_plugin.text import escaping
-from vieval_plugin.text.errors import ExitCode
+from vieval_plugin.text.errors import ExitCode, VievalError
+from vieval_plugin.text.redaction import redacted
 
 _TAGS = {
     ExitCode.FINE: "system-out",
@@ -32,10 +37,10 @@ _LONGEST_TEXT = 200
 
 @dataclass(frozen=True)
 class BuildResult:
-    """The result of a gate, or of a command that could not decide."""
+    """The result of a ranking or a gate, or of a command that could not decide."""
 
     exit_code: ExitCode
-    #: The gate's answer, and then those of the ranking.
+    #: The gate's answer, or those of the ranking.
     answers: Sequence[Answer] = ()
     #: The gate, where it decided by verdicts.
     gate: Gate | None = None
@@ -73,6 +78,38 @@ class BuildResult:
         )
         rows = (tuple(map(_cell, fall.values())) for fall in falls)
         return [Table("falls", title, tuple(falls[0]), tuple(rows))] if falls else []
+
+
+def failed_build(error: VievalError) -> BuildResult:
+    """The result of a gate that an error ended."""
+    answer = Answer("Nothing was decided.", redacted(str(error)))
+    return BuildResult(ExitCode.ERROR, [answer])
+
+
+def write_build_files(
+    result: BuildResult, files: Mapping[str, Path | None] | None
+) -> None:
+    """Write the result of a gate for a build, and add it to the step's summary on GitHub.
+
+    Args:
+        result: of the gate.
+        files: by `summary`, `junit` and `json`, which are Markdown, JUnit XML and JSON; None where
+            it is no gate.
+
+    Raises:
+        VievalError: a file cannot be written.
+    """
+    if files is None:
+        return
+    for name, text_of in _TEXTS.items():
+        if path := files.get(name):
+            write_whole(path, [text_of(result)], f"--{name}")
+    if step_summary := os.environ.get("GITHUB_STEP_SUMMARY"):
+        with (
+            contextlib.suppress(OSError),
+            open(step_summary, "a", encoding="utf-8") as file,
+        ):
+            file.write(f"{summary(result)}\n")
 
 
 def _cell(value: str | float) -> str:
@@ -165,3 +202,6 @@ def _numbers(evidence: GateEvidence) -> dict[str, Any]:
             )
         ),
     }
+
+
+_TEXTS = {"summary": summary, "junit": junit, "json": json_text}

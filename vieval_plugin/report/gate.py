@@ -5,7 +5,7 @@ other one.
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -24,7 +24,7 @@ from vieval_plugin.meta_evaluation.gate import (
 )
 from vieval_plugin.meta_evaluation.tables import p_sentence
 from vieval_plugin.meta_evaluation.vote_answers import VOTES
-from vieval_plugin.meta_evaluation.win_rates import PositionBias
+from vieval_plugin.meta_evaluation.win_rates import EVEN, PositionBias
 from vieval_plugin.records import YOUR_IMAGES, Provenance, Record, Run
 from vieval_plugin.report.answer import Answer, incomparable_reasons
 from vieval_plugin.report.sections import Report
@@ -481,6 +481,39 @@ def too_few_sentence(n: int, margin: float, fall: float) -> str:
         f"--margin {margin:g}: on all {n} prompts even equal scores could not pass{enough}; "
         "only a better generator could"
     )
+
+
+def require_decidable(
+    records: Sequence[Record], judges: Sequence[str], margin: float, contests: bool
+) -> str:
+    """Refuse a gate that could decide nothing, before anything is judged.
+
+    Args:
+        records: what is compared, those of the generator in question first.
+        judges: names of the judges that are asked.
+        margin: of the gate.
+        contests: the judge compares images two by two.
+
+    Returns:
+        `too_few_sentence` of the prompts that the generator has in common with each other one.
+
+    Raises:
+        VievalError: there is no other generator, or there are several judges.
+    """
+    prompts = defaultdict[str, set[tuple[str, str]]](set)
+    for record in records:
+        group = record.sample.group if record.sample else record.id.uid
+        prompts[record.id.image_model].add((record.id.part, group))
+    mine, *references = prompts
+    if not references:
+        raise VievalError(f"{NO_OTHER.format(mine)}; name the folder of its images too")
+    if len(names := dict.fromkeys(judges)) > 1:
+        raise VievalError(
+            f"--margin decides by one judge, and here are {len(names)} ({', '.join(names)}); "
+            "name one"
+        )
+    common = min(len(prompts[mine] & prompts[reference]) for reference in references)
+    return too_few_sentence(common, margin, EVEN if contests else 1.0)
 
 
 def _fillers(run: Run, *generators: str) -> tuple[int, ...]:

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 
 from vieval_plugin.images import name_of
 from vieval_plugin.judges.protocol import Sample, Status
-from vieval_plugin.meta_evaluation.candidates import Candidate
+from vieval_plugin.meta_evaluation.candidates import candidates_by_prompt
 from vieval_plugin.meta_evaluation.contest_ranking import ContestRanking
 from vieval_plugin.meta_evaluation.corrected_ranking import CorrectedRanking
 from vieval_plugin.meta_evaluation.costs import Cost, cost_of
 from vieval_plugin.meta_evaluation.findings import Leaderboard, Number, benchmark_title
 from vieval_plugin.meta_evaluation.tables import Table, interval_text, p_text
 from vieval_plugin.meta_evaluation.tables import number as number_text
-from vieval_plugin.records import YOUR_IMAGES, Run
+from vieval_plugin.records import YOUR_IMAGES, Record, Run
 from vieval_plugin.report.words import reason_words, share_of_level
 from vieval_plugin.results.training_records import (
     local_training_records,
@@ -392,14 +392,10 @@ def contest_table(ranking: ContestRanking) -> Table:
     )
 
 
-def best_of_table(candidates: Mapping[tuple[str, ...], Sequence[Candidate]]) -> Table:
-    """The best image of each prompt, by its file where that is known.
-
-    Args:
-        candidates: of each prompt, best first.
-    """
+def best_of_table(records: Sequence[Record]) -> Table:
+    """The best image of each prompt and generator, by its file where that is known."""
     rows = []
-    for best, *others in candidates.values():
+    for best, *others in candidates_by_prompt(records).values():
         sample, identity = best.record.sample, best.record.id
         output = sample.images.get("output") if isinstance(sample, Sample) else None
         place = (identity.uid, identity.image_model, str(identity.draw))

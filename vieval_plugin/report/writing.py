@@ -278,6 +278,14 @@ def write_tables(
     return [folder / file for file in texts if not file.endswith(".parquet")]
 
 
+def write_csv(tables: Sequence[Table], folder: Path) -> list[Path]:
+    """Write each table to a CSV file of its name; the files in order."""
+    files = {folder / f"{table.name}.csv": csv_text(table) for table in tables}
+    for path, text in files.items():
+        write_whole(path, [text])
+    return list(files)
+
+
 def write_page(
     report: Report, path: Path, options: StatisticsOptions, gate: Gate | None = None
 ) -> None:
@@ -300,17 +308,17 @@ def write_page(
 
 @dataclass(frozen=True)
 class WrittenReport:
-    """Summary of a written report: its cells beside printed ones, None where none were given,
-    and its lines.
-    """
+    """A report: its cells beside printed ones, None where none were given, and its lines."""
 
     comparison: PrintedComparison | None
     lines: tuple[str, ...]
+    #: What was written.
+    report: Report
 
 
 def write_report(
     results: Results,
-    folder: Path,
+    folder: Path | None,
     options: StatisticsOptions,
     expected: Path | None = None,
     order: Path | None = None,
@@ -325,7 +333,7 @@ def write_report(
 
     Args:
         results: what runs left behind.
-        folder: the report's, made where it is not there.
+        folder: the report's, made where it is not there; None to write nothing.
         options: what failed verdicts and ratings not given are, how many draws, the seed.
         expected: a CSV of printed cells, in the form that `expect` reads.
         order: a file with an image model a line, the best first, that rankings are compared with.
@@ -352,6 +360,11 @@ def write_report(
             f"{', '.join(reference_order[:5])}"
         )
     comparison = compare_with_printed(expected, cells) if expected else None
+    elsewhere = f"{REPORT_MD} has them" if folder else ""
+    shown = tuple(lines(report, options, elsewhere=elsewhere))
+    written = WrittenReport(comparison, shown, report)
+    if folder is None:
+        return written
     over, seconds = _benchmark_average(report.sections, options), durations(report.runs)
     tables = [
         section_tables(section, seconds, training_records)
@@ -380,9 +393,7 @@ def write_report(
         report, options, folder, tables, _protocols(report, options), over
     )
     write_folder(folder, files)
-    return WrittenReport(
-        comparison, tuple(lines(report, options, elsewhere=f"{REPORT_MD} has them"))
-    )
+    return written
 
 
 def _benchmark_average(

@@ -5,20 +5,34 @@ parquet.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
+from vieval_plugin.judges.protocol import Sample, SampleId, Status, Verdict
 from vieval_plugin.media.files import require_suffix, write_whole
 from vieval_plugin.readers.places import arrow
-from vieval_plugin.records import Record
+from vieval_plugin.records import OWN, Provenance, Record, record_of, unjudged
+from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.escaping import csv_text
 
 JSONL, CSV, PARQUET = ".jsonl", ".csv", ".parquet"
 _BEFORE_SCORES = ("uid", "image_model", "kind", "draw", "category")
 _BEHIND_SCORES = ("status", "reason", "judge", "model", "setting", "label")
 _BATCH = 1000
+#: Columns of rows that are no scores, whatever they hold.
+_KNOWN = {*_BEFORE_SCORES, *_BEHIND_SCORES, "generator", "rationale", "findings"}
+_DEFAULTS = {
+    **dict.fromkeys(_KNOWN, ""),
+    "kind": "tig",
+    "draw": "0",
+    "judge": "scores",
+    "reason": "no score in the data frame",
+}
+_STATUSES = {str(status) for status in Status}
 
 
 def is_flat(path: Path) -> bool:
@@ -95,3 +109,70 @@ def _parquet(rows: Iterator[Sequence[Any]], scores: Sequence[str]) -> Iterator[b
                 pyarrow.table(list(zip(*batch, strict=True)), schema=schema)
             )
     yield content.getvalue()
+
+
+def records_of_rows(rows: Sequence[Mapping[str, Any]]) -> list[Record]:
+    """The records of rows as data frames have them.
+
+    Args:
+        rows: with the columns of `write_flat`, of which `uid` must be there; `generator` may stand
+            for `image_model`. Each further column of numbers is a score, of texts a condition such
+            as `prompt`. NaN and None are no score: its verdict is `missing`, unless `status` says
+            why.
+
+    Raises:
+        VievalError: there is no row, no uid, no score, an unknown status, or an infinite score.
+    """
+    if not rows or "uid" not in rows[0]:
+        raise VievalError("a data frame of verdicts must have rows and the column uid")
+    if "preference" in rows[0]:
+        raise VievalError(
+            "a data frame holds scores, not preferences; pass the Verdicts"
+        )
+    columns = [name for name in rows[0] if name not in _KNOWN]
+    scores = [name for name in columns if _holds_numbers(row[name] for row in rows)]
+    if not scores:
+        raise VievalError("a data frame of verdicts must have a column of scores")
+    texts = [name for name in columns if name not in scores]
+    return [_record(row, number, scores, texts) for number, row in enumerate(rows)]
+
+
+def _holds_numbers(values: Iterable[Any]) -> bool:
+    known = [value for value in values if value is not None]
+    return bool(known) and all(
+        isinstance(value, Real) and not isinstance(value, bool) for value in known
+    )
+
+
+def _record(
+    row: Mapping[str, Any], number: int, scores: Sequence[str], texts: Sequence[str]
+) -> Record:
+    """The record of a row."""
+    given = {name: value for name, value in row.items() if not _is_missing(value)}
+    values = {name: float(given[name]) for name in scores if name in given}
+    if any(map(math.isinf, values.values())):
+        raise VievalError(f"row {number} of the data frame: a score must be finite")
+    cells = {**_DEFAULTS, **{name: str(value) for name, value in given.items()}}
+    judge, generator = cells["judge"], cells["generator"] or cells["image_model"]
+    source = Provenance(
+        judge,
+        tuple(filter(None, [cells["setting"]])),
+        tuple(scores),
+        cells["model"] or judge,
+        label=cells["label"],
+    )
+    kind, draw = cells["kind"], int(float(cells["draw"]))
+    identity = SampleId(OWN, kind, generator, cells["uid"], draw)
+    conditions = {name: cells[name] for name in texts if name in cells}
+    sample = Sample(identity, {}, conditions, kind=kind)
+    status = cells["status"] or (Status.OK if values else Status.MISSING)
+    if status not in _STATUSES:
+        raise VievalError(f"row {number} of the data frame: unknown status {status!r}")
+    verdict = Verdict(values, Status(status))
+    if not verdict.status.usable:
+        verdict = unjudged(verdict.status, cells["reason"])
+    return record_of(sample, verdict, source)
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or (isinstance(value, float) and math.isnan(value))

@@ -5,18 +5,29 @@ is first asked.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from typing import Any
+
+from pydantic import ValidationError
 
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.http.batches import BatchOptions
 from vieval_plugin.backends.http.openai import OpenAIBackend, Sampling
 from vieval_plugin.backends.http.server import Usage, server_options
-from vieval_plugin.config import Backbone
+from vieval_plugin.config import Backbone, Config
 from vieval_plugin.judges.protocol import Reply
 from vieval_plugin.run.router import Question
-from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.errors import (
+    BASE_URL_ENV_VAR,
+    MODEL_ENV_VAR,
+    OPENAI_BASE_URL_ENV_VAR,
+    VievalError,
+    docs_url,
+)
+from vieval_plugin.text.redaction import redacted
 
 JUDGE = "judge"
 
@@ -118,3 +129,76 @@ def backend_of(
         batch=batch,
         sight_check=backbone.sight_check,
     )
+
+
+def named_backbone(
+    fields: Mapping[str, Any],
+    current: Config,
+    tell: Callable[[str], None],
+    in_files: bool = False,
+) -> Backbone | None:
+    """The backbone that arguments and the environment name, or that of the options with what
+    arguments say of it; None where they say nothing.
+
+    Args:
+        fields: those of a backbone that are given.
+        current: the options in force.
+        tell: called with a line on the server, where the environment of other clients names it.
+        in_files: batches are files, so that no server is needed.
+
+    Raises:
+        VievalError: a model without an address, or a field that it cannot have.
+    """
+    given = dict(fields)
+    model, base_url = given.pop("model", None), given.pop("base_url", None)
+    if JUDGE not in current.backbones:
+        model = model or os.environ.get(MODEL_ENV_VAR)
+        base_url = base_url or _addresses_of_environment(model, tell)
+    if model and in_files:
+        base_url = base_url or ["http://batches.invalid/v1"]
+    if bool(model) != bool(base_url):
+        flag, missing, variable = ("--base-url", "--model", MODEL_ENV_VAR)
+        if model:
+            flag, missing, variable = ("--model", "--base-url", BASE_URL_ENV_VAR)
+        raise VievalError(
+            f"{flag} is set but {missing} is missing (or set {variable}); or leave out both and "
+            f"set backbones.{JUDGE} in the options"
+        )
+    if model:
+        given |= {"model": model, "base_url": base_url}
+    elif not given or JUDGE not in current.backbones:
+        return None
+    else:
+        given = {**current.backbones[JUDGE].model_dump(exclude_unset=True), **given}
+    try:
+        return Backbone.model_validate(given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise VievalError(
+            f"--{str(first['loc'][0]).replace('_', '-')}: {first['msg']}"
+        ) from None
+
+
+def _addresses_of_environment(
+    model: str | None, tell: Callable[[str], None]
+) -> list[str]:
+    """The address that the environment names; one that it names for every program serves a named
+    model only.
+    """
+    if address := os.environ.get(BASE_URL_ENV_VAR):
+        return [address]
+    address = os.environ.get(OPENAI_BASE_URL_ENV_VAR)
+    if not (model and address):
+        return []
+    tell(f"the server is {redacted(address)} (from {OPENAI_BASE_URL_ENV_VAR})")
+    return [address]
+
+
+def require_model(name: str, current: Config, backbone: Backbone | None) -> None:
+    """VievalError for a judge that asks a model where none is named."""
+    if not (backbone or current.backbones):
+        raise VievalError(
+            f"{name} asks a model, and none is named: pass --model and --base-url of a server, or "
+            f"set {MODEL_ENV_VAR} and {BASE_URL_ENV_VAR}; or name it as backbones.{JUDGE} in the "
+            f"options; see {docs_url('guides/scoring.md#choose-a-backbone')}"
+        )

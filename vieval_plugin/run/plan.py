@@ -29,8 +29,11 @@ from vieval_plugin.readers.absent_images import absent_image
 from vieval_plugin.run.evaluate import outcomes_of
 from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.run.progress import Progress
+from vieval_plugin.stats.decisions import TYPICAL_SPREAD
 from vieval_plugin.stats.estimate import total
+from vieval_plugin.stats.sample_sizes import smallest_difference
 from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.wording import plural
 
 PILOT = 8
 #: The environment variable that has a host's run planned instead of made.
@@ -354,3 +357,15 @@ def _cost_range(
 
 def _short(seconds: float) -> str:
     return f"{seconds:,.0f}" if seconds >= 10 else f"{seconds:.1f}"
+
+
+def detectable_difference(samples: Sequence[Judged]) -> str:
+    """Line on the smallest difference of means that the prompts of samples would show."""
+    prompts = {(sample.id.part, sample.id.uid) for sample in samples}
+    units = {(sample.id.part, sample.group) for sample in samples}
+    unit = "prompt" if len(units) == len(prompts) else "group"
+    least = smallest_difference(TYPICAL_SPREAD, len(units))
+    return (
+        f"{plural(len(units), unit)} would show differences of means from {least:.2f} on four "
+        f"times in five, at a typical spread of {TYPICAL_SPREAD:g}"
+    )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from vieval_plugin.backends.http.batches import BatchOptions
@@ -11,14 +11,99 @@ from vieval_plugin.config import Backbone, Config
 from vieval_plugin.readers.absent_images import absence
 from vieval_plugin.readers.samples import SampleRow, SampleSource
 from vieval_plugin.records import Provenance
+from vieval_plugin.run.backbones import require_model
+from vieval_plugin.run.evaluate import provenance_of
 from vieval_plugin.run.jobs import Job
 from vieval_plugin.run.judging_bar import judging_bar
-from vieval_plugin.run.prepare import PreparedJudge
+from vieval_plugin.run.prepare import PreparedJudge, prepare
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.run.session import Session
+from vieval_plugin.run.strict import require_texts
 from vieval_plugin.run.verdict_lines import run_hash, verdict_line
 from vieval_plugin.run.verdict_log import VerdictLog
+from vieval_plugin.text.errors import VievalError
+
+
+@dataclass(frozen=True)
+class Request:
+    """Samples, and who judges them."""
+
+    source: SampleSource
+    #: Judges that are ready.
+    judges: Sequence[PreparedJudge]
+    #: Options in force.
+    current: Config
+    #: Backbone that arguments name; None for those of the options.
+    backbone: Backbone | None
+    #: Judges of several that cannot run, with the reason of each.
+    unable: tuple[tuple[str, str], ...] = ()
+    #: Questions are asked by batches first.
+    batch: BatchOptions | None = None
+
+    def sources(self, label: str) -> list[Provenance]:
+        """The origins of the verdicts, one a judge, each with the label."""
+        sources = (
+            provenance_of(judge, self.current, self.backbone) for judge in self.judges
+        )
+        return [replace(source, label=label) for source in sources]
+
+
+def request_of(
+    source: SampleSource,
+    names: Sequence[str],
+    setting: str | None,
+    current: Config,
+    named_backbone: Callable[[Config], Backbone | None],
+    default: tuple[str, str | None] = ("viescore", None),
+    is_plan: bool = False,
+) -> Request:
+    """The judges that are ready to run, and lines on those of several that are not.
+
+    Args:
+        source: the samples.
+        names: of judges.
+        setting: of the judges.
+        current: options in force.
+        named_backbone: function that finds the backbone that arguments name, called where a judge
+            asks a model.
+        default: the judge where none is named, and its setting.
+        is_plan: nothing is asked, so that no model has to be named.
+
+    Raises:
+        VievalError: the only judge cannot run.
+    """
+    judge, own_setting = default
+    names = list(dict.fromkeys(names or [judge]))
+    judges, unable, backbone = [], list[tuple[str, str]](), None
+    for name in names:
+        chosen = setting or (own_setting if name == judge else None)
+        try:
+            prepared = prepare(name, chosen, current)
+            require_texts(source, prepared.spec)
+            if prepared.asks_a_model:
+                backbone = named_backbone(current)
+                prepared = prepare(name, chosen, current, backbone)
+                if not is_plan:
+                    require_model(name, current, backbone)
+            judges.append(prepared)
+        except VievalError as error:
+            if len(names) == 1:
+                raise
+            unable.append((name, str(error)))
+    return Request(source, judges, current, backbone, tuple(unable))
+
+
+def lines_by_reason(failures: Iterable[tuple[str, str]]) -> list[str]:
+    """A line on judges that could not run for each reason, as what one lacks several may lack.
+
+    >>> lines_by_reason([("viescore", "no server"), ("ssim", "no source"), ("pairwise", "no server")])
+    ['viescore, pairwise: no server', 'ssim: no source']
+    """
+    names: dict[str, list[str]] = {}
+    for name, reason in failures:
+        names.setdefault(reason, []).append(name)
+    return [f"{', '.join(judges)}: {reason}" for reason, judges in names.items()]
 
 
 def jobs_left(

@@ -1,15 +1,23 @@
-"""Folders of images judged side by side: as samples or, by a judge of contests, as contests
-between each two folders.
+"""Folders of images side by side: those that a server or a function makes, and their judging, as
+samples or, by a judge of contests, as contests between each two folders.
 """
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import combinations
+from pathlib import Path
 
+import PIL.Image
+
+from vieval_plugin.backends.http.server import ServerOptions, Usage
 from vieval_plugin.config import Backbone, Config
+from vieval_plugin.generation.image_api import GENERATIONS, ImageApi, make
+from vieval_plugin.generation.requests import ImageRequest
 from vieval_plugin.judges.contests import Contest, Judged, candidates_of
 from vieval_plugin.judges.protocol import (
     FAILED_CALLS,
@@ -18,12 +26,25 @@ from vieval_plugin.judges.protocol import (
     Status,
     Verdict,
 )
+from vieval_plugin.media.files import write_whole
+from vieval_plugin.readers.image_names import expected_name
 from vieval_plugin.readers.samples import SampleRow, SampleSource
 from vieval_plugin.records import OWN, Provenance
 from vieval_plugin.run.evaluate import outcomes_of, provenance_of
+from vieval_plugin.run.generated import prompt_of, read_answer
 from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.text.errors import VievalError
+
+#: Folder of a build's images until it is ranked: a run that was stopped goes on, and the next build
+#: begins anew.
+_UNFINISHED = "unfinished"
+#: Advice where images cannot be made.
+NO_FOLDER = "--generator-url needs --prompts and --generator-model, and one folder for the images"
+#: Characters of a server's words that a line has.
+_SHOWN = 200
+#: Modes of pictures that PNG files do not have.
+_WITHOUT_PNG = ("CMYK", "YCbCr", "LAB", "HSV", "RGBX", "RGBa")
 
 
 async def judge_folders(
@@ -33,6 +54,7 @@ async def judge_folders(
     backbone: Backbone | None,
     progress: Progress,
     label: str = "",
+    bar: bool = False,
 ) -> tuple[list[Judged], list[Verdict], Provenance]:
     """Judge the images of several folders, paired by prompt; what a call or a tool failed on is
     judged once more.
@@ -44,6 +66,7 @@ async def judge_folders(
         backbone: the model that a command names.
         progress: counts calls and failures.
         label: what reports call these verdicts (default: the backbone's model).
+        bar: whether to show a progress bar.
 
     Returns:
         Samples or contests, their verdicts, and who gave these.
@@ -72,7 +95,7 @@ async def judge_folders(
         if sample.id in by_sample
     }
     outcomes = await outcomes_of(
-        judged, prepared, options, backbone, progress, True, decided
+        judged, prepared, options, backbone, progress, bar, decided
     )
     failed = [
         n
@@ -89,7 +112,7 @@ async def judge_folders(
             options,
             backbone,
             progress,
-            True,
+            bar,
         )
         for number, outcome in zip(failed, again, strict=True):
             outcomes[number] = outcome
@@ -130,3 +153,154 @@ def contests_between(rows: Sequence[SampleRow]) -> list[Contest]:
         for (kind, uid, draw), candidates in by_prompt.items()
         for first, second in combinations(candidates, 2)
     ]
+
+
+def image_server(
+    url: str | None, model: str | None, folders: Sequence[Path], key: str, seed: int
+) -> Callable[[Sequence[Sample]], list[str]] | None:
+    """What makes the images of samples on a server; None where no server is named.
+
+    Args:
+        url: address of the server.
+        model: the image model's name on it.
+        folders: of images, which must be one.
+        key: of the server.
+        seed: of the first image; each further one has the next number.
+
+    Raises:
+        VievalError: there is an address without a model, a model without an address, or not one
+            folder.
+    """
+    if not (url or model):
+        return None
+    if not (url and model) or len(folders) > 1 or folders[0].is_file():
+        raise VievalError(NO_FOLDER)
+    server = ServerOptions((url,), key)
+    return partial(
+        make_images, model=model, server=server, folder=folders[0], seed=seed
+    )
+
+
+def make_images(
+    samples: Sequence[Sample],
+    model: str,
+    server: ServerOptions,
+    folder: Path,
+    seed: int,
+) -> list[str]:
+    """Make the output of each sample, with a seed of its own, and call it by the sample's uid.
+
+    Args:
+        samples: of `read_folders`, with an output each; one that is there is replaced.
+        model: the image model's name on the server.
+        server: how to call it.
+        folder: for the outputs, and until `finish_build` for what is known of this build.
+        seed: of the first sample; each further one has the next number.
+
+    Returns:
+        Lines on what was made. An image that the server refuses to make is not there, and counts as
+        a failure.
+
+    Raises:
+        VievalError: calls failed.
+    """
+    server = replace(
+        server, path=GENERATIONS, hello={"model": model, "prompt": "a cat", "n": 1}
+    )
+    shown = [
+        {role: image for role, image in s.images.items() if role != "output"}
+        for s in samples
+    ]
+    conditions = [
+        replace(sample, images=images)
+        for sample, images in zip(samples, shown, strict=True)
+    ]
+    requests = [
+        ImageRequest(s, prompt_of(s), seed=seed + number)
+        for number, s in enumerate(conditions)
+    ]
+    usage = Usage()
+    texts = make(ImageApi(model, server, folder / _UNFINISHED), requests, usage, seed)
+    answers = [read_answer(text, 0) for text in texts]
+    if failed := [answer for answer in answers if answer.status in FAILED_CALLS]:
+        lost = f"{len(failed)} of {len(answers)} images were not made ({failed[0].text[:_SHOWN]})"
+        raise VievalError(
+            f"{model}: {lost}; run the same command again, which makes only these"
+        )
+    for sample, answer in zip(samples, answers, strict=True):
+        file = folder / expected_name(sample.id.uid)
+        file.unlink(missing_ok=True)
+        for image in answer.images:
+            write_whole(file, image.read_bytes())
+    refused = [
+        (sample, answer.text)
+        for sample, answer in zip(samples, answers, strict=True)
+        if not answer.images
+    ]
+    words = [
+        f"{model} refused {sample.id.uid}: {text[:_SHOWN]}"
+        for sample, text in refused[:1]
+        if text
+    ]
+    line = (
+        f"{model} made {sum(bool(answer.images) for answer in answers)} of {len(answers)} "
+        f"images in {folder} (seed {seed})"
+    )
+    if usage.cached:
+        stopped = (
+            f"{usage.cached} images in {folder} are of a run that was stopped; remove the "
+            "folder if that was another build"
+        )
+        return [stopped, line, *words]
+    return [line, *words]
+
+
+def finish_build(folder: Path) -> None:
+    """Forget which images in a folder are of a build that is ranked, so that the next one makes
+    its own.
+    """
+    shutil.rmtree(folder / _UNFINISHED, ignore_errors=True)
+
+
+def draw_images(
+    draw: Callable[[str, int], PIL.Image.Image | None],
+    samples: Sequence[Sample],
+    folder: Path,
+    seed: int,
+) -> None:
+    """Make the output of each sample by a function, and call it by the sample's uid.
+
+    Args:
+        draw: of a prompt's text and a seed; it returns the image, or None where it makes none,
+            which counts as a failure.
+        samples: of `read_folders`, with an output each; one that is there is replaced.
+        folder: for the outputs.
+        seed: of the first sample; each further one has the next number.
+
+    Raises:
+        VievalError: it returns something else.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, sample in enumerate(samples):
+        file = folder / expected_name(sample.id.uid)
+        file.unlink(missing_ok=True)
+        picture = draw(prompt_of(sample), seed + number)
+        if picture is not None:
+            storable(picture).save(file)
+
+
+def storable(picture: object) -> PIL.Image.Image:
+    """A picture in a mode that PNG has; VievalError for anything else, and for values whose range
+    is not known.
+    """
+    if not isinstance(picture, PIL.Image.Image) or 0 in picture.size:
+        raise VievalError(
+            "`images` must return PIL images with pixels, or None, got "
+            f"{picture!r:.80}; use PIL.Image.fromarray for an array"
+        )
+    if picture.mode in ("F", "I"):
+        raise VievalError(
+            "`images` must return pictures of 8 bits a colour, got mode "
+            f"{picture.mode!r}; scale the values to 0 to 255 and use convert('RGB')"
+        )
+    return picture.convert("RGB") if picture.mode in _WITHOUT_PNG else picture

@@ -8,6 +8,10 @@ from enum import IntEnum
 PROJECT = "https://github.com/vieval/vieval"
 #: Advice to who has what a newer version wrote.
 UPGRADE = f"get the newest version from {PROJECT}"
+#: Environment variables of the backbone where neither arguments nor options name one.
+MODEL_ENV_VAR, BASE_URL_ENV_VAR = "VIEVAL_MODEL", "VIEVAL_BASE_URL"
+#: Variable of OpenAI's own clients, read for a named model where the address is set nowhere else.
+OPENAI_BASE_URL_ENV_VAR = "OPENAI_BASE_URL"
 
 
 class VievalError(Exception):
@@ -17,7 +21,13 @@ class VievalError(Exception):
 
 
 class ExitCode(IntEnum):
-    """Exit codes of all commands; what a signal ends has 128 and the signal's number."""
+    """Outcomes of commands and of their functions in Python, each with its exit code.
+
+    What a signal ends has 128 and the signal's number.
+
+    >>> ExitCode.WORSE.name, int(ExitCode.WORSE)
+    ('WORSE', 3)
+    """
 
     #: The command did what it was asked for; of a gate: the first generator is not worse.
     FINE = 0

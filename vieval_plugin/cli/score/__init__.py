@@ -7,23 +7,20 @@ import asyncio
 import shutil
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vieval_plugin.cli import (
-    BASE_URL_ENV_VAR,
     EXAMPLE_BACKBONE,
-    MODEL_ENV_VAR,
     add_backbone,
     add_batch,
     add_calibration,
     add_columns,
     add_command,
     add_judge,
-    lines_by_reason,
     number_between,
 )
 from vieval_plugin.cli.score.backbone import (
@@ -32,40 +29,22 @@ from vieval_plugin.cli.score.backbone import (
     batch_of,
     named_backbone,
     options_in_force,
-    require_model,
 )
+from vieval_plugin.text.errors import BASE_URL_ENV_VAR, MODEL_ENV_VAR
 
 if TYPE_CHECKING:
-    from vieval_plugin.backends.http.batches import BatchOptions
     from vieval_plugin.cli import Commands
-    from vieval_plugin.config import Backbone, Config
+    from vieval_plugin.config import Config
     from vieval_plugin.judges.contests import Judged
     from vieval_plugin.readers.samples import SampleSource
-    from vieval_plugin.records import Provenance
     from vieval_plugin.results.scored import Scored
     from vieval_plugin.run.prepare import PreparedJudge
     from vieval_plugin.run.progress import Progress
+    from vieval_plugin.run.scoring import Request
     from vieval_plugin.run.verdict_log import VerdictLog
 
 #: The judge where none is named.
 DEFAULT_JUDGE = "viescore"
-
-
-@dataclass(frozen=True)
-class Request:
-    """Samples, and who judges them."""
-
-    source: SampleSource
-    #: Judges that are ready.
-    judges: Sequence[PreparedJudge]
-    #: Options in force.
-    current: Config
-    #: Backbone that flags name; None for those of the options.
-    backbone: Backbone | None
-    #: Judges of several that cannot run, with the reason of each.
-    unable: tuple[tuple[str, str], ...] = ()
-    #: Questions are asked by batches first.
-    batch: BatchOptions | None = None
 
 
 def add(commands: Commands) -> None:
@@ -191,6 +170,7 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.media.files import require_writable
     from vieval_plugin.readers.samples import limited
     from vieval_plugin.results.flat_table import require_known_format
+    from vieval_plugin.run.scoring import request_of
     from vieval_plugin.run.strict import require_any_of_first
     from vieval_plugin.run.verdict_lines import run_file
     from vieval_plugin.run.verdict_log import partial_file
@@ -210,7 +190,15 @@ def _run(options: argparse.Namespace) -> int:
         judge_registry.judge(name, current.judge_files)
     source, judge, setting = _samples_of(options, current)
     source = limited(source, options.limit)
-    request = request_of(options, source, current, (judge, setting))
+    request = request_of(
+        source,
+        options.judge or (),
+        options.setting,
+        current,
+        partial(named_backbone, options),
+        default=(judge, setting),
+        is_plan=options.plan,
+    )
     say(
         *(
             f"vieval: {line}"
@@ -337,40 +325,6 @@ def _file_beside(name: str) -> Path:
     )
 
 
-def request_of(
-    options: argparse.Namespace,
-    source: SampleSource,
-    current: Config,
-    default: tuple[str, str | None],
-) -> Request:
-    """The judges that are ready to run, and lines on those of several that are not."""
-    from vieval_plugin.run.prepare import prepare
-    from vieval_plugin.run.strict import require_texts
-    from vieval_plugin.text.errors import VievalError
-
-    judge, setting = default
-    names = list(dict.fromkeys(options.judge or [judge]))
-    judges, unable, backbone = [], list[tuple[str, str]](), None
-    for name in names:
-        try:
-            own_setting = setting if name == judge else None
-            prepared = prepare(name, options.setting or own_setting, current)
-            require_texts(source, prepared.spec)
-            if prepared.asks_a_model:
-                backbone = named_backbone(options, current)
-                prepared = prepare(
-                    name, options.setting or own_setting, current, backbone
-                )
-                if not options.plan:
-                    require_model(name, current, backbone)
-            judges.append(prepared)
-        except VievalError as error:
-            if len(names) == 1:
-                raise
-            unable.append((name, str(error)))
-    return Request(source, judges, current, backbone, tuple(unable))
-
-
 def _samples_of(
     options: argparse.Namespace, current: Config
 ) -> tuple[SampleSource, str, str | None]:
@@ -435,13 +389,16 @@ def _unused(
     return lines
 
 
-def tell_plan(request: Request, samples: Sequence[Judged], total: int) -> int:
-    """Print what judging samples or contests would cost; `total` counts those that have their
-    verdict already too.
+def tell_plan(
+    request: Request, samples: Sequence[Judged], total: int, further: Sequence[str] = ()
+) -> int:
+    """Print what judging samples or contests would cost, and further lines; `total` counts those
+    that have their verdict already too.
     """
     from vieval_plugin.judges.protocol import Sample
     from vieval_plugin.run.backbones import JUDGE
     from vieval_plugin.run.plan import pilot, plan, to_ask
+    from vieval_plugin.run.scoring import lines_by_reason
     from vieval_plugin.text.escaping import say
 
     for judge in request.judges:
@@ -465,6 +422,7 @@ def tell_plan(request: Request, samples: Sequence[Judged], total: int) -> int:
                 ],
             )
         )
+    say(*further)
     say(
         *(f"vieval: {line}" for line in lines_by_reason(request.unable)),
         file=sys.stderr,
@@ -479,24 +437,19 @@ def _score(options: argparse.Namespace, request: Request, images: bool) -> int:
         read_scored,
         write_scored,
     )
-    from vieval_plugin.run.evaluate import provenance_of
+    from vieval_plugin.run.scoring import lines_by_reason
     from vieval_plugin.run.verdict_lines import inputs_of, run_hash
     from vieval_plugin.run.verdict_log import VerdictLog, log_file
     from vieval_plugin.text.escaping import say
 
-    sources = [
-        replace(
-            provenance_of(judge, request.current, request.backbone), label=options.label
-        )
-        for judge in request.judges
-    ]
+    sources = request.sources(options.label)
     runs, inputs = (
         {run_hash(source): source for source in sources},
         inputs_of(request.source, options.command),
     )
     with log_file(options.out) as path, VerdictLog(path, inputs, runs) as log:
         folder = options.out.parent if options.out else Path()
-        unable = _judge_all(log, request, sources, folder, not images)
+        unable = _judge_all(log, request, options.label, folder, not images)
         complete = {
             run: source
             for run, source in runs.items()
@@ -533,7 +486,7 @@ def _score(options: argparse.Namespace, request: Request, images: bool) -> int:
 def _judge_all(
     log: VerdictLog,
     request: Request,
-    sources: Sequence[Provenance],
+    label: str,
     folder: Path,
     batch: bool,
 ) -> list[tuple[str, str]]:
@@ -552,7 +505,7 @@ def _judge_all(
             f"vieval: {log.total} verdicts of an earlier attempt are kept, and not asked for again",
             file=sys.stderr,
         )
-    for prepared, source in zip(request.judges, sources, strict=True):
+    for prepared, source in zip(request.judges, request.sources(label), strict=True):
         progress = Progress()
         arguments = (
             log,

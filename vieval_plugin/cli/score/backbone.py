@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from vieval_plugin.cli import BASE_URL_ENV_VAR, MODEL_ENV_VAR, OPENAI_BASE_URL_ENV_VAR
+from vieval_plugin.cli import tell
 
 if TYPE_CHECKING:
     from vieval_plugin.backends.http.batches import BatchOptions
@@ -34,6 +33,7 @@ def backbone_of(
     """The backbone that flags name for a judge; VievalError where it asks a model and none is
     named anywhere.
     """
+    from vieval_plugin.run.backbones import require_model
     from vieval_plugin.run.prepare import prepare
 
     if not prepare(name, options.setting, current).asks_a_model:
@@ -99,79 +99,21 @@ def named_backbone(options: argparse.Namespace, current: Config) -> Backbone | N
     """The backbone that flags name, or that of the options with what they say of it; None where
     they say nothing.
     """
-    from pydantic import ValidationError
+    from vieval_plugin.run import backbones
 
-    from vieval_plugin.config import Backbone
-    from vieval_plugin.run.backbones import JUDGE
-    from vieval_plugin.text.errors import VievalError
-
-    model, base_url = options.model, options.base_url
-    if JUDGE not in current.backbones:
-        model = model or os.environ.get(MODEL_ENV_VAR)
-        base_url = base_url or _addresses_of_environment(model)
-    if model and getattr(options, "batch_files", None):
-        base_url = base_url or ["http://batches.invalid/v1"]
-    if bool(model) != bool(base_url):
-        flag, missing, variable = ("--base-url", "--model", MODEL_ENV_VAR)
-        if model:
-            flag, missing, variable = ("--model", "--base-url", BASE_URL_ENV_VAR)
-        raise VievalError(
-            f"{flag} is set but {missing} is missing (or set {variable}); or leave out both and "
-            f"set backbones.{JUDGE} in the options"
-        )
-    fields = {
-        name: getattr(options, name)
-        for name in BACKBONE_OPTIONS
-        if getattr(options, name, None) is not None
-    }
-    if model:
-        fields |= {"model": model, "base_url": tuple(base_url)}
-    elif not fields or JUDGE not in current.backbones:
-        return None
-    else:
-        fields = {**current.backbones[JUDGE].model_dump(exclude_unset=True), **fields}
-    try:
-        return Backbone.model_validate(fields)
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise VievalError(
-            f"--{str(first['loc'][0]).replace('_', '-')}: {first['msg']}"
-        ) from None
+    in_files = bool(getattr(options, "batch_files", None))
+    fields = backbone_fields(options)
+    return backbones.named_backbone(fields, current, _announce, in_files)
 
 
-def _addresses_of_environment(model: str | None) -> list[str]:
-    """The address that the environment names; one that it names for every program serves a named
-    model only.
-    """
-    if address := os.environ.get(BASE_URL_ENV_VAR):
-        return [address]
-    address = os.environ.get(OPENAI_BASE_URL_ENV_VAR)
-    if not (model and address):
-        return []
-    _announce(address)
-    return [address]
+def backbone_fields(options: argparse.Namespace) -> dict[str, Any]:
+    """The fields of a backbone that flags set."""
+    values = vars(options)
+    names = ("model", "base_url", *BACKBONE_OPTIONS)
+    return {name: values[name] for name in names if values.get(name) is not None}
 
 
 @cache
-def _announce(address: str) -> None:
+def _announce(line: str) -> None:
     """Say once which server the environment names."""
-    from vieval_plugin.text.escaping import say
-    from vieval_plugin.text.redaction import redacted
-
-    say(
-        f"vieval: the server is {redacted(address)} (from {OPENAI_BASE_URL_ENV_VAR})",
-        file=sys.stderr,
-    )
-
-
-def require_model(name: str, current: Config, backbone: Backbone | None) -> None:
-    """VievalError for a judge that asks a model where none is named."""
-    from vieval_plugin.run.backbones import JUDGE
-    from vieval_plugin.text.errors import VievalError, docs_url
-
-    if not (backbone or current.backbones):
-        raise VievalError(
-            f"{name} asks a model, and none is named: pass --model and --base-url of a server, or "
-            f"set {MODEL_ENV_VAR} and {BASE_URL_ENV_VAR}; or name it as backbones.{JUDGE} in the "
-            f"options; see {docs_url('guides/scoring.md#choose-a-backbone')}"
-        )
+    tell(line)
