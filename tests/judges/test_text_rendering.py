@@ -19,6 +19,7 @@ from tests.playing import play
 from tests.tables import table
 from vieval_plugin.backends.cache.store import Store, parse_stored, to_stored
 from vieval_plugin.backends.http.server import Usage
+from vieval_plugin.config import resolved
 from vieval_plugin.judges.protocol import (
     Box,
     Failure,
@@ -39,7 +40,7 @@ from vieval_plugin.judges.text_rendering import (
     wanted_texts,
 )
 from vieval_plugin.rewards.in_process import open_reward
-from vieval_plugin.run.evaluate import evaluate, provenance_of, resolved
+from vieval_plugin.run.evaluate import evaluate, provenance_of
 from vieval_plugin.run.prepare import prepare
 from vieval_plugin.run.router import Router, refuse_questions
 from vieval_plugin.text.errors import VievalError

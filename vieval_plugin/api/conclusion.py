@@ -9,12 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from vieval_plugin.api.verdicts import Verdicts, import_pandas
 from vieval_plugin.benchmarks import registry as benchmark_registry
-from vieval_plugin.benchmarks.loading.ratings import read_ratings
-from vieval_plugin.config import Config
+from vieval_plugin.config import Config, resolved
 from vieval_plugin.judges.arguments import described
 from vieval_plugin.records import Record, Run
 from vieval_plugin.report.answer import Answer
@@ -31,14 +29,12 @@ from vieval_plugin.report.writing import (
     write_report,
     write_tables,
 )
-from vieval_plugin.results.calibration import calibrate_scores
-from vieval_plugin.results.flat_table import records_of_rows
 from vieval_plugin.results.runs import Results, load_results, results_of
-from vieval_plugin.run.calibration import read_calibration
-from vieval_plugin.run.evaluate import resolved
 from vieval_plugin.text.errors import ExitCode, VievalError
-from vieval_plugin.text.html_page import template
 from vieval_plugin.text.untrusted import path_of
+
+if TYPE_CHECKING:
+    from vieval_plugin.api.verdicts import Verdicts
 
 #: The path of a file or a folder, results that are read already, or a data frame.
 Input: TypeAlias = "str | os.PathLike[str] | Results | Run | Verdicts | Record | Iterable[Record] | Any"
@@ -109,6 +105,8 @@ class Conclusion:
         """
         if table not in ("numbers", "pairs"):
             raise VievalError(f"`table` must be 'numbers' or 'pairs', got {table!r}")
+        from vieval_plugin.api.verdicts import import_pandas
+
         pandas = import_pandas("to_dataframe")
         if self.report is None:
             return pandas.DataFrame()
@@ -149,6 +147,8 @@ class Conclusion:
 
     def _repr_html_(self) -> str:
         """The answers with their tables, without scripts; whatever others wrote is shown as text."""
+        from vieval_plugin.text.html_page import template
+
         page = template(Path(__file__).with_name("answers.html.jinja"))
         return page.render(answers=self.answers, tables=self.build.tables)
 
@@ -241,10 +241,17 @@ def report(
     "scores rates new's images better than old's."
     """
     current = resolved(options)
-    ratings = read_ratings(list(map(Path, human))) if human else None
+    ratings = None
+    if human:
+        from vieval_plugin.benchmarks.loading.ratings import read_ratings
+
+        ratings = read_ratings(list(map(Path, human)))
     _find_benchmarks(benchmarks)
     results = results_given(inputs, label, partial)
     if calibration:
+        from vieval_plugin.results.calibration import calibrate_scores
+        from vieval_plugin.run.calibration import read_calibration
+
         results = calibrate_scores(results, read_calibration(Path(calibration)))
     written = write_report(
         results,
@@ -300,6 +307,9 @@ def paths_of(inputs: Sequence[Input]) -> list[Path]:
 
 def _records_of(value: Input) -> Sequence[Record]:
     """The records that are passed in one way or another."""
+    from vieval_plugin.api.verdicts import Verdicts
+    from vieval_plugin.results.flat_table import records_of_rows
+
     if isinstance(value, Record):
         return [value]
     if isinstance(value, Run):

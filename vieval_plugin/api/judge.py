@@ -21,7 +21,7 @@ from vieval_plugin import config
 from vieval_plugin.api import conversion
 from vieval_plugin.api.conversion import Format, GivenImage
 from vieval_plugin.api.verdicts import Verdicts, main_aspect, unknown_aspect_error
-from vieval_plugin.config import Backbone, Config
+from vieval_plugin.config import Backbone, Config, resolved
 from vieval_plugin.judges.arguments import named_arguments, require
 from vieval_plugin.judges.contests import Contest
 from vieval_plugin.judges.protocol import Image, Sample, SampleId, Status
@@ -424,7 +424,6 @@ def judge_options(
             have.
     """
     from vieval_plugin.run.backbones import JUDGE
-    from vieval_plugin.run.evaluate import resolved
 
     base = resolved(options)
     fields = {name: value for name, value in fields.items() if value is not None}

@@ -32,7 +32,7 @@ from vieval_plugin.audit.positive_control import (
     spoilings,
 )
 from vieval_plugin.benchmarks.loading.ratings import read_ratings
-from vieval_plugin.config import Backbone, Config
+from vieval_plugin.config import Backbone, Config, resolved
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.protocol import Sample, Status
 from vieval_plugin.readers.columns import parse_columns
@@ -72,7 +72,6 @@ from vieval_plugin.results.lookup import require_consistent
 from vieval_plugin.results.prompt_differences import drop_different_prompts
 from vieval_plugin.results.runs import Results, results_of
 from vieval_plugin.run import backbones, loop
-from vieval_plugin.run.evaluate import resolved
 from vieval_plugin.run.plan import detectable_difference
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.scoring import Request, lines_by_reason, request_of

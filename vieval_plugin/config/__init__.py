@@ -26,6 +26,7 @@ from vieval_plugin.config.section import (
     redacted_options,
 )
 from vieval_plugin.judges import registry as judge_registry
+from vieval_plugin.judges.arguments import require
 from vieval_plugin.judges.spec import JudgeSpec, option
 from vieval_plugin.media.files import cache_folder
 from vieval_plugin.stats.options import MissingRatings, Policy, StatisticsOptions
@@ -576,6 +577,27 @@ class Config(Section):
         if not self.store.use:
             return None
         return self.store.path or cache_folder() / "replies.sqlite"
+
+
+def resolved(options: Config | Mapping[str, Any] | None) -> Config:
+    """Options as they are, from a mapping as an options file has it, or of the file that
+    VIEVAL_CONFIG names.
+
+    Raises:
+        VievalError: they are none of these, or hold what options do not have.
+    """
+    if options is None:
+        return current()
+    if isinstance(options, Mapping):
+        return from_mapping(options, "options")
+    name_a_file = f"or name a file in {FILE_VARIABLE}"
+    require(
+        options,
+        Config,
+        "options",
+        f'a mapping such as {{"store": {{"use": False}}}}, {name_a_file}',
+    )
+    return options
 
 
 def current() -> Config:

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vieval_plugin import config
-from vieval_plugin.config import Backbone, Config
+from vieval_plugin.config import Backbone, Config, resolved
 from vieval_plugin.judges.arguments import named_arguments, require, require_all
 from vieval_plugin.judges.contests import Contest, Judged
 from vieval_plugin.judges.protocol import Image, Sample, SampleId, Verdict
@@ -101,27 +100,6 @@ async def evaluate_async(
         checked_samples, prepared, options, backbone, progress or Progress(), bar
     )
     return [outcome.verdict for outcome in outcomes]
-
-
-def resolved(options: Config | Mapping[str, Any] | None) -> Config:
-    """Options as they are, from a mapping as an options file has it, or of the file that
-    VIEVAL_CONFIG names.
-
-    Raises:
-        VievalError: they are none of these, or hold what options do not have.
-    """
-    if options is None:
-        return config.current()
-    if isinstance(options, Mapping):
-        return config.from_mapping(options, "options")
-    name_a_file = f"or name a file in {config.FILE_VARIABLE}"
-    require(
-        options,
-        Config,
-        "options",
-        f'a mapping such as {{"store": {{"use": False}}}}, {name_a_file}',
-    )
-    return options
 
 
 async def outcomes_of(
