@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import vieval_plugin.benchmarks
 from vieval_plugin.benchmarks.benchmark import Benchmark, data_root
-from vieval_plugin.config import Config
+from vieval_plugin.config import Config, current
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.registry import (
     description_in_module,
@@ -150,8 +150,8 @@ def folders() -> Mapping[str, tuple[Benchmark, str]]:
     }
 
 
-def samples(name: str, part: str, root: Path) -> list[Judged]:
-    """Return the samples of a benchmark's part; VievalError for an unknown one, and for data that
-    is absent or malformed.
+def samples(name: str, part: str, root: Path | None = None) -> list[Judged]:
+    """Return the samples of a benchmark's part, by default from the data folder of the options;
+    VievalError for an unknown one, and for data that is absent or malformed.
     """
-    return list(benchmark(name).load(root, part))
+    return list(benchmark(name).load(root or current().data_folder(), part))

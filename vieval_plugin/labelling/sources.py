@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from vieval_plugin import config
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.images import decode, examine, files_of, images_of, name_of
 from vieval_plugin.judges.contests import SCHEMES, Judged, candidates_of
@@ -92,7 +91,7 @@ def read_to_label(
     if not exists(path):
         return _read_benchmark(inputs[0])
     if is_run(path):
-        source = load_unjudged(path, config.current()).source
+        source = load_unjudged(path).source
         return [
             ToLabel(row.sample, str(row.sample.id))
             for row in source
@@ -249,14 +248,13 @@ def _read_benchmark(benchmark_part: str) -> list[ToLabel]:
             f"{benchmark_part}: no such file, and no such benchmark{hint}; pass a samples file, or "
             "BENCHMARK/PART"
         )
-    folder = config.current().data_folder()
     parts: Sequence[str] = (
         [part] if part else list(benchmark_registry.benchmark(name).parts)
     )
     return [
         ToLabel(sample, str(sample.id))
         for part_name in parts
-        for sample in benchmark_registry.samples(name, part_name, folder)
+        for sample in benchmark_registry.samples(name, part_name)
     ]
 
 

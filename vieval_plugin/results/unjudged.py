@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vieval_plugin.config import Config
+from vieval_plugin.config import Config, current
 from vieval_plugin.judges.protocol import Image, Sample, SampleId
 from vieval_plugin.media.files import require_plain
 from vieval_plugin.readers.samples import (
@@ -63,20 +63,24 @@ def is_run(path: Path) -> bool:
     return "filtered_resps" in first_row(path)
 
 
-def load_unjudged(path: Path, options: Config, kind: str | None = None) -> UnjudgedRun:
+def load_unjudged(
+    path: Path, options: Config | None = None, kind: str | None = None
+) -> UnjudgedRun:
     """The images of a run and why others are lacking; what a judge said of them already is left
     out.
 
     Args:
         path: what the host wrote, a folder or one of its samples files.
-        options: name folders that are trusted beside that of the run.
+        options: name folders that are trusted beside that of the run (default: those of the file
+            that VIEVAL_CONFIG names).
         kind: that of the images of tasks which say none: all that are not VIEval's.
 
     Raises:
         VievalError: the run made none, or is of tasks with different judges.
     """
     rows, judges = list[SampleRow](), dict[tuple[str, str], None]()
-    trusted = trusted_folders(options, path if path.is_dir() else path.parent)
+    folder = path if path.is_dir() else path.parent
+    trusted = trusted_folders(options or current(), folder)
     for file in (files := samples_files(path)):
         for number, line in enumerate(_lines(file), start=1):
             try:
