@@ -374,7 +374,7 @@ if os.environ["INTERRUPT_AT"] == "exit":
         "platformdirs",
         "vieval_plugin.run.shutdown",
         "vieval_plugin.cli.config",
-        "yaml",
+        "pydantic",
         "exit",
     ],
 )

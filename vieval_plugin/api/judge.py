@@ -28,13 +28,13 @@ from vieval_plugin.judges.protocol import Image, Sample, SampleId, Status
 from vieval_plugin.records import OWN, unjudged
 from vieval_plugin.run.loop import CLOSED, LoopThread
 from vieval_plugin.run.prepare import prepare
-from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.suggestions import did_you_mean
 from vieval_plugin.text.untrusted import path_of
 
 if TYPE_CHECKING:
+    from vieval_plugin.run.progress import Progress
     from vieval_plugin.run.session import Session
 
 Images: TypeAlias = "GivenImage | Iterable[GivenImage]"
@@ -134,6 +134,7 @@ class Judge:
             )
         self.prepared = prepare(name, setting, self.options)
         from vieval_plugin.run.evaluate import provenance_of
+        from vieval_plugin.run.progress import Progress
 
         self._provenance = provenance_of(self.prepared, self.options, None)
         if scorer is not None and not self.prepared.spec.scored:

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-from vieval_plugin.media.files import cache_folder
 from vieval_plugin.text.errors import PROJECT
 from vieval_plugin.text.escaping import console
 from vieval_plugin.text.redaction import redacted
@@ -117,6 +116,8 @@ def _error_file(text: str) -> Path | None:
     """A file of the user's own with this text, in the user's cache folder or else in that for
     temporary files.
     """
+    from vieval_plugin.media.files import cache_folder
+
     name = f"error-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
     for folder in (
         cache_folder() / "errors",

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import yaml
+if TYPE_CHECKING:
+    import yaml
 
 _LONGEST = 1 << 20
 _MOST_VALUES = 100_000
@@ -26,6 +27,8 @@ def read_yaml(text: str) -> Any:
     Raises:
         ValueError: in one line, what is wrong with it.
     """
+    import yaml
+
     if len(text) > _LONGEST:
         raise ValueError("longer than 1 MiB")
     try:
@@ -90,6 +93,8 @@ def _require_small(root: yaml.Node) -> None:
     """ValueError for a document that is too much once its aliases are spelt out; one that holds
     itself is endless.
     """
+    import yaml
+
     waiting, values = [(root, 1)], 0
     while waiting:
         node, depth = waiting.pop()
