@@ -165,7 +165,7 @@ def compare(
     """Test which of several judges is better, as `vieval compare` does.
 
     Args:
-        inputs: folders of runs and files of verdicts, `Run`s or `Record`s of benchmarks.
+        inputs: folders of runs and files of verdicts, or each a `Run` or a `Record`.
         label: what tables call the judge of each path.
         partial: read also the verdicts of a run that is not complete.
         benchmarks: folders of benchmarks of your own.
@@ -213,8 +213,8 @@ def report(
     """Report results, as `vieval report` does; pages and tables are written only to a `folder`.
 
     Args:
-        inputs: folders of runs and files of verdicts, `Run`s, `Record`s, `Verdicts` of a `Judge`,
-            or data frames of scores.
+        inputs: folders of runs and files of verdicts, or each a `Run`, a `Record`, the `Verdicts` of
+            a `Judge`, or a data frame of scores.
         folder: for `report.html`, `report.md` and all tables.
         label: what tables call the judge of each path.
         partial: read also the verdicts of a run that is not complete.

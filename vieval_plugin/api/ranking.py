@@ -247,8 +247,8 @@ def rank(*inputs: Input, **arguments: Any) -> Conclusion:
 
     Args:
         inputs: folders of images, with `prompts`; or verdicts: files of `vieval score`, folders of
-            runs, `Run`s, `Record`s, `Verdicts` of a `Judge`, or data frames with the columns uid
-            and generator and a column a score.
+            runs, or each a `Run`, a `Record`, the `Verdicts` of a `Judge`, or a data frame with the
+            columns uid and generator and a column a score.
         **arguments: those of the command, and none of them prints:
 
             - of images `prompts`, their file; `kind`; `columns`, such as `["uid=id"]`; `judge`, a
