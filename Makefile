@@ -266,10 +266,11 @@ docs: $(ENV)/ready $(OUT)/demo-drawn/report.html
 	$(BIN)/python -m sphinx -W -n --keep-going -q -b html -d $(OUT)/docs-trees -c docs $(OUT)/docs-src $(OUT)/docs
 	@echo "== open this page in a browser: $(abspath $(OUT))/docs/index.html"
 
-# lmms-eval's files of plain tasks and their README, from task_configs/tasks.yaml; README's table of judges, from their specs
+# lmms-eval's files of plain tasks and their README, from task_configs/tasks.yaml; README's table of judges, from their specs; the schemas of our JSON files
 tasks: $(ENV)/ready
 	$(BIN)/python -m vieval_plugin.hosts.lmms_eval.task_files
 	$(BIN)/python docs/make_judge_table.py
+	$(BIN)/python docs/make_schemas.py
 
 clean:
 	rm -rf $(ENV) $(VLLM_ENV) $(KIT_ENV) $(SWIFT_ENV) $(LOWEST_ENV) build *.egg-info out report

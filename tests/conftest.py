@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests import extras, in_process, tiny_scorers
+from tests.documents import require_valid
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.benchmarks import vieval_demo
 from vieval_plugin.cli import main
@@ -292,6 +293,8 @@ def vieval(capsys):
     def run(*arguments, code=0):
         ended = main([*map(str, arguments)])
         assert code in (None, ended), (code, ended)
+        for argument in arguments if code == 0 else ():
+            require_valid(argument)
         return capsys.readouterr()
 
     return run

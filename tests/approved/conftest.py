@@ -24,6 +24,7 @@ from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 import vieval_plugin
 from tests.brightness import by_brightness
 from tests.builders import a_server
+from tests.documents import require_valid
 from tests.report.pages import Page
 from vieval_plugin.cli import main
 
@@ -171,6 +172,8 @@ def approve(tmp_path, monkeypatch, snapshot, started):
     def compared(*commands):
         text = "\n".join(transcript(command, started) for command in commands)
         assert constant(text, tmp_path) == snapshot(extension_class=TextFile)
+        for folder in (tmp_path, *filter(Path.is_dir, tmp_path.iterdir())):
+            require_valid(folder)
 
     return compared
 

@@ -6,6 +6,7 @@ import json
 
 import duckdb
 import pandas
+import polars
 import pyarrow
 import pyarrow.parquet
 import pytest
@@ -17,6 +18,12 @@ from vieval_plugin.meta_evaluation.rows import NumberRow, PairRow
 
 #: Names that a reader of text takes for a number or a truth value.
 NAMES = ("1000", "1e3", "no", "nan")
+POLARS = {
+    "string": polars.String,
+    "double": polars.Float64,
+    "int64": polars.Int64,
+    "bool": polars.Boolean,
+}
 TABLES = {"numbers": NumberRow, "pairs": PairRow}
 
 
@@ -54,6 +61,11 @@ def test_two_runs_are_one_table_with_types(two_runs, table):
     both = pyarrow.concat_tables([first, second])
     assert first.schema == second.schema
     assert both.num_rows == len(pandas.concat(map(pandas.read_parquet, files)))
+    frame = polars.concat(map(polars.read_parquet, files))
+    assert frame.height == both.num_rows
+    assert dict(frame.schema) == {
+        field.name: POLARS[str(field.type)] for field in both.schema
+    }
     names = ", ".join(f"'{file}'" for file in files)
     counted = duckdb.sql(f"SELECT count(*), avg(low) FROM read_parquet([{names}])")
     [(rows, mean_low)] = counted.fetchall()

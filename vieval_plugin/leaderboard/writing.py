@@ -11,11 +11,12 @@ from markupsafe import Markup
 
 from vieval_plugin.leaderboard.board import BenchmarkBoard, View
 from vieval_plugin.leaderboard.making import POLICIES
-from vieval_plugin.leaderboard.printed import printed_elsewhere
+from vieval_plugin.leaderboard.printed import PrintedNumber, printed_elsewhere
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.meta_evaluation.findings import Number
 from vieval_plugin.meta_evaluation.rows import (
     NumberRow,
+    PairRow,
     number_row,
     pair_rows,
     row_table,
@@ -79,6 +80,21 @@ class LeaderboardRow(NumberRow):
     marks: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class LeaderboardDocument:
+    """All that `leaderboard.json` holds."""
+
+    #: Version of its form.
+    leaderboard: int = FORM_VERSION
+    statistics: StatisticsOptions
+    numbers: tuple[LeaderboardRow, ...]
+    pairs: tuple[PairRow, ...]
+    #: Printed numbers by benchmark.
+    printed: Mapping[str, Sequence[PrintedNumber]]
+    #: Titles of judges without verdicts, by benchmark.
+    absent: Mapping[str, Sequence[str]]
+
+
 def write_boards(
     boards: Sequence[BenchmarkBoard], folder: Path, options: StatisticsOptions
 ) -> None:
@@ -129,20 +145,16 @@ def json_text(boards: Sequence[BenchmarkBoard], options: StatisticsOptions) -> s
     default_boards = [
         view.board for board in boards for view in board.views if view.is_default
     ]
-    document = {
-        "leaderboard": FORM_VERSION,
-        "statistics": asdict(options),
-        "numbers": list(map(asdict, rows_of(boards))),
-        "pairs": [asdict(row) for row in pair_rows(default_boards)],
-        "printed": {
-            board.benchmark: [asdict(number) for number in board.printed]
-            for board in boards
-        },
-        "absent": {
+    document = LeaderboardDocument(
+        statistics=options,
+        numbers=tuple(rows_of(boards)),
+        pairs=tuple(pair_rows(default_boards)),
+        printed={board.benchmark: board.printed for board in boards},
+        absent={
             board.benchmark: [judge.title for judge in board.absent] for board in boards
         },
-    }
-    return json.dumps(document, indent=1, allow_nan=False)
+    )
+    return json.dumps(asdict(document), indent=1, allow_nan=False)
 
 
 def page(boards: Sequence[BenchmarkBoard], options: StatisticsOptions) -> str:
