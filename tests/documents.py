@@ -6,7 +6,7 @@ from pathlib import Path
 
 import jsonschema
 
-SCHEMAS = Path(__file__).parents[1] / "docs" / "schemas"
+SCHEMAS = Path(__file__).resolve().parents[1] / "docs" / "schemas"
 NAMES = ("findings.json", "card.json", "leaderboard.json")
 
 

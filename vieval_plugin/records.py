@@ -72,6 +72,16 @@ class Provenance:
         return " ".join(self.settings)
 
     @property
+    def calibrated_scores(self) -> tuple[str, ...]:
+        """Names of calibrated scores, of which there is one or none."""
+        return self.calibration[:1]
+
+    @property
+    def calibration_hash(self) -> str:
+        """Hash of the calibration's file; empty where there is none."""
+        return self.calibration[-1] if self.calibration else ""
+
+    @property
     def calibration_note(self) -> str:
         """Line on a calibrated score and how good it is; empty where there is none."""
         name, *described = self.calibration or ("",)

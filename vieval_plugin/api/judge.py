@@ -142,7 +142,10 @@ class Judge:
                 f"{name} measures with no network, so there is nothing that Judge(scorer) could "
                 "replace"
             )
-        self.aspects = (*self.prepared.spec.aspects, *self._provenance.calibration[:1])
+        self.aspects = (
+            *self.prepared.spec.aspects,
+            *self._provenance.calibrated_scores,
+        )
         self.progress = Progress()
         self.last = Verdicts((), (), self.aspects)
         self._fresh, self._format, self._bar, self._attempts = (

@@ -143,7 +143,7 @@ def _ranked(
     )
     # a calibrated score is shown beside the raw one, and ranks nothing: it makes ties
     calibrated = {
-        name for record in records for name in record.provenance.calibration[:1]
+        name for record in records for name in record.provenance.calibrated_scores
     }
     breakdowns = [
         ("", ""),

@@ -345,7 +345,7 @@ def _trace_contradiction(record: Record) -> str:
     if again.status is Status.NOT_APPLICABLE:  # an image is not there any more
         return ""
     for aspect in {**verdict.scores, **again.scores}.keys() - set(
-        source.calibration[:1]
+        source.calibrated_scores
     ):
         if verdict.scores.get(aspect) != again.scores.get(aspect):
             return (

@@ -207,7 +207,7 @@ def read_scored(
     """
     scored.progress.usage = log.usage(*runs)
     for run, provenance in runs.items():
-        summary = ScoreSummary((*provenance.aspects, *provenance.calibration[:1]))
+        summary = ScoreSummary((*provenance.aspects, *provenance.calibrated_scores))
         scored.summaries[run] = provenance.judge, summary
         for line in log.lines(run):
             record = record_of_line(line, folder, runs, {"totals": totals})
@@ -233,7 +233,7 @@ def write_scored(
             scores = [
                 score
                 for run in runs.values()
-                for score in (*run.aspects, *run.calibration[:1])
+                for score in (*run.aspects, *run.calibrated_scores)
             ]
             write_flat(out, (record for _, record in read), scores)
         else:

@@ -99,7 +99,7 @@ class Calibration:
         """Line on the score of another calibration in verdicts, which this one's takes the place
         of; empty without one.
         """
-        other = "".join(provenance.calibration[-1:])
+        other = provenance.calibration_hash
         return (
             f"{self.name} of calibration {other}, which the verdicts had, is replaced"
             if other not in ("", self.hash)

@@ -130,7 +130,7 @@ def schema_of(
 ) -> VerdictSchema:
     """The schema of a judge's verdicts."""
     spec = prepared.spec
-    calibrated = prepared.provenance.calibration[:1]
+    calibrated = prepared.provenance.calibrated_scores
     scores = dict.fromkeys(
         (*spec.aspects, *spec.dimensions, *spec.grades(judge_options), *calibrated)
     )
