@@ -25,6 +25,7 @@ OTHERS = {
     "_MORE_GROUPS": "part of an estimate",
     "PRIOR_SLOPE, PRIOR_SPREAD, STEEPEST_SLOPE": "prior of an estimate",
     "EVEN": "definition of a win rate",
+    "_HALF": "rounding of a picture",
     "_BORDER": "change of an image",
     "_TEXT_WIDTH, _TEXT_HEIGHT": "change of an image",
 }
