@@ -55,7 +55,6 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument(
         "--mirror",
-        dest="mirrors",
         action="append",
         default=[],
         metavar="SOURCE=URL",
@@ -72,7 +71,7 @@ def _run(options: argparse.Namespace) -> int:
 
     root = options.root or config.current().data_folder()
     name, prepare, hosts = _preparation(options.benchmark)
-    mirrors = dict(mirror.partition("=")[::2] for mirror in options.mirrors)
+    mirrors = dict(mirror.partition("=")[::2] for mirror in options.mirror)
     for source, url in mirrors.items():
         if not url or source not in hosts:
             raise VievalError(

@@ -208,8 +208,7 @@ def _import(options: argparse.Namespace) -> int:
             f"no importer for {options.judge!r}; choose one of {', '.join(sorted(by_judge))}"
         )
     require_writable(options.to / packs.MANIFEST, "--to")
-    import_wording = by_judge[options.judge]
-    for folder in import_wording(options.source, options.to, options.context):
+    for folder in by_judge[options.judge](options.source, options.to, options.context):
         pack = packs.load(str(folder))
         use = f"use it: judges.{options.judge}.pack: {folder} in the file that VIEVAL_CONFIG names"
         say(f"{folder}  {pack.hash}  ({use})")

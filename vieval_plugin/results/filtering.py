@@ -207,22 +207,22 @@ def _passing(
         [(name, "ascending") for name in _KEY]
     )
     added = added.rename_columns([*_KEY, *scores, "status", UID])
-    *_, by = (
+    described = (
         calibration.described if calibration else opened.plan.provenance.calibration
-    ) or ("",)
-    return (
-        added.append_column("calibration", arrow().repeat(by, added.num_rows))
-        if by
-        else added
     )
+    if described:
+        by = arrow().repeat(described[-1], added.num_rows)
+        added = added.append_column("calibration", by)
+    return added
 
 
 def _require_no_query(connection: Any, where: str) -> None:
     """Refuse a condition with a query in it: it cannot read verdicts, and functions that read
     files, report settings or print logs can be called in queries only.
     """
-    parse = "SELECT json_serialize_sql('SELECT ' || $1::VARCHAR)"
-    [[syntax]] = connection.execute(parse, [where]).fetchall()
+    [[syntax]] = connection.execute(
+        "SELECT json_serialize_sql('SELECT ' || $1::VARCHAR)", [where]
+    ).fetchall()
     if _QUERY.search(syntax):
         raise VievalError(
             f"--where {where!r}: a condition must compare columns and values, got a query; "
@@ -270,9 +270,10 @@ def _write(
     """
     root = place_at(opened.plan.root)
     require_same(file, root)
-    (out / file.path).parent.mkdir(parents=True, exist_ok=True)
+    target = out / file.path
+    target.parent.mkdir(parents=True, exist_ok=True)
     if not file.is_tar:
-        _write_parquet(root.below(file.path), out / file.path, file, passing)
+        _write_parquet(root.below(file.path), target, file, passing)
         return
     verdicts: dict[int, list[Any]] = {}
     for row in passing.to_pylist():
@@ -286,7 +287,7 @@ def _write(
     index = tar_members(file, root, opened.folder.indexes)
     copy_samples(
         Path(opened.plan.root) / file.path,
-        out / file.path,
+        target,
         index,
         members,
         f"{prefix}{ADDED}",
@@ -346,11 +347,9 @@ def _batches(source: Place, file: InputFile, numbers: Any) -> Iterator[tuple[int
         for group, rows in enumerate(file.groups):
             first, last = np.searchsorted(numbers, [start, start + rows])
             row = start
-            for batch in (
-                batches_of(source, opened, opened.schema_arrow.names, [group])
-                if first < last
-                else ()
-            ):
+            start += rows
+            if first == last:
+                continue
+            for batch in batches_of(source, opened, opened.schema_arrow.names, [group]):
                 yield row, batch
                 row += batch.num_rows
-            start += rows
