@@ -1,6 +1,7 @@
 """Documents that commands write, checked against the JSON schemas that users get."""
 
 import json
+import os
 from functools import cache
 from pathlib import Path
 
@@ -19,6 +20,6 @@ def validator(name):
 def require_valid(folder):
     """Fail for a document of ours in a folder that its schema does not allow."""
     for name in NAMES:
-        file = Path(folder) / name
-        if file.is_file():
+        file = Path(str(folder)) / name
+        if os.path.isfile(file):  # also for what cannot be a path
             validator(name).validate(json.loads(file.read_text("utf-8")))
