@@ -82,6 +82,8 @@ FLAGS = ["fine", "soft", "--prompts", "prompts.csv", "--judge", "sharpness"]
         ),
         (report, ("v.jsonl",), {}, ["report", "v.jsonl", "--out", "o"], ExitCode.FINE),
         (compare, ("v.jsonl",), {}, ["compare", "v.jsonl"], ExitCode.FINE),
+        (compare, (["v.jsonl"],), {}, ["compare", "v.jsonl"], ExitCode.FINE),
+        (rank, (["v.jsonl"],), {}, ["rank", "v.jsonl"], ExitCode.FINE),
     ],
     ids=str,
 )
@@ -236,7 +238,7 @@ def test_a_notebook_shows_answers_and_tables_and_runs_nothing():
         (rank, (3,), {}, "int 3 holds no verdicts"),
         (rank, ([{}],), {}, "holds no verdicts"),
         (rank, ("gone.jsonl",), {}, "gone.jsonl"),
-        (rank, ("v.jsonl", [[]]), {}, "only paths"),
+        (rank, ("v.jsonl", [a_record()]), {}, "only paths"),
         (rank, ("v.jsonl",), {"promts": "x"}, "did you mean prompts"),
         (rank, ("v.jsonl",), {"judge": "sharpness"}, "--judge is for folders"),
         (rank, ([a_record()],), {"prompts": "p.csv"}, "--prompts is for folders"),

@@ -276,6 +276,7 @@ def results_given(
         VievalError: nothing is passed, something that is none of these, paths beside what is read
             already, or two verdicts of one judge on one sample.
     """
+    inputs = flattened(inputs)
     if not inputs:
         raise VievalError(f"nothing is passed; pass {_INPUTS}")
     paths = paths_of(inputs)
@@ -288,8 +289,9 @@ def results_given(
         )
     if len(inputs) == 1 and isinstance(inputs[0], Results):
         return inputs[0]
-    if all(isinstance(value, Run) for value in inputs):
-        return Results(tuple(inputs))
+    runs = tuple(value for value in inputs if isinstance(value, Run))
+    if len(runs) == len(inputs):
+        return Results(runs)
     records = list(chain.from_iterable(map(_records_of, inputs)))
     results = results_of(records)
     if len(results.records) < len(records):
@@ -300,9 +302,21 @@ def results_given(
     return results
 
 
+def flattened(inputs: Sequence[Input]) -> list[Input]:
+    """Inputs, with those that are lists of them in the lists' places."""
+    flat: list[Input] = []
+    for value in inputs:
+        flat += flattened(value) if isinstance(value, (list, tuple)) else [value]
+    return flat
+
+
 def paths_of(inputs: Sequence[Input]) -> list[Path]:
     """Those inputs that are paths."""
-    return [path_of(path) for path in inputs if isinstance(path, (str, os.PathLike))]
+    return [
+        path_of(os.fspath(path))
+        for path in inputs
+        if isinstance(path, (str, os.PathLike))
+    ]
 
 
 def _records_of(value: Input) -> Sequence[Record]:
@@ -319,8 +333,6 @@ def _records_of(value: Input) -> Sequence[Record]:
     for method, arguments in _ROW_METHODS if hasattr(value, "columns") else ():
         if rows := getattr(value, method, None):
             return records_of_rows(rows(*arguments))
-    if isinstance(value, (list, tuple)) and value:
-        return list(chain.from_iterable(map(_records_of, value)))
     raise VievalError(f"{described(value)} holds no verdicts; pass {_INPUTS}")
 
 

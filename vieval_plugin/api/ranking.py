@@ -7,11 +7,10 @@ is checked, images are made and judged, each of which costs more than the last.
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, cast
 
 import PIL.Image
 
@@ -20,6 +19,7 @@ from vieval_plugin.api.conclusion import (
     Conclusion,
     Input,
     Options,
+    flattened,
     paths_of,
     results_given,
 )
@@ -43,6 +43,7 @@ from vieval_plugin.readers.image_folder import (
     read_named,
 )
 from vieval_plugin.readers.layout import find_folders
+from vieval_plugin.readers.places import PLAN
 from vieval_plugin.readers.samples import SampleSource
 from vieval_plugin.records import record_of, unjudged
 from vieval_plugin.report.answer import Answer
@@ -75,7 +76,6 @@ from vieval_plugin.run import backbones, loop
 from vieval_plugin.run.plan import detectable_difference
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.scoring import Request, lines_by_reason, request_of
-from vieval_plugin.run.shards.folder import PLAN
 from vieval_plugin.run.side_by_side import (
     NO_FOLDER,
     contests_between,
@@ -104,7 +104,6 @@ _MODEL = ("model", "base_url")
 _OWN = {"inputs", "backbone", "make", "flags", "command", "plan"}
 #: The most that a win rate can fall, which no margin reaches.
 _LARGEST_FALL = 0.5
-T = TypeVar("T")
 
 
 def _ignore(event: str | Progress) -> None:
@@ -197,6 +196,7 @@ def _request(
     **arguments: Any,
 ) -> RankingRequest:
     """The request of a call of `rank` or `gate`."""
+    inputs = flattened(inputs)
     names = {field.name for field in fields(RankingRequest)}
     own = {name: arguments.pop(name) for name in names & arguments.keys()}
     known = sorted((names - _OWN) | {"draw", "seed"} | Backbone.model_fields.keys())
@@ -226,10 +226,9 @@ def _path(path: AnyPath | None) -> Path | None:
     return None if path is None else Path(path)
 
 
-def _several(given: T | Sequence[T]) -> Sequence[T]:
-    """One text or path, or several, as a sequence."""
-    is_one = isinstance(given, (str, os.PathLike))
-    return cast(Sequence[T], [given] if is_one else given)
+def _several(given: str | Sequence[str]) -> Sequence[str]:
+    """One name, or several, as a sequence."""
+    return [given] if isinstance(given, str) else given
 
 
 def _maker(draw: Draw, folder: Path, seed: int) -> Make:
@@ -330,7 +329,7 @@ def prepare_ranking(request: RankingRequest) -> PreparedRanking:
     are_paths = bool(paths) and len(paths) == len(request.inputs)
     are_images = are_paths and (request.prompts is not None or _hold_images(paths))
     _require_applicable(request, are_images)
-    human = list(map(Path, _several(request.human)))
+    human = paths_of(flattened([request.human]))
     ratings = read_ratings(human) if human else None
     judging = _judging(request, paths) if are_images else None
     results = (
