@@ -178,7 +178,7 @@ def _sub_score_judge(spec: JudgeSpec, pack: Pack) -> JudgeSpec:
     """A judge whose questions are answered with sub-scores, or with probabilities of some
     answers.
     """
-    manifest, expected = pack.manifest, pack.replies == "expected"
+    manifest, expected = pack.manifest, pack.expects_answers
     for aspect in manifest.combine:
         _require_known(pack, "combine", aspect, dict.fromkeys((*spec.aspects, OVERALL)))
     overall = None if OVERALL in spec.aspects else manifest.combine.get(OVERALL)
@@ -255,7 +255,7 @@ def _sub_score_judge(spec: JudgeSpec, pack: Pack) -> JudgeSpec:
 
 def _names_problem(pack: Pack, names: Sequence[str]) -> str:
     """What is wrong with the names of a question's sub-scores, or nothing."""
-    if pack.replies != "expected":
+    if not pack.expects_answers:
         return format_of(pack).problem(names)
     return "one name, where replies are expected" if len(names) > 1 else ""
 

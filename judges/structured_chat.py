@@ -137,7 +137,7 @@ def ask_all(
         for reply, question in zip(replies, questions, strict=True)
     ]
     # a published protocol of labels has no second question
-    for _ in range(0 if wording.replies == "labels" else wording.reminders):
+    for _ in range(0 if wording.asks_for_labels else wording.reminders):
         failed = [
             i for i, outcome in enumerate(outcomes) if _is_unread(outcome.steps[-1])
         ]

@@ -104,7 +104,7 @@ def build(
             answer.
     """
     require_wording(SPEC, wording, setting)
-    if wording.replies == "labels" and (options.answers, options.mode) != (
+    if wording.asks_for_labels and (options.answers, options.mode) != (
         "four_way",
         "answer",
     ):
@@ -133,7 +133,7 @@ def _voted(
 ) -> Program:
     number = len(contest.candidates)
     form: Form = options.answers if number == 2 else "ranking"
-    labels = wording.replies == "labels"
+    labels = wording.asks_for_labels
     questions = [
         ChatRequest(
             Chat(
@@ -219,7 +219,7 @@ def preference_of(bounds: tuple[float, float], order: str) -> tuple[float, float
 def _unfit(contest: Contest, options: PairwiseOptions, wording: Pack) -> str:
     """Reason that a contest cannot be asked about in one question, in words; empty if it can."""
     number, first = len(contest.candidates), contest.candidates[0]
-    if number > 2 and (options.mode == "expected" or wording.replies == "labels"):
+    if number > 2 and (options.mode == "expected" or wording.asks_for_labels):
         what = (
             "the mode expected"
             if options.mode == "expected"

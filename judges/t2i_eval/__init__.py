@@ -212,7 +212,7 @@ def extract(
     chat = asker.chat(
         key, "extraction", PATH, schemas.extraction(captions), asker.sample.texts, 3072
     )
-    markdown = asker.wording.replies == "markdown"
+    markdown = asker.wording.asks_for_markdown
     schema = None if markdown else schemas.extraction(captions)
     extraction = yield from ask_one(
         chat, lambda text: read_extraction(text, schema), asker.wording, notes

@@ -126,7 +126,7 @@ def converse(
                 last_answers[i],
                 fields_by_thread[i],
             )
-        markdown = asker.wording.replies == "markdown"
+        markdown = asker.wording.asks_for_markdown
         questions = [
             ChatRequest(chat, _reader(threads[i].turns[index], markdown))
             for i in going

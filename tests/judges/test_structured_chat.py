@@ -36,7 +36,7 @@ BAD = Text("Lovely picture, well done.")
 class Pack:
     """The reminder is the reason alone."""
 
-    questions, replies = None, "json"
+    questions, asks_for_labels = None, False
 
     def __init__(self, reminders=1):
         self.reminders = reminders

@@ -71,6 +71,21 @@ class Pack:
         """True where servers are asked to hold to the schemas of its answers."""
         return self.replies == "json"
 
+    @property
+    def asks_for_labels(self) -> bool:
+        """True where answers are one of the labels of a published protocol, and no JSON."""
+        return self.replies == "labels"
+
+    @property
+    def asks_for_markdown(self) -> bool:
+        """True where answers are Markdown, and no JSON."""
+        return self.replies == "markdown"
+
+    @property
+    def expects_answers(self) -> bool:
+        """True where an answer's score is the probability of the expected one."""
+        return self.replies == "expected"
+
     def resolved(self, path_text: str) -> str:
         """A path that begins at the pack's folder, where there is something there; else the text
         as it is.
