@@ -25,6 +25,11 @@ from vieval_plugin.results.runs import load_results
 NUMBER = 24
 
 
+def named(value):
+    """The name of a function in the id of a case; a text with its address differs by process."""
+    return getattr(value, "__name__", None)
+
+
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     """A folder with images of two generators, their verdicts and two judges of a benchmark."""
@@ -85,7 +90,7 @@ FLAGS = ["fine", "soft", "--prompts", "prompts.csv", "--judge", "sharpness"]
         (compare, (["v.jsonl"],), {}, ["compare", "v.jsonl"], ExitCode.FINE),
         (rank, (["v.jsonl"],), {}, ["rank", "v.jsonl"], ExitCode.FINE),
     ],
-    ids=str,
+    ids=named,
 )
 def test_the_conclusion_is_what_the_command_prints(
     function, inputs, arguments, command, outcome, folder, capsys
@@ -251,7 +256,7 @@ def test_a_notebook_shows_answers_and_tables_and_runs_nothing():
         (report, ("v.jsonl",), {"benchmarks": ["gone"]}, "gone"),
         (compare, ("v.jsonl",), {"label": ["a", "b"]}, "2 labels"),
     ],
-    ids=str,
+    ids=named,
 )
 def test_only_what_cannot_be_used_is_refused(function, inputs, arguments, key, capsys):
     with pytest.raises(VievalError, match=key):
