@@ -18,7 +18,7 @@ def no_network(monkeypatch):
 HOSTS = [
     part
     for source in ("ratings", "hub", "museum")
-    for part in (f"--{source}-host", NOWHERE)
+    for part in ("--mirror", f"{source}={NOWHERE}")
 ]
 
 

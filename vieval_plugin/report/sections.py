@@ -381,12 +381,12 @@ def sections_of(
             *agreement_notes(section.runs, options),
         )
     ]
-    records = (
+    records = [
         record
         for run in runs
         for rows in chain(*run.records.values())
         for record in rows
-    )
+    ]
     notes += prompt_notes(runs)
     notes += filter(None, dict.fromkeys(map(_demanded_line, runs)))
     notes += filter(
