@@ -13,6 +13,7 @@ import pytest
 
 from tests.builders import a_verdict_file, some_scores
 from vieval_plugin.cli import main
+from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation.contest_ranking import STRENGTH
 from vieval_plugin.meta_evaluation.corrected_ranking import CORRECTED
 from vieval_plugin.meta_evaluation.generators import MEAN, further_measures
@@ -105,6 +106,16 @@ def test_a_package_brings_a_measure_in_one_file(tmp_path, capsys):
     assert main(gate) == 3
     against = json.loads(Path("g.json").read_text())["against"][0]
     assert against["scored"]["difference"] == pytest.approx(-0.4375)
+
+
+def test_a_generator_may_be_called_failures(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    a_verdict_file(
+        failures=[*some_scores(80, 0.7), *[Status.NO_IMAGE] * 20],
+        borealis=some_scores(100, 0.5),
+    )
+    assert main(["rank", "v.jsonl"]) == 0
+    assert "but failures fails more often than borealis." in capsys.readouterr().out
 
 
 def test_without_the_package_the_mean_ranks(tmp_path, monkeypatch, capsys):

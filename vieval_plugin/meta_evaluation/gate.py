@@ -147,7 +147,7 @@ def gate_evidence(
         challenger, reference: labels of the two.
         options: those of contests.
     """
-    if ranking.measure.from_contests:
+    if ranking.measure.counts_contests:
         return _contest_evidence(run, ranking.aspect, challenger, reference, options)
     generators = {g.image_model: g for g in generators_of(run, StatisticsOptions())}
     images = {

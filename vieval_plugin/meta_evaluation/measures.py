@@ -106,7 +106,7 @@ class Measure:
     `MEASURES`: its `score_images` is averaged over prompts, and with `leads` it is what generators
     are ranked and gated by, in the place of the mean.
 
-    >>> Measure("mean over prompts", "Mean").of("O")
+    >>> Measure("mean over prompts", "Mean").subject("O")
     'Mean score'
     """
 
@@ -128,13 +128,13 @@ class Measure:
     leads: bool = False
 
     @property
-    def from_contests(self) -> bool:
+    def counts_contests(self) -> bool:
         """True for shares of contests."""
         return self.even is not None
 
-    def of(self, aspect: str) -> str:
+    def subject(self, aspect: str) -> str:
         """The noun with its aspect, as a sentence begins."""
-        if self.from_contests:
+        if self.counts_contests:
             return self.noun
         return f"{self.noun} {'score' if aspect == 'O' else aspect}"
 

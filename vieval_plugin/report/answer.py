@@ -137,7 +137,7 @@ def answer(
         verdicts: the files of the verdicts as a command names them; empty where they are not
             written.
     """
-    if board.measure.from_contests and bias is not None and bias.contradictory:
+    if board.measure.counts_contests and bias is not None and bias.contradictory:
         counts = f"{bias.contradicted} of {bias.contests}"
         evidence = f"In {counts} contests it gives opposite answers to the two orders of one pair."
         return Answer(
@@ -162,7 +162,7 @@ def answer(
         )
     elif unrated:
         next_step = _rating_advice(board, verdicts)
-    scores_images = board.ranks_generators and not board.measure.from_contests
+    scores_images = board.ranks_generators and not board.measure.counts_contests
     if outcome.shows_no_difference and scores_images:
         limits = (_smallest_difference(board), *limits)
     words = {**_words(board, corrected), **finding.names}
@@ -311,9 +311,9 @@ def _finding(board: Leaderboard, corrected: CorrectedRanking | None) -> _Finding
     if not ranked:
         return _common_samples(board)
     first, *lower = [number.system for number in ranked]
-    beaten = all(comparison.beats(first, label) for label in lower)
+    beats_all = all(comparison.beats(first, label) for label in lower)
     pair = comparison.pair_of(first, lower[0])
-    if beaten and pair:
+    if beats_all and pair:
         two = len(lower) == 1 and board.ranks_generators
         return _Finding(
             Outcome.BETTER if two else Outcome.BEST, _difference(board, pair, ranked[0])
@@ -450,7 +450,7 @@ def _own_number_sentence(board: Leaderboard, number: Number) -> str:
     """A system's own number in words, without a full stop."""
     named = f" of {number.system}" * board.ranks_generators
     text = f"{_measured(board)}{named} {sentence_number(number.estimate)}"
-    if board.measure.from_contests:
+    if board.measure.counts_contests:
         return f"{text} on {_items(board, number.estimate.n)}"
     rests_on = str(number.estimate.coverage)
     return f"{text}, on {rests_on}" if rests_on else text
@@ -462,7 +462,7 @@ def _items(board: Leaderboard, n: int) -> str:
 
 def _measured(board: Leaderboard) -> str:
     if board.ranks_generators:
-        return board.measure.of(board.aspect)
+        return board.measure.subject(board.aspect)
     measured = statistic_words(board.measured)
     return measured[:1].upper() + measured[1:]
 

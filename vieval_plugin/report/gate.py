@@ -208,7 +208,7 @@ def gate_of(
         )
     [(section, ranking)] = report.generators
     [run] = [run for run in section.runs if run.name == ranking.judge]
-    bias = section.bias[ranking.judge] if ranking.measure.from_contests else None
+    bias = section.bias[ranking.judge] if ranking.measure.counts_contests else None
     mine, *references = [system.label for system in ranking.comparison.compared.systems]
     if not references:
         raise VievalError(
@@ -643,7 +643,7 @@ def _large_changes(
     """Sentence on prompts that fell or rose far, and on contests that an answer to each side
     makes ties.
     """
-    if ranking.measure.from_contests:
+    if ranking.measure.counts_contests:
         contradicted = bias.contradicted if bias else 0
         return (
             f" {contradicted} contradictory contests count as ties, which shrinks a difference."
@@ -699,7 +699,7 @@ def _measured(ranking: Leaderboard, evidence: GateEvidence) -> str:
     if _unit(ranking, evidence) == "groups":
         on = f"on {evidence.compared} {ranking.unit} in {evidence.scored.n} groups"
     measured, other = f"The {ranking.measure.noun.lower()}", "½"
-    if not ranking.measure.from_contests:
+    if not ranking.measure.counts_contests:
         measured += f" {ranking.aspect}"
         other = f"that of {evidence.reference}"
     change = _signed(difference, _level(ranking))

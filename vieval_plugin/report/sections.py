@@ -165,7 +165,7 @@ class Section:
         ]
         for judge in dict.fromkeys(board.judge for board in boards):
             judge_boards = [board for board in boards if board.judge == judge]
-            means = _leading([b for b in judge_boards if not b.measure.from_contests])
+            means = _leading([b for b in judge_boards if not b.measure.counts_contests])
             over_all = [board for board in means if not board.breakdown][:1]
             parts = [
                 board
@@ -176,13 +176,15 @@ class Section:
                 not board.comparison.all_pairs and len(board.numbers) > 1
                 for board in over_all
             )
-            wins = [board for board in judge_boards if board.measure.from_contests][:1]
+            wins = [board for board in judge_boards if board.measure.counts_contests][
+                :1
+            ]
             main += [*(parts if by_part and parts else over_all), *wins]
         return main
 
     def beside(self, board: Leaderboard) -> dict[str, dict[str, Estimate]]:
         """The means of a judge's other aspects, by aspect and generator."""
-        if not board.measure.leads or board.measure.from_contests:
+        if not board.measure.leads or board.measure.counts_contests:
             return {}
         place = (board.judge, board.statistic, board.breakdown, board.value)
         alike = [
@@ -470,7 +472,7 @@ def _section(
         )
         boards.append(
             _drop_pairs(board)
-            if board.judge in silent and board.measure.from_contests
+            if board.judge in silent and board.measure.counts_contests
             else board
         )
     if not any(board.ranks_generators for board in boards):
@@ -488,7 +490,7 @@ def _section(
     ranked = {member.ranking.judge for member in corrected if by_ratings}
     boards = [
         replace(board, title=f"{board.title}, not corrected")
-        if board.judge in ranked and not board.measure.from_contests
+        if board.judge in ranked and not board.measure.counts_contests
         else board
         for board in boards
     ]
@@ -537,7 +539,7 @@ def _generator_answers(
             for judge, bias in section.bias.items()
             if bias and bias.contradictory
         ]
-        wins = {str(board.judge) for board in boards if board.measure.from_contests}
+        wins = {str(board.judge) for board in boards if board.measure.counts_contests}
         joint = several_judges_sentence(
             boards, [judge for judge in silent if judge in wins]
         )
@@ -601,7 +603,7 @@ def _unmatched_prompts(runs: Sequence[Run], board: Leaderboard) -> str:
     """A sentence where generators have the same prompts under uids of their own; empty where
     that is not so.
     """
-    if board.measure.from_contests or board.comparison.all_pairs:
+    if board.measure.counts_contests or board.comparison.all_pairs:
         return ""
     by_uid: dict[tuple[str, str], set[str]] = defaultdict(set)
     by_text: dict[str, set[str]] = defaultdict(set)

@@ -64,7 +64,7 @@ def leaderboard_table(
     generators, kinds, wins = (
         board.ranks_generators,
         kinds_by_system(board),
-        board.measure.from_contests,
+        board.measure.counts_contests,
     )
     columns: dict[str, Mapping[str, str]] = {
         **{
@@ -291,7 +291,7 @@ def pairs_table(board: Leaderboard, name: str = "pairs") -> Table:
     names = "better - worse" if is_better_first else "first - second"
     measured = (
         f"{board.measured} minus one half"
-        if board.measure.from_contests
+        if board.measure.counts_contests
         else "difference"
     )
     measured = f"{measured} [{share_of_level(comparison.compared.level)}]"

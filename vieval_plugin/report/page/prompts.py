@@ -115,7 +115,7 @@ def prompt_rows(
     generators.sort(key=lambda label: label != challenger)
     prompts = _prompts(section, board, items)
     first, alone = generators[0], len(generators) == 1
-    decided = not board.measure.from_contests or any(p.spread for p in prompts)
+    decided = not board.measure.counts_contests or any(p.spread for p in prompts)
 
     def advantage(prompt: Prompt) -> float:
         return prompt.scores.get(first, math.nan) if alone else prompt.lead(first)
@@ -162,14 +162,14 @@ def _lead_text(board: Leaderboard, first: str, prompt: Prompt) -> str:
         return "a tie"
     return (
         ""
-        if board.measure.from_contests
+        if board.measure.counts_contests
         else f"{first} {abs(lead):.2f} {'ahead' if lead > 0 else 'behind'}"
     )
 
 
 def _title(section: Section, board: Leaderboard) -> str:
     measured = board.measure.noun
-    if not board.measure.from_contests:
+    if not board.measure.counts_contests:
         in_words = ASPECTS.get(board.aspect, "")
         measured += f" {board.aspect}{f' ({in_words})' * bool(in_words)}"
     where = f" on {board.breakdown} {board.value}" if board.breakdown else ""
@@ -189,7 +189,7 @@ def _prompts(
             for j in item.judgements
             if j.label == label and board.value in ("", j.record.id.part)
         ):
-            if board.measure.from_contests:
+            if board.measure.counts_contests:
                 for candidate, points in zip(
                     record.candidates, points_of(record), strict=False
                 ):
@@ -221,7 +221,7 @@ def _groups(board: Leaderboard, ordered: Sequence[Prompt], first: str) -> Prompt
             p for p in ordered[::-1] if p.lead(first) < 0
         ],
     }
-    if not board.measure.from_contests:
+    if not board.measure.counts_contests:
         fail = "both fail" if len(board.numbers) == 2 else "all fail"
         groups[fail] = [p for p in by_best if max(p.scores.values()) < _HALF]
     where = "By the judge alone, where" if board.measure.uses_ratings else "Where"
