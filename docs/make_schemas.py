@@ -1,4 +1,6 @@
-"""Writes the JSON schemas of `findings.json`, `card.json` and `leaderboard.json`: `make tasks`."""
+"""Writes the JSON schemas of `findings.json`, `card.json` and `leaderboard.json`, and those of
+the files of users that `vieval config --schema` prints: `make tasks`.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,8 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from vieval_plugin.card.card import Card
+from vieval_plugin.cli.config import FORMS
+from vieval_plugin.cli.config import schema as file_schema
 from vieval_plugin.leaderboard.writing import LeaderboardDocument
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.report.files import FindingsDocument
@@ -42,6 +46,8 @@ def main() -> None:
     """Write the files."""
     for name in DOCUMENTS:
         write_whole(FOLDER / name.replace(".json", ".schema.json"), [schema(name)])
+    for form in FORMS:
+        write_whole(FOLDER / f"{form}.schema.json", [file_schema(form)])
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""`vieval config`: the options there are, or those of a run."""
+"""`vieval config`: the options there are, those of a run, or the JSON Schema of a file."""
 
 from __future__ import annotations
 
@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from vieval_plugin.cli import Commands
 
 
+#: Files of users that have a JSON Schema.
+FORMS = ("judge", "benchmark", "options", "pack")
+
+
 def add(commands: Commands) -> None:
     parser = add_command(
         commands,
@@ -26,8 +30,16 @@ def add(commands: Commands) -> None:
             "the options that verdicts were made with",
             "vieval config --of verdicts.jsonl",
         ),
+        ("a schema for editors", "vieval config --schema judge > judge.schema.json"),
     )
-    parser.add_argument(
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument(
+        "--schema",
+        choices=FORMS,
+        help="print the JSON Schema of a judge file, a benchmark file, an options file or the "
+        "manifest of a prompt pack",
+    )
+    what.add_argument(
         "--of",
         type=Path,
         metavar="RESULTS",
@@ -40,6 +52,9 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.results.lookup import open_results
     from vieval_plugin.text.escaping import say
 
+    if options.schema:
+        say(*schema(options.schema).splitlines())
+        return 0
     if options.of is None:
         say(*commented().splitlines())
         return 0
@@ -53,6 +68,20 @@ def _run(options: argparse.Namespace) -> int:
     for name, text in texts.items():
         say(f"# {name}", *text.removesuffix("\n").split("\n"))
     return 0
+
+
+def schema(form: str) -> str:
+    """JSON Schema of a file of a form."""
+    from pydantic import BaseModel
+
+    from vieval_plugin.benchmarks.loading.description import Description
+    from vieval_plugin.config import Config
+    from vieval_plugin.prompts.schema import Manifest
+
+    models: dict[str, type[BaseModel]] = {"benchmark": Description, "options": Config}
+    document = models.get(form, Manifest).model_json_schema()
+    dialect = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
+    return f"{json.dumps(dialect | document, indent=1)}\n"
 
 
 def commented() -> str:

@@ -12,9 +12,16 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
 
-from pydantic import Field, TypeAdapter, ValidationError, create_model, field_validator
+from pydantic import (
+    Field,
+    TypeAdapter,
+    ValidationError,
+    WithJsonSchema,
+    create_model,
+    field_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from vieval_plugin.config.section import (
@@ -46,13 +53,17 @@ _NO_KEY = (
 _HEADER_NAME = r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$"  # a token of RFC 9110
 _IN_ENVIRONMENT = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
+# JSON Schemas of fields that a file may write in another form than they have here
+_ADDRESS = {"type": "string", "pattern": "^https?://."}
+_ADDRESSES = {"anyOf": [_ADDRESS, {"type": "array", "items": _ADDRESS}]}
+_TEMPERATURE = {"anyOf": [{"type": "number", "minimum": 0}, {"enum": ["none", None]}]}
 
 
 class Backbone(Section):
     """A model behind an OpenAI-compatible server."""
 
     model: str = Field(description="the name the server knows it by")
-    base_url: tuple[str, ...] = Field(
+    base_url: Annotated[tuple[str, ...], WithJsonSchema(_ADDRESSES)] = Field(
         description="address that ends in /v1, or a list of them to spread the load"
     )
     api_key_env: str | None = Field(
@@ -115,7 +126,7 @@ class Backbone(Section):
             "ask a model once for the colours of two pictures, before it is asked about images"
         ),
     )
-    temperature: float | None = Field(
+    temperature: Annotated[float | None, WithJsonSchema(_TEMPERATURE)] = Field(
         0.0, ge=0, description="sampling temperature, or none to send none"
     )
     max_tokens: int | None = Field(
