@@ -20,6 +20,7 @@ EXTRAS = {
     "duckdb": "filter",
     "lmms_eval": "lmms-eval",
     "peft": "scorers",
+    "prometheus_client": "http",
     "pyarrow": "tables",
     "ray": "ray",
     "rapidocr": "text",

@@ -105,7 +105,7 @@ def test_a_client_that_goes_away_costs_what_was_begun_and_no_more(store):
         )
         cost = server.stats()["requests"] - before
         assert (
-            running.metrics()['vieval_requests_total{protocol="judge_v1",code="gone"}']
+            running.metrics()['vieval_requests_total{code="gone",protocol="judge_v1"}']
             == 1
         )
         # begun questions were finished, and are in the store for when the client comes again

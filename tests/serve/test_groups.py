@@ -56,7 +56,7 @@ def test_a_failed_member_is_neutral_only_where_the_request_is_a_group(server):
     ] * 4  # one of three is too many
     assert answer["verdicts"][0]["value"] is None
     assert "--max-imputed" in answer["verdicts"][0]["reason"]
-    assert metrics['vieval_rewards_total{reward="r",outcome="imputed"}'] == 1
+    assert metrics['vieval_rewards_total{outcome="imputed",reward="r"}'] == 1
 
 
 def test_what_was_imputed_is_listed(server):

@@ -8,6 +8,7 @@ import threading
 import time
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from tests.fake_server import FakeServer, Fault
 from tests.pictures import plain
@@ -193,11 +194,35 @@ def test_metrics_are_lines_that_prometheus_reads(server):
         numbers = running.metrics()
     assert headers["Content-Type"].startswith("text/plain; version=0.0.4")
     line = re.compile(
-        r'[a-z_]+(\{[a-z]+="[^"]*"(,[a-z]+="[^"]*")*\})? [0-9.e+-]+|# TYPE [a-z_]+ (counter|gauge)'
+        r'[a-z_]+(\{[a-z]+="[^"]*"(,[a-z]+="[^"]*")*\})? [0-9.e+-]+'
+        r"|# TYPE [a-z_]+ (counter|gauge|histogram)|# HELP [a-z_]+ [A-Z].+"
     )
     assert all(line.fullmatch(text) for text in content.decode().splitlines())
-    assert numbers['vieval_requests_total{protocol="judge_v1",code="200"}'] == 1
-    assert numbers['vieval_rewards_total{reward="r",outcome="ok"}'] == 1
-    assert numbers['vieval_rewards_total{reward="r",outcome="failed"}'] == 1
+    assert numbers['vieval_requests_total{code="200",protocol="judge_v1"}'] == 1
+    assert numbers['vieval_rewards_total{outcome="ok",reward="r"}'] == 1
+    assert numbers['vieval_rewards_total{outcome="failed",reward="r"}'] == 1
     assert numbers["vieval_request_seconds_total"] > 0
     assert numbers["vieval_input_tokens_total"] > 0
+    duration = "vieval_request_duration_seconds"
+    assert numbers[f"{duration}_count"] == 1
+    assert numbers[f'{duration}_bucket{{le="300.0"}}'] == 1
+    assert numbers[f"{duration}_sum"] == numbers["vieval_request_seconds_total"]
+
+
+def test_metrics_have_a_help_text_and_keep_their_names(server):
+    with judged_by(server) as running:
+        text = running.exchange("/metrics")[1].decode()
+    families = {family.name: family for family in text_string_to_metric_families(text)}
+    assert all(family.documentation for family in families.values())
+    kinds = {
+        "counter": "backbone_calls backbone_failures groups input_tokens output_tokens requests "
+        "request_seconds rewards store_hits verdicts",
+        "gauge": "connections_open jobs_under_way jobs_waiting requests_open",
+        "histogram": "request_duration_seconds",
+    }
+    expected = {
+        f"vieval_{name}": kind
+        for kind, names in kinds.items()
+        for name in names.split()
+    }
+    assert {name: family.type for name, family in families.items()} == expected

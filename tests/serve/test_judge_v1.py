@@ -136,7 +136,7 @@ def test_a_reply_that_cannot_be_read_is_asked_for_again_past_the_store(
     assert metrics[f'vieval_verdicts_total{{judge="viescore",status="{status}"}}'] == 1
     assert (
         metrics[
-            f'vieval_rewards_total{{reward="r",outcome="{"ok" if is_ok else "failed"}"}}'
+            f'vieval_rewards_total{{outcome="{"ok" if is_ok else "failed"}",reward="r"}}'
         ]
         == 1
     )

@@ -103,15 +103,16 @@ def application(front: Front) -> web.Application:
     async def reward_names(request: web.Request) -> web.Response:
         return web.json_response(health_document(rewards, ""))
 
+    counts, jobs = front.service.metrics, front.service.loop
+    counts.add_level("jobs_waiting", "Waiting judgements", lambda: jobs.waiting)
+    counts.add_level("jobs_under_way", "Judgements under way", lambda: jobs.under_way)
+    counts.add_level("requests_open", "Open requests", lambda: front.requests)
+    counts.add_level(
+        "connections_open", "Open connections", lambda: front.connections()
+    )
+
     async def metrics(request: web.Request) -> web.Response:
-        levels = {
-            "vieval_jobs_waiting": front.service.loop.waiting,
-            "vieval_jobs_under_way": front.service.loop.under_way,
-            "vieval_requests_open": front.requests,
-            "vieval_connections_open": front.connections(),
-        }
-        text = front.service.metrics.text(front.service.progress.usage, levels)
-        return web.Response(text=text, headers={"Content-Type": CONTENT_TYPE})
+        return web.Response(body=counts.page(), headers={"Content-Type": CONTENT_TYPE})
 
     app.router.add_get("/live", live)
     app.router.add_get("/unirl/rewards", reward_names)
@@ -267,12 +268,10 @@ def _around_requests(front: Front) -> Middleware:
             connection.end_request()
             front.requests -= 1
             metrics, is_post = front.service.metrics, request.method == "POST"
-            metrics.requests[
-                protocol.name if is_post else "get",
-                str(response.status) if response else "gone",
-            ] += 1
+            code = str(response.status) if response else "gone"
+            metrics.requests.labels(protocol.name if is_post else "get", code).inc()
             if is_post:
-                metrics.request_seconds += time.monotonic() - start
+                metrics.note_duration(time.monotonic() - start)
         return response
 
     return around

@@ -2,67 +2,75 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterator
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    disable_created_metrics,
+    generate_latest,
+)
+from prometheus_client.core import CounterMetricFamily
+from prometheus_client.registry import Collector
 
 from vieval_plugin.backends.http.server import Usage
 
-CONTENT_TYPE = "text/plain; version=0.0.4"
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+# seconds: an image metric takes a tenth, a model's answer a few, a queue of questions minutes
+_BUCKETS = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
+# times at which counters began, for which this format has no place
+disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
-@dataclass
-class Metrics:
-    """Counts of a server since it was started."""
+class Metrics(Collector):
+    """Counts of a server since it was started, and those of `usage`."""
 
-    #: Requests by protocol and HTTP status.
-    requests: Counter[tuple[str, str]] = field(default_factory=Counter)
-    #: Verdicts by judge and status.
-    verdicts: Counter[tuple[str, str]] = field(default_factory=Counter)
-    #: Rewards by name and outcome.
-    rewards: Counter[tuple[str, str]] = field(default_factory=Counter)
-    #: Groups by reward, and by whether their values are tied.
-    groups: Counter[tuple[str, str]] = field(default_factory=Counter)
-    #: Seconds that POST requests took, all together.
-    request_seconds: float = 0.0
-
-    def text(self, usage: Usage, gauges: Mapping[str, float]) -> str:
-        """The counts, those of `usage` and the levels of this moment, as lines of a page."""
-        return "".join(f"{line}\n" for line in self._lines(usage, gauges))
-
-    def _lines(self, usage: Usage, gauges: Mapping[str, float]) -> Iterator[str]:
-        yield from _counter(
-            "vieval_requests_total", ("protocol", "code"), self.requests
+    def __init__(self, usage: Usage) -> None:
+        self._usage, self._registry = usage, CollectorRegistry()
+        self.requests = self._counter("requests", "Requests", "protocol", "code")
+        self.verdicts = self._counter("verdicts", "Verdicts", "judge", "status")
+        self.rewards = self._counter("rewards", "Rewards", "reward", "outcome")
+        self.groups = self._counter("groups", "Groups of rewards", "reward", "values")
+        self._seconds = self._counter("request_seconds", "Seconds of POST requests")
+        self._durations = Histogram(
+            "vieval_request_duration_seconds",
+            "Seconds of a POST request",
+            buckets=_BUCKETS,
+            registry=self._registry,
         )
-        yield from _counter("vieval_verdicts_total", ("judge", "status"), self.verdicts)
-        yield from _counter("vieval_rewards_total", ("reward", "outcome"), self.rewards)
-        yield from _counter("vieval_groups_total", ("reward", "values"), self.groups)
-        plain = {
-            "vieval_backbone_calls_total": usage.calls,
-            "vieval_store_hits_total": usage.cached + usage.repeated,
-            "vieval_input_tokens_total": usage.input_tokens,
-            "vieval_output_tokens_total": usage.output_tokens,
-            "vieval_request_seconds_total": round(self.request_seconds, 6),
-        }
-        for name, number in plain.items():
-            yield from (f"# TYPE {name} counter", f"{name} {number}")
-        failures = {(kind,): number for kind, number in usage.failures.items()}
-        yield from _counter("vieval_backbone_failures_total", ("kind",), failures)
-        for name, level in gauges.items():
-            yield from (f"# TYPE {name} gauge", f"{name} {level:g}")
+        self._registry.register(self)
 
+    def add_level(self, name: str, text: str, level: Callable[[], float]) -> None:
+        """Add a number that goes up and down, which is read for each page."""
+        Gauge(f"vieval_{name}", text, registry=self._registry).set_function(level)
 
-def _counter(
-    name: str, labels: Sequence[str], counts: Mapping[Any, int]
-) -> Iterator[str]:
-    yield f"# TYPE {name} counter"
-    for values, number in sorted(counts.items()):
-        escaped = (
-            text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
-            for text in values
+    def note_duration(self, seconds: float) -> None:
+        """Count a POST request that took so long."""
+        self._seconds.inc(seconds)
+        self._durations.observe(seconds)
+
+    def page(self) -> bytes:
+        """The counts and levels of this moment."""
+        return generate_latest(self._registry)
+
+    def collect(self) -> Iterator[CounterMetricFamily]:
+        """The counts of `usage`."""
+        usage = self._usage
+        failures = CounterMetricFamily(
+            "vieval_backbone_failures", "Failed calls of backbones", labels=("kind",)
         )
-        pairs = ",".join(
-            f'{label}="{text}"' for label, text in zip(labels, escaped, strict=True)
-        )
-        yield f"{name}{{{pairs}}} {number}"
+        for kind, number in usage.failures.items():
+            failures.add_metric((kind,), number)
+        yield failures
+        for name, text, number in (
+            ("backbone_calls", "Calls that backbones answered", usage.calls),
+            ("store_hits", "Known answers", usage.cached + usage.repeated),
+            ("input_tokens", "Tokens of questions", usage.input_tokens),
+            ("output_tokens", "Tokens of answers", usage.output_tokens),
+        ):
+            yield CounterMetricFamily(f"vieval_{name}", text, number)
+
+    def _counter(self, name: str, text: str, *labels: str) -> Counter:
+        return Counter(f"vieval_{name}", text, labels, registry=self._registry)

@@ -61,7 +61,8 @@ class Service:
         options: ServeOptions,
     ) -> None:
         self.rewards = {reward.name: reward for reward in rewards}
-        self.options, self.progress, self.metrics = options, progress, Metrics()
+        self.options, self.progress = options, progress
+        self.metrics = Metrics(progress.usage)
         self._session = session
         judges = {
             id(term.judge): term.judge for reward in rewards for term in reward.terms
@@ -125,7 +126,7 @@ class Service:
                     if value.value is None
                     else "ok"
                 )
-                self.metrics.rewards[name, outcome] += 1
+                self.metrics.rewards.labels(name, outcome).inc()
         for name, positions in _groups(entries, results):
             numbers = [
                 n
@@ -133,9 +134,8 @@ class Service:
                 if (n := results[position][name].value) is not None
             ]
             if len(numbers) > 1:  # of a tied group no member has an advantage
-                self.metrics.groups[
-                    name, "tied" if len(set(numbers)) == 1 else "apart"
-                ] += 1
+                outcome = "tied" if len(set(numbers)) == 1 else "apart"
+                self.metrics.groups.labels(name, outcome).inc()
         return results
 
     def _planned(
@@ -184,7 +184,8 @@ class Service:
             job.judged, job.judge, attempts, job.repeat, repeats
         )
         outcome = await outcome_or_failure(judging)
-        self.metrics.verdicts[job.judge.spec.name, str(outcome.verdict.status)] += 1
+        status = str(outcome.verdict.status)
+        self.metrics.verdicts.labels(job.judge.spec.name, status).inc()
         # a verdict from the store alone does not show that a backbone is well
         stored = (
             job.judge.asks_a_model
