@@ -17,4 +17,12 @@ RUN useradd --uid 1000 --create-home vieval
 USER 1000
 WORKDIR /home/vieval
 EXPOSE 8200
+# Docker asks a server for /live, on the port of its flags; a container that runs another command is well as long as it runs
+HEALTHCHECK --interval=30s --timeout=5s --start-period=60s CMD \
+    command=$(tr '\0' ' ' < /proc/1/cmdline); \
+    case $command in *" serve "*) ;; *) exit 0 ;; esac; \
+    port=$(echo "$command" | sed -nE 's/.* --port[ =]([0-9]+).*/\1/p'); \
+    exec /opt/vieval/bin/python -c "import http.client, sys; \
+server = http.client.HTTPConnection('127.0.0.1', int(sys.argv[1]), timeout=4); \
+server.request('GET', '/live'); sys.exit(server.getresponse().status != 200)" "${port:-8200}"
 ENTRYPOINT ["/opt/vieval/bin/vieval"]

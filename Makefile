@@ -251,7 +251,7 @@ lint: $(ENV)/ready
 	@echo "== ruff, zizmor, the prose of the pages, and mypy"
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/zizmor --offline --quiet .github
+	$(BIN)/zizmor --offline --quiet .github action.yml
 	$(BIN)/python docs/check_prose.py
 	rm -rf build $(ENV)/typed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target $(ENV)/typed .

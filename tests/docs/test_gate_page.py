@@ -27,7 +27,7 @@ from vieval_plugin.text.errors import VievalError
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "guides" / "gate.md").read_text(encoding="utf-8")
-ACTION = ROOT / ".github" / "actions" / "gate" / "action.yml"
+ACTION = ROOT / "action.yml"
 INSPECT, PROMPTFOO = (
     os.environ.get(f"VIEVAL_{name}", "") for name in ("INSPECT_PYTHON", "PROMPTFOO")
 )
@@ -251,7 +251,17 @@ def steps(inputs, outputs, folder, environment):
     return code, values
 
 
-@pytest.mark.skipif(not ACTION.is_file(), reason="an sdist has no actions")
+def test_the_page_names_the_action_at_the_root_and_inputs_that_it_has():
+    [step] = yaml.safe_load(re.search(r"^- uses:.*?(?=^```)", PAGE, re.M | re.S)[0])
+    action = yaml.safe_load(ACTION.read_text(encoding="utf-8"))
+    assert step["uses"] == "vieval/vieval@main"
+    assert {*step["with"]} <= {*action["inputs"]}
+    assert all(
+        "@" in part["uses"] for part in action["runs"]["steps"] if "uses" in part
+    )
+    assert {*action["branding"]} == {"icon", "color"}
+
+
 def test_the_steps_of_the_action_pass_and_fail_a_build(builds, tmp_path):
     (tmp_path / "bin").mkdir()
     for name, module in (("vieval", "-m vieval_plugin"), ("python", "")):

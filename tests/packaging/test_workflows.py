@@ -4,10 +4,15 @@ than they say.
 
 import re
 import runpy
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import yaml
+
+from tests.serve.serving import serve_process
 
 ROOT = Path(__file__).parents[2]
 SETUP = (ROOT / "setup.cfg").read_text(encoding="utf-8")
@@ -73,6 +78,39 @@ def test_nothing_is_published_before_all_tests_ran():
 
 
 @pytest.mark.skipif(not WORKFLOWS, reason="an sdist has no workflows")
+def test_the_image_is_built_and_well_before_anything_is_published():
+    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "release.yml").read_text())[
+        "jobs"
+    ]
+    assert "image" in jobs["publish"]["needs"]
+    assert set(jobs["publish-image"]["needs"]) == {"publish", "image"}
+    script = "\n".join(step.get("run", "") for step in jobs["image"]["steps"])
+    [flags] = re.findall(r" vieval serve (.*?[^\\])\n", script, re.DOTALL)
+    flags = shlex.split(flags.replace("0.0.0.0", "127.0.0.1").replace("\\\n", ""))
+    with serve_process(*flags) as (process, server):
+        assert health("vieval", "serve", "--port", str(server.port)) == 0
+        assert health("vieval", "serve", f"--port={server.port}", *flags) == 0
+        process.kill()
+        process.wait()
+        assert health("vieval", "serve", "--port", str(server.port)) != 0
+
+
+def test_a_container_that_serves_nothing_is_well():
+    assert health("/opt/vieval/bin/vieval", "score", "serve.png") == 0
+
+
+def health(*command):
+    """Exit status of the image's health check, in a container that runs a command."""
+    text = (ROOT / "Dockerfile").read_text().replace("\\\n", "")
+    [check] = re.findall(r"^HEALTHCHECK .*? CMD (.*)$", text, re.MULTILINE)
+    printed = f"printf '%s\\0' {shlex.join(command)}"
+    check = check.replace("tr '\\0' ' ' < /proc/1/cmdline", f"{printed} | tr '\\0' ' '")
+    assert printed in check
+    check = check.replace("/opt/vieval/bin/python", sys.executable)
+    return subprocess.run(["sh", "-c", check], timeout=30).returncode
+
+
+@pytest.mark.skipif(not WORKFLOWS, reason="an sdist has no workflows")
 def test_each_python_of_the_classifiers_is_tested():
     versions = re.findall(r"Python :: (3\.\d+)$", SETUP, re.MULTILINE)
     jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "tests.yml").read_text())[
@@ -122,7 +160,7 @@ def test_a_release_has_the_constraints_and_they_are_renewed():
     installing = [
         job
         for job in release["jobs"].values()
-        if any("run" in step for step in job["steps"])
+        if any("setup-python" in step.get("uses", "") for step in job["steps"])
     ]
     assert len(installing) == 3
     for job in installing:
