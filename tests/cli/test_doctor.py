@@ -78,7 +78,10 @@ def test_what_a_light_installation_lacks_is_named_with_how_to_install_it(
         lambda name, *rest: None if name in absent else find_spec(name, *rest),
     )
     monkeypatch.setattr(importlib, "import_module", imported)
-    can, needs = parts(vieval("doctor").out)
+    monkeypatch.setenv("PATH", "")  # no nvidia-smi
+    out = vieval("doctor").out
+    assert re.search("^ok .*no GPU: set PIP_EXTRA_INDEX_URL=https://", out, re.M)
+    can, needs = parts(out)
     assert "  score images with histogram" in can
     for job, extra in (
         ("score images with ssim, psnr", "metrics"),

@@ -8,6 +8,7 @@ import argparse
 import asyncio
 import importlib.util
 import os
+import shutil
 import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from vieval_plugin.config import Backbone, Config
     from vieval_plugin.judges.spec import JudgeSpec
 
+_CPU_INDEX = "PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu"
 _SECONDS = 20.0
 _SCORER_PACKAGES = ("torch", "torchmetrics", "torchvision", "transformers")
 
@@ -135,6 +137,8 @@ def _local(options: Config, source: str) -> Iterator[Check]:
     yield Check(True, f"vieval {VERSION}, Python {sys.version.split()[0]}")
     yield Check(True, f"options: {source}, hash {options.hash}")
     yield Check(True, f"data: {options.data_folder()}")
+    if not (importlib.util.find_spec("torch") or shutil.which("nvidia-smi")):
+        yield Check(True, f"no GPU: set {_CPU_INDEX} before you install PyTorch")
     if (state := hook_files.state()) == "old":
         yield Check(
             False,
