@@ -4,10 +4,13 @@ A bound is lowered when there is room, and is not raised to what was reached: wh
 something off. Bounds of one case, such as how long one message may be, stand in their tests.
 """
 
-# Pages and README. Pages are all that `docs/` has, whoever they are for; a notebook is one.
+# Pages and README. Pages are all of Markdown that `docs/` has, whoever they are for; notebooks, whose
+# words count as those of pages, have a bound of their own.
 
 #: Four parts of a site, five pages each. Reached.
 PAGES = 20
+#: To judge images, and to measure a judge. Reached.
+NOTEBOOKS = 2
 #: Three hours and a half at 190 words a minute. A word holds a letter or a digit, between spaces;
 #: code and tables count, and marks of Markdown such as `|` do not.
 PAGE_WORDS = 40_000
