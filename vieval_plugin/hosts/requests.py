@@ -10,7 +10,7 @@ from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.protocol import Sample
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # the host repeats the object: each is a key
 class GenerateRequest:
     """Request for images under conditions, all of which are files."""
 
@@ -28,7 +28,7 @@ class GenerateRequest:
     finished: Callable[[Any, Sequence[tuple[GenerateRequest, str]]], None] | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class JudgeRequest:
     """Request to judge a sample or contest."""
 

@@ -45,6 +45,8 @@ _WORDS = re.compile("_(?!way)")
 _COUNTS = ("scored", "exact", "failed", "answered", "left_out")
 
 Role: TypeAlias = Literal["judge", "generator", "baseline", "ceiling"]
+#: Part, aspect, statistic, judge, breakdown and its value.
+Place: TypeAlias = tuple[str, str, str, JudgeName | None, str, str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +82,18 @@ class Number:
     key: Key | None = None
     #: Factor between the estimate and its cell, 100 where cells are percent.
     scale: int = 1
+
+    @property
+    def place(self) -> Place:
+        """What it is a number of, whichever system's."""
+        return (
+            self.part,
+            self.aspect,
+            self.statistic,
+            self.judge,
+            self.breakdown,
+            self.value,
+        )
 
     @property
     def failed(self) -> int:
@@ -331,15 +345,7 @@ class RankedStatistic:
             self.breakdown,
             self.value,
         )
-        own = (
-            number.part,
-            number.aspect,
-            number.statistic,
-            number.judge,
-            number.breakdown,
-            number.value,
-        )
-        return place == own and number.role in ("judge", "generator")
+        return number.place == place and number.role in ("judge", "generator")
 
 
 @dataclass(frozen=True, eq=False)

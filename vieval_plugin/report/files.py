@@ -121,7 +121,7 @@ def _numbers(section: Section) -> Iterator[Number]:
     there is none; then others.
     """
     ranked = {
-        id(number.estimate): number
+        (number.place, number.system): number
         if number.ranks or number.reason
         else replace(number, unranked=board.comparison.reason)
         for board in section.boards
@@ -131,14 +131,13 @@ def _numbers(section: Section) -> Iterator[Number]:
     yield from (
         number
         for number in section.findings.numbers
-        if id(number.estimate) not in ranked
+        if (number.place, number.system) not in ranked
     )
-    there = {
-        id(number.estimate) for number in section.findings.numbers
-    }  # a ceiling may be, under another name
+    # a ceiling may be there, under another name
+    there = {(number.place, number.estimate) for number in section.findings.numbers}
     references = (number for board in section.boards for number in board.references)
     yield from dict.fromkeys(
-        number for number in references if id(number.estimate) not in there
+        number for number in references if (number.place, number.estimate) not in there
     )
     for member in section.corrected:
         yield from _corrected_numbers(member)

@@ -303,7 +303,7 @@ class Report:
     @cached_property
     def answers(self) -> list[Answer]:
         """The answers of all benchmarks: on generators, one a judge, and then on judges."""
-        several = len({id(section) for section, _ in self.generators}) > 1
+        several = len({section for section, _ in self.generators}) > 1
         texts: list[Answer] = []
         for section in self.sections:
             boards = [

@@ -105,7 +105,7 @@ def _key(job: Job, judged: Judged) -> Hashable:
     """
     assert isinstance(judged, Sample)
     images = tuple((role, image.source) for role, image in judged.images.items())
-    return id(job.judge), job.repeat, judged.id, images, tuple(judged.texts.items())
+    return job.judge, job.repeat, judged.id, images, tuple(judged.texts.items())
 
 
 def announced(jobs: Sequence[Job]) -> str:

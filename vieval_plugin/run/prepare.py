@@ -32,9 +32,12 @@ if TYPE_CHECKING:
     from vieval_plugin.run.calibration import Calibration
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PreparedJudge:
-    """A judge ready to run, and what is true of all its verdicts but the backbone's name."""
+    """A judge ready to run, and what is true of all its verdicts but the backbone's name.
+
+    Two that were prepared apart are never equal, and each is a key of what belongs to it.
+    """
 
     #: Description of the judge.
     spec: JudgeSpec

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from vieval_plugin.images import digest
 from vieval_plugin.judges.contests import Contest, Judged, candidates_of
-from vieval_plugin.judges.protocol import Status, Verdict, worst
+from vieval_plugin.judges.protocol import Image, Status, Verdict, worst
 from vieval_plugin.rewards.reward import (
     Reward,
     RewardValue,
@@ -64,16 +64,12 @@ class Service:
         self.options, self.progress = options, progress
         self.metrics = Metrics(progress.usage)
         self._session = session
-        judges = {
-            id(term.judge): term.judge for reward in rewards for term in reward.terms
-        }
-        live = max(session.live(judge) for judge in judges.values())
+        judges = _judges(rewards)
+        live = max(map(session.live, judges))
         # some prepare their images while others wait for the backbone, which bounds its requests
         # itself
         self.loop = RunLoop(self._judge, live + live // 4)
-        self._health = {
-            key: Health(partial(self._probe, judge)) for key, judge in judges.items()
-        }
+        self._health = {judge: Health(partial(self._probe, judge)) for judge in judges}
 
     async def close(self) -> None:
         """End what is under way."""
@@ -83,11 +79,8 @@ class Service:
 
     async def fault(self, rewards: Sequence[Reward], timeout: float) -> str:
         """Reason that some of these rewards cannot be had, empty where all can."""
-        keys = dict.fromkeys(
-            id(term.judge) for reward in rewards for term in reward.terms
-        )
         faults = await asyncio.gather(
-            *(self._health[key].fault(timeout) for key in keys)
+            *(self._health[judge].fault(timeout) for judge in _judges(rewards))
         )
         return next(filter(None, faults), "")
 
@@ -147,7 +140,7 @@ class Service:
         """The batches of a request and their jobs; what cannot be judged gets its value here."""
         batches: list[_Batch] = []
         jobs: list[KeyedJob] = []
-        digests: dict[int, str] = {}
+        digests: dict[Image, str] = {}
         names = tuple(reward.name for reward in rewards)
         requested = [
             names if entry.rewards is None else entry.rewards for entry in entries
@@ -169,7 +162,7 @@ class Service:
                     for term in reward.terms:
                         start = len(jobs)
                         for item in term.to_judge(judged):
-                            key = id(term.judge), repeat, _key(item, digests)
+                            key = term.judge, repeat, _key(item, digests)
                             jobs.append(KeyedJob(key, item, term.judge, repeat))
                         spans.append((start, len(jobs)))
                     batches.append(
@@ -193,13 +186,18 @@ class Service:
             and outcome.verdict.status.usable
         )
         if outcome.verdict.status is not Status.NOT_APPLICABLE and not stored:
-            self._health[id(job.judge)].note(outcome.verdict)
+            self._health[job.judge].note(outcome.verdict)
         return outcome
 
     async def _probe(self, judge: PreparedJudge) -> Verdict:
         """The verdict on images of noise, which no store has seen."""
         sample = probe(judge, self.options.conditions.kind)
         return (await outcome_or_failure(self._session.outcome(sample, judge))).verdict
+
+
+def _judges(rewards: Sequence[Reward]) -> dict[PreparedJudge, None]:
+    """The judges of rewards, each once, in order."""
+    return dict.fromkeys(term.judge for reward in rewards for term in reward.terms)
 
 
 def _batched(
@@ -290,19 +288,16 @@ def _groups(
     return [(name, positions) for (_, name), positions in groups.items()]
 
 
-def _key(judged: Judged, digests: dict[int, str]) -> str:
+def _key(judged: Judged, digests: dict[Image, str]) -> str:
     """Content of what is judged: kind, texts and images of each candidate."""
     parts: list[str] = []
     for sample in candidates_of(judged):
         texts = [f"{name}={text}" for name, text in sorted(sample.texts.items())]
         for image in sample.images.values():
-            if (
-                id(image.source) not in digests
-            ):  # one that a request has many times is hashed once
-                digests[id(image.source)] = digest(image)
+            if image not in digests:  # one that a request has many times is hashed once
+                digests[image] = digest(image)
         images = [
-            f"{role}={digests[id(image.source)]}"
-            for role, image in sorted(sample.images.items())
+            f"{role}={digests[image]}" for role, image in sorted(sample.images.items())
         ]
         parts += [sample.kind, *texts, *images]
     return hashlib.sha256("\0".join(parts).encode(errors="replace")).hexdigest()

@@ -243,7 +243,7 @@ class _Queue:
         self._keep, self._worker = keep, worker
         self._waiting: list[tuple[Instrument, PreparedMeasure]] = []
         self._under_way: dict[str, asyncio.Future[Reply]] = {}
-        self._rooms: dict[int, asyncio.Semaphore] = {}
+        self._rooms: dict[Instrument, asyncio.Semaphore] = {}
         self._working: asyncio.Task[None] | None = None
 
     def room(self, instrument: Instrument) -> asyncio.Semaphore:
@@ -251,7 +251,7 @@ class _Queue:
         within bounds, for memory.
         """
         return self._rooms.setdefault(
-            id(instrument), asyncio.Semaphore(_AHEAD * instrument.batch)
+            instrument, asyncio.Semaphore(_AHEAD * instrument.batch)
         )
 
     async def reply(self, instrument: Instrument, prepared: PreparedMeasure) -> Reply:

@@ -69,8 +69,8 @@ def requests_with_repeats(instances: Sequence[Instance]) -> list[tuple[Any, int]
     """The real requests, each with how often it came before: the host repeats an instance as
     often as --repeats says.
     """
-    repeats: defaultdict[int, Iterator[int]] = defaultdict(count)
-    return [(request, next(repeats[id(request)])) for request in requests_of(instances)]
+    repeats: defaultdict[Any, Iterator[int]] = defaultdict(count)
+    return [(request, next(repeats[request])) for request in requests_of(instances)]
 
 
 def insert_padding(
@@ -216,10 +216,10 @@ def plan_by_server(
     jobs: Sequence[Job], options: Config, backbone: Backbone
 ) -> NoReturn:
     """Tell what a run by a server costs, for each of its judges, and end the process well."""
-    by_judge: dict[int, tuple[PreparedJudge, list[Judged]]] = {}
+    by_judge: defaultdict[PreparedJudge, list[Judged]] = defaultdict(list)
     for job in JobsSplitByCandidate(jobs).jobs:
-        by_judge.setdefault(id(job.judge), (job.judge, []))[1].append(job.judged)
-    for judge, judged in by_judge.values():
+        by_judge[job.judge].append(job.judged)
+    for judge, judged in by_judge.items():
         cost = asyncio.run(pilot(to_ask(judged, judge), judge, options, backbone))
         _tell(plan(cost, backbone if judge.asks_a_model else None))
     raise SystemExit(0)

@@ -123,12 +123,8 @@ def page(
         gate: decides, where there is one: the page begins with it, and with the prompts on which
             its generator fell most.
     """
-    by_prompt = {
-        id(section): _is_by_prompt(report, section) for section in report.sections
-    }
-    items_by_section = {
-        id(s): items_of(s.runs, by_prompt[id(s)]) for s in report.sections
-    }
+    by_prompt = {section: _is_by_prompt(report, section) for section in report.sections}
+    items_by_section = {s: items_of(s.runs, by_prompt[s]) for s in report.sections}
     items = [*chain(*items_by_section.values())]
     falls = [fall.prompt for fall in gate.falls] if gate else []
     rows = [
@@ -138,7 +134,7 @@ def page(
             prompt_rows(
                 section,
                 board,
-                items_by_section[id(section)],
+                items_by_section[section],
                 gate.challenger if gate else "",
                 falls,
             ),

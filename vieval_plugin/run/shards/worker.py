@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from itertools import count
 from operator import itemgetter
 from typing import Any, TypeAlias
 
@@ -238,6 +239,7 @@ class ShardWorker:
 
     async def _judge(self, ahead: ReadAhead[_Event]) -> None:
         under_way: dict[int, _RowEvent] = {}
+        numbers = count()
         drained = asyncio.Event()
         drained.set()
 
@@ -249,9 +251,10 @@ class ShardWorker:
                 if alone:
                     await drained.wait()
                 row_event.opened.note.begin(row_event.row.number, alone)
-                under_way[id(row_event)] = row_event
+                number = next(numbers)
+                under_way[number] = row_event
                 drained.clear()
-                yield id(row_event), row_event.row.row
+                yield number, row_event.row.row
                 if alone:
                     await drained.wait()
 
