@@ -709,7 +709,16 @@ def _require_applicable(request: RankingRequest, are_images: bool) -> None:
         return
     # an anchor's judge is asked again, and a gate's about spoilt images
     asks = request.against or request.margin is not None
-    given = {**vars(request), **request.backbone, **dict.fromkeys(request.flags, True)}
+    given = {
+        "prompts": request.prompts,
+        "out": request.out,
+        "kind": request.kind,
+        "columns": request.columns,
+        "judge": request.judge,
+        "setting": request.setting,
+        **request.backbone,
+        **dict.fromkeys(request.flags, True),
+    }
     refused = (name for name in JUDGING if not (asks and name in _MODEL))
     if used := next((name for name in refused if given.get(name)), None):
         raise VievalError(

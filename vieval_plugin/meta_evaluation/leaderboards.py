@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import chain
 
 from vieval_plugin.judges.contests import FIRST, FORWARD, REVERSE, SECOND
@@ -116,7 +116,11 @@ def leaderboard(
         if n.estimate.defined and any(not n.estimate.low > c.value for c in constants)
     }
     return Leaderboard(
-        **vars(statistic),
+        # a leaderboard has all fields of its statistic
+        **{
+            field.name: getattr(statistic, field.name)
+            for field in fields(RankedStatistic)
+        },
         benchmark=benchmark,
         numbers=tuple(completed),
         comparison=comparison,

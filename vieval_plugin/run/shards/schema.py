@@ -171,9 +171,12 @@ class Tally:
             if len(by_reason := reasons.setdefault(status, {})) < _MOST_REASONS:
                 by_reason[reason] = times
         return {
-            **vars(self),
+            "verdicts": self.verdicts,
             "statuses": dict(self.statuses),
             "reasons": reasons,
+            "calls": self.calls,
+            "from_store": self.from_store,
+            "repeated": self.repeated,
             "tokens": dict(self.tokens),
         }
 
