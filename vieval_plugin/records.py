@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from vieval_plugin.judges.contests import Contest, Judged, Votes
 from vieval_plugin.judges.protocol import Image, Sample, SampleId, Status, Step, Verdict
@@ -34,6 +34,17 @@ UNJUDGED = ("sample",)
 def unjudged(status: Status, reason: str) -> Verdict:
     """The verdict on a sample that the judge is not asked about."""
     return Verdict({}, status, trace=(Step(UNJUDGED, status, reason=reason),))
+
+
+class CalibratedScore(NamedTuple):
+    """Score that a calibration adds; files have its fields as a list."""
+
+    #: Name of the score.
+    name: str
+    #: How good it is, in words.
+    quality: str
+    #: Hash of the calibration's file.
+    hash: str
 
 
 @dataclass(frozen=True)
@@ -62,9 +73,8 @@ class Provenance:
     #: Reader of the text in images, with its version and a digest of its weights; empty where text
     #: is not read.
     reader: str = ""
-    #: Name of a calibrated score, how good it is, and hash of the calibration's file; empty where
-    #: there is none.
-    calibration: tuple[str, ...] = ()
+    #: The calibrated score; empty where there is none.
+    calibration: CalibratedScore | tuple[()] = ()
 
     @property
     def setting(self) -> str:
@@ -74,20 +84,15 @@ class Provenance:
     @property
     def calibrated_scores(self) -> tuple[str, ...]:
         """Names of calibrated scores, of which there is one or none."""
-        return self.calibration[:1]
-
-    @property
-    def calibration_hash(self) -> str:
-        """Hash of the calibration's file; empty where there is none."""
-        return self.calibration[-1] if self.calibration else ""
+        return (self.calibration.name,) if self.calibration else ()
 
     @property
     def calibration_note(self) -> str:
         """Line on a calibrated score and how good it is; empty where there is none."""
-        name, *described = self.calibration or ("",)
+        score = self.calibration
         return (
-            f"{name} is what people would say: {', calibration '.join(described)}"
-            if name
+            f"{score.name} is what people would say: {score.quality}, calibration {score.hash}"
+            if score
             else ""
         )
 

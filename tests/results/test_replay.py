@@ -7,7 +7,12 @@ from collections import Counter
 import pytest
 
 from vieval_plugin.judges.protocol import Sample, SampleId, Status, Step, Verdict
-from vieval_plugin.records import Provenance, response_json, target_json
+from vieval_plugin.records import (
+    CalibratedScore,
+    Provenance,
+    response_json,
+    target_json,
+)
 from vieval_plugin.results import replay
 from vieval_plugin.results.documents import read_record
 from vieval_plugin.text.errors import VievalError
@@ -239,6 +244,25 @@ def test_a_verdict_survives_json_with_anything_in_its_text():
         provenance,
         ratings,
     )
+
+
+@pytest.mark.parametrize(
+    ("calibration", "written"),
+    [
+        ((), "[]"),
+        (
+            CalibratedScore("O_calibrated", "close", "ab12"),
+            '["O_calibrated", "close", "ab12"]',
+        ),
+    ],
+)
+def test_a_calibration_is_written_as_a_list_and_read_by_name(calibration, written):
+    provenance = Provenance("viescore", (), ("O",), calibration=calibration)
+    response = response_json(MAGIC, Verdict({}, Status.OK), provenance)
+    assert f'"calibration": {written}}}' in response
+    read = read_record(response, target_json(Sample(MAGIC, {}))).provenance
+    assert read == provenance
+    assert type(read.calibration) is type(calibration)
 
 
 def test_response_and_target_must_be_of_one_sample():

@@ -211,7 +211,7 @@ def _passing(
         calibration.described if calibration else opened.plan.provenance.calibration
     )
     if described:
-        by = arrow().repeat(described[-1], added.num_rows)
+        by = arrow().repeat(described.hash, added.num_rows)
         added = added.append_column("calibration", by)
     return added
 

@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import FiniteFloat, TypeAdapter
 
 from vieval_plugin.media.files import require_plain, write_whole
-from vieval_plugin.records import Provenance
+from vieval_plugin.records import CalibratedScore, Provenance
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.wording import enumeration
 from vieval_plugin.text.yaml_json import read_json
@@ -91,18 +91,18 @@ class Calibration:
         return f"; not for {enumeration(self.refused)}" if self.refused else ""
 
     @property
-    def described(self) -> tuple[str, str, str]:
+    def described(self) -> CalibratedScore:
         """Its entry in the provenance of verdicts."""
-        return self.name, self.sentence, self.hash
+        return CalibratedScore(self.name, self.sentence, self.hash)
 
     def replaced(self, provenance: Provenance) -> str:
         """Line on the score of another calibration in verdicts, which this one's takes the place
         of; empty without one.
         """
-        other = provenance.calibration_hash
+        other = provenance.calibration
         return (
-            f"{self.name} of calibration {other}, which the verdicts had, is replaced"
-            if other not in ("", self.hash)
+            f"{self.name} of calibration {other.hash}, which the verdicts had, is replaced"
+            if other and other.hash != self.hash
             else ""
         )
 
