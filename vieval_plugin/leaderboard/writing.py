@@ -210,7 +210,7 @@ def _none_as_people(benchmark_board: BenchmarkBoard) -> str:
         board.ceiling(n.system) if board.ceiling else None for n in board.defined
     ]
     if len(ceilings) < 2 or not all(
-        ceiling and ceiling.position == "below" for ceiling in ceilings
+        ceiling and ceiling.high < 0 for ceiling in ceilings
     ):
         return ""
     first = [n.system for n in board.ranked if n.ranks and n.ranks[0] == 1]

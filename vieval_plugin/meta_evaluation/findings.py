@@ -272,26 +272,6 @@ def layouts(family: str) -> tuple[Layout, ...]:
     return tuple(Layout(name, **fields) for name, fields in described.items())
 
 
-@dataclass(frozen=True)
-class CeilingComparison:
-    """Comparison of a judge with annotators, on the samples that both rated."""
-
-    #: The judge's correlation with the other annotators, less that of an annotator.
-    difference: Estimate
-
-    @property
-    def position(self) -> str:
-        """`above`, `below`, or neither where the interval holds 0."""
-        low, high = self.difference.low, self.difference.high
-        return (
-            "above"
-            if low > 0
-            else "below"
-            if high < 0
-            else "not shown to be above or below"
-        )
-
-
 @dataclass(frozen=True, eq=False)
 class RankedStatistic:
     """A statistic by which systems are put in order: which numbers these are, and the test of
@@ -315,9 +295,9 @@ class RankedStatistic:
     references: tuple[Number, ...] = ()
     #: False for one that `vieval compare` alone shows.
     is_headline: bool = True
-    #: Comparison of a system, by its label, with the annotators; None where there is nothing to
-    #: compare.
-    ceiling: Callable[[str], CeilingComparison | None] | None = None
+    #: Correlation of a system, by its label, with the other annotators, less that of an annotator,
+    #: on the samples that both rated; None where there is nothing to compare.
+    ceiling: Callable[[str], Estimate | None] | None = None
     #: The same statistic on one part of those that it is over; None where it is of one part.
     statistic_in_part: Callable[[str, StatisticsOptions], ComparedStatistic] | None = (
         None

@@ -14,7 +14,6 @@ from typing import TypeAlias
 
 import numpy as np
 
-from vieval_plugin.meta_evaluation.findings import CeilingComparison
 from vieval_plugin.meta_evaluation.image_model_agreement import (
     columns,
     filled_observations,
@@ -37,7 +36,7 @@ Correlated: TypeAlias = tuple[float, Floats]
 
 def compared_with_annotators(
     run: Run, aspect: str, rated: tuple[str, ...], options: StatisticsOptions
-) -> CeilingComparison | None:
+) -> Estimate | None:
     """Compare a judge with the annotators on one aspect; None where no sample has two annotators
     and a score.
 
@@ -48,7 +47,8 @@ def compared_with_annotators(
         options: what failed verdicts are, number of resamples, the seed.
 
     Returns:
-        Correlations in [-1, 1], averaged over annotators, image models and parts by Fisher's z.
+        The judge's correlation with the other annotators, less that of an annotator; averaged over
+        annotators, image models and parts by Fisher's z.
     """
     parts: list[tuple[Estimate, Estimate]] = []
     for part, records in run.records.items():
@@ -72,7 +72,7 @@ def compared_with_annotators(
         judge.resamples - annotators.resamples,
     )
     ends = bias_corrected_interval(difference, value)
-    return CeilingComparison(Estimate(value, *ends, difference, judge.n))
+    return Estimate(value, *ends, difference, judge.n)
 
 
 def _counts(observation: Observation, aspects: Sequence[str], aspect: str) -> bool:

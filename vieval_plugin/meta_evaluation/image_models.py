@@ -18,7 +18,6 @@ from vieval_plugin.meta_evaluation.estimates import bias_corrected
 from vieval_plugin.meta_evaluation.findings import (
     ALL,
     CONSTANT_LABEL,
-    CeilingComparison,
     Findings,
     Layout,
     Number,
@@ -274,7 +273,7 @@ class ByImageModel(Report):
             )
 
         @cache
-        def ceiling(aspect: str, label: str) -> CeilingComparison | None:
+        def ceiling(aspect: str, label: str) -> Estimate | None:
             [run] = [run for run in runs if run.label == label]
             return compared_with_annotators(run, aspect, self.rated, options)
 

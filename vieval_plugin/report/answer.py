@@ -729,10 +729,10 @@ def _ceiling_sentence(
         "above": f"{first.system} agrees with annotators better than they agree with each other",
         "below": f"{first.system} agrees with annotators less well than they agree with each other",
     }.get(
-        ceiling.position,
+        position_to(ceiling, Estimate(0.0)),
         f"{plural(first.estimate.n, 'sample')} cannot tell {first.system} from an annotator",
     )
-    number = sentence_number(ceiling.difference)
+    number = sentence_number(ceiling)
     return f"{agrees}: their correlations with the mean of the other annotators differ by {number}."
 
 
