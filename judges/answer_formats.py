@@ -1,6 +1,6 @@
 """Formats of answers with sub-scores: what a server is asked to hold to, and how a reply is read.
 
-A new format is an object here, with its name among `Replies`.
+A new format is an object here.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from vieval_plugin.judges.refusals import declines
 from vieval_plugin.judges.wrapping import remove_ending, remove_thinking
 from vieval_plugin.prompts.pack import Pack
 from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.suggestions import did_you_mean
 
 _MARKS = r"[\s*_#>`\-\u2022]*"
 _RANGE = r"(?:[(\[][^()\[\]\n]{0,40}[)\]])?"
@@ -102,6 +103,18 @@ _FORMATS = (
 )
 #: By the name that a judge file has.
 FORMATS: Mapping[str, AnswerFormat] = {form.name: form for form in _FORMATS}
+#: All names, with those of answers that are no sub-scores, each of which one judge reads.
+NAMES = (*FORMATS, "markdown", "labels", "expected", "two_way", "four_way")
+
+
+def require_known_format(pack: Pack) -> None:
+    """VievalError, with the nearest name, for a pack whose answers have no known format."""
+    if pack.replies not in NAMES:
+        hint = did_you_mean(pack.replies, NAMES, 0.5)
+        raise VievalError(
+            f"{pack.path}: replies: unknown format {pack.replies!r}{hint}; known: "
+            f"{', '.join(NAMES)}"
+        )
 
 
 def format_of(pack: Pack) -> AnswerFormat:

@@ -9,8 +9,10 @@ import pytest
 import vieval_plugin.prompt_templates
 from tests.refusals import refusal
 from vieval_plugin.benchmarks import registry as benchmark_registry
+from vieval_plugin.config import Config
 from vieval_plugin.importers.viescore import _RULES, import_wording
 from vieval_plugin.prompts import packs
+from vieval_plugin.run.prepare import prepare
 from vieval_plugin.text.errors import VievalError
 
 MANIFEST = """
@@ -96,6 +98,17 @@ def test_a_changed_pack_under_a_name_that_is_taken_is_refused(tmp_path):
 def test_a_broken_pack_is_named_in_one_line(pack, spoil, message):
     spoil(pack)
     assert re.search(message, refusal(packs.load, str(pack)))
+
+
+def test_an_unknown_format_of_answers_is_refused_with_the_nearest(tmp_path):
+    packs.copy("viescore/v1", folder := tmp_path / "mine")
+    manifest = folder / "manifest.yaml"
+    manifest.write_text(f"{manifest.read_text()}replies: free_jsn\n")
+    options = Config.model_validate({"judges": {"viescore": {"pack": str(folder)}}})
+    with pytest.raises(
+        VievalError, match="unknown format 'free_jsn'; did you mean free_json"
+    ):
+        prepare("viescore", None, options)
 
 
 def test_a_missing_condition_is_named(pack):

@@ -76,10 +76,13 @@ def schema(form: str) -> str:
 
     from vieval_plugin.benchmarks.loading.description import Description
     from vieval_plugin.config import Config
+    from vieval_plugin.judges.answer_formats import NAMES
     from vieval_plugin.prompts.schema import Manifest
 
     models: dict[str, type[BaseModel]] = {"benchmark": Description, "options": Config}
     document = models.get(form, Manifest).model_json_schema()
+    if form not in models:
+        document["properties"]["replies"]["enum"] = NAMES
     dialect = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
     return f"{json.dumps(dialect | document, indent=1)}\n"
 

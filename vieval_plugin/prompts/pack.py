@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import UndefinedError, meta, nodes
 
 from vieval_plugin.prompts.sandbox import PackEnvironment, PromptTemplateError
-from vieval_plugin.prompts.scale import Replies
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import exists, path_of
 
@@ -54,8 +53,8 @@ class Pack:
     #: Path of its manifest.
     path: Path
     manifest: Manifest
-    #: Form of its answers.
-    replies: Replies = "json"
+    #: Name of the format of its answers.
+    replies: str = "json"
     #: Names of tools by the names that it calls them.
     tools: Mapping[str, str] = field(default_factory=dict)
     #: Times that an unreadable reply is asked again, with the error: the user's option.

@@ -6,19 +6,6 @@ import math
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-#: Form of the answers to a pack: `json` is as the judge's schemas have it, `free_json` as the pack
-#: itself says.
-Replies: TypeAlias = Literal[
-    "json",
-    "free_json",
-    "markdown",
-    "labels",
-    "labelled_lines",
-    "number",
-    "expected",
-    "two_way",
-    "four_way",
-]
 Combination: TypeAlias = Literal["min", "mean", "product", "geometric_mean"]
 
 

@@ -20,7 +20,7 @@ from pydantic import (
     model_validator,
 )
 
-from vieval_plugin.prompts.scale import Combination, Replies, Scale
+from vieval_plugin.prompts.scale import Combination, Scale
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.suggestions import did_you_mean
 
@@ -75,7 +75,7 @@ class Manifest(StrictModel):
     name: str
     judge: str = ""
     settings: tuple[str, ...] = ()
-    replies: Replies = "json"
+    replies: str = "json"
     optional: tuple[str, ...] = ()
     tools: dict[str, str] = {}
     questions: dict[str, QuestionSection] = Field(min_length=1)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 from vieval_plugin.config import Backbone, Config
 from vieval_plugin.judges import registry as judge_registry
+from vieval_plugin.judges.answer_formats import require_known_format
 from vieval_plugin.judges.contests import (
     Contest,
     Judged,
@@ -199,4 +200,8 @@ def setting_of(source: Provenance) -> str:
     )
 
 
-_pack = lru_cache(maxsize=8)(packs.load)
+@lru_cache(maxsize=8)
+def _pack(name: str) -> Pack:
+    pack = packs.load(name)
+    require_known_format(pack)
+    return pack
