@@ -167,16 +167,8 @@ class ByVotes(Report):
         ):
             total_numbers, statistics = _total_statistics(judged, ties, pooled)
             # the only part may be called `all`
-            there = {
-                (n.system, n.part, n.aspect, n.statistic, n.breakdown, n.value)
-                for n in numbers
-            }
-            numbers += [
-                n
-                for n in total_numbers
-                if (n.system, n.part, n.aspect, n.statistic, n.breakdown, n.value)
-                not in there
-            ]
+            there = {(n.system, n.place) for n in numbers}
+            numbers += [n for n in total_numbers if (n.system, n.place) not in there]
             ranked += statistics
         places = ["", *(part_votes.part for part_votes in judged)]
         ranked.sort(key=lambda statistic: places.index(statistic.value))

@@ -19,7 +19,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count, islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.concurrency import gather_or_cancel
@@ -43,6 +43,8 @@ from vieval_plugin.text.wording import plural
 
 if TYPE_CHECKING:
     from vieval_plugin.readers.samples import SampleRow
+
+K = TypeVar("K")
 
 
 @dataclass
@@ -295,22 +297,22 @@ class Session:
 
     async def judge_stream(
         self,
-        rows: Iterable[tuple[int, SampleRow]] | AsyncIterable[tuple[int, SampleRow]],
+        rows: Iterable[tuple[K, SampleRow]] | AsyncIterable[tuple[K, SampleRow]],
         prepared: PreparedJudge,
-        on_outcome: Callable[[int, SampleRow, Outcome], None],
+        on_outcome: Callable[[K, SampleRow, Outcome], None],
         repeat: int = 0,
     ) -> None:
-        """Judge numbered rows as they are read, holding no more than are under way; their outcomes
-        come as they end.
+        """Judge rows, each with a key, as they are read, holding no more than are under way; their
+        outcomes come as they end.
 
         `repeat` is the number of these verdicts among those on the same.
         """
-        under_way: dict[int, tuple[int, SampleRow]] = {}
+        under_way: dict[int, tuple[K, SampleRow]] = {}
 
         async def jobs() -> AsyncIterator[Job]:
             indexes = count()
-            async for number, row in one_by_one(rows):
-                under_way[next(indexes)] = number, row
+            async for key, row in one_by_one(rows):
+                under_way[next(indexes)] = key, row
                 yield Job(row.sample, prepared, repeat)
 
         def hand_on(index: int, outcome: Outcome) -> None:

@@ -14,7 +14,6 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from itertools import count
 from operator import itemgetter
 from typing import Any, TypeAlias
 
@@ -130,7 +129,7 @@ class OpenShard:
     began: float = field(default_factory=time.time)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _RowEvent:
     """A row of an open shard."""
 
@@ -238,12 +237,11 @@ class ShardWorker:
                 opened.note.close()
 
     async def _judge(self, ahead: ReadAhead[_Event]) -> None:
-        under_way: dict[int, _RowEvent] = {}
-        numbers = count()
+        under_way: set[_RowEvent] = set()
         drained = asyncio.Event()
         drained.set()
 
-        async def rows() -> AsyncIterator[tuple[int, SampleRow]]:
+        async def rows() -> AsyncIterator[tuple[_RowEvent, SampleRow]]:
             async for event in ahead:
                 if not (row_event := self._take(event)):
                     continue
@@ -251,15 +249,14 @@ class ShardWorker:
                 if alone:
                     await drained.wait()
                 row_event.opened.note.begin(row_event.row.number, alone)
-                number = next(numbers)
-                under_way[number] = row_event
+                under_way.add(row_event)
                 drained.clear()
-                yield number, row_event.row.row
+                yield row_event, row_event.row.row
                 if alone:
                     await drained.wait()
 
-        def settle(number: int, _: SampleRow, outcome: Outcome) -> None:
-            judged = under_way.pop(number)
+        def settle(judged: _RowEvent, _: SampleRow, outcome: Outcome) -> None:
+            under_way.remove(judged)
             judged.opened.note.end(judged.row.number)
             if not under_way:
                 drained.set()
