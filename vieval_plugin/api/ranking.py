@@ -709,20 +709,17 @@ def _require_applicable(request: RankingRequest, are_images: bool) -> None:
         return
     # an anchor's judge is asked again, and a gate's about spoilt images
     asks = request.against or request.margin is not None
-    given = {
-        "prompts": request.prompts,
-        "out": request.out,
-        "kind": request.kind,
-        "columns": request.columns,
-        "judge": request.judge,
-        "setting": request.setting,
-        **request.backbone,
-        **dict.fromkeys(request.flags, True),
-    }
-    refused = (name for name in JUDGING if not (asks and name in _MODEL))
-    if used := next((name for name in refused if given.get(name)), None):
+    used = [
+        name
+        for name in JUDGING
+        if name in request.flags
+        or request.backbone.get(name)
+        or getattr(request, name, None)
+    ]
+    refused = [name for name in used if not (asks and name in _MODEL)]
+    if refused:
         raise VievalError(
-            f"--{used.replace('_', '-')} is for folders of images, with --prompts; results are "
+            f"--{refused[0].replace('_', '-')} is for folders of images, with --prompts; results are "
             "ranked as they are, and --tables and --html say where to"
         )
 
