@@ -12,6 +12,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -38,9 +39,14 @@ def read_response(text: str) -> tuple[SampleId, Verdict, Provenance]:
     return _response(_document(text, "verdict"))
 
 
-def read_record(response: str, target: str) -> Record:
-    """A record from a host's response and target; VievalError if either is not ours or they name
-    different samples.
+def read_record(
+    response: str,
+    target: str,
+    tokens: int | None = None,
+    summary: Path | None = None,
+) -> Record:
+    """A record from a host's response and target, with the tokens and the summary that the host
+    has of it; VievalError if either is not ours or they name different samples.
     """
     responded, (targeted, conditions, fields) = (
         _document(response, "verdict"),
@@ -68,6 +74,8 @@ def read_record(response: str, target: str) -> Record:
             fingerprint=judged,
             generation=generation,
             sample=sample,
+            tokens=tokens,
+            summary=summary,
             **fields,
         )
     )

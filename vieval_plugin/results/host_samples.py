@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -113,14 +112,12 @@ def records_of(path: Path) -> list[tuple[Record, ...]]:
             row = read_json(line)
             if not isinstance(row, dict):
                 raise VievalError("not a JSON object")
-            judged = [
-                read_record(response, row["target"]) for response in responses_of(row)
-            ]
-            spent = zip_longest(judged, _tokens(row)[: len(judged)])
+            responses = responses_of(row)
+            spent = zip_longest(responses, _tokens(row)[: len(responses)])
             records.append(
                 tuple(
-                    replace(record, tokens=tokens, summary=summary)
-                    for record, tokens in spent
+                    read_record(response, row["target"], tokens, summary)
+                    for response, tokens in spent
                 )
             )
         except (ValueError, KeyError, TypeError, AttributeError, VievalError) as error:

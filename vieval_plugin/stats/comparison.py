@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -283,17 +284,24 @@ def _every_swap(units: int) -> Iterator[Bools]:
 
 
 def _random_swaps(units: int, permutations: int, seed: Seed) -> Iterator[Bools]:
-    rng = np.random.default_rng([seed, 1] if isinstance(seed, int) else [*seed, 1])
+    seeds = (seed, 1) if isinstance(seed, int) else (*seed, 1)
     sampled, block = 0, _FIRST_BLOCK_SIZE
     while sampled < permutations:
-        swap = (
-            rng.random(
-                (min(block, _largest_block(units), permutations - sampled), units)
-            )
-            < 0.5
-        )
-        yield swap
-        sampled, block = sampled + len(swap), 4 * block
+        size = min(block, _largest_block(units), permutations - sampled)
+        bits = _swap_bits(sampled, size, units, seeds)
+        yield np.unpackbits(bits, axis=1, count=units).view(np.bool_)
+        sampled, block = sampled + size, 4 * block
+
+
+# the pairs of one statistic have the same swaps, and to draw them takes longer than to test them
+@lru_cache(maxsize=512)
+def _swap_bits(
+    start: int, size: int, units: int, seeds: tuple[int, ...]
+) -> NDArray[np.uint8]:
+    """Swaps `start` to `start + size` of a seed, eight to a byte."""
+    generator = np.random.PCG64(seeds).advance(start * units)
+    swaps = np.random.Generator(generator).random((size, units)) < 0.5
+    return np.packbits(swaps, axis=1)
 
 
 def _largest_block(units: int) -> int:

@@ -224,6 +224,8 @@ def fisher_mean_over(correlations: Sequence[Floats] | Floats) -> Floats:
     values = np.asarray(correlations, dtype=float)
     defined = ~np.isnan(values)
     z = np.arctanh(np.clip(np.where(defined, values, 0.0), -_NEARLY_ONE, _NEARLY_ONE))
+    if len(values) and defined.all():  # as in most of thousands of permutations
+        return np.asarray(np.tanh(z.sum(axis=0) / len(values)))
     n = defined.sum(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray(

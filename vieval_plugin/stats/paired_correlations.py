@@ -5,7 +5,8 @@ of `comparison`.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -22,6 +23,8 @@ from vieval_plugin.stats.correlation import (
 
 # averages that are equal but for rounding are equal
 _ROUNDING = 1e-9
+# OpenBLAS divides larger products between threads
+_MULTIPLICATIONS_OF_ONE_THREAD = 2**18
 
 
 class CorrelationDifference:
@@ -127,9 +130,7 @@ class CorrelationDifference:
         for models, (units, shifts) in zip(
             self._parts, self._shifts_of_parts, strict=True
         ):
-            # by einsum and not `@`, whose threads spend several times the work's own CPU seconds on
-            # waiting
-            part_sums = np.einsum("su,ku->sk", swap[:, units].astype(float), shifts)
+            part_sums = _product(swap[:, units].astype(float), shifts)
             moved_sums[models] = part_sums.reshape(len(swap), len(models), 3).transpose(
                 1, 0, 2
             )
@@ -139,34 +140,32 @@ class CorrelationDifference:
         )
         return first - second
 
-    def permuted(self, keys: Floats) -> Floats:
+    def permuted(self, orders: Callable[[Ints], Ints]) -> Floats:
         """The first judge's average with its scores given to other samples of the same image model,
         shape (permutations,).
 
-        Groups move whole, in the order of their `keys`, shape (permutations, groups): one
-        instruction's images stay together, so that nothing but the relation to people is lost.
+        `orders` turns the groups of an image model's samples, sorted, into orders of these samples,
+        shape (permutations, samples). Groups move whole: one instruction's images stay together, so
+        that nothing but the relation to people is lost.
         """
         first, _, human = self._scores
         judge, ratings = (
             _unit_length(_standardised(scores, self._coefficient))
             for scores in (first, human)
         )
-        correlations = np.full((human.shape[1], len(keys)), np.nan)
         by_group = np.argsort(self._group_index, kind="stable")
-        orders: dict[bytes, Ints] = {}  # image models with the same samples share them
+        correlations = []
         for model, is_rated in enumerate(~np.isnan(human.T)):
+            rows = by_group[is_rated[by_group]]
+            order = orders(self._group_index[rows])
             if ratings[:, model].any():
-                rows = by_group[is_rated[by_group]]
-                if (samples := rows.tobytes()) not in orders:
-                    orders[samples] = rows[
-                        np.argsort(
-                            keys[:, self._group_index[rows]], axis=1, kind="stable"
-                        )
-                    ]
-                correlations[model] = np.einsum(
-                    "pn,n->p", judge[:, model][orders[samples]], ratings[rows, model]
-                )
-        return self._averages(correlations, correlations)[0]
+                moved = judge[rows, model][order]
+                by_model = np.einsum("pn,n->p", moved, ratings[rows, model])
+            else:
+                by_model = np.full(len(order), np.nan)
+            correlations.append(by_model)
+        table = np.array(correlations)
+        return self._averages(table, table)[0]
 
     def resampled(self, counts: Ints) -> Floats:
         *judges, human = self._scores
@@ -237,15 +236,45 @@ def independence_p(
     >>> independence_p(CorrelationDifference(ratings, ratings, ratings))
     0.001
     """
-    groups = len(statistic.strata)
-    observed = abs(statistic.permuted(np.arange(float(groups))[None])[0])
+    observed = abs(statistic.permuted(lambda groups: np.arange(len(groups))[None])[0])
     if math.isnan(observed):
         return math.nan
-    keys = np.random.default_rng(seed).random((permutations, groups))
-    exceeding = int(
-        np.count_nonzero(~(np.abs(statistic.permuted(keys)) < observed - _ROUNDING))
+    seeds = (seed,) if isinstance(seed, int) else tuple(seed)
+    shape = permutations, len(statistic.strata)
+    permuted = statistic.permuted(
+        lambda groups: _random_orders(seeds, shape, groups.tobytes())
     )
+    exceeding = int(np.count_nonzero(~(np.abs(permuted) < observed - _ROUNDING)))
     return (1 + exceeding) / (1 + permutations)
+
+
+# image models with the same samples share their orders, and so do judges
+@lru_cache(maxsize=32)
+def _random_orders(
+    seeds: tuple[int, ...], shape: tuple[int, int], groups: bytes
+) -> Ints:
+    """Orders of samples by random keys of their groups, shape (permutations, samples).
+
+    Args:
+        seeds: of the keys.
+        shape: permutations and groups.
+        groups: of each sample, as bytes of int64.
+    """
+    keys = np.random.default_rng(seeds).random(shape)
+    group_keys = keys[:, np.frombuffer(groups, dtype=np.int64)]
+    return np.argsort(group_keys, axis=1, kind="stable")
+
+
+def _product(rows: Floats, columns: Floats) -> Floats:
+    """`rows @ columns.T`, in steps so small that BLAS starts no threads, which spend several times
+    the work's own CPU seconds on waiting.
+    """
+    products = np.empty((len(rows), len(columns)))
+    step = max(1, _MULTIPLICATIONS_OF_ONE_THREAD // max(columns.size, 1))
+    for start in range(0, len(rows), step):
+        stop = start + step
+        np.matmul(rows[start:stop], columns.T, out=products[start:stop])
+    return products
 
 
 def _unit_length(centred: Floats) -> Floats:
@@ -292,9 +321,8 @@ def _strata(is_rated: Bools, group_index: Ints, part: Ints) -> Ints:
     """The stratum of each group: those of the same part, or of the same several, are drawn from
     one another.
     """
-    spanned: list[set[int]] = [
-        set() for _ in range(int(group_index.max(initial=-1)) + 1)
-    ]
-    for group, is_rated_by_model in zip(group_index, is_rated, strict=True):
-        spanned[group].update(part[is_rated_by_model].tolist())
-    return factorize([frozenset(parts) for parts in spanned])[1]
+    groups, parts = group_index.max(initial=-1) + 1, part.max(initial=-1) + 1
+    spanned = np.zeros((groups, parts), dtype=bool)
+    rows, models = np.nonzero(is_rated)
+    spanned[group_index[rows], part[models]] = True
+    return factorize([parts_of_group.tobytes() for parts_of_group in spanned])[1]
