@@ -21,7 +21,17 @@ def observation(uid, score, rating, tags=(), exact=True, group="", place=()):
     scores = {} if score is None else {"SC": score}
     status = Status.OK if scores else Status.API_ERROR
     rated = {"SC": tuple(np.atleast_1d(rating).astype(float))}
-    return Observation("m", uid, rated, scores, status, (), tags, exact, group, place)
+    return Observation(
+        "m",
+        uid,
+        rated,
+        scores,
+        status,
+        tags=tags,
+        exact=exact,
+        group=group,
+        place=place,
+    )
 
 
 def example(name, table, tags=()):

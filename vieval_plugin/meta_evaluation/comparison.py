@@ -190,8 +190,6 @@ class Comparison:
     other_pairs: tuple[SystemPair, ...] = ()
     #: Reason why there is no pair at all.
     reason: str = ""
-    #: Labels of systems that no test shows to be above their constant baseline.
-    not_above_constant: frozenset[str] = frozenset()
 
     @cached_property
     def all_pairs(self) -> tuple[SystemPair, ...]:
@@ -327,14 +325,8 @@ def compare_systems(
     indices.sort(
         key=lambda index: compared.systems[index].label
     )  # whatever order results come in, a pair is one
-    above_constant = above_constant_p(compared, benchmark, options)
-    not_above = frozenset(
-        label for label, p in above_constant.items() if not p <= SIGNIFICANCE_LEVEL
-    )
     if reason := _missing_pairs_reason(compared, systems):
-        return Comparison(
-            compared, systems, reason=reason, not_above_constant=not_above
-        )
+        return Comparison(compared, systems, reason=reason)
     seed = _seed(compared, benchmark, options)
     families: dict[object, list[SystemPair]] = {}
     unranked = {system.label for system in compared.systems if system.unranked}
@@ -358,16 +350,8 @@ def compare_systems(
             f"no two of these {compared.entrants} have {compared.unit} in common that a test can "
             "use"
         )
-        return Comparison(
-            compared, systems, reason=reason, not_above_constant=not_above
-        )
-    return Comparison(
-        compared,
-        _ranked(systems, pairs),
-        pairs,
-        other_pairs,
-        not_above_constant=not_above,
-    )
+        return Comparison(compared, systems, reason=reason)
+    return Comparison(compared, _ranked(systems, pairs), pairs, other_pairs)
 
 
 def _tested(

@@ -14,6 +14,7 @@ from vieval_plugin.judges.contests import FIRST, FORWARD, REVERSE, SECOND
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation.comparison import (
     ComparedStatistic,
+    above_constant_p,
     compare_systems,
     restrict_systems,
     systems_by_own_number,
@@ -27,7 +28,11 @@ from vieval_plugin.meta_evaluation.findings import (
     RankedStatistic,
 )
 from vieval_plugin.records import YOUR_IMAGES, Record, Run
-from vieval_plugin.stats.decisions import LEAST_ANSWERS, SAME_ANSWERS
+from vieval_plugin.stats.decisions import (
+    LEAST_ANSWERS,
+    SAME_ANSWERS,
+    SIGNIFICANCE_LEVEL,
+)
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import Policy, StatisticsOptions
 
@@ -110,11 +115,15 @@ def leaderboard(
     )
     failed = comparable and any(cost.failed for cost in costs.values())
     constants = [r.estimate for r in statistic.references if r.role == "baseline"]
-    below = {
-        n.system
-        for n in numbers
-        if n.estimate.defined and any(not n.estimate.low > c.value for c in constants)
-    }
+    p_values = above_constant_p(compared, benchmark, options)
+    below = {label for label, p in p_values.items() if not p <= SIGNIFICANCE_LEVEL}
+    if not compared.above_constant:
+        below = {
+            n.system
+            for n in numbers
+            if n.estimate.defined
+            and any(not n.estimate.low > c.value for c in constants)
+        }
     return Leaderboard(
         # a leaderboard has all fields of its statistic
         **{
@@ -131,9 +140,7 @@ def leaderboard(
         if statistic.judge
         else {label: text for label, text in same_answers.items() if text},
         positions=_positions(statistic, compared, options) if failed else {},
-        not_above_constant=comparison.not_above_constant
-        if compared.above_constant
-        else frozenset(below),
+        not_above_constant=frozenset(below),
     )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 
 import numpy as np
 
@@ -50,29 +50,29 @@ class ContestObservation:
 class Observation:
     """A sample or contest as the statistics see it; small, and short when printed.
 
-    `ratings` has, per aspect, one value a rater, on the benchmark's own scale; `scores` the judge's
-    value per aspect it could rate, higher being better. Of several verdicts of one sample, `scores`
-    are the means of those that have them, and `repeats` holds each one's. `recorded` are the scores
-    with the numbers that a log has and that are none. `exact` is false where a score is known to an
-    interval wider than the fourth decimal. `group` is what the bootstrap draws together, the uid
-    where nothing else is given, and `place` the sample's place in it.
-
-    A sample that the judge does not apply to has no scores, whatever it is given: no statistic ever
-    sees one. `recorded` is seen by none but under the policy `as_recorded`. `contest` is there for
-    contests only. `draw`, `kind` and `category` are the sample's. `cost` has what an image cost to
-    make and to judge, as far as that is known.
+    One that the judge does not apply to has no scores, whatever it is given: no statistic ever sees
+    one.
     """
 
     image_model: str
     uid: str
+    #: One value an annotator by aspect, on the benchmark's own scale.
     ratings: Mapping[str, tuple[float, ...]]
+    #: The judge's value by aspect that it could rate, higher being better; of several verdicts the
+    #: means of those that have them.
     scores: Mapping[str, float]
     status: Status
+    _: KW_ONLY
+    #: Scores of each of several verdicts.
     repeats: tuple[Mapping[str, float], ...] = ()
     tags: tuple[str, ...] = ()
+    #: False where a score is known to an interval wider than the fourth decimal.
     exact: bool = True
+    #: What the bootstrap draws together, the uid where nothing else is given.
     group: str = ""
+    #: Place of the sample in its group.
     place: tuple[int, ...] = ()
+    #: Scores with the numbers that a log has and that are none, seen under `as_recorded` alone.
     recorded: Mapping[str, float] = field(default_factory=dict)
     #: Unit of chance, such as the template of a user's own prompts; the group where nothing else is
     #: given.
@@ -81,6 +81,7 @@ class Observation:
     draw: int = 0
     kind: str = ""
     category: str = ""
+    #: What an image cost to make and to judge, as far as that is known.
     cost: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -120,29 +121,29 @@ def observe(records: Sequence[Record]) -> Observation:
     scored = [record.verdict.scores for record in records]
     kept_apart = any(record.verdict.recorded for record in records)
     return Observation(
-        first.id.image_model,
-        first.id.uid,
-        {aspect: tuple(values) for aspect, values in first.ratings.items()},
-        _means(scored),
-        worst([record.verdict.status for record in records]),
-        tuple(scored) if len(records) > 1 else (),
-        first.tags,
-        all(
+        image_model=first.id.image_model,
+        uid=first.id.uid,
+        ratings={aspect: tuple(values) for aspect, values in first.ratings.items()},
+        scores=_means(scored),
+        status=worst([record.verdict.status for record in records]),
+        repeats=tuple(scored) if len(records) > 1 else (),
+        tags=first.tags,
+        exact=all(
             high - low <= EXACT
             for r in records
             for low, high in r.verdict.bounds.values()
         ),
-        first.group,
-        first.place,
-        _means([{**r.verdict.scores, **r.verdict.recorded} for r in records])
+        group=first.group,
+        place=first.place,
+        recorded=_means([{**r.verdict.scores, **r.verdict.recorded} for r in records])
         if kept_apart
         else {},
-        _cluster(first),
-        _contested(first),
-        first.id.draw,
-        first.kind,
-        first.category,
-        first.generation.cost if first.generation else {},
+        cluster=_cluster(first),
+        contest=_contested(first),
+        draw=first.id.draw,
+        kind=first.kind,
+        category=first.category,
+        cost=first.generation.cost if first.generation else {},
     )
 
 
@@ -191,14 +192,14 @@ def _contested(record: Record) -> ContestObservation | None:
         return None
     choice = record.verdict.choice or Choice()
     return ContestObservation(
-        tuple(candidate.image_model for candidate in record.candidates),
-        record.votes,
-        choice.votes,
-        choice.preferences,
-        tuple(choice.scores),
-        record.rated,
-        tuple(choice.recorded),
-        tuple(
+        image_models=tuple(candidate.image_model for candidate in record.candidates),
+        votes=record.votes,
+        judge_votes=choice.votes,
+        preferences=choice.preferences,
+        scores=tuple(choice.scores),
+        rated=record.rated,
+        recorded=tuple(choice.recorded),
+        without_image=tuple(
             int(step.path[0]) - 1
             for step in record.verdict.trace
             if step.status is Status.NO_IMAGE and step.path[1:] == UNJUDGED
