@@ -135,9 +135,11 @@ def _numbers(section: Section) -> Iterator[Number]:
     )
     # a ceiling may be there, under another name
     there = {(number.place, number.estimate) for number in section.findings.numbers}
-    references = (number for board in section.boards for number in board.references)
     yield from dict.fromkeys(
-        number for number in references if (number.place, number.estimate) not in there
+        number
+        for board in section.boards
+        for number in board.references
+        if (number.place, number.estimate) not in there
     )
     for member in section.corrected:
         yield from _corrected_numbers(member)
