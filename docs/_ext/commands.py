@@ -14,7 +14,7 @@ from vieval_plugin import cli
 def page() -> str:
     """Every command and subcommand with its options, defaults and examples."""
     commands = {
-        command.prog.split()[-1]: command for command in _subparsers(cli._parser())
+        command.prog.split()[-1]: command for command in _subparsers(cli.build_parser())
     }
     tasks = [
         [

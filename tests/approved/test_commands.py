@@ -9,7 +9,7 @@ import pytest
 
 from tests.builders import a_table, a_verdict_file, an_image_file, some_scores
 from tests.extras import needs
-from vieval_plugin.cli import _parser, main
+from vieval_plugin.cli import main, read_options
 from vieval_plugin.judges.protocol import Image
 
 
@@ -188,7 +188,7 @@ def printed_commands(text):
 )
 def test_flags_of_printed_commands(command):
     name, *arguments = shlex.split(command)
-    assert _parser(name).parse_args([name, *arguments])
+    assert read_options([name, *arguments])
 
 
 def test_printed_commands_run(tmp_path, monkeypatch, capsys):

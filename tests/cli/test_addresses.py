@@ -10,7 +10,7 @@ import pytest
 
 from tests.fake_s3 import KEYS, FakeS3
 from tests.shard_runs import write_parquet
-from vieval_plugin.cli import _parser, output_path
+from vieval_plugin.cli import build_parser, output_path
 
 _WRITTEN = {
     "out",
@@ -40,7 +40,7 @@ def outputs(parser, command=()):
 
 FLAGS = [
     pytest.param(command, action, id=" ".join((*command, action.dest)))
-    for command, action in outputs(_parser())
+    for command, action in outputs(build_parser())
 ]
 
 

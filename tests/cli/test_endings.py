@@ -329,7 +329,7 @@ def test_without_a_cache_the_traceback_goes_to_the_temporary_files(
 def test_a_slip_while_commands_are_gathered_is_one_line_too(
     broken, monkeypatch, vieval
 ):
-    monkeypatch.setattr("vieval_plugin.cli.prepare.add", lambda commands: 1 / 0)
+    monkeypatch.setattr("vieval_plugin.cli.get_type_hints", lambda run: 1 / 0)
     assert vieval("prepare", "imagenhub", code=1).err.startswith(
         "vieval: an unforeseen error (ZeroDivisionError"
     )

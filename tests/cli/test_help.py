@@ -26,7 +26,7 @@ def walked(parser, names=()):
         yield from walked(child, (*names, name))
 
 
-PARSERS = dict(walked(cli._parser()))
+PARSERS = dict(walked(cli.build_parser()))
 
 
 def examples(parser):

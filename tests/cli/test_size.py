@@ -8,7 +8,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from tests import bounds
-from vieval_plugin.cli import _parser
+from vieval_plugin.cli import build_parser
 from vieval_plugin.config import Config
 
 ROOT = Path(__file__).parents[2]
@@ -48,9 +48,9 @@ def files(*folders, suffix):
 
 
 def test_commands_options_and_keys_are_few():
-    commands = {path[0] for path, _ in actions(_parser()) if path}
+    commands = {path[0] for path, _ in actions(build_parser()) if path}
     found = {
-        command: [action for _, action in actions(_parser(command))]
+        command: [action for _, action in actions(build_parser([command]))]
         for command in commands
     }
     options = {

@@ -83,7 +83,7 @@ def split(line):
 
 @cache
 def parser():
-    return cli._parser()
+    return cli.build_parser()
 
 
 def fault(words):

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from tests.fake_server import FakeServer
-from vieval_plugin.cli import _parser
+from vieval_plugin.cli import read_options
 from vieval_plugin.cli.serve import _PATIENCE, _server_setup
 from vieval_plugin.rewards import verl_omni
 from vieval_plugin.serve.health import FRESH
@@ -149,7 +149,7 @@ def test_every_reward_of_the_table_is_one():
         for number, term in enumerate(terms)
         for word in ("--reward", f"r{number}={term}")
     ]
-    options = _parser("serve").parse_args(
+    _, options = read_options(
         ["serve", *flags, "--model", "NAME", "--base-url", "http://127.0.0.1:8000/v1"]
     )
     assert len(_server_setup(options).rewards) == 4

@@ -13,7 +13,7 @@ from tests import in_process
 from tests.fake_server import FakeServer, named
 from tests.pictures import plain
 from tests.playing import play
-from vieval_plugin.cli import _parser, main, serve
+from vieval_plugin.cli import main, read_options, serve
 from vieval_plugin.config import Config
 from vieval_plugin.judges import registry
 from vieval_plugin.judges.protocol import Failure, Image, Sample, SampleId, Status, Text
@@ -304,7 +304,7 @@ def test_generators_are_ranked_by_what_was_asked_and_never_by_a_lazy_runs_qualit
 
 def test_a_reward_of_one_aspect_is_served_by_one_question():
     server = ["--model", "NAME", "--base-url", "http://127.0.0.1:9/v1"]
-    options = _parser("serve").parse_args(
+    _, options = read_options(
         ["serve", "--reward", "r=viescore:SC", "--aspects", "SC", *server]
     )
     [reward] = serve._server_setup(options).rewards

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from tests.fake_server import named
 from tests.serve.clients import encoded
-from vieval_plugin.cli import _parser
+from vieval_plugin.cli import read_options
 from vieval_plugin.cli.serve import _server_setup
 from vieval_plugin.run.loop import LoopThread
 from vieval_plugin.serve.run import listening
@@ -75,9 +75,8 @@ def serving(*flags, bounds=None, **options):
     """A server started from flags; `bounds` and `options` replace fields of `Bounds` and
     `ServeOptions`.
     """
-    served = _server_setup(
-        _parser("serve").parse_args(["serve", "--port", "0", *map(str, flags)])
-    )
+    _, options_read = read_options(["serve", "--port", "0", *map(str, flags)])
+    served = _server_setup(options_read)
     changed = replace(served.options, **options)
     changed = replace(
         changed,

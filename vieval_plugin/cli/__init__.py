@@ -1,5 +1,8 @@
-"""The `vieval` command: each command is a module of this package with `add(commands)`, and a
-name in `GROUPS`.
+"""The `vieval` command: each command is a module of this package with a line in `GROUPS`.
+
+The docstring of the module is the command's help. Its function `run` takes a class of `Options`,
+whose fields are its flags. A command with actions has `ACTIONS` in place of `run`: functions whose
+docstrings are the help of each.
 """
 
 from __future__ import annotations
@@ -7,24 +10,32 @@ from __future__ import annotations
 import argparse
 import contextlib
 import importlib
+import inspect
 import math
 import os
-import pkgutil
 import re
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from types import NoneType
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    NoReturn,
+    TypeAlias,
+    dataclass_transform,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from vieval_plugin.run.shutdown import stopped_like_ctrl_c, unforeseen
-from vieval_plugin.text.errors import (
-    BASE_URL_ENV_VAR,
-    MODEL_ENV_VAR,
-    OPENAI_BASE_URL_ENV_VAR,
-    ExitCode,
-    VievalError,
-)
+from vieval_plugin.text.errors import ExitCode, VievalError
 from vieval_plugin.text.escaping import say
 from vieval_plugin.text.redaction import redacted
 from vieval_plugin.text.suggestions import did_you_mean
@@ -39,36 +50,53 @@ if TYPE_CHECKING:
 
     Commands = _SubParsersAction[argparse.ArgumentParser]
 
-#: The commands by task, in the order of the help.
+#: The commands by task, in the order of the help, each with what it does.
 GROUPS = {
-    "score images": ("score", "shards", "filter", "show"),
-    "compare generators": ("rank", "label", "calibrate", "report"),
-    "evaluate a judge": (
-        "card",
-        "compare",
-        "tasks",
-        "prepare",
-        "vlmevalkit",
-        "anchor",
-        "leaderboard",
-    ),
-    "serve rewards and train": ("serve", "export", "data", "train"),
-    "set up and extend": ("demo", "doctor", "config", "prompts", "cache"),
+    "score images": {
+        "score": "score images, and write the verdicts",
+        "shards": "show what a folder of shards holds, and what is left",
+        "filter": "keep the rows of a data set whose verdicts pass",
+        "show": "show one verdict: what was asked, answered and scored",
+    },
+    "compare generators": {
+        "rank": "find out which generator is better, and how sure that is",
+        "label": "make a page on which annotators rate your images",
+        "calibrate": "turn a judge's score into the rating that annotators would give",
+        "report": "make a page, with tables, of results",
+    },
+    "evaluate a judge": {
+        "card": "measure how good a judge your model is",
+        "compare": "test which of several judges is better",
+        "tasks": "list benchmarks and their tasks, and what data they lack",
+        "prepare": "fetch a benchmark's data, or check it",
+        "vlmevalkit": "run VLMEvalKit with VIEval's datasets",
+        "anchor": "check whether a judge is still the same",
+        "leaderboard": "make the leaderboard of published judges",
+    },
+    "serve rewards and train": {
+        "serve": "serve judges as rewards to trainers",
+        "export": "write training data from verdicts",
+        "data": "make training data for judges without annotators",
+        "train": "train a judge, or tune its backbone",
+    },
+    "set up and extend": {
+        "demo": "make posters of two simulated generators, and find out which is better",
+        "doctor": "say what is ready to use, and what the rest needs",
+        "config": "print an options file, or the options of a run",
+        "prompts": "show and change what judges ask, or export a benchmark's prompts",
+        "cache": "show, export or clear the store of replies",
+    },
+}
+_SUMMARIES = {
+    name: summary for group in GROUPS.values() for name, summary in group.items()
 }
 
-#: A backbone in examples.
-EXAMPLE_BACKBONE = "--model NAME --base-url http://127.0.0.1:8000/v1"
-
-_EXAMPLES = (
-    (
-        "score an image without a model",
-        "vieval score cat.png --prompt 'a sign that says \"CAT\"' --judge text_rendering",
-    ),
-    (
-        "find out whose images are better",
-        f"vieval rank mine theirs --prompts prompts.csv --judge pairwise {EXAMPLE_BACKBONE}",
-    ),
-)
+_EXAMPLES = """\
+examples:
+  # score an image without a model
+  vieval score cat.png --prompt 'a sign that says "CAT"' --judge text_rendering
+  # find out whose images are better
+  vieval rank mine theirs --prompts prompts.csv --judge pairwise --model NAME --base-url http://127.0.0.1:8000/v1"""
 
 _LONGEST_COMMAND = 2000  # of thousands of images in one command
 _UNREADABLE = re.compile(
@@ -82,19 +110,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     with stopped_like_ctrl_c() as stop:
         try:
-            arguments = sys.argv[1:] if arguments is None else arguments
-            parser = _parser(arguments[0] if arguments else "")
-            options, unknown = parser.parse_known_args(arguments)
-            if unknown and "rest" not in options:
-                parser.error(
-                    f"unrecognized arguments: {' '.join(unknown)}{_flag_hint(parser, unknown)}"
-                )
-            options.rest = unknown
-            command = redacted(shlex.join(["vieval", *arguments]))[:_LONGEST_COMMAND]
-            options.command = command.encode(
-                errors="replace"
-            ).decode()  # names of files may hold no characters
-            return int(options.run(options))
+            run, options = read_options(
+                sys.argv[1:] if arguments is None else arguments
+            )
+            return run(options)
         except VievalError as error:
             return _report_error(redacted(str(error)), ExitCode.ERROR)
         except BrokenPipeError:  # who read what is printed has seen enough
@@ -105,6 +124,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _report_error(stop.line, stop.code)
         except Exception as error:
             return _report_error(unforeseen(error), ExitCode.ERROR)
+
+
+def read_options(arguments: Sequence[str]) -> tuple[Callable[[Any], int], Any]:
+    """The function of a command line, and its options; argparse's exit where it is wrong."""
+    command = next((word for word in arguments if not word.startswith("-")), "")
+    parser = build_parser([command] if command in _SUMMARIES else [])
+    values, unknown = parser.parse_known_args(arguments)
+    options_type = _options_type(values.run)
+    names = [option.name for option in fields(options_type)]
+    if unknown and "rest" not in names:
+        parser.error(
+            f"unrecognized arguments: {' '.join(unknown)}{_flag_hint(parser, unknown)}"
+        )
+    values.rest = unknown
+    line = redacted(shlex.join(["vieval", *arguments]))[:_LONGEST_COMMAND]
+    values.command = line.encode(
+        errors="replace"
+    ).decode()  # names of files may hold no characters
+    return values.run, options_type(**{name: getattr(values, name) for name in names})
 
 
 def _flag_hint(parser: argparse.ArgumentParser, unknown: Sequence[str]) -> str:
@@ -133,190 +171,41 @@ def _report_error(line: str, code: int) -> int:
     return code
 
 
-def add_label_option(parser: argparse.ArgumentParser) -> None:
-    """The option that names the judge of each result."""
-    parser.add_argument(
-        "--label",
-        action="append",
-        default=[],
-        help="name a result's judge in tables; repeat it for each result, in their order",
-    )
+#: Group of flags of which one is given at most.
+EXCLUSIVE = ("exclusive",)
 
 
-def add_columns(parser: argparse._ActionsContainer) -> None:
-    """The flag that says what the columns of a table are."""
-    parser.add_argument(
-        "--columns",
-        action="append",
-        default=[],
-        metavar="KEY=COLUMN",
-        help=(
-            "say which columns of a table to read, such as output=image,prompt=caption "
-            "(default: found by their names)"
-        ),
-    )
+def flag(meaning: str, default: Any = None, **arguments: Any) -> Any:
+    """Declare a field of options that is a flag.
 
+    The field's type reads its value, and says whether it is a switch (bool), may be repeated
+    (list), has choices (Literal), or must be given (neither with None nor with a default).
 
-def add_benchmark(parser: argparse.ArgumentParser) -> None:
-    """The option that names folders with benchmarks of the user's own."""
-    parser.add_argument(
-        "--benchmark",
-        action="append",
-        default=[],
-        metavar="FOLDER",
-        help=(
-            "folder of a benchmark of your own that results are about; may be repeated "
-            "(default: those that VIEVAL_BENCHMARKS names)"
-        ),
-    )
-
-
-def add_calibration(parser: argparse._ActionsContainer) -> None:
-    """The option that adds a judge's calibrated score."""
-    note = "file of vieval calibrate, which adds a score such as O_calibrated: what people would say"
-    parser.add_argument("--calibration", type=Path, metavar="FILE", help=note)
-
-
-def add_human(parser: argparse.ArgumentParser, purpose: str = "") -> None:
-    """The option that names people's ratings; `purpose` ends its help."""
-    note = f"CSV files of human ratings{purpose}"
-    parser.add_argument(
-        "--human",
-        nargs="+",
-        action="extend",
-        type=Path,
-        default=[],
-        metavar="FILE",
-        help=note,
-    )
-
-
-def add_partial(parser: argparse.ArgumentParser) -> None:
-    """The option that has verdicts read of which the run is not complete."""
-    parser.add_argument(
-        "--partial",
-        action="store_true",
-        help="also read OUT.partial, the verdicts of a run of vieval score that is not complete",
-    )
-
-
-def add_judge(parser: argparse.ArgumentParser, default: str) -> argparse._ArgumentGroup:
-    """The flags that choose the judge; `default` is the command's own, in words."""
-    by = parser.add_argument_group("judge")
-    by.add_argument(
-        "--judge",
-        action="append",
-        help=f"a judge by its name; may be repeated (default: {default})",
-    )
-    by.add_argument(
-        "--setting", help="a setting of the judge, such as 1shot (default: its first)"
-    )
-    add_aspects(by)
-    by.add_argument(
-        "--lazy",
-        action="store_true",
-        help="ask nothing that cannot change O: not about PQ where SC is 0",
-    )
-    by.add_argument(
-        "--config",
-        type=Path,
-        help="the options file (default: the one that VIEVAL_CONFIG names)",
-    )
-    by.add_argument(
-        "--scorer",
-        help="weights of a judge that is a network: a name, folder or file (default: its own)",
-    )
-    by.add_argument(
-        "--fresh",
-        action="store_true",
-        help="ask again for stored replies, and replace them",
-    )
-    return by
-
-
-def add_aspects(by: argparse._ActionsContainer) -> None:
-    """The flag that has a judge ask about some of its aspects only."""
-    asking_about = "ask only about these, such as SC, where a judge asks about each by itself (default: all)"
-    by.add_argument(
-        "--aspects",
-        type=lambda text: tuple(map(str.strip, text.split(","))),
-        default=(),
-        metavar="NAMES",
-        help=asking_about,
-    )
-
-
-def add_backbone(
-    parser: argparse.ArgumentParser, patience: float = 120
-) -> argparse._ArgumentGroup:
-    """The flags of the model that the judge asks; `patience` is the command's default of that
-    flag.
+    Args:
+        meaning: for the help.
+        default: the value where the flag is not given.
+        **arguments: further ones of `add_argument`, such as metavar and nargs.
     """
-    model = parser.add_argument_group(
-        "backbone",
-        "the model that the judge asks (default: backbones.judge in the options file)",
-    )
-    model.add_argument(
-        "--model", help=f"its name on the server (default: {MODEL_ENV_VAR})"
-    )
-    model.add_argument(
-        "--base-url",
-        action="append",
-        help=f"address of an OpenAI-compatible server, ending in /v1; may be repeated "
-        f"(default: {BASE_URL_ENV_VAR}, or {OPENAI_BASE_URL_ENV_VAR})",
-    )
-    for name, kind, unit, meaning in (
-        ("--num-concurrent", int, "N", "requests in flight at once (default: 32)"),
-        (
-            "--temperature",
-            str,
-            "T",
-            "sampling temperature, or none to send none (default: 0)",
-        ),
-        (
-            "--max-tokens",
-            int,
-            "N",
-            "longest answer in tokens (default: the judge's own)",
-        ),
-        (
-            "--timeout",
-            float,
-            "S",
-            "seconds without a byte before a call is retried (default: 600)",
-        ),
-        (
-            "--patience",
-            float,
-            "S",
-            f"seconds without any answer before the server counts as away (default: {patience:g})",
-        ),
-        ("--price-input", float, "P", "price of a million input tokens"),
-        (
-            "--price-cached-input",
-            float,
-            "P",
-            "price of a million in the server's cache",
-        ),
-        ("--price-output", float, "P", "price of a million output tokens"),
-    ):
-        model.add_argument(name, type=kind, metavar=unit, help=meaning)
-    return model
+    return field(metadata={"help": meaning, "default": default, **arguments})
 
 
-def add_batch(model: argparse._ActionsContainer) -> None:
-    """The flags that have a model asked by batches."""
-    model.add_argument(
-        "--batch",
-        action="store_true",
-        help="ask by batches, which cost half and take hours",
-    )
-    model.add_argument(
-        "--batch-files",
-        type=output_path,
-        metavar="FOLDER",
-        help="write batches there, for vllm run-batch",
-    )
+def argument(meaning: str, **arguments: Any) -> Any:
+    """Declare a field of options that is given by its place, not by a flag."""
+    return flag(meaning, positional=True, **arguments)
+
+
+@dataclass_transform(
+    frozen_default=True, kw_only_default=True, field_specifiers=(flag, argument)
+)
+class Options:
+    """Flags of a command, or those that several commands share; each subclass is a dataclass."""
+
+    #: Title of the flags in the help, and what it says of them; empty for no group of their own.
+    group: ClassVar[Sequence[str]] = ()
+
+    def __init_subclass__(cls, group: Sequence[str] = ()) -> None:
+        cls.group = group
+        dataclass(frozen=True, kw_only=True)(cls)
 
 
 def number_between(
@@ -350,8 +239,10 @@ def output_path(text: str) -> Path:
     return Path(text)
 
 
-#: The type of --margin.
-margin = number_between(0, 1, float)
+#: Type of a flag that counts.
+Count: TypeAlias = Annotated[int, number_between(1)]
+#: Type of a flag that names a file or folder to write.
+OutputPath: TypeAlias = Annotated[Path, output_path]
 
 
 def tell(event: str | Progress) -> None:
@@ -366,7 +257,9 @@ def tell_unreadable(lines: Sequence[str]) -> int:
     return 1 if lines else 0
 
 
-def show(conclusion: Conclusion, tables: Path | None, page: Path | None) -> None:
+def print_conclusion(
+    conclusion: Conclusion, tables: Path | None, page: Path | None
+) -> None:
     """Print a conclusion, write tables and the page where they are named, and say where."""
     say(*conclusion.lines, answer=True)
     if conclusion.report:
@@ -397,46 +290,98 @@ class _HelpFormatter(argparse.HelpFormatter):
         )
 
 
-def add_command(
-    commands: Commands,
-    name: str,
-    summary: str,
-    details: str,
-    *examples: tuple[str, str],
-    **arguments: Any,
-) -> argparse.ArgumentParser:
-    """A command, or an action of one.
+def _options_type(run: Callable[[Any], int]) -> Any:
+    """The class of options that the function of a command takes."""
+    return get_type_hints(run)["options"]
 
-    Args:
-        summary: what it does, for the list of commands: an imperative.
-        about: the sentences that open its own help after that.
-        examples: pairs of what one does and the command, which end its help.
-    """
-    opening = f"{summary[0].upper()}{summary[1:]}. {details}".strip()
-    return commands.add_parser(
+
+def _add_command(commands: Commands, name: str, source: Any) -> None:
+    """Add a command from its module, or an action from its function."""
+    text, _, examples = inspect.cleandoc(source.__doc__ or "").partition(
+        "\n\nExamples:\n"
+    )
+    summary = text.partition("\n")[0].rstrip(".")
+    run, actions = getattr(source, "run", source), getattr(source, "ACTIONS", {})
+    options_type = Options if actions else _options_type(run)
+    parser = commands.add_parser(
         name,
-        help=summary,
-        description=opening,
-        epilog=_example_lines(examples),
+        help=f"{summary[:1].lower()}{summary[1:]}",
+        description=" ".join(text.split()),
+        epilog="examples:\n" + re.sub("(?m)^    ", "  ", examples),
         formatter_class=_HelpFormatter,
-        **arguments,
+        allow_abbrev="rest" not in inspect.get_annotations(options_type),
     )
+    if not actions:
+        parser.set_defaults(run=run)
+        _add_flags(parser, options_type)
+        return
+    subparsers = parser.add_subparsers(required=True, metavar="ACTION")
+    for action_name, action in actions.items():
+        _add_command(subparsers, action_name, action)
 
 
-def _example_lines(examples: Sequence[tuple[str, str]]) -> str:
-    return "\n".join(
-        ["examples:", *(f"  # {purpose}\n  {command}" for purpose, command in examples)]
-    )
+def _add_flags(parser: argparse.ArgumentParser, options_type: Any) -> None:
+    """Add the fields of options: those of the command first, then those of each class that it
+    shares with others, in the group of that class.
+    """
+    types = get_type_hints(options_type, include_extras=True)
+    flags = {option.name: option for option in fields(options_type) if option.metadata}
+    groups: dict[Sequence[str], argparse._ActionsContainer] = {(): parser}
+    owners = {
+        name: owner
+        for owner in options_type.__mro__
+        for name in inspect.get_annotations(owner)
+    }
+    for owner in options_type.__mro__:
+        for name, option in flags.items():
+            if owners[name] is not owner:
+                continue
+            if owner.group not in groups:
+                groups[owner.group] = (
+                    parser.add_mutually_exclusive_group()
+                    if owner.group == EXCLUSIVE
+                    else parser.add_argument_group(*owner.group)
+                )
+            _add_flag(groups[owner.group], name, types[name], **option.metadata)
+
+
+def _add_flag(
+    group: argparse._ActionsContainer,
+    name: str,
+    option_type: Any,
+    default: Any,
+    positional: bool = False,
+    **arguments: Any,
+) -> None:
+    """Add the argument of a field."""
+    is_required = default is None
+    if NoneType in get_args(option_type):
+        is_required, option_type = False, get_args(option_type)[0]
+    if get_origin(option_type) is Literal:
+        arguments["choices"] = get_args(option_type)
+    elif option_type is bool:
+        is_required, default, arguments["action"] = False, False, "store_true"
+    else:
+        arguments.setdefault("type", (option_type, *get_args(option_type))[-1])
+    is_list = get_origin(option_type) is list
+    if positional:
+        arguments.setdefault("nargs", "+" if is_list else None if is_required else "?")
+        group.add_argument(name, default=default, **arguments)
+        return
+    if is_list:
+        default = [] if is_required else default
+        is_required = False
+        arguments["action"] = "extend" if "nargs" in arguments else "append"
+    arguments.setdefault("required", is_required)
+    group.add_argument(f"--{name.replace('_', '-')}", default=default, **arguments)
 
 
 class _Parser(argparse.ArgumentParser):
     """The command line, whose help has the commands in groups."""
 
-    summaries: dict[str, str]
-
     def error(self, message: str) -> NoReturn:
         if unknown := re.match(r"argument COMMAND: invalid choice: '(.*?)'", message):
-            commands = sorted(self.summaries)
+            commands = sorted(_SUMMARIES)
             message = (
                 f"no command {unknown[1]!r}{did_you_mean(unknown[1], commands)} The "
                 f"commands are {', '.join(commands)}"
@@ -444,12 +389,12 @@ class _Parser(argparse.ArgumentParser):
         super().error(redacted(message))
 
     def format_help(self) -> str:
-        wide = max(map(len, self.summaries))
+        wide = max(map(len, _SUMMARIES))
         lines = [self.format_usage(), str(self.description), ""]
-        for group, names in GROUPS.items():
+        for group, summaries in GROUPS.items():
             lines += [
                 f"{group}:",
-                *(f"  {name.ljust(wide)}  {self.summaries[name]}" for name in names),
+                *(f"  {name.ljust(wide)}  {text}" for name, text in summaries.items()),
                 "",
             ]
         lines += [
@@ -460,24 +405,18 @@ class _Parser(argparse.ArgumentParser):
         return "\n".join(lines) + "\n"
 
 
-def _parser(command: str = "") -> argparse.ArgumentParser:
-    """Build the parser of a command, or where there is no such command that of all, for the
-    help.
-    """
+def build_parser(commands: Iterable[str] = tuple(_SUMMARIES)) -> _Parser:
+    """The parser of some commands, whose modules alone are imported."""
     parser = _Parser(
         prog="vieval",
         description="Judge generated images, and measure how far to trust the judge.",
-        epilog=_example_lines(_EXAMPLES),
+        epilog=_EXAMPLES,
     )
     parser.add_argument("--version", action="version", version=f"vieval {VERSION}")
-    commands = parser.add_subparsers(
+    subparsers = parser.add_subparsers(
         required=True, metavar="COMMAND", parser_class=argparse.ArgumentParser
     )
-    names = [module.name for module in pkgutil.iter_modules(__path__)]
-    single = [command] if command in names else []
-    for name in names if not single and command != "--version" else single:
-        importlib.import_module(f"{__name__}.{name}").add(commands)
-    parser.summaries = {
-        choice.dest: str(choice.help) for choice in commands._choices_actions
-    }
+    for name in commands:
+        module = importlib.import_module(f"{__name__}.{name}")
+        _add_command(subparsers, name, module)
     return parser

@@ -1,36 +1,24 @@
-"""`vieval anchor`: is this still the same judge?"""
+"""Check whether a judge is still the same.
+
+Keep an anchor of samples that were judged three times; judge them again after an update of the
+server, and a test tells drift from noise.
+
+Examples:
+    # keep 200 samples of your results
+    vieval anchor make verdicts.jsonl --out anchor.jsonl --model NAME --base-url http://127.0.0.1:8000/v1
+    # check the judge a month later
+    vieval anchor check anchor.jsonl --model NAME --base-url http://127.0.0.1:8000/v1
+"""
 
 from __future__ import annotations
 
-import argparse
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from vieval_plugin.cli import (
-    EXAMPLE_BACKBONE,
-    add_backbone,
-    add_command,
-    number_between,
-    output_path,
-    tell,
-)
-from vieval_plugin.cli.score.backbone import named_backbone
+from vieval_plugin.cli import Count, OutputPath, argument, flag, tell
+from vieval_plugin.cli.options import BackboneOptions, named_backbone
 from vieval_plugin.text.errors import ExitCode
 
-if TYPE_CHECKING:
-    from vieval_plugin.cli import Commands
-
-_EXAMPLES = (
-    (
-        "keep 200 samples of your results",
-        f"vieval anchor make verdicts.jsonl --out anchor.jsonl {EXAMPLE_BACKBONE}",
-    ),
-    (
-        "check the judge a month later",
-        f"vieval anchor check anchor.jsonl {EXAMPLE_BACKBONE}",
-    ),
-)
 #: Exit code of a check by its decision.
 EXIT_CODES = {
     "no_drift": ExitCode.FINE,
@@ -39,68 +27,32 @@ EXIT_CODES = {
 }
 
 
-def add(commands: Commands) -> None:
-    parser = add_command(
-        commands,
-        "anchor",
-        "check whether a judge is still the same",
-        "Keep an anchor of samples that were judged three times; judge them again after an "
-        "update of the server, and a test tells drift from noise.",
-        *_EXAMPLES,
+class MakeOptions(BackboneOptions):
+    """Options of `vieval anchor make`."""
+
+    results: list[Path] = argument(
+        "verdicts of one judge, from vieval score or lmms-eval"
     )
-    actions = parser.add_subparsers(required=True, metavar="ACTION")
-    making = add_command(
-        actions,
-        "make",
-        "make an anchor from results",
-        "Each sample is judged three times.",
-        _EXAMPLES[0],
-    )
-    making.add_argument(
-        "results",
-        nargs="+",
-        type=Path,
-        help="verdicts of one judge, from vieval score or lmms-eval",
-    )
-    making.add_argument(
-        "--n",
-        type=number_between(1),
-        default=200,
-        metavar="N",
-        help="number of samples (default: %(default)s)",
-    )
-    making.add_argument(
-        "--out",
-        type=output_path,
-        required=True,
-        help="the anchor to write, a .jsonl file",
-    )
-    making.add_argument(
-        "--copy-images",
-        action="store_true",
-        help="copy the images into a folder beside the anchor",
-    )
-    making.set_defaults(run=_make)
-    checking = add_command(
-        actions,
-        "check",
-        "judge an anchor's samples again, and test for drift",
-        (
-            f"The exit code is 0 for no drift, {ExitCode.JUDGE_DRIFTED} for drift, and 4 if the "
-            "samples cannot tell."
-        ),
-        _EXAMPLES[1],
-    )
-    checking.add_argument(
-        "anchor", type=Path, help="the file that vieval anchor make wrote"
-    )
-    checking.set_defaults(run=_check)
-    for action in (making, checking):
-        add_backbone(action)
-        action.set_defaults(config=None)
+    n: Count = flag("number of samples (default: %(default)s)", 200, metavar="N")
+    out: OutputPath = flag("the anchor to write, a .jsonl file")
+    copy_images: bool = flag("copy the images into a folder beside the anchor")
 
 
-def _make(options: argparse.Namespace) -> int:
+class CheckOptions(BackboneOptions):
+    """Options of `vieval anchor check`."""
+
+    anchor: Path = argument("the file that vieval anchor make wrote")
+
+
+def make(options: MakeOptions) -> int:
+    """Make an anchor from results.
+
+    Each sample is judged three times.
+
+    Examples:
+        # keep 200 samples of your results
+        vieval anchor make verdicts.jsonl --out anchor.jsonl --model NAME --base-url http://127.0.0.1:8000/v1
+    """
     from vieval_plugin import config
     from vieval_plugin.audit.anchor import (
         REPEATS,
@@ -144,7 +96,15 @@ def _make(options: argparse.Namespace) -> int:
     )
 
 
-def _check(options: argparse.Namespace) -> int:
+def check(options: CheckOptions) -> int:
+    """Judge an anchor's samples again, and test for drift.
+
+    The exit code is 0 for no drift, 5 for drift, and 4 if the samples cannot tell.
+
+    Examples:
+        # check the judge a month later
+        vieval anchor check anchor.jsonl --model NAME --base-url http://127.0.0.1:8000/v1
+    """
     from vieval_plugin import config
     from vieval_plugin.audit.anchor import SEED, check_anchor
     from vieval_plugin.text.escaping import say
@@ -155,3 +115,6 @@ def _check(options: argparse.Namespace) -> int:
     )
     say(*lines, f"seed {SEED}")
     return EXIT_CODES[decision]
+
+
+ACTIONS = {"make": make, "check": check}

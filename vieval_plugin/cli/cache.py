@@ -1,46 +1,42 @@
-"""`vieval cache`: the store of replies."""
+"""Show, export or clear the store of replies.
+
+Replies of models are stored, so that no question is paid for twice.
+
+Examples:
+    # how many replies of which models there are
+    vieval cache info
+    # delete those of one model
+    vieval cache clear --model gpt-4o
+"""
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from vieval_plugin.cli import add_command
+from vieval_plugin.cli import Options, argument, flag
 from vieval_plugin.text.escaping import console
 
 if TYPE_CHECKING:
     from vieval_plugin.backends.cache.store import Store
-    from vieval_plugin.cli import Commands
 
 
-def add(commands: Commands) -> None:
-    parser = add_command(
-        commands,
-        "cache",
-        "show, export or clear the store of replies",
-        "Replies of models are stored, so that no question is paid for twice.",
-        ("how many replies of which models there are", "vieval cache info"),
-        ("delete those of one model", "vieval cache clear --model gpt-4o"),
+class CacheOptions(Options):
+    """Options of `vieval cache`."""
+
+    action: Literal["info", "export", "clear", "forget"] = argument(
+        "count replies, print them as JSON lines, delete them, or forget what servers take"
     )
-    parser.add_argument(
-        "action",
-        choices=["info", "export", "clear", "forget"],
-        help="count replies, print them as JSON lines, delete them, or forget what servers take",
+    model: str | None = flag(
+        "clear or forget only what is of this model (default: of all)"
     )
-    parser.add_argument(
-        "--model", help="clear or forget only what is of this model (default: of all)"
-    )
-    parser.add_argument(
-        "--yes", action="store_true", help="clear without asking for confirmation"
-    )
-    parser.set_defaults(run=_run)
+    yes: bool = flag("clear without asking for confirmation")
 
 
-def _run(options: argparse.Namespace) -> int:
+def run(options: CacheOptions) -> int:
     from vieval_plugin import config
     from vieval_plugin.backends.cache.store import Store
     from vieval_plugin.text.errors import VievalError
@@ -80,7 +76,7 @@ def _run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _clear(options: argparse.Namespace, store: Store, path: Path) -> str:
+def _clear(options: CacheOptions, store: Store, path: Path) -> str:
     """Delete what is named, once that is confirmed; what was done."""
     from vieval_plugin.text.errors import VievalError
     from vieval_plugin.text.suggestions import did_you_mean

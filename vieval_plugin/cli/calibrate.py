@@ -1,62 +1,40 @@
-"""`vieval calibrate`: a judge's score in people's terms, where labels show that this helps."""
+"""Turn a judge's score into the rating that annotators would give.
+
+The file is written only if held-out labels say that it is surely better than the score and than
+one number for all.
+
+Examples:
+    # by labels of vieval label
+    vieval calibrate verdicts.jsonl --human labels.csv --out cal.json
+    # by those of two annotators
+    vieval calibrate verdicts/ --human ann.csv ben.csv --out cal.json
+"""
 
 from __future__ import annotations
 
-import argparse
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli import add_command, add_partial, output_path
+from vieval_plugin.cli import OutputPath, argument, flag
+from vieval_plugin.cli.options import PartialOptions, human_flag
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from vieval_plugin.cli import Commands
     from vieval_plugin.results.calibration import CalibrationResult
 
 
-def add(commands: Commands) -> None:
-    parser = add_command(
-        commands,
-        "calibrate",
-        "turn a judge's score into the rating that annotators would give",
-        (
-            "The file is written only if held-out labels say that it is surely better than the "
-            "score and than one number for all."
-        ),
-        (
-            "by labels of vieval label",
-            "vieval calibrate verdicts.jsonl --human labels.csv --out cal.json",
-        ),
-        (
-            "by those of two annotators",
-            "vieval calibrate verdicts/ --human ann.csv ben.csv --out cal.json",
-        ),
-    )
-    parser.add_argument(
-        "verdicts", type=Path, help="verdicts of one judge, which vieval score wrote"
-    )
-    parser.add_argument(
-        "--human",
-        nargs="+",
-        type=Path,
-        required=True,
-        help="CSV files of human ratings",
-    )
-    parser.add_argument(
-        "--out", type=output_path, required=True, help="the file to write, in JSON"
-    )
-    parser.add_argument(
-        "--anyway",
-        action="store_true",
-        help="write it also where it is not surely better, marked so",
-    )
-    add_partial(parser)
-    parser.set_defaults(run=_run)
+class CalibrateOptions(PartialOptions):
+    """Options of `vieval calibrate`."""
+
+    verdicts: Path = argument("verdicts of one judge, which vieval score wrote")
+    human: list[Path] = human_flag(required=True)
+    out: OutputPath = flag("the file to write, in JSON")
+    anyway: bool = flag("write it also where it is not surely better, marked so")
 
 
-def _run(options: argparse.Namespace) -> int:
+def run(options: CalibrateOptions) -> int:
     from vieval_plugin import config
     from vieval_plugin.benchmarks.loading.ratings import read_ratings
     from vieval_plugin.media.files import require_writable

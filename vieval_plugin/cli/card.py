@@ -1,8 +1,19 @@
-"""`vieval card`: how good a judge is a model?"""
+"""Measure how good a judge your model is.
+
+The model judges a sample of each benchmark that is prepared. The card shows its agreement with
+annotators, its place among published judges, how far it agrees with itself, and what fools it.
+
+Examples:
+    # how many calls it takes
+    vieval card --plan --model NAME --base-url http://127.0.0.1:8000/v1
+    # the card of a model
+    vieval card --model NAME --base-url http://127.0.0.1:8000/v1
+    # a card of verdicts that you have already
+    vieval card out/my-run
+"""
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import re
 import shutil
@@ -10,17 +21,15 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli import (
-    EXAMPLE_BACKBONE,
-    add_backbone,
-    add_batch,
-    add_command,
-    add_judge,
-    number_between,
-    output_path,
-)
-from vieval_plugin.cli.score.backbone import (
+from vieval_plugin.cli import Count, OutputPath, argument, flag, number_between
+from vieval_plugin.cli.options import (
+    BackboneOptions,
+    BatchedOptions,
+    JudgeOptions,
+    PublishedOptions,
+    SeedOptions,
     batch_of,
+    judge_flag,
     named_backbone,
     options_in_force,
 )
@@ -28,7 +37,6 @@ from vieval_plugin.cli.score.backbone import (
 if TYPE_CHECKING:
     from vieval_plugin.card.card import Card
     from vieval_plugin.card.placing import PlacedJudge
-    from vieval_plugin.cli import Commands
     from vieval_plugin.config import Backbone, Config
     from vieval_plugin.run.prepare import PreparedJudge
     from vieval_plugin.stats.options import StatisticsOptions
@@ -38,97 +46,47 @@ JUDGES = ("viescore", "pairwise")
 BENCHMARKS = ("imagenhub", "genai_bench_tiger", "mmrb2", "editreward_bench_tiger")
 
 
-def add(commands: Commands) -> None:
-    parser = add_command(
-        commands,
-        "card",
-        "measure how good a judge your model is",
-        "The model judges a sample of each benchmark that is prepared. The card shows its "
-        "agreement with annotators, its "
-        "place among published judges, how far it agrees with itself, and what fools it.",
-        ("how many calls it takes", f"vieval card --plan {EXAMPLE_BACKBONE}"),
-        ("the card of a model", f"vieval card {EXAMPLE_BACKBONE}"),
-        ("a card of verdicts that you have already", "vieval card out/my-run"),
-    )
-    parser.add_argument(
-        "results",
+class CardOptions(
+    PublishedOptions, SeedOptions, JudgeOptions, BackboneOptions, BatchedOptions
+):
+    """Options of `vieval card`."""
+
+    results: list[Path] = argument(
+        "verdicts from lmms-eval, VLMEvalKit or vieval score, in place of new ones",
         nargs="*",
-        type=Path,
-        help="verdicts from lmms-eval, VLMEvalKit or vieval score, in place of new ones",
     )
-    parser.add_argument(
-        "--benchmark",
-        action="append",
-        default=[],
-        help=(
-            f"a benchmark to judge; may be repeated (default: those of {', '.join(BENCHMARKS)} "
-            "that are prepared)"
-        ),
+    benchmark: list[str] = flag(
+        f"a benchmark to judge; may be repeated (default: those of {', '.join(BENCHMARKS)} "
+        "that are prepared)"
     )
-    for name, lowest, default, unit, meaning in (
-        (
-            "--samples",
-            1,
-            None,
-            "N",
-            "samples of each benchmark (default: 600, and 400 of contests)",
-        ),
-        (
-            "--repeats",
-            0,
-            50,
-            "N",
-            "samples to judge three times (default: %(default)s)",
-        ),
-        (
-            "--audit",
-            0,
-            20,
-            "N",
-            "samples to judge with changed images (default: %(default)s)",
-        ),
-        (
-            "--budget",
-            0,
-            None,
-            "CALLS",
-            "stop before asking if it takes more calls, reminders aside",
-        ),
-        (
-            "--seed",
-            0,
-            None,
-            "SEED",
-            "seed of everything random (default: statistics.seed of the options)",
-        ),
-    ):
-        parser.add_argument(
-            name,
-            type=number_between(lowest),
-            default=default,
-            metavar=unit,
-            help=meaning,
-        )
-    parser.add_argument(
-        "--plan", action="store_true", help="print how many calls it takes, and stop"
+    samples: Count | None = flag(
+        "samples of each benchmark (default: 600, and 400 of contests)", metavar="N"
     )
-    parser.add_argument(
-        "--published",
-        type=Path,
-        metavar="FOLDER",
-        help="folder of published verdicts (default: as prepared)",
+    repeats: int = flag(
+        "samples to judge three times (default: %(default)s)",
+        50,
+        type=number_between(0),
+        metavar="N",
     )
-    parser.add_argument(
-        "--out",
-        type=output_path,
-        help="folder for the card and its verdicts (default: card-MODEL)",
+    audit: int = flag(
+        "samples to judge with changed images (default: %(default)s)",
+        20,
+        type=number_between(0),
+        metavar="N",
     )
-    add_judge(parser, " and ".join(JUDGES))
-    add_batch(add_backbone(parser))
-    parser.set_defaults(run=_run)
+    budget: int | None = flag(
+        "stop before asking if it takes more calls, reminders aside",
+        type=number_between(0),
+        metavar="CALLS",
+    )
+    plan: bool = flag("print how many calls it takes, and stop")
+    out: OutputPath | None = flag(
+        "folder for the card and its verdicts (default: card-MODEL)"
+    )
+    judge: list[str] = judge_flag(" and ".join(JUDGES))
 
 
-def _run(options: argparse.Namespace) -> int:
+def run(options: CardOptions) -> int:
     from dataclasses import replace
 
     from vieval_plugin.card.from_results import card_from_results, results_of_model
@@ -202,7 +160,7 @@ def _folder_of(model: str) -> Path:
 
 
 def _judged(
-    options: argparse.Namespace,
+    options: CardOptions,
     current: Config,
     published: Path,
     statistics: StatisticsOptions,
@@ -275,7 +233,7 @@ def _print_step(line: str) -> None:
 
 
 def _prepared(
-    options: argparse.Namespace, current: Config, backbone: Backbone | None
+    options: CardOptions, current: Config, backbone: Backbone | None
 ) -> list[PreparedJudge]:
     """The judges; where there are several, a setting is for those that have it."""
     from vieval_plugin.judges import registry as judge_registry

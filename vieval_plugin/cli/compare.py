@@ -1,63 +1,49 @@
-"""`vieval compare`: which judge is better."""
+"""Test which of several judges is better.
+
+Paired tests on the samples that all of them judged, corrected for their number.
+
+Examples:
+    # two runs on the same benchmark
+    vieval compare out/first out/second
+    # two cards
+    vieval compare card-first card-second
+"""
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from vieval_plugin.cli import (
-    add_benchmark,
-    add_command,
-    add_label_option,
-    add_partial,
+    OutputPath,
+    argument,
+    flag,
     number_between,
-    output_path,
     tell_unreadable,
 )
+from vieval_plugin.cli.options import (
+    BenchmarkOptions,
+    LabelOptions,
+    PartialOptions,
+    SeedOptions,
+)
 
-if TYPE_CHECKING:
-    from vieval_plugin.cli import Commands
 
+class CompareOptions(SeedOptions, LabelOptions, BenchmarkOptions, PartialOptions):
+    """Options of `vieval compare`."""
 
-def add(commands: Commands) -> None:
-    parser = add_command(
-        commands,
-        "compare",
-        "test which of several judges is better",
-        "Paired tests on the samples that all of them judged, corrected for their number.",
-        ("two runs on the same benchmark", "vieval compare out/first out/second"),
-        ("two cards", "vieval compare card-first card-second"),
+    results: list[Path] = argument(
+        "folders of runs (lmms-eval's --output_path, with --log_samples), or cards"
     )
-    parser.add_argument(
-        "results",
-        nargs="+",
-        type=Path,
-        help="folders of runs (lmms-eval's --output_path, with --log_samples), or cards",
-    )
-    add_label_option(parser)
-    add_benchmark(parser)
-    add_partial(parser)
-    parser.add_argument(
-        "--out", type=output_path, help="folder for the numbers as CSV and JSON"
-    )
-    parser.add_argument(
-        "--draws",
+    out: OutputPath | None = flag("folder for the numbers as CSV and JSON")
+    draws: int | None = flag(
+        "resamples of the bootstrap and of the test, at most 100000 (default: "
+        "statistics.draws of the options)",
         type=number_between(1, 100_000),
-        help=(
-            "resamples of the bootstrap and of the test, at most 100000 (default: "
-            "statistics.draws of the options)"
-        ),
     )
-    parser.add_argument(
-        "--seed",
-        type=number_between(0),
-        help="seed of everything random (default: statistics.seed of the options)",
-    )
-    parser.set_defaults(run=_run)
 
 
-def _run(options: argparse.Namespace) -> int:
+def run(options: CompareOptions) -> int:
     from vieval_plugin import api
     from vieval_plugin.card.read import is_card, results_of_cards
     from vieval_plugin.media.files import require_writable

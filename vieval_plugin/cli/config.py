@@ -1,54 +1,44 @@
-"""`vieval config`: the options there are, those of a run, or the JSON Schema of a file."""
+"""Print an options file, or the options of a run.
+
+The file has every option with its default and meaning. Keep the lines that you change, and name the
+file in VIEVAL_CONFIG or with --config.
+
+Examples:
+    # an options file to edit
+    vieval config > vieval.yaml
+    # the options that verdicts were made with
+    vieval config --of verdicts.jsonl
+    # a schema for editors
+    vieval config --schema judge > judge.schema.json
+"""
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal, TypeAlias, get_args
 
-from vieval_plugin.cli import add_command
-
-if TYPE_CHECKING:
-    from vieval_plugin.cli import Commands
-
+from vieval_plugin.cli import EXCLUSIVE, Options, flag
 
 #: Files of users that have a JSON Schema.
-FORMS = ("judge", "benchmark", "options", "pack")
+Form: TypeAlias = Literal["judge", "benchmark", "options", "pack"]
+FORMS: tuple[Form, ...] = get_args(Form)
 
 
-def add(commands: Commands) -> None:
-    parser = add_command(
-        commands,
-        "config",
-        "print an options file, or the options of a run",
-        "The file has every option with its default and meaning. Keep the lines that you change, "
-        "and name the file in VIEVAL_CONFIG or with --config.",
-        ("an options file to edit", "vieval config > vieval.yaml"),
-        (
-            "the options that verdicts were made with",
-            "vieval config --of verdicts.jsonl",
-        ),
-        ("a schema for editors", "vieval config --schema judge > judge.schema.json"),
+class PrintingOptions(Options, group=EXCLUSIVE):
+    """Options of `vieval config`."""
+
+    schema: Form | None = flag(
+        "print the JSON Schema of a judge file, a benchmark file, an options file or the "
+        "manifest of a prompt pack"
     )
-    what = parser.add_mutually_exclusive_group()
-    what.add_argument(
-        "--schema",
-        choices=FORMS,
-        help="print the JSON Schema of a judge file, a benchmark file, an options file or the "
-        "manifest of a prompt pack",
+    of: Path | None = flag(
+        "print the options that these results were made with", metavar="RESULTS"
     )
-    what.add_argument(
-        "--of",
-        type=Path,
-        metavar="RESULTS",
-        help="print the options that these results were made with",
-    )
-    parser.set_defaults(run=_run)
 
 
-def _run(options: argparse.Namespace) -> int:
+def run(options: PrintingOptions) -> int:
     from vieval_plugin.results.lookup import open_results
     from vieval_plugin.text.escaping import say
 

@@ -1,46 +1,39 @@
-"""`vieval demo`: posters of two generators, and which of the two is better."""
+"""Make posters of two simulated generators, and find out which is better.
+
+Each prompt asks for a photograph with a title; one generator spells, the other does not. It needs
+no network.
+
+Examples:
+    # the posters, verdicts and a page in a browser
+    vieval demo --open
+    # in a folder of your choice
+    vieval demo --out posters
+"""
 
 from __future__ import annotations
 
-import argparse
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from vieval_plugin.cli import add_command, output_path, show, tell
-
-if TYPE_CHECKING:
-    from vieval_plugin.cli import Commands
+from vieval_plugin.cli import (
+    Options,
+    OutputPath,
+    flag,
+    print_conclusion,
+    tell,
+)
 
 _SEED = 0
 
 
-def add(commands: Commands) -> None:
-    parser = add_command(
-        commands,
-        "demo",
-        "make posters of two simulated generators, and find out which is better",
-        (
-            "Each prompt asks for a photograph with a title; one generator spells, the other does "
-            "not. It needs no network."
-        ),
-        ("the posters, verdicts and a page in a browser", "vieval demo --open"),
-        ("in a folder of your choice", "vieval demo --out posters"),
-    )
-    parser.add_argument(
-        "--out",
-        type=output_path,
-        default=Path("demo"),
-        metavar="FOLDER",
-        help="where to (default: demo)",
-    )
-    parser.add_argument(
-        "--open", action="store_true", help="open the page in a browser"
-    )
-    parser.set_defaults(run=_run)
+class DemoOptions(Options):
+    """Options of `vieval demo`."""
+
+    out: OutputPath = flag("where to (default: demo)", Path("demo"), metavar="FOLDER")
+    open: bool = flag("open the page in a browser")
 
 
-def _run(options: argparse.Namespace) -> int:
+def run(options: DemoOptions) -> int:
     from vieval_plugin.api import rank
     from vieval_plugin.generation import posters
     from vieval_plugin.judges.text_rendering import SPEC
@@ -48,7 +41,7 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.text.errors import install_advice
     from vieval_plugin.text.escaping import say
 
-    folder: Path = options.out
+    folder = options.out
     act = "made" if posters.make(folder, _SEED) else "found"
     say(
         f"{act} {len(posters.SCENES)} posters of each of two generators in {folder} (seed "
@@ -79,7 +72,7 @@ def _run(options: argparse.Namespace) -> int:
         bar=True,
         tell=tell,
     )
-    show(conclusion, None, page)
+    print_conclusion(conclusion, None, page)
     code = conclusion.outcome
     if options.open and code == 0:
         import webbrowser

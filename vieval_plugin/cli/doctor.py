@@ -1,26 +1,30 @@
-"""`vieval doctor`: what can be done in this environment, what is missing for the rest, and
-whether servers answer.
+"""Say what is ready to use, and what the rest needs.
+
+It checks packages, options, data, the store of replies, and the servers of your backbones.
+
+Examples:
+    # this environment
+    vieval doctor
+    # a server
+    vieval doctor --base-url http://127.0.0.1:8000/v1
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import importlib.util
 import os
 import shutil
 import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli import add_backbone, add_command
+from vieval_plugin.cli.options import BackboneOptions, ConfigOptions
 from vieval_plugin.text.errors import BASE_URL_ENV_VAR, MODEL_ENV_VAR
 
 if TYPE_CHECKING:
     from vieval_plugin.backends.http.openai import OpenAIBackend
-    from vieval_plugin.cli import Commands
     from vieval_plugin.config import Backbone, Config
     from vieval_plugin.judges.spec import JudgeSpec
 
@@ -51,28 +55,11 @@ class Check:
     model: str = ""
 
 
-def add(commands: Commands) -> None:
-    parser = add_command(
-        commands,
-        "doctor",
-        "say what is ready to use, and what the rest needs",
-        (
-            "It checks packages, options, data, the store of replies, and the servers of your "
-            "backbones."
-        ),
-        ("this environment", "vieval doctor"),
-        ("a server", "vieval doctor --base-url http://127.0.0.1:8000/v1"),
-    )
-    parser.add_argument(
-        "--config",
-        type=Path,
-        help="the options file (default: the one that VIEVAL_CONFIG names)",
-    )
-    add_backbone(parser)
-    parser.set_defaults(run=_run)
+class DoctorOptions(ConfigOptions, BackboneOptions):
+    """Options of `vieval doctor`."""
 
 
-def _run(options: argparse.Namespace) -> int:
+def run(options: DoctorOptions) -> int:
     from vieval_plugin import config
     from vieval_plugin.text.escaping import say
     from vieval_plugin.text.redaction import redacted
@@ -108,11 +95,11 @@ def _run(options: argparse.Namespace) -> int:
     return 1 if problems else 0
 
 
-def _backbones(options: argparse.Namespace, current: Config) -> Mapping[str, Backbone]:
+def _backbones(options: DoctorOptions, current: Config) -> Mapping[str, Backbone]:
     """The backbone that flags or the environment name, as a run would, else those of the
     options.
     """
-    from vieval_plugin.cli.score.backbone import named_backbone
+    from vieval_plugin.cli.options import named_backbone
     from vieval_plugin.run.backbones import JUDGE
 
     from_environment = (
@@ -120,7 +107,7 @@ def _backbones(options: argparse.Namespace, current: Config) -> Mapping[str, Bac
     )
     urls = options.base_url or ([from_environment] if from_environment else [])
     if urls and not (options.model or os.environ.get(MODEL_ENV_VAR)):
-        options.model = asyncio.run(_listed_model(urls[0]))
+        options = replace(options, model=asyncio.run(_listed_model(urls[0])))
     named = named_backbone(options, current)
     if named is None:
         return current.backbones

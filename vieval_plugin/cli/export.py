@@ -1,86 +1,61 @@
-"""`vieval export`: training examples from the conversations of a run, and preference pairs of
-images for generators.
+"""Write training data from verdicts.
+
+Examples for a judge's backbone come from its conversations; with --pairs you get preference pairs
+to train a generator by DPO.
+
+Examples:
+    # preference pairs for a generator
+    vieval export --pairs verdicts.jsonl --out pairs.parquet
+    # examples for a backbone
+    vieval export t2i_eval out/gpt-4o --out train.jsonl
 """
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from vieval_plugin.cli import add_command, add_partial, margin, output_path
+from vieval_plugin.cli import (
+    OutputPath,
+    argument,
+    flag,
+    number_between,
+)
+from vieval_plugin.cli.options import PartialOptions
 
 if TYPE_CHECKING:
-    from vieval_plugin.cli import Commands
     from vieval_plugin.results.lookup import Lookup
 
 
-def add(commands: Commands) -> None:
-    parser = add_command(
-        commands,
-        "export",
-        "write training data from verdicts",
-        "Examples for a judge's backbone come from its conversations; with --pairs you get "
-        "preference pairs to train a generator by DPO.",
-        (
-            "preference pairs for a generator",
-            "vieval export --pairs verdicts.jsonl --out pairs.parquet",
-        ),
-        (
-            "examples for a backbone",
-            "vieval export t2i_eval out/gpt-4o --out train.jsonl",
-        ),
-    )
-    parser.add_argument(
-        "judge", nargs="?", help="the judge whose conversations to write"
-    )
-    parser.add_argument(
-        "results", nargs="*", type=Path, help="results, as vieval show takes them"
-    )
-    parser.add_argument(
-        "--pairs",
+class ExportOptions(PartialOptions):
+    """Options of `vieval export`."""
+
+    judge: str = argument("the judge whose conversations to write", default="")
+    results: list[Path] = argument("results, as vieval show takes them", nargs="*")
+    pairs: list[Path] = flag(
+        "write the best and the worst image of each prompt by these verdicts",
         nargs="+",
-        type=Path,
-        default=[],
         metavar="RESULTS",
-        help="write the best and the worst image of each prompt by these verdicts",
     )
-    parser.add_argument(
-        "--out",
-        type=output_path,
-        required=True,
-        help="file or folder to write: .jsonl for examples; .jsonl, .parquet or a folder for pairs",
+    out: OutputPath = flag(
+        "file or folder to write: .jsonl for examples; .jsonl, .parquet or a folder for pairs",
     )
-    add_partial(parser)
-    parser.add_argument(
-        "--trainer",
-        choices=["trl", "diffusers", "kohya", "onetrainer"],
-        default="trl",
-        help="the trainer whose format to write; all but trl are for --pairs, and the last two "
+    trainer: Literal["trl", "diffusers", "kohya", "onetrainer"] = flag(
+        "the trainer whose format to write; all but trl are for --pairs, and the last two "
         "read folders (default: %(default)s)",
+        "trl",
     )
-    parser.add_argument(
-        "--rebalance",
-        action="store_true",
-        help="balance sub-tasks and scores, for a judge that says how",
-    )
-    parser.add_argument(
-        "--seed",
-        type=int,
-        default=0,
-        help="seed of what is sampled (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--margin",
-        type=margin,
-        help="for examples, the largest distance of a verdict from the human mean (default: "
+    rebalance: bool = flag("balance sub-tasks and scores, for a judge that says how")
+    seed: int = flag("seed of what is sampled (default: %(default)s)", 0)
+    margin: float | None = flag(
+        "for examples, the largest distance of a verdict from the human mean (default: "
         "0.3); for pairs, write each two "
         "images whose scores differ by this or more, in place of the best and the worst",
+        type=number_between(0, 1, float),
     )
-    parser.set_defaults(run=_run)
 
 
-def _run(options: argparse.Namespace) -> int:
+def run(options: ExportOptions) -> int:
     from vieval_plugin.media.files import require_suffix, require_writable
     from vieval_plugin.results.lookup import open_results
     from vieval_plugin.text.escaping import say
@@ -104,7 +79,7 @@ def _run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _require_one_export(options: argparse.Namespace) -> None:
+def _require_one_export(options: ExportOptions) -> None:
     """VievalError for arguments of both kinds of exports, or of none."""
     from vieval_plugin.text.errors import VievalError
 
@@ -119,11 +94,11 @@ def _require_one_export(options: argparse.Namespace) -> None:
         raise VievalError(f"--trainer {options.trainer} requires --pairs")
 
 
-def _write_pairs(options: argparse.Namespace, lookup: Lookup) -> str:
+def _write_pairs(options: ExportOptions, lookup: Lookup) -> str:
     """The line on the pairs that were written."""
     from vieval_plugin.text.errors import VievalError
     from vieval_plugin.text.wording import plural
-    from vieval_plugin.training.pair_folders import FOLDERS, write_pair_folders
+    from vieval_plugin.training.pair_folders import write_pair_folders
     from vieval_plugin.training.preference_pairs import preference_pairs, write_pairs
 
     pairs = preference_pairs(lookup, options.margin)
@@ -132,7 +107,9 @@ def _write_pairs(options: argparse.Namespace, lookup: Lookup) -> str:
             f"no prompt has two images whose scores differ (by {options.margin or 0:g}): nothing "
             "to pair"
         )
-    write = write_pair_folders if options.trainer in FOLDERS else write_pairs
-    write(options.out, pairs, options.trainer)
+    if options.trainer == "trl" or options.trainer == "diffusers":
+        write_pairs(options.out, pairs, options.trainer)
+    else:
+        write_pair_folders(options.out, pairs, options.trainer)
     prompts = plural(len({pair.uid for pair in pairs}), "prompt")
     return f"wrote {options.out}: {plural(len(pairs), 'pair')} of {prompts}"

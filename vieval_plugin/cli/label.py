@@ -1,91 +1,56 @@
-"""`vieval label`: a page on which people rate images or vote on pairs of them, blind."""
+"""Make a page on which annotators rate your images.
+
+They rate images, or vote on pairs, without seeing which generator made them. The page saves a CSV
+file, which vieval rank --human reads with the plan that stands beside the page.
+
+Examples:
+    # 100 images of a table
+    vieval label images.csv --out label.html
+    # 50 images that were scored
+    vieval label verdicts.jsonl --n 50 --out label.html
+"""
 
 from __future__ import annotations
 
-import argparse
 import shlex
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli import (
-    add_columns,
-    add_command,
-    add_human,
-    add_partial,
-    number_between,
-    output_path,
-)
+from vieval_plugin.cli import Count, OutputPath, argument, flag
+from vieval_plugin.cli.options import ColumnOptions, PartialOptions, human_flag
 
 if TYPE_CHECKING:
-    from vieval_plugin.cli import Commands
     from vieval_plugin.judges.contests import Judged
     from vieval_plugin.meta_evaluation.ratings import HumanRatings
 
 
-def add(commands: Commands) -> None:
-    parser = add_command(
-        commands,
-        "label",
-        "make a page on which annotators rate your images",
-        "They rate images, or vote on pairs, without seeing which generator made them. The page "
-        "saves a CSV file, which "
-        "vieval rank --human reads with the plan that stands beside the page.",
-        ("100 images of a table", "vieval label images.csv --out label.html"),
-        (
-            "50 images that were scored",
-            "vieval label verdicts.jsonl --n 50 --out label.html",
-        ),
-    )
-    parser.add_argument(
-        "samples",
-        nargs="+",
-        help="samples as vieval score takes them, a .jsonl file of contests, verdicts, or "
+class LabellingOptions(ColumnOptions, PartialOptions):
+    """Options of `vieval label`."""
+
+    samples: list[str] = argument(
+        "samples as vieval score takes them, a .jsonl file of contests, verdicts, or "
         "BENCHMARK/PART; behind a folder of "
-        "shards you may name rows, each by its uid or as FILE:ROW",
+        "shards you may name rows, each by its uid or as FILE:ROW"
     )
-    parser.add_argument(
-        "--out",
-        type=output_path,
-        required=True,
-        help="the page to write, one HTML file with its images",
+    out: OutputPath = flag("the page to write, one HTML file with its images")
+    n: Count = flag("number of images or pairs (default: %(default)s)", 100)
+    human: list[Path] = human_flag(
+        ": what is rated already is left out; with the plan of an earlier page its other "
+        "images are asked for"
     )
-    parser.add_argument(
-        "--n",
-        type=number_between(1),
-        default=100,
-        help="number of images or pairs (default: %(default)s)",
+    until_decided: bool = flag(
+        "ask for the labels up to the next look of the plan alone, and stop once they "
+        "decide, without saying who leads"
     )
-    add_human(
-        parser,
-        (
-            ": what is rated already is left out; with the plan of an earlier page its other "
-            "images are asked for"
-        ),
+    kind: str | None = flag("the task type of samples that name none, such as tig")
+    prompts: Path | None = flag(
+        "the prompts of images in folders: a table, or a .txt file"
     )
-    parser.add_argument(
-        "--until-decided",
-        action="store_true",
-        help=(
-            "ask for the labels up to the next look of the plan alone, and stop once they "
-            "decide, without saying who leads"
-        ),
-    )
-    parser.add_argument(
-        "--kind", help="the task type of samples that name none, such as tig"
-    )
-    parser.add_argument(
-        "--prompts",
-        type=Path,
-        help="the prompts of images in folders: a table, or a .txt file",
-    )
-    add_columns(parser)
-    add_partial(parser)
-    parser.set_defaults(run=_run)
 
 
-def _run(options: argparse.Namespace) -> int:
+def run(options: LabellingOptions) -> int:
     from vieval_plugin import config
     from vieval_plugin.benchmarks.loading.ratings import read_ratings
     from vieval_plugin.images import files_of
@@ -206,7 +171,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _rank_command(
-    options: argparse.Namespace, further: Sequence[str] = ("labels-*.csv",)
+    options: LabellingOptions, further: Sequence[str] = ("labels-*.csv",)
 ) -> str:
     """The command that ranks by the labels and `further` ones, with their plan, and what writes
     its verdicts where none were given.
@@ -230,7 +195,7 @@ def _rank_command(
     return f"`vieval rank {verdicts} --human {' '.join(files)}`{origin}"
 
 
-def _are_decisive(options: argparse.Namespace, ratings: HumanRatings) -> bool:
+def _are_decisive(options: LabellingOptions, ratings: HumanRatings) -> bool:
     """Return whether the labels of a plan show by any judge's verdicts which generator is best."""
     from vieval_plugin import config
     from vieval_plugin.readers.places import is_shards
@@ -267,7 +232,10 @@ def _enough(selection: Sequence[Judged], available: Sequence[Judged]) -> str:
         LEAST_RATED,
         TYPICAL_SPREAD,
     )
-    from vieval_plugin.stats.sample_sizes import prompts_for_margin, smallest_difference
+    from vieval_plugin.stats.non_inferiority import (
+        prompts_for_margin,
+        smallest_difference,
+    )
     from vieval_plugin.text.wording import range_text
 
     prompts, groups = defaultdict(set), defaultdict(set)

@@ -1,85 +1,49 @@
-"""`vieval leaderboard`: the page of published judges, and what others submit to it."""
+"""Make the leaderboard of published judges.
+
+Numbers are recomputed from published verdicts. Your model's card joins them as a submission.
+
+Examples:
+    # the page
+    vieval leaderboard make --out leaderboard
+    # add your model's card
+    vieval leaderboard add card-my-model --out leaderboard
+"""
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli import add_command, output_path
+from vieval_plugin.cli import OutputPath, argument, flag
+from vieval_plugin.cli.options import PublishedOptions
 
 if TYPE_CHECKING:
     from vieval_plugin.card.card import Card
-    from vieval_plugin.cli import Commands
     from vieval_plugin.leaderboard.checking import CheckedEntry
     from vieval_plugin.leaderboard.making import Sources
 
 
-def add(commands: Commands) -> None:
-    parser = add_command(
-        commands,
-        "leaderboard",
-        "make the leaderboard of published judges",
-        (
-            "Numbers are recomputed from published verdicts. Your model's card joins them as a "
-            "submission."
-        ),
-        ("the page", "vieval leaderboard make --out leaderboard"),
-        (
-            "add your model's card",
-            "vieval leaderboard add card-my-model --out leaderboard",
-        ),
-    )
-    actions = parser.add_subparsers(metavar="ACTION", required=True)
-    making = add_command(
-        actions,
-        "make",
-        "recompute the published judges' numbers, and write the page",
-        "Fetch the verdicts once, with `vieval prepare published_verdicts`.",
-        ("the page and its data", "vieval leaderboard make --out leaderboard"),
-    )
-    making.set_defaults(run=_make)
-    checking = add_command(
-        actions,
-        "check",
-        "check a card and its verdicts",
-        "Each problem is printed on a line.",
-        ("a card", "vieval leaderboard check card-my-model"),
-    )
-    checking.set_defaults(run=_check)
-    adding = add_command(
-        actions,
-        "add",
-        "check a card, and add it to the submissions",
-        "`vieval leaderboard make` then puts it into the page.",
-        ("a card", "vieval leaderboard add card-my-model --out leaderboard"),
-    )
-    adding.set_defaults(run=_add)
-    for action in (checking, adding):
-        action.add_argument(
-            "submission",
-            type=Path,
-            metavar="FOLDER",
-            help="the folder that vieval card wrote, with card.json and verdicts",
-        )
-    for action in (making, adding):
-        action.add_argument(
-            "--out",
-            type=output_path,
-            required=True,
-            help="folder of the page and its submissions/",
-        )
-    for action in (making, checking, adding):
-        action.add_argument(
-            "--published",
-            type=Path,
-            metavar="FOLDER",
-            help="folder of published verdicts (default: as prepared)",
-        )
+class MakeOptions(PublishedOptions):
+    """Options of `vieval leaderboard make`."""
+
+    out: OutputPath = flag("folder of the page and its submissions/")
 
 
-def _sources(options: argparse.Namespace) -> Sources:
+class CheckOptions(PublishedOptions):
+    """Options of `vieval leaderboard check`."""
+
+    submission: Path = argument(
+        "the folder that vieval card wrote, with card.json and verdicts",
+        metavar="FOLDER",
+    )
+
+
+class AddOptions(CheckOptions, MakeOptions):
+    """Options of `vieval leaderboard add`."""
+
+
+def _sources(options: PublishedOptions) -> Sources:
     from vieval_plugin import config
     from vieval_plugin.leaderboard.making import Sources
     from vieval_plugin.results.published.files import NAME
@@ -88,7 +52,15 @@ def _sources(options: argparse.Namespace) -> Sources:
     return Sources(options.published or data / NAME, data)
 
 
-def _make(options: argparse.Namespace) -> int:
+def make(options: MakeOptions) -> int:
+    """Recompute the published judges' numbers, and write the page.
+
+    Fetch the verdicts once, with `vieval prepare published_verdicts`.
+
+    Examples:
+        # the page and its data
+        vieval leaderboard make --out leaderboard
+    """
     from vieval_plugin import config
     from vieval_plugin.leaderboard.making import make_boards
     from vieval_plugin.leaderboard.submissions import FOLDER, read_submissions
@@ -113,11 +85,27 @@ def _make(options: argparse.Namespace) -> int:
     return 0
 
 
-def _check(options: argparse.Namespace) -> int:
+def check(options: CheckOptions) -> int:
+    """Check a card and its verdicts.
+
+    Each problem is printed on a line.
+
+    Examples:
+        # a card
+        vieval leaderboard check card-my-model
+    """
     return 1 if _checked(options) is None else 0
 
 
-def _add(options: argparse.Namespace) -> int:
+def add_card(options: AddOptions) -> int:
+    """Check a card, and add it to the submissions.
+
+    `vieval leaderboard make` then puts it into the page.
+
+    Examples:
+        # a card
+        vieval leaderboard add card-my-model --out leaderboard
+    """
     from vieval_plugin.leaderboard.submissions import (
         FOLDER,
         submission_of,
@@ -135,7 +123,7 @@ def _add(options: argparse.Namespace) -> int:
     return 0
 
 
-def _checked(options: argparse.Namespace) -> tuple[Card, list[CheckedEntry]] | None:
+def _checked(options: CheckOptions) -> tuple[Card, list[CheckedEntry]] | None:
     """A submission, and its outcome in lines; None where there is a problem."""
     from vieval_plugin.leaderboard.checking import CANNOT_SHOW, check_submission
     from vieval_plugin.text.escaping import say
@@ -151,3 +139,6 @@ def _checked(options: argparse.Namespace) -> tuple[Card, list[CheckedEntry]] | N
         )
     say(CANNOT_SHOW)
     return card, entries
+
+
+ACTIONS = {"make": make, "check": check, "add": add_card}

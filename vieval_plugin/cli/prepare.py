@@ -1,69 +1,50 @@
-"""`vieval prepare`: fill the data folder with a benchmark, or check what is there."""
+"""Fetch a benchmark's data, or check it.
+
+Some benchmarks are downloaded; for the others the command says which files to put where. Run it
+again after an interruption: files that are there are checked and kept. See
+https://github.com/vieval/vieval/blob/main/docs/reference/benchmarks.md
+
+Examples:
+    # a benchmark
+    vieval prepare imagenhub
+    # one part, ratings only
+    vieval prepare imagenhub --part tig --no-images
+"""
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli import add_command, output_path
-from vieval_plugin.text.errors import docs_url
+from vieval_plugin.cli import Options, OutputPath, argument, flag
 
 if TYPE_CHECKING:
     from vieval_plugin.benchmarks.benchmark import Prepared, Preparing
-    from vieval_plugin.cli import Commands
 
 
-def add(commands: Commands) -> None:
-    parser = add_command(
-        commands,
-        "prepare",
-        "fetch a benchmark's data, or check it",
-        "Some benchmarks are downloaded; for the others the command says which files to put "
-        "where. Run it again after an interruption: files that are there are checked and kept. "
-        f"See {docs_url('reference/benchmarks.md')}",
-        ("a benchmark", "vieval prepare imagenhub"),
-        ("one part, ratings only", "vieval prepare imagenhub --part tig --no-images"),
+class PrepareOptions(Options):
+    """Options of `vieval prepare`."""
+
+    benchmark: str = argument(
+        "a benchmark's name, or published_verdicts for the verdicts of published judges; "
+        "`vieval tasks` lists them"
     )
-    parser.add_argument(
-        "benchmark",
-        help="a benchmark's name, or published_verdicts for the verdicts of published judges; "
-        "`vieval tasks` lists them",
+    count: int | None = flag(
+        "frames of a video, or views of an object, that stand for a sample"
     )
-    parser.add_argument(
-        "--count",
-        type=int,
-        help="frames of a video, or views of an object, that stand for a sample",
+    root: OutputPath | None = flag(
+        "data folder (default: VIEVAL_DATA, else the user's cache folder)",
     )
-    parser.add_argument(
-        "--root",
-        type=output_path,
-        help="data folder (default: VIEVAL_DATA, else the user's cache folder)",
-    )
-    parser.add_argument(
-        "--part",
-        dest="parts",
-        action="append",
-        metavar="PART",
-        help="only this part; may be repeated",
-    )
-    parser.add_argument(
-        "--no-images",
-        action="store_true",
-        help="only ratings and conditions, without images",
-    )
-    parser.add_argument(
-        "--mirror",
-        action="append",
-        default=[],
+    part: list[str] | None = flag("only this part; may be repeated")
+    no_images: bool = flag("only ratings and conditions, without images")
+    mirror: list[str] = flag(
+        "address of a mirror of a source, such as hub=http://127.0.0.1:8000; may be repeated",
         metavar="SOURCE=URL",
-        help="address of a mirror of a source, such as hub=http://127.0.0.1:8000; may be repeated",
     )
-    parser.set_defaults(run=_run)
 
 
-def _run(options: argparse.Namespace) -> int:
+def run(options: PrepareOptions) -> int:
     from vieval_plugin import config
     from vieval_plugin.benchmarks.benchmark import Preparing
     from vieval_plugin.text.errors import VievalError
@@ -82,7 +63,7 @@ def _run(options: argparse.Namespace) -> int:
     report = prepare(
         root,
         Preparing(
-            options.parts,
+            options.part,
             images=not options.no_images,
             count=options.count,
             hosts=mirrors,

@@ -1,111 +1,72 @@
-"""`vieval prompts`: list, show, copy and import prompt packs, or export a benchmark's prompts
-for a generator.
+"""Show and change what judges ask, or export a benchmark's prompts.
+
+A prompt pack is a folder with a judge's questions and wording.
+
+Examples:
+    # read a pack
+    vieval prompts show viescore/v1
+    # change its wording
+    vieval prompts copy viescore/v1 my_pack
+    # prompts for your generator
+    vieval prompts export vieval_demo --out prompts
 """
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from vieval_plugin.cli import add_command, output_path
+from vieval_plugin.cli import Options, OutputPath, argument, flag
 
-if TYPE_CHECKING:
-    from vieval_plugin.cli import Commands
+_PACK = "a name from `vieval prompts list`, or a folder"
 
 
-def add(commands: Commands) -> None:
-    parser = add_command(
-        commands,
-        "prompts",
-        "show and change what judges ask, or export a benchmark's prompts",
-        "A prompt pack is a folder with a judge's questions and wording.",
-        ("read a pack", "vieval prompts show viescore/v1"),
-        ("change its wording", "vieval prompts copy viescore/v1 my_pack"),
-        (
-            "prompts for your generator",
-            "vieval prompts export vieval_demo --out prompts",
-        ),
-    )
-    actions = parser.add_subparsers(required=True, metavar="ACTION")
-    listing = add_command(
-        actions,
-        "list",
-        "list the built-in packs",
-        "Each line has the pack's hash.",
-        ("all packs", "vieval prompts list"),
-    )
-    listing.set_defaults(run=_list)
-    showing = add_command(
-        actions,
-        "show",
-        "show what a pack asks",
-        "You see its questions, their images and scores, and the wording.",
-        ("a pack", "vieval prompts show viescore/v1"),
-        ("one question", "vieval prompts show viescore/v1 SC_tie"),
-    )
-    showing.add_argument("pack", help="a name from `vieval prompts list`, or a folder")
-    showing.add_argument(
-        "question", nargs="?", help="show only this question, such as SC_tie"
-    )
-    showing.set_defaults(run=_show)
-    copy_parser = add_command(
-        actions,
-        "copy",
-        "copy a pack, to change its wording",
-        "The copy has a name of its own, so that verdicts say which wording they come from.",
-        ("a pack of your own", "vieval prompts copy viescore/v1 my_pack"),
-    )
-    copy_parser.add_argument(
-        "pack", help="a name from `vieval prompts list`, or a folder"
-    )
-    copy_parser.add_argument(
-        "folder", type=output_path, help="a new folder; the pack gets its name"
-    )
-    copy_parser.set_defaults(run=_copy)
-    _add_export(actions)
-    importing = add_command(
-        actions,
-        "import",
-        "build a pack with the authors' own wording",
-        "VIEval does not ship it: you give a checkout of their repository.",
-        ("VIEScore's wording", "vieval prompts import viescore VIEScore --to packs"),
-    )
-    importing.add_argument("judge", help="the judge")
-    importing.add_argument(
-        "source",
-        type=Path,
-        help="a checkout of the authors' repository, or a folder of their results",
-    )
-    importing.add_argument(
-        "--to", type=output_path, required=True, help="folder for the packs"
-    )
-    importing.add_argument(
-        "--context",
-        help="name of the context file, if the wording has one (default: context.txt)",
-    )
-    importing.set_defaults(run=_import)
+class ListOptions(Options):
+    """Options of `vieval prompts list`, which has none."""
 
 
-def _add_export(actions: Commands) -> None:
-    parser = add_command(
-        actions,
-        "export",
-        "write a benchmark's prompts and conditions for your generator",
-        "Put its images into the folder as expected.csv says, and score the folder.",
-        ("all parts", "vieval prompts export vieval_demo --out prompts"),
-        ("one part", "vieval prompts export imagenhub/tig --out prompts"),
-    )
-    parser.add_argument(
-        "benchmark", help="a benchmark, or BENCHMARK/PART for one of its parts"
-    )
-    parser.add_argument(
-        "--out", type=output_path, required=True, help="folder to write to"
-    )
-    parser.set_defaults(run=_export)
+class ShowOptions(Options):
+    """Options of `vieval prompts show`."""
+
+    pack: str = argument(_PACK)
+    question: str | None = argument("show only this question, such as SC_tie")
 
 
-def _list(options: argparse.Namespace) -> int:
+class CopyOptions(Options):
+    """Options of `vieval prompts copy`."""
+
+    pack: str = argument(_PACK)
+    folder: OutputPath = argument("a new folder; the pack gets its name")
+
+
+class ExportOptions(Options):
+    """Options of `vieval prompts export`."""
+
+    benchmark: str = argument("a benchmark, or BENCHMARK/PART for one of its parts")
+    out: OutputPath = flag("folder to write to")
+
+
+class ImportOptions(Options):
+    """Options of `vieval prompts import`."""
+
+    judge: str = argument("the judge")
+    source: Path = argument(
+        "a checkout of the authors' repository, or a folder of their results"
+    )
+    to: OutputPath = flag("folder for the packs")
+    context: str | None = flag(
+        "name of the context file, if the wording has one (default: context.txt)"
+    )
+
+
+def list_packs(options: ListOptions) -> int:
+    """List the built-in packs.
+
+    Each line has the pack's hash.
+
+    Examples:
+        # all packs
+        vieval prompts list
+    """
     from vieval_plugin.prompts import packs
     from vieval_plugin.text.escaping import say
 
@@ -115,7 +76,17 @@ def _list(options: argparse.Namespace) -> int:
     return 0
 
 
-def _show(options: argparse.Namespace) -> int:
+def show_pack(options: ShowOptions) -> int:
+    """Show what a pack asks.
+
+    You see its questions, their images and scores, and the wording.
+
+    Examples:
+        # a pack
+        vieval prompts show viescore/v1
+        # one question
+        vieval prompts show viescore/v1 SC_tie
+    """
     from vieval_plugin.prompts import packs
     from vieval_plugin.text.errors import VievalError
     from vieval_plugin.text.escaping import say
@@ -155,7 +126,15 @@ def _show(options: argparse.Namespace) -> int:
     return 0
 
 
-def _copy(options: argparse.Namespace) -> int:
+def copy_pack(options: CopyOptions) -> int:
+    """Copy a pack, to change its wording.
+
+    The copy has a name of its own, so that verdicts say which wording they come from.
+
+    Examples:
+        # a pack of your own
+        vieval prompts copy viescore/v1 my_pack
+    """
     from vieval_plugin.prompts import packs
     from vieval_plugin.text.escaping import say
 
@@ -169,7 +148,17 @@ def _copy(options: argparse.Namespace) -> int:
     return 0
 
 
-def _export(options: argparse.Namespace) -> int:
+def export_benchmark(options: ExportOptions) -> int:
+    """Write a benchmark's prompts and conditions for your generator.
+
+    Put its images into the folder as expected.csv says, and score the folder.
+
+    Examples:
+        # all parts
+        vieval prompts export vieval_demo --out prompts
+        # one part
+        vieval prompts export imagenhub/tig --out prompts
+    """
     from vieval_plugin import config
     from vieval_plugin.benchmarks import registry
     from vieval_plugin.benchmarks.benchmark import data_root, known_part
@@ -195,7 +184,15 @@ def _export(options: argparse.Namespace) -> int:
     return 0
 
 
-def _import(options: argparse.Namespace) -> int:
+def import_packs(options: ImportOptions) -> int:
+    """Build a pack with the authors' own wording.
+
+    VIEval does not ship it: you give a checkout of their repository.
+
+    Examples:
+        # VIEScore's wording
+        vieval prompts import viescore VIEScore --to packs
+    """
     from vieval_plugin.importers.importing import importers
     from vieval_plugin.media.files import require_writable
     from vieval_plugin.prompts import packs
@@ -213,3 +210,12 @@ def _import(options: argparse.Namespace) -> int:
         use = f"use it: judges.{options.judge}.pack: {folder} in the file that VIEVAL_CONFIG names"
         say(f"{folder}  {pack.hash}  ({use})")
     return 0
+
+
+ACTIONS = {
+    "list": list_packs,
+    "show": show_pack,
+    "copy": copy_pack,
+    "export": export_benchmark,
+    "import": import_packs,
+}

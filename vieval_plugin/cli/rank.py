@@ -1,33 +1,46 @@
-"""`vieval rank`: which generator is best."""
+"""Find out which generator is better, and how sure that is.
+
+Generators are compared on the prompts that they share, with ranks, intervals and paired tests.
+
+Examples:
+    # folders of images
+    vieval rank mine theirs --prompts prompts.csv --judge pairwise --model NAME --base-url http://127.0.0.1:8000/v1
+    # verdicts, with a page
+    vieval rank verdicts.jsonl --html rank.html
+    # fail if the new one is worse
+    vieval rank new.jsonl --against last_build.jsonl --margin 0.02
+"""
 
 from __future__ import annotations
 
-import argparse
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vieval_plugin.cli import (
-    EXAMPLE_BACKBONE,
-    add_backbone,
-    add_columns,
-    add_command,
-    add_human,
-    add_judge,
-    add_label_option,
-    add_partial,
+    Options,
+    OutputPath,
+    argument,
+    flag,
     number_between,
-    output_path,
-    show,
+    print_conclusion,
     tell,
 )
-from vieval_plugin.cli.score import DEFAULT_JUDGE, tell_plan
-from vieval_plugin.cli.score.backbone import backbone_fields, options_in_force
+from vieval_plugin.cli.options import (
+    BackboneOptions,
+    ColumnOptions,
+    JudgeOptions,
+    LabelOptions,
+    PartialOptions,
+    backbone_fields,
+    human_flag,
+    options_in_force,
+)
+from vieval_plugin.cli.score import tell_plan
 from vieval_plugin.text.errors import ExitCode
 
 if TYPE_CHECKING:
     from vieval_plugin.api.ranking import RankingRequest
-    from vieval_plugin.cli import Commands
     from vieval_plugin.report.build_result import BuildResult
 
 BEST_OF = "best_of.csv"
@@ -35,12 +48,8 @@ BEST_OF = "best_of.csv"
 LARGEST_MARGIN = 0.499
 #: Environment variable of the key of the server that makes images.
 KEY_VARIABLE = "VIEVAL_GENERATOR_API_KEY"
-#: Flags of the files that a build reads, with what they are.
-_OUTPUTS = {
-    "summary": "Markdown",
-    "junit": "JUnit XML",
-    "json": "JSON, with all numbers",
-}
+#: Flags of the files that a build reads.
+_OUTPUTS = ("summary", "junit", "json")
 #: Flags of files that are written, with the suffix of their names.
 _SUFFIXES = {
     "history": ".jsonl",
@@ -54,130 +63,90 @@ _SUFFIXES = {
 _KEPT = ("history", "out")
 
 
-def add(commands: Commands) -> None:
-    parser = add_command(
-        commands,
-        "rank",
-        "find out which generator is better, and how sure that is",
-        (
-            "Generators are compared on the prompts that they share, with ranks, intervals and "
-            "paired tests."
-        ),
-        (
-            "folders of images",
-            f"vieval rank mine theirs --prompts prompts.csv --judge pairwise {EXAMPLE_BACKBONE}",
-        ),
-        ("verdicts, with a page", "vieval rank verdicts.jsonl --html rank.html"),
-        (
-            "fail if the new one is worse",
-            "vieval rank new.jsonl --against last_build.jsonl --margin 0.02",
-        ),
+class GeneratorOptions(
+    Options,
+    group=(
+        "generator",
+        "a server that makes the images, kept in the folder named first",
+    ),
+):
+    """The generator that makes the images."""
+
+    generator_url: str | None = flag(
+        f"address ending in /v1; its key is in {KEY_VARIABLE}", metavar="URL"
     )
-    parser.add_argument(
-        "inputs",
-        nargs="+",
-        type=Path,
-        help="verdicts of vieval score, folders of runs (lmms-eval's --output_path, with "
-        "--log_samples), or folders of images, with --prompts",
-    )
-    parser.add_argument(
-        "--prompts",
-        type=Path,
-        help="the prompts of images in folders: a .txt, .csv or .jsonl file",
-    )
-    add_columns(parser)
-    parser.add_argument(
-        "--kind", help="the task type of prompts that name none, such as tig"
-    )
-    parser.add_argument(
-        "--out",
-        type=output_path,
-        help="write the verdicts on folders here, a .jsonl file",
-    )
-    parser.add_argument(
-        "--against",
-        type=Path,
+    generator_model: str | None = flag("its name on the server", metavar="NAME")
+    seed: int = flag("seed of the first prompt, each further one has the next", 0)
+
+
+class GateOptions(Options, group=("gate",)):
+    """The decision on a build, and its files."""
+
+    against: Path | None = flag(
+        "verdicts of an earlier build on the same prompts by the same judge, or an anchor, "
+        "as the other generator",
         metavar="FILE",
-        help=(
-            "verdicts of an earlier build on the same prompts by the same judge, or an anchor, "
-            "as the other generator"
-        ),
     )
-    parser.add_argument(
-        "--margin",
-        type=number_between(0, LARGEST_MARGIN, float),
-        metavar="M",
-        help="exit with 0 only if the first generator is worse than no other by more than M, in "
+    margin: float | None = flag(
+        "exit with 0 only if the first generator is worse than no other by more than M, in "
         "the unit of the difference, also with failures as the lowest score, and the judge sees "
         "spoilt images; with 3 if it is worse, with 4 if the data cannot tell, with 5 if the "
         "judge of an anchor has drifted, with 6 if --history shows a slow fall",
+        type=number_between(0, LARGEST_MARGIN, float),
+        metavar="M",
     )
-    parser.add_argument(
-        "--no-control",
-        action="store_true",
-        help="pass a build without asking whether the judge sees spoilt images",
+    no_control: bool = flag(
+        "pass a build without asking whether the judge sees spoilt images"
     )
-    parser.add_argument(
-        "--history",
-        type=output_path,
+    history: OutputPath | None = flag(
+        "append the night of a gate to FILE, .jsonl, and look for a slow fall",
         metavar="FILE",
-        help="append the night of a gate to FILE, .jsonl, and look for a slow fall",
     )
-    parser.add_argument(
-        "--plan",
-        action="store_true",
-        help="judge eight images, print what all would cost, and stop",
+    summary: OutputPath | None = flag(
+        "write the decision of the gate as Markdown", metavar="FILE"
     )
-    for name, words in _OUTPUTS.items():
-        parser.add_argument(
-            f"--{name}",
-            type=output_path,
-            metavar="FILE",
-            help=f"write the decision of the gate as {words}",
-        )
-    add_human(parser, ", which correct the judge's means")
-    add_label_option(parser)
-    add_partial(parser)
-    parser.add_argument(
-        "--tables",
-        type=output_path,
-        metavar="FOLDER",
-        help="write all tables as Markdown, CSV and JSON",
+    junit: OutputPath | None = flag(
+        "write the decision of the gate as JUnit XML", metavar="FILE"
     )
-    parser.add_argument(
-        "--html",
-        type=output_path,
-        metavar="FILE",
-        help="write a page with images side by side",
+    json: OutputPath | None = flag(
+        "write the decision of the gate as JSON, with all numbers", metavar="FILE"
     )
-    parser.add_argument(
-        "--best-of",
-        action="store_true",
-        help="only name the best image of each prompt and generator",
-    )
-    add_judge(parser, DEFAULT_JUDGE)
-    add_backbone(parser)
-    made = parser.add_argument_group(
-        "generator", "a server that makes the images, kept in the folder named first"
-    )
-    made.add_argument(
-        "--generator-url",
-        metavar="URL",
-        help=f"address ending in /v1; its key is in {KEY_VARIABLE}",
-    )
-    made.add_argument(
-        "--generator-model", metavar="NAME", help="its name on the server"
-    )
-    made.add_argument(
-        "--seed",
-        type=int,
-        default=0,
-        help="seed of the first prompt, each further one has the next",
-    )
-    parser.set_defaults(run=_run)
 
 
-def _run(options: argparse.Namespace) -> int:
+class RankOptions(
+    GateOptions,
+    ColumnOptions,
+    LabelOptions,
+    PartialOptions,
+    JudgeOptions,
+    BackboneOptions,
+    GeneratorOptions,
+):
+    """Options of `vieval rank`."""
+
+    inputs: list[Path] = argument(
+        "verdicts of vieval score, folders of runs (lmms-eval's --output_path, with "
+        "--log_samples), or folders of images, with --prompts"
+    )
+    prompts: Path | None = flag(
+        "the prompts of images in folders: a .txt, .csv or .jsonl file"
+    )
+    kind: str | None = flag("the task type of prompts that name none, such as tig")
+    out: OutputPath | None = flag("write the verdicts on folders here, a .jsonl file")
+    plan: bool = flag("judge eight images, print what all would cost, and stop")
+    human: list[Path] = human_flag(", which correct the judge's means")
+    tables: OutputPath | None = flag(
+        "write all tables as Markdown, CSV and JSON", metavar="FOLDER"
+    )
+    html: OutputPath | None = flag(
+        "write a page with images side by side", metavar="FILE"
+    )
+    best_of: bool = flag("only name the best image of each prompt and generator")
+    #: Command line, for the verdicts.
+    command: str
+
+
+def run(options: RankOptions) -> int:
     """Rank, print and write, and write what a build reads, also of an error."""
     from vieval_plugin.report.build_result import failed_build, write_build_files
     from vieval_plugin.text.errors import VievalError
@@ -193,7 +162,7 @@ def _run(options: argparse.Namespace) -> int:
     return result.exit_code
 
 
-def _rank(options: argparse.Namespace) -> BuildResult:
+def _rank(options: RankOptions) -> BuildResult:
     """Rank as the flags say, and print and write what that shows."""
     from vieval_plugin.api.ranking import conclude, planned, prepare_ranking
     from vieval_plugin.report.build_result import BuildResult
@@ -203,13 +172,13 @@ def _rank(options: argparse.Namespace) -> BuildResult:
     if options.plan:
         return BuildResult(ExitCode(tell_plan(*planned(prepared))))
     conclusion = conclude(prepared)
-    show(conclusion, options.tables, options.html)
+    print_conclusion(conclusion, options.tables, options.html)
     if options.generator_url and not conclusion.failed:
         finish_build(options.inputs[0])
     return conclusion.build
 
 
-def _request(options: argparse.Namespace) -> RankingRequest:
+def _request(options: RankOptions) -> RankingRequest:
     """The request of flags."""
     from vieval_plugin.api.ranking import request_of_flags
     from vieval_plugin.run.side_by_side import image_server
@@ -226,7 +195,7 @@ def _request(options: argparse.Namespace) -> RankingRequest:
     )
 
 
-def _require_outputs(options: argparse.Namespace) -> None:
+def _require_outputs(options: RankOptions) -> None:
     """VievalError for a file that cannot be written or is read; those of an earlier gate are
     removed, as they would mislead.
     """
@@ -243,8 +212,9 @@ def _require_outputs(options: argparse.Namespace) -> None:
             flag = name.replace("_", "-")
             raise VievalError(f"--{flag} is part of a gate; pass --margin too")
     tables = [BEST_OF] if options.best_of else [RANK_MD, *FINDING_FILES]
-    for name in tables if options.tables else ():
-        require_writable(options.tables / name, "--tables", reads)
+    if options.tables:
+        for name in tables:
+            require_writable(options.tables / name, "--tables", reads)
     for name in _OUTPUTS:
         if getattr(options, name) and not is_gate:
             raise VievalError(

@@ -1,81 +1,58 @@
-"""`vieval report`: a page and tables from results."""
+"""Make a page, with tables, of results.
+
+The page compares judges with annotators, or generators with each other, and shows images with
+their verdicts.
+
+Examples:
+    # your verdicts
+    vieval report verdicts.jsonl --out report
+    # a run of lmms-eval
+    vieval report out/my-run --out report
+"""
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from vieval_plugin.cli import (
-    add_benchmark,
-    add_calibration,
-    add_command,
-    add_human,
-    add_label_option,
-    add_partial,
-    output_path,
+    OutputPath,
+    argument,
+    flag,
     tell_unreadable,
 )
+from vieval_plugin.cli.options import (
+    BenchmarkOptions,
+    CalibrationOptions,
+    LabelOptions,
+    PartialOptions,
+    human_flag,
+)
 
-if TYPE_CHECKING:
-    from vieval_plugin.cli import Commands
 
+class ReportOptions(LabelOptions, BenchmarkOptions, CalibrationOptions, PartialOptions):
+    """Options of `vieval report`."""
 
-def add(commands: Commands) -> None:
-    parser = add_command(
-        commands,
-        "report",
-        "make a page, with tables, of results",
-        (
-            "The page compares judges with annotators, or generators with each other, and shows "
-            "images with their verdicts."
-        ),
-        ("your verdicts", "vieval report verdicts.jsonl --out report"),
-        ("a run of lmms-eval", "vieval report out/my-run --out report"),
+    results: list[Path] = argument(
+        "verdicts of vieval score, or folders of runs: lmms-eval's --output_path, with "
+        "--log_samples, or VLMEvalKit's --work-dir"
     )
-    parser.add_argument(
-        "results",
-        nargs="+",
-        type=Path,
-        help="verdicts of vieval score, or folders of runs: lmms-eval's --output_path, with "
-        "--log_samples, or VLMEvalKit's --work-dir",
+    human: list[Path] = human_flag(" of your samples")
+    out: OutputPath = flag(
+        "folder for report.html, report.md, numbers.csv, pairs.csv and tables",
     )
-    add_label_option(parser)
-    add_benchmark(parser)
-    add_human(parser, " of your samples")
-    add_calibration(parser)
-    parser.add_argument(
-        "--out",
-        type=output_path,
-        required=True,
-        help="folder for report.html, report.md, numbers.csv, pairs.csv and tables",
-    )
-    parser.add_argument(
-        "--expect", type=Path, help="compare with the published cells in this CSV file"
-    )
-    parser.add_argument(
-        "--training-record",
+    expect: Path | None = flag("compare with the published cells in this CSV file")
+    training_record: list[Path] = flag(
+        "folders of models that you trained, to mark the samples that they were trained on",
         metavar="FOLDER",
         nargs="*",
-        type=Path,
-        default=[],
-        help="folders of models that you trained, to mark the samples that they were trained on",
     )
-    parser.add_argument(
-        "--order",
-        type=Path,
-        help="compare rankings with this file, which has an image model on a line, the best first",
+    order: Path | None = flag(
+        "compare rankings with this file, which has an image model on a line, the best first",
     )
-    add_partial(parser)
-    parser.add_argument(
-        "--traces",
-        action="store_true",
-        help="also write pages that show each step of judges that take many",
-    )
-    parser.set_defaults(run=_run)
+    traces: bool = flag("also write pages that show each step of judges that take many")
 
 
-def _run(options: argparse.Namespace) -> int:
+def run(options: ReportOptions) -> int:
     from vieval_plugin import api
     from vieval_plugin.media.files import require_writable
     from vieval_plugin.report.writing import PAGE

@@ -1,30 +1,35 @@
-"""`vieval serve`: judges as a reward server for trainers of image generators."""
+"""Serve judges as rewards to trainers.
+
+It answers Flow-Factory, UniRL and your own scripts; flow_grpo, VeRL-Omni, TRL and ms-swift call
+judges in their own process. See
+https://github.com/vieval/vieval/blob/main/docs/tutorials/reward.md
+
+Examples:
+    # try it without a model, by a pixel metric
+    vieval serve --reward sharp=sharpness
+    # a weighted sum of two judges
+    vieval serve --reward r=0.7*viescore:SC+0.3*sharpness --model NAME --base-url http://127.0.0.1:8000/v1
+"""
 
 from __future__ import annotations
 
-import argparse
 import logging
 import os
 import sys
+from dataclasses import replace
 from functools import cache
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from vieval_plugin.cli import (
-    EXAMPLE_BACKBONE,
-    add_aspects,
-    add_backbone,
-    add_command,
-    number_between,
-)
-from vieval_plugin.cli.score.backbone import (
+from vieval_plugin.cli import Count, Options, flag, number_between
+from vieval_plugin.cli.options import (
+    BackboneOptions,
+    SettingOptions,
     named_backbone,
     options_in_force,
+    patience_flag,
 )
-from vieval_plugin.text.errors import docs_url
 
 if TYPE_CHECKING:
-    from vieval_plugin.cli import Commands
     from vieval_plugin.config import Config
     from vieval_plugin.run.prepare import PreparedJudge
     from vieval_plugin.serve.options import ServeOptions
@@ -34,119 +39,76 @@ if TYPE_CHECKING:
 _PATIENCE = 30.0
 
 
-def add(commands: Commands) -> None:
-    parser = add_command(
-        commands,
-        "serve",
-        "serve judges as rewards to trainers",
-        "It answers Flow-Factory, UniRL and your own scripts; flow_grpo, VeRL-Omni, TRL and "
-        f"ms-swift call judges in their own process. See {docs_url('tutorials/reward.md')}",
-        (
-            "try it without a model, by a pixel metric",
-            "vieval serve --reward sharp=sharpness",
-        ),
-        (
-            "a weighted sum of two judges",
-            f"vieval serve --reward r=0.7*viescore:SC+0.3*sharpness {EXAMPLE_BACKBONE}",
-        ),
-    )
-    parser.add_argument(
-        "--reward",
-        action="append",
-        required=True,
-        metavar="NAME=JUDGE[:ASPECT]",
-        help="a reward, or a weighted sum such as NAME=0.7*JUDGE:SC+0.3*JUDGE; may be repeated",
-    )
-    listening = "address to listen on (default: %(default)s, this machine alone)"
-    parser.add_argument("--host", default="127.0.0.1", help=listening)
-    parser.add_argument(
-        "--port",
-        type=int,
-        default=8200,
-        help="port to listen on, 0 for any (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--setting",
-        help="a setting of the judges, such as 1shot (default: the first of each)",
-    )
-    add_aspects(parser)
-    parser.add_argument(
-        "--config",
-        type=Path,
-        help="the options file (default: the one that VIEVAL_CONFIG names)",
-    )
-    weights = "weights of judges that are networks: a name, folder or file (default: their own)"
-    parser.add_argument("--scorer", help=weights)
+class SampleOptions(Options, group=("samples",)):
+    """The samples that are judged."""
 
-    samples = parser.add_argument_group("samples")
-    kinds = (
+    kind: str | None = flag(
         "the task type of all samples (default: tie, an edit, if there is a second image, else "
         "tig)"
     )
-    roles = "the role of an image beside the output; may be repeated (default: source)"
-    samples.add_argument("--kind", help=kinds)
-    samples.add_argument("--role", action="append", help=roles)
-
-    _add_failures(parser)
-    _add_callers(parser)
-    add_backbone(parser, _PATIENCE)
-    parser.set_defaults(run=_run, fresh=False, lazy=False)
+    role: list[str] = flag(
+        "the role of an image beside the output; may be repeated (default: source)"
+    )
 
 
-def _add_failures(parser: argparse.ArgumentParser) -> None:
-    """The flags of verdicts that fail."""
-    failing = parser.add_argument_group("failures")
-    attempts = "how often a question is asked at most (default: %(default)s)"
-    repeats = (
+class FailureOptions(Options, group=("failures",)):
+    """The verdicts that fail."""
+
+    attempts: Count = flag(
+        "how often a question is asked at most (default: %(default)s)", 3, metavar="N"
+    )
+    repeats: Count = flag(
         "verdicts to average into a reward, for a backbone with a temperature (default: "
-        "%(default)s)"
+        "%(default)s)",
+        1,
+        metavar="K",
     )
-    failures = (
+    on_failure: Literal["error", "neutral"] = flag(
         "answer a failure with an error, or its group's mean if a request is one group "
-        "(default: %(default)s)"
+        "(default: %(default)s)",
+        "error",
     )
-    share = "largest share of a group that gets its mean (default: %(default)s)"
-    failing.add_argument(
-        "--attempts", type=number_between(1), default=3, metavar="N", help=attempts
-    )
-    failing.add_argument(
-        "--repeats", type=number_between(1), default=1, metavar="K", help=repeats
-    )
-    failing.add_argument(
-        "--on-failure", choices=("error", "neutral"), default="error", help=failures
-    )
-    failing.add_argument(
-        "--max-imputed",
+    max_imputed: float = flag(
+        "largest share of a group that gets its mean (default: %(default)s)",
+        0.1,
         type=number_between(0, 0.99, float),
-        default=0.1,
         metavar="SHARE",
-        help=share,
     )
 
 
-def _add_callers(parser: argparse.ArgumentParser) -> None:
-    """The flags of callers: who may call, and how much they may send."""
-    callers = parser.add_argument_group("callers")
-    names = "a further name of this server; may be repeated"
-    size = "largest request in MiB (default: %(default)s)"
-    callers.add_argument(
-        "--no-token",
-        action="store_true",
-        help="let anybody call who reaches --host, without a token",
+class CallerOptions(Options, group=("callers",)):
+    """Callers: who may call, and how much they may send."""
+
+    no_token: bool = flag("let anybody call who reaches --host, without a token")
+    allow_host: list[str] = flag(
+        "a further name of this server; may be repeated", metavar="NAME"
     )
-    callers.add_argument(
-        "--allow-host", action="append", default=[], metavar="NAME", help=names
+    max_samples: Count = flag(
+        "most samples in a request (default: %(default)s)", 1024, metavar="N"
     )
-    number = "most samples in a request (default: %(default)s)"
-    callers.add_argument(
-        "--max-samples", type=number_between(1), default=1024, metavar="N", help=number
-    )
-    callers.add_argument(
-        "--max-body", type=number_between(1), default=256, metavar="MIB", help=size
+    max_body: Count = flag(
+        "largest request in MiB (default: %(default)s)", 256, metavar="MIB"
     )
 
 
-def _run(options: argparse.Namespace) -> int:
+class ServerOptions(
+    SampleOptions, FailureOptions, CallerOptions, SettingOptions, BackboneOptions
+):
+    """Options of `vieval serve`."""
+
+    reward: list[str] = flag(
+        "a reward, or a weighted sum such as NAME=0.7*JUDGE:SC+0.3*JUDGE; may be repeated",
+        required=True,
+        metavar="NAME=JUDGE[:ASPECT]",
+    )
+    host: str = flag(
+        "address to listen on (default: %(default)s, this machine alone)", "127.0.0.1"
+    )
+    port: int = flag("port to listen on, 0 for any (default: %(default)s)", 8200)
+    patience: float | None = patience_flag(_PATIENCE)
+
+
+def run(options: ServerOptions) -> int:
     from vieval_plugin.text.errors import VievalError, install_advice
 
     try:
@@ -164,7 +126,7 @@ def _run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _server_setup(options: argparse.Namespace) -> ServerSetup:
+def _server_setup(options: ServerOptions) -> ServerSetup:
     """The server that the flags describe; VievalError for flags that do not go together."""
     from vieval_plugin.rewards.reward import read_reward, require_a_score_each
     from vieval_plugin.run.backbones import JUDGE, require_model
@@ -178,7 +140,7 @@ def _server_setup(options: argparse.Namespace) -> ServerSetup:
     if options.patience is None and not (
         configured and "patience" in configured.model_fields_set
     ):
-        options.patience = _PATIENCE
+        options = replace(options, patience=_PATIENCE)
     backbone = named_backbone(options, current)
 
     @cache
@@ -214,13 +176,17 @@ def _server_setup(options: argparse.Namespace) -> ServerSetup:
     return ServerSetup(rewards, current, backbone, guard, _serve_options(options))
 
 
-def _serve_options(options: argparse.Namespace) -> ServeOptions:
+def _serve_options(options: ServerOptions) -> ServeOptions:
     from vieval_plugin.rewards.samples import Conditions
     from vieval_plugin.serve.options import MIB, Bounds, ServeOptions
 
-    same = ("host", "port", "attempts", "repeats", "on_failure", "max_imputed")
     return ServeOptions(
-        **{name: getattr(options, name) for name in same},
+        host=options.host,
+        port=options.port,
+        attempts=options.attempts,
+        repeats=options.repeats,
+        on_failure=options.on_failure,
+        max_imputed=options.max_imputed,
         conditions=Conditions(options.kind or "", tuple(options.role or ("source",))),
         bounds=Bounds(body=options.max_body * MIB, samples=options.max_samples),
     )

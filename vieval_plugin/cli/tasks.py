@@ -1,19 +1,26 @@
-"""`vieval tasks`: the tasks, and whether their data is there."""
+"""List benchmarks and their tasks, and what data they lack.
+
+Run a task with `lmms-eval --tasks NAME`, or with `vieval vlmevalkit --data NAME`.
+
+Examples:
+    # all benchmarks
+    vieval tasks
+    # the tasks of one: what they need and cost
+    vieval tasks imagenhub
+"""
 
 from __future__ import annotations
 
-import argparse
 import fnmatch
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from vieval_plugin.cli import add_command
+from vieval_plugin.cli import Options, argument, flag
 
 if TYPE_CHECKING:
     from vieval_plugin.benchmarks.tasks import Task
-    from vieval_plugin.cli import Commands
 
 DATA_READY, NOTHING, RATINGS, DATA_MISSING = (
     "ready",
@@ -26,26 +33,20 @@ COMPLETE = (DATA_READY, NOTHING)
 StateOf: TypeAlias = Callable[[str, str], tuple[str, str]]
 
 
-def add(commands: Commands) -> None:
-    parser = add_command(
-        commands,
-        "tasks",
-        "list benchmarks and their tasks, and what data they lack",
-        "Run a task with `lmms-eval --tasks NAME`, or with `vieval vlmevalkit --data NAME`.",
-        ("all benchmarks", "vieval tasks"),
-        ("the tasks of one: what they need and cost", "vieval tasks imagenhub"),
+class TasksOptions(Options):
+    """Options of `vieval tasks`."""
+
+    filter: str | None = argument(
+        "a benchmark, a part of tasks' names, or a pattern such as '*_viescore'",
+        metavar="FILTER",
     )
-    choice = "a benchmark, a part of tasks' names, or a pattern such as '*_viescore'"
-    parser.add_argument("filter", nargs="?", metavar="FILTER", help=choice)
-    parser.add_argument(
-        "--write",
+    write: str | None = flag(
+        "write lmms-eval's files of these tasks, to read or edit",
         metavar="FOLDER",
-        help="write lmms-eval's files of these tasks, to read or edit",
     )
-    parser.set_defaults(run=_run)
 
 
-def _run(options: argparse.Namespace) -> int:
+def run(options: TasksOptions) -> int:
     from vieval_plugin import config
     from vieval_plugin.text.escaping import say
 

@@ -1,83 +1,93 @@
-"""`vieval train`: judges from training data."""
+"""Train a judge, or tune its backbone.
+
+You need a GPU for models of useful size.
+
+Examples:
+    # ADIEE's scorer
+    vieval train adiee data --base Qwen/Qwen2.5-VL-7B-Instruct --out scorer
+    # a backbone
+    vieval train sft train.jsonl --base Qwen/Qwen2.5-VL-7B-Instruct --out tuned
+"""
 
 from __future__ import annotations
 
-import argparse
 import math
 from dataclasses import fields
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from vieval_plugin.cli import add_command, number_between, output_path
+from vieval_plugin.cli import (
+    Count,
+    Options,
+    OutputPath,
+    argument,
+    flag,
+)
 from vieval_plugin.text.errors import VievalError
 
 if TYPE_CHECKING:
-    from vieval_plugin.cli import Commands
     from vieval_plugin.training.tuning import Tuning
 
 
-def add(commands: Commands) -> None:
-    parser = add_command(
-        commands,
-        "train",
-        "train a judge, or tune its backbone",
-        "You need a GPU for models of useful size.",
-        (
-            "ADIEE's scorer",
-            "vieval train adiee data --base Qwen/Qwen2.5-VL-7B-Instruct --out scorer",
-        ),
-        (
-            "a backbone",
-            "vieval train sft train.jsonl --base Qwen/Qwen2.5-VL-7B-Instruct --out tuned",
-        ),
+class TuningOptions(Options):
+    """The options of every training."""
+
+    base: str = flag("the image-text model to train: a folder, or a name on the hub")
+    out: OutputPath = flag(
+        "folder for the model; a training that was stopped goes on there",
     )
-    actions = parser.add_subparsers(required=True, metavar="RECIPE")
-    _add_adiee(actions)
-    _add_sft(actions)
+    tune: Literal["lora", "full"] = flag(
+        "train adapters or all weights (default: %(default)s)", "lora"
+    )
+    steps: Count = flag(
+        "number of optimisation steps (default: %(default)s)",
+        1000,
+    )
+    batch_size: Count = flag(
+        "examples in a batch, in each process (default: %(default)s)",
+        8,
+    )
+    accumulate: Count = flag("batches in a step (default: %(default)s)", 1)
+    learning_rate: float = flag("highest learning rate (default: %(default)s)", 1e-4)
+    held_out: float = flag(
+        "share of scenes or samples that are held out to measure on (default: %(default)s)",
+        0.05,
+    )
+    seed: int = flag("seed of everything random (default: %(default)s)", 0)
 
 
-def _add_adiee(actions: Commands) -> None:
-    parser = add_command(
-        actions,
-        "adiee",
-        "train ADIEE's scorer: a token and a head on an image-text model",
-        "Score with it by `vieval score --judge FOLDER`.",
-        (
-            "with adapters",
-            "vieval train adiee data --base Qwen/Qwen2.5-VL-7B-Instruct --out scorer",
-        ),
-        (
-            "in batches of 4, 8 to a step",
-            (
-                "vieval train adiee data --base Qwen/Qwen2.5-VL-7B-Instruct --out scorer "
-                "--batch-size 4 --accumulate 8"
-            ),
-        ),
+class AdieeOptions(TuningOptions):
+    """Options of `vieval train adiee`."""
+
+    data: Path = argument("the folder that `vieval data adiee` wrote")
+    answer: Literal["token", "number"] = flag(
+        "train the token and its head, or to say a number, the paper's ablation (default: "
+        "%(default)s)",
+        "token",
     )
-    parser.add_argument(
-        "data", type=Path, help="the folder that `vieval data adiee` wrote"
+    images: Literal["two", "joined"] = flag(
+        "show source and output as two images, or joined (default: %(default)s)", "two"
     )
-    _add_tuning(parser, "edits", "scenes")
-    parser.add_argument(
-        "--answer",
-        choices=["token", "number"],
-        default="token",
-        help=(
-            "train the token and its head, or to say a number, the paper's ablation (default: "
-            "%(default)s)"
-        ),
-    )
-    parser.add_argument(
-        "--images",
-        choices=["two", "joined"],
-        default="two",
-        help="show source and output as two images, or joined (default: %(default)s)",
-    )
-    parser.set_defaults(run=_train_adiee)
 
 
-def _train_adiee(options: argparse.Namespace) -> int:
+class ConversationOptions(TuningOptions):
+    """Options of `vieval train sft`."""
+
+    data: list[Path] = argument("files of `vieval export`")
+
+
+def train_adiee(options: AdieeOptions) -> int:
+    """Train ADIEE's scorer: a token and a head on an image-text model.
+
+    Score with it by `vieval score --judge FOLDER`.
+
+    Examples:
+        # with adapters
+        vieval train adiee data --base Qwen/Qwen2.5-VL-7B-Instruct --out scorer
+        # in batches of 4, 8 to a step
+        vieval train adiee data --base Qwen/Qwen2.5-VL-7B-Instruct --out scorer --batch-size 4 --accumulate 8
+    """
     from vieval_plugin.media.files import require_writable
     from vieval_plugin.results.training_records import TRAINING_RECORD
     from vieval_plugin.text.escaping import say
@@ -115,30 +125,15 @@ def _train_adiee(options: argparse.Namespace) -> int:
     return 0
 
 
-def _add_sft(actions: Commands) -> None:
-    parser = add_command(
-        actions,
-        "sft",
-        "tune a judge's backbone on conversations that you exported",
-        "",
-        (
-            "with adapters",
-            "vieval train sft train.jsonl --base Qwen/Qwen2.5-VL-7B-Instruct --out tuned",
-        ),
-        (
-            "all weights",
-            (
-                "vieval train sft train.jsonl --base Qwen/Qwen2.5-VL-7B-Instruct --out tuned "
-                "--tune full"
-            ),
-        ),
-    )
-    parser.add_argument("data", nargs="+", type=Path, help="files of `vieval export`")
-    _add_tuning(parser, "turns", "samples")
-    parser.set_defaults(run=_tune)
+def tune_backbone(options: ConversationOptions) -> int:
+    """Tune a judge's backbone on conversations that you exported.
 
-
-def _tune(options: argparse.Namespace) -> int:
+    Examples:
+        # with adapters
+        vieval train sft train.jsonl --base Qwen/Qwen2.5-VL-7B-Instruct --out tuned
+        # all weights
+        vieval train sft train.jsonl --base Qwen/Qwen2.5-VL-7B-Instruct --out tuned --tune full
+    """
     from vieval_plugin.media.files import require_writable
     from vieval_plugin.results.training_records import TRAINING_RECORD
     from vieval_plugin.text.escaping import say
@@ -167,51 +162,7 @@ def _tune(options: argparse.Namespace) -> int:
     return 0
 
 
-def _add_tuning(parser: argparse.ArgumentParser, examples: str, groups: str) -> None:
-    """The options of every training; `examples` are what a step sees, `groups` what is held out
-    whole.
-    """
-    parser.add_argument(
-        "--base",
-        required=True,
-        help="the image-text model to train: a folder, or a name on the hub",
-    )
-    parser.add_argument(
-        "--out",
-        type=output_path,
-        required=True,
-        help="folder for the model; a training that was stopped goes on there",
-    )
-    parser.add_argument(
-        "--tune",
-        choices=["lora", "full"],
-        default="lora",
-        help="train adapters or all weights (default: %(default)s)",
-    )
-    for name, kind, default, meaning in (
-        ("--steps", number_between(1), 1000, "number of optimisation steps"),
-        (
-            "--batch-size",
-            number_between(1),
-            8,
-            f"{examples} in a batch, in each process",
-        ),
-        ("--accumulate", number_between(1), 1, "batches in a step"),
-        ("--learning-rate", float, 1e-4, "highest learning rate"),
-        (
-            "--held-out",
-            float,
-            0.05,
-            f"share of {groups} that are held out to measure on",
-        ),
-        ("--seed", int, 0, "seed of everything random"),
-    ):
-        parser.add_argument(
-            name, type=kind, default=default, help=f"{meaning} (default: %(default)s)"
-        )
-
-
-def _tuning_of(options: argparse.Namespace) -> Tuning:
+def _tuning_of(options: TuningOptions) -> Tuning:
     """The options as they were given.
 
     Raises:
@@ -230,3 +181,6 @@ def _tuning_of(options: argparse.Namespace) -> Tuning:
     return Tuning(
         **{field.name: getattr(options, field.name) for field in fields(Tuning)}
     )
+
+
+ACTIONS = {"adiee": train_adiee, "sft": tune_backbone}

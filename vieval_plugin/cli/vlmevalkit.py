@@ -1,53 +1,35 @@
-"""`vieval vlmevalkit`: VLMEvalKit with VIEval's datasets and models."""
+"""Run VLMEvalKit with VIEval's datasets.
+
+All other arguments are VLMEvalKit's own. To judge with a server, name it with --vieval-model NAME
+and --vieval-base-url URL; other fields of a backbone are --vieval-FIELD VALUE.
+
+Examples:
+    # the datasets
+    vieval vlmevalkit --list
+    # judge ImagenHub with VIEScore
+    vieval vlmevalkit --data ImagenHub_VIEScore --model Qwen2.5-VL-7B-Instruct --work-dir out
+"""
 
 from __future__ import annotations
 
-import argparse
+from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING
 
-from vieval_plugin.cli import add_command
-
-if TYPE_CHECKING:
-    from vieval_plugin.cli import Commands
+from vieval_plugin.cli import Options, flag
 
 
-def add(commands: Commands) -> None:
-    parser = add_command(
-        commands,
-        "vlmevalkit",
-        "run VLMEvalKit with VIEval's datasets",
-        "All other arguments are VLMEvalKit's own. To judge with a server, name it with "
-        "--vieval-model NAME and "
-        "--vieval-base-url URL; other fields of a backbone are --vieval-FIELD VALUE.",
-        ("the datasets", "vieval vlmevalkit --list"),
-        (
-            "judge ImagenHub with VIEScore",
-            (
-                "vieval vlmevalkit --data ImagenHub_VIEScore --model Qwen2.5-VL-7B-Instruct "
-                "--work-dir out"
-            ),
-        ),
-        allow_abbrev=False,
-    )
-    parser.add_argument(
-        "--list",
-        action="store_true",
-        help="list VIEval's datasets, and whether their data is there",
-    )
-    parser.add_argument(
-        "--install-hook",
-        action="store_true",
-        help="make plain VLMEvalKit here know VIEval's datasets",
-    )
-    parser.add_argument("--remove-hook", action="store_true", help="remove that hook")
-    parser.add_argument(
-        "--limit", type=int, help="judge only the first rows of a dataset, so many"
-    )
-    parser.set_defaults(run=_run, rest=[])
+class VLMEvalKitOptions(Options):
+    """Options of `vieval vlmevalkit`."""
+
+    list: bool = flag("list VIEval's datasets, and whether their data is there")
+    install_hook: bool = flag("make plain VLMEvalKit here know VIEval's datasets")
+    remove_hook: bool = flag("remove that hook")
+    limit: int | None = flag("judge only the first rows of a dataset, so many")
+    #: Arguments of VLMEvalKit's own.
+    rest: Sequence[str]
 
 
-def _run(options: argparse.Namespace) -> int:
+def run(options: VLMEvalKitOptions) -> int:
     from vieval_plugin.text.escaping import say
 
     if options.install_hook or options.remove_hook:

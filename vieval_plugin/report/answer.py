@@ -47,9 +47,9 @@ from vieval_plugin.stats.decisions import (
     SIGNIFICANCE_LEVEL,
 )
 from vieval_plugin.stats.estimate import Estimate
+from vieval_plugin.stats.non_inferiority import prompts_for_margin, smallest_difference
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.ranking import holm
-from vieval_plugin.stats.sample_sizes import prompts_for_margin, smallest_difference
 from vieval_plugin.text.errors import docs_url
 from vieval_plugin.text.wording import enumeration, plural, possessive
 

@@ -31,7 +31,7 @@ from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.stats.decisions import TYPICAL_SPREAD
 from vieval_plugin.stats.estimate import total
-from vieval_plugin.stats.sample_sizes import smallest_difference
+from vieval_plugin.stats.non_inferiority import smallest_difference
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.wording import plural
 

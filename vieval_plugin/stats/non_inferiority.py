@@ -15,7 +15,13 @@ from numpy.typing import ArrayLike
 
 from vieval_plugin.stats.bootstrap import group_sums
 from vieval_plugin.stats.correlation import Floats
-from vieval_plugin.stats.decisions import ONE_SIDED_LEVEL, POWER
+from vieval_plugin.stats.decisions import (
+    ADVISED_MARGIN,
+    INTERVAL_REACH,
+    ONE_SIDED_LEVEL,
+    POWER,
+    POWER_REACH,
+)
 from vieval_plugin.stats.estimate import Estimate
 
 Decision: TypeAlias = Literal["not_worse", "worse", "undecided"]
@@ -212,3 +218,30 @@ def exact_share(successes: int, n: int) -> Estimate:
         else 1.0
     )
     return Estimate(successes / n, low, high, n=n)
+
+
+def prompts_for_margin(spread: float, margin: float = ADVISED_MARGIN) -> float:
+    """Number of prompts with which four of five pairs of equal generators pass a gate, to two
+    digits; infinite if none.
+
+    Args:
+        spread: standard deviation of the differences of prompts.
+        margin: of the gate, above 0.
+
+    >>> prompts_for_margin(0.3), prompts_for_margin(0.2)
+    (330.0, 180.0)
+    """
+    one_prompt = MeanOfDifferences(0.0, spread, 1)
+    needed = one_prompt.items_needed(margin)
+    if math.isinf(needed):
+        return needed
+    return round(needed, 1 - math.floor(math.log10(needed)))
+
+
+def smallest_difference(spread: float, prompts: int) -> float:
+    """The smallest difference of means that so many prompts show four times in five.
+
+    >>> round(smallest_difference(0.3, 200), 3)
+    0.059
+    """
+    return (INTERVAL_REACH + POWER_REACH) * spread / math.sqrt(prompts)

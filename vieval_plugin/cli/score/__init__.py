@@ -1,8 +1,22 @@
-"""`vieval score`: judge the images of your own generator."""
+"""Score images, and write the verdicts.
+
+You need no human ratings. A judge that asks a model needs --model and --base-url, the same in the
+environment variables VIEVAL_MODEL and VIEVAL_BASE_URL, or an options file. If the command is
+stopped, run it again, and it goes on.
+
+Examples:
+    # one image, without a model
+    vieval score cat.png --prompt 'a sign that says "CAT"' --judge text_rendering
+    # a table of images and prompts
+    vieval score images.csv --out verdicts.jsonl --model NAME --base-url http://127.0.0.1:8000/v1
+    # what that would cost
+    vieval score images.csv --plan --model NAME --base-url http://127.0.0.1:8000/v1
+    # a data set of any size, by four processes
+    vieval score data/ --out verdicts/ --judge viescore --processes 4
+"""
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import shutil
 import sys
@@ -13,27 +27,17 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli import (
-    EXAMPLE_BACKBONE,
-    add_backbone,
-    add_batch,
-    add_calibration,
-    add_columns,
-    add_command,
-    add_judge,
-    number_between,
-)
-from vieval_plugin.cli.score.backbone import (
-    BACKBONE_OPTIONS,
+from vieval_plugin.cli.options import (
+    DEFAULT_JUDGE,
+    ScoreOptions,
+    backbone_fields,
     backbone_of,
     batch_of,
     named_backbone,
     options_in_force,
 )
-from vieval_plugin.text.errors import BASE_URL_ENV_VAR, MODEL_ENV_VAR
 
 if TYPE_CHECKING:
-    from vieval_plugin.cli import Commands
     from vieval_plugin.config import Config
     from vieval_plugin.judges.contests import Judged
     from vieval_plugin.readers.samples import SampleSource
@@ -43,122 +47,8 @@ if TYPE_CHECKING:
     from vieval_plugin.run.scoring import Request
     from vieval_plugin.run.verdict_log import VerdictLog
 
-#: The judge where none is named.
-DEFAULT_JUDGE = "viescore"
 
-
-def add(commands: Commands) -> None:
-    from vieval_plugin.cli.shards.judging import add_shards
-
-    parser = add_command(
-        commands,
-        "score",
-        "score images, and write the verdicts",
-        "You need no human ratings. A judge that asks a model needs --model and --base-url, the "
-        f"same in the environment variables {MODEL_ENV_VAR} and {BASE_URL_ENV_VAR}, or an options "
-        "file. If the command is stopped, run it again, and it goes on.",
-        (
-            "one image, without a model",
-            "vieval score cat.png --prompt 'a sign that says \"CAT\"' --judge text_rendering",
-        ),
-        (
-            "a table of images and prompts",
-            f"vieval score images.csv --out verdicts.jsonl {EXAMPLE_BACKBONE}",
-        ),
-        ("what that would cost", f"vieval score images.csv --plan {EXAMPLE_BACKBONE}"),
-        (
-            "a data set of any size, by four processes",
-            "vieval score data/ --out verdicts/ --judge viescore --processes 4",
-        ),
-    )
-    parser.add_argument(
-        "samples",
-        nargs="*",
-        help="images, with --prompt; a table (CSV, JSONL, parquet, a saved data set, or ORG/NAME "
-        "on the hub); folders of images, with --prompts or with prompts in them; or what "
-        "lmms-eval wrote of a generator (--log_samples)",
-    )
-    parser.add_argument(
-        "--out",
-        type=Path,
-        help="write verdicts here: to a .jsonl, .csv or .parquet file, or, for parquet and "
-        "webdataset tar files, to a folder of shards; needed unless you name images one by one",
-    )
-    parser.add_argument(
-        "--json",
-        action="store_true",
-        help="print the verdicts on images as JSON, one on a line",
-    )
-    parser.add_argument(
-        "--plan",
-        action="store_true",
-        help="judge eight samples, print what all would cost, and stop",
-    )
-
-    selection = parser.add_argument_group("samples")
-    selection.add_argument(
-        "--prompt", metavar="TEXT", help="the prompt of the images that you name"
-    )
-    selection.add_argument(
-        "--source", metavar="IMAGE", help="the image that was edited"
-    )
-    selection.add_argument(
-        "--instruction", metavar="TEXT", help="the instruction of the edit"
-    )
-    selection.add_argument(
-        "--prompts",
-        type=Path,
-        help="the prompts of images in folders: a table, or a .txt file",
-    )
-    add_columns(selection)
-    selection.add_argument(
-        "--layout",
-        metavar="NAME",
-        help=(
-            "read folders by a benchmark's layout, such as geneval, or by that of a YAML file "
-            "(default: found)"
-        ),
-    )
-    selection.add_argument(
-        "--kind",
-        help="the task type of samples that name none, such as tig (text to image)",
-    )
-    selection.add_argument(
-        "--benchmark",
-        metavar="FOLDER",
-        help="judge the images of this benchmark, and keep its human ratings with the verdicts",
-    )
-    selection.add_argument(
-        "--limit",
-        type=number_between(1),
-        metavar="N",
-        help="judge only the first N samples",
-    )
-    selection.add_argument(
-        "--allow-urls",
-        action="append",
-        default=[],
-        metavar="HOST",
-        help="fetch images from this host; may be repeated",
-    )
-    selection.add_argument(
-        "--strict",
-        action="store_true",
-        help="stop at the first bad row, before anything is asked",
-    )
-
-    add_judge(parser, f"{DEFAULT_JUDGE}, or the judge of the run's task").add_argument(
-        "--label",
-        default="",
-        help="name the verdicts in reports (default: the name of the backbone)",
-    )
-    add_calibration(parser)
-    add_batch(add_backbone(parser))
-    add_shards(parser)
-    parser.set_defaults(run=_run)
-
-
-def _run(options: argparse.Namespace) -> int:
+def run(options: ScoreOptions) -> int:
     from vieval_plugin.cli.shards.judging import (
         is_of_shards,
         judge_shards,
@@ -181,18 +71,21 @@ def _run(options: argparse.Namespace) -> int:
         name = (options.judge or [DEFAULT_JUDGE])[0]
         judge_or_plan = plan_shards if options.plan else judge_shards
         return judge_or_plan(
-            options, name, current, backbone_of(name, options, current)
+            options,
+            name,
+            current,
+            backbone_of(name, options.setting, options, current),
         )
     require_no_shard_flags(options)
-    images = _require_flags(options)
+    options, images = _checked_flags(options)
     current = options_in_force(options)
-    for name in options.judge or []:
+    for name in options.judge:
         judge_registry.judge(name, current.judge_files)
     source, judge, setting = _samples_of(options, current)
     source = limited(source, options.limit)
     request = request_of(
         source,
-        options.judge or (),
+        options.judge,
         options.setting,
         current,
         partial(named_backbone, options),
@@ -250,9 +143,9 @@ def _run(options: argparse.Namespace) -> int:
     return _score(options, request, images)
 
 
-def _require_flags(options: argparse.Namespace) -> bool:
-    """Return whether images are judged that are named themselves; VievalError for flags that do
-    not go together.
+def _checked_flags(options: ScoreOptions) -> tuple[ScoreOptions, bool]:
+    """The options with the file of verdicts, and whether images are judged that are named
+    themselves; VievalError for flags that do not go together.
     """
     from vieval_plugin.readers.image_folder import are_images, other_than_images
     from vieval_plugin.text.errors import VievalError
@@ -292,7 +185,7 @@ def _require_flags(options: argparse.Namespace) -> bool:
         )
         raise VievalError(f"{alone} is for images that are named one by one{reason}")
     if options.samples and not (options.out or options.plan or images):
-        options.out = _file_beside(options.samples[0])
+        options = replace(options, out=_file_beside(options.samples[0]))
     if options.batch and not (options.out or options.plan):
         raise VievalError(
             "--batch keeps what it sent beside the verdicts; name their file with --out"
@@ -304,7 +197,7 @@ def _require_flags(options: argparse.Namespace) -> bool:
             "--json prints the verdicts on images that are named one by one; those of a file are "
             "in --out"
         )
-    return images
+    return options, images
 
 
 def _file_beside(name: str) -> Path:
@@ -326,7 +219,7 @@ def _file_beside(name: str) -> Path:
 
 
 def _samples_of(
-    options: argparse.Namespace, current: Config
+    options: ScoreOptions, current: Config
 ) -> tuple[SampleSource, str, str | None]:
     """The samples, and the judge and setting that they are for where no other is named."""
     from vieval_plugin.readers.columns import parse_columns
@@ -367,16 +260,10 @@ def _samples_of(
     return run.source, run.judge or DEFAULT_JUDGE, run.setting
 
 
-def _unused(
-    options: argparse.Namespace, prepared: Sequence[PreparedJudge]
-) -> list[str]:
+def _unused(options: ScoreOptions, prepared: Sequence[PreparedJudge]) -> list[str]:
     """Lines on flags that no judge has a use for."""
     names = ", ".join(judge.spec.name for judge in prepared)
-    model_options = [
-        name
-        for name in ("model", *BACKBONE_OPTIONS)
-        if getattr(options, name) is not None
-    ]
+    model_options = [name for name in backbone_fields(options) if name != "base_url"]
     lines = []
     if options.scorer and not any(judge.spec.scored for judge in prepared):
         lines.append(f"--scorer is not used: {names} measures with no network")
@@ -430,7 +317,7 @@ def tell_plan(
     return 1 if request.unable else 0
 
 
-def _score(options: argparse.Namespace, request: Request, images: bool) -> int:
+def _score(options: ScoreOptions, request: Request, images: bool) -> int:
     from vieval_plugin.results.scored import (
         Scored,
         image_summary,
@@ -546,7 +433,7 @@ def _tell_ended(log: VerdictLog, progress: Progress) -> None:
     say(*progress.lines(), *([note] if log.total else []), file=sys.stderr)
 
 
-def _tell(options: argparse.Namespace, scored: Scored, images: bool) -> None:
+def _tell(options: ScoreOptions, scored: Scored, images: bool) -> None:
     """Print summaries and what was written; of images the latter alone, as their verdicts are
     printed already.
     """
@@ -559,9 +446,9 @@ def _tell(options: argparse.Namespace, scored: Scored, images: bool) -> None:
         for judge, summary in scored.summaries.values():
             say(summary.answer(judge), "", *summary.lines(), "")
         elsewhere = (
-            ""
-            if is_flat(options.out)
-            else f"`vieval report {options.out} --out FOLDER` writes them"
+            f"`vieval report {options.out} --out FOLDER` writes them"
+            if options.out and not is_flat(options.out)
+            else ""
         )
         for table in scored.benchmarks.tables():
             # folders of no benchmark are judged without what makes reports

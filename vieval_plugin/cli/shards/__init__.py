@@ -1,62 +1,47 @@
-"""`vieval shards`: what a folder of shards holds."""
+"""Show what a folder of shards holds, and what is left.
+
+You can look while vieval score is still running.
+
+Examples:
+    # the progress of a run
+    vieval shards verdicts/
+    # check that each row has its verdict
+    vieval shards verdicts/ --verify
+    # judge failed rows again
+    vieval shards verdicts/ --rejudge api_error,parse_failure --model NAME --base-url http://127.0.0.1:8000/v1
+"""
 
 from __future__ import annotations
 
-import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli import EXAMPLE_BACKBONE, add_backbone, add_command
-from vieval_plugin.cli.score.backbone import named_backbone
+from vieval_plugin.cli import argument, flag
+from vieval_plugin.cli.options import BackboneOptions, named_backbone
 
 if TYPE_CHECKING:
-    from vieval_plugin.cli import Commands
     from vieval_plugin.run.shards.folder import ShardFolder
     from vieval_plugin.run.shards.plan import Plan
 
 
-def add(commands: Commands) -> None:
-    parser = add_command(
-        commands,
-        "shards",
-        "show what a folder of shards holds, and what is left",
-        "You can look while vieval score is still running.",
-        ("the progress of a run", "vieval shards verdicts/"),
-        ("check that each row has its verdict", "vieval shards verdicts/ --verify"),
-        (
-            "judge failed rows again",
-            f"vieval shards verdicts/ --rejudge api_error,parse_failure {EXAMPLE_BACKBONE}",
-        ),
+class ShardsOptions(BackboneOptions):
+    """Options of `vieval shards`."""
+
+    folder: Path = argument("the folder that vieval score wrote (its --out)")
+    verify: bool = flag(
+        "compare it with its inputs, and exit with 1 if it is not complete"
     )
-    parser.add_argument(
-        "folder", type=Path, help="the folder that vieval score wrote (its --out)"
-    )
-    parser.add_argument(
-        "--verify",
-        action="store_true",
-        help="compare it with its inputs, and exit with 1 if it is not complete",
-    )
-    parser.add_argument(
-        "--compact",
-        action="store_true",
-        help="join the files of shards into files of about 256 MB",
-    )
-    parser.add_argument(
-        "--rejudge",
+    compact: bool = flag("join the files of shards into files of about 256 MB")
+    rejudge: str | None = flag(
+        "judge rows with these statuses again, such as api_error,parse_failure",
         metavar="STATUS",
-        help="judge rows with these statuses again, such as api_error,parse_failure",
     )
-    parser.add_argument(
-        "--config",
-        type=Path,
-        help="the options file whose store to use, with --rejudge",
-    )
-    add_backbone(parser)
-    parser.set_defaults(run=_run)
+    config: Path | None = flag("the options file whose store to use, with --rejudge")
 
 
-def _run(options: argparse.Namespace) -> int:
+def run(options: ShardsOptions) -> int:
     from vieval_plugin.run.shards.compact import compact
     from vieval_plugin.run.shards.folder import open_folder
     from vieval_plugin.run.shards.progress import progress_of
@@ -70,7 +55,10 @@ def _run(options: argparse.Namespace) -> int:
         raise VievalError(
             f"{folder.name}: no plan of shards there; name the folder that was given with --out"
         )
-    code = _rejudge(options, folder, plan) if options.rejudge else 0
+    code = 0
+    if options.rejudge:
+        statuses = [status.strip() for status in options.rejudge.split(",")]
+        code = _rejudge(options, folder, plan, statuses)
     if options.compact:
         joined, into = compact(folder, plan)
         say(f"joined {plural(joined, 'file')} into {into:,}")
@@ -101,7 +89,9 @@ def _verify(folder: ShardFolder, plan: Plan, unscored: str) -> int:
     return 1 if verification.problems else 0
 
 
-def _rejudge(options: argparse.Namespace, folder: ShardFolder, plan: Plan) -> int:
+def _rejudge(
+    options: ShardsOptions, folder: ShardFolder, plan: Plan, statuses: Sequence[str]
+) -> int:
     from vieval_plugin import config
     from vieval_plugin.cli.shards.judging import judged
     from vieval_plugin.judges.protocol import Status
@@ -110,7 +100,6 @@ def _rejudge(options: argparse.Namespace, folder: ShardFolder, plan: Plan) -> in
     from vieval_plugin.run.shards.worker import work_here
     from vieval_plugin.text.errors import VievalError
 
-    statuses = tuple(status.strip() for status in options.rejudge.split(","))
     if unknown := [status for status in statuses if status not in list(Status)]:
         raise VievalError(
             f"--rejudge {unknown[0]!r} is no status; those are {', '.join(Status)}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import os
 import re
@@ -10,11 +9,10 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli import number_between
-from vieval_plugin.cli.score.backbone import batch_of
+from vieval_plugin.cli.options import ScoreOptions, ShardOptions, batch_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,17 +36,6 @@ _PART_VARIABLES = (
 _FILES = (".jsonl", ".csv", ".parquet")
 _PLANNED_ROWS = 16  # rows of a shard that are read for one that is drawn
 _SHOWN_SHARDS = 10  # shards that were not written
-_SHARD_OPTIONS = (
-    "rows_per_shard",
-    "extend",
-    "trace",
-    "max_failures",
-    "budget",
-    "processes",
-    "part",
-    "ray",
-    "workers",
-)
 _FILE_OPTIONS = (
     "benchmark",
     "prompts",
@@ -61,65 +48,7 @@ _FILE_OPTIONS = (
 )
 
 
-def add_shards(parser: argparse.ArgumentParser) -> None:
-    """The flags of a folder of shards."""
-    shards = parser.add_argument_group(
-        "a folder of shards", "for data sets of any size, if --out names a folder"
-    )
-    for name, kind, unit, meaning in (
-        (
-            "--rows-per-shard",
-            number_between(1),
-            "N",
-            "rows in a shard, one file (default: 512)",
-        ),
-        (
-            *("--max-failures", number_between(0, kind=float), "SHARE"),
-            "write no shard of whose rows more failed (api_error, tool_error, parse_failure, "
-            "refusal or no_image), and stop after three such shards in a row (default: 0.2)",
-        ),
-        (
-            "--budget",
-            number_between(1),
-            "CALLS",
-            "open no shard that would exceed so many calls",
-        ),
-        (
-            "--processes",
-            number_between(1),
-            "N",
-            "workers on this machine (default: this process)",
-        ),
-        (
-            "--workers",
-            number_between(1),
-            "N",
-            "workers on Ray (default: one a node, or one a GPU)",
-        ),
-        (
-            *("--part", str, "I/N"),
-            (
-                "judge one of N parts; auto takes it from a Slurm array's task or torchrun's "
-                "process (default: all)"
-            ),
-        ),
-    ):
-        shards.add_argument(name, type=kind, metavar=unit, help=meaning)
-    shards.add_argument(
-        "--extend",
-        action="store_true",
-        help="also judge files that were added since the first run",
-    )
-    shards.add_argument(
-        "--trace", action="store_true", help="keep the answers word for word"
-    )
-    on_ray = (
-        "use workers on a Ray cluster (default: the one that runs here, or a new one)"
-    )
-    shards.add_argument("--ray", nargs="?", const="", metavar="ADDRESS", help=on_ray)
-
-
-def is_of_shards(options: argparse.Namespace) -> bool:
+def is_of_shards(options: ScoreOptions) -> bool:
     """Return whether verdicts go to a folder of shards, or would without --plan, by --out and by
     what is judged.
 
@@ -138,7 +67,7 @@ def is_of_shards(options: argparse.Namespace) -> bool:
     from vieval_plugin.text.untrusted import has_scheme
 
     takes_shards = (
-        bool(options.out)
+        options.out is not None
         and not options.plan
         and options.out.suffix.lower() not in _FILES
     )
@@ -168,12 +97,13 @@ def is_of_shards(options: argparse.Namespace) -> bool:
     return bool(for_shards)
 
 
-def require_no_shard_flags(options: argparse.Namespace) -> None:
+def require_no_shard_flags(options: ScoreOptions) -> None:
     """VievalError for flags of a folder of shards where there is none."""
     from vieval_plugin.text.errors import VievalError
 
+    names = [option.name for option in fields(ShardOptions)]
     if useless := [
-        name for name in _SHARD_OPTIONS if getattr(options, name) not in (None, False)
+        name for name in names if getattr(options, name) not in (None, False)
     ]:
         raise VievalError(
             f"--{useless[0].replace('_', '-')} is for a folder of shards; name one with --out"
@@ -181,7 +111,7 @@ def require_no_shard_flags(options: argparse.Namespace) -> None:
 
 
 def judge_shards(
-    options: argparse.Namespace, judge: str, current: Config, backbone: Backbone | None
+    options: ScoreOptions, judge: str, current: Config, backbone: Backbone | None
 ) -> int:
     """Judge what is left of a data set; the exit code, 1 where shards could not be written or no
     row has a score.
@@ -195,7 +125,7 @@ def judge_shards(
 
 
 def plan_shards(
-    options: argparse.Namespace, judge: str, current: Config, backbone: Backbone | None
+    options: ScoreOptions, judge: str, current: Config, backbone: Backbone | None
 ) -> int:
     """Judge at most eight rows drawn from a data set, and print what all would cost."""
     from vieval_plugin.run.plan import pilot, plan, to_ask
@@ -221,7 +151,7 @@ def plan_shards(
 
 
 def _request(
-    options: argparse.Namespace,
+    options: ScoreOptions,
     judge: str,
     current: Config,
     backbone: Backbone | None,
@@ -237,7 +167,7 @@ def _request(
             f"--{useless[0]} is not for a folder of shards; end the name of --out in .jsonl, "
             ".csv or .parquet"
         )
-    if len(options.judge or []) > 1:
+    if len(options.judge) > 1:
         raise VievalError(
             "a folder of shards has one judge; run the others with an --out of their own"
         )
@@ -259,7 +189,7 @@ def _request(
     )
 
 
-def _launch(options: argparse.Namespace, started: StartedRun) -> int:
+def _launch(options: ScoreOptions, started: StartedRun) -> int:
     """Judge what is left, and say what the folder holds then."""
     from vieval_plugin.judges.protocol import FAILED_CALLS
     from vieval_plugin.readers.places import shown_location
@@ -301,14 +231,14 @@ def _launch(options: argparse.Namespace, started: StartedRun) -> int:
             and not any(progress.statuses[status] for status in FAILED_CALLS)
         ):
             shutil.rmtree(batch.folder, ignore_errors=True)
-        say(f"wrote {shown_location(options.out)}")
+        say(f"wrote {shown_location(started.run.folder)}")
     if progress.unscored:
         say(f"vieval: {progress.unscored}; the reasons are above", file=sys.stderr)
     return 1 if progress.unscored else code
 
 
 def _asked_in_batches(
-    options: argparse.Namespace, started: StartedRun, batch: BatchOptions
+    options: ScoreOptions, started: StartedRun, batch: BatchOptions
 ) -> StartedRun:
     """The run, once batches over all its shards have answered its questions."""
     from functools import partial
@@ -338,7 +268,7 @@ def _asked_in_batches(
     return replace(started, run=replace(run, batch=batch))
 
 
-def _launcher(options: argparse.Namespace) -> Launcher:
+def _launcher(options: ScoreOptions) -> Launcher:
     """The launcher of workers: this process, several, or Ray."""
     from functools import partial
 

@@ -1,0 +1,388 @@
+"""Options that several commands share, each flag of them declared once."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import fields
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vieval_plugin.cli import (
+    Count,
+    Options,
+    OutputPath,
+    argument,
+    flag,
+    number_between,
+    tell,
+)
+from vieval_plugin.text.errors import (
+    BASE_URL_ENV_VAR,
+    MODEL_ENV_VAR,
+    OPENAI_BASE_URL_ENV_VAR,
+)
+
+if TYPE_CHECKING:
+    from vieval_plugin.backends.http.batches import BatchOptions
+    from vieval_plugin.config import Backbone, Config
+
+#: The judge where none is named.
+DEFAULT_JUDGE = "viescore"
+#: Groups of flags in the help.
+_JUDGE = ("judge",)
+_BACKBONE = (
+    "backbone",
+    "the model that the judge asks (default: backbones.judge in the options file)",
+)
+
+
+class LabelOptions(Options):
+    """The names of the judges of results."""
+
+    label: list[str] = flag(
+        "name a result's judge in tables; repeat it for each result, in their order"
+    )
+
+
+class ColumnOptions(Options):
+    """The columns of a table."""
+
+    columns: list[str] = flag(
+        "say which columns of a table to read, such as output=image,prompt=caption "
+        "(default: found by their names)",
+        metavar="KEY=COLUMN",
+    )
+
+
+class BenchmarkOptions(Options):
+    """Folders with benchmarks of the user's own."""
+
+    benchmark: list[str] = flag(
+        "folder of a benchmark of your own that results are about; may be repeated "
+        "(default: those that VIEVAL_BENCHMARKS names)",
+        metavar="FOLDER",
+    )
+
+
+class CalibrationOptions(Options):
+    """The file that adds a judge's calibrated score."""
+
+    calibration: Path | None = flag(
+        "file of vieval calibrate, which adds a score such as O_calibrated: what people would say",
+        metavar="FILE",
+    )
+
+
+class PartialOptions(Options):
+    """Whether verdicts are read of which the run is not complete."""
+
+    partial: bool = flag(
+        "also read OUT.partial, the verdicts of a run of vieval score that is not complete",
+    )
+
+
+class SeedOptions(Options):
+    """The seed of statistics."""
+
+    seed: int | None = flag(
+        "seed of everything random (default: statistics.seed of the options)",
+        type=number_between(0),
+    )
+
+
+class PublishedOptions(Options):
+    """The folder of published verdicts."""
+
+    published: Path | None = flag(
+        "folder of published verdicts (default: as prepared)", metavar="FOLDER"
+    )
+
+
+class ConfigOptions(Options):
+    """The options file."""
+
+    config: Path | None = flag(
+        "the options file (default: the one that VIEVAL_CONFIG names)"
+    )
+
+
+def human_flag(purpose: str = "", **arguments: Any) -> Any:
+    """Declare the files of people's ratings; `purpose` ends the help."""
+    return flag(
+        f"CSV files of human ratings{purpose}", nargs="+", metavar="FILE", **arguments
+    )
+
+
+def judge_flag(default: str) -> Any:
+    """Declare the names of judges; `default` is the command's own, in words."""
+    return flag(f"a judge by its name; may be repeated (default: {default})", [])
+
+
+class SettingOptions(ConfigOptions, group=_JUDGE):
+    """How judges ask."""
+
+    setting: str | None = flag(
+        "a setting of the judge, such as 1shot (default: its first)"
+    )
+    aspects: tuple[str, ...] = flag(
+        "ask only about these, such as SC, where a judge asks about each by itself (default: all)",
+        (),
+        type=lambda text: tuple(map(str.strip, text.split(","))),
+        metavar="NAMES",
+    )
+    scorer: str | None = flag(
+        "weights of a judge that is a network: a name, folder or file (default: its own)",
+    )
+
+
+class JudgeOptions(SettingOptions, group=_JUDGE):
+    """The judges, and how they ask."""
+
+    judge: list[str] = judge_flag(DEFAULT_JUDGE)
+    lazy: bool = flag("ask nothing that cannot change O: not about PQ where SC is 0")
+    fresh: bool = flag("ask again for stored replies, and replace them")
+
+
+def patience_flag(seconds: float) -> Any:
+    """Declare the patience with a server, with a command's own default."""
+    return flag(
+        "seconds without any answer before the server counts as away "
+        f"(default: {seconds:g})",
+        None,
+        metavar="S",
+    )
+
+
+class BackboneOptions(Options, group=_BACKBONE):
+    """The model that the judge asks."""
+
+    model: str | None = flag(f"its name on the server (default: {MODEL_ENV_VAR})")
+    base_url: list[str] | None = flag(
+        "address of an OpenAI-compatible server, ending in /v1; may be repeated "
+        f"(default: {BASE_URL_ENV_VAR}, or {OPENAI_BASE_URL_ENV_VAR})",
+    )
+    num_concurrent: int | None = flag(
+        "requests in flight at once (default: 32)", metavar="N"
+    )
+    temperature: str | None = flag(
+        "sampling temperature, or none to send none (default: 0)", metavar="T"
+    )
+    max_tokens: int | None = flag(
+        "longest answer in tokens (default: the judge's own)", metavar="N"
+    )
+    timeout: float | None = flag(
+        "seconds without a byte before a call is retried (default: 600)",
+        metavar="S",
+    )
+    patience: float | None = patience_flag(120)
+    price_input: float | None = flag("price of a million input tokens", metavar="P")
+    price_cached_input: float | None = flag(
+        "price of a million in the server's cache", metavar="P"
+    )
+    price_output: float | None = flag("price of a million output tokens", metavar="P")
+
+
+class BatchedOptions(Options, group=_BACKBONE):
+    """Whether the model is asked by batches."""
+
+    batch: bool = flag("ask by batches, which cost half and take hours")
+    batch_files: OutputPath | None = flag(
+        "write batches there, for vllm run-batch",
+        metavar="FOLDER",
+    )
+
+
+class SampleOptions(ColumnOptions, group=("samples",)):
+    """The samples that are judged."""
+
+    prompt: str | None = flag("the prompt of the images that you name", metavar="TEXT")
+    source: str | None = flag("the image that was edited", metavar="IMAGE")
+    instruction: str | None = flag("the instruction of the edit", metavar="TEXT")
+    prompts: Path | None = flag(
+        "the prompts of images in folders: a table, or a .txt file"
+    )
+    layout: str | None = flag(
+        "read folders by a benchmark's layout, such as geneval, or by that of a YAML file "
+        "(default: found)",
+        metavar="NAME",
+    )
+    kind: str | None = flag(
+        "the task type of samples that name none, such as tig (text to image)"
+    )
+    benchmark: str | None = flag(
+        "judge the images of this benchmark, and keep its human ratings with the verdicts",
+        metavar="FOLDER",
+    )
+    limit: Count | None = flag("judge only the first N samples", metavar="N")
+    allow_urls: list[str] = flag(
+        "fetch images from this host; may be repeated", metavar="HOST"
+    )
+    strict: bool = flag("stop at the first bad row, before anything is asked")
+
+
+class ShardOptions(
+    Options,
+    group=(
+        "a folder of shards",
+        "for data sets of any size, if --out names a folder",
+    ),
+):
+    """A folder of shards."""
+
+    rows_per_shard: Count | None = flag(
+        "rows in a shard, one file (default: 512)", metavar="N"
+    )
+    max_failures: float | None = flag(
+        "write no shard of whose rows more failed (api_error, tool_error, parse_failure, "
+        "refusal or no_image), and stop after three such shards in a row (default: 0.2)",
+        type=number_between(0, kind=float),
+        metavar="SHARE",
+    )
+    budget: Count | None = flag(
+        "open no shard that would exceed so many calls", metavar="CALLS"
+    )
+    processes: Count | None = flag(
+        "workers on this machine (default: this process)", metavar="N"
+    )
+    workers: Count | None = flag(
+        "workers on Ray (default: one a node, or one a GPU)", metavar="N"
+    )
+    part: str | None = flag(
+        "judge one of N parts; auto takes it from a Slurm array's task or torchrun's "
+        "process (default: all)",
+        metavar="I/N",
+    )
+    extend: bool = flag("also judge files that were added since the first run")
+    trace: bool = flag("keep the answers word for word")
+    ray: str | None = flag(
+        "use workers on a Ray cluster (default: the one that runs here, or a new one)",
+        nargs="?",
+        const="",
+        metavar="ADDRESS",
+    )
+
+
+class ScoreOptions(
+    SampleOptions,
+    JudgeOptions,
+    CalibrationOptions,
+    BackboneOptions,
+    BatchedOptions,
+    ShardOptions,
+):
+    """Options of `vieval score`."""
+
+    samples: list[str] = argument(
+        "images, with --prompt; a table (CSV, JSONL, parquet, a saved data set, or ORG/NAME "
+        "on the hub); folders of images, with --prompts or with prompts in them; or what "
+        "lmms-eval wrote of a generator (--log_samples)",
+        nargs="*",
+    )
+    out: Path | None = flag(
+        "write verdicts here: to a .jsonl, .csv or .parquet file, or, for parquet and "
+        "webdataset tar files, to a folder of shards; needed unless you name images one by one"
+    )
+    json: bool = flag("print the verdicts on images as JSON, one on a line")
+    plan: bool = flag("judge eight samples, print what all would cost, and stop")
+    judge: list[str] = judge_flag(f"{DEFAULT_JUDGE}, or the judge of the run's task")
+    label: str = flag(
+        "name the verdicts in reports (default: the name of the backbone)", ""
+    )
+    #: Command line, for the verdicts.
+    command: str
+
+
+def backbone_of(
+    name: str, setting: str | None, options: BackboneOptions, current: Config
+) -> Backbone | None:
+    """The backbone that flags name for a judge; VievalError where it asks a model and none is
+    named anywhere.
+    """
+    from vieval_plugin.run.backbones import require_model
+    from vieval_plugin.run.prepare import prepare
+
+    if not prepare(name, setting, current).asks_a_model:
+        return None
+    backbone = named_backbone(options, current)
+    require_model(name, current, backbone)
+    return backbone
+
+
+def options_in_force(options: SettingOptions) -> Config:
+    """The options file, with what flags say of all backbones and scorers on top."""
+    from vieval_plugin import config
+
+    current = config.read(str(options.config)) if options.config else config.current()
+    narrowing: dict[str, Any] = {}
+    if options.aspects:
+        narrowing["aspects"] = options.aspects
+    if isinstance(options, JudgeOptions) and options.fresh:
+        current = current.asking_anew()
+    if isinstance(options, JudgeOptions) and options.lazy:
+        _tell_lazy_in_vain(options.judge, current)
+        narrowing["lazy"] = True
+    if narrowing:
+        current = current.model_copy(
+            update={"judges": current.judges.model_copy(update=narrowing)}
+        )
+    if isinstance(options, CalibrationOptions) and options.calibration:
+        current = current.model_copy(update={"calibration": options.calibration})
+    return current.scored_by({"model": options.scorer}) if options.scorer else current
+
+
+def _tell_lazy_in_vain(judges: Sequence[str], current: Config) -> None:
+    """Say of which judges --lazy changes nothing."""
+    from vieval_plugin.judges import registry as judge_registry
+    from vieval_plugin.text.escaping import say
+
+    for name in judges:
+        narrowed = judge_registry.judge(name, current.judge_files).narrowed
+        if (
+            narrowed is None
+            or narrowed((), True).aspects == narrowed((), False).aspects
+        ):
+            say(
+                f"vieval: --lazy changes nothing: no answer of {name} decides the others",
+                file=sys.stderr,
+            )
+
+
+def batch_of(options: BatchedOptions, folder: Path) -> BatchOptions | None:
+    """The way in which flags have questions asked by batches, with what was sent in a folder;
+    None for calls.
+    """
+    from vieval_plugin.backends.http.batches import BatchOptions
+
+    if not (options.batch or options.batch_files):
+        return None
+    return BatchOptions(
+        options.batch_files or folder, has_service=not options.batch_files
+    )
+
+
+def named_backbone(options: BackboneOptions, current: Config) -> Backbone | None:
+    """The backbone that flags name, or that of the options with what they say of it; None where
+    they say nothing.
+    """
+    from vieval_plugin.run import backbones
+
+    in_files = isinstance(options, BatchedOptions) and bool(options.batch_files)
+    return backbones.named_backbone(
+        backbone_fields(options), current, _announce, in_files
+    )
+
+
+def backbone_fields(options: BackboneOptions) -> dict[str, Any]:
+    """The fields of a backbone that flags set."""
+    values = {
+        option.name: getattr(options, option.name) for option in fields(BackboneOptions)
+    }
+    return {name: value for name, value in values.items() if value is not None}
+
+
+@cache
+def _announce(line: str) -> None:
+    """Say once which server the environment names."""
+    tell(line)
