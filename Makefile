@@ -37,10 +37,10 @@ echo "   done in $$(($$(date +%s) - begun)) s"
 endef
 PIP_INSTALL = $(BIN)/python -m pip install --disable-pip-version-check --editable
 LIGHT := ".[http,metrics,text]"
-CORE := ".[http,tables,filter,hub,metrics,video,test]"
+CORE := ".[http,tables,filter,hub,metrics,video,completion,test]"
 LMMS_EVAL := ".[lmms-eval,http,metrics]"
 comma := ,
-EXTRAS := lmms-eval,http,tables,filter,ray,hub,metrics,scorers,train,generators,video,text,tools,docs,test
+EXTRAS := lmms-eval,http,tables,filter,ray,hub,metrics,scorers,train,generators,video,text,tools,completion,docs,test
 ALL := ".[$(EXTRAS)]"
 
 # stamps of what an environment was made from: a second call is quick unless setup.cfg changed

@@ -24,6 +24,7 @@ EXTRAS = {
     "pyarrow": "tables",
     "ray": "ray",
     "rapidocr": "text",
+    "shtab": "completion",
     "skimage": "metrics",
     "torch": "tools",
     "torchmetrics": "scorers",

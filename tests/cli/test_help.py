@@ -19,6 +19,10 @@ def children(parser):
     return {}
 
 
+def commands_action(parser):
+    return next(a for a in parser._actions if hasattr(a, "_choices_actions"))
+
+
 def walked(parser, names=()):
     """Every parser with the words that lead to it."""
     yield names, parser
@@ -98,6 +102,10 @@ def test_each_option_has_one_plain_sentence_with_its_default(names):
 def test_commands_are_listed_once_and_by_task():
     listed = [name for group in cli.GROUPS.values() for name in group]
     assert sorted(listed) == sorted(children(PARSERS[()]))
+    summaries = {a.dest: a.help for a in commands_action(PARSERS[()])._choices_actions}
+    assert summaries == {
+        k: v for group in cli.GROUPS.values() for k, v in group.items()
+    }
     assert [group.split()[0] for group in cli.GROUPS] == [
         "score",
         "compare",

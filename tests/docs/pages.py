@@ -125,7 +125,7 @@ def fault(words):
         elif (
             word.startswith("--")
             and word.partition("=")[0] not in options
-            and at.get_default("rest") is None
+            and at.allow_abbrev  # what another command takes is not abbreviated
         ):
             return f"{name} has no option {word}"
     return ""

@@ -35,7 +35,7 @@ from typing import (
 )
 
 from vieval_plugin.run.shutdown import stopped_like_ctrl_c, unforeseen
-from vieval_plugin.text.errors import ExitCode, VievalError
+from vieval_plugin.text.errors import ExitCode, VievalError, docs_url
 from vieval_plugin.text.escaping import say
 from vieval_plugin.text.redaction import redacted
 from vieval_plugin.text.suggestions import did_you_mean
@@ -85,6 +85,7 @@ GROUPS = {
         "config": "print an options file, or the options of a run",
         "prompts": "show and change what judges ask, or export a benchmark's prompts",
         "cache": "show, export or clear the store of replies",
+        "completion": "print a script that completes commands and flags in a shell",
     },
 }
 _SUMMARIES = {
@@ -300,6 +301,7 @@ def _add_command(commands: Commands, name: str, source: Any) -> None:
     text, _, examples = inspect.cleandoc(source.__doc__ or "").partition(
         "\n\nExamples:\n"
     )
+    text = re.sub(r"\bdocs/(\S+\.md)", lambda page: docs_url(page[1]), text)
     summary = text.partition("\n")[0].rstrip(".")
     run, actions = getattr(source, "run", source), getattr(source, "ACTIONS", {})
     options_type = Options if actions else _options_type(run)

@@ -294,16 +294,14 @@ class ScoreOptions(
     command: str
 
 
-def backbone_of(
-    name: str, setting: str | None, options: BackboneOptions, current: Config
-) -> Backbone | None:
+def backbone_of(name: str, options: ScoreOptions, current: Config) -> Backbone | None:
     """The backbone that flags name for a judge; VievalError where it asks a model and none is
     named anywhere.
     """
     from vieval_plugin.run.backbones import require_model
     from vieval_plugin.run.prepare import prepare
 
-    if not prepare(name, setting, current).asks_a_model:
+    if not prepare(name, options.setting, current).asks_a_model:
         return None
     backbone = named_backbone(options, current)
     require_model(name, current, backbone)

@@ -2,7 +2,7 @@
 
 Some benchmarks are downloaded; for the others the command says which files to put where. Run it
 again after an interruption: files that are there are checked and kept. See
-https://github.com/vieval/vieval/blob/main/docs/reference/benchmarks.md
+docs/reference/benchmarks.md
 
 Examples:
     # a benchmark

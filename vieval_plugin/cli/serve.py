@@ -2,7 +2,7 @@
 
 It answers Flow-Factory, UniRL and your own scripts; flow_grpo, VeRL-Omni, TRL and ms-swift call
 judges in their own process. See
-https://github.com/vieval/vieval/blob/main/docs/tutorials/reward.md
+docs/tutorials/reward.md
 
 Examples:
     # try it without a model, by a pixel metric

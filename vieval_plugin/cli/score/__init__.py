@@ -74,7 +74,7 @@ def run(options: ScoreOptions) -> int:
             options,
             name,
             current,
-            backbone_of(name, options.setting, options, current),
+            backbone_of(name, options, current),
         )
     require_no_shard_flags(options)
     options, images = _checked_flags(options)
