@@ -39,6 +39,10 @@ def linked():
                             f"{path}: {ast.unparse(page)} names no page that a reader of the code "
                             "can see"
                         )
+        if "cli" in path.parts:
+            yield from re.findall(
+                r"^(?:.* )?docs/(\S+\.md)$", path.read_text(), re.MULTILINE
+            )
 
 
 @pytest.mark.parametrize("link", sorted(set(linked())))

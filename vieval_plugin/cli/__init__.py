@@ -35,7 +35,7 @@ from typing import (
 )
 
 from vieval_plugin.run.shutdown import stopped_like_ctrl_c, unforeseen
-from vieval_plugin.text.errors import ExitCode, VievalError, docs_url
+from vieval_plugin.text.errors import PROJECT, ExitCode, VievalError
 from vieval_plugin.text.escaping import say
 from vieval_plugin.text.redaction import redacted
 from vieval_plugin.text.suggestions import did_you_mean
@@ -99,6 +99,7 @@ examples:
   # find out whose images are better
   vieval rank mine theirs --prompts prompts.csv --judge pairwise --model NAME --base-url http://127.0.0.1:8000/v1"""
 
+_DOCS = f" {PROJECT}/blob/main/docs/"  # of the pages that docstrings name
 _LONGEST_COMMAND = 2000  # of thousands of images in one command
 _UNREADABLE = re.compile(
     r"(\S{80})\S{200,}(\S{80})"
@@ -301,14 +302,13 @@ def _add_command(commands: Commands, name: str, source: Any) -> None:
     text, _, examples = inspect.cleandoc(source.__doc__ or "").partition(
         "\n\nExamples:\n"
     )
-    text = re.sub(r"\bdocs/(\S+\.md)", lambda page: docs_url(page[1]), text)
     summary = text.partition("\n")[0].rstrip(".")
     run, actions = getattr(source, "run", source), getattr(source, "ACTIONS", {})
     options_type = Options if actions else _options_type(run)
     parser = commands.add_parser(
         name,
         help=f"{summary[:1].lower()}{summary[1:]}",
-        description=" ".join(text.split()),
+        description=" ".join(text.split()).replace(" docs/", _DOCS),
         epilog="examples:\n" + re.sub("(?m)^    ", "  ", examples),
         formatter_class=_HelpFormatter,
         allow_abbrev="rest" not in inspect.get_annotations(options_type),
