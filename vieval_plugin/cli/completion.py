@@ -41,7 +41,7 @@ def run(options: CompletionOptions) -> int:
     return 0
 
 
-def _complete_files(parser: argparse.ArgumentParser, files: dict[str, str]) -> None:
+def _complete_files(parser: argparse.ArgumentParser, files: object) -> None:
     """Have shells propose files for arguments that name some."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
