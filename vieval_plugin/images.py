@@ -19,12 +19,14 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import PIL.ExifTags
 import PIL.features
 import PIL.Image
 import PIL.ImageFile
+import PIL.ImageOps
 from numpy.typing import NDArray
 
 from vieval_plugin.judges.contests import Judged, candidates_of
@@ -33,7 +35,7 @@ from vieval_plugin.media.image_checks import ImageStream, load_strictly
 from vieval_plugin.media.jpeg import remove_coded_pixels
 from vieval_plugin.media.png import encode
 from vieval_plugin.media.thumbnails import Thumbnail, Thumbnails
-from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.errors import VievalError, line_of
 from vieval_plugin.text.redaction import redacted
 from vieval_plugin.text.untrusted import isfile
 
@@ -69,17 +71,9 @@ _BRANDS = {
 }  # the first that is there
 _NEEDED = {"AVIF": "Pillow 11.3 or newer", "HEIC": "pillow-heif"}
 
-# EXIF 2.32, tag Orientation: where the camera's top left corner went, and the way back.
-_TURNS = {
-    2: PIL.Image.Transpose.FLIP_LEFT_RIGHT,
-    3: PIL.Image.Transpose.ROTATE_180,
-    4: PIL.Image.Transpose.FLIP_TOP_BOTTOM,
-    5: PIL.Image.Transpose.TRANSPOSE,
-    6: PIL.Image.Transpose.ROTATE_270,
-    7: PIL.Image.Transpose.TRANSVERSE,
-    8: PIL.Image.Transpose.ROTATE_90,
-}
-_SIDEWAYS = [_TURNS[orientation] for orientation in (5, 6, 7, 8)]
+# EXIF 2.32, tag Orientation: what is not upright, and of that what lies on its side
+_TURNED = range(2, 9)
+_SIDEWAYS = range(5, 9)
 _PNG_ORIENTATION = re.compile(rb"eXIf|Raw profile type exif|tiff:Orientation")
 
 
@@ -211,7 +205,7 @@ def upright(
         rgb.info = {"icc_profile": profile} if profile[16:20] == b"RGB " else {}
         return rgb, Examined(
             hashlib.sha256(data).hexdigest(),
-            _turn(picture) is not None,
+            _orientation(picture) in _TURNED,
             _is_plain(picture),
         )
 
@@ -301,7 +295,7 @@ def _decodes(image: Image, data: bytes) -> tuple[bool, bool]:
         # of a JPEG all is read at any scale, and the smallest takes half the time
         picture.draft("L", (1, 1))
         load_strictly(picture, stream)
-        return _turn(picture) is not None, _is_plain(picture)
+        return _orientation(picture) in _TURNED, _is_plain(picture)
 
 
 def is_known(image: Image) -> bool:
@@ -365,7 +359,7 @@ def upright_size(image: Image) -> tuple[int, int]:
     picture = _open(image, data, MAX_PIXELS)[1]
     width, height = picture.size
     may_be_turned = picture.format != "PNG" or _PNG_ORIENTATION.search(data)
-    is_sideways = may_be_turned and _turn(picture) in _SIDEWAYS
+    is_sideways = may_be_turned and _orientation(picture) in _SIDEWAYS
     return (height, width) if is_sideways else (width, height)
 
 
@@ -381,7 +375,7 @@ def _reading(
         Exception
     ) as error:  # Pillow's readers raise nearly any type on a file made to break them
         raise VievalError(
-            f"{name_of(image)} cannot be decoded: {_line(error)}"
+            f"{name_of(image)} cannot be decoded: {line_of(error)}"
         ) from error
     if stream.ran_out or stream.unfinished:
         raise VievalError(
@@ -411,7 +405,7 @@ def _open(
         ) from None
     except Exception as error:
         raise VievalError(
-            f"{name_of(image)} cannot be opened as an image: {_line(error)}"
+            f"{name_of(image)} cannot be opened as an image: {line_of(error)}"
         ) from error
     width, height = picture.size
     if max(width, height) > MAX_SIDE:
@@ -471,8 +465,12 @@ def _is_plain(picture: PIL.Image.Image) -> bool:
 
 
 def _upright_rgb(picture: PIL.Image.Image) -> PIL.Image.Image:
-    rgb, turn = _rgb(picture), _turn(picture)
-    return rgb if turn is None else rgb.transpose(turn)
+    rgb, orientation = _rgb(picture), _orientation(picture)
+    if orientation not in _TURNED:
+        return rgb
+    rgb.info = {}  # Pillow would write anew what a stranger noted there
+    rgb.getexif()[PIL.ExifTags.Base.Orientation] = orientation
+    return PIL.ImageOps.exif_transpose(rgb)
 
 
 def _rgb(picture: PIL.Image.Image) -> PIL.Image.Image:
@@ -511,14 +509,12 @@ def _narrow_samples(picture: PIL.Image.Image) -> PIL.Image.Image:
     return PIL.Image.fromarray(grey).convert("RGB")
 
 
-def _turn(picture: PIL.Image.Image) -> PIL.Image.Transpose | None:
-    """The transposition that brings a picture upright by its camera's note; nothing where that
-    note is absent or damaged.
-    """
+def _orientation(picture: PIL.Image.Image) -> Any:
+    """The camera's note of which side of a picture is up: 1 where it is absent or damaged."""
     try:
-        return _TURNS.get(picture.getexif().get(PIL.ExifTags.Base.Orientation, 1))
+        return picture.getexif().get(PIL.ExifTags.Base.Orientation, 1)
     except Exception:  # viewers show such a file all the same, and its pixels are sound
-        return None
+        return 1
 
 
 def name_of(image: Image) -> str:
@@ -531,10 +527,6 @@ def name_of(image: Image) -> str:
     path = str(image.source) if is_there(image) else redacted(str(image.source))
     path = path if len(path) <= _LONGEST_NAME else f"{path[:80]}...{path[-80:]}"
     return path if path.isprintable() else ascii(path)
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
 
 
 def images_of(judged: Judged) -> Iterator[Image]:

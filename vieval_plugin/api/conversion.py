@@ -24,7 +24,7 @@ from vieval_plugin.judges.tools._pixels import encode_png
 from vieval_plugin.readers.sample_rows import samples_of_row
 from vieval_plugin.readers.tables import BadLine
 from vieval_plugin.records import OWN
-from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.errors import VievalError, line_of
 from vieval_plugin.text.redaction import redacted
 
 T = TypeVar("T")
@@ -150,9 +150,7 @@ def _image_from_picture(picture: PIL.Image.Image, form: Format) -> Image:
     except VievalError:
         raise
     except Exception as error:  # a picture of a file is only read now
-        raise VievalError(
-            f"an image of PIL cannot be read: {' '.join(str(error).split())[:200]}"
-        ) from None
+        raise VievalError(f"an image of PIL cannot be read: {line_of(error)}") from None
     pixels = np.asarray(rgb)
     if form == "png":
         return images.vouch(encode_png(pixels))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vieval_plugin.text.errors import VievalError, install_advice
+from vieval_plugin.text.errors import VievalError, install_advice, line_of
 from vieval_plugin.text.untrusted import exists, isdir, path_of
 
 
@@ -220,8 +220,3 @@ def is_out_of_memory(error: BaseException) -> bool:
         "OutOfMemoryError",
         "MemoryError",
     ) or "not enough memory" in str(error)
-
-
-def line_of(error: BaseException) -> str:
-    """The message of an error, in one line of at most 300 characters."""
-    return " ".join(str(error).split())[:300] or type(error).__name__

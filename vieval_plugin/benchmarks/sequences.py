@@ -20,7 +20,7 @@ from vieval_plugin.images import examine
 from vieval_plugin.judges.protocol import Image
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.readers.rows import read_lines
-from vieval_plugin.text.errors import VievalError, docs_url
+from vieval_plugin.text.errors import VievalError, docs_url, line_of
 from vieval_plugin.text.untrusted import isfile, real
 from vieval_plugin.text.yaml_json import read_json
 
@@ -106,7 +106,7 @@ def read_sequences(folder: Path) -> SequenceFolder:
         reason = (
             f"{error.args[0]} is missing"
             if isinstance(error, KeyError)
-            else " ".join(str(error).split())[:200]
+            else line_of(error)
         )
         raise VievalError(f"{file}: not as this layout has it ({reason})") from None
     if not sequences.sequences:

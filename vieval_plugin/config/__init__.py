@@ -458,24 +458,22 @@ class Config(Section):
             "timeout",
             "retries",
             "patience",
-        }
-        transport |= {
             "api_key_header",
             "headers",
             "ca_file",
             "requests_per_minute",
             "sight_check",
+            "price_input",
+            "price_cached_input",
+            "price_output",
         }
-        transport |= {"price_input", "price_cached_input", "price_output"}
         options = self.model_dump(
             exclude={
-                **{
-                    "data": True,
-                    "judge_files": True,
-                    "store": True,
-                    "scorers": True,
-                    "generate": True,
-                },
+                "data": True,
+                "judge_files": True,
+                "store": True,
+                "scorers": True,
+                "generate": True,
                 "backbones": {"__all__": transport},
             }
         )

@@ -15,7 +15,6 @@ from typing import Any
 import PIL.Image
 from tqdm import tqdm
 
-from vieval_plugin.backends.weights import line_of
 from vieval_plugin.generation.requests import (
     ImageRequest,
     answer_json,
@@ -25,7 +24,7 @@ from vieval_plugin.generation.requests import (
 from vieval_plugin.images import decode
 from vieval_plugin.judges.protocol import Sample, Status
 from vieval_plugin.media.files import write_whole
-from vieval_plugin.text.errors import VievalError, install_advice
+from vieval_plugin.text.errors import VievalError, install_advice, line_of
 
 #: Which of a sample's images an argument of a pipeline is given: the first that there is.
 _ROLES: Mapping[str, tuple[str, ...]] = {

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Mapping
 from pathlib import Path
 
-from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.errors import VievalError, line_of
 
 CHECKOUT = "a checkout of the authors' repository"
 _MOST_BYTES = 128 << 10
@@ -46,7 +46,7 @@ def read(
                     texts |= {} if text is None else {node.id: text}
         return module, texts
     except (SyntaxError, ValueError, OSError, RecursionError, MemoryError) as error:
-        message = " ".join(str(error).split()) or type(error).__name__
+        message = line_of(error)
         raise VievalError(
             f"{path}: cannot be read as Python ({message[:200]}); pass {CHECKOUT}"
         ) from None

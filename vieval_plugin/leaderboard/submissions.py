@@ -17,7 +17,7 @@ from vieval_plugin.judges.protocol import Verdict
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.records import Provenance, Record, Run, rated_record
 from vieval_plugin.results.runs import results_of
-from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.errors import VievalError, line_of
 from vieval_plugin.text.yaml_json import read_json
 
 VERSION = 1
@@ -109,7 +109,7 @@ def _read(path: Path) -> Submission:
             )
         return _SUBMISSION.validate_python(document)
     except (OSError, ValueError) as error:  # of validation too, in several lines
-        problem = " ".join(str(error).split())[:300]
+        problem = line_of(error)
         raise VievalError(
             f"{path}: cannot be read ({problem}); add the submission again"
         ) from None

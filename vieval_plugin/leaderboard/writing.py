@@ -53,12 +53,11 @@ _CHOICES = {
 _TEXTS: Mapping[str, str] = {
     **{aspect: f"{aspect} ({meaning})" for aspect, meaning in ASPECTS.items()},
     **{str(policy): meaning for policy, meaning in POLICIES.items()},
-    **{"0shot": "zero-shot", "1shot": "one-shot"},
-    **{
-        "four_way": "four-way",
-        "three_way": "three-way",
-        "decisive": "decided votes alone",
-    },
+    "0shot": "zero-shot",
+    "1shot": "one-shot",
+    "four_way": "four-way",
+    "three_way": "three-way",
+    "decisive": "decided votes alone",
 }
 #: Version of the form of `leaderboard.json`.
 FORM_VERSION = 1

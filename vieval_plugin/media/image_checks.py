@@ -32,12 +32,12 @@ def load_strictly(picture: PIL.ImageFile.ImageFile, stream: ImageStream) -> None
     """Decode a picture's pixels. What is wrong with them shows on the stream, or is an exception
     of any type.
     """
-    tiles: list[Any] = []  # older versions have plain tuples
-    for name, area, offset, args in picture.tile:
-        strict = _STRICT, area, offset, (name, stream, *_to_tuple(args))
-        tiles.append(
-            strict if name in _STRICT_PILLOW_DECODERS else (name, area, offset, args)
-        )
+    tiles: list[Any] = [  # older versions have plain tuples
+        (_STRICT, area, offset, (name, stream, *_to_tuple(args)))
+        if name in _STRICT_PILLOW_DECODERS
+        else (name, area, offset, args)
+        for name, area, offset, args in picture.tile
+    ]
     picture.tile = tiles
     picture.load()
 
@@ -52,11 +52,11 @@ class _Strict:
     pulls_fd = False
 
     def __init__(self, mode: str, name: str, stream: ImageStream, *args: Any) -> None:
+        # Pillow's own name for its decoders, which has no public one: where it is gone, every
+        # image is refused
         core: Any = PIL.Image.core  # type: ignore[attr-defined]
-        self._decoder, self._stream = (
-            getattr(core, f"{name}_decoder")(mode, *args),
-            stream,
-        )
+        self._decoder = getattr(core, f"{name}_decoder")(mode, *args)
+        self._stream = stream
         self.setimage, self.cleanup = self._decoder.setimage, self._decoder.cleanup
         stream.unfinished += 1
 

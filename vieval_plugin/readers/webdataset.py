@@ -34,7 +34,7 @@ from vieval_plugin.readers.tables import (
     json_value,
     row_of_value,
 )
-from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.errors import VievalError, line_of
 
 #: The suffixes of tar files, whose members can be found by their place, and of those that are read
 #: from the beginning.
@@ -354,9 +354,7 @@ def _tar_entries(
                     yield name, entry, partial(tar.extractfile, entry)
     except (tarfile.TarError, OSError, EOFError, ValueError) as error:
         reason = (
-            getattr(error, "strerror", None)
-            or " ".join(str(error).split())[:200]
-            or type(error).__name__
+            getattr(error, "strerror", None) or line_of(error) or type(error).__name__
         )
         raise VievalError(
             f"{path}: not readable as a tar file ({reason}); restore the file"

@@ -16,7 +16,7 @@ from vieval_plugin.readers.places import is_shards
 from vieval_plugin.records import Record, lines_of
 from vieval_plugin.results.documents import read_record, read_response
 from vieval_plugin.results.sources import Source, source_of
-from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.errors import VievalError, line_of
 from vieval_plugin.text.untrusted import exists, isfile, real
 from vieval_plugin.text.yaml_json import first_row, read_json
 
@@ -121,7 +121,7 @@ def records_of(path: Path) -> list[tuple[Record, ...]]:
                 )
             )
         except (ValueError, KeyError, TypeError, AttributeError, VievalError) as error:
-            text = " ".join(str(error).split())[:300]
+            text = line_of(error)
             reason = f"{text} is missing" if isinstance(error, KeyError) else text
             is_sample = isinstance(row, dict) and {"images", "texts"} <= row.keys()
             hint = (

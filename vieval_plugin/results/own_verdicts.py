@@ -23,7 +23,7 @@ from vieval_plugin.results.documents import (
 )
 from vieval_plugin.run.verdict_lines import run_file
 from vieval_plugin.run.verdict_log import HEADER, read_header
-from vieval_plugin.text.errors import UPGRADE, VievalError
+from vieval_plugin.text.errors import UPGRADE, VievalError, line_of
 from vieval_plugin.text.untrusted import path_of
 from vieval_plugin.text.yaml_json import first_row, read_json
 
@@ -66,7 +66,7 @@ def records_of(path: Path) -> Iterator[Record]:
                 AttributeError,
                 VievalError,
             ) as error:
-                reason = " ".join(str(error).split())[:200]
+                reason = line_of(error)
                 raise VievalError(
                     f"{path}: line {number} is no verdict of vieval score ({reason})"
                 ) from None
@@ -104,7 +104,7 @@ def _common_and_runs(
             "there too, or judge again"
         ) from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        reason = " ".join(str(error).split())[:200]
+        reason = line_of(error)
         raise VievalError(
             f"{document_file}: cannot be read ({reason}); restore it, or judge again"
         ) from None

@@ -23,7 +23,7 @@ from vieval_plugin.records import Provenance, lines_of
 from vieval_plugin.results import logs
 from vieval_plugin.results.documents import read_response
 from vieval_plugin.results.host_samples import responses_of
-from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.errors import VievalError, line_of
 from vieval_plugin.text.untrusted import exists, isfile
 from vieval_plugin.text.yaml_json import read_json
 
@@ -325,7 +325,7 @@ def _read_samples(
                 IndexError,
                 VievalError,
             ) as error:
-                reason = " ".join(str(error).split())[:200]
+                reason = line_of(error)
                 unread_lines.append(
                     f"{path}: line {number} holds no recorded verdict ({reason})"
                 )

@@ -28,7 +28,7 @@ from vieval_plugin.run.shards.folder import ShardFolder, open_folder
 from vieval_plugin.run.shards.inputs import InputFile, require_same
 from vieval_plugin.run.shards.plan import Plan, Shard
 from vieval_plugin.run.shards.rows import ShardRow, rows_of_shards
-from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.errors import VievalError, line_of
 from vieval_plugin.text.untrusted import isfile
 
 _STEPS = TypeAdapter(tuple[Step, ...])
@@ -175,7 +175,7 @@ def record_of_row(row: Mapping[str, Any], opened: VerdictFolder) -> Record:
             ),
         )
     except (KeyError, TypeError, ValueError, ValidationError) as error:
-        reason = " ".join(str(error).split())[:200]
+        reason = line_of(error)
         where = f"{row.get('file')}:{row.get('row')}"
         raise VievalError(
             f"{opened.folder.name}: the verdict on {where} cannot be read ({reason})"

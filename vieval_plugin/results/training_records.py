@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from vieval_plugin.records import Provenance, Record
-from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.errors import VievalError, line_of
 from vieval_plugin.text.untrusted import isdir, isfile, path_of
 from vieval_plugin.text.yaml_json import read_json
 
@@ -37,7 +37,7 @@ def trained_on(record: Path) -> frozenset[str]:
         ) from None
     except (ValueError, KeyError, TypeError) as error:
         raise VievalError(
-            f"{file}: no training record of a model ({' '.join(str(error).split())[:100]})"
+            f"{file}: no training record of a model ({line_of(error, 100)})"
         ) from None
     return frozenset(uids)
 

@@ -31,7 +31,7 @@ from vieval_plugin.run.generated import (
     read_answer,
     trusted_folders,
 )
-from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.errors import VievalError, line_of
 from vieval_plugin.text.untrusted import isdir, isfile, path_of, real
 from vieval_plugin.text.yaml_json import first_row, read_json
 
@@ -96,7 +96,7 @@ def load_unjudged(
                 AttributeError,
                 VievalError,
             ) as error:
-                reason = " ".join(str(error).split())[:200]
+                reason = line_of(error)
                 raise VievalError(
                     f"{file}: line {number} is no image that is to be judged ({reason}); what is "
                     "judged here is a run in "

@@ -13,7 +13,7 @@ from pydantic import FiniteFloat, TypeAdapter
 
 from vieval_plugin.media.files import require_plain, write_whole
 from vieval_plugin.records import CalibratedScore, Provenance
-from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.errors import VievalError, line_of
 from vieval_plugin.text.wording import enumeration
 from vieval_plugin.text.yaml_json import read_json
 
@@ -184,7 +184,7 @@ def read_calibration(path: Path) -> Calibration:
             ):
                 raise ValueError("it does not rise with the score")
     except (OSError, ValueError, TypeError) as error:
-        reason = " ".join(str(error).split())[:100]
+        reason = line_of(error, 100)
         raise VievalError(
             f"{path}: no calibration ({reason}); name a file that vieval calibrate wrote"
         ) from None

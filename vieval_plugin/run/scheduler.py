@@ -32,7 +32,7 @@ from vieval_plugin.judges.protocol import (
     Text,
     Verdict,
 )
-from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.errors import VievalError, line_of
 
 T = TypeVar("T")
 #: The path of the one step of a program that broke.
@@ -135,7 +135,7 @@ def _is_finite(number: object) -> bool:
 
 
 def _broken(error: Exception) -> Verdict:
-    message = " ".join(str(error).split())[:300]
+    message = line_of(error)
     reason = (
         message
         if isinstance(error, VievalError)

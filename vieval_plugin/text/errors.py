@@ -66,3 +66,10 @@ def install_advice(extra: str) -> str:
         f'run pip install ".[{extra}]" in a checkout of VIEval, or pip install '
         f'"RELEASE.whl[{extra}]" with a release file'
     )
+
+
+def line_of(error: BaseException, length: int = 300) -> str:
+    """The message of an error in one line of at most so many characters; its type where it has
+    none.
+    """
+    return " ".join(str(error).split())[:length] or type(error).__name__

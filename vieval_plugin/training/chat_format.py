@@ -16,13 +16,12 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from vieval_plugin.backends.weights import line_of
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.judges.conversation import TrainingExample
 from vieval_plugin.judges.protocol import Image, Message
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.records import lines_of
-from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.errors import VievalError, line_of
 from vieval_plugin.text.untrusted import isfile
 from vieval_plugin.text.yaml_json import read_json
 

@@ -12,10 +12,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from vieval_plugin.backends.weights import library, line_of
+from vieval_plugin.backends.weights import library
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.media.files import write_whole
-from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.errors import VievalError, line_of
 from vieval_plugin.text.yaml_json import read_json
 from vieval_plugin.training.chat_format import LearntTurn
 from vieval_plugin.training.tuning import (

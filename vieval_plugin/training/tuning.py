@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
 
-from vieval_plugin.backends.weights import is_out_of_memory, library, line_of
+from vieval_plugin.backends.weights import is_out_of_memory, library
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.results.training_records import TRAINING_RECORD
-from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.errors import VievalError, line_of
 from vieval_plugin.text.versions import versions_of
 
 Tune: TypeAlias = Literal["lora", "full"]

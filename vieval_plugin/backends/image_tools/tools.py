@@ -18,7 +18,6 @@ from vieval_plugin import images
 from vieval_plugin.backends.concurrency import DaemonPool
 from vieval_plugin.backends.image_tools import grounding, text_reader
 from vieval_plugin.backends.image_tools.image_memory import Decode, Decoded, Spill
-from vieval_plugin.backends.weights import line_of
 from vieval_plugin.judges import tools
 from vieval_plugin.judges.protocol import (
     Failure,
@@ -30,7 +29,7 @@ from vieval_plugin.judges.protocol import (
 )
 from vieval_plugin.judges.tools._pixels import Pixels, encode_png, resized
 from vieval_plugin.judges.tools.highlight import highlight
-from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.errors import VievalError, line_of
 
 # more than there are cores on a small machine: a detector takes what several threads wait for as
 # one batch

@@ -15,7 +15,6 @@ from vieval_plugin.backends.concurrency import cores
 from vieval_plugin.backends.http.image_encoding import noted
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.backends.reply_checks import checked, final
-from vieval_plugin.backends.weights import line_of
 from vieval_plugin.images import examine
 from vieval_plugin.judges.protocol import (
     Chat,
@@ -26,7 +25,7 @@ from vieval_plugin.judges.protocol import (
     Status,
     Text,
 )
-from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.errors import VievalError, line_of
 
 # so many asks are lost at most when a run is killed
 ASKS_A_CALL = 512

@@ -29,7 +29,7 @@ from vieval_plugin.backends.token_probabilities import (
     probabilities_from_bounds,
     tokens_by_prefix,
 )
-from vieval_plugin.backends.weights import library, line_of
+from vieval_plugin.backends.weights import library
 from vieval_plugin.images import decode
 from vieval_plugin.judges.protocol import (
     Chat,
@@ -42,7 +42,7 @@ from vieval_plugin.judges.protocol import (
     Status,
     Text,
 )
-from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.errors import VievalError, line_of
 
 # which of the arguments also say which processor it is
 _ORIGIN = ("revision", "trust_remote_code", "cache_dir", "local_files_only")

@@ -17,10 +17,9 @@ from vieval_plugin.backends.weights import (
     device,
     hub_name_or_folder,
     library,
-    line_of,
     load_failure_reason,
 )
-from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.errors import VievalError, line_of
 
 
 @dataclass(frozen=True)

@@ -25,12 +25,12 @@ from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.backends.local.batch import run_or_halve
 from vieval_plugin.backends.metrics import networks
 from vieval_plugin.backends.metrics.batcher import Instrument, PreparedMeasure
-from vieval_plugin.backends.weights import Origin, is_out_of_memory, line_of
+from vieval_plugin.backends.weights import Origin, is_out_of_memory
 from vieval_plugin.config import Scorer
 from vieval_plugin.images import decode, decoding, size
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.protocol import Measure, Measurement, Reply
-from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.errors import VievalError, line_of
 
 ENTRY_POINTS, SERVED_ENTRY_POINTS = "vieval.networks", "vieval.served_networks"
 

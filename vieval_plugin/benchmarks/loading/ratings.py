@@ -14,7 +14,7 @@ from vieval_plugin.judges.protocol import SampleId
 from vieval_plugin.meta_evaluation.label_plan import LabelPlan
 from vieval_plugin.meta_evaluation.ratings import VOTE, HumanRatings
 from vieval_plugin.readers.rows import Row, read_object, read_table
-from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.errors import VievalError, line_of
 
 COLUMNS = ("benchmark", "part", "uid", "generator", "draw", "rater", "aspect", "value")
 _ASPECTS = ("SC", "PQ", "O")
@@ -90,7 +90,7 @@ def read_plan(path: Path) -> LabelPlan:
     try:
         return _PLAN.validate_python(document)
     except (ValueError, TypeError, VievalError) as error:
-        reason = " ".join(str(error).split())[:100]
+        reason = line_of(error, 100)
         raise VievalError(
             f"{path}: not a plan of labels ({reason}); {advice}"
         ) from None

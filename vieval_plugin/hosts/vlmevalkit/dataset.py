@@ -26,7 +26,7 @@ from vieval_plugin.judges.contests import Judged
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.records import target_json
 from vieval_plugin.results.documents import read_record
-from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.errors import VievalError, line_of
 from vieval_plugin.text.escaping import csv_text
 
 #: Number of rows that `vieval vlmevalkit --limit` leaves of a dataset; empty for all.
@@ -120,7 +120,7 @@ def _cells(sheet: Path) -> dict[int, SheetCell]:
         texts = dict(zip(table["index"], table["prediction"], strict=True))
         cells = {int(index): read_cell(text) for index, text in texts.items()}
     except Exception as error:  # the host's readers raise anything
-        reason = " ".join(str(error).split())[:200]
+        reason = line_of(error)
         raise VievalError(
             f"{sheet}: no sheet of predictions ({reason}); delete it"
         ) from None

@@ -14,7 +14,7 @@ from vieval_plugin.readers.places import PLAN, arrow, location_of
 from vieval_plugin.run.shards.plan import Plan, from_json, to_json
 from vieval_plugin.run.shards.schema import METADATA, metadata_in
 from vieval_plugin.run.shards.storage import Storage, storage_at
-from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.errors import VievalError, line_of
 from vieval_plugin.text.yaml_json import read_json
 
 VERDICTS, INDEXES, UNDER_WAY = "verdicts", "index", "under_way"
@@ -170,7 +170,7 @@ class ShardFolder:
             try:
                 return opened(file).read_row_group(number, columns=columns)
             except (OSError, ValueError, IndexError) as error:
-                reason = " ".join(str(error).split())[:200]
+                reason = line_of(error)
                 raise VievalError(
                     f"{self.name}/{_file(file)}: cannot be read ({reason}); remove it, and its "
                     "rows are judged again"

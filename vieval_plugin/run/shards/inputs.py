@@ -45,7 +45,7 @@ from vieval_plugin.readers.webdataset import (
     tar_index,
     webdataset_table,
 )
-from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.errors import VievalError, line_of
 from vieval_plugin.text.untrusted import exists, has_scheme, isdir, path_of
 from vieval_plugin.text.wording import natural, plural
 
@@ -493,7 +493,7 @@ def tar_members(file: InputFile, root: Place, indexes: Path) -> Sequence[TarMemb
     try:
         columns = arrow().parquet.read_table(index).to_pydict()
     except (OSError, ValueError) as error:
-        reason = " ".join(str(error).split())[:200]
+        reason = line_of(error)
         raise VievalError(
             f"{index}: the index of a tar file cannot be read ({reason}); judge it again into "
             "another folder"

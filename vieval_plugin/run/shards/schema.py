@@ -99,23 +99,21 @@ class VerdictSchema:
             **candidates,
         }
         columns = {
-            **{"file": text, "row": pyarrow.int64(), "prompt": pyarrow.int32()},
+            "file": text,
+            "row": pyarrow.int64(),
+            "prompt": pyarrow.int32(),
             **dict.fromkeys(("uid", "image_model", "kind", "category", "group"), text),
-            **{
-                "draw": pyarrow.int32(),
-                "digest": pyarrow.binary(32),
-                "status": text,
-                "reason": text,
-            },
+            "draw": pyarrow.int32(),
+            "digest": pyarrow.binary(32),
+            "status": text,
+            "reason": text,
             **scores,
             **(bounds if self.intervals else {}),
             "sub_scores": pyarrow.list_(sub_score),
             "choice": pyarrow.struct(list(choice.items())),
-            **{
-                "rationale": text,
-                "findings": pyarrow.list_(text),
-                "calls": pyarrow.int32(),
-            },
+            "rationale": text,
+            "findings": pyarrow.list_(text),
+            "calls": pyarrow.int32(),
             "tokens": pyarrow.struct(
                 [("input", pyarrow.int64()), ("output", pyarrow.int64())]
             ),
@@ -209,19 +207,15 @@ def verdict_row(
         [verdict.reason, verdict.rationale, verdict.findings]
     )
     texts = {
-        **{
-            "file": file,
-            "uid": judged.id.uid,
-            "image_model": judged.id.image_model,
-            "kind": judged.kind,
-        },
+        "file": file,
+        "uid": judged.id.uid,
+        "image_model": judged.id.image_model,
+        "kind": judged.kind,
         "category": "" if isinstance(judged, Contest) else judged.category,
         "group": judged.group if judged.group != judged.id.uid else "",
-        **{
-            "status": str(verdict.status),
-            "reason": " ".join(reason.split()),
-            "rationale": rationale,
-        },
+        "status": str(verdict.status),
+        "reason": " ".join(reason.split()),
+        "rationale": rationale,
     }
     if schema.trace:
         texts["trace"] = json.dumps(verdict_document(verdict)["trace"], allow_nan=False)

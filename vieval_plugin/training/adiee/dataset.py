@@ -10,10 +10,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from vieval_plugin.backends.weights import line_of
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.records import lines_of
-from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.errors import VievalError, line_of
 from vieval_plugin.text.untrusted import isfile
 from vieval_plugin.text.yaml_json import read_json
 from vieval_plugin.training.adiee.labels import LabelledEdit, spread

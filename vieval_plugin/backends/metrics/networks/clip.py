@@ -16,11 +16,10 @@ from vieval_plugin.backends.weights import (
     hub_name_or_folder,
     identity,
     library,
-    line_of,
     pretrained,
     weights_name,
 )
-from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.errors import VievalError, line_of
 
 
 def load(origin: Origin, processor: str = "") -> Encoder:

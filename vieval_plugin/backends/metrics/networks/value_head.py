@@ -27,12 +27,11 @@ from vieval_plugin.backends.weights import (
     Origin,
     identity,
     library,
-    line_of,
     weights_name,
 )
 from vieval_plugin.prompts import packs
 from vieval_plugin.prompts.schema import StrictModel
-from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.errors import VievalError, line_of
 
 _INDEX = "token_index"  # among the inputs of the network
 

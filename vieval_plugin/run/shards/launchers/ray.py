@@ -26,7 +26,7 @@ from vieval_plugin.run.shards.launchers.slots import (
 )
 from vieval_plugin.run.shards.passes import Pass, PassQueue, ShardReport, Written
 from vieval_plugin.run.shards.worker import ShardRun, ShardWorker
-from vieval_plugin.text.errors import VievalError, install_advice
+from vieval_plugin.text.errors import VievalError, install_advice, line_of
 
 _PASSES = 2  # that an actor has: one that it judges, and the next
 _PATIENCE = (
@@ -147,7 +147,7 @@ class _OnRay(Slot):
         try:
             self._hand_out()
         except self.ray.exceptions.RayError as error:
-            raise WorkerDied(" ".join(str(error).split())[:200]) from None
+            raise WorkerDied(line_of(error)) from None
 
     def end(self) -> None:
         """End the actor, and what it has under way."""
@@ -223,7 +223,7 @@ def _connect(ray: Any, address: str) -> None:
             logging_level="ERROR",
         )
     except (ConnectionError, ValueError, RuntimeError, TimeoutError) as error:
-        reason = " ".join(str(error).split())[:200]
+        reason = line_of(error)
         raise VievalError(
             f"--ray {address or 'here'}: no cluster can be reached ({reason})"
         ) from None
