@@ -288,6 +288,11 @@ def test_it_is_scored_reported_and_compared_with_ceiling_and_constants(
     )
     report = (tmp_path / "report" / "report.md").read_text()
     assert "## signs" in report
+    # a baseline stands there as an entrant, and as what judges stand beside
+    rows = (tmp_path / "report" / "numbers.csv").read_text()
+    votes = "sign_pairs,all,votes,accuracy_decisive,"
+    assert re.search(rf"{votes}always second,baseline", rows)
+    assert re.search(rf"{votes}best constant: always second,baseline", rows)
     said = capsys.readouterr().out
     assert re.search(r"human ceiling +1\.000\n", said)
     assert "best constant: always second" in report

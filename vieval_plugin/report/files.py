@@ -121,7 +121,7 @@ def _numbers(section: Section) -> Iterator[Number]:
     there is none; then others.
     """
     ranked = {
-        (number.place, number.system): number
+        (number.place, number.role, number.system): number
         if number.ranks or number.reason
         else replace(number, unranked=board.comparison.reason)
         for board in section.boards
@@ -131,15 +131,15 @@ def _numbers(section: Section) -> Iterator[Number]:
     yield from (
         number
         for number in section.findings.numbers
-        if (number.place, number.system) not in ranked
+        if (number.place, number.role, number.system) not in ranked
     )
     # a ceiling may be there, under another name
-    there = {(number.place, number.estimate) for number in section.findings.numbers}
+    ceilings = [n.estimate for n in section.findings.numbers if n.role == "ceiling"]
     yield from dict.fromkeys(
         number
         for board in section.boards
         for number in board.references
-        if (number.place, number.estimate) not in there
+        if not any(number.estimate is ceiling for ceiling in ceilings)
     )
     for member in section.corrected:
         yield from _corrected_numbers(member)
