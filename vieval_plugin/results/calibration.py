@@ -4,18 +4,21 @@ results.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
 import numpy as np
 
 from vieval_plugin.meta_evaluation.observations import Observation, mean_rating, observe
+from vieval_plugin.meta_evaluation.tables import interval_text
 from vieval_plugin.records import Record, Run
 from vieval_plugin.results.runs import Results
 from vieval_plugin.run.calibration import Calibration, TypicalErrors
 from vieval_plugin.stats.calibration import (
+    MOST_LABELS,
     Improvement,
     Labels,
     fits,
@@ -234,3 +237,100 @@ def calibrate_scores(results: Results, calibration: Calibration) -> Results:
 
     runs = tuple(map(added, results.runs))
     return replace(results, runs=runs, notes=(*results.notes, *filter(None, notes)))
+
+
+def calibration_lines(result: CalibrationResult) -> Iterator[str]:
+    """The title, its evidence, and the limits."""
+
+    calibration, better, (raw_ties, ties) = (
+        result.calibration,
+        result.better,
+        result.ties,
+    )
+    judge = f"{calibration.judge} {calibration.setting}".strip()
+    score = f"{calibration.aspect} of {judge} ({calibration.backbone})"
+    gains = {
+        "the raw score": better.over_raw,
+        "the mean of the labels": better.over_constant,
+    }
+    if calibration.accepted:
+        yield f"{score} is {calibration.sentence}."
+    elif result.selection:
+        yield (
+            f"Not calibrated: the {calibration.labels} ratings are not of a random part of the "
+            "images."
+        )
+        yield (
+            "The judge's mean of the rated images less that of the others is "
+            f"{interval_text(result.selection, 3)}."
+        )
+    elif better.accepted:
+        yield (
+            f"Not calibrated: {calibration.labels} ratings do not show of any task type that "
+            "its calibration helps."
+        )
+    else:
+        unbeaten = enumeration(
+            [name for name, gain in gains.items() if gain.high >= 0], "or"
+        )
+        yield (
+            f"Not calibrated: {calibration.labels} ratings do not show that {score} is nearer "
+            f"to people's, calibrated, than {unbeaten}."
+        )
+    for name, gain in gains.items():
+        interval = f"{gain.value:+.4f} [{gain.low:+.4f}, {gain.high:+.4f}]"
+        yield (
+            f"Squared error on all {result.labels} held-out labels less that of {name}: "
+            f"{interval}, which has to lie below 0."
+        )
+    if not better.accepted:
+        needed = better.labels_needed(calibration.labels)
+        number = (
+            f"Some {needed:,} labels"
+            if needed
+            else f"No number of labels up to {MOST_LABELS:,}"
+        )
+        yield f"{number} would show it in four of five cases, as far as these tell."
+    if calibration.refused:
+        kinds = enumeration(calibration.refused)
+        yield (
+            f"No {calibration.name} for {kinds}: their own ratings do not show that "
+            "calibration helps."
+        )
+    if result.common:
+        kinds = enumeration(
+            [f"{kind} ({labels})" for kind, labels in result.common.items()]
+        )
+        least = f"{LEAST_LABELS} ratings or {LEAST_PROMPTS} prompts"
+        yield (
+            f"With fewer than {least}, these task types take the function of all ratings: {kinds}."
+        )
+    for errors, where in (
+        (calibration.on_prompts, "prompts"),
+        (calibration.on_generators, "generators"),
+    ):
+        numbers = errors and (
+            f"{errors.calibrated:.3f}, {errors.raw:.3f} raw, {errors.median:.3f} by the "
+            "labels' median"
+        )
+        yield (
+            f"Typical error on {where} without labels: "
+            f"{numbers or 'not known, as all labels of a task type are of one'}."
+        )
+    if (
+        calibration.accepted
+        and calibration.on_prompts.calibrated >= calibration.on_prompts.median
+    ):
+        yield (
+            "Saying the median for every image is no further off on average: the calibrated "
+            "score tells good from bad, and not by how much."
+        )
+    tied = (
+        ""
+        if math.isnan(ties)
+        else f" ({ties:.0%} of pairs on one prompt, {raw_ties:.0%} by the raw score)"
+    )
+    yield (
+        f"Calibration makes ties{tied}, so order, tests and rewards go by the raw score. An "
+        "error is typical, and no bound."
+    )

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.shard_runs import arguments, verdicts
-from vieval_plugin.cli.shards.judging import part_of
+from vieval_plugin.run.shards.passes import part_of
 from vieval_plugin.text.errors import VievalError
 
 pytestmark = pytest.mark.usefixtures("no_store")

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
@@ -28,11 +26,6 @@ if TYPE_CHECKING:
         [ShardRun, PassQueue, Callable[[int], None]], list[str]
     ]
 
-#: Variables of job arrays and of launchers that start the same command many times.
-_PART_VARIABLES = (
-    ("SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_COUNT", "SLURM_ARRAY_TASK_MIN"),
-    ("RANK", "WORLD_SIZE", ""),
-)
 _FILES = (".jsonl", ".csv", ".parquet")
 _PLANNED_ROWS = 16  # rows of a shard that are read for one that is drawn
 _SHOWN_SHARDS = 10  # shards that were not written
@@ -195,6 +188,7 @@ def _launch(options: ScoreOptions, started: StartedRun) -> int:
     from vieval_plugin.readers.places import shown_location
     from vieval_plugin.run.shards.folder import open_folder
     from vieval_plugin.run.shards.inputs import hidden_images
+    from vieval_plugin.run.shards.passes import part_of
     from vieval_plugin.run.shards.progress import progress_of
     from vieval_plugin.run.shards.start import passes_left
     from vieval_plugin.text.escaping import say
@@ -310,46 +304,3 @@ def judged(run: ShardRun, queue: PassQueue, rows: int, launcher: Launcher) -> in
     if further := queue.not_written[_SHOWN_SHARDS:]:
         say(f"vieval: not written: {len(further)} further shards", file=sys.stderr)
     return 1 if queue.not_written else 0
-
-
-def part_of(option: str, environment: Mapping[str, str]) -> tuple[int, int]:
-    """The number of a part from 0, and how many there are.
-
-    Args:
-        option: `I/N`, with I from 1; or `auto` for what the variables of a Slurm array or of
-            torchrun say.
-        environment: the variables.
-
-    Raises:
-        VievalError: it is neither, or there are no such variables.
-
-    >>> part_of("2/8", {}), part_of("auto", {"RANK": "0", "WORLD_SIZE": "4"})
-    ((1, 8), (0, 4))
-    """
-    from vieval_plugin.text.errors import VievalError
-
-    if option != "auto":
-        match = re.fullmatch(r"(\d{1,6})/(\d{1,6})", option)
-        if not match or not 1 <= int(match[1]) <= int(match[2]):
-            raise VievalError(
-                f"--part {option[:40]!r} is no part of a run; write it as 1/8 ... 8/8, or auto"
-            )
-        return int(match[1]) - 1, int(match[2])
-    for number, total, first in _PART_VARIABLES:
-        texts = [
-            environment.get(number, ""),
-            environment.get(total, ""),
-            environment.get(first, "0"),
-        ]
-        if all(text.isdecimal() for text in texts):
-            part, parts = int(texts[0]) - int(texts[2]), int(texts[1])
-            if 0 <= part < parts:
-                return part, parts
-            raise VievalError(
-                f"{number}={texts[0]} is no part of {total}={parts}; say --part I/N (arrays in "
-                "steps of one)"
-            )
-    variables = " nor ".join(
-        f"{number} and {total}" for number, total, _ in _PART_VARIABLES
-    )
-    raise VievalError(f"--part auto: neither {variables} are set; say --part I/N")
