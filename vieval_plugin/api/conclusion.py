@@ -38,6 +38,9 @@ from vieval_plugin.text.untrusted import path_of
 if TYPE_CHECKING:
     from vieval_plugin.api.verdicts import Verdicts
 
+# objects that one collection of the youngest waits for, and collections that older ones wait for
+_RARE_COLLECTION = 100_000, 50, 100
+
 #: The path of a file or a folder, results that are read already, or a data frame.
 Input: TypeAlias = "str | os.PathLike[str] | Results | Run | Verdicts | Record | Iterable[Record] | Any"
 AnyPath: TypeAlias = "str | os.PathLike[str]"
@@ -200,20 +203,19 @@ def compare(
 
 
 @contextlib.contextmanager
-def _paused_collection() -> Iterator[None]:
-    """No garbage collection meanwhile: records and numbers hold no cycles, and to look for some
+def _rare_collection() -> Iterator[None]:
+    """Rare garbage collection meanwhile: records and numbers hold no cycles, and to look for some
     among millions of objects takes a tenth of a report's time.
     """
-    was_enabled = gc.isenabled()
-    gc.disable()
+    thresholds = gc.get_threshold()
+    gc.set_threshold(*_RARE_COLLECTION)
     try:
         yield
     finally:
-        if was_enabled:
-            gc.enable()
+        gc.set_threshold(*thresholds)
 
 
-@_paused_collection()
+@_rare_collection()
 def report(
     *inputs: Input,
     folder: AnyPath | None = None,

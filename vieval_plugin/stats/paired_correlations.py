@@ -7,10 +7,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Sequence
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from vieval_plugin.stats.bootstrap import Ints, Seed, factorize
 from vieval_plugin.stats.comparison import Bools, require_same_items
@@ -20,6 +20,9 @@ from vieval_plugin.stats.correlation import (
     fisher_mean_over,
     resampled_correlations,
 )
+
+#: Orders of samples, of any type of whole numbers.
+Indices: TypeAlias = NDArray[np.integer[Any]]
 
 # averages that are equal but for rounding are equal
 _ROUNDING = 1e-9
@@ -140,7 +143,7 @@ class CorrelationDifference:
         )
         return first - second
 
-    def permuted(self, orders: Callable[[Ints], Ints]) -> Floats:
+    def permuted(self, orders: Callable[[Ints], Indices]) -> Floats:
         """The first judge's average with its scores given to other samples of the same image model,
         shape (permutations,).
 
@@ -249,10 +252,10 @@ def independence_p(
 
 
 # image models with the same samples share their orders, and so do judges
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=16)
 def _random_orders(
     seeds: tuple[int, ...], shape: tuple[int, int], groups: bytes
-) -> Ints:
+) -> NDArray[np.uint32]:
     """Orders of samples by random keys of their groups, shape (permutations, samples).
 
     Args:
@@ -262,7 +265,7 @@ def _random_orders(
     """
     keys = np.random.default_rng(seeds).random(shape)
     group_keys = keys[:, np.frombuffer(groups, dtype=np.int64)]
-    return np.argsort(group_keys, axis=1, kind="stable")
+    return np.argsort(group_keys, axis=1, kind="stable").astype(np.uint32)
 
 
 def _product(rows: Floats, columns: Floats) -> Floats:
