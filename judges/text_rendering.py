@@ -55,7 +55,7 @@ _WORKS = "films?|movies?|songs?|novels?|albums?|bands?|series|opera|book|café|f
 _PEOPLE = "m[ae]n|wom[ae]n|girls?|boys?|child|children|kid|student|teacher|person|people|mother|father|friend|lady|guy|s?he|they"
 _PICTURES = "images?|pictures?|photos?|photographs?|paintings?|drawings?|artworks?|illustrations?|sculptures?|poems?|plays?"
 #: Words before a quotation that ask for it to be written, and those that name something by it.
-_CUE = re.compile(
+_CUE = (
     rf"(?P<names>\b(?:{_WORKS})(?:\s+(?!poster|cover|sign|ticket)\w+)?\s+(?:en)?titled\b|\b(?:{_PEOPLE})"
     r"\s+(?:(?:who|that)\s+)?(?:is\s+)?(?:read|say)(?:s|ing)\b"
     rf"|\b(?:{_PICTURES})\s+(?:(?:en)?titled|labell?ed)\b"
@@ -71,19 +71,14 @@ _CUE = re.compile(
     r"|steht|wort|worte|wörter|aufschrift|schriftzug|beschriftet|geschrieben|titel|überschrift|lautet|sagt"
     r"|dit|disant|indique|texte|mots?|titre|écrite?s?|légende|dice|diga|texto|palabras?|letrero|título|escrit[oa]|rótulo"
     r"|scritt[oa]|parol[ae]|testo|titolo|diz|palavras?|napis\w*|tekst|opschrift|woord|texten|ordet|надпис\w+|слов\w+|текст\w*|написан\w*|гласит|заголов\w+)\b"
-    r"|写|标题|標題|文字|字样|字樣|标语|標語|题字|印有|印着|刻着|招牌|标签|显示|タイトル|書",
-    re.IGNORECASE,
+    r"|写|标题|標題|文字|字样|字樣|标语|標語|题字|印有|印着|刻着|招牌|标签|显示|タイトル|書"
 )
 _SURFACES = "signs?|posters?|banners?|labels?|billboards?|stickers?|(?:t-?)?shirts?|mugs?|covers?|screens?|cards?|plaques?|boards?|badges?|graffiti|tattoos?|flags?|placards?|schild|plakat|panneau|affiche|cartel|вывеск\\w+|плакат\\w*"
-_SURFACE_BEFORE = re.compile(
-    rf"\b(?:{_SURFACES})\W+(?:(?:with|bearing|showing|has|the|mit|avec|con|с)\W+){{0,2}}$",
-    re.I,
-)
-_ASKED_AFTER = re.compile(
+_SURFACE_BEFORE = rf"\b(?:{_SURFACES})\W+(?:(?:with|bearing|showing|has|the|mit|avec|con|с)\W+){{0,2}}$"
+_ASKED_AFTER = (
     r"\W*(?:(?:is|are|be|in|on|a|the|its|his|her|large|big|bold|red|white|neon|wooden)\s+){0,5}"
     rf"(?:written|painted|printed|carved|engraved|spelled|spelt|letters|lettering|text|caption|logo|{_SURFACES})\b"
-    r"|\W*(?:steht|geschrieben|yazan|yazılı)\b|\W*(?:と書|と描|という(?:文字|言葉|タイトル|看板)|の(?:文字|看板)|的?字样|字樣|的?标语|的?招牌|几个?字|(?:四|三|两|二)个?字)",
-    re.IGNORECASE,
+    r"|\W*(?:steht|geschrieben|yazan|yazılı)\b|\W*(?:と書|と描|という(?:文字|言葉|タイトル|看板)|の(?:文字|看板)|的?字样|字樣|的?标语|的?招牌|几个?字|(?:四|三|两|二)个?字)"
 )
 _NOT = (
     r"(?:\b(?:no|not|cannot|without|never|avoid|instead of|rather than|other than|anything but|used to"
@@ -91,15 +86,8 @@ _NOT = (
     r"|sem|não|senza|non|zonder|niet|geen|utan|inte|bez|nie|ohne|keine?[nmrs]?|nicht|sans|pas|sin|без|не|нет)\b|n['’]t\b"
 )
 _NOT += "|没有|不|无|無)"
-_DENIED_BEFORE = re.compile(
-    rf"{_NOT}(?:\W+(?!and\b|who\b|but\b|holding\b)\w+){{0,3}}\W*$|(?:没有|不要|不含|无)\w{{0,6}}$",
-    re.I,
-)
-_DENIED_WITHIN = re.compile(_NOT, re.IGNORECASE)
-_DENIED_AFTER = re.compile(
-    r"\W*(?:text\s+|word\s+)?(?:should|must|may|does|do|is|can|shall)\s*(?:not\b|n['’]t)|\w{0,6}(?:はない|のない|なし|しない|ていない|てない)|\W*(?:means|refers to)\b",
-    re.I,
-)
+_DENIED_BEFORE = rf"{_NOT}(?:\W+(?!and\b|who\b|but\b|holding\b)\w+){{0,3}}\W*$|(?:没有|不要|不含|无)\w{{0,6}}$"
+_DENIED_AFTER = r"\W*(?:text\s+|word\s+)?(?:should|must|may|does|do|is|can|shall)\s*(?:not\b|n['’]t)|\w{0,6}(?:はない|のない|なし|しない|ていない|てない)|\W*(?:means|refers to)\b"
 _JOINED = re.compile(
     r"\W*(?:(?:and|or|then|above|below|under|over|beside|next to|followed "
     r"by|on|in|with|the|a|an|second|smaller|larger|line"
@@ -232,20 +220,21 @@ def quotations(prompt: str) -> list[tuple[str, bool]]:
 
 def _is_asked(before: str, after: str) -> bool:
     """Return whether the words before a quotation, or those after it, ask for it to be written."""
-    if _DENIED_AFTER.match(after):
+    # patterns are compiled when they are first used, as all of them take a twentieth of a start
+    flags = re.IGNORECASE
+    if re.match(_DENIED_AFTER, after, flags):
         return False
-    cue = max(_CUE.finditer(before), key=lambda match: match.end(), default=None)
-    if cue is None:
-        surface = _SURFACE_BEFORE.search(before)
+    cues = list(re.finditer(_CUE, before, flags))
+    if not cues:
+        surface = re.search(_SURFACE_BEFORE, before, flags)
         before_surface = before[: surface.start()] if surface else before
-        return bool(surface or _ASKED_AFTER.match(after)) and not _DENIED_BEFORE.search(
-            before_surface
-        )
+        is_asked = bool(surface or re.match(_ASKED_AFTER, after, flags))
+        return is_asked and not re.search(_DENIED_BEFORE, before_surface, flags)
+    cue = max(cues, key=lambda match: match.end())
     rest = before[cue.end() :]
     is_near = len(rest.split()) <= _MOST_WORDS
-    is_denied = _DENIED_BEFORE.search(before[: cue.start()]) or _DENIED_WITHIN.search(
-        rest
-    )
+    is_denied_before = re.search(_DENIED_BEFORE, before[: cue.start()], flags)
+    is_denied = is_denied_before or re.search(_NOT, rest, flags)
     return cue["names"] is None and is_near and not is_denied
 
 
