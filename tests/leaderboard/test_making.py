@@ -8,7 +8,6 @@ import csv
 import json
 import re
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 
@@ -32,6 +31,7 @@ from vieval_plugin.meta_evaluation.tables import Key
 from vieval_plugin.report.answer import answer
 from vieval_plugin.report.rendering import csv_text
 from vieval_plugin.results.published.judges import present, published_judges, run_of
+from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 
 OPTIONS = StatisticsOptions(draws=50)
@@ -238,9 +238,7 @@ def test_the_title_is_the_answer_and_the_page_loads_nothing(boards):
         answer(board.views[0].board).title for board in boards
     )
     first = boards[0].views[0]
-    below = replace(
-        first.board, ceiling=lambda label: SimpleNamespace(position="below")
-    )
+    below = replace(first.board, ceiling=lambda label: Estimate(-0.2, -0.3, -0.1))
     assert title([replace(boards[0], views=(replace(first, board=below),))]) == (
         "None of the three judges recomputed here agrees with people on ImagenHub as well as "
         "people do; GPT-4o zero-shot comes closest."
