@@ -225,7 +225,7 @@ def _launch(options: ScoreOptions, started: StartedRun) -> int:
             and not any(progress.statuses[status] for status in FAILED_CALLS)
         ):
             shutil.rmtree(batch.folder, ignore_errors=True)
-        say(f"wrote {shown_location(started.run.folder)}")
+        say(f"wrote {shown_location(options.out or started.run.folder)}")
     if progress.unscored:
         say(f"vieval: {progress.unscored}; the reasons are above", file=sys.stderr)
     return 1 if progress.unscored else code
