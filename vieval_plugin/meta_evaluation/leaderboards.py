@@ -115,9 +115,10 @@ def leaderboard(
     )
     failed = comparable and any(cost.failed for cost in costs.values())
     constants = [r.estimate for r in statistic.references if r.role == "baseline"]
-    p_values = above_constant_p(compared, benchmark, options)
-    below = {label for label, p in p_values.items() if not p <= SIGNIFICANCE_LEVEL}
-    if not compared.above_constant:
+    if compared.above_constant:
+        p_values = above_constant_p(compared, benchmark, options)
+        below = {label for label, p in p_values.items() if not p <= SIGNIFICANCE_LEVEL}
+    else:
         below = {
             n.system
             for n in numbers
