@@ -63,24 +63,24 @@ class AnswerFormat:
     keys: frozenset[str] = frozenset()
 
 
-def _json_reader(asked: ScoresAsked) -> Reader:
+def _json_reader(spec: ScoresAsked) -> Reader:
     schema = reply_schema(
-        len(asked.names), asked.high, asked.low, asked.keys, asked.optional
+        len(spec.names), spec.high, spec.low, spec.keys, spec.optional
     )
     return partial(parse_scores, schema=schema)
 
 
-def _json_schema(asked: ScoresAsked) -> Schema:
-    return reply_schema(len(asked.names), asked.high, asked.low)
+def _json_schema(spec: ScoresAsked) -> Schema:
+    return reply_schema(len(spec.names), spec.high, spec.low)
 
 
-def _number_reader(asked: ScoresAsked) -> Reader:
-    return partial(parse_number, low=asked.low, high=asked.high)
+def _number_reader(spec: ScoresAsked) -> Reader:
+    return partial(parse_number, low=spec.low, high=spec.high)
 
 
-def _lines_reader(asked: ScoresAsked) -> Reader:
+def _lines_reader(spec: ScoresAsked) -> Reader:
     return partial(
-        parse_labelled_lines, labels=asked.names, low=asked.low, high=asked.high
+        parse_labelled_lines, labels=spec.names, low=spec.low, high=spec.high
     )
 
 
@@ -120,9 +120,9 @@ def require_known_format(pack: Pack) -> None:
 def format_of(pack: Pack) -> AnswerFormat:
     """The format of the answers to a pack; VievalError where a rubric's cannot have it."""
     if pack.replies not in FORMATS:
-        known = ", ".join(FORMATS)
+        formats = ", ".join(FORMATS)
         raise VievalError(
-            f"{pack.path}: replies: not {pack.replies!r} for sub-scores; known: {known}"
+            f"{pack.path}: replies: not {pack.replies!r} for sub-scores; known: {formats}"
         )
     return FORMATS[pack.replies]
 
@@ -149,22 +149,24 @@ def parse_labelled_lines(
     >>> parse_labelled_lines("Fidelity: 4 or 5", ["Fidelity"], 1, 5).reason
     'the line of "Fidelity" is not its label and one number from 1 to 5'
     """
-    said = remove_ending(remove_thinking(text))
-    lines = said.splitlines()
-    places, scores = list[int](), list[float]()
+    answer = remove_ending(remove_thinking(text))
+    lines = answer.splitlines()
+    line_numbers, scores = list[int](), list[float]()
     for label in labels:
-        if mentions(said, label) != 1:
+        if mentions(answer, label) != 1:
             return _unread(f'"{label}" does not stand there once')
-        place = next(n for n, line in enumerate(lines) if mentions(line, label))
-        score = _number(lines[place], label, low, high)
+        line_number = next(n for n, line in enumerate(lines) if mentions(line, label))
+        score = _number(lines[line_number], label, low, high)
         if score is None:
-            whole = f"its label and one number from {low:g} to {high:g}"
-            return _unread(f'the line of "{label}" is not {whole}')
-        places.append(place)
+            expected = f"its label and one number from {low:g} to {high:g}"
+            return _unread(f'the line of "{label}" is not {expected}')
+        line_numbers.append(line_number)
         scores.append(score)
-    if places != sorted(set(places)):
+    if line_numbers != sorted(set(line_numbers)):
         return _unread("the labels do not stand in their order")
-    reason = "\n".join(line for n, line in enumerate(lines) if n not in places).strip()
+    reason = "\n".join(
+        line for n, line in enumerate(lines) if n not in line_numbers
+    ).strip()
     finding = REFUSAL_INSIDE if declines(reason) else ""
     return Read(Status.OK, tuple(scores), tuple(scores), reason, finding)
 

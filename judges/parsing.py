@@ -223,10 +223,10 @@ def json_value(text: str, begins: str = "{") -> tuple[Any, bool]:
         raise ValueError("empty reply")
     start = _start(text, begins)
     value, end, exact = decoded(text, start)
-    before, behind = remove_pair(text[:start], text[end:])
-    if before.rstrip().endswith(("[", "{")) or not is_closing(behind):
+    prefix, suffix = remove_pair(text[:start], text[end:])
+    if prefix.rstrip().endswith(("[", "{")) or not is_closing(suffix):
         raise ValueError("words behind the answer, or a second one")
-    return value, exact and DELIMITER not in before + behind
+    return value, exact and DELIMITER not in prefix + suffix
 
 
 def decoded(text: str, start: int) -> tuple[Any, int, bool]:
@@ -290,8 +290,8 @@ def conformed(value: Any, schema: Mapping[str, Any], name: str) -> Any:
         }
     if kind == "array":
         numbers = schema["items"].get("type") == "number"
-        listed = _list_in(value) if numbers and isinstance(value, str) else value
-        items = listed if isinstance(listed, list) else [value]
+        parsed = _list_in(value) if numbers and isinstance(value, str) else value
+        items = parsed if isinstance(parsed, list) else [value]
         max_items = schema["maxItems"] if numbers else len(items)
         if not schema.get("minItems", 0) <= len(items) <= max_items:
             raise ValueError(
@@ -329,16 +329,20 @@ def _named_as_asked(
     )
 
 
-def _is_remark(key: str, item: object, asked: Mapping[str, Mapping[str, Any]]) -> bool:
+def _is_remark(
+    key: str, item: object, properties: Mapping[str, Mapping[str, Any]]
+) -> bool:
     """Return whether a further field is a number or a text, no answer itself, and does not say
     that there is none.
     """
     if isinstance(item, bool) or not isinstance(item, (int, float, str)):
         return False
-    if any(name.casefold() in key.casefold() for name in asked):
+    if any(name.casefold() in key.casefold() for name in properties):
         return False
-    answers = [label for schema in asked.values() for label in schema.get("enum", ())]
-    counts = any(schema.get("type") == "integer" for schema in asked.values())
+    answers = [
+        label for schema in properties.values() for label in schema.get("enum", ())
+    ]
+    counts = any(schema.get("type") == "integer" for schema in properties.values())
     if str(item).casefold() in map(str.casefold, answers) or (
         counts and not isinstance(item, str)
     ):
@@ -361,8 +365,8 @@ def _start(text: str, begins: str) -> int:
     for end in (0, *thinking_ends(text)[-_MOST_ENDS:]):
         beginning = text[end : end + LONGEST_LEAD_IN]
         first = _BRACKETS[begins].search(beginning)
-        words = words_before(beginning[: first.start()]) if first else ""
-        if first and (not words or is_lead_in(words) or announces(words)):
+        lead_in = words_before(beginning[: first.start()]) if first else ""
+        if first and (not lead_in or is_lead_in(lead_in) or announces(lead_in)):
             return end + first.start()
     raise ValueError(
         "words before the answer that are no lead-in to it"

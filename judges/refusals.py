@@ -71,8 +71,10 @@ def repeats_request(reasoning: str, chat: Chat) -> bool:
     """Return whether the words of a reasoning stand in the question, such as those of the prompt
     or of the form.
     """
-    said = letters(reasoning)
-    return len(said) >= _FEWEST_LETTERS and said in letters(" ".join(_texts(chat)))
+    reasoning_letters = letters(reasoning)
+    return len(reasoning_letters) >= _FEWEST_LETTERS and reasoning_letters in letters(
+        " ".join(_texts(chat))
+    )
 
 
 def _texts(chat: Chat) -> Iterable[str]:

@@ -58,9 +58,9 @@ def apply_requirements(judge: Judge, pack: Pack) -> Judge:
         }
         values |= measured
         missed = {
-            name: least
-            for name, least in require.items()
-            if values.get(name, least) < least
+            name: minimum
+            for name, minimum in require.items()
+            if values.get(name, minimum) < minimum
         }
         scores = {**verdict.scores, **measured}
         if missed and OVERALL in scores:
@@ -68,8 +68,8 @@ def apply_requirements(judge: Judge, pack: Pack) -> Judge:
         elif applicable and not measured and require.keys() & measure.keys():
             scores.pop(OVERALL, None)
         reasons = [
-            f"{_MISSED}{name} is {values[name]:.2f}, where {least:g} is needed"
-            for name, least in missed.items()
+            f"{_MISSED}{name} is {values[name]:.2f}, where {minimum:g} is needed"
+            for name, minimum in missed.items()
         ]
         reasons += [verdict.rationale, *(reading.rationale for reading in applicable)]
         status = worst([part.status for part in (verdict, *applicable)])

@@ -298,7 +298,7 @@ def _score_ask(
 ) -> ChatRequest[tuple[float, ...]]:
     question = pack.questions[key]
     message = _message(pack, question, sample, example)
-    asked = ScoresAsked(
+    scores_asked = ScoresAsked(
         question.scores,
         rubric.scale.low,
         rubric.scale.high,
@@ -306,8 +306,8 @@ def _score_ask(
         pack.manifest.optional,
     )
     form = format_of(pack)
-    chat = Chat((message,), (aspect,), form.schema(asked))
-    return ChatRequest(chat, form.reader(asked))
+    chat = Chat((message,), (aspect,), form.schema(scores_asked))
+    return ChatRequest(chat, form.reader(scores_asked))
 
 
 def expected_judge(rubric: Rubric, pack: Pack, answers: Mapping[str, float]) -> Judge:

@@ -290,9 +290,9 @@ def answers_inside(text: str, images: int = 1) -> dict[str, str]:
         _, end, _ = decoded(body, first.start())
     except ValueError:
         return {}
-    before, behind = remove_pair(body[: first.start()], body[end:])
+    prefix, suffix = remove_pair(body[: first.start()], body[end:])
     inside = body[first.start() : end]
-    return {} if _tells_otherwise(before, behind, images) else {"object": inside}
+    return {} if _tells_otherwise(prefix, suffix, images) else {"object": inside}
 
 
 def names_other_image(text: str, images: int) -> bool:
@@ -311,27 +311,27 @@ def names_other_image(text: str, images: int) -> bool:
     return any(1 <= int(number) < images for number in numbers)
 
 
-def _tells_otherwise(before: str, behind: str, images: int) -> bool:
+def _tells_otherwise(prefix: str, suffix: str, images: int) -> bool:
     """Return whether the text around an object may mean another answer, or none."""
-    around = f"{before}\n{behind}"
+    around = f"{prefix}\n{suffix}"
     if (
         _OTHER_ANSWER.search(around)
-        or _IN_QUOTES.search(before)
-        or not _BEGINS_LINE.search(before)
+        or _IN_QUOTES.search(prefix)
+        or not _BEGINS_LINE.search(prefix)
     ):
         return True
-    if _GOES_ON.match(behind) or names_other_image(f"{before}{{", images):
+    if _GOES_ON.match(suffix) or names_other_image(f"{prefix}{{", images):
         return True
-    line_before = _line_before(before)
+    line_before = _line_before(prefix)
     if line_before.rstrip().endswith((":", "\uff1a")) and is_negated(line_before):
         return True
-    first_line = next(filter(str.strip, behind.splitlines()), "")
+    first_line = next(filter(str.strip, suffix.splitlines()), "")
     return doubts(around, line_before, _MARKS.sub(" ", first_line))
 
 
-def _line_before(before: str) -> str:
+def _line_before(prefix: str) -> str:
     """The sentence that stands directly before an object, or the heading."""
-    lines = [line for line in _MARKS.sub(" ", before).splitlines() if line.strip()]
+    lines = [line for line in _MARKS.sub(" ", prefix).splitlines() if line.strip()]
     sentences = _SENTENCE.split(lines[-1].strip()) if lines else []
     return next(filter(None, reversed(sentences)), "")
 

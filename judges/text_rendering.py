@@ -197,44 +197,44 @@ def quotations(prompt: str) -> list[tuple[str, bool]]:
     [('Jaws', False), ('EXIT', True), ('SALE', False)]
     """
     prompt = prompt.strip()
-    if (whole := _QUOTED.fullmatch(prompt)) and whole.lastindex:
-        prompt = whole[whole.lastindex]
-    found: list[tuple[str, bool]] = []
+    if (whole_prompt := _QUOTED.fullmatch(prompt)) and whole_prompt.lastindex:
+        prompt = whole_prompt[whole_prompt.lastindex]
+    quoted_texts: list[tuple[str, bool]] = []
     matches = list(_QUOTED.finditer(prompt))
     for number, match in enumerate(matches):
         end_before = matches[number - 1].end() if number else 0
         start_after = (
             matches[number + 1].start() if number + 1 < len(matches) else len(prompt)
         )
-        between = prompt[end_before : match.start()]
+        text_between = prompt[end_before : match.start()]
         after = prompt[match.end() : start_after]
-        if number and _CONTRAST.fullmatch(between):
-            is_wanted = not found[-1][1]
-        elif number and _JOINED.fullmatch(between):
-            is_wanted = found[-1][1]
+        if number and _CONTRAST.fullmatch(text_between):
+            is_wanted = not quoted_texts[-1][1]
+        elif number and _JOINED.fullmatch(text_between):
+            is_wanted = quoted_texts[-1][1]
         else:
-            is_wanted = _is_asked(_SENTENCE_END.split(between)[-1], after)
-        found.append((match[match.lastindex or 0].strip(), is_wanted))
-    return found
+            is_wanted = _is_asked(_SENTENCE_END.split(text_between)[-1], after)
+        quoted_texts.append((match[match.lastindex or 0].strip(), is_wanted))
+    return quoted_texts
 
 
-def _is_asked(before: str, after: str) -> bool:
+def _is_asked(text_before: str, after: str) -> bool:
     """Return whether the words before a quotation, or those after it, ask for it to be written."""
     # patterns are compiled when they are first used, as all of them take a twentieth of a start
     flags = re.IGNORECASE
     if re.match(_DENIED_AFTER, after, flags):
         return False
-    cues = list(re.finditer(_CUE, before, flags))
+    cues = list(re.finditer(_CUE, text_before, flags))
     if not cues:
-        surface = re.search(_SURFACE_BEFORE, before, flags)
-        before_surface = before[: surface.start()] if surface else before
+        surface = re.search(_SURFACE_BEFORE, text_before, flags)
+        before_surface = text_before[: surface.start()] if surface else text_before
         is_asked = bool(surface or re.match(_ASKED_AFTER, after, flags))
         return is_asked and not re.search(_DENIED_BEFORE, before_surface, flags)
     cue = max(cues, key=lambda match: match.end())
-    rest = before[cue.end() :]
-    is_near = len(rest.split()) <= _MOST_WORDS
-    is_denied_before = re.search(_DENIED_BEFORE, before[: cue.start()], flags)
-    is_denied = is_denied_before or re.search(_NOT, rest, flags)
+    text_after_cue = text_before[cue.end() :]
+    is_near = len(text_after_cue.split()) <= _MOST_WORDS
+    is_denied_before = re.search(_DENIED_BEFORE, text_before[: cue.start()], flags)
+    is_denied = is_denied_before or re.search(_NOT, text_after_cue, flags)
     return cue["names"] is None and is_near and not is_denied
 
 
@@ -283,9 +283,9 @@ def lines_of(reading: ToolResult) -> list[str]:
     lines: list[list[tuple[Box, str]]] = []
     pieces = zip(reading.boxes, reading.text.split("\n"), strict=False)
     for box, text in sorted(pieces, key=lambda piece: piece[0].top + piece[0].bottom):
-        above = lines[-1][-1][0] if lines else Box(0, 0, 0, 0)
-        overlap = min(above.bottom, box.bottom) - max(above.top, box.top)
-        if 2 * overlap > min(above.bottom - above.top, box.bottom - box.top):
+        last_box = lines[-1][-1][0] if lines else Box(0, 0, 0, 0)
+        overlap = min(last_box.bottom, box.bottom) - max(last_box.top, box.top)
+        if 2 * overlap > min(last_box.bottom - last_box.top, box.bottom - box.top):
             lines[-1].append((box, text))
         else:
             lines.append([(box, text)])
@@ -308,8 +308,10 @@ def align(text: Letters, read: Letters, free: Sequence[int]) -> Alignment:
     steps = np.arange(len(codes) + 1, dtype=np.int32)
     distance = np.zeros((len(text.folded) + 1, len(codes) + 1), np.int16)
     for row, letter in enumerate(text.folded, start=1):
-        above = distance[row - 1]
-        cheapest = np.minimum(above[:-1] + (codes != ord(letter)), above[1:] + 1)
+        previous_row = distance[row - 1]
+        cheapest = np.minimum(
+            previous_row[:-1] + (codes != ord(letter)), previous_row[1:] + 1
+        )
         distance[row] = (
             np.minimum.accumulate(np.concatenate(([row], cheapest)) - steps) + steps
         )
@@ -358,13 +360,13 @@ def _rest_of_words(
     """The free letters beside a part with no space between: the rest of its first and of its
     last word.
     """
-    rest: list[int] = []
+    indices: list[int] = []
     for first, step in ((part[0] - 1, -1), (part[-1] + 1, 1)) if part else ():
         index = first
         while index in free and read.tokens[index][0] == read.tokens[index - step][0]:
-            rest.append(index)
+            indices.append(index)
             index += step
-    return rest
+    return indices
 
 
 def align_all(texts: Sequence[Letters], read: Letters) -> list[Alignment]:
@@ -382,7 +384,7 @@ def align_all(texts: Sequence[Letters], read: Letters) -> list[Alignment]:
     best = _align_in_order(order, texts, read)
     losers = [number for number in order if best[number].errors > alone[number].errors]
     for number in losers[:_MOST_ORDERS]:
-        order = [number, *(other for other in order if other != number)]
+        order = [number, *(later for later in order if later != number)]
         best = max(best, _align_in_order(order, texts, read), key=similarity)
     return best
 
@@ -402,10 +404,10 @@ def _align_in_order(
             index for index in free if index not in set(nearest[number].part)
         )
     for number, alignment in nearest.items():
-        rest = _rest_of_words(alignment.part, read, free)
+        word_rest = _rest_of_words(alignment.part, read, free)
         part, errors = (
-            tuple(sorted((*alignment.part, *rest))),
-            alignment.errors + len(rest),
+            tuple(sorted((*alignment.part, *word_rest))),
+            alignment.errors + len(word_rest),
         )
         nearest[number] = Alignment(alignment.pairs, part, errors)
         if errors > _MOST_ERRORS * nearest[number].length:
@@ -422,17 +424,17 @@ def count_words(
 
     `paired` are the letters read that equal one of some text.
     """
-    correct, wrong = 0, 0
+    correct, incorrect = 0, 0
     for _, group in groupby(range(len(text.folded)), text.tokens.__getitem__):
         pairs = [alignment.pairs[index] for index in group]
         first, last = pairs[0], pairs[-1]
         is_whole = first >= 0 and pairs == list(range(first, first + len(pairs)))
         is_whole &= not (read.splits_word(first) and first - 1 not in paired)
         is_whole &= not (read.splits_word(last + 1) and last + 1 not in paired)
-        correct, wrong = correct + is_whole, wrong + (not is_whole)
+        correct, incorrect = correct + is_whole, incorrect + (not is_whole)
     tokens = {read.tokens[index] for index in alignment.part}
     added = tokens - {read.tokens[index] for index in alignment.pairs if index >= 0}
-    return correct, correct + max(wrong, len(added))
+    return correct, correct + max(incorrect, len(added))
 
 
 def compare(texts: Sequence[str], lines: Sequence[str]) -> tuple[dict[str, float], str]:
@@ -444,12 +446,15 @@ def compare(texts: Sequence[str], lines: Sequence[str]) -> tuple[dict[str, float
     >>> {aspect: round(score, 2) for aspect, score in scores.items()}
     {'SC': 0.92, 'words': 0.5, 'no_extra_text': 0.65}
     """
-    wanted, read = [letters_of(text) for text in texts], letters_of("\n".join(lines))
-    alignments = align_all(wanted, read)
+    wanted_letters, read = (
+        [letters_of(text) for text in texts],
+        letters_of("\n".join(lines)),
+    )
+    alignments = align_all(wanted_letters, read)
     paired = {index for alignment in alignments for index in alignment.pairs}
     counts = [
         count_words(text, a, read, paired)
-        for text, a in zip(wanted, alignments, strict=True)
+        for text, a in zip(wanted_letters, alignments, strict=True)
     ]
     extra = sorted(
         set(range(len(read.folded))).difference(
@@ -462,7 +467,7 @@ def compare(texts: Sequence[str], lines: Sequence[str]) -> tuple[dict[str, float
         / sum(total for _, total in counts),
         "no_extra_text": 1 - len(extra) / max(len(read.folded), 1),
     }
-    asked_for = [text.quote(range(len(text.folded))) for text in wanted]
+    asked_for = [text.quote(range(len(text.folded))) for text in wanted_letters]
     reasons = [
         f"reads {read.quote(a.part)}, asked for {quoted}"
         if a.part
@@ -484,9 +489,9 @@ def _inapplicable_reason(sample: Sample, texts: Sequence[str]) -> str:
     unreadable = sorted({letter for letter in letters if not is_readable(letter)})
     if not texts:
         quoted = [text for text, _ in quotations(sample.texts.get("prompt", ""))]
-        found = "got " + ", ".join(map(_quoted, quoted[:3]))
+        problem = "got " + ", ".join(map(_quoted, quoted[:3]))
         return _NO_TEXT.format(
-            found=found if quoted else "got no text in quotation marks"
+            found=problem if quoted else "got no text in quotation marks"
         )
     if unreadable:
         return _UNREADABLE.format(letters=" ".join(unreadable[:5]))

@@ -73,17 +73,17 @@ def build(
     return rubric.judge(score_rubric, wording, examples)
 
 
-def _add_inputs(wording: Pack, shown: bool) -> Pack:
+def _add_inputs(wording: Pack, has_inputs: bool) -> Pack:
     """The pack with its question about PQ for each kind: with the images that the question about
     SC has, where shown.
     """
     questions = dict(wording.questions)
     question = questions.pop(PQ_INPUTS, None)
-    if shown and question is None:
+    if has_inputs and question is None:
         raise VievalError(
             f"prompt pack {wording.name} does not word {PQ_INPUTS!r}; use another setting or pack"
         )
-    if shown and question is not None:
+    if has_inputs and question is not None:
         kinds = (kind for kind in INPUTS if f"SC_{kind}" in questions)
         questions |= {
             f"PQ_{kind}": replace(question, images=questions[f"SC_{kind}"].images)

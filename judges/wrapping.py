@@ -93,8 +93,8 @@ def announces(text: str) -> bool:
 
 def is_negated(text: str) -> bool:
     """Return whether a text has a word such as `not`, `without`, `only` or `other`."""
-    words = _padded(text)
-    return any(phrase in words for phrase in _doubts()["announcing"])
+    padded_text = _padded(text)
+    return any(phrase in padded_text for phrase in _doubts()["announcing"])
 
 
 def doubts(text: str, before: str = "", behind: str = "") -> bool:
@@ -113,9 +113,15 @@ def doubts(text: str, before: str = "", behind: str = "") -> bool:
         "next": _padded(before, behind),
         "before": _padded(before),
     }
-    spoken = {kind: words for kind, words in padded.items() if words.strip()}
+    spoken = {
+        kind: padded_words
+        for kind, padded_words in padded.items()
+        if padded_words.strip()
+    }
     return any(
-        phrase in words for kind, words in spoken.items() for phrase in _doubts()[kind]
+        phrase in padded_words
+        for kind, padded_words in spoken.items()
+        for phrase in _doubts()[kind]
     )
 
 
@@ -260,8 +266,8 @@ def remove_thinking(text: str) -> str:
     """
     if not _may_think(text):
         return text
-    said = text[max(thinking_ends(text), default=0) :]
-    return _THINKING_BEGIN.split(said, maxsplit=1)[0]
+    answer = text[max(thinking_ends(text), default=0) :]
+    return _THINKING_BEGIN.split(answer, maxsplit=1)[0]
 
 
 def thinking_ends(text: str) -> list[int]:
@@ -299,8 +305,8 @@ def is_only_thinking(text: str) -> bool:
     >>> is_only_thinking("<think>First,"), is_only_thinking("<think>First,</think> 7")
     (True, False)
     """
-    words = text.strip()
-    return not words or (words.startswith("<think>") and "</think>" not in words)
+    answer = text.strip()
+    return not answer or (answer.startswith("<think>") and "</think>" not in answer)
 
 
 def words_before(text: str) -> str:
@@ -328,10 +334,10 @@ def remove_pair(before: str, behind: str) -> tuple[str, str]:
     >>> remove_pair("```[", "]```")
     ('```', '```')
     """
-    outer, rest = before.rstrip(), behind.lstrip()
+    outer, remainder = before.rstrip(), behind.lstrip()
     for opening, closing in _PAIRS:
-        if outer.endswith(opening) and rest.startswith(closing):
-            return outer.removesuffix(opening), rest.removeprefix(closing)
+        if outer.endswith(opening) and remainder.startswith(closing):
+            return outer.removesuffix(opening), remainder.removeprefix(closing)
     return before, behind
 
 

@@ -102,15 +102,15 @@ def _shortened(questions: Sequence[PromptQuestion]) -> tuple[PromptQuestion, ...
     behind them.
     """
     by_text = {question.text.casefold(): question for question in reversed(questions)}
-    kept = [
+    first_questions = [
         question
         for question in questions
         if by_text[question.text.casefold()] is question
     ][:MOST_QUESTIONS]
-    ids = {question.id for question in kept}
+    ids = {question.id for question in first_questions}
     return tuple(
         replace(q, parents=tuple(parent for parent in q.parents if parent in ids))
-        for q in kept
+        for q in first_questions
     )
 
 

@@ -197,8 +197,10 @@ def _is_heading(title: str) -> bool:
     """Return whether a heading is one of the layout's: a dimension, a field, or what leads in to
     an answer.
     """
-    words = re.findall(r"[^\W\d_]+", title.lower())
-    return is_lead_in(title) or all(word in _HEADINGS for word in words)
+    title_words = re.findall(r"[^\W\d_]+", title.lower())
+    return is_lead_in(title) or all(
+        title_word in _HEADINGS for title_word in title_words
+    )
 
 
 def _keyed(lines: Sequence[Item], names: Sequence[str]) -> dict[str, set[str]]:

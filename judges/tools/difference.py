@@ -158,8 +158,8 @@ def use(request: Request) -> Generator[list[Ask], list[Reply], ToolOutcome]:
 
 
 def _overlap(first: Box, second: Box) -> bool:
-    beside = first.right <= second.left or second.right <= first.left
-    return not (beside or first.bottom <= second.top or second.bottom <= first.top)
+    is_beside = first.right <= second.left or second.right <= first.left
+    return not (is_beside or first.bottom <= second.top or second.bottom <= first.top)
 
 
 def area(box: Box) -> int:

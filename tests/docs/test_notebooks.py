@@ -62,6 +62,7 @@ def test_a_notebook_runs(path, tmp_path, monkeypatch):
         for output in outputs
     )
     assert not [output for output in outputs if output.output_type == "error"]
+    assert not [output for output in outputs if output.get("name") == "stderr"]
     for sentence in SHOWN[path.stem]:
         assert sentence in shown
     assert "<script" not in shown

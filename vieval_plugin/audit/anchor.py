@@ -466,11 +466,11 @@ def judge_today(
         VievalError: the judge is not known here, or asks a model and none is named.
     """
     recorded = config.from_document(source.options)
-    named = named_backbone(in_force) or named_backbone(recorded)
+    backbone = named_backbone(in_force) or named_backbone(recorded)
     backbones = dict(recorded.backbones)
     for name, today in {
         **in_force.backbones,
-        **({JUDGE: named} if named else {}),
+        **({JUDGE: backbone} if backbone else {}),
     }.items():
         fields = {
             "api_key_env": today.api_key_env,

@@ -70,7 +70,7 @@ def control_prompts(
         side = sides.get(record.id.image_model or YOUR_IMAGES)
         if side is not None and aspect in record.verdict.scores:
             side.setdefault((record.id.part, record.id.uid), []).append(record)
-    own, scores = (
+    challenger_scores, scores = (
         {
             prompt: fmean(r.verdict.scores[aspect] for r in judged)
             for prompt, judged in sides[name].items()
@@ -83,7 +83,7 @@ def control_prompts(
         key=lambda prompt: -scores[prompt],
     )
     return [
-        ControlPrompt(sample, own[prompt], prompt_forms(sample))
+        ControlPrompt(sample, challenger_scores[prompt], prompt_forms(sample))
         for prompt in ordered
         if (sample := images.get(prompt))
     ]
@@ -124,9 +124,9 @@ def planned_control(prepared: PreparedJudge) -> str:
     aspect = "" if contests else "O" if "O" in aspects else aspects[0]
     ways = len(spoilings(aspect, prepared))
     calls = f", {prepared.calls} calls each" if prepared.asks_a_model else ""
-    most = f" to {CONTROL_ITEMS * ways}" if ways > 1 and not contests else ""
+    maximum = f" to {CONTROL_ITEMS * ways}" if ways > 1 and not contests else ""
     return (
-        f"positive control of a gate that would pass: {CONTROL_ITEMS}{most} further "
+        f"positive control of a gate that would pass: {CONTROL_ITEMS}{maximum} further "
         f"images{calls}"
     )
 
@@ -147,15 +147,15 @@ def spoilt_images(
             (prompt, _replace_outputs(prompt.sample, _degraded(prompt.sample)))
             for prompt in prompts[:CONTROL_ITEMS]
         ]
-    chosen, further = list(prompts[:CONTROL_ITEMS]), list(prompts[CONTROL_ITEMS:])
-    partners = _partners(chosen)
+    selection, further = list(prompts[:CONTROL_ITEMS]), list(prompts[CONTROL_ITEMS:])
+    partners = _partners(selection)
     while None in partners and further:
         alone = len(partners) - 1 - partners[::-1].index(None)
-        chosen = [*chosen[:alone], *chosen[alone + 1 :], further.pop(0)]
-        partners = _partners(chosen)
+        selection = [*selection[:alone], *selection[alone + 1 :], further.pop(0)]
+        partners = _partners(selection)
     return [
         (prompt, _replace_outputs(prompt.sample, dict(outputs(partner.sample))))
-        for prompt, partner in zip(chosen, partners, strict=True)
+        for prompt, partner in zip(selection, partners, strict=True)
         if partner is not None
     ]
 
@@ -210,8 +210,15 @@ async def control_results(
                 for (prompt, _), verdict in zip(spoilt, verdicts, strict=True)
                 if aspect in verdict.scores
             ]
-            own, after = [score for score, _ in read], [score for _, score in read]
-            change = control_change(own, after) if len(read) > 1 else None
+            original_scores, spoilt_scores = (
+                [score for score, _ in read],
+                [score for _, score in read],
+            )
+            change = (
+                control_change(original_scores, spoilt_scores)
+                if len(read) > 1
+                else None
+            )
             results.append(
                 ControlResult(
                     spoiling, len(read), change, bool(change and change.high < -margin)
@@ -283,8 +290,11 @@ def _blurred(picture: Picture) -> Picture:
 
 
 def _against_own(prompt: ControlPrompt, spoilt: Sample) -> Contest:
-    own = prompt.sample
+    original = prompt.sample
     identity = SampleId(
-        own.id.benchmark, own.id.part, "", f"{own.id.uid} {own.id.image_model} spoilt"
+        original.id.benchmark,
+        original.id.part,
+        "",
+        f"{original.id.uid} {original.id.image_model} spoilt",
     )
-    return Contest(identity, (own, spoilt), group=own.group)
+    return Contest(identity, (original, spoilt), group=original.group)

@@ -70,8 +70,8 @@ def benchmark(name: str) -> Benchmark:
     """Return a benchmark by its name or folder; VievalError, with the nearest name, if there is
     none.
     """
-    if found := find(name):
-        return found
+    if known_benchmark := find(name):
+        return known_benchmark
     from vieval_plugin.benchmarks import in_folder
 
     registered = benchmarks()

@@ -95,21 +95,24 @@ def agreement_of_repeats(
     groups, agreements, distances = list[str](), list[float](), list[float]()
     for repeats in by_id.values():
         pairs = combinations((record.verdict for record in repeats), 2)
-        answered = [
+        readable_pairs = [
             pair for pair in pairs if any(verdict.status.usable for verdict in pair)
         ]
-        if answered:
+        if readable_pairs:
             groups.append(repeats[0].group or repeats[0].id.uid)
             agreements.append(
-                sum(answer_of(first) == answer_of(second) for first, second in answered)
-                / len(answered)
+                sum(
+                    answer_of(first) == answer_of(second)
+                    for first, second in readable_pairs
+                )
+                / len(readable_pairs)
             )
             distances.append(
                 float(
                     np.mean(
                         [
                             abs(score_of(first) - score_of(second))
-                            for first, second in answered
+                            for first, second in readable_pairs
                         ]
                     )
                 )
@@ -117,8 +120,8 @@ def agreement_of_repeats(
     bootstrap = Bootstrap.for_part(f"{benchmark}/repeats", options)
 
     def mean_of(values: Sequence[float]) -> Estimate:
-        known = [not math.isnan(value) for value in values]
-        known_pairs = list(compress(values, known)), list(compress(groups, known))
+        is_known = [not math.isnan(value) for value in values]
+        known_pairs = list(compress(values, is_known)), list(compress(groups, is_known))
         return bootstrap.estimate(computed_mean(*known_pairs, "no answer"))
 
     return mean_of(agreements).clipped(0.0, 1.0), mean_of(distances)

@@ -60,10 +60,12 @@ class PlacedJudge:
     @property
     def published(self) -> list[Number]:
         """Numbers of the published judges, the best first."""
-        others = [
+        numbers = [
             number for number in self.board.numbers if number.system != self.run.label
         ]
-        return sorted(others, key=lambda n: (not n.estimate.defined, -n.estimate.value))
+        return sorted(
+            numbers, key=lambda n: (not n.estimate.defined, -n.estimate.value)
+        )
 
     @property
     def breakdown(self) -> str:
@@ -117,7 +119,7 @@ class PlacedJudge:
         """The leaderboard of this judge alone."""
         label, board = self.run.label, self.board_of(())
         same_answers = {
-            name: same for name, same in board.same_answers.items() if name == label
+            name: labels for name, labels in board.same_answers.items() if name == label
         }
         costs = {label: board.costs[label]}
         return replace(

@@ -48,8 +48,12 @@ def read_card(path: Path) -> Card:
     if not isinstance(document, dict) or "card" not in document:
         raise VievalError(f"{file}: no card of a model; `vieval card` writes one")
     if (version := document["card"]) != VERSION:
-        other = f"a card of version {version}, and this VIEval reads version {VERSION}"
-        raise VievalError(f"{file}: {other}; make it again with this one: vieval card")
+        mismatch = (
+            f"a card of version {version}, and this VIEval reads version {VERSION}"
+        )
+        raise VievalError(
+            f"{file}: {mismatch}; make it again with this one: vieval card"
+        )
     try:
         card = _CARD.validate_python(document)
     except ValidationError as error:
@@ -107,8 +111,8 @@ def _runs_of(entry: CardEntry, folder: Path) -> tuple[Run, ...]:
                 f"{file}: not there, and the card is of its verdicts; keep it beside the card"
             ) from None
         if hashlib.sha256(body).hexdigest() != sha256:
-            other = "not the verdicts that the card was made from"
-            raise VievalError(f"{file}: {other}; restore it, or make the card again")
+            problem = "not the verdicts that the card was made from"
+            raise VievalError(f"{file}: {problem}; restore it, or make the card again")
     run_files = {run_file(file) for file in files}
     return load_results([file for file in files if file not in run_files]).runs
 

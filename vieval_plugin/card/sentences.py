@@ -52,8 +52,8 @@ def answers(judges: Sequence[PlacedJudge]) -> list[str]:
         )
         texts += [
             text
-            for other in judge.published[:_NEAREST]
-            if (text := _rival_sentence(judge, other.system))
+            for rival in judge.published[:_NEAREST]
+            if (text := _rival_sentence(judge, rival.system))
         ]
         texts += filter(None, [_use(judge)])
     return list(dict.fromkeys(texts))
@@ -119,17 +119,19 @@ def _place(judge: PlacedJudge) -> str:
         if ranked
         else ""
     )
-    own = f"with {statistic_words(board.measured)} {sentence_number(number.estimate)}"
+    value_text = (
+        f"with {statistic_words(board.measured)} {sentence_number(number.estimate)}"
+    )
     if number.ranks is None:
         why = f" ({reason_words(number.unranked)})" if number.unranked else ""
         return (
             f"{number.system} has no rank among the published judges on {judge.title}{why}, "
-            f"{own}{relations}."
+            f"{value_text}{relations}."
         )
     rank = rank_text(number.ranks).replace("-", " to ")
     return (
         f"{number.system} is number {rank} of {len(board.ranked)} ranked judges on "
-        f"{judge.title}, {own}{relations}."
+        f"{judge.title}, {value_text}{relations}."
     )
 
 
@@ -144,10 +146,10 @@ def _relations(judge: PlacedJudge, rivals: Sequence[str]) -> list[str]:
     for rival in rivals:
         pair = judge.pair_with(rival)
         side = outcome(pair) if pair else None
-        behind = pair.turned.result.difference if pair and side == "worse" else None
+        difference = pair.turned.result.difference if pair and side == "worse" else None
         by = (
-            f" (by {short_decimal(behind.value)}, {p_sentence(pair.adjusted)})"
-            if pair and behind
+            f" (by {short_decimal(difference.value)}, {p_sentence(pair.adjusted)})"
+            if pair and difference
             else ""
         )
         by_outcome[side].append(f"{rival}{by}")
@@ -250,13 +252,15 @@ def limits(judges: Sequence[PlacedJudge], card: Card) -> list[str]:
 
 def repeats_text(repeats: CardRepeats) -> str:
     """What repeats show, in words without a full stop."""
-    same = repeats.numbers[0].estimate
-    asked = f"asked {number_word(repeats.repeats)} times"
-    if not same.defined:
-        return f"{asked}, it never gave an answer"
-    if same.value == 1:
-        return f"{asked}, it gave the same answer every time"
-    return f"{asked}, two of its answers were the same in {same.value:.0%} of pairs"
+    agreement = repeats.numbers[0].estimate
+    times = f"asked {number_word(repeats.repeats)} times"
+    if not agreement.defined:
+        return f"{times}, it never gave an answer"
+    if agreement.value == 1:
+        return f"{times}, it gave the same answer every time"
+    return (
+        f"{times}, two of its answers were the same in {agreement.value:.0%} of pairs"
+    )
 
 
 def audit_text(audit: CardAudit) -> str:

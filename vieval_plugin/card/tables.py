@@ -146,7 +146,7 @@ def _cost_table(card: Card) -> Table:
             f"{entry.samples}{available} {entry.unit}, over {entry.cells} cells of task "
             "type and image model"
         )
-        took = (
+        totals = (
             "not known" if count is None else f"{count:,.0f}"
             for count in (entry.cost.tokens, entry.seconds)
         )
@@ -157,7 +157,7 @@ def _cost_table(card: Card) -> Table:
                 sample,
                 failures_of(entry.cost),
                 f"{entry.cost.answers:,}",
-                *took,
+                *totals,
             )
         )
     further = [

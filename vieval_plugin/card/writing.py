@@ -117,12 +117,12 @@ def _chart(judge: PlacedJudge) -> Markup:
     published judges are ticks.
     """
     model, published = judge.run.label, [number.system for number in judge.published]
-    others = {
+    marks = {
         number.system: number.estimate.value
         for number in judge.published
         if number.estimate.defined
     }
-    rows = [ScaleRow(model, judge.number.estimate, "own", others=others)]
+    rows = [ScaleRow(model, judge.number.estimate, "own", others=marks)]
     by_value = judge.board.breakdowns.get(judge.breakdown, {})
     for value, estimate in judge.values_by_statistic(model).items():
         ticks = {
@@ -130,7 +130,7 @@ def _chart(judge: PlacedJudge) -> Markup:
             for label in published
             if label in by_value[value]
         }
-        others = {label: tick.value for label, tick in ticks.items() if tick.defined}
+        marks = {label: tick.value for label, tick in ticks.items() if tick.defined}
         kind = "unranked" if value in judge.useless else ""
         rows.append(
             ScaleRow(
@@ -138,7 +138,7 @@ def _chart(judge: PlacedJudge) -> Markup:
                 estimate,
                 kind,
                 estimate.reason.partition(":")[0],
-                others,
+                marks,
             )
         )
     return scale(

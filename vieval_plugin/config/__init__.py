@@ -241,14 +241,14 @@ class Backbone(Section):
             register_secrets(text, ())
             return text
 
-        sent = {
+        headers = {
             header: _IN_ENVIRONMENT.sub(value, text)
             for header, text in self.headers.items()
         }
-        for header, text in sent.items():
+        for header, text in headers.items():
             if SECRET_NAME.search(header):
                 register_secrets(text.rpartition(" ")[2], ())
-        return sent
+        return headers
 
 
 @dataclass(frozen=True)

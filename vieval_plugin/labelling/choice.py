@@ -60,7 +60,7 @@ def choose(judged: Sequence[Judged], count: int, seed: int) -> list[int]:
             )
             chosen_numbers += candidates[:number_of_kind]
 
-    def place(number: int) -> tuple[str, ...]:
+    def sort_key(number: int) -> tuple[str, ...]:
         identity, group = judged[number].id, judged[number].group
         prompts = [
             (identity.benchmark, identity.part, name) for name in (group, identity.uid)
@@ -69,7 +69,7 @@ def choose(judged: Sequence[Judged], count: int, seed: int) -> list[int]:
             seed, "shown", str(identity)
         )
 
-    return sorted(chosen_numbers, key=place)
+    return sorted(chosen_numbers, key=sort_key)
 
 
 def strata(judged: Sequence[Judged]) -> Counter[tuple[str, tuple[str, ...]]]:

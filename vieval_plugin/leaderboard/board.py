@@ -37,14 +37,14 @@ class View:
     @property
     def numbers(self) -> list[Number]:
         """Numbers of the judges, then of what stands beside them, the best first."""
-        beside = [
+        references = [
             number
             for number in (*self.baselines, *self.board.references)
             if number.estimate.defined
         ]
         return [
             *self.board.numbers,
-            *sorted(beside, key=lambda number: -number.estimate.value),
+            *sorted(references, key=lambda number: -number.estimate.value),
         ]
 
 

@@ -137,12 +137,12 @@ def _problems(
         yield problem
         return
     judge = judge_of(records[0].provenance)
-    if ((here := judge.provenance).pack, here.pack_hash) != (
+    if ((provenance := judge.provenance).pack, provenance.pack_hash) != (
         entry.pack,
         entry.pack_hash,
     ):
         judged_with = f"judged with pack {entry.pack} ({entry.pack_hash})"
-        yield f"{entry.title}: {judged_with}, and here it is {here.pack} ({here.pack_hash})"
+        yield f"{entry.title}: {judged_with}, and here it is {provenance.pack} ({provenance.pack_hash})"
         return
     for record in records:
         yield from _problems_of(record, by_id[record.id], judge)
@@ -190,10 +190,10 @@ def _problems_of(record: Record, judged: Judged, judge: PreparedJudge) -> Iterat
     verdict = record.verdict
     if isinstance(judged, Contest):
         candidates = tuple(candidate.id for candidate in judged.candidates)
-        same = (record.votes, record.candidates) == (judged.votes, candidates)
+        is_same = (record.votes, record.candidates) == (judged.votes, candidates)
     else:
-        same = record.ratings == judged.ratings
-    if not same:
+        is_same = record.ratings == judged.ratings
+    if not is_same:
         yield f"{record.id}: what people said of it is not what the benchmark has"
     if record.sample is not None and (
         difference := next(_changed_from(record.sample, judged), "")
@@ -288,13 +288,15 @@ def _wrong_numbers(
     if again.sample_digest != entry.sample_digest:
         yield f"{entry.title}: the digest of its samples is another than the card's"
     claimed, computed = (
-        {_place(row): row for row in of.numbers if row.system == card.model}
-        for of in (entry, again)
+        {_place(row): row for row in rows_of_entry.numbers if row.system == card.model}
+        for rows_of_entry in (entry, again)
     )
-    for place in {**claimed, **computed}:
-        texts = [_number(of.get(place)) for of in (claimed, computed)]
+    for key in {**claimed, **computed}:
+        texts = [
+            _number(rows_of_entry.get(key)) for rows_of_entry in (claimed, computed)
+        ]
         if texts[0] != texts[1]:
-            name = " ".join(text for text in place if text)
+            name = " ".join(text for text in key if text)
             yield (
                 f"{entry.title}: {name} is {texts[0]} on the card, and its verdicts give {texts[1]}"
             )
@@ -314,7 +316,7 @@ def _number(row: NumberRow | None) -> str:
     if row is None:
         return "not there"
     numbers = {"value": row.value, "low": row.low, "high": row.high, "n": row.n}
-    known = (
+    parts = (
         f"{name} {number:g}" for name, number in numbers.items() if number is not None
     )
-    return ", ".join(known)
+    return ", ".join(parts)

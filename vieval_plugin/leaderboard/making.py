@@ -219,24 +219,26 @@ def views_of(
     title = descriptions().get(benchmark.name, {}).get("title", benchmark.title)
     choices = list(_choices(benchmark, judges, baselines, options))
     default = list(choices[0][0].values())[1:] if choices else []
-    beside = {run.label for run in baselines}
+    baseline_labels = {run.label for run in baselines}
     for choice, statistic, findings, runs, varied in choices:
         is_default = list(choice.values())[1:] == default
         labels = [run.label for run in runs]
-        few = (
+        has_intervals = (
             sum(statistic.has(n) and n.system in labels for n in findings.numbers)
             <= MOST_WITH_INTERVALS
         )
         board = leaderboard(
             *(statistic, findings, benchmark.name, runs, varied),
-            intervals=is_default and few,
+            intervals=is_default and has_intervals,
             against=f"annotators on {title}",
             systems=labels,
         )
         lines = answer(board).lines[:_MOST_LINES]
         lines += () if views else tuple(_better_elsewhere(statistic, board, varied))
         baseline_numbers = [
-            n for n in findings.numbers if statistic.has(n) and n.system in beside
+            n
+            for n in findings.numbers
+            if statistic.has(n) and n.system in baseline_labels
         ]
         soft = (SOFT, board.aspect, board.part, "")
         generators = {
@@ -256,7 +258,7 @@ def _better_elsewhere(
     """A sentence for each part on which another ranked judge is better than the leader; p is
     adjusted over all of these.
     """
-    leader, *others = [number.system for number in board.ranked] or [""]
+    leader, *rivals = [number.system for number in board.ranked] or [""]
     by_part = (
         board.breakdowns.get(statistic.parts, {}) if statistic.statistic_in_part else {}
     )
@@ -268,10 +270,10 @@ def _better_elsewhere(
     tests = [
         (part, pair)
         for part, part_statistic in compared.items()
-        for other in others
+        for rival in rivals
         if (
             pair := compare_pair(
-                part_statistic, other, leader, board.benchmark, options, intervals=False
+                part_statistic, rival, leader, board.benchmark, options, intervals=False
             )
         )
     ]
@@ -295,8 +297,8 @@ def _choices(
     Of votes a missing answer is wrong under every policy.
     """
     parts = tuple(benchmark.parts)
-    both = [*judges, *baselines]
-    findings = benchmark.report.findings(benchmark.name, parts, both, options)
+    all_runs = [*judges, *baselines]
+    findings = benchmark.report.findings(benchmark.name, parts, all_runs, options)
     if any(statistic.choice for statistic in findings.ranked):
         for statistic in (s for s in findings.ranked if s.choice):
             yield (
@@ -316,7 +318,7 @@ def _choices(
         policy_findings = (
             findings
             if is_done
-            else benchmark.report.findings(benchmark.name, parts, both, varied)
+            else benchmark.report.findings(benchmark.name, parts, all_runs, varied)
         )
         for statistic in (s for s in policy_findings.ranked if s.is_headline):
             for setting, setting_rows in settings.items():

@@ -74,13 +74,13 @@ def printed_numbers(benchmark: str) -> tuple[PrintedNumber, ...]:
     for row in (
         row for row in _published_rows("printed.csv") if row["benchmark"] == benchmark
     ):
-        place, printed = (
+        key, printed = (
             (row["table"], row["task"], row["image_model"], row["aspect"]),
             row["printed"],
         )
         numbers.append(
             PrintedNumber(
-                row["judge"], *place, float(printed), len(printed.partition(".")[2])
+                row["judge"], *key, float(printed), len(printed.partition(".")[2])
             )
         )
     return tuple(numbers)

@@ -201,8 +201,8 @@ class WithAnnotators(Annotated, Report):
                 statistic.name == metric_stem(statistic.aspect, MEAN, "spearman")
                 and statistic.aspect != OVERALL
             ):
-                place = (run.label, estimate, part, OVERALL, _LEADING)
-                yield Number(*place, breakdown="dimension", value=statistic.aspect)
+                columns = (run.label, estimate, part, OVERALL, _LEADING)
+                yield Number(*columns, breakdown="dimension", value=statistic.aspect)
         grades = {name for o in rows.judged for name in o.scores} - {
             *run.aspects,
             *self.dimensions,
@@ -284,10 +284,12 @@ def _number(
 
 def _references(annotator_numbers: Sequence[Number], part: str) -> Iterator[Number]:
     """What judges stand beside: annotators with the others, on average, and a constant answer."""
-    others = (
+    leave_one_out = (
         n for n in annotator_numbers if n.system == WITH_OTHERS and n.aspect == OVERALL
     )
-    if alone := [n.estimate for n in others if n.statistic.endswith("spearman")]:
-        mean = replace(mean_over_parts(alone), n=alone[0].n)
+    if correlations := [
+        n.estimate for n in leave_one_out if n.statistic.endswith("spearman")
+    ]:
+        mean = replace(mean_over_parts(correlations), n=correlations[0].n)
         yield Number(_CEILING_LABEL, mean, part, OVERALL, _LEADING, "ceiling")
     yield Number(CONSTANT_LABEL, Estimate(0.0), part, OVERALL, _LEADING, "baseline")

@@ -122,7 +122,7 @@ def compared_means(
         return result.p if result.difference.value > 0 else 1.0
 
     test = above_constant if constants else None
-    place = (
+    fields = (
         part,
         aspect,
         statistic,
@@ -131,7 +131,7 @@ def compared_means(
         unit,
         entrants,
     )
-    return ComparedStatistic(*place, notes=notes, above_constant=test)
+    return ComparedStatistic(*fields, notes=notes, above_constant=test)
 
 
 def compared_correlations(

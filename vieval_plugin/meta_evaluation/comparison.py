@@ -489,11 +489,11 @@ def average_benchmarks(
     labels = list(dict.fromkeys(label for index_of in indices for label in index_of))
     systems = []
     for label in labels:
-        own = [
+        systems_by_benchmark = [
             s.systems[index[label]] if label in index else None
             for s, index in zip(statistics, indices, strict=True)
         ]
-        by_benchmark = list(zip(benchmarks, own, strict=True))
+        by_benchmark = list(zip(benchmarks, systems_by_benchmark, strict=True))
         missing = dict.fromkeys(
             benchmark for benchmark, system in by_benchmark if system is None
         )
@@ -513,7 +513,12 @@ def average_benchmarks(
             for reasons in (not_compared or undefined, not_ranked)
         )
         systems.append(
-            System(label, sum(system.n for system in own if system), why_not, unranked)
+            System(
+                label,
+                sum(system.n for system in systems_by_benchmark if system),
+                why_not,
+                unranked,
+            )
         )
 
     def pair(first: int, second: int) -> CommonSamplesStatistic:

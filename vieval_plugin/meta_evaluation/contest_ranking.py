@@ -160,7 +160,7 @@ def contest_strengths(
         options: how many draws, the seed.
     """
     models, won, tied = _outcomes(pairs, codes)
-    answered = int((codes != NONE).sum())
+    answers = int((codes != NONE).sum())
     fitted = strengths(won.sum(axis=0), tied.sum(axis=0))
     logs, played = (
         fitted.log_strengths,
@@ -172,7 +172,7 @@ def contest_strengths(
         dict[str, float](),
     )
     if np.isnan(logs).any():
-        reason = SEPARATED if answered else "no contest has an answer"
+        reason = SEPARATED if answers else "no contest has an answer"
     else:
         seed = [options.seed, zlib.crc32(f"{benchmark}/{part}".encode())]
         names = [str(number) for number in range(len(won))]
@@ -199,7 +199,7 @@ def contest_strengths(
         for model, e, n in zip(models, estimates, played, strict=True)
     )
     return ContestStrengths(
-        numbers, shares, fitted.tie if shares else np.nan, answered, len(codes), reason
+        numbers, shares, fitted.tie if shares else np.nan, answers, len(codes), reason
     )
 
 

@@ -148,9 +148,9 @@ class CorrectedRanking:
     @property
     def decided(self) -> bool:
         """True where one generator is significantly better than each other."""
-        first, *others = self.order or ("",)
-        return bool(others) and all(
-            self.ranking.comparison.beats(first, other) for other in others
+        first, *rivals = self.order or ("",)
+        return bool(rivals) and all(
+            self.ranking.comparison.beats(first, rival) for rival in rivals
         )
 
 
@@ -393,10 +393,10 @@ def _ordered(
         for (_, estimate), value in zip(scored, values.tolist(), strict=True)
     }
 
-    def place(estimate: GeneratorEstimates) -> tuple[float, float]:
+    def sort_key(estimate: GeneratorEstimates) -> tuple[float, float]:
         return -value_of.get(estimate.generator, -math.inf), -estimate.raw.value
 
-    return tuple(sorted(estimates, key=place))
+    return tuple(sorted(estimates, key=sort_key))
 
 
 def _undefined(estimate: GeneratorEstimates) -> str:

@@ -273,19 +273,21 @@ def _image_evidence(
             prompt,
             reference,
             score,
-            before,
+            reference_score,
             _failure(challenged.get(prompt, ())) if math.isnan(score) else "",
         )
-        for prompt, score, before in zip(prompts, *scored.tolist(), strict=True)
-        if not math.isnan(before) and not score - before >= -_ROUNDING
+        for prompt, score, reference_score in zip(
+            prompts, *scored.tolist(), strict=True
+        )
+        if not math.isnan(reference_score) and not score - reference_score >= -_ROUNDING
     ]
-    most = 1 - lowest
+    maximum = 1 - lowest
     by_both = MeanOfDifferences.from_differences(
-        differences, [*compress(units, usable)], most
+        differences, [*compress(units, usable)], maximum
     )
-    by_all = MeanOfDifferences.from_differences(penalised, units, most)
+    by_all = MeanOfDifferences.from_differences(penalised, units, maximum)
     if corrected:
-        by_both, by_all = _corrected(corrected, penalised, usable, most)
+        by_both, by_all = _corrected(corrected, penalised, usable, maximum)
     return GateEvidence(
         challenger,
         reference,
@@ -338,18 +340,18 @@ def _unread(
 ) -> tuple[int, int]:
     """Number of verdicts without a score whose reply could not be read, and of all."""
     images = [*chain(*images_by_prompt.values())]
-    unread = [
+    failures = [
         image
         for image in images
         if image.status is Status.PARSE_FAILURE and aspect not in image.scores
     ]
-    return len(unread), len(images)
+    return len(failures), len(images)
 
 
 def _spread(means: Floats) -> float:
     """Highest less lowest of means, NaN without any."""
-    known = means[~np.isnan(means)]
-    return float(np.ptp(known)) if known.size else math.nan
+    defined_means = means[~np.isnan(means)]
+    return float(np.ptp(defined_means)) if defined_means.size else math.nan
 
 
 def _scores(images: Sequence[Observation], aspect: str) -> Floats:
@@ -427,7 +429,7 @@ def _contest_evidence(
         for o in outcomes
         if o.failed == (True, False)
     ]
-    unread = sum(outcome.status is Status.PARSE_FAILURE for outcome in outcomes)
+    parse_failures = sum(outcome.status is Status.PARSE_FAILURE for outcome in outcomes)
     spread = _spread(np.array([outcome.points for outcome in decided]))
     return GateEvidence(
         challenger,
@@ -437,7 +439,7 @@ def _contest_evidence(
         len(outcomes),
         alone,
         (unjudged, unjudged),
-        (unread, len(outcomes)),
+        (parse_failures, len(outcomes)),
         len(decided),
         0,
         spread,
@@ -460,9 +462,9 @@ def fillers(records: Sequence[Record]) -> list[Record]:
     counts = Counter(chain.from_iterable(reasonings))
     return [
         record
-        for record, own in zip(records, reasonings, strict=True)
+        for record, record_reasonings in zip(records, reasonings, strict=True)
         if ECHO in record.verdict.findings
-        or any(counts[reasoning] > 1 for reasoning in own)
+        or any(counts[reasoning] > 1 for reasoning in record_reasonings)
     ]
 
 

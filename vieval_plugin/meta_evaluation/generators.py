@@ -113,15 +113,15 @@ class OfGenerators(Report):
         has, too. Where all images have one value of a breakdown, that breakdown has no numbers of
         its own. The headline of a judge is O, or else SC, or else what it rates.
         """
-        found = [_ranked(run, options) for run in runs]
+        rankings = [_ranked(run, options) for run in runs]
         tables = tuple(
             layout
             for name in ("generators", "generators_by")
             for layout in layouts(name)
         )
         return Findings(
-            tuple(number for _, numbers in found for number in numbers),
-            tuple(statistic for statistics, _ in found for statistic in statistics),
+            tuple(number for _, numbers in rankings for number in numbers),
+            tuple(statistic for statistics, _ in rankings for statistic in statistics),
             tables,
         )
 

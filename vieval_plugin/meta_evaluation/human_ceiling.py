@@ -112,7 +112,7 @@ def _part_ceiling(
         judge, annotators = (
             fisher_average(
                 [value for value, _ in side],
-                [of for _, of in side],
+                [resampled for _, resampled in side],
                 len(observations),
                 (),
                 options,

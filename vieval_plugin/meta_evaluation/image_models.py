@@ -197,11 +197,11 @@ class ByImageModel(Report):
                         reasons=reasons,
                     )
                     key = Key(table, part, model, run.label, "spearman", aspect)
-                    place = (part, aspect, f"{_BY_MODEL}_{table}")
+                    fields = (part, aspect, f"{_BY_MODEL}_{table}")
                     yield Number(
                         run.label,
                         estimate,
-                        *place,
+                        *fields,
                         breakdown=_IMAGE_MODEL,
                         value=model,
                         key=key,
@@ -376,10 +376,10 @@ def rated_items(
     by_aspect: dict[str, dict[str, JudgedItem]] = {}
     for part in parts_of(parts, [run]):
         samples = [observe(judged) for judged in run.records[part]]
-        filled, aspects = filled_observations(
+        complete_observations, aspects = filled_observations(
             samples, run.aspects, rated if run.against_all else (), options
         )
-        for o in filled:
+        for o in complete_observations:
             complete = set(aspects) <= o.scores.keys()
             for aspect in aspects:
                 if o.ratings.get(aspect) and not any(

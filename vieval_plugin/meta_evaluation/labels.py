@@ -233,9 +233,9 @@ class WithLabels(Report):
             "baseline",
         )
         references = () if constant is None else (baseline,)
-        words = (column.name, column.title, title, _WHY)
+        texts = (column.name, column.title, title, _WHY)
         return RankedStatistic(
-            part, aspect, *words, column.ends, compared, references, leads
+            part, aspect, *texts, column.ends, compared, references, leads
         )
 
     def _compared(

@@ -117,9 +117,11 @@ def leaderboard(
     constants = [r.estimate for r in statistic.references if r.role == "baseline"]
     if compared.above_constant:
         p_values = above_constant_p(compared, benchmark, options)
-        below = {label for label, p in p_values.items() if not p <= SIGNIFICANCE_LEVEL}
+        below_constant = {
+            label for label, p in p_values.items() if not p <= SIGNIFICANCE_LEVEL
+        }
     else:
-        below = {
+        below_constant = {
             n.system
             for n in numbers
             if n.estimate.defined
@@ -141,7 +143,7 @@ def leaderboard(
         if statistic.judge
         else {label: text for label, text in same_answers.items() if text},
         positions=_positions(statistic, compared, options) if failed else {},
-        not_above_constant=frozenset(below),
+        not_above_constant=frozenset(below_constant),
     )
 
 

@@ -92,16 +92,16 @@ def drop_constant_annotators(ratings: HumanRatings) -> tuple[HumanRatings, list[
         for annotator, value in by_annotator.items():
             values.setdefault(annotator, []).append(value)
     constant = {
-        name: own
-        for name, own in values.items()
-        if len({*own}) == 1 and len(own) >= LEAST_OF_ANNOTATOR
+        name: ratings_by_item
+        for name, ratings_by_item in values.items()
+        if len({*ratings_by_item}) == 1 and len(ratings_by_item) >= LEAST_OF_ANNOTATOR
     }
     notes = [
         (
-            f"{name} gave one value ({own[0]:g}) to all {len(own)} ratings, which decide nothing "
+            f"{name} gave one value ({ratings_by_item[0]:g}) to all {len(ratings_by_item)} ratings, which decide nothing "
             "and are left out"
         )
-        for name, own in constant.items()
+        for name, ratings_by_item in constant.items()
     ]
     scores = {
         identity: _drop_annotators(aspects, constant)

@@ -112,7 +112,7 @@ def number_row(
         backbones: models that judges ask, by the judge's label.
     """
     estimate, total = number.estimate, number.total
-    asked = (backbones or {}).get(number.system, "")
+    backbone = (backbones or {}).get(number.system, "")
     lowest, highest = number.ranks or (None, None)
     return NumberRow(
         benchmark=benchmark,
@@ -122,7 +122,7 @@ def number_row(
         system=number.system,
         role=number.role,
         judge=str(number.judge or ""),
-        backbone=number.judge.backbone if number.judge else asked,
+        backbone=number.judge.backbone if number.judge else backbone,
         breakdown=number.breakdown,
         breakdown_value=number.value,
         value=_rounded(estimate.value),

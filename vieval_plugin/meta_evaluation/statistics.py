@@ -294,7 +294,10 @@ def compared_runs(
     ]
     by_group = test is not None and test.unit != "samples"
     total = max(
-        (len({o.group for o in asked} if by_group else asked) for asked in applicable),
+        (
+            len({o.group for o in samples} if by_group else samples)
+            for samples in applicable
+        ),
         default=0,
     )
     if test:

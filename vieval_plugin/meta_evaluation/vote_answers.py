@@ -373,12 +373,14 @@ def answers_of(pairs: Pairs, subject: str, scheme: str, seed: Sequence[int]) -> 
         )
     by_order = pairs.by_order
     # an order in which no contest has an answer counts as not asked for
-    asked = [codes for order, codes in by_order.items() if order != PAPER] or [
-        np.full(len(pairs.human), NONE)
-    ]
+    requested_orders = [
+        codes for order, codes in by_order.items() if order != PAPER
+    ] or [np.full(len(pairs.human), NONE)]
     return Answers(
         pairs,
-        dict.fromkeys(tie_handlings, overall_votes(asked[0], asked[-1])),
+        dict.fromkeys(
+            tie_handlings, overall_votes(requested_orders[0], requested_orders[-1])
+        ),
         by_order=by_order,
     )
 

@@ -66,18 +66,25 @@ def _numbers(judged: JudgedPart) -> Iterator[Number]:
             judged, PEOPLE, aspect, _ALL_PAIRS, pairs, _rating_vote(pairs, aspect)
         )
     for judge in judged.judges if rated else ():
-        answered, votes = judge.answers.pairs, judge.answers.codes["decisive"]
+        answered_pairs, votes = judge.answers.pairs, judge.answers.codes["decisive"]
         aspect = _compared_aspect(judge.subject, rated)
         yield from _right(
-            judged, judge.label, judge.subject, _JUDGED_PAIRS_LABEL, answered, votes
+            judged,
+            judge.label,
+            judge.subject,
+            _JUDGED_PAIRS_LABEL,
+            answered_pairs,
+            votes,
         )
-        on_the_same = np.where(votes == NONE, NONE, _rating_vote(answered, aspect))
+        on_the_same = np.where(
+            votes == NONE, NONE, _rating_vote(answered_pairs, aspect)
+        )
         yield from _right(
             judged,
             PEOPLE,
             aspect,
             f"pairs of {judge.label} ({judge.subject})",
-            answered,
+            answered_pairs,
             on_the_same,
         )
 
@@ -136,13 +143,13 @@ def _strengths(benchmark: str, judged: JudgedPart, options: StatisticsOptions) -
     )
     if not (rated := _rated(pairs)):
         return Table("strengths", title, (), ())
-    overall, chosen = _compared_aspect(VOTES, rated), default_subjects(judged.judges)
+    overall, subjects = _compared_aspect(VOTES, rated), default_subjects(judged.judges)
     voters = {
         "people's votes": (VOTES, pairs, pairs.human),
         f"{PEOPLE} ({overall})": (overall, pairs, _rating_vote(pairs, overall)),
     }
     for judge in (
-        judge for judge in judged.judges if chosen[judge.label] == judge.subject
+        judge for judge in judged.judges if subjects[judge.label] == judge.subject
     ):
         name = (
             judge.label

@@ -354,11 +354,13 @@ class JudgedPart:
     ) -> Number:
         """Return a number of an entrant: the share of its points, or what it is."""
         role: Role = "baseline" if entrant.constant else "judge"
-        place = (self.part, entrant.aspect or VOTES, statistic, role)
+        columns = (self.part, entrant.aspect or VOTES, statistic, role)
         estimate = (
             share if isinstance(share, Estimate) else self.bootstrap.share(*share)
         )
-        return Number(entrant.label, estimate, *place, breakdown=breakdown, value=value)
+        return Number(
+            entrant.label, estimate, *columns, breakdown=breakdown, value=value
+        )
 
 
 def default_subjects(judges: Iterable[Entrant]) -> dict[str, str]:

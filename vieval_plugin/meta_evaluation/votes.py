@@ -167,18 +167,18 @@ class ByVotes(Report):
         ):
             total_numbers, statistics = _total_statistics(judged, ties, pooled)
             # the only part may be called `all`
-            there = {(n.system, n.place) for n in numbers}
-            numbers += [n for n in total_numbers if (n.system, n.place) not in there]
+            existing = {(n.system, n.place) for n in numbers}
+            numbers += [n for n in total_numbers if (n.system, n.place) not in existing]
             ranked += statistics
-        places = ["", *(part_votes.part for part_votes in judged)]
-        ranked.sort(key=lambda statistic: places.index(statistic.value))
-        chosen = default_subjects(
+        part_order = ["", *(part_votes.part for part_votes in judged)]
+        ranked.sort(key=lambda statistic: part_order.index(statistic.value))
+        subjects = default_subjects(
             judge for part_votes in judged for judge in part_votes.judges
         )
         ranked += [
             statistic
             for part_votes in judged
-            for statistic in self._aspect_statistics(part_votes, chosen)
+            for statistic in self._aspect_statistics(part_votes, subjects)
         ]
         ranked = [
             replace(statistic, is_headline=index == 0)
@@ -209,10 +209,10 @@ class ByVotes(Report):
                     len(answers.complete),
                     sum(entrant.left_out.values()),
                 )
-                answered = judged.number(
+                answer_count = judged.number(
                     entrant, "answered", Estimate(complete, n=complete)
                 )
-                yield replace(answered, total=len(answers.pairs.observations))
+                yield replace(answer_count, total=len(answers.pairs.observations))
                 if left_out:
                     yield judged.number(
                         entrant, "left_out", Estimate(left_out, n=left_out)
@@ -228,7 +228,7 @@ class ByVotes(Report):
                 )
 
     def _aspect_statistics(
-        self, judged: JudgedPart, chosen: Mapping[str, str]
+        self, judged: JudgedPart, subjects: Mapping[str, str]
     ) -> Iterator[RankedStatistic]:
         """Each aspect that several judges score on a part, but that which they stand for anyway."""
         for aspect in dict.fromkeys(
@@ -236,12 +236,12 @@ class ByVotes(Report):
         ):
             judges = [entrant for entrant in judged.judges if entrant.aspect == aspect]
             is_further = len(judges) > 1 and any(
-                chosen[entrant.label] != aspect for entrant in judges
+                subjects[entrant.label] != aspect for entrant in judges
             )
             for ties in TIE_HANDLINGS[self.scheme] if is_further else ():
-                place = (judged.part, aspect, ties)
+                columns = (judged.part, aspect, ties)
                 items = (_items(judges, ties), _items(judged.constants, ties))
-                yield _statistic(*place, partial(_compared, *place, *items, judges))
+                yield _statistic(*columns, partial(_compared, *columns, *items, judges))
 
 
 def _subjects(rating: Rating) -> tuple[str, ...]:
@@ -252,13 +252,11 @@ def _subjects(rating: Rating) -> tuple[str, ...]:
 def _statistic(
     part: str, aspect: str, ties: VoteScheme, compared: Callable[[], ComparedStatistic]
 ) -> RankedStatistic:
-    counted, once = ties.replace("_", "-"), cache(compared)
-    title = (
-        f"Share of pairs in which the judge says what people say (accuracy, {counted})"
-    )
-    why = f"It is the question that people were asked, counted {counted}; a missing answer is wrong."
-    words = (f"accuracy_{ties}", f"accuracy ({counted})", title, why)
-    return RankedStatistic(part, aspect, *words, (0.0, 1.0), lambda _: once())
+    scheme_name, once = ties.replace("_", "-"), cache(compared)
+    title = f"Share of pairs in which the judge says what people say (accuracy, {scheme_name})"
+    why = f"It is the question that people were asked, counted {scheme_name}; a missing answer is wrong."
+    texts = (f"accuracy_{ties}", f"accuracy ({scheme_name})", title, why)
+    return RankedStatistic(part, aspect, *texts, (0.0, 1.0), lambda _: once())
 
 
 def _total_statistics(
@@ -268,8 +266,8 @@ def _total_statistics(
     SC, and its tests.
     """
     judges = [judge for part_votes in judged for judge in part_votes.judges]
-    chosen = default_subjects(judges)
-    judges = [judge for judge in judges if chosen[judge.label] == judge.subject]
+    subjects = default_subjects(judges)
+    judges = [judge for judge in judges if subjects[judge.label] == judge.subject]
     items = _items(judges, ties)
     constants = _items(
         [constant for part_votes in judged for constant in part_votes.constants], ties
@@ -277,9 +275,9 @@ def _total_statistics(
     numbers, statistics = list[Number](), list[RankedStatistic]()
 
     def number(
-        label: str, points: Points, place: tuple[str, str], role: Role = "judge"
+        label: str, points: Points, slice_key: tuple[str, str], role: Role = "judge"
     ) -> Number:
-        share, (breakdown, value) = bootstrap.share(*points), place
+        share, (breakdown, value) = bootstrap.share(*points), slice_key
         return Number(
             label,
             share,
@@ -291,35 +289,41 @@ def _total_statistics(
             value=value,
         )
 
-    for place in _places(items):
+    for slice_key in _places(items):
         judge_items, constant_items = (
-            _restricted(all_items, *place) for all_items in (items, constants)
+            _restricted(all_items, *slice_key) for all_items in (items, constants)
         )
         numbers += [
-            number(label, _points(label_items), place)
+            number(label, _points(label_items), slice_key)
             for label, label_items in judge_items.items()
         ]
-        breakdown, part = place
+        breakdown, part = slice_key
         if breakdown == "category":
             continue
         ceiling = _human_ceiling(
             [part_votes for part_votes in judged if part in ("", part_votes.part)], ties
         )
         references = (
-            [number(_CEILING_LABEL, ceiling, place, "ceiling")]
+            [number(_CEILING_LABEL, ceiling, slice_key, "ceiling")]
             if len(ceiling.values)
             else []
         )
         baselines = [
-            number(label, _points(label_items), place, "baseline")
+            number(label, _points(label_items), slice_key, "baseline")
             for label, label_items in constant_items.items()
         ]
         references += sorted(baselines, key=lambda baseline: -baseline.estimate.value)[
             :1
         ]
-        asked = [judge for judge in judges if part in ("", judge.part)]
+        slice_judges = [judge for judge in judges if part in ("", judge.part)]
         compared = partial(
-            _compared, part or ALL, VOTES, ties, judge_items, constant_items, asked
+            _compared,
+            part or ALL,
+            VOTES,
+            ties,
+            judge_items,
+            constant_items,
+            slice_judges,
         )
         statistic = replace(
             _statistic(ALL, VOTES, ties, compared), breakdown=breakdown, value=part
@@ -369,7 +373,7 @@ def _values(item: JudgedItem, breakdown: str) -> tuple[str, ...]:
 
 def _places(items: Items) -> list[tuple[str, str]]:
     """All of the items, and each value of a breakdown that has several."""
-    places = [("", "")] if items else []
+    slice_keys = [("", "")] if items else []
     for breakdown in ("part", "category"):
         values = dict.fromkeys(
             v
@@ -377,8 +381,10 @@ def _places(items: Items) -> list[tuple[str, str]]:
             for i in label_items.values()
             for v in _values(i, breakdown)
         )
-        places += [(breakdown, value) for value in values] if len(values) > 1 else []
-    return places
+        slice_keys += (
+            [(breakdown, value) for value in values] if len(values) > 1 else []
+        )
+    return slice_keys
 
 
 def _restricted(items: Items, breakdown: str, value: str) -> Items:

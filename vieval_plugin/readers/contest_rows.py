@@ -188,16 +188,16 @@ class _Reading:
         return numbered_roles("frame", numbered(frames, count, SUFFIXES))
 
 
-def _value(row: Row, column: str, absent: Any = None) -> Any:
+def _value(row: Row, column: str, default: Any = None) -> Any:
     """The value of a row; `absent` for null and an empty text, which are nothing, while 0 is a
     mistake.
     """
     value = row.cells.get(column)
-    return absent if value in (None, "") else value
+    return default if value in (None, "") else value
 
 
-def _text(row: Row, column: str, absent: str) -> str:
-    return row.text(column) if _has_value(row, column) else absent
+def _text(row: Row, column: str, default: str) -> str:
+    return row.text(column) if _has_value(row, column) else default
 
 
 def _has_value(row: Row, column: str) -> bool:

@@ -72,10 +72,14 @@ def _dialect_of(path: Path) -> _Dialect:
         encoding = encoding_of(stream.read(4))
     with path.open(encoding=encoding, newline="") as file:
         lines = [file.readline(_LONGEST_LINE) for _ in range(_FIRST)]
-        named = _FIRST_LINE.fullmatch(lines[0].strip())
-        delimiter = named[1] if named else _delimiter(list(filter(str.strip, lines)))
+        declaration = _FIRST_LINE.fullmatch(lines[0].strip())
+        delimiter = (
+            declaration[1]
+            if declaration
+            else _delimiter(list(filter(str.strip, lines)))
+        )
         file.seek(0)
-        dialect = _Dialect(encoding, delimiter, True, int(named is not None))
+        dialect = _Dialect(encoding, delimiter, True, int(declaration is not None))
         if delimiter in ("\t", _ABSENT_SIGN):
             return replace(dialect, quotes=_is_quoted(file.read(), delimiter))
         return _read_spaces(file, dialect)
@@ -131,13 +135,13 @@ def _is_quoted(text: str, delimiter: str) -> bool:
     opening = re.compile(rf'(?:\A|(?<={ends}))"')
     quoted = re.compile(rf'"((?:[^"]|"")*+)"(?={ends}|\Z)')
     header_signs = text.partition("\n")[0].count(delimiter)
-    place, needless = 0, False
-    while found := opening.search(text, place):
-        cell = quoted.match(text, found.start())
+    position, needless = 0, False
+    while quote := opening.search(text, position):
+        cell = quoted.match(text, quote.start())
         if not cell:
             return False
-        place = cell.end()
-        start, end = text.rfind("\n", 0, cell.start()) + 1, text.find("\n", place)
+        position = cell.end()
+        start, end = text.rfind("\n", 0, cell.start()) + 1, text.find("\n", position)
         lines = text[start : end if end >= 0 else len(text)].split("\n")
         if len(lines) > 1 and all(
             line.count(delimiter) == header_signs for line in lines
@@ -145,7 +149,7 @@ def _is_quoted(text: str, delimiter: str) -> bool:
             return False
         needless = needless or not re.search(rf'{ends}|"', cell[1])
     if not needless:
-        return place > 0
+        return position > 0
     bare_cells = re.split(
         ends, re.sub(rf"(?:\A|(?<={ends})){quoted.pattern}", "", text)
     )

@@ -290,9 +290,9 @@ async def _way(run: _Run, url: str) -> dict[str, Any]:
             run.proxy_hosts.add(address.host)
         loop = asyncio.get_running_loop()
         with suppress(OSError):  # names that only the proxy knows
-            found = await loop.getaddrinfo(proxy.host, None)
+            addresses = await loop.getaddrinfo(proxy.host, None)
             if _ip_address(proxy.host) is None and not any(
-                is_public(str(place[0])) for *_, place in found
+                is_public(str(address_info[0])) for *_, address_info in addresses
             ):
                 raise _private(proxy.host)
     return proxy.request_arguments({})

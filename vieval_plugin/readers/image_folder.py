@@ -170,13 +170,13 @@ def _row_of_pair(pair: PairedImage) -> dict[str, Any]:
         images, Mapping
     ):  # whatever else is there is an error where the row is read
         images = {**images, "output": str(pair.file.absolute())}
-    made = {
+    row = {
         "uid": pair.prompt.uid,
         "image_model": pair.image_model,
         "draw": pair.draw,
         "images": images,
     }
-    return {**pair.prompt.row, **made}
+    return {**pair.prompt.row, **row}
 
 
 def are_images(locations: Sequence[str]) -> bool:
@@ -406,17 +406,17 @@ def _deeper_images_notes(
     notes = []
     for files in models.values():
         folder = files[0].parent
-        below = [
+        subfolders = [
             path
             for path in sorted(folder.iterdir())
             if path.is_dir() and not path.is_symlink()
         ]
-        unread = [
-            path.name for path in below if real(path) not in but and _images(path)
+        unread_names = [
+            path.name for path in subfolders if real(path) not in but and _images(path)
         ]
-        if unread:
+        if unread_names:
             notes.append(
-                f"{folder}: images in folders below it are not read: {abbreviated(unread)}"
+                f"{folder}: images in folders below it are not read: {abbreviated(unread_names)}"
             )
     return notes
 

@@ -95,10 +95,10 @@ def numbers_of(files: Sequence[Path]) -> dict[Path, tuple[int, int]]:
         )
     numbers: dict[Path, tuple[int, int]] = {}
     for form, alike in by_form.items():
-        columns = [*zip(*(found for _, found in alike), strict=True)]
+        columns = [*zip(*(digits for _, digits in alike), strict=True)]
         different = [
-            place
-            for place, column in enumerate(columns)
+            position
+            for position, column in enumerate(columns)
             if len({*column}) > 1 or len(columns) == 1
         ]
         has_draws = (
@@ -107,8 +107,8 @@ def numbers_of(files: Sequence[Path]) -> dict[Path, tuple[int, int]]:
             and re.search(r"_s?#$", form)
         )
         if len(different) == 1 or has_draws:
-            for file, found in alike:
-                values = [int(found[place]) for place in different]
+            for file, digits in alike:
+                values = [int(digits[position]) for position in different]
                 numbers[file] = values[0], values[1] if has_draws else 0
     return numbers
 

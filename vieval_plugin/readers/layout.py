@@ -236,18 +236,20 @@ def _fits(
         return False
     if _has_prompts(folder) if not table else not _tables(layout, folder, prompts):
         return False
-    found: list[_FoundImage] = []
+    found_images: list[_FoundImage] = []
     for file, name in files.items():
         fields = _fields(layout, name)
         if fields is None:
             return False
         if fields:
-            found.append(_FoundImage(file, fields))
-    if not found or table:
-        return bool(found)
+            found_images.append(_FoundImage(file, fields))
+    if not found_images or table:
+        return bool(found_images)
     if not layout.prompts:
-        return not any(image.file.with_suffix(".txt").is_file() for image in found)
-    return (folder / _filled(layout.prompts.beside, found[0].fields)).is_file()
+        return not any(
+            image.file.with_suffix(".txt").is_file() for image in found_images
+        )
+    return (folder / _filled(layout.prompts.beside, found_images[0].fields)).is_file()
 
 
 def read_layouts(
@@ -292,23 +294,25 @@ def read_layout(
         file: _fields(layout, files[file])
         for file in sorted(files, key=lambda file: natural(str(file)))
     }
-    found = [_FoundImage(file, fields) for file, fields in matches.items() if fields]
-    if not found:
+    found_images = [
+        _FoundImage(file, fields) for file, fields in matches.items() if fields
+    ]
+    if not found_images:
         raise VievalError(
             f"{folder}: no image fits the layout of {layout.title}, which is {layout.images[0]}; "
             "pass the folder of a generator"
         )
-    conditions = _all_conditions(layout, folder, found, prompts)
+    conditions = _all_conditions(layout, folder, found_images, prompts)
     by_key: dict[_Key, list[_FoundImage]] = defaultdict(list)
-    for image in sorted(found, key=lambda image: image.order):
+    for image in sorted(found_images, key=lambda image: image.order):
         by_key[image.key].append(image)
     _require_one_file(by_key)
     groups = sorted({key[:2] for key in by_key})
     keys = [
         (*group, uid)
         for group in groups
-        for place, uid in conditions
-        if place == group[1]
+        for category_folder, uid in conditions
+        if category_folder == group[1]
     ]
 
     def rows() -> Iterator[SampleRow]:
@@ -326,7 +330,7 @@ def read_layout(
     left_out = [file for file, fields in matches.items() if fields is None]
     strange = [key for key in by_key if key[1:] not in conditions]
     notes = [
-        f"{folder}: read by the layout of {layout.title}, {plural(len(found), 'file')}"
+        f"{folder}: read by the layout of {layout.title}, {plural(len(found_images), 'file')}"
         f"{f' of {layout.grid} images' if layout.grid else ''}; --layout NAME chooses another"
     ]
     if left_out:
@@ -335,10 +339,10 @@ def read_layout(
             f"{left_out[0].name}"
         )
     if strange:
-        _, *place = strange[0]
+        _, *category_folder = strange[0]
         notes.append(
             f"{folder}: no prompt for the images of {plural(len(strange), 'uid')}, left out, the "
-            f"first {'/'.join(place)}"
+            f"first {'/'.join(category_folder)}"
         )
     notes += _absent_images_note(layout, folder, conditions, by_key)
     fingerprint = fingerprint_of(
@@ -376,28 +380,31 @@ def _absent_images_note(
     """
     groups = {key[:2] for key in by_key}
     image_models = {image_model for image_model, _ in groups}
-    absent: Counter[str] = Counter()
-    for model, (place, uid) in product(image_models, conditions):
-        if (model, place, uid) not in by_key:
-            category = _category(layout, place, conditions[place, uid]) or "no category"
-            is_read = (model, place) in groups
+    missing_counts: Counter[str] = Counter()
+    for model, (category_folder, uid) in product(image_models, conditions):
+        if (model, category_folder, uid) not in by_key:
+            category = (
+                _category(layout, category_folder, conditions[category_folder, uid])
+                or "no category"
+            )
+            is_read = (model, category_folder) in groups
             reason = "no_image" if is_read else "left out, as there is no folder"
-            absent[f"{category} ({reason})"] += 1
+            missing_counts[f"{category} ({reason})"] += 1
     by_category = ", ".join(
-        f"{count} of {category}" for category, count in sorted(absent.items())
+        f"{count} of {category}" for category, count in sorted(missing_counts.items())
     )
-    several = (
+    per_generator = (
         f", counted for each of {len(image_models)} generators"
         if len(image_models) > 1
         else ""
     )
-    line = f"{folder}: {plural(absent.total(), 'prompt')} without an image: {by_category}{several}"
-    return [line] if absent else []
+    line = f"{folder}: {plural(missing_counts.total(), 'prompt')} without an image: {by_category}{per_generator}"
+    return [line] if missing_counts else []
 
 
-def _category(layout: Layout, place: str, conditions: _Conditions) -> str:
+def _category(layout: Layout, category_folder: str, conditions: _Conditions) -> str:
     """The category of a prompt, by its table or the folder of its images."""
-    folder_name = place.partition("/")[0]
+    folder_name = category_folder.partition("/")[0]
     return conditions.category or layout.categories.get(folder_name, folder_name)
 
 
@@ -409,8 +416,8 @@ def _rows(
     images: Sequence[_FoundImage],
 ) -> Iterator[dict[str, Any] | BadLine]:
     """The rows of a prompt, one an image; one whose image is not there where it has none."""
-    image_model, place, uid = key
-    category, _, language = place.partition("/")
+    image_model, category_folder, uid = key
+    category, _, language = category_folder.partition("/")
     fields = {
         "image_model": image_model,
         "category": category,
@@ -419,9 +426,9 @@ def _rows(
         "prompt": uid,
     }
     row = {
-        "uid": "/".join(filter(None, (place, uid))),
+        "uid": "/".join(filter(None, (category_folder, uid))),
         "image_model": image_model or image_model_of(folder),
-        "category": _category(layout, place, conditions),
+        "category": _category(layout, category_folder, conditions),
         "texts": {"instruction" if _is_edit(layout) else "prompt": conditions.text},
     }
     source = (
@@ -457,39 +464,44 @@ def _is_edit(layout: Layout) -> bool:
 
 
 def _all_conditions(
-    layout: Layout, folder: Path, found: Sequence[_FoundImage], prompts: Path | None
+    layout: Layout,
+    folder: Path,
+    found_images: Sequence[_FoundImage],
+    prompts: Path | None,
 ) -> dict[tuple[str, str], _Conditions]:
     """What images were made of, by place and uid."""
-    place = layout.prompts
-    if place is None:
-        return {image.key[1:]: _Conditions(image.fields["prompt"]) for image in found}
-    if place.table:
-        return _conditions_in_tables(layout, place, folder, prompts)
+    prompt_layout = layout.prompts
+    if prompt_layout is None:
+        return {
+            image.key[1:]: _Conditions(image.fields["prompt"]) for image in found_images
+        }
+    if prompt_layout.table:
+        return _conditions_in_tables(layout, prompt_layout, folder, prompts)
     texts = {}
-    pattern = _regex(layout, place.beside)
-    for file in sorted(folder.rglob(Path(place.beside).name)):
+    pattern = _regex(layout, prompt_layout.beside)
+    for file in sorted(folder.rglob(Path(prompt_layout.beside).name)):
         if match := pattern.fullmatch(file.relative_to(folder).as_posix()):
             for row in read_lines(file, "")[:1]:
-                prompt = row.text(_name_of(place.prompt, row.cells))
-                category = str(row.cells.get(place.category, ""))
+                prompt = row.text(_name_of(prompt_layout.prompt, row.cells))
+                category = str(row.cells.get(prompt_layout.category, ""))
                 texts["", match["uid"]] = _Conditions(prompt, category)
     return texts
 
 
 def _conditions_in_tables(
-    layout: Layout, place: LayoutPrompts, folder: Path, prompts: Path | None
+    layout: Layout, prompt_layout: LayoutPrompts, folder: Path, prompts: Path | None
 ) -> dict[tuple[str, str], _Conditions]:
     tables = _tables(layout, folder, prompts)
     if not tables:
         raise VievalError(
-            f"{folder}: {' or '.join(place.table)} must be there or above; or name it with "
+            f"{folder}: {' or '.join(prompt_layout.table)} must be there or above; or name it with "
             "--prompts"
         )
     texts: dict[tuple[str, str], _Conditions] = {}
     for name, file in tables.items():
-        for key, conditions in _rows_of_table(layout, place, file, name):
-            known = texts.setdefault(key, conditions)
-            if known.text != conditions.text:
+        for key, conditions in _rows_of_table(layout, prompt_layout, file, name):
+            first_conditions = texts.setdefault(key, conditions)
+            if first_conditions.text != conditions.text:
                 raise VievalError(
                     f"{file}: {'/'.join(filter(None, key))} has two prompts; give each a uid of "
                     "its own"
@@ -498,15 +510,24 @@ def _conditions_in_tables(
 
 
 def _rows_of_table(
-    layout: Layout, place: LayoutPrompts, file: Path, name: str
+    layout: Layout, prompt_layout: LayoutPrompts, file: Path, name: str
 ) -> Iterator[tuple[tuple[str, str], _Conditions]]:
     """Place, uid and conditions of the rows of a table, which is that of one category where this
     has a name.
     """
     table = open_table(file)
-    prompt = _name_of(place.prompt, table.columns)
+    prompt = _name_of(prompt_layout.prompt, table.columns)
     columns = list(
-        filter(None, (place.uid, prompt, place.category, place.language, place.source))
+        filter(
+            None,
+            (
+                prompt_layout.uid,
+                prompt,
+                prompt_layout.category,
+                prompt_layout.language,
+                prompt_layout.source,
+            ),
+        )
     )
     require_columns(table, columns)
     folders = {
@@ -520,17 +541,23 @@ def _rows_of_table(
             )
         if not row.get(prompt):
             continue
-        category = str(row.get(place.category, ""))
+        category = str(row.get(prompt_layout.category, ""))
         fields = {
             "category": name or folders.get(category, category),
-            "language": str(row.get(place.language, "")),
+            "language": str(row.get(prompt_layout.language, "")),
         }
         if "{category}" not in layout.images[0]:
             fields = {}
-        uid = str(row.get(place.uid, number)).zfill(int(digits[1]) if digits else 0)
+        uid = str(row.get(prompt_layout.uid, number)).zfill(
+            int(digits[1]) if digits else 0
+        )
         source = (
-            str(table.folder.absolute() / place.source_folder / str(row[place.source]))
-            if place.source
+            str(
+                table.folder.absolute()
+                / prompt_layout.source_folder
+                / str(row[prompt_layout.source])
+            )
+            if prompt_layout.source
             else ""
         )
         yield (_place(fields), uid), _Conditions(str(row[prompt]), category, source)
@@ -544,17 +571,17 @@ def _tables(layout: Layout, folder: Path, prompts: Path | None) -> dict[str, Pat
     is_for_all = not any("{category}" in name for name in names)
     if prompts and is_for_all:
         return {"": prompts}
-    above = [prompts.parent] if prompts else [folder, *folder.absolute().parents[:2]]
+    parents = [prompts.parent] if prompts else [folder, *folder.absolute().parents[:2]]
     tables = {}
-    for place in [""] if is_for_all else layout.categories:
+    for category_folder in [""] if is_for_all else layout.categories:
         files = [
-            parent / name.replace("{category}", place)
-            for parent in above
+            parent / name.replace("{category}", category_folder)
+            for parent in parents
             for name in names
         ]
         file = next((file for file in files if file.is_file()), None)
         if file:
-            tables[place] = file
+            tables[category_folder] = file
     return tables
 
 
@@ -598,8 +625,8 @@ def _regex(layout: Layout, template: str) -> re.Pattern[str]:
 @cache
 def _compiled(template: str, categories: tuple[str, ...]) -> re.Pattern[str]:
     pattern, end = "", 0
-    for found in _FIELD.finditer(template):
-        name, digits, choices = found.groups()
+    for field_match in _FIELD.finditer(template):
+        name, digits, choices = field_match.groups()
         value = (
             f"\\d{{{digits}}}"
             if digits
@@ -613,8 +640,10 @@ def _compiled(template: str, categories: tuple[str, ...]) -> re.Pattern[str]:
             value = "|".join(map(re.escape, choices.split("|")))
         elif name == "category" and categories:
             value = "|".join(map(re.escape, categories))
-        pattern += f"{re.escape(template[end : found.start()])}(?P<{name}>{value})"
-        end = found.end()
+        pattern += (
+            f"{re.escape(template[end : field_match.start()])}(?P<{name}>{value})"
+        )
+        end = field_match.end()
     return re.compile(pattern + re.escape(template[end:]))
 
 

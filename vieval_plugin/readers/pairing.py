@@ -64,10 +64,10 @@ class _Matching:
         """Return whether an image belongs to another row than by the order, as long as the
         column is no class.
         """
-        called = set[int]().union(*self.possible.values())
+        claimed_rows = set[int]().union(*self.possible.values())
         is_id = 4 * len({*self.key.uids}) >= 3 * len(self.key.uids)
         return is_id and any(
-            row not in self.possible.get(file, {row} - called)
+            row not in self.possible.get(file, {row} - claimed_rows)
             for file, (row, _) in order.rows.items()
         )
 
@@ -139,11 +139,11 @@ def _chosen(models: Mapping[str, Sequence[Path]], prompts: Prompts) -> _Matching
     if prompts.uid_is_named and matchings[0].rows:
         return matchings[0]
     ids = [matching for matching in matchings if matching.key.is_id]
-    others = [
+    text_matchings = [
         matching for matching in matchings if not matching.key.is_id and matching.fits
     ]
     fitting = [matching for matching in ids if matching.fits] or (
-        [] if order else others
+        [] if order else text_matchings
     )
     uid = next((matching for matching in ids if matching.key.is_uid), None)
     if fitting:
@@ -155,7 +155,7 @@ def _chosen(models: Mapping[str, Sequence[Path]], prompts: Prompts) -> _Matching
     elif uid and 2 * len(uid.rows) >= sum(map(len, models.values())):
         candidates = [uid]
     elif order and not uid:
-        candidates = [order, *others]
+        candidates = [order, *text_matchings]
     else:
         raise _no_match_error(models, prompts, matchings)
     first = candidates[0]
@@ -189,7 +189,9 @@ def _order(models: Mapping[str, Sequence[Path]], prompts: Prompts) -> _Matching 
     ):
         return None
     key = KeyColumn(
-        "", tuple(str(place) for place in range(1, len(numbers) + 1)), is_id=False
+        "",
+        tuple(str(row_number) for row_number in range(1, len(numbers) + 1)),
+        is_id=False,
     )
     rows = {
         file: (row, 0) for files in models.values() for row, file in enumerate(files)
@@ -215,7 +217,7 @@ def _match(models: Mapping[str, Sequence[Path]], key: KeyColumn) -> _Matching:
     matching = _Matching(key, rows := {}, possible := {})
     strange: list[Path] = []
     for files in models.values():
-        named: dict[Path, list[tuple[set[int], int]]] = {}
+        named_rows: dict[Path, list[tuple[set[int], int]]] = {}
         for file in files:
             names = list(readings(file))
             options = [(by_uid.get(stem), draw) for stem, draw in names]
@@ -225,26 +227,32 @@ def _match(models: Mapping[str, Sequence[Path]], key: KeyColumn) -> _Matching:
                 for stem, draw in names
                 if stem.isdecimal()
             ]
-            named[file] = [(found, draw) for found, draw in options if found]
+            named_rows[file] = [
+                (candidates_by_draw, draw)
+                for candidates_by_draw, draw in options
+                if candidates_by_draw
+            ]
         numbered = {
             file: [(by_number[number], draw)] if number in by_number else []
             for file, (number, draw) in _numbers_alone(files).items()
         }
         # a number inside a name says nothing where others have the whole name
-        claims = named if any(named.values()) else numbered
-        taken = set[tuple[int, int]]()
+        claims = named_rows if any(named_rows.values()) else numbered
+        taken_rows = set[tuple[int, int]]()
         for file in files:
-            found = [*named[file], *numbered.get(file, [])]
-            if found:
-                possible[file] = set().union(*(candidates for candidates, _ in found))
-            places = [
+            candidates_by_draw = [*named_rows[file], *numbered.get(file, [])]
+            if candidates_by_draw:
+                possible[file] = set().union(
+                    *(candidates for candidates, _ in candidates_by_draw)
+                )
+            row_draws = [
                 (row, draw)
                 for candidates, draw in claims.get(file, [])[:1]
                 for row in candidates
             ]
-            if len(places) == 1 and places[0] not in taken:
-                rows[file] = places[0]
-                taken.add(places[0])
+            if len(row_draws) == 1 and row_draws[0] not in taken_rows:
+                rows[file] = row_draws[0]
+                taken_rows.add(row_draws[0])
             else:
                 strange.append(file)
     return replace(matching, strange=tuple(strange))
@@ -256,13 +264,13 @@ def _numbers_alone(files: Sequence[Path]) -> dict[Path, tuple[int, int]]:
     """
     numbers = numbers_of(files)
     claimants = defaultdict[tuple[int, int], list[Path]](list)
-    for file, place in numbers.items():
-        claimants[place].append(file)
+    for file, number_and_draw in numbers.items():
+        claimants[number_and_draw].append(file)
     plain = {}
-    for place, contesting in claimants.items():
+    for number_and_draw, contesting in claimants.items():
         shortest = min(contesting, key=lambda file: len(file.stem))
         if all(file.stem.startswith(shortest.stem) for file in contesting):
-            plain[shortest] = place
+            plain[shortest] = number_and_draw
     return plain
 
 

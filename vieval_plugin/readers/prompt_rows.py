@@ -119,16 +119,19 @@ def prompts_of(path: Path, columns: Mapping[str, str] | None = None) -> Prompts:
         rows.append((number, dict(row)))
     if not rows:
         raise VievalError(f"{path}: no prompts in it")
-    named, has_uid = (columns or {}).get("uid"), any("uid" in row for _, row in rows)
-    own = (
-        [KeyColumn(named or "uid", tuple(numbers), is_id=True, is_own=True)]
-        if named or has_uid
+    uid_column, has_uid = (
+        (columns or {}).get("uid"),
+        any("uid" in row for _, row in rows),
+    )
+    uid_keys = (
+        [KeyColumn(uid_column or "uid", tuple(numbers), is_id=True, is_own=True)]
+        if uid_column or has_uid
         else []
     )
     keys = (
-        own
-        if named is not None
-        else own + _key_columns(table, fields.columns.get("uid", "uid"))
+        uid_keys
+        if uid_column is not None
+        else uid_keys + _key_columns(table, fields.columns.get("uid", "uid"))
     )
     uids = next(
         (key.uids for key in keys if key.is_own or (key.is_id and key.is_unique)),
@@ -141,7 +144,7 @@ def prompts_of(path: Path, columns: Mapping[str, str] | None = None) -> Prompts:
             for (number, row), uid in zip(rows, uids, strict=True)
         ),
         tuple(keys),
-        bool(named),
+        bool(uid_column),
         table.folder,
         table.unit,
         fields.notes,

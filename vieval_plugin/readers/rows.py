@@ -252,5 +252,5 @@ def _read(path: Path, advice: str) -> str:
 def _unlike(where: str, value: Any, expected: str) -> VievalError:
     """The error for a value that is not what a file must have there."""
     text = json.dumps(value, ensure_ascii=True)
-    shown = text if len(text) <= 60 else f"{text[:57]}..."
-    return VievalError(f"{where} is {shown}, not {expected}; correct the file")
+    excerpt = text if len(text) <= 60 else f"{text[:57]}..."
+    return VievalError(f"{where} is {excerpt}, not {expected}; correct the file")

@@ -198,12 +198,15 @@ def _kind_of(images: set[str], texts: set[str]) -> str:
     >>> _kind_of({"output"}, {"prompt"}), _kind_of({"mask"}, {"prompt"})
     ('tig', '')
     """
-    shown, told = images - {"output"}, texts - {WANTED_TEXT}
-    if not shown and (told == {"prompt"} or (WANTED_TEXT in texts and not told)):
+    shown_images, told_texts = images - {"output"}, texts - {WANTED_TEXT}
+    if not shown_images and (
+        told_texts == {"prompt"} or (WANTED_TEXT in texts and not told_texts)
+    ):
         return "tig"
     return (
         "tie"
-        if shown == {"source"} and told in ({"instruction"}, {"instruction", "prompt"})
+        if shown_images == {"source"}
+        and told_texts in ({"instruction"}, {"instruction", "prompt"})
         else ""
     )
 

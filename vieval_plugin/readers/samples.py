@@ -177,12 +177,12 @@ def image_stamps(judged: Judged) -> str:
 
 def _require_first(source: SampleSource, number: int, identity: SampleId) -> None:
     """VievalError where the n-th sample of a source is called as one before it is."""
-    places = dict.fromkeys(
+    row_places = dict.fromkeys(
         row.place for row in islice(source, number) if row.sample.id == identity
     )
-    if len(places) < 2:
+    if len(row_places) < 2:
         return
-    first, *_, last = places
+    first, *_, last = row_places
     generator = f" of {identity.image_model}" if identity.image_model else ""
     kind = f" ({identity.part})" if identity.part else ""
     advice = (

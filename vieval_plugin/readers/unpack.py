@@ -97,8 +97,8 @@ class _Bounded(gzip.GzipFile):
     header: int | None = _HEADER
 
     def read(self, size: int | None = -1) -> bytes:
-        most = _HEADER if self.header is None else self.header
-        if size is None or not 0 <= size <= most:
+        limit = _HEADER if self.header is None else self.header
+        if size is None or not 0 <= size <= limit:
             raise _Refused("holds a header of more than 1 MiB")
         body = super().read(size)
         if self.header is not None:

@@ -131,7 +131,7 @@ def tar_index(
     names_by_sample: list[set[str]] = []
     images: dict[tuple[int, str], str] = {}
     members = []
-    for full_name, *place in entries:
+    for full_name, *location in entries:
         key, name = _key_and_name(full_name, last_dot)
         sample = samples_by_key.get(key, -1)
         if sample < 0 or name in names_by_sample[sample]:
@@ -143,7 +143,7 @@ def tar_index(
                 "archive again with tar --sort=name, or without compression"
             )
         names_by_sample[sample].add(name)
-        member = TarMember(sample, key, name, *place)
+        member = TarMember(sample, key, name, *location)
         if member.is_image:
             namesake = images.setdefault((sample, member.column), full_name)
             if namesake != full_name:
@@ -179,12 +179,12 @@ def _last_dot_ends_keys(full_names: Sequence[str], columns: set[str]) -> bool:
     keys = {_key_and_name(name, last_dot=True)[0] for name in full_names}
     has_dots = False
     for key in keys:
-        start, *between = key.rpartition("/")[2].split(".")
-        has_dots = has_dots or bool(between)
-        if any(part in columns or is_column_name(part) for part in between):
+        start, *middle_parts = key.rpartition("/")[2].split(".")
+        has_dots = has_dots or bool(middle_parts)
+        if any(part in columns or is_column_name(part) for part in middle_parts):
             return False
         prefix = f"{key.rpartition('/')[0]}/{start}" if "/" in key else start
-        for part in between:
+        for part in middle_parts:
             if prefix in keys:
                 return False
             prefix = f"{prefix}.{part}"
@@ -313,7 +313,7 @@ def copy_samples(
     suffix = target.name.lower().rpartition(".")[2]
     mode: Any = "w" if suffix == "tar" else f"w:{_COMPRESSIONS.get(suffix, suffix)}"
     by_offset = {member.offset: member for member in index if member.sample in further}
-    begun: set[int] = set()
+    begun_samples: set[int] = set()
     with tarfile.open(target, mode) as copy:
         for _, entry, open_entry in _tar_entries(path):
             member = by_offset.get(entry.offset_data)
@@ -324,8 +324,8 @@ def copy_samples(
                     f"{path}: it has a member {member.key}.{name}; name the one that is added "
                     "with --prefix"
                 )
-            if member.sample not in begun:
-                begun.add(member.sample)
+            if member.sample not in begun_samples:
+                begun_samples.add(member.sample)
                 _add(copy, f"{member.key}.{name}", further[member.sample])
             copy.addfile(entry, open_entry())
 

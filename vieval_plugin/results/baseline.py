@@ -112,7 +112,9 @@ def read_baseline(
         {_key(record.id): _shown(record.sample) for record in side}
         for side in (earlier, records)
     )
-    now = {key: shown for key, shown in now.items() if key in then or not is_anchor}
+    now = {
+        key: contents for key, contents in now.items() if key in then or not is_anchor
+    }
     if then != now:
         raise VievalError(
             f"--against {path}: other prompts (digest {_digest(then)}, here {_digest(now)}): "
@@ -247,7 +249,8 @@ def prompts_digest(records: Iterable[Record]) -> str:
 def _digest(prompts: Mapping[PromptKey, Mapping[str, str]]) -> str:
     """The first digits of the SHA-256 of prompts: their uids and what each shows."""
     rows = [
-        [*key, dict(sorted(shown.items()))] for key, shown in sorted(prompts.items())
+        [*key, dict(sorted(contents.items()))]
+        for key, contents in sorted(prompts.items())
     ]
     return hashlib.sha256(json.dumps(rows).encode()).hexdigest()[:_SHOWN_DIGITS]
 
@@ -259,8 +262,8 @@ def _first_difference(
     for key in then:
         if key in now and (difference := text_difference(then[key], now[key])):
             return f"{key[2]!r} has {difference}"
-    if lost := [key for key in then if key not in now]:
-        return f"{len(lost)} of its {len(then)} are not here, the first {lost[0][2]!r}"
+    if missing := [key for key in then if key not in now]:
+        return f"{len(missing)} of its {len(then)} are not here, the first {missing[0][2]!r}"
     added = [key for key in now if key not in then]
     return f"{len(added)} here are not in it, the first {added[0][2]!r}"
 
@@ -377,12 +380,12 @@ def _series(nights: Sequence[Night], night: Night) -> list[Night]:
     """The last nights with the baseline, judge and prompts of a night; a change began a new
     series.
     """
-    changed = [
+    changes = [
         number
         for number, earlier in enumerate(nights, start=1)
         if earlier.series != night.series
     ]
-    return list(nights[changed[-1] if changed else 0 :])
+    return list(nights[changes[-1] if changes else 0 :])
 
 
 def _read(path: Path, number: int, line: str) -> Night:

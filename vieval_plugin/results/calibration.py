@@ -116,7 +116,7 @@ def calibrate(
         if kind not in refused
     }
     is_kept = np.isin(labels.kinds, list(knots))
-    kept, on_prompts, on_generators = (
+    kept_labels, on_prompts, on_generators = (
         labels.where(is_kept),
         on_prompts[:, is_kept],
         on_generators[:, is_kept],
@@ -130,10 +130,10 @@ def calibrate(
             source.pack_hash,
             aspect,
             knots,
-            len(kept.kinds),
+            len(kept_labels.kinds),
         ),
-        _errors(kept, on_prompts),
-        None if np.isnan(on_generators).any() else _errors(kept, on_generators),
+        _errors(kept_labels, on_prompts),
+        None if np.isnan(on_generators).any() else _errors(kept_labels, on_generators),
         accepted,
         tuple(refused),
     )
@@ -301,9 +301,9 @@ def calibration_lines(result: CalibrationResult) -> Iterator[str]:
         kinds = enumeration(
             [f"{kind} ({labels})" for kind, labels in result.common.items()]
         )
-        least = f"{LEAST_LABELS} ratings or {LEAST_PROMPTS} prompts"
+        minimum = f"{LEAST_LABELS} ratings or {LEAST_PROMPTS} prompts"
         yield (
-            f"With fewer than {least}, these task types take the function of all ratings: {kinds}."
+            f"With fewer than {minimum}, these task types take the function of all ratings: {kinds}."
         )
     for errors, where in (
         (calibration.on_prompts, "prompts"),

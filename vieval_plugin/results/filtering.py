@@ -161,10 +161,10 @@ def filter_shards(
 def _columns(opened: VerdictFolder, where: str) -> list[str]:
     """The columns of verdicts that are read: what is written, and what a condition names."""
     identifiers = {name.lower() for name in re.findall(r"\w+", where)}
-    wanted = {*_KEY, "uid", "status", "kind", "scores", *identifiers}
+    names = {*_KEY, "uid", "status", "kind", "scores", *identifiers}
     if not opened.plan.schema.scores:
-        wanted.remove("scores")
-    return [name for name in opened.plan.schema.arrow().names if name in wanted]
+        names.remove("scores")
+    return [name for name in opened.plan.schema.arrow().names if name in names]
 
 
 def _passing(
@@ -239,10 +239,10 @@ def _add_calibrated(table: Any, calibration: Calibration) -> Any:
     calibrated = np.full(len(scores), np.nan)
     for kind, knots in calibration.knots.items():
         calibrated[kinds == kind] = np.interp(scores[kinds == kind], *knots)
-    kept = table.select(
+    uncalibrated = table.select(
         [name for name in table.column_names if name != calibration.name]
     )
-    return kept.append_column(
+    return uncalibrated.append_column(
         calibration.name, arrow().array(calibrated, from_pandas=True)
     )
 

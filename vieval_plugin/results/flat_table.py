@@ -138,9 +138,9 @@ def records_of_rows(rows: Sequence[Mapping[str, Any]]) -> list[Record]:
 
 
 def _holds_numbers(values: Iterable[Any]) -> bool:
-    known = [value for value in values if value is not None]
-    return bool(known) and all(
-        isinstance(value, Real) and not isinstance(value, bool) for value in known
+    present = [value for value in values if value is not None]
+    return bool(present) and all(
+        isinstance(value, Real) and not isinstance(value, bool) for value in present
     )
 
 
@@ -148,11 +148,11 @@ def _record(
     row: Mapping[str, Any], number: int, scores: Sequence[str], texts: Sequence[str]
 ) -> Record:
     """The record of a row."""
-    given = {name: value for name, value in row.items() if not _is_missing(value)}
-    values = {name: float(given[name]) for name in scores if name in given}
+    present = {name: value for name, value in row.items() if not _is_missing(value)}
+    values = {name: float(present[name]) for name in scores if name in present}
     if any(map(math.isinf, values.values())):
         raise VievalError(f"row {number} of the data frame: a score must be finite")
-    cells = {**_DEFAULTS, **{name: str(value) for name, value in given.items()}}
+    cells = {**_DEFAULTS, **{name: str(value) for name, value in present.items()}}
     judge, generator = cells["judge"], cells["generator"] or cells["image_model"]
     source = Provenance(
         judge,

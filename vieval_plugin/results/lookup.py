@@ -332,8 +332,8 @@ def _trace_contradiction(record: Record) -> str:
         judge = judge_of(source)
     except VievalError:  # its file or its pack is not here
         return ""
-    here = judge.provenance
-    if not judge.spec.is_ours or (here.setting, here.pack_hash) != (
+    provenance = judge.provenance
+    if not judge.spec.is_ours or (provenance.setting, provenance.pack_hash) != (
         source.setting,
         source.pack_hash,
     ):

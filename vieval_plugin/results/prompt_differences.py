@@ -27,14 +27,16 @@ def prompt_difference(first: Sample, second: Sample) -> str:
     """
     if difference := text_difference(first.texts, second.texts):
         return difference
-    known = [
+    digests = [
         {role: i.sha256 for role, i in s.images.items() if len(i.sha256) == _DIGITS}
         for s in (first, second)
     ]
     roles = [
         role
-        for role in known[0]
-        if role in known[1] and role != "output" and known[0][role] != known[1][role]
+        for role in digests[0]
+        if role in digests[1]
+        and role != "output"
+        and digests[0][role] != digests[1][role]
     ]
     return f"another image {roles[0]}" if roles else ""
 
@@ -77,17 +79,17 @@ def prompt_forms(sample: Sample) -> frozenset[str]:
         if set(OUTPUTS) & set(sample.images)
         else set[str]()
     )
-    shown = " ".join(
+    image_digests = " ".join(
         image.sha256
         for role, image in sorted(sample.images.items())
         if role not in shown_roles
     )
-    words = " ".join(sample.texts.values()).lower().split()[:_MOST_WORDS]
+    text_words = " ".join(sample.texts.values()).lower().split()[:_MOST_WORDS]
     masked = (
-        " ".join([*words[:place], "_", *words[place + 1 :]])
-        for place in range(len(words))
+        " ".join([*text_words[:position], "_", *text_words[position + 1 :]])
+        for position in range(len(text_words))
     )
-    return frozenset(f"{shown} | {form}" for form in masked)
+    return frozenset(f"{image_digests} | {form}" for form in masked)
 
 
 def similar_prompts_note(samples: Iterable[Sample]) -> str:

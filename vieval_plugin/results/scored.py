@@ -287,8 +287,8 @@ def image_summary(record: Record) -> Iterator[str]:
 
 def _mean(scores: Iterable[float]) -> float:
     """The mean of the scores that are there; NaN where none is."""
-    known = [score for score in scores if not math.isnan(score)]
-    return sum(known) / len(known) if known else math.nan
+    defined = [score for score in scores if not math.isnan(score)]
+    return sum(defined) / len(defined) if defined else math.nan
 
 
 def _mean_score(images: Sequence[_ImageScore]) -> float:
@@ -308,9 +308,9 @@ def _decided_prompts(images: Sequence[_ImageScore], share: str) -> list[bool]:
         by_prompt[image.prompt].append(image.score)
     decided = []
     for scores in by_prompt.values():
-        known = [score for score in scores if not math.isnan(score)]
-        is_right = all(known) if share == "all" else any(known)
-        is_open = len(known) < len(scores) and is_right == (share == "all")
+        defined = [score for score in scores if not math.isnan(score)]
+        is_right = all(defined) if share == "all" else any(defined)
+        is_open = len(defined) < len(scores) and is_right == (share == "all")
         if not is_open:
             decided.append(is_right)
     return decided

@@ -89,7 +89,9 @@ class OpenReward:
         """
         texts = list(prompts)
         generated = pictures(outputs)
-        references = [pictures(given) for given in images] or [[]] * len(generated)
+        references = [pictures(row_images) for row_images in images] or [[]] * len(
+            generated
+        )
         require_equally_many(texts, generated, references)
 
         def sample(number: int) -> Sample:

@@ -7,13 +7,19 @@ from __future__ import annotations
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from tqdm.auto import tqdm
+from tqdm import TqdmWarning
 
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.text.escaping import say
+
+with warnings.catch_warnings():
+    # a notebook without ipywidgets has a bar of text, which is no reason to warn a reader
+    warnings.simplefilter("ignore", TqdmWarning)
+    from tqdm.auto import tqdm
 
 #: Seconds without any answer from which a progress bar says so.
 SILENCE = 30.0

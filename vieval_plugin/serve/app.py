@@ -80,21 +80,21 @@ def application(front: Front) -> web.Application:
     """
     app = web.Application(middlewares=[_around_requests(front)])
     rewards = tuple(front.service.rewards.values())
-    for prefix, served in {
+    for prefix, route_rewards in {
         "": rewards,
         **{f"/{reward.name}": (reward,) for reward in rewards},
     }.items():
         for protocol in PROTOCOLS:
             at_root = protocol.all_rewards or len(rewards) == 1
             if (prefix and not protocol.all_rewards) or (at_root and not prefix):
-                handler = _judging(front, protocol, served)
+                handler = _judging(front, protocol, route_rewards)
                 app.router.add_post(
                     f"{prefix}{protocol.path}", handler, expect_handler=_answer_expect
                 )
         # clients ask for health beside the address that they post to: below each reward and its
         # group, and for UniRL
         for path in (f"{prefix}/health", f"{prefix}/group/health"):
-            app.router.add_get(path, _health(front.service, served))
+            app.router.add_get(path, _health(front.service, route_rewards))
     app.router.add_get("/unirl/health", _health(front.service, rewards))
 
     async def live(request: web.Request) -> web.Response:
@@ -129,8 +129,8 @@ def page(rewards: Sequence[Reward]) -> Handler:
         (_HOME / "page.js").read_text(encoding="utf-8"),
         style_sheet(_HOME / "page.css"),
     )
-    words = {"rewards": rewards, "script": Markup(script), "style": Markup(style)}
-    body = template(_HOME / "page.html.jinja").render(words)
+    variables = {"rewards": rewards, "script": Markup(script), "style": Markup(style)}
+    body = template(_HOME / "page.html.jinja").render(variables)
     headers = {
         "Content-Type": "text/html; charset=utf-8",
         "Content-Security-Policy": (

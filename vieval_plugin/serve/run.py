@@ -58,10 +58,10 @@ async def listening(setup: ServerSetup) -> AsyncIterator[tuple[int, Front]]:
         VievalError: the port is taken, or the judges cannot be opened.
     """
     # no more connections than this process may have files open
-    most = resource.getrlimit(resource.RLIMIT_NOFILE)[0] - _DESCRIPTORS
+    descriptor_limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0] - _DESCRIPTORS
     bounds = replace(
         setup.options.bounds,
-        connections=max(1, min(setup.options.bounds.connections, most)),
+        connections=max(1, min(setup.options.bounds.connections, descriptor_limit)),
     )
     options = replace(setup.options, bounds=bounds)
     progress = Progress()

@@ -162,8 +162,8 @@ class CorrelationDifference:
             rows = by_group[is_rated[by_group]]
             order = orders(self._group_index[rows])
             if ratings[:, model].any():
-                moved = judge[rows, model][order]
-                by_model = np.einsum("pn,n->p", moved, ratings[rows, model])
+                permuted_scores = judge[rows, model][order]
+                by_model = np.einsum("pn,n->p", permuted_scores, ratings[rows, model])
             else:
                 by_model = np.full(len(order), np.nan)
             correlations.append(by_model)
@@ -309,8 +309,10 @@ def _standardised(scores: Floats, coefficient: str) -> Floats:
             continue
         if coefficient == "spearman":
             # scipy's rankdata takes several times as long for so few values
-            _, places, ties = np.unique(values, return_inverse=True, return_counts=True)
-            ranks = (ties.cumsum() - (ties - 1) / 2)[places]
+            _, value_indices, ties = np.unique(
+                values, return_inverse=True, return_counts=True
+            )
+            ranks = (ties.cumsum() - (ties - 1) / 2)[value_indices]
             # one factor for all judges, so that ranks are what is swapped
             standardised[is_scored, column] = (ranks - (len(values) + 1) / 2) / len(
                 values

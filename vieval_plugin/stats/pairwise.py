@@ -221,11 +221,11 @@ def _best_gain(cells: _Cells) -> tuple[int, float, int]:
             lowest + (int(bins[0]) << width),
             lowest + ((int(bins[-1]) + 1) << width) - 1,
         )
-        found = []
+        open_bins = []
         for keys, gains in _pairs(cells, first, min(last, highest)):
             is_open = np.isin((keys - lowest) >> width, bins)
-            found.append((keys[is_open], gains[is_open]))
-        all_keys, all_gains = map(np.concatenate, zip(*found, strict=True))
+            open_bins.append((keys[is_open], gains[is_open]))
+        all_keys, all_gains = map(np.concatenate, zip(*open_bins, strict=True))
         keys, number = np.unique(all_keys, return_inverse=True)
         gains = np.bincount(number, all_gains).astype(np.int64)
         # what lies before the bin of a key is known, closed bins included

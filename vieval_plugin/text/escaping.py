@@ -163,10 +163,10 @@ def _for_terminal(text: str, bold: bool) -> str:
     if "  " in text.strip():  # a row of a table
         return text
     width = min(shutil.get_terminal_size((MOST_COLUMNS, 24)).columns, MOST_COLUMNS)
-    filled = textwrap.fill(
+    wrapped_text = textwrap.fill(
         unbroken(text), width, break_long_words=False, break_on_hyphens=False
     )
-    wrapped = filled.replace("\N{NO-BREAK SPACE}", " ")
+    wrapped = wrapped_text.replace("\N{NO-BREAK SPACE}", " ")
     code = 1 if bold else 2 if text.startswith("note: ") else 0
     return (
         f"\x1b[{code}m{wrapped}\x1b[0m"

@@ -142,11 +142,11 @@ def _lists(entry: str, host: str, port: int | None, ip: IPAddress | None) -> boo
         return True
     if ip is not None and (network := _network(entry)) is not None:
         return ip in network
-    if (listed := address_of(f"//{entry}")) is None:
+    if (address := address_of(f"//{entry}")) is None:
         return False
-    if listed.port not in (None, port):
+    if address.port not in (None, port):
         return False
-    name = listed.host.removeprefix("*").removeprefix(".")
+    name = address.host.removeprefix("*").removeprefix(".")
     return host == name or host.endswith(f".{name}")
 
 

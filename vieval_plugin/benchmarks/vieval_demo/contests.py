@@ -69,7 +69,7 @@ def contests(part: str) -> tuple[Contest, ...]:
     ]
     turns = [turn % 2 for turn in range(len(pairs))]
     random.Random(f"{NAME}/{part}").shuffle(turns)
-    drawn = []
+    pairs_drawn = []
     for (uid, pair), turn in zip(pairs, turns, strict=True):
         better, worse = sorted(pair, key=_rated, reverse=True)
         first, second = (better, worse) if turn else (worse, better)
@@ -82,7 +82,7 @@ def contests(part: str) -> tuple[Contest, ...]:
             if better is first
             else SECOND
         )
-        drawn.append(
+        pairs_drawn.append(
             Contest(
                 SampleId(NAME, part, "", name),
                 (first, second),
@@ -90,7 +90,7 @@ def contests(part: str) -> tuple[Contest, ...]:
                 group=uid,
             )
         )
-    return tuple(drawn)
+    return tuple(pairs_drawn)
 
 
 def _rated(sample: Sample) -> float:

@@ -45,17 +45,17 @@ def samples(part: str) -> list[Sample]:
         }
         for image_model in IMAGE_MODELS:
             sample_id = SampleId(NAME, part, image_model, uid)
-            drawn = defects(sample_id)
-            picture = instruction.draw(drawn.content, drawn.content_strength)
+            defect = defects(sample_id)
+            picture = instruction.draw(defect.content, defect.content_strength)
             picture = spoil(
                 picture,
-                drawn.quality,
-                drawn.quality_strength,
+                defect.quality,
+                defect.quality_strength,
                 zlib.crc32(str(sample_id).encode()),
             )
             images = {**conditions, "output": png(picture)}
             rendered_samples.append(
-                Sample(sample_id, images, instruction.texts, ratings(drawn), kind=part)
+                Sample(sample_id, images, instruction.texts, ratings(defect), kind=part)
             )
     return rendered_samples
 

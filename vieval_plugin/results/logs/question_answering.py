@@ -104,8 +104,8 @@ def _verdict(rows: Sequence[Row], setting: str, dependencies: bool) -> Verdict:
         _step(question, str(row.cells["answer"] or ""))
         for question, row in zip(questions, rows, strict=True)
     ]
-    listed = Step(QUESTIONS, Status.OK, answer=to_json(questions))
-    verdict = verdict_of(questions, steps, (listed, *steps), dependencies)
+    question_list = Step(QUESTIONS, Status.OK, answer=to_json(questions))
+    verdict = verdict_of(questions, steps, (question_list, *steps), dependencies)
     if verdict.status.usable:
         return verdict
     as_authors_count = [
@@ -115,7 +115,7 @@ def _verdict(rows: Sequence[Row], setting: str, dependencies: bool) -> Verdict:
     return replace(
         verdict,
         recorded=verdict_of(
-            questions, as_authors_count, (listed,), dependencies
+            questions, as_authors_count, (question_list,), dependencies
         ).scores,
     )
 
