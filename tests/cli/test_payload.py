@@ -22,9 +22,8 @@ from tests.report.pages import Page
 from tests.stored_results import result, write_results
 from vieval_plugin.cli import main
 from vieval_plugin.judges.protocol import Sample, SampleId, Status, Step, Verdict
-from vieval_plugin.meta_evaluation.tables import Table
+from vieval_plugin.meta_evaluation.tables import Table, markdown
 from vieval_plugin.records import Provenance
-from vieval_plugin.report.rendering import markdown
 
 LINKS = (
     "[link](http://evil.example) ![picture](http://evil.example/x.png) "

@@ -27,9 +27,8 @@ from vieval_plugin.leaderboard.writing import (
     title,
 )
 from vieval_plugin.meta_evaluation.rows import row_table
-from vieval_plugin.meta_evaluation.tables import Key
+from vieval_plugin.meta_evaluation.tables import Key, csv_text
 from vieval_plugin.report.answer import answer
-from vieval_plugin.report.rendering import csv_text
 from vieval_plugin.results.published.judges import present, published_judges, run_of
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions

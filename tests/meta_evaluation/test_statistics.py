@@ -15,8 +15,7 @@ from vieval_plugin.meta_evaluation.statistics import (
     combine,
     summary_of,
 )
-from vieval_plugin.meta_evaluation.tables import Key
-from vieval_plugin.report.rendering import csv_text
+from vieval_plugin.meta_evaluation.tables import Key, csv_text
 from vieval_plugin.stats.options import StatisticsOptions
 
 OPTIONS = StatisticsOptions(draws=200)

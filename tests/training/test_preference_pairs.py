@@ -13,8 +13,7 @@ from vieval_plugin.cli import main
 from vieval_plugin.judges.protocol import Image, Sample, SampleId, Status, Verdict
 from vieval_plugin.records import Provenance
 from vieval_plugin.run.verdict_lines import write_verdicts
-from vieval_plugin.training.pair_folders import write_pair_folders
-from vieval_plugin.training.preference_pairs import PreferencePair
+from vieval_plugin.training.preference_pairs import PreferencePair, write_pair_folders
 
 SCORES = {"p0": (0.2, 0.9, 0.5), "p1": (0.5, 0.5, 0.5), "p2": (0.6, None, 0.4)}
 """By prompt, the score of each of three candidates; None for a failure."""

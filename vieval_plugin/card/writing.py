@@ -15,11 +15,11 @@ from vieval_plugin.card.sentences import audit_text, fooled_by, limits, repeats_
 from vieval_plugin.card.tables import tables_of, tables_of_all
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.media.thumbnails import Thumbnails
+from vieval_plugin.meta_evaluation.tables import markdown
 from vieval_plugin.report.page.disagreement import items_of
 from vieval_plugin.report.page.page import STYLE
 from vieval_plugin.report.page.scale import ScaleRow, scale
 from vieval_plugin.report.page.tiles import Samples, tile_of
-from vieval_plugin.report.rendering import markdown
 from vieval_plugin.report.words import short_number, task_type
 from vieval_plugin.results.host_samples import CARD_JSON
 from vieval_plugin.text import escaping

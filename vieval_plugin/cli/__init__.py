@@ -75,7 +75,7 @@ GROUPS = {
     },
     "serve rewards and train": {
         "serve": "serve judges as rewards to trainers",
-        "export": "write training data from verdicts",
+        "export": "write training data from verdicts, or results for boards",
         "data": "make training data for judges without annotators",
         "train": "train a judge, or tune its backbone",
     },

@@ -1,13 +1,18 @@
-"""Write training data from verdicts.
+"""Write training data from verdicts, or results for boards.
 
 Examples for a judge's backbone come from its conversations; with --pairs you get preference pairs
-to train a generator by DPO.
+to train a generator by DPO. With --to you get what the boards of others read: the numbers of judges
+and generators with their intervals.
 
 Examples:
     # preference pairs for a generator
     vieval export --pairs verdicts.jsonl --out pairs.parquet
     # examples for a backbone
     vieval export t2i_eval out/gpt-4o --out train.jsonl
+    # a record of Every Eval Ever for each judge and generator
+    vieval export out/gpt-4o --to every-eval-ever --organization "My lab" --out evals
+    # a judge's results for its page on the hub
+    vieval export out/gpt-4o --to hub-eval-results --dataset ORG/NAME --out hub
 """
 
 from __future__ import annotations
@@ -21,13 +26,13 @@ from vieval_plugin.cli import (
     flag,
     number_between,
 )
-from vieval_plugin.cli.options import PartialOptions
+from vieval_plugin.cli.options import BenchmarkOptions, PartialOptions
 
 if TYPE_CHECKING:
     from vieval_plugin.results.lookup import Lookup
 
 
-class ExportOptions(PartialOptions):
+class ExportOptions(BenchmarkOptions, PartialOptions):
     """Options of `vieval export`."""
 
     judge: str = argument("the judge whose conversations to write", default="")
@@ -45,6 +50,18 @@ class ExportOptions(PartialOptions):
         "read folders (default: %(default)s)",
         "trl",
     )
+    to: Literal["every-eval-ever", "hub-eval-results"] | None = flag(
+        "write numbers for boards in place of training data: JSON and samples of Every Eval "
+        "Ever, or YAML files for models and a data set on the Hugging Face Hub",
+    )
+    organization: str = flag(
+        "for --to, who publishes the numbers (default: %(default)s)", "unknown"
+    )
+    dataset: str = flag(
+        "for --to hub-eval-results, the id of the benchmark's data set on the hub",
+        "",
+        metavar="ORG/NAME",
+    )
     rebalance: bool = flag("balance sub-tasks and scores, for a judge that says how")
     seed: int = flag("seed of what is sampled (default: %(default)s)", 0)
     margin: float | None = flag(
@@ -60,9 +77,11 @@ def run(options: ExportOptions) -> int:
     from vieval_plugin.results.lookup import open_results
     from vieval_plugin.text.escaping import say
     from vieval_plugin.training.export import MARGIN, ExportChoices, export
-    from vieval_plugin.training.pair_folders import FOLDERS
-    from vieval_plugin.training.preference_pairs import PARQUET
+    from vieval_plugin.training.preference_pairs import FOLDERS, PARQUET
 
+    if options.to:
+        say(*_write_for_boards(options))
+        return 0
     if options.trainer not in FOLDERS:
         formats = (".jsonl", PARQUET) if options.pairs else (".jsonl",)
         require_suffix(options.out, formats)
@@ -77,6 +96,42 @@ def run(options: ExportOptions) -> int:
     choices = ExportChoices(options.rebalance, options.seed, margin)
     say(*export(options.judge, lookup, options.out, choices))
     return 0
+
+
+def _write_for_boards(options: ExportOptions) -> list[str]:
+    """Lines on the files that were written for boards."""
+    import time
+
+    from vieval_plugin import config
+    from vieval_plugin.api import report
+    from vieval_plugin.leaderboard import every_eval_ever, hub_results
+    from vieval_plugin.text.errors import VievalError
+
+    if options.pairs or options.rebalance:
+        raise VievalError("--to takes results alone: vieval export RESULTS --to FORMAT")
+    results = [options.judge, *options.results] if options.judge else options.results
+    if not results:
+        raise VievalError("name the results: vieval export RESULTS --to FORMAT")
+    to_hub = options.to == "hub-eval-results"
+    if to_hub != bool(options.dataset):
+        raise VievalError(
+            "--to hub-eval-results and --dataset ORG/NAME are given together, as the hub knows a "
+            "benchmark by its data set"
+        )
+    conclusion = report(*results, partial=options.partial, benchmarks=options.benchmark)
+    if conclusion.report is None:
+        raise VievalError(conclusion.answer)
+    publication = every_eval_ever.Publication(
+        options.organization,
+        int(time.time()),
+        config.current().statistics.options(),
+    )
+    paths = (
+        hub_results.export(conclusion.report, options.out, publication, options.dataset)
+        if to_hub
+        else every_eval_ever.export(conclusion.report, options.out, publication)
+    )
+    return [f"wrote {path}" for path in paths]
 
 
 def _require_one_export(options: ExportOptions) -> None:
@@ -98,8 +153,11 @@ def _write_pairs(options: ExportOptions, lookup: Lookup) -> str:
     """The line on the pairs that were written."""
     from vieval_plugin.text.errors import VievalError
     from vieval_plugin.text.wording import plural
-    from vieval_plugin.training.pair_folders import write_pair_folders
-    from vieval_plugin.training.preference_pairs import preference_pairs, write_pairs
+    from vieval_plugin.training.preference_pairs import (
+        preference_pairs,
+        write_pair_folders,
+        write_pairs,
+    )
 
     pairs = preference_pairs(lookup, options.margin)
     if not pairs:

@@ -88,7 +88,7 @@ def default_of(model: type[Any], name: str) -> Any:
         return (
             REQUIRED
             if info.is_required()
-            else info.get_default(call_default_factory=True)
+            else info.get_default(call_default_factory=True, validated_data={})
         )
     field = next(
         candidate for candidate in dataclass_fields(model) if candidate.name == name

@@ -21,9 +21,9 @@ from vieval_plugin.meta_evaluation.rows import (
     pair_rows,
     row_table,
 )
+from vieval_plugin.meta_evaluation.tables import csv_text
 from vieval_plugin.report.page.page import STYLE
 from vieval_plugin.report.page.scale import ScaleRow, scale
-from vieval_plugin.report.rendering import csv_text
 from vieval_plugin.report.tables import failures_of, marks_of, rank_text
 from vieval_plugin.report.words import (
     ASPECTS,

@@ -1,4 +1,4 @@
-"""Tables as rows of text, and the numbers behind them as cells."""
+"""Tables as rows of text, also in Markdown and as CSV, and the numbers behind them as cells."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from vieval_plugin.stats.estimate import Estimate
+from vieval_plugin.text import escaping
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,37 @@ class Key:
     judge: str
     statistic: str
     aspect: str
+
+
+def markdown(table: Table) -> str:
+    """A table under its title, ending in an empty line.
+
+    >>> print(markdown(Table("t", "Title", ("judge", "SC"), (("a|b", "0.5"),))))
+    ### Title
+    <BLANKLINE>
+    | judge | SC |
+    | --- | --- |
+    | a\\|b | 0.5 |
+    <BLANKLINE>
+    """
+    lines = [
+        _line(cells)
+        for cells in (table.header, ["---"] * len(table.header), *table.rows)
+    ]
+    return "\n".join([f"### {escaping.markdown(table.title)}", "", *lines, ""])
+
+
+def csv_text(table: Table) -> str:
+    """The header and the rows of a table.
+
+    >>> csv_text(Table("t", "Title", ("judge", "SC"), (("a, b", "0.5"),)))
+    'judge,SC\\n"a, b",0.5\\n'
+    """
+    return escaping.csv_text((table.header, *table.rows))
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(map(escaping.markdown, cells)) + " |"
 
 
 def number(value: Estimate | float | None, digits: int = 4, reason: str = "") -> str:

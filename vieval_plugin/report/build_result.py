@@ -17,9 +17,9 @@ from xml.etree import ElementTree
 from vieval_plugin.judges.protocol import Sample
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.meta_evaluation.tables import Table
+from vieval_plugin.meta_evaluation.tables import markdown as markdown_table
 from vieval_plugin.records import Record
 from vieval_plugin.report.answer import Answer
-from vieval_plugin.report.rendering import markdown as markdown_table
 from vieval_plugin.text import escaping
 from vieval_plugin.text.errors import ExitCode, VievalError
 from vieval_plugin.text.redaction import redacted

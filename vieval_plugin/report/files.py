@@ -21,8 +21,8 @@ from vieval_plugin.meta_evaluation.rows import (
     pair_rows,
     row_table,
 )
+from vieval_plugin.meta_evaluation.tables import csv_text
 from vieval_plugin.report.answer import Answer
-from vieval_plugin.report.rendering import csv_text
 from vieval_plugin.report.sections import Report, Section
 from vieval_plugin.report.tables import score_totals, status_counts
 from vieval_plugin.stats.decisions import SIGNIFICANCE_LEVEL

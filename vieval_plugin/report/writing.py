@@ -22,14 +22,18 @@ from vieval_plugin.meta_evaluation.costs import durations
 from vieval_plugin.meta_evaluation.findings import Findings, Leaderboard
 from vieval_plugin.meta_evaluation.ratings import HumanRatings
 from vieval_plugin.meta_evaluation.reference_ranking import ORDER
-from vieval_plugin.meta_evaluation.tables import Table, printed_tables
+from vieval_plugin.meta_evaluation.tables import (
+    Table,
+    csv_text,
+    markdown,
+    printed_tables,
+)
 from vieval_plugin.records import OWN
 from vieval_plugin.report.answer import Answer, lines_of
 from vieval_plugin.report.files import finding_texts
 from vieval_plugin.report.inputs import read_order
 from vieval_plugin.report.page.page import page, subject
 from vieval_plugin.report.printed_cells import PrintedComparison, compare_with_printed
-from vieval_plugin.report.rendering import csv_text, markdown
 from vieval_plugin.report.sections import Report, Section, sections_of
 from vieval_plugin.report.tables import (
     contest_table,

@@ -3,22 +3,27 @@ that trainers read.
 
 `trl` has the names of TRL's preference data sets (prompt, chosen, rejected), `diffusers` those of
 Pick-a-Pic, which the example for Diffusion-DPO of diffusers reads (caption, jpg_0, jpg_1, label_0).
-Trainers that read folders have theirs in `pair_folders`.
+The pull requests for DPO of kohya's sd-scripts (kohya-ss/sd-scripts#1427) and of OneTrainer
+(Nerogar/OneTrainer#1403), neither of which is merged, read two folders of images with captions,
+paired by the names of their files.
 """
 
 from __future__ import annotations
 
 import io
 import json
+import os
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from vieval_plugin.images import name_of, read_bytes
+from vieval_plugin.images import format_of, name_of, pixels, read_bytes
 from vieval_plugin.judges.protocol import Image, Sample
-from vieval_plugin.media.files import write_whole
+from vieval_plugin.media.files import unfinished_file, write_whole
+from vieval_plugin.media.png import encode
 from vieval_plugin.meta_evaluation.candidates import Candidate, candidates_by_prompt
 from vieval_plugin.readers.absent_images import absent_image
 from vieval_plugin.readers.places import arrow
@@ -32,6 +37,9 @@ PARQUET = ".parquet"
 _TEXTS = ("prompt", "instruction")
 _AT_ONCE = 64  # pairs of a row group, whose images are in memory together
 _OUTPUT = "output"
+#: By trainer, the folder of better images and that of worse ones.
+FOLDERS = {"kohya": ("w", "l"), "onetrainer": ("chosen", "rejected")}
+_SUFFIXES = {"JPEG": ".jpg", "PNG": ".png", "WEBP": ".webp"}
 
 
 @dataclass(frozen=True)
@@ -248,3 +256,48 @@ def _schema(pyarrow: Any, pairs: Sequence[PreferencePair], columns: Columns) -> 
     return pyarrow.schema(
         types, metadata={"huggingface": json.dumps({"info": {"features": features}})}
     )
+
+
+def write_pair_folders(
+    folder: Path, pairs: Sequence[PreferencePair], trainer: str
+) -> None:
+    """Write both images of each pair under one name, each with the prompt in a `.txt` beside it.
+
+    Args:
+        folder: what holds the two folders; it appears when all of it is written.
+        pairs: of images made from a prompt alone.
+        trainer: one of `FOLDERS`.
+
+    Raises:
+        VievalError: the folder is there, an image was made from another or cannot be read, or
+            nothing can be written there.
+    """
+    if folder.exists():
+        raise VievalError(f"{folder} must not exist; choose another --out")
+    if edits := [pair.uid for pair in pairs if pair.conditions]:
+        raise VievalError(
+            f"--trainer {trainer} requires images made from a prompt alone, got {edits[0]}, which "
+            "has a source or another condition; use --trainer trl"
+        )
+    unfinished = unfinished_file(folder)
+    try:
+        for number, pair in enumerate(pairs):
+            _write_pair(unfinished, f"{number:06}", pair, FOLDERS[trainer])
+        os.replace(unfinished, folder)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _write_pair(
+    folder: Path, name: str, pair: PreferencePair, sides: Sequence[str]
+) -> None:
+    files = [read_bytes(pair.preferred), read_bytes(pair.rejected)]
+    formats = {format_of(file) for file in files}
+    suffix = _SUFFIXES.get(formats.pop()) if len(formats) == 1 else None
+    if suffix is None:  # one name for both files means one format
+        files = [encode(pixels(pair.preferred)), encode(pixels(pair.rejected))]
+    # trainers read a caption's first line
+    caption = " ".join(pair.prompt.split()).encode()
+    for side, file in zip(sides, files, strict=True):
+        write_whole(folder / side / f"{name}{suffix or '.png'}", file)
+        write_whole(folder / side / f"{name}.txt", caption)

@@ -1,0 +1,393 @@
+"""Results as records of Every Eval Ever, which boards of several harnesses read: a JSON document for
+each model, and beside it its samples, a line each.
+
+A judge that is measured against people is a model with its agreement; so is a generator, whose
+scores name the judge as their scorer.
+
+Source: Every Eval Ever, schemas `eval` and `instance_level_eval` 0.3.0.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from vieval_plugin.benchmarks.benchmark import Benchmark
+from vieval_plugin.judges.contests import FORWARD
+from vieval_plugin.judges.protocol import Sample
+from vieval_plugin.media.files import write_whole
+from vieval_plugin.meta_evaluation.findings import Number
+from vieval_plugin.records import Provenance, Record, Run
+from vieval_plugin.report.sections import Report, Section
+from vieval_plugin.stats.decisions import NUMBER_LEVEL
+from vieval_plugin.stats.options import StatisticsOptions
+from vieval_plugin.text.versions import VERSION
+
+SCHEMA = "0.3.0"
+_UNKNOWN = "unknown"
+_NO_ANSWER = "no single answer is right: scores are compared over all samples"
+
+
+@dataclass(frozen=True)
+class Publication:
+    """Who publishes results, and when they were made into documents."""
+
+    organization: str
+    #: Seconds since the epoch.
+    time: int
+    options: StatisticsOptions
+
+
+@dataclass(frozen=True)
+class _Model:
+    """A judge or a generator whose numbers one document has."""
+
+    section: Section
+    #: The judge's run, of a generator that which scored its images.
+    run: Run
+    numbers: tuple[Number, ...]
+    #: Name of the generator; empty of a judge.
+    generator: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.generator or self.run.model or self.run.label
+
+    @property
+    def evaluation(self) -> str:
+        """Name of the evaluation, which is another for each judge of generators."""
+        name = self.section.benchmark.name
+        if not self.generator:
+            return name
+        judge = dict.fromkeys((self.run.judge, self.run.model or self.run.label))
+        return file_name("_".join([name, "by", *judge]))
+
+    @property
+    def records(self) -> list[Record]:
+        return [
+            record
+            for samples in self.run.records.values()
+            for draws in samples
+            for record in draws
+            if self.generator in ("", record.id.image_model)
+        ]
+
+
+def export(report: Report, folder: Path, publication: Publication) -> list[Path]:
+    """Write a document and the samples of each model of a report below `folder/data`.
+
+    The same results have the same file names, so that a second export replaces the first.
+
+    Args:
+        report: with its sections.
+        folder: that of a checkout of the collection.
+        publication: by whom and when.
+
+    Returns:
+        The documents.
+
+    Raises:
+        VievalError: a file cannot be written.
+    """
+    documents = []
+    for model in _models(report.sections):
+        documents.append(_write_model(model, folder, publication))
+    return documents
+
+
+def _models(sections: Iterable[Section]) -> Iterator[_Model]:
+    """Judges with their agreement, then generators by each judge."""
+    for section in sections:
+        numbers = [n for n in section.findings.numbers if n.estimate.defined]
+        for run in section.runs:
+            own = tuple(
+                n for n in numbers if (n.role, n.system) == ("judge", run.label)
+            )
+            if own:
+                yield _Model(section, run, own)
+        for run in section.runs:
+            scored = [
+                n for n in numbers if n.role == "generator" and n.judge == run.name
+            ]
+            for generator in dict.fromkeys(number.system for number in scored):
+                of_generator = tuple(n for n in scored if n.system == generator)
+                yield _Model(section, run, of_generator, generator)
+
+
+def _write_model(model: _Model, folder: Path, publication: Publication) -> Path:
+    evaluation_id = f"{model.evaluation}/{model.name}/{publication.time}"
+    rows = [
+        json.dumps(row, ensure_ascii=False) + "\n"
+        for row in _sample_rows(model, evaluation_id)
+    ]
+    body = "".join(rows)
+    results = [_result(model, number, publication.options) for number in model.numbers]
+    developer, _, name = model.name.rpartition("/")
+    place = Path(
+        "data", *(file_name(part) for part in (model.evaluation, developer, name))
+    )
+    stem = _stable_uuid(model.evaluation, model.name, body, json.dumps(results))
+    samples = place / f"{stem}_samples.jsonl"
+    document = {
+        "schema_version": SCHEMA,
+        "evaluation_id": evaluation_id,
+        "retrieved_timestamp": str(publication.time),
+        "source_metadata": {
+            "source_name": "vieval",
+            "source_type": "evaluation_run",
+            "source_organization_name": publication.organization,
+            "evaluator_relationship": "other",
+        },
+        "eval_library": {"name": "vieval", "version": VERSION},
+        "model_info": _model_info(model),
+        "evaluation_results": results,
+        "detailed_evaluation_results": {
+            "format": "jsonl",
+            "file_path": samples.as_posix(),
+            "hash_algorithm": "sha256",
+            "checksum": hashlib.sha256(body.encode()).hexdigest(),
+            "total_rows": len(rows),
+        },
+    }
+    path = folder / place / f"{stem}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(folder / samples, [body], "--out")
+    text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
+    write_whole(path, [text + "\n"], "--out")
+    return path
+
+
+def file_name(text: str) -> str:
+    """A text as one part of a path."""
+    name = "".join(sign if sign.isalnum() or sign in "-_.+" else "_" for sign in text)
+    return name.strip(".") or _UNKNOWN
+
+
+def _stable_uuid(*texts: str) -> uuid.UUID:
+    """A UUID in the form of version 4, the same for the same texts."""
+    digest = hashlib.sha256("\0".join(texts).encode()).digest()
+    return uuid.UUID(bytes=digest[:16], version=4)
+
+
+def _model_info(model: _Model) -> dict[str, Any]:
+    details = {} if model.generator else _judge_details(_provenance(model.run))
+    return _model_document(model.name, details)
+
+
+def _model_document(name: str, details: Mapping[str, str]) -> dict[str, Any]:
+    developer = name.rpartition("/")[0]
+    return {
+        "name": name,
+        "id": name,
+        **({"developer": developer} if developer else {}),
+        "additional_details": {
+            "deployment_type": _UNKNOWN,
+            "model_availability": _UNKNOWN,
+            **details,
+        },
+    }
+
+
+def _provenance(run: Run) -> Provenance:
+    return next(iter(run.records.values()))[0][0].provenance
+
+
+def _judge_details(provenance: Provenance) -> dict[str, str]:
+    """What a number of a judge depends on, beside its model."""
+    details = {
+        "judge": provenance.judge,
+        "setting": provenance.setting,
+        "prompt_pack": provenance.pack,
+        "prompt_pack_hash": provenance.pack_hash,
+        "options_hash": provenance.config_hash,
+        "label": provenance.label,
+    }
+    return {name: text for name, text in details.items() if text}
+
+
+def _result(
+    model: _Model, number: Number, options: StatisticsOptions
+) -> dict[str, Any]:
+    estimate = number.estimate
+    uncertainty: dict[str, Any] = {"num_samples": estimate.n}
+    if not math.isnan(estimate.low + estimate.high):
+        uncertainty["confidence_interval"] = {
+            "lower": estimate.low,
+            "upper": estimate.high,
+            "confidence_level": NUMBER_LEVEL,
+            "method": f"{options.draws} bootstrap resamples, seed {options.seed}",
+        }
+    return {
+        "evaluation_result_id": _result_id(number),
+        "evaluation_name": model.evaluation,
+        "source_data": _source_data(model.section.benchmark),
+        "metric_config": _metric_config(model, number, options),
+        "score_details": {
+            "score": estimate.value,
+            "details": _score_details(number),
+            "uncertainty": uncertainty,
+        },
+    }
+
+
+def _result_id(number: Number) -> str:
+    names = (number.part, number.aspect, number.statistic)
+    breakdown = (number.breakdown, number.value) if number.breakdown else ()
+    return "/".join((*names, *breakdown))
+
+
+def _source_data(benchmark: Benchmark) -> dict[str, Any]:
+    return {
+        "dataset_name": benchmark.title or benchmark.name,
+        "source_type": "other",
+        "additional_details": {
+            "source": benchmark.source,
+            "licence": benchmark.licence,
+        },
+    }
+
+
+def _metric_config(
+    model: _Model, number: Number, options: StatisticsOptions
+) -> dict[str, Any]:
+    metric: dict[str, Any] = {
+        "metric_id": f"vieval.{number.statistic}".replace(" ", "_"),
+        "metric_name": number.statistic,
+        "lower_is_better": False,
+        "metric_parameters": {
+            "aspect": number.aspect,
+            "failed_verdicts": str(options.policy),
+        },
+    }
+    ranked = (s for s in model.section.findings.ranked if s.has(number))
+    if statistic := next(ranked, None):
+        lowest, highest = statistic.ends
+        metric |= {
+            "evaluation_description": statistic.title,
+            "score_type": "continuous",
+            "min_score": lowest,
+            "max_score": highest,
+        }
+    provenance = _provenance(model.run)
+    if model.generator and provenance.pack:
+        metric["llm_scoring"] = _scoring(provenance, model.run)
+    elif model.generator:
+        metric["additional_details"] = _judge_details(provenance)
+    return metric
+
+
+def _scoring(provenance: Provenance, run: Run) -> dict[str, Any]:
+    """The model that a generator's judge asks, and the name of its wording."""
+    model = _model_document(run.model or run.label, _judge_details(provenance))
+    wording = f"prompt pack {provenance.pack} ({provenance.pack_hash}) of vieval"
+    return {"judges": [{"model_info": model}], "input_prompt": wording}
+
+
+def _score_details(number: Number) -> dict[str, str]:
+    details = {str(status): str(count) for status, count in number.statuses.items()}
+    if number.ranks:
+        details["rank"] = "-".join(map(str, dict.fromkeys(number.ranks)))
+    if number.reason:
+        details["reason"] = number.reason
+    return details
+
+
+def _sample_rows(model: _Model, evaluation_id: str) -> Iterator[dict[str, Any]]:
+    """A row for each verdict and each aspect that a result is of, one for a contest."""
+    for record in model.records:
+        common = {
+            "schema_version": SCHEMA,
+            "evaluation_id": evaluation_id,
+            "model_id": model.name,
+            "evaluation_name": model.evaluation,
+            "sample_id": str(record.id),
+            "interaction_type": "single_turn",
+            "output": {"raw": [step.answer for step in record.verdict.trace]},
+        }
+        if record.verdict.reason:
+            common["error"] = f"{record.verdict.status}: {record.verdict.reason}"
+        if record.votes is not None:
+            yield {**common, **_contest_fields(record)}
+            continue
+        for aspect in model.run.aspects:
+            if result := _result_of(model.numbers, record, aspect):
+                yield {
+                    **common,
+                    "evaluation_result_id": result,
+                    **_aspect_fields(record, aspect),
+                }
+
+
+def _result_of(numbers: Sequence[Number], record: Record, aspect: str) -> str:
+    """The result that a score counts in; empty where nothing is said of its aspect."""
+    ids = (
+        _result_id(number)
+        for number in numbers
+        if number.aspect == aspect
+        and not number.breakdown
+        and number.part in (record.id.part, "all")
+    )
+    return next(ids, "")
+
+
+def _aspect_fields(record: Record, aspect: str) -> dict[str, Any]:
+    score = record.verdict.scores.get(aspect)
+    ratings = [str(rating) for rating in record.ratings.get(aspect, ())]
+    return {
+        "input": {"raw": _input_text(record), "reference": ratings},
+        "answer_attribution": _attribution(record, "" if score is None else f"{score}"),
+        "evaluation": {"score": score or 0.0, "is_correct": False},
+        "metadata": {
+            **_metadata(record),
+            "aspect": aspect,
+            "is_correct": _NO_ANSWER,
+            "has_score": str(score is not None).lower(),
+        },
+    }
+
+
+def _contest_fields(record: Record) -> dict[str, Any]:
+    """The fields of a contest: right where the judge's answer is what people said."""
+    votes = record.votes
+    answers = record.verdict.choice.votes if record.verdict.choice else {}
+    answer = answers.get(FORWARD, next(iter(answers.values()), ""))
+    wanted = votes.vote if votes else ""
+    is_right = bool(answer) and answer == wanted
+    return {
+        "input": {"raw": _input_text(record), "reference": [wanted] if wanted else []},
+        "answer_attribution": _attribution(record, answer),
+        "evaluation": {"score": float(is_right), "is_correct": is_right},
+        "metadata": _metadata(record),
+    }
+
+
+def _input_text(record: Record) -> str:
+    texts = record.sample.texts if isinstance(record.sample, Sample) else {}
+    return "\n".join(texts.values()) or str(record.id)
+
+
+def _attribution(record: Record, value: str) -> list[dict[str, Any]]:
+    """How the score was read from the replies."""
+    return [
+        {
+            "turn_idx": 0,
+            "source": "output.raw",
+            "extracted_value": value,
+            "extraction_method": f"vieval {record.provenance.judge}",
+            "is_terminal": True,
+        }
+    ]
+
+
+def _metadata(record: Record) -> dict[str, str]:
+    identity = {name: str(text) for name, text in asdict(record.id).items() if text}
+    further = {"status": str(record.verdict.status), "category": record.category}
+    if record.verdict.rationale:
+        further["rationale"] = record.verdict.rationale
+    return {**identity, **{name: text for name, text in further.items() if text}}

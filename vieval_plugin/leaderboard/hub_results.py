@@ -1,0 +1,118 @@
+"""Agreement of judges with people as the hub shows it on a model's page: `.eval_results/*.yaml` for
+the repository of each model, and `eval.yaml` for that of the benchmark.
+
+Source: huggingface/hub-docs, `docs/hub/eval-results.md`, as it was in 2026.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from vieval_plugin.leaderboard.every_eval_ever import Publication, file_name
+from vieval_plugin.media.files import write_whole
+from vieval_plugin.meta_evaluation.findings import Leaderboard
+from vieval_plugin.records import Run
+from vieval_plugin.report.sections import Report, Section
+from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.versions import VERSION
+
+_FRAMEWORK = "vieval"
+_DESCRIPTION = "Agreement of judges of images with people."
+
+
+def export(
+    report: Report, folder: Path, publication: Publication, dataset: str
+) -> list[Path]:
+    """Write the results of each judge that was measured on a benchmark, and what registers this.
+
+    Args:
+        report: of verdicts on one benchmark that people rated.
+        folder: for a folder of each model, and `eval.yaml`.
+        publication: by whom and when.
+        dataset: id of the benchmark's data set on the hub.
+
+    Returns:
+        The files, that of the benchmark last.
+
+    Raises:
+        VievalError: there is no agreement, or that of several benchmarks, or a file cannot be written.
+    """
+    sections = [section for section in report.sections if section.headlines]
+    if len(sections) != 1:
+        names = ", ".join(section.benchmark.name for section in sections) or "none"
+        raise VievalError(
+            "--to hub-eval-results takes verdicts on one benchmark that people rated, as --dataset "
+            f"names one; here: {names}"
+        )
+    [section] = sections
+    paths = []
+    for run in section.runs:
+        entries = list(_entries(section, run, publication, dataset))
+        if entries:
+            name = "_".join([section.benchmark.name, *run.setting.split()])
+            model = folder / file_name(run.model or run.label)
+            path = model / ".eval_results" / f"{file_name(name)}.yaml"
+            paths.append(_write_yaml(path, entries))
+    return [*paths, _write_yaml(folder / "eval.yaml", _registration(section))]
+
+
+def _entries(
+    section: Section, run: Run, publication: Publication, dataset: str
+) -> Iterator[dict[str, Any]]:
+    """An entry for each leaderboard that leads the benchmark and has a number of the judge."""
+    date = datetime.fromtimestamp(publication.time, UTC).date().isoformat()
+    provenance = next(iter(run.records.values()))[0][0].provenance
+    for board in section.headlines:
+        numbers = (n for n in board.numbers if n.system == run.label)
+        number = next(numbers, None)
+        if number is None or not number.estimate.defined:
+            continue
+        estimate = number.estimate
+        notes = [
+            f"{board.measured}, 95% interval {estimate.low:.3f} to {estimate.high:.3f}",
+            f"n {estimate.n}",
+            f"judge {run.name}",
+            *(
+                [f"prompt pack {provenance.pack} ({provenance.pack_hash})"]
+                if provenance.pack
+                else []
+            ),
+            f"failed verdicts: {publication.options.policy}",
+            f"vieval {VERSION}",
+        ]
+        yield {
+            "dataset": {"id": dataset, "task_id": _task_id(board)},
+            "value": round(estimate.value, 6),
+            "date": date,
+            "source": {"name": publication.organization},
+            "evaluation_framework": _FRAMEWORK,
+            "notes": "; ".join(notes),
+        }
+
+
+def _task_id(board: Leaderboard) -> str:
+    return "_".join(filter(None, (board.part, board.aspect)))
+
+
+def _registration(section: Section) -> dict[str, Any]:
+    """The file that a data set has at its root so that results name its tasks."""
+    benchmark = section.benchmark
+    ids = dict.fromkeys(map(_task_id, section.headlines))
+    return {
+        "name": benchmark.title or benchmark.name,
+        "description": f"{section.page_words(_DESCRIPTION)} {benchmark.source}",
+        "evaluation_framework": _FRAMEWORK,
+        "tasks": [{"id": name, "config": "default", "split": "test"} for name in ids],
+    }
+
+
+def _write_yaml(path: Path, document: dict[str, Any] | Sequence[Any]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=1000)
+    write_whole(path, [text], "--out")
+    return path
