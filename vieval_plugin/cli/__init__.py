@@ -169,7 +169,7 @@ def _flag_hint(parser: argparse.ArgumentParser, unknown: Sequence[str]) -> str:
 def _report_error(line: str, code: int) -> int:
     line = _UNREADABLE.sub(r"\1...\2", line)
     with contextlib.suppress(OSError):  # of a terminal that is gone
-        say(f"vieval: {line}", file=sys.stderr)
+        tell(line)
     return code
 
 
@@ -247,15 +247,16 @@ Count: TypeAlias = Annotated[int, number_between(1)]
 OutputPath: TypeAlias = Annotated[Path, output_path]
 
 
-def tell(event: str | Progress) -> None:
-    """Print a line, or what calls came to, beside the answer."""
-    lines = [f"vieval: {event}"] if isinstance(event, str) else event.lines()
-    say(*lines, file=sys.stderr)
+def tell(*events: str | Progress) -> None:
+    """Print lines, or what calls came to, beside the answer."""
+    for event in events:
+        lines = [f"vieval: {event}"] if isinstance(event, str) else event.lines()
+        say(*lines, file=sys.stderr)
 
 
 def tell_unreadable(lines: Sequence[str]) -> int:
     """Say which results could not be read; the exit code, 1 where there are such."""
-    say(*(f"vieval: not read, and left out: {line}" for line in lines), file=sys.stderr)
+    tell(*(f"not read, and left out: {line}" for line in lines))
     return 1 if lines else 0
 
 

@@ -17,11 +17,10 @@ from __future__ import annotations
 import asyncio
 import re
 import shutil
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli import Count, OutputPath, argument, flag, number_between
+from vieval_plugin.cli import Count, OutputPath, argument, flag, number_between, tell
 from vieval_plugin.cli.options import (
     BackboneOptions,
     BatchedOptions,
@@ -108,7 +107,7 @@ def run(options: CardOptions) -> int:
         folder = options.out or _folder_of(results.model)
         require_writable(folder / CARD_JSON, reads=results.files)
         (card, judges), failed = (
-            card_from_results(results, published, folder, statistics, _print_step),
+            card_from_results(results, published, folder, statistics, tell),
             False,
         )
     else:
@@ -217,19 +216,13 @@ def _judged(
         )
         judging = replace(judging, batch=batch)
     try:
-        card, placed = make_card(request, plan, judging, _print_step)
+        card, placed = make_card(request, plan, judging, tell)
     finally:
-        say(*judging.progress.lines(), file=sys.stderr)
+        tell(judging.progress)
     failed = bool(judging.progress.failed_calls)
     if options.batch and batch and not failed:
         shutil.rmtree(batch.folder, ignore_errors=True)
     return card, placed, folder, failed
-
-
-def _print_step(line: str) -> None:
-    from vieval_plugin.text.escaping import say
-
-    say(f"vieval: {line}", file=sys.stderr)
 
 
 def _prepared(

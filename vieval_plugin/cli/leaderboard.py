@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli import OutputPath, argument, flag
+from vieval_plugin.cli import OutputPath, argument, flag, tell
 from vieval_plugin.cli.options import PublishedOptions
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def _checked(options: CheckOptions) -> tuple[Card, list[CheckedEntry]] | None:
 
     card, entries, problems = check_submission(options.submission, _sources(options))
     if problems:
-        say(*(f"vieval: {problem}" for problem in problems), file=sys.stderr)
+        tell(*problems)
         return None
     for entry, records in entries:
         say(

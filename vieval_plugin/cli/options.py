@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
@@ -333,7 +332,6 @@ def options_in_force(options: SettingOptions) -> Config:
 def _tell_lazy_in_vain(judges: Sequence[str], current: Config) -> None:
     """Say of which judges --lazy changes nothing."""
     from vieval_plugin.judges import registry as judge_registry
-    from vieval_plugin.text.escaping import say
 
     for name in judges:
         narrowed = judge_registry.judge(name, current.judge_files).narrowed
@@ -341,10 +339,7 @@ def _tell_lazy_in_vain(judges: Sequence[str], current: Config) -> None:
             narrowed is None
             or narrowed((), True).aspects == narrowed((), False).aspects
         ):
-            say(
-                f"vieval: --lazy changes nothing: no answer of {name} decides the others",
-                file=sys.stderr,
-            )
+            tell(f"--lazy changes nothing: no answer of {name} decides the others")
 
 
 def batch_of(options: BatchedOptions, folder: Path) -> BatchOptions | None:
@@ -380,7 +375,13 @@ def backbone_fields(options: BackboneOptions) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-@cache
-def _announce(line: str) -> None:
-    """Say once which server the environment names."""
-    tell(line)
+def first_flag(options: Options, names: Iterable[str]) -> str:
+    """The first of some flags that is set; empty where none is."""
+    for name in names:
+        if getattr(options, name) not in (None, False, []):
+            return f"--{name.replace('_', '-')}"
+    return ""
+
+
+#: Say once which server the environment names.
+_announce = cache(tell)

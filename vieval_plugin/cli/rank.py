@@ -33,6 +33,7 @@ from vieval_plugin.cli.options import (
     LabelOptions,
     PartialOptions,
     backbone_fields,
+    first_flag,
     human_flag,
     options_in_force,
 )
@@ -207,18 +208,13 @@ def _require_outputs(options: RankOptions) -> None:
     is_gate = options.margin is not None
     named = [options.against, options.prompts]
     reads = [*options.inputs, *options.human, *filter(None, named)]
-    for name in ("history", "no_control"):
-        if getattr(options, name) and not is_gate:
-            flag = name.replace("_", "-")
-            raise VievalError(f"--{flag} is part of a gate; pass --margin too")
+    if not is_gate and (part := first_flag(options, ("history", "no_control"))):
+        raise VievalError(f"{part} is part of a gate; pass --margin too")
     tables = [BEST_OF] if options.best_of else [RANK_MD, *FINDING_FILES]
     if options.tables:
         for name in tables:
             require_writable(options.tables / name, "--tables", reads)
-    for name in _OUTPUTS:
-        if getattr(options, name) and not is_gate:
-            raise VievalError(
-                f"--{name} is the decision of a gate: give a --margin too"
-            )
+    if not is_gate and (output := first_flag(options, _OUTPUTS)):
+        raise VievalError(f"{output} is the decision of a gate: give a --margin too")
     replaced = () if is_gate else _SUFFIXES
     require_outputs(vars(options), _SUFFIXES, reads, (*replaced, *_KEPT))

@@ -20,7 +20,7 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Literal
 
-from vieval_plugin.cli import Count, Options, flag, number_between
+from vieval_plugin.cli import Count, Options, flag, number_between, tell
 from vieval_plugin.cli.options import (
     BackboneOptions,
     SettingOptions,
@@ -117,12 +117,11 @@ def run(options: ServerOptions) -> int:
         raise VievalError(f"a server needs aiohttp; {install_advice('http')}") from None
     from vieval_plugin.run.loop import run
     from vieval_plugin.serve.run import serve
-    from vieval_plugin.text.escaping import say
 
     setup = _server_setup(options)
     logging.basicConfig(format="vieval: %(message)s", stream=sys.stderr)
     logging.getLogger("vieval").setLevel(logging.INFO)
-    run(serve(setup, lambda port: say(*_announcement(setup, port), file=sys.stderr)))
+    run(serve(setup, lambda port: tell(*_announcement(setup, port))))
     return 0
 
 
@@ -211,15 +210,13 @@ def _announcement(setup: ServerSetup, port: int) -> list[str]:
     host = setup.options.host
     address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
     lines = [
-        f"vieval: rewards at {address}, where a page tries them; health at {address}/health"
+        f"rewards at {address}, where a page tries them; health at {address}/health"
     ]
     for reward in setup.rewards:
-        lines.append(
-            f"vieval: {reward.name} = {reward}, at {address}/{reward.name}/v1/judge"
-        )
+        lines.append(f"{reward.name} = {reward}, at {address}/{reward.name}/v1/judge")
     if not setup.guard.token and setup.guard.any_address:
         lines.append(
-            "vieval: NO TOKEN: everybody who can reach this address may use the judges, and is "
+            "NO TOKEN: everybody who can reach this address may use the judges, and is "
             "answered"
         )
     return lines

@@ -27,12 +27,13 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vieval_plugin.cli import tell
 from vieval_plugin.cli.options import (
     DEFAULT_JUDGE,
     ScoreOptions,
     backbone_fields,
-    backbone_of,
     batch_of,
+    first_flag,
     named_backbone,
     options_in_force,
 )
@@ -64,18 +65,9 @@ def run(options: ScoreOptions) -> int:
     from vieval_plugin.run.strict import require_any_of_first
     from vieval_plugin.run.verdict_lines import run_file
     from vieval_plugin.run.verdict_log import partial_file
-    from vieval_plugin.text.escaping import say
 
     if is_of_shards(options):
-        current = options_in_force(options)
-        name = (options.judge or [DEFAULT_JUDGE])[0]
-        judge_or_plan = plan_shards if options.plan else judge_shards
-        return judge_or_plan(
-            options,
-            name,
-            current,
-            backbone_of(name, options, current),
-        )
+        return plan_shards(options) if options.plan else judge_shards(options)
     require_no_shard_flags(options)
     options, images = _checked_flags(options)
     current = options_in_force(options)
@@ -92,13 +84,7 @@ def run(options: ScoreOptions) -> int:
         default=(judge, setting),
         is_plan=options.plan,
     )
-    say(
-        *(
-            f"vieval: {line}"
-            for line in (*source.notes, *_unused(options, request.judges))
-        ),
-        file=sys.stderr,
-    )
+    tell(*source.notes, *_unused(options, request.judges))
     if request.judges and not options.benchmark:
         require_any_of_first(
             source.name,
@@ -109,7 +95,7 @@ def run(options: ScoreOptions) -> int:
     if options.out:
         inputs_to_read = [
             *map(Path, options.samples),
-            *([options.prompts] if options.prompts else []),
+            *filter(None, [options.prompts]),
         ]
         # a source is read for its files only where OUT is there already
         require_writable(
@@ -160,23 +146,12 @@ def _checked_flags(options: ScoreOptions) -> tuple[ScoreOptions, bool]:
             )
         )
     sample_options = ("prompts", "kind", "columns", "allow_urls")
-    if options.benchmark and (
-        useless := [name for name in sample_options if getattr(options, name)]
-    ):
-        raise VievalError(
-            f"--{useless[0].replace('_', '-')} is for samples; a benchmark says that of itself"
-        )
+    if options.benchmark and (useless := first_flag(options, sample_options)):
+        raise VievalError(f"{useless} is for samples; a benchmark says that of itself")
     images = (
         bool(options.samples) and not options.prompts and are_images(options.samples)
     )
-    alone = next(
-        (
-            f"--{name}"
-            for name in ("prompt", "source", "instruction")
-            if getattr(options, name)
-        ),
-        "",
-    )
+    alone = first_flag(options, ("prompt", "source", "instruction"))
     if alone and not images:
         reason = (
             "; --prompts has its own"
@@ -263,14 +238,14 @@ def _samples_of(
 def _unused(options: ScoreOptions, prepared: Sequence[PreparedJudge]) -> list[str]:
     """Lines on flags that no judge has a use for."""
     names = ", ".join(judge.spec.name for judge in prepared)
-    model_options = [name for name in backbone_fields(options) if name != "base_url"]
+    model_options = first_flag(
+        options, [name for name in backbone_fields(options) if name != "base_url"]
+    )
     lines = []
     if options.scorer and not any(judge.spec.scored for judge in prepared):
         lines.append(f"--scorer is not used: {names} measures with no network")
     if model_options and not any(judge.asks_a_model for judge in prepared):
-        lines.append(
-            f"--{model_options[0].replace('_', '-')} is not used: {names} asks no model"
-        )
+        lines.append(f"{model_options} is not used: {names} asks no model")
     if options.plan and options.out:
         lines.append("--out is not used: --plan writes no verdicts")
     return lines
@@ -310,10 +285,7 @@ def tell_plan(
             )
         )
     say(*further)
-    say(
-        *(f"vieval: {line}" for line in lines_by_reason(request.unable)),
-        file=sys.stderr,
-    )
+    tell(*lines_by_reason(request.unable))
     return 1 if request.unable else 0
 
 
@@ -359,7 +331,7 @@ def _score(options: ScoreOptions, request: Request, images: bool) -> int:
     _tell(options, scored, images)
     notes = filter(None, (source.calibration_note for source in sources))
     say(*dict.fromkeys(notes), file=sys.stderr if options.json else sys.stdout)
-    say(*(f"vieval: {line}" for line in lines_by_reason(unable)), file=sys.stderr)
+    tell(*lines_by_reason(unable))
     return (
         1
         if unable
@@ -384,26 +356,14 @@ def _judge_all(
     from vieval_plugin.run.scoring import jobs_left, score_into
     from vieval_plugin.run.session import ask_in_batches
     from vieval_plugin.text.errors import VievalError
-    from vieval_plugin.text.escaping import say
 
     unable = list(request.unable)
     if log.total:
-        say(
-            f"vieval: {log.total} verdicts of an earlier attempt are kept, and not asked for again",
-            file=sys.stderr,
+        tell(
+            f"{log.total} verdicts of an earlier attempt are kept, and not asked for again"
         )
     for prepared, source in zip(request.judges, request.sources(label), strict=True):
         progress = Progress()
-        arguments = (
-            log,
-            request.source,
-            prepared,
-            source,
-            folder,
-            request.current,
-            request.backbone,
-            progress,
-        )
         by_batches = request.batch if prepared.asks_a_model else None
         try:
             if by_batches:
@@ -413,7 +373,20 @@ def _judge_all(
                         jobs, [prepared], request.current, request.backbone, by_batches
                     )
                 )
-            asyncio.run(score_into(*arguments, bar=batch, batch=by_batches))
+            asyncio.run(
+                score_into(
+                    log,
+                    request.source,
+                    prepared,
+                    source,
+                    folder,
+                    request.current,
+                    request.backbone,
+                    progress,
+                    bar=batch,
+                    batch=by_batches,
+                )
+            )
         except VievalError as error:
             unable.append((prepared.spec.name, str(error)))
             if len(request.judges) == 1 and not request.unable:
@@ -427,10 +400,11 @@ def _judge_all(
 
 def _tell_ended(log: VerdictLog, progress: Progress) -> None:
     """Print what a run that ends before its time has done so far."""
-    from vieval_plugin.text.escaping import say
-
-    note = f"vieval: {log.total} verdicts are in {log.path}, and the same command goes on from there"
-    say(*progress.lines(), *([note] if log.total else []), file=sys.stderr)
+    tell(progress)
+    if log.total:
+        tell(
+            f"{log.total} verdicts are in {log.path}, and the same command goes on from there"
+        )
 
 
 def _tell(options: ScoreOptions, scored: Scored, images: bool) -> None:
@@ -441,7 +415,7 @@ def _tell(options: ScoreOptions, scored: Scored, images: bool) -> None:
     from vieval_plugin.text.escaping import say
 
     if not images or (scored.progress.failed_calls and scored.progress.usage.calls):
-        say(*scored.progress.lines(), file=sys.stderr)
+        tell(scored.progress)
     if not images:
         for judge, summary in scored.summaries.values():
             say(summary.answer(judge), "", *summary.lines(), "")
@@ -464,7 +438,4 @@ def _tell(options: ScoreOptions, scored: Scored, images: bool) -> None:
             file=sys.stderr if options.json else sys.stdout,
         )
     if not scored.any_scores:
-        say(
-            f"vieval: nothing could be {'scored' if scored.judged else 'judged'} (see above)",
-            file=sys.stderr,
-        )
+        tell(f"nothing could be {'scored' if scored.judged else 'judged'} (see above)")

@@ -13,12 +13,11 @@ Examples:
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli import argument, flag
+from vieval_plugin.cli import argument, flag, tell
 from vieval_plugin.cli.options import BackboneOptions, named_backbone
 
 if TYPE_CHECKING:
@@ -77,7 +76,7 @@ def _verify(folder: ShardFolder, plan: Plan, unscored: str) -> int:
     from vieval_plugin.text.escaping import say
 
     verification = verify(folder, plan)
-    say(*(f"vieval: {problem}" for problem in verification.problems), file=sys.stderr)
+    tell(*verification.problems)
     say(*verification.notes)
     if not verification.problems:
         rows = "row" if plan.limit is None else f"of the first {plan.limit:,} rows"

@@ -5,19 +5,26 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-import sys
 import tempfile
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli.options import ScoreOptions, ShardOptions, batch_of
+from vieval_plugin.cli import tell
+from vieval_plugin.cli.options import (
+    DEFAULT_JUDGE,
+    ScoreOptions,
+    ShardOptions,
+    backbone_of,
+    batch_of,
+    first_flag,
+    options_in_force,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeAlias
 
     from vieval_plugin.backends.http.batches import BatchOptions
-    from vieval_plugin.config import Backbone, Config
     from vieval_plugin.run.shards.passes import PassQueue
     from vieval_plugin.run.shards.start import ShardRequest, StartedRun
     from vieval_plugin.run.shards.worker import ShardRun
@@ -94,32 +101,23 @@ def require_no_shard_flags(options: ScoreOptions) -> None:
     """VievalError for flags of a folder of shards where there is none."""
     from vieval_plugin.text.errors import VievalError
 
-    names = [option.name for option in fields(ShardOptions)]
-    if useless := [
-        name for name in names if getattr(options, name) not in (None, False)
-    ]:
-        raise VievalError(
-            f"--{useless[0].replace('_', '-')} is for a folder of shards; name one with --out"
-        )
+    names = (option.name for option in fields(ShardOptions))
+    if useless := first_flag(options, names):
+        raise VievalError(f"{useless} is for a folder of shards; name one with --out")
 
 
-def judge_shards(
-    options: ScoreOptions, judge: str, current: Config, backbone: Backbone | None
-) -> int:
+def judge_shards(options: ScoreOptions) -> int:
     """Judge what is left of a data set; the exit code, 1 where shards could not be written or no
     row has a score.
     """
     from vieval_plugin.run.shards.start import begin
-    from vieval_plugin.text.escaping import say
 
-    started = begin(_request(options, judge, current, backbone, str(options.out)))
-    say(*(f"vieval: {line}" for line in started.notes), file=sys.stderr)
+    started = begin(_request(options, str(options.out)))
+    tell(*started.notes)
     return _launch(options, started)
 
 
-def plan_shards(
-    options: ScoreOptions, judge: str, current: Config, backbone: Backbone | None
-) -> int:
+def plan_shards(options: ScoreOptions) -> int:
     """Judge at most eight rows drawn from a data set, and print what all would cost."""
     from vieval_plugin.run.plan import pilot, plan, to_ask
     from vieval_plugin.run.prepare import prepare
@@ -127,37 +125,39 @@ def plan_shards(
     from vieval_plugin.text.escaping import say
 
     with tempfile.TemporaryDirectory() as folder:
-        request = _request(options, judge, current, backbone, f"{folder}/plan")
+        request = _request(options, f"{folder}/plan")
         started = begin(replace(request, rows_per_shard=_PLANNED_ROWS))
-        say(*(f"vieval: {line}" for line in started.notes), file=sys.stderr)
-        drawn = drawn_samples(started, current.statistics.seed)
-        prepared = prepare(judge, options.setting, current, backbone)
+        tell(*started.notes)
+        run = request.run
+        drawn = drawn_samples(started, run.options.statistics.seed)
+        prepared = prepare(run.judge, run.setting, run.options, run.backbone)
         askable = to_ask(drawn, prepared)
-        trial = asyncio.run(pilot(askable, prepared, current, backbone))
+        trial = asyncio.run(pilot(askable, prepared, run.options, run.backbone))
     all_rows = replace(trial, samples=started.plan.rows)
     say(
-        *plan(all_rows, backbone, by_batches=bool(options.batch or options.batch_files))
+        *plan(
+            all_rows,
+            run.backbone,
+            by_batches=bool(options.batch or options.batch_files),
+        )
     )
     if unaskable := len(drawn) - len(askable):
         say(f"{unaskable} of the {len(drawn)} rows drawn would not be asked about")
     return 0
 
 
-def _request(
-    options: ScoreOptions,
-    judge: str,
-    current: Config,
-    backbone: Backbone | None,
-    folder: str,
-) -> ShardRequest:
+def _request(options: ScoreOptions, folder: str) -> ShardRequest:
     from vieval_plugin.readers.columns import parse_columns
     from vieval_plugin.run.shards.start import ShardRequest
     from vieval_plugin.run.shards.worker import MOST_FAILURES, ShardRun
     from vieval_plugin.text.errors import VievalError
 
-    if useless := [name for name in _FILE_OPTIONS if getattr(options, name)]:
+    current = options_in_force(options)
+    judge = (options.judge or [DEFAULT_JUDGE])[0]
+    backbone = backbone_of(judge, options, current)
+    if useless := first_flag(options, _FILE_OPTIONS):
         raise VievalError(
-            f"--{useless[0]} is not for a folder of shards; end the name of --out in .jsonl, "
+            f"{useless} is not for a folder of shards; end the name of --out in .jsonl, "
             ".csv or .parquet"
         )
     if len(options.judge) > 1:
@@ -200,10 +200,7 @@ def _launch(options: ScoreOptions, started: StartedRun) -> int:
     queue, rows = passes_left(
         started, part_of(options.part, os.environ) if options.part else (0, 1)
     )
-    say(
-        f"vieval: {rows:,} of {started.plan.rows:,} rows are to be judged",
-        file=sys.stderr,
-    )
+    tell(f"{rows:,} of {started.plan.rows:,} rows are to be judged")
     code = judged(started.run, queue, rows, _launcher(options))
     progress = progress_of(open_folder(started.run.folder), started.plan)
     say(*progress.lines(), *filter(None, [started.plan.provenance.calibration_note]))
@@ -214,9 +211,9 @@ def _launch(options: ScoreOptions, started: StartedRun) -> int:
             if exceeds
             else "the same command goes on"
         )
-        say(f"vieval: some shards were not written; {next_step}", file=sys.stderr)
+        tell(f"some shards were not written; {next_step}")
     elif hidden := hidden_images(started.plan.files, started.plan.columns.values()):
-        say(*(f"vieval: not complete: {line}" for line in hidden), file=sys.stderr)
+        tell(*(f"not complete: {line}" for line in hidden))
         code = 1
     elif progress.is_complete:
         if (
@@ -227,7 +224,7 @@ def _launch(options: ScoreOptions, started: StartedRun) -> int:
             shutil.rmtree(batch.folder, ignore_errors=True)
         say(f"wrote {shown_location(options.out or started.run.folder)}")
     if progress.unscored:
-        say(f"vieval: {progress.unscored}; the reasons are above", file=sys.stderr)
+        tell(f"{progress.unscored}; the reasons are above")
     return 1 if progress.unscored else code
 
 
@@ -242,11 +239,9 @@ def _asked_in_batches(
     from vieval_plugin.run.shards.start import jobs_left
     from vieval_plugin.text.errors import VievalError
 
-    if useless := [
-        name for name in ("budget", "part", "ray") if getattr(options, name) is not None
-    ]:
+    if useless := first_flag(options, ("budget", "part", "ray")):
         raise VievalError(
-            f"--{useless[0]} does not go with batches, which one process sends for all shards"
+            f"{useless} does not go with batches, which one process sends for all shards"
         )
     run = started.run
     prepared = prepare(run.judge, run.setting, run.options, run.backbone)
@@ -285,7 +280,6 @@ def judged(run: ShardRun, queue: PassQueue, rows: int, launcher: Launcher) -> in
     """
     from vieval_plugin.run.judging_bar import judging_bar
     from vieval_plugin.run.progress import Progress
-    from vieval_plugin.text.escaping import say
 
     if not rows:
         return 0
@@ -293,14 +287,14 @@ def judged(run: ShardRun, queue: PassQueue, rows: int, launcher: Launcher) -> in
         Progress(statuses=queue.statuses), rows, True, "row", has_answers=False
     ) as on_rows:
         lines = launcher(run, queue, on_rows)
-    say(*(f"vieval: {line}" for line in lines), file=sys.stderr)
+    tell(*lines)
     for job in queue.not_written[:_SHOWN_SHARDS]:
         shard = job.shard
         location = (
             f"{shard.path}: row group {shard.group}, rows {shard.first} to "
             f"{shard.first + shard.rows - 1}"
         )
-        say(f"vieval: not written: {location}: {job.reason}", file=sys.stderr)
+        tell(f"not written: {location}: {job.reason}")
     if further := queue.not_written[_SHOWN_SHARDS:]:
-        say(f"vieval: not written: {len(further)} further shards", file=sys.stderr)
+        tell(f"not written: {len(further)} further shards")
     return 1 if queue.not_written else 0
