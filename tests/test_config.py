@@ -10,7 +10,6 @@ import yaml
 from tests.refusals import refusal
 from tests.tables import table
 from vieval_plugin import config
-from vieval_plugin.cli.config import commented
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.run.prepare import prepare
 from vieval_plugin.text.errors import VievalError
@@ -33,10 +32,13 @@ def test_without_a_file_the_defaults_hold():
 
 
 def test_the_commented_file_is_the_defaults():
-    assert config.Config.model_validate(yaml.safe_load(commented())) == config.Config()
+    assert (
+        config.Config.model_validate(yaml.safe_load(config.commented()))
+        == config.Config()
+    )
     assert all(
         line.lstrip().startswith("#") or ":" in line
-        for line in commented().splitlines()
+        for line in config.commented().splitlines()
     )
 
 

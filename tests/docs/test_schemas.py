@@ -10,7 +10,8 @@ from tests.docs.pages import DOCS, FENCE, ROOT, written
 from tests.documents import NAMES, SCHEMAS, validator
 from vieval_plugin import config
 from vieval_plugin.cli import main
-from vieval_plugin.cli.config import FORMS, commented, schema
+from vieval_plugin.cli.config import FORMS, schema
+from vieval_plugin.config import commented
 from vieval_plugin.text.yaml_json import read_yaml
 
 SCRIPT = runpy.run_path(str(DOCS / "make_schemas.py"))

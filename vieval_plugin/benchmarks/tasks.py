@@ -8,21 +8,34 @@ them as `TASKS`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import yaml
 
 import vieval_plugin.task_configs
+from vieval_plugin import config
 from vieval_plugin.benchmarks import registry as benchmark_registry
+from vieval_plugin.benchmarks.benchmark import data_root
 from vieval_plugin.judges import registry as judge_registry
+from vieval_plugin.text.errors import VievalError
 
 ENTRY_POINTS = "vieval.tasks"
 #: Where the table is, and lmms-eval's files of the plain tasks.
 FOLDER = Path(vieval_plugin.task_configs.__path__[0])
+
+DATA_READY, NOTHING, RATINGS, DATA_MISSING = (
+    "ready",
+    "nothing to prepare",
+    "ratings only",
+    "not there",
+)
+COMPLETE = (DATA_READY, NOTHING)
+#: Says of a benchmark's part what `data_state` says.
+StateOf: TypeAlias = Callable[[str, str], tuple[str, str]]
 
 
 @dataclass(frozen=True)
@@ -207,3 +220,46 @@ def leaves(name: str, task_groups: Sequence[TaskGroup]) -> list[str]:
     return [
         leaf for member in members for leaf in (leaves(member, task_groups) or [member])
     ]
+
+
+def data_state(name: str, part: str) -> tuple[str, str]:
+    """The state of a benchmark's part in a word or two, and the first thing that is missing,
+    with what to do.
+    """
+    benchmark = benchmark_registry.benchmark(name)
+    try:
+        root = data_root(benchmark, config.current())
+    except VievalError as error:
+        return DATA_MISSING, str(error)
+    missing = benchmark.missing(root, part)
+    if not missing:
+        return (
+            NOTHING
+            if benchmark.prepare is None and benchmark.root == "data"
+            else DATA_READY,
+            "",
+        )
+    if benchmark.generates:
+        return DATA_MISSING, missing[0]
+    try:
+        benchmark.load(root, part)
+    except VievalError as error:
+        return DATA_MISSING, str(error)
+    return (
+        RATINGS,
+        f"{missing[0]}; for live judging run `vieval prepare {name} --part {part}`",
+    )
+
+
+def joined_states(members: Sequence[Task], state_of: StateOf) -> str:
+    """The states of the data of some tasks in a few words."""
+    parts = dict.fromkeys((task.benchmark, task.part) for task in members)
+    states = [state_of(*part)[0] for part in parts]
+    if len(set(states)) == 1:
+        return states[0]
+    ready_count = sum(state in COMPLETE for state in states)
+    if ready_count == len(states):
+        return DATA_READY
+    if ready_count:
+        return f"{ready_count} of {len(states)} ready"
+    return f"{states.count(RATINGS)} of {len(states)} ratings only"

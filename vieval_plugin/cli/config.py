@@ -39,6 +39,7 @@ class PrintingOptions(Options, group=EXCLUSIVE):
 
 
 def run(options: PrintingOptions) -> int:
+    from vieval_plugin import config
     from vieval_plugin.results.lookup import open_results
     from vieval_plugin.text.escaping import say
 
@@ -46,7 +47,7 @@ def run(options: PrintingOptions) -> int:
         say(*schema(options.schema).splitlines())
         return 0
     if options.of is None:
-        say(*commented().splitlines())
+        say(*config.commented().splitlines())
         return 0
     texts: dict[str, str] = {}
     for record in open_results([options.of]).records:
@@ -75,56 +76,6 @@ def schema(form: str) -> str:
         document["properties"]["replies"]["enum"] = NAMES
     dialect = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
     return f"{json.dumps(dialect | document, indent=1)}\n"
-
-
-def commented() -> str:
-    """An options file with every option at its default and a comment saying what it is for."""
-    from vieval_plugin import config
-
-    return "\n".join(
-        [
-            f"# Options of VIEval; name this file in {config.FILE_VARIABLE}.",
-            *_lines(config.Config(), 0),
-            "",
-        ]
-    )
-
-
-def _lines(holder: Any, depth: int) -> list[str]:
-    from vieval_plugin.config import section
-
-    indent, lines = "  " * depth, []
-    for name, description in section.described(type(holder)).items():
-        value = getattr(holder, name)
-        comment = f"{indent}# {description}"
-        if section.is_options_type(type(value)):
-            section_lines = _lines(value, depth + 1)
-            lines += (
-                [comment, f"{indent}{name}:", *section_lines] if section_lines else []
-            )
-        else:
-            lines += [comment, f"{indent}{name}: {json.dumps(value, default=str)}"]
-            lines += _lines_of_named(type(holder), name, indent)
-    return lines
-
-
-def _lines_of_named(holder: type[Any], name: str, indent: str) -> list[str]:
-    """The fields of one of the things that a mapping holds by name, such as a backbone, as a
-    comment.
-    """
-    from vieval_plugin.config import section
-
-    entry_type = section.held_by_name(holder, name)
-    if entry_type is None:
-        return []
-    lines = [f"{indent}# of each:", f"{indent}#   NAME:"]
-    for field, description in section.described(entry_type).items():
-        default = section.default_of(entry_type, field)
-        value = (
-            "..." if default is section.REQUIRED else json.dumps(default, default=str)
-        )
-        lines += [f"{indent}#     {field}: {value}  # {description}"]
-    return lines
 
 
 def _yaml_text(document: Mapping[str, Any]) -> str:

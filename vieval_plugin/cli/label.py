@@ -13,7 +13,6 @@ Examples:
 from __future__ import annotations
 
 import shlex
-from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +22,7 @@ from vieval_plugin.cli.options import ColumnOptions, PartialOptions, human_flag
 
 if TYPE_CHECKING:
     from vieval_plugin.judges.contests import Judged
+    from vieval_plugin.labelling.sources import ToLabel
     from vieval_plugin.meta_evaluation.ratings import HumanRatings
 
 
@@ -53,39 +53,25 @@ class LabellingOptions(ColumnOptions, PartialOptions):
 def run(options: LabellingOptions) -> int:
     from vieval_plugin import config
     from vieval_plugin.benchmarks.loading.ratings import read_ratings
-    from vieval_plugin.images import files_of
-    from vieval_plugin.judges.contests import Contest, candidates_of
-    from vieval_plugin.labelling.choice import strata
-    from vieval_plugin.labelling.page import LARGE, label_page
+    from vieval_plugin.judges.contests import Contest
     from vieval_plugin.labelling.sources import (
         choose_readable,
         read_planned,
         read_to_label,
     )
-    from vieval_plugin.media.files import require_writable, write_whole
+    from vieval_plugin.media.files import write_whole
     from vieval_plugin.meta_evaluation.label_plan import look_at, make_plan, plan_text
     from vieval_plugin.readers.columns import parse_columns
     from vieval_plugin.text.errors import VievalError
     from vieval_plugin.text.escaping import say
-    from vieval_plugin.text.wording import plural, range_text
+    from vieval_plugin.text.wording import plural
 
     columns = parse_columns(options.columns)
     samples = read_to_label(
         options.samples, options.kind, options.partial, columns, options.prompts
     )
-    prompts = [options.prompts] if options.prompts else []
-    outputs = [output for sample in samples for output in candidates_of(sample.judged)]
     plan_path = options.out.with_suffix(".plan.json")
-    for path in (options.out, plan_path):
-        require_writable(
-            path,
-            reads=[
-                *map(Path, options.samples),
-                *options.human,
-                *prompts,
-                *files_of(outputs),
-            ],
-        )
+    _require_writable(options, plan_path, samples)
     ratings = read_ratings(options.human) if options.human else None
     plan = ratings.plan if ratings else None
     if options.until_decided and ratings and plan and _are_decisive(options, ratings):
@@ -94,49 +80,29 @@ def run(options: LabellingOptions) -> int:
             f"next: {_rank_command(options, ())}",
         )
         return 0
+    seed = config.current().statistics.seed
     reasons: dict[int, str] = {}
     if plan:
         selection = read_planned(samples, plan.images)
     else:
-        selection, reasons = choose_readable(
-            samples, options.n, config.current().statistics.seed
-        )
+        selection, reasons = choose_readable(samples, options.n, seed)
     are_contests = isinstance(selection[0].judged, Contest)
     is_new = plan is None and not are_contests
-    plan = plan or make_plan(
-        [sample.judged for sample in selection], config.current().statistics.seed
-    )
+    chosen = [sample.judged for sample in selection]
+    plan = plan or make_plan(chosen, seed)
     rated = ratings.where if ratings else {}
-    wanted = frozenset(
-        look_at(plan, rated).next_images if options.until_decided else plan.images
-    )
-    to_ask = [
-        sample
-        for sample in selection
-        if sample.judged.id in wanted and sample.judged.id not in rated
-    ]
+    wanted = look_at(plan, rated).next_images if options.until_decided else plan.images
+    unrated = frozenset(wanted).difference(rated)
+    to_ask = [sample for sample in selection if sample.judged.id in unrated]
     if not to_ask:
         raise VievalError(
             f"--n {options.n} must choose an image without a rating, and all {len(selection)} are "
             "rated; raise --n without the plan, or name more images"
         )
-    labelled = [
-        sample for number, sample in enumerate(samples) if number not in reasons
+    readable = [
+        sample.judged for number, sample in enumerate(samples) if number not in reasons
     ]
-    page = label_page(to_ask, plan.seed)
-    write_whole(options.out, page)
-    counts = strata([sample.judged for sample in selection]).values()
-    total = len(strata([sample.judged for sample in labelled]))
-    say(
-        (
-            f"wrote {options.out} ({len(page) / 2**20:.1f} MB): {len(to_ask)} of {len(labelled)} "
-            "to label"
-        ),
-        (
-            f"drawn from {len(counts)} of {total} strata (kind and generator), "
-            f"{range_text(counts)} from each, seed {plan.seed}"
-        ),
-    )
+    size = _write_page(options.out, to_ask, plan.seed, chosen, readable)
     if is_new:
         write_whole(plan_path, [plan_text(plan)])
         say(
@@ -149,25 +115,77 @@ def run(options: LabellingOptions) -> int:
             f"{len(reasons)} of {len(samples)} left out for an image that is missing or cannot be "
             f"read; the first: {samples[first].where}: {reasons[first]}"
         )
+    _say_advice(options, chosen, readable, size, are_contests)
+    return 0
+
+
+def _require_writable(
+    options: LabellingOptions, plan_path: Path, samples: Sequence[ToLabel]
+) -> None:
+    """VievalError where the page or its plan would replace what is read."""
+    from vieval_plugin.images import files_of
+    from vieval_plugin.judges.contests import candidates_of
+    from vieval_plugin.media.files import require_writable
+
+    outputs = [output for sample in samples for output in candidates_of(sample.judged)]
+    named = [*map(Path, options.samples), *options.human]
+    reads = [*named, *filter(None, [options.prompts]), *files_of(outputs)]
+    for path in (options.out, plan_path):
+        require_writable(path, reads=reads)
+
+
+def _write_page(
+    path: Path,
+    to_ask: Sequence[ToLabel],
+    seed: int,
+    chosen: Sequence[Judged],
+    readable: Sequence[Judged],
+) -> int:
+    """Write the page on some of those that were chosen from all readable ones; its size."""
+    from vieval_plugin.labelling.choice import strata
+    from vieval_plugin.labelling.page import label_page
+    from vieval_plugin.media.files import write_whole
+    from vieval_plugin.text.escaping import say
+    from vieval_plugin.text.wording import range_text
+
+    page = label_page(to_ask, seed)
+    write_whole(path, page)
+    counts = strata(chosen).values()
+    say(
+        f"wrote {path} ({len(page) / 2**20:.1f} MB): {len(to_ask)} of {len(readable)} to label",
+        f"drawn from {len(counts)} of {len(strata(readable))} strata (kind and generator), "
+        f"{range_text(counts)} from each, seed {seed}",
+    )
+    return len(page)
+
+
+def _say_advice(
+    options: LabellingOptions,
+    chosen: Sequence[Judged],
+    readable: Sequence[Judged],
+    size: int,
+    are_contests: bool,
+) -> None:
+    """Print what the labels can show, and the next step."""
+    from vieval_plugin.labelling.page import LARGE
+    from vieval_plugin.meta_evaluation.label_plan import size_advice
+    from vieval_plugin.text.escaping import say
+
     if are_contests:
         say(
             "votes on pairs do not correct a judge's means (vieval rank --human): for that, "
             "label its verdicts on single images"
         )
-    say(
-        *filter(
-            None, [_enough([s.judged for s in selection], [s.judged for s in labelled])]
-        )
-    )
-    if len(page) > LARGE:
+    if advice := size_advice(chosen, readable):
+        say(advice)
+    if size > LARGE:
         say(
-            f"the page has {len(page) >> 20} MB and opens slowly; a smaller --n makes a smaller one"
+            f"the page has {size >> 20} MB and opens slowly; a smaller --n makes a smaller one"
         )
     if not are_contests:
         say(
             f"next: answer the page, download the file of answers, and {_rank_command(options)}"
         )
-    return 0
 
 
 def _rank_command(
@@ -219,50 +237,3 @@ def _are_decisive(options: LabellingOptions, ratings: HumanRatings) -> bool:
         for ranking in section.corrections.values()
     ]
     return any(ranking.decided for ranking in rankings)
-
-
-def _enough(selection: Sequence[Judged], available: Sequence[Judged]) -> str:
-    """Line on how many prompts of each generator are labelled, where that is few; empty of
-    contests and one generator.
-    """
-    from vieval_plugin.judges.protocol import Sample
-    from vieval_plugin.stats.decisions import (
-        ADVISED_MARGIN,
-        LEAST_FOR_A_TEST,
-        LEAST_RATED,
-        TYPICAL_SPREAD,
-    )
-    from vieval_plugin.stats.non_inferiority import (
-        prompts_for_margin,
-        smallest_difference,
-    )
-    from vieval_plugin.text.wording import range_text
-
-    prompts, groups = defaultdict(set), defaultdict(set)
-    for sample in (sample for sample in selection if isinstance(sample, Sample)):
-        prompts[sample.id.image_model].add((sample.id.part, sample.id.uid))
-        groups[sample.id.image_model].add((sample.id.part, sample.group))
-    fewest = min(map(len, groups.values()), default=0)
-    needed = prompts_for_margin(TYPICAL_SPREAD)
-    if len(prompts) < 2 or fewest >= needed:
-        return ""
-    images = Counter(
-        sample.id.image_model for sample in available if isinstance(sample, Sample)
-    )
-    in_each = max(len(prompts[model]) / len(groups[model]) for model in prompts)
-    enough = sum(min(round(needed * in_each), number) for number in images.values())
-    numbers = [*map(len, prompts.values())]
-    counts = f"{range_text(numbers)} prompt{'s' * (max(numbers) > 1)}"
-    if groups != prompts:
-        counts += f" in {range_text([*map(len, groups.values())])} groups, which count as one each,"
-    advice = f" (--n {enough})" if len(selection) < enough else ""
-    least = f"a test needs {LEAST_FOR_A_TEST} and a decision {LEAST_RATED}"
-    if fewest >= LEAST_RATED:
-        least = (
-            f"differences from {smallest_difference(TYPICAL_SPREAD, fewest):.2f} on are "
-            "found four times in five"
-        )
-    return (
-        f"{counts} of each generator: {least}; to show that one is not worse by {ADVISED_MARGIN:g} "
-        f"takes about {needed:.0f} of each, if ratings spread as on ImagenHub{advice}"
-    )

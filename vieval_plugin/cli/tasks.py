@@ -12,25 +12,15 @@ Examples:
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from vieval_plugin.cli import Options, argument, flag
 
 if TYPE_CHECKING:
-    from vieval_plugin.benchmarks.tasks import Task
-
-DATA_READY, NOTHING, RATINGS, DATA_MISSING = (
-    "ready",
-    "nothing to prepare",
-    "ratings only",
-    "not there",
-)
-COMPLETE = (DATA_READY, NOTHING)
-#: Says of a benchmark's part what `data_state` says.
-StateOf: TypeAlias = Callable[[str, str], tuple[str, str]]
+    from vieval_plugin.benchmarks.tasks import StateOf, Task
 
 
 class TasksOptions(Options):
@@ -95,11 +85,11 @@ def _benchmarks() -> list[str]:
             (
                 name,
                 str(len(tasks_of_benchmark)),
-                joined_states(tasks_of_benchmark, data_state),
+                tasks.joined_states(tasks_of_benchmark, tasks.data_state),
                 judges,
             )
         )
-    complete_count = sum(state in COMPLETE for _, _, state, _ in rows)
+    complete_count = sum(state in tasks.COMPLETE for _, _, state, _ in rows)
     return [
         f"{complete_count} of {len(rows)} benchmarks are ready",
         "",
@@ -109,20 +99,6 @@ def _benchmarks() -> list[str]:
             "data lacks; '*' lists all."
         ),
     ]
-
-
-def joined_states(members: Sequence[Task], state_of: StateOf) -> str:
-    """The states of the data of some tasks in a few words."""
-    parts = dict.fromkeys((task.benchmark, task.part) for task in members)
-    states = [state_of(*part)[0] for part in parts]
-    if len(set(states)) == 1:
-        return states[0]
-    ready_count = sum(state in COMPLETE for state in states)
-    if ready_count == len(states):
-        return DATA_READY
-    if ready_count:
-        return f"{ready_count} of {len(states)} ready"
-    return f"{states.count(RATINGS)} of {len(states)} ratings only"
 
 
 def _tasks(pattern: str) -> list[str]:
@@ -137,7 +113,7 @@ def _tasks(pattern: str) -> list[str]:
     names = _matching(
         pattern, benchmarks | {group.name: group.benchmark for group in groups}
     )
-    state_of = cache(data_state)
+    state_of = cache(tasks.data_state)
     rows: list[tuple[str, ...]] = []
     grouped_task_names = set[str]()
     for group in groups:
@@ -173,6 +149,7 @@ def _tasks(pattern: str) -> list[str]:
 
 def _row(name: str, members: Sequence[Task], state_of: StateOf) -> tuple[str, ...]:
     from vieval_plugin.benchmarks import registry as benchmark_registry
+    from vieval_plugin.benchmarks import tasks
 
     parts = (
         [task.name.removeprefix(name) for task in members]
@@ -185,7 +162,7 @@ def _row(name: str, members: Sequence[Task], state_of: StateOf) -> tuple[str, ..
         " ".join(parts),
         _needs(members[0], generates),
         _calls(members[0]),
-        joined_states(members, state_of),
+        tasks.joined_states(members, state_of),
     )
 
 
@@ -230,37 +207,3 @@ def _calls(task: Task) -> str:
     spec = judge_registry.judge(task.judge)
     judges = config.current().judges
     return judges.narrowed(spec).calls(judges.options_of(spec), task.setting)
-
-
-def data_state(name: str, part: str) -> tuple[str, str]:
-    """The state of a benchmark's part in a word or two, and the first thing that is missing,
-    with what to do.
-    """
-    from vieval_plugin import config
-    from vieval_plugin.benchmarks import registry as benchmark_registry
-    from vieval_plugin.benchmarks.benchmark import data_root
-    from vieval_plugin.text.errors import VievalError
-
-    benchmark, options = benchmark_registry.benchmark(name), config.current()
-    try:
-        root = data_root(benchmark, options)
-    except VievalError as error:
-        return DATA_MISSING, str(error)
-    missing = benchmark.missing(root, part)
-    if not missing:
-        return (
-            NOTHING
-            if benchmark.prepare is None and benchmark.root == "data"
-            else DATA_READY,
-            "",
-        )
-    if benchmark.generates:
-        return DATA_MISSING, missing[0]
-    try:
-        benchmark.load(root, part)
-    except VievalError as error:
-        return DATA_MISSING, str(error)
-    return (
-        RATINGS,
-        f"{missing[0]}; for live judging run `vieval prepare {name} --part {part}`",
-    )

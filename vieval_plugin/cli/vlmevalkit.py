@@ -45,7 +45,7 @@ def run(options: VLMEvalKitOptions) -> int:
         return 0
     if options.list:
         from vieval_plugin import config
-        from vieval_plugin.cli.tasks import data_state, joined_states
+        from vieval_plugin.benchmarks.tasks import data_state, joined_states
         from vieval_plugin.hosts.vlmevalkit import names
         from vieval_plugin.text.tables import text_table
 

@@ -27,6 +27,7 @@ from pydantic_core import PydanticCustomError
 from vieval_plugin.config.section import (
     Section,
     anchored,
+    commented_lines,
     described,
     forbid_unknown,
     is_options_type,
@@ -612,6 +613,12 @@ def resolved(options: Config | Mapping[str, Any] | None) -> Config:
 def current() -> Config:
     """The options of this process: those of the file that VIEVAL_CONFIG names, or the defaults."""
     return read(os.environ.get(FILE_VARIABLE, ""))
+
+
+def commented() -> str:
+    """An options file with every option at its default, and a comment that says what it is for."""
+    first = f"# Options of VIEval; name this file in {FILE_VARIABLE}."
+    return "\n".join([first, *commented_lines(Config()), ""])
 
 
 def from_document(document: Mapping[str, Any]) -> Config:

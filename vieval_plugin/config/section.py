@@ -5,6 +5,7 @@ less secrets.
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import MISSING, is_dataclass, replace
@@ -107,6 +108,38 @@ def held_by_name(model: type[Any], name: str) -> type[Any] | None:
         get_args(hint)[-1] if get_origin(hint) is Mapping else None
     )
     return value_type if is_options_type(value_type) else None
+
+
+def commented_lines(holder: Any, depth: int = 0) -> list[str]:
+    """Each option of a section at its default, below a comment that says what it is for."""
+    indent, lines = "  " * depth, []
+    for name, description in described(type(holder)).items():
+        value = getattr(holder, name)
+        comment = f"{indent}# {description}"
+        if is_options_type(type(value)):
+            section_lines = commented_lines(value, depth + 1)
+            lines += (
+                [comment, f"{indent}{name}:", *section_lines] if section_lines else []
+            )
+        else:
+            lines += [comment, f"{indent}{name}: {json.dumps(value, default=str)}"]
+            lines += _named_lines(type(holder), name, indent)
+    return lines
+
+
+def _named_lines(holder: type[Any], name: str, indent: str) -> list[str]:
+    """The fields of one of the things that a mapping holds by name, such as a backbone, as a
+    comment.
+    """
+    entry_type = held_by_name(holder, name)
+    if entry_type is None:
+        return []
+    lines = [f"{indent}# of each:", f"{indent}#   NAME:"]
+    for field, description in described(entry_type).items():
+        default = default_of(entry_type, field)
+        value = "..." if default is REQUIRED else json.dumps(default, default=str)
+        lines += [f"{indent}#     {field}: {value}  # {description}"]
+    return lines
 
 
 def anchored(value: Any, folder: Path) -> Any:

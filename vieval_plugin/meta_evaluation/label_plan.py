@@ -8,18 +8,28 @@ inside a unit.
 from __future__ import annotations
 
 import json
+from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby, takewhile
 
 from vieval_plugin.judges.contests import Judged
-from vieval_plugin.judges.protocol import SampleId
+from vieval_plugin.judges.protocol import Sample, SampleId
 from vieval_plugin.stats.decisions import (
+    ADVISED_MARGIN,
+    LEAST_FOR_A_TEST,
     LEAST_FOR_LOOKS,
+    LEAST_RATED,
     LOOK_LEVELS,
     SIGNIFICANCE_LEVEL,
+    TYPICAL_SPREAD,
+)
+from vieval_plugin.stats.non_inferiority import (
+    prompts_for_margin,
+    smallest_difference,
 )
 from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.wording import range_text
 
 
 @dataclass(frozen=True)
@@ -162,3 +172,40 @@ def look_at(plan: LabelPlan, rated: Collection[SampleId]) -> Look:
         len(is_rated - planned),
         is_first,
     )
+
+
+def size_advice(chosen: Sequence[Judged], available: Sequence[Judged]) -> str:
+    """Line on how many prompts of each generator are labelled, where that is few; empty of
+    contests and one generator.
+    """
+    prompts = defaultdict(set)
+    groups = defaultdict(set)
+    for sample in _samples(chosen):
+        prompts[sample.id.image_model].add((sample.id.part, sample.id.uid))
+        groups[sample.id.image_model].add((sample.id.part, sample.group))
+    fewest = min(map(len, groups.values()), default=0)
+    needed = prompts_for_margin(TYPICAL_SPREAD)
+    if len(prompts) < 2 or fewest >= needed:
+        return ""
+    images = Counter(sample.id.image_model for sample in _samples(available))
+    in_each = max(len(prompts[model]) / len(groups[model]) for model in prompts)
+    enough = sum(min(round(needed * in_each), number) for number in images.values())
+    numbers = [*map(len, prompts.values())]
+    counts = f"{range_text(numbers)} prompt{'s' * (max(numbers) > 1)}"
+    if groups != prompts:
+        counts += f" in {range_text([*map(len, groups.values())])} groups, which count as one each,"
+    advice = f" (--n {enough})" if len(chosen) < enough else ""
+    least = f"a test needs {LEAST_FOR_A_TEST} and a decision {LEAST_RATED}"
+    if fewest >= LEAST_RATED:
+        least = (
+            f"differences from {smallest_difference(TYPICAL_SPREAD, fewest):.2f} on are "
+            "found four times in five"
+        )
+    return (
+        f"{counts} of each generator: {least}; to show that one is not worse by {ADVISED_MARGIN:g} "
+        f"takes about {needed:.0f} of each, if ratings spread as on ImagenHub{advice}"
+    )
+
+
+def _samples(judged: Sequence[Judged]) -> list[Sample]:
+    return [sample for sample in judged if isinstance(sample, Sample)]
