@@ -16,7 +16,7 @@ import importlib.util
 import os
 import shutil
 import sys
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -315,18 +315,14 @@ def _abilities(options: Config, model: str) -> Iterator[Ability]:
         yield Ability(
             f"run tasks on {further}", "their data; `vieval prepare NAME` gets it"
         )
-    needs = (
-        ""
-        if importlib.util.find_spec("aiohttp")
-        else f"aiohttp; {install_advice('http')}"
-    )
+    needs = _missing_packages(["aiohttp"], "http")
     yield Ability("serve judges as rewards (`vieval serve`)", needs)
 
 
 def _scoring(spec: JudgeSpec, model: str) -> Ability:
     """The job of a judge, with braces for its name, and what it needs."""
     from vieval_plugin.judges.tools.ocr import TOOL as OCR
-    from vieval_plugin.text.errors import docs_url, install_advice
+    from vieval_plugin.text.errors import docs_url
 
     if spec.pack and not spec.scored:
         address = docs_url("guides/scoring.md#choose-a-backbone")
@@ -337,18 +333,22 @@ def _scoring(spec: JudgeSpec, model: str) -> Ability:
             else Ability("score images with {}", needs)
         )
     if spec.reads_text:
-        missing = [name for name in OCR.needs if importlib.util.find_spec(name) is None]
-        needs = f"{', '.join(missing)}; {install_advice('text')}" if missing else ""
+        needs = _missing_packages(OCR.needs, "text")
         return Ability("score the text in images with {}", needs)
     if spec.scored:
-        missing = [
-            name for name in _SCORER_PACKAGES if importlib.util.find_spec(name) is None
-        ]
-        needs = f"{', '.join(missing)}; {install_advice('scorers')}" if missing else ""
+        needs = _missing_packages(_SCORER_PACKAGES, "scorers")
         return Ability(
             "score images with {}, whose weights are fetched when first used", needs
         )
     return Ability("score images with {}", _missing_package(spec.name))
+
+
+def _missing_packages(names: Iterable[str], extra: str) -> str:
+    """Those of some packages that are not installed, with the advice to install an extra."""
+    from vieval_plugin.text.errors import install_advice
+
+    missing = [name for name in names if importlib.util.find_spec(name) is None]
+    return f"{', '.join(missing)}; {install_advice(extra)}" if missing else ""
 
 
 def _missing_package(metric: str) -> str:
