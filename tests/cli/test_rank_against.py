@@ -107,14 +107,15 @@ def test_a_build_is_gated_by_the_verdicts_of_the_last(
         code=code,
     )
     lines = shown.out.splitlines()
-    title = lines[0]
+    verdict, _, title = lines[0].partition(": ")
+    assert verdict == {0: "PASS", 3: "FAIL", 4: "INCONCLUSIVE"}[code]
     assert said in title
     assert (
         "It was not checked whether the judge has drifted, as last.jsonl is no anchor."
         in lines
     )
     suites, document, summary = result()
-    assert summary.startswith(f"## {title}\n\nThe mean O of new is ")
+    assert summary.startswith(f"## {verdict}: {title}\n\nThe mean O of new is ")
     assert Path("step.md").read_text() == f"{summary}\n"
     assert (document["exit_code"], document["outcome"]) == (
         code,
@@ -138,6 +139,9 @@ def test_a_build_is_gated_by_the_verdicts_of_the_last(
     assert (suites.get("failures"), suites.get("errors")) == (str(int(code != 0)), "0")
     page = Path("page.html").read_text()
     assert title in page
+    assert f"<b>{verdict}</b> <span>exit code {code}" in page
+    assert re.search(rf"{N} prompts: \d+ lower, \d+ higher, \d+ equal", page)
+    assert "`vieval label" in summary
     assert all(
         file.read_bytes().endswith(b"\n")
         for file in map(Path, ("s.md", "j.xml", "all.json"))
@@ -148,7 +152,7 @@ def test_a_build_is_gated_by_the_verdicts_of_the_last(
         )
         assert int(needed.replace(",", "")) > N
     if code == 3:
-        assert suites.find(".//failure").get("message") == title
+        assert suites.find(".//failure").get("message") == f"{verdict}: {title}"
         assert "tig/p" in suites.find(".//failure").text
         assert "a grey square" in summary
         assert "The prompts on which it fell most are in page.html." in lines
@@ -192,7 +196,7 @@ def test_the_very_same_build_passes_without_a_judge_and_verdicts_stand_for_image
     shown = vieval(
         "rank", build("new"), *GATE, *OUTPUTS[:-2], *named(judge)
     ).out.splitlines()
-    assert shown[0].startswith("new is not worse than last")
+    assert shown[0].startswith("PASS: new is not worse than last")
     assert (
         shown[1]
         == "All their pictures are the very same files, so the difference is 0."
@@ -365,7 +369,10 @@ def test_a_drifted_judge_says_nothing_of_images(judge, monkeypatch, vieval, way)
             "Drift: "
         )
         assert recorded.stats()["requests"] == asked
-    assert shown[0] == "The judge itself has drifted; nothing is said of your images."
+    assert (
+        shown[0]
+        == "JUDGE DRIFTED: The judge itself has drifted; nothing is said of your images."
+    )
     assert shown[1].startswith(
         "Drift: viescore 0shot by fake is not the judge of the anchor"
     )
@@ -437,7 +444,7 @@ def test_images_are_made_by_a_server_with_a_seed_a_prompt(judge, monkeypatch, vi
         refused = vieval("rank", "none", *flags, *gate, code=3)
     assert re.search(r"org/model refused p0: .*not allowed", refused.err)
     assert refused.out.startswith(
-        "none fails more often than night, judged by viescore with fake.\nnone fails on 80 "
+        "FAIL: none fails more often than night, judged by viescore with fake.\nnone fails on 80 "
         "prompts, where night does on 0 "
     )
     bodies = [json.loads(body) for _, _, body in generator.requests]

@@ -88,7 +88,7 @@ def test_a_generator_whose_images_fail_does_not_pass_whatever_the_status(gate, s
     failed = [(n, status) for n in range(0, N, 3)]
     code, shown = gate(new, old, new_failed=failed)
     assert code == 3
-    assert shown[0].startswith("new fails more often than old, ")
+    assert shown[0].startswith("FAIL: new fails more often than old, ")
     sentence = shown[1]
     assert sentence.startswith("new fails on 67 prompts, where old does on ")
     assert "With failures as the lowest score it is 0.2" in sentence

@@ -119,6 +119,8 @@ class GateEvidence:
     rises: int
     #: Highest less lowest of the prompts' means of both; NaN without any.
     spread: float
+    #: Prompts or contests with a difference below, above and of 0.
+    signs: tuple[int, int, int]
     #: Prompts on which the challenger alone has no score, and those on which its score fell, the
     #: largest fall first.
     falls: tuple[PromptFall, ...] = ()
@@ -303,8 +305,16 @@ def _image_evidence(
         len(differences),
         int((differences > LARGE_FALL + _ROUNDING).sum()),
         _spread(scored),
+        _signs(differences),
         tuple(sorted(falls, key=lambda fall: fall.difference)),
     )
+
+
+def _signs(differences: Floats) -> tuple[int, int, int]:
+    """How many differences are below, above and of 0."""
+    lower = int((differences < -_ROUNDING).sum())
+    higher = int((differences > _ROUNDING).sum())
+    return lower, higher, len(differences) - lower - higher
 
 
 def _prompt_scores(
@@ -443,6 +453,7 @@ def _contest_evidence(
         len(decided),
         0,
         spread,
+        _signs(np.array([outcome.points - EVEN for outcome in decided])),
         tuple(falls),
     )
 

@@ -123,7 +123,9 @@ def _cell(value: str | float) -> str:
 def summary(result: BuildResult) -> str:
     """The result in Markdown, as the summary of a build shows it."""
     title, *sentences = [
-        escaping.markdown(line) for answer in result.answers for line in answer.lines
+        escaping.markdown_sentence(line)
+        for answer in result.answers
+        for line in answer.lines
     ]
     tables = [
         markdown_table(table).rstrip()
@@ -131,7 +133,12 @@ def summary(result: BuildResult) -> str:
     ]
     return (
         "\n\n".join(
-            [f"## {title}", *sentences, f"Exit code {result.exit_code:d}.", *tables]
+            [
+                f"## {result.exit_code.verdict}: {title}",
+                *sentences,
+                f"Exit code {result.exit_code:d}.",
+                *tables,
+            ]
         )
         + "\n"
     )
@@ -155,8 +162,9 @@ def junit(result: BuildResult) -> str:
         suite, "testcase", {"classname": "vieval", "name": "the images are not worse"}
     )
     lines = list(result.answers[0].lines)
+    message = f"{result.exit_code.verdict}: {lines[0]}"
     about = (
-        {"message": escaping.console(lines[0]), "type": result.exit_code.name.lower()}
+        {"message": escaping.console(message), "type": result.exit_code.name.lower()}
         if result.exit_code
         else {}
     )

@@ -76,6 +76,7 @@ class Finding(StrEnum):
     PERHAPS_WORSE = "{judge} finds {mine} worse than {references}, but perhaps by less than the margin."
     FAILS = "{mine} fails more often than {references}, judged by {judge}."
     UNDECIDED = "{judge} cannot tell whether {mine} is worse than {references} by more than the margin."
+    INSUFFICIENT = "The verdicts of {judge} do not suffice to tell whether {mine} is worse than {references}."
     UNREAD = "{judge} cannot be read, so it decides nothing on {mine} and {references}."
     FILLED = (
         "{judge} likely fills in scores without judging, so it decides nothing on {mine} and "
@@ -89,6 +90,13 @@ class Finding(StrEnum):
 
 
 _BLIND = "the judge is not shown to see a fall"
+_DOUBTS = {
+    Finding.UNREAD: "too many replies could not be read",
+    Finding.FILLED: "the judge likely fills in scores",
+    Finding.PERHAPS_WORSE: "worse, but by how much is open",
+    Finding.UNDECIDED: "the interval holds the margin",
+    Finding.INSUFFICIENT: "the verdicts do not suffice",
+}
 _SLOW_FALL = "{judge} finds a slow fall of the nightly builds, first on {date}."
 _MOST_BARS = 60
 _CONTROL = "Positive control"
@@ -110,6 +118,12 @@ class ReferenceDecision:
     next: str = ""
     #: What stands against the finding.
     objection: str = ""
+
+    @property
+    def doubt(self) -> str:
+        """Why the data cannot tell, in a few words; empty where they can."""
+        undecided = self.decision == "undecided"
+        return (self.objection or _DOUBTS[self.finding]) if undecided else ""
 
     def title(self, **names: str) -> str:
         """The sentence of the finding, with the objection to it."""
@@ -134,6 +148,8 @@ class Gate:
     answer: Answer
     #: The numbers on each other generator, but for those whose pictures are the same files.
     evidence: tuple[GateEvidence, ...] = ()
+    #: Each one's difference with the interval that the ranking prints.
+    differences: tuple[Estimate, ...] = ()
     #: The judge in words.
     judge: str = ""
     #: True where the mean is higher than that of each other generator, also with failures as the
@@ -147,6 +163,10 @@ class Gate:
     control: tuple[ControlResult, ...] = ()
     #: True where a history of nights has raised an alarm.
     alarm: bool = False
+    #: Largest fall of the mean that passes.
+    margin: float = 0.0
+    #: Why the data cannot tell, in a few words; empty where they can.
+    doubt: str = ""
 
     @property
     def exit_code(self) -> ExitCode:
@@ -248,6 +268,8 @@ def gate_of(
         combined_gate,
         answer=replace(combined_gate.answer, limits=(*track, *limits)),
         evidence=tuple(evidence),
+        differences=tuple(_difference(ranking, one) for one in evidence),
+        margin=margin,
         better=all(
             min(_low(ranking, one), one.penalised.plain_low) > 0 for one in evidence
         ),
@@ -397,6 +419,7 @@ def _blind(gate: Gate, objection: str, reason: str, step: str) -> Gate:
     return replace(
         gate,
         decision="undecided",
+        doubt=objection,
         answer=Answer(
             title, reason, limits, f"{step}, or --no-control if you know that it does."
         ),
@@ -459,6 +482,7 @@ def _combined_gate(
         Answer(title, " ".join(evidence), next=decisive.next),
         judge=judge,
         unreadable=bool(unread),
+        doubt=decisive.doubt,
     )
 
 
@@ -580,7 +604,7 @@ def _decided(
         measured += f" {fillers}."
     if reason := _nothing_decides(ranking, evidence, bias, again):
         why = f"{reason[:1].upper()}{reason[1:]}. {measured}"
-        return ReferenceDecision("undecided", Finding.UNDECIDED, why)
+        return ReferenceDecision("undecided", Finding.INSUFFICIENT, why)
     measured += _large_changes(ranking, evidence, bias)
     more, fewer = evidence.more_failures
     if (p := more_failures_p(more, fewer)) <= ONE_SIDED_LEVEL:

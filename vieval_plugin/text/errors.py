@@ -44,6 +44,16 @@ class ExitCode(IntEnum):
     #: The nights of a history have fallen slowly below the baseline.
     SLOW_FALL = 6
 
+    @property
+    def verdict(self) -> str:
+        """What a gate calls it, in capital letters.
+
+        >>> ExitCode.WORSE.verdict, ExitCode.JUDGE_DRIFTED.verdict
+        ('FAIL', 'JUDGE DRIFTED')
+        """
+        names = {"FINE": "PASS", "WORSE": "FAIL", "UNDECIDED": "INCONCLUSIVE"}
+        return names.get(self.name, self.name.replace("_", " "))
+
 
 def docs_url(page: str) -> str:
     """Address of a page of the documentation.

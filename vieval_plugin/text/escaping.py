@@ -13,10 +13,12 @@ import sys
 import textwrap
 import unicodedata
 from collections.abc import Iterable, Sequence
+from itertools import chain, zip_longest
 from typing import TextIO
 
 from markupsafe import Markup, escape
 
+from vieval_plugin.text.errors import PROJECT
 from vieval_plugin.text.wording import unbroken
 
 #: The widest that tables and prose are, and their width where no terminal says how wide it is, as
@@ -83,6 +85,19 @@ def markdown(text: str) -> str:
     )
     marked = _MARKS.sub(lambda mark: f"\\{mark[0]}", escaped)
     return _ADDRESS.sub(lambda sign: f"&#{ord(sign[0])};", marked)
+
+
+def markdown_sentence(text: str) -> str:
+    r"""A sentence of ours as Markdown: commands in backticks stay code, and addresses of the
+    documentation stay links; all else is text.
+
+    >>> markdown_sentence("<b> run `vieval rank a.jsonl`")
+    '&lt;b&gt; run `vieval rank a.jsonl`'
+    """
+    parts = re.split(rf"(`vieval [^`\n]*`|{re.escape(PROJECT)}/[\w./#-]+)", text)
+    ours = [console(part) for part in parts[1::2]]
+    others = [markdown(part) for part in parts[::2]]
+    return "".join(chain(*zip_longest(others, ours, fillvalue="")))
 
 
 def csv_cell(text: str) -> str:

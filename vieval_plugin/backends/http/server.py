@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
 import ssl
 import sys
 import time
@@ -101,7 +102,8 @@ def connection_fault(error: Exception, server: str, by: str = "") -> Again | Den
         )
     if (
         isinstance(error, aiohttp.ClientResponseError)
-        and "status line" in error.message
+        # in the words of both parsers of aiohttp, by version
+        and re.search("status line|Expected HTTP/", error.message)
     ):
         reason = (
             "the server does not speak HTTP "

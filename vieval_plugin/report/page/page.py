@@ -36,7 +36,7 @@ from vieval_plugin.report.page.gallery import (
 )
 from vieval_plugin.report.page.glossary import Glossary
 from vieval_plugin.report.page.prompts import prompt_rows
-from vieval_plugin.report.page.scale import chart
+from vieval_plugin.report.page.scale import chart, gate_axis
 from vieval_plugin.report.page.tiles import (
     GalleryTile,
     GalleryVerdict,
@@ -202,6 +202,8 @@ def page(
             ]
             if line
         ],
+        gate=gate,
+        gate_axis=gate_axis(gate, rows[0][1].unit) if gate and rows else "",
         limits=answers[0].limits if gate else (),
         next=next((a.next for a in answers if a.next), ""),
         strip_title=_strip_title(report, chain(*highlights.values())),

@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
@@ -18,6 +19,9 @@ from vieval_plugin.meta_evaluation.findings import Leaderboard
 from vieval_plugin.report.words import reason_words, short_number
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.text.html_page import template
+
+if TYPE_CHECKING:
+    from vieval_plugin.report.gate import Gate
 
 _TEMPLATE = Path(__file__).with_name("scale.html.jinja")
 
@@ -99,6 +103,36 @@ def scale(title: str, rows: Sequence[ScaleRow], board: Leaderboard) -> Markup:
         short=short_number,
     )
     return Markup(text)
+
+
+def gate_axis(gate: Gate, unit: str) -> Markup:
+    """The differences that a gate decides by on one axis, with 0 and the margin; empty where no
+    difference is known.
+
+    Args:
+        gate: with its evidence.
+        unit: what is compared, such as `prompts`.
+    """
+    rows = [
+        (evidence, difference)
+        for evidence, difference in zip(gate.evidence, gate.differences, strict=True)
+        if difference.has_interval and not math.isnan(evidence.scored.low)
+    ]
+    if not rows:
+        return Markup("")
+    ends = [
+        end
+        for evidence, difference in rows
+        for end in (evidence.scored.low, difference.low, difference.high)
+    ]
+    low, high = min(*ends, -2 * gate.margin), max(*ends, gate.margin)
+    room = 0.05 * (high - low)
+
+    def x(value: float) -> float:
+        return 100 * (value - low + room) / (high - low + 2 * room)
+
+    path = _TEMPLATE.with_name("gate_axis.html.jinja")
+    return Markup(template(path).render(rows=rows, gate=gate, unit=unit, x=x))
 
 
 def chart(board: Leaderboard) -> Markup:
