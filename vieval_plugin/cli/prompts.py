@@ -91,16 +91,8 @@ def show_pack(options: ShowOptions) -> int:
     from vieval_plugin.text.errors import VievalError
     from vieval_plugin.text.escaping import say
     from vieval_plugin.text.suggestions import did_you_mean
-    from vieval_plugin.text.untrusted import exists, path_of
 
-    pack_names = packs.built_in()
-    is_name = options.pack.count("/") == 1 and not exists(path_of(options.pack))
-    if (
-        is_name
-        and options.pack not in pack_names
-        and (suggestion := did_you_mean(options.pack, pack_names, 0.6))
-    ):
-        raise VievalError(f"no prompt pack {options.pack!r}{suggestion}")
+    _require_known_pack(options.pack)
     pack = packs.load(options.pack)
     if options.question and options.question not in pack.questions:
         raise VievalError(
@@ -112,10 +104,8 @@ def show_pack(options: ShowOptions) -> int:
     for name, question in pack.questions.items():
         if options.question in (None, name):
             parts |= dict.fromkeys(pack.parts(question.template))
-            images, scores = (
-                ", ".join(question.images) or "none",
-                ", ".join(question.scores) or "none",
-            )
+            images = ", ".join(question.images) or "none"
+            scores = ", ".join(question.scores) or "none"
             say(
                 "",
                 f"# {name} ({question.template}; images: {images}; scores: {scores})",
@@ -124,6 +114,20 @@ def show_pack(options: ShowOptions) -> int:
     for part in parts:
         say("", f"# {part} (part of the above)", *pack.wording(part).splitlines())
     return 0
+
+
+def _require_known_pack(name: str) -> None:
+    """VievalError for a name that is nearly that of a built-in pack."""
+    from vieval_plugin.prompts import packs
+    from vieval_plugin.text.errors import VievalError
+    from vieval_plugin.text.suggestions import did_you_mean
+    from vieval_plugin.text.untrusted import exists, path_of
+
+    names = packs.built_in()
+    if name in names or name.count("/") != 1 or exists(path_of(name)):
+        return
+    if suggestion := did_you_mean(name, names, 0.6):
+        raise VievalError(f"no prompt pack {name!r}{suggestion}")
 
 
 def copy_pack(options: CopyOptions) -> int:
