@@ -114,8 +114,8 @@ def host_model(name: str, url: str, concurrent: int) -> Any:
 
 def in_waves(host: str, url: str, files: Sequence[Path], concurrent: int) -> Cost:
     model = host_model(host, url, concurrent)
+    from vieval_plugin.hosts.lmms_eval.answering import JudgeRequest
     from vieval_plugin.hosts.lmms_eval.host_model import _HostBackend
-    from vieval_plugin.hosts.requests import JudgeRequest
 
     jobs = [Job(sample, PREPARED) for sample in samples(files)]
     requests = [JudgeRequest(job.judged, SPEC.name, SPEC.plain) for job in jobs]

@@ -64,8 +64,8 @@ def host_openai(
     from lmms_eval.api.instance import Instance
     from lmms_eval.models.chat.openai import OpenAICompatible
 
+    from vieval_plugin.hosts.lmms_eval.answering import JudgeRequest
     from vieval_plugin.hosts.lmms_eval.host_model import vieval_judge
-    from vieval_plugin.hosts.requests import JudgeRequest
 
     model = OpenAICompatible(
         model_version="fake", base_url=url, api_key="none", num_concurrent=concurrent

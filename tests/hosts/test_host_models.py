@@ -24,8 +24,8 @@ from tests.fake_server import FakeServer, Fault
 from tests.in_process import demo, label_of, naming_images, own_images, served
 from tests.playing import scripted
 from vieval_plugin.hosts.lmms_eval import answering, register
+from vieval_plugin.hosts.lmms_eval.answering import JudgeRequest
 from vieval_plugin.hosts.lmms_eval.task import REQUEST_TYPE
-from vieval_plugin.hosts.requests import JudgeRequest
 from vieval_plugin.judges.protocol import Image, Likelihood, Message, Verdict
 from vieval_plugin.results.documents import read_response
 from vieval_plugin.text.errors import VievalError

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import functools
+import os
 import sys
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
@@ -20,6 +21,7 @@ from vieval_plugin.text.redaction import redacted
 
 P = ParamSpec("P")
 R = TypeVar("R")
+_failures: list[str] = []
 
 
 def vieval_errors(function: Callable[P, R]) -> Callable[P, R]:
@@ -72,7 +74,31 @@ def tell(progress: Progress) -> None:
             f"{progress.failed_calls} of {progress.statuses.total()} verdicts lack a score "
             "because calls FAILED (see above)"
         )
+        _failures.append(line)
         atexit.register(lambda: say(f"vieval: {line}", file=sys.stderr))
+
+
+def failures() -> list[str]:
+    """Return the lines on calls that failed in this run, in any of its processes."""
+    return _failures
+
+
+def forget_failures() -> None:
+    """Begin a run in this process."""
+    _failures.clear()
+
+
+def gather_failures() -> None:
+    """Share what failed with the other processes of a run, all of which call this."""
+    processes = int(os.environ.get("WORLD_SIZE", "1"))
+    if processes == 1:
+        return
+    from torch import distributed
+
+    if distributed.is_initialized():
+        lines: list[list[str]] = [[] for _ in range(processes)]
+        distributed.all_gather_object(lines, _failures)
+        _failures[:] = [line for process in lines for line in process]
 
 
 def tell_usage(usage: Usage, cached: str) -> None:

@@ -137,7 +137,7 @@ def _number(summary: Summary, name: str) -> float:
 def _remarks(summary: Summary) -> str:
     options = summary.options
     parts = [
-        f"failures: {options.policy}",
+        f"failures: {summary.failures or options.policy}",
         f"{options.draws} draws",
         f"seed {options.seed}",
     ]

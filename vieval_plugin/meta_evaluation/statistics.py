@@ -175,6 +175,8 @@ class Summary:
     scored: int = 0
     #: Number of those whose scores are known to the fourth decimal.
     exact: int = 0
+    #: What failed verdicts count as, where that is not the options' policy.
+    failures: str = ""
 
     @property
     def total(self) -> int:
@@ -215,6 +217,7 @@ def summary_of(
         options,
         len(rows.scored),
         sum(o.exact for o in rows.scored),
+        "count as wrong" if report.rates_contests else "",
     )
 
 
@@ -265,6 +268,7 @@ def combine(summaries: Sequence[Summary]) -> Summary:
         summaries[0].options,
         sum(s.scored for s in summaries),
         sum(s.exact for s in summaries),
+        summaries[0].failures,
     )
 
 

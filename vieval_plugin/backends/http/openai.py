@@ -288,6 +288,8 @@ class OpenAIBackend:
                     type(ask).__name__, self._try_out, ask, self._batch.has_service
                 )
             await self._probe(ask, images)
+            if reason := self.usage.stop_reason():
+                return self._failed(Failure(Status.API_ERROR, reason), reason)
             if isinstance(ask, Chat):
                 reply = reply_of(await self._chat_with_room(ask, images, send))
             else:
@@ -542,8 +544,7 @@ class OpenAIBackend:
     def _count_tokens(self, answer: dict[str, Any]) -> dict[str, Any]:
         input_tokens, output_tokens = (count or 0 for count in tokens_of(answer))
         cached_tokens = cached_tokens_of(answer)
-        self.usage.input_tokens += input_tokens
-        self.usage.output_tokens += output_tokens
+        self.usage.count_tokens(self.model, input_tokens, output_tokens)
         self.usage.cached_tokens += cached_tokens
         price = self._price(input_tokens, cached_tokens, output_tokens)
         self.usage.price += price * (PRICE if self.batches else 1.0)

@@ -244,6 +244,15 @@ class Usage:
     #: Models that were shown images, by whether it was checked that they see.
     sight: Counter[str] = field(default_factory=Counter)
 
+    def count_tokens(self, model: str, input_tokens: int, output_tokens: int) -> None:
+        """Count the tokens of a call that `model` answered."""
+        self.input_tokens += input_tokens
+        self.output_tokens += output_tokens
+
+    def stop_reason(self) -> str:
+        """The reason why no further call may be made; empty while calls may."""
+        return ""
+
     def json_values(self) -> dict[str, Any]:
         """The counts as JSON values, by name; `dataclasses.asdict` would count the entries of
         the counters.

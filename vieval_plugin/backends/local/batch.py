@@ -104,9 +104,15 @@ def answer_in_batches(
     for start in range(0, len(waiting), ASKS_A_CALL):
         names = waiting[start : start + ASKS_A_CALL]
         batch = [questions[positions[name][0]] for name in names]
-        for name, raw_reply in zip(names, generate(batch), strict=True):
+        reason = usage.stop_reason()
+        raw_replies = (
+            [Failure(Status.API_ERROR, reason)] * len(batch)
+            if reason
+            else generate(batch)
+        )
+        for name, raw_reply in zip(names, raw_replies, strict=True):
             reply = checked(raw_reply)
-            _count(reply, usage)
+            _count(reply, model, usage)
             usage.repeated += len(positions[name]) - 1
             if store and final(reply):
                 reply = store.add(name, model, reply)
@@ -192,7 +198,7 @@ def run_or_halve(
     return run_or_halve(items[:half], run) + run_or_halve(items[half:], run)
 
 
-def _count(reply: Reply, usage: Usage) -> None:
+def _count(reply: Reply, model: str, usage: Usage) -> None:
     usage.calls += 1
     if isinstance(reply, Failure):
         # a host's words may name the request, so that no two are alike
@@ -203,5 +209,4 @@ def _count(reply: Reply, usage: Usage) -> None:
             else "other reasons"
         ] += 1
     elif isinstance(reply, Text):
-        usage.input_tokens += reply.input_tokens or 0
-        usage.output_tokens += reply.output_tokens or 0
+        usage.count_tokens(model, reply.input_tokens or 0, reply.output_tokens or 0)

@@ -1,5 +1,5 @@
-"""Answers of our models to the host's requests: they judge, and hand verdicts back as the host's
-results.
+"""Requests of our tasks and the answers of our models to them: they judge, and hand verdicts back
+as the host's results.
 
 Where the environment asks for the cost of a run instead (VIEVAL_PLAN=1), they judge eight samples
 and end the process.
@@ -13,7 +13,8 @@ import os
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, NoReturn, TypeAlias, TypeVar
 
@@ -23,11 +24,10 @@ from vieval_plugin import config
 from vieval_plugin.backends.http.openai import Sampling
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.config import Backbone, Config
-from vieval_plugin.hosts.requests import JudgeRequest
 from vieval_plugin.hosts.shutdown import tell
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.contests import Judged
-from vieval_plugin.judges.protocol import Status, Verdict
+from vieval_plugin.judges.protocol import Sample, Status, Verdict
 from vieval_plugin.readers.absent_images import require_images
 from vieval_plugin.records import fingerprint, response_json
 from vieval_plugin.results.documents import read_response
@@ -51,6 +51,41 @@ from vieval_plugin.text.escaping import say
 
 T = TypeVar("T")
 JudgeAll: TypeAlias = Callable[[Any, list[Instance]], list[GenerationResult]]
+
+
+@dataclass(frozen=True, eq=False)  # the host repeats the object: each is a key
+class GenerateRequest:
+    """Request for images under conditions, all of which are files."""
+
+    #: Sample without an output.
+    conditions: Sample
+    #: Words of the request.
+    prompt: str
+    images: int
+    #: Number of the prompt in its task.
+    number: int
+    #: The host's generation arguments.
+    generation: Mapping[str, Any] = field(default_factory=dict)
+    #: Called with the host's model and each request's answers, one for each time it was asked,
+    #: while the model is there.
+    finished: Callable[[Any, Sequence[tuple[GenerateRequest, str]]], None] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class JudgeRequest:
+    """Request to judge a sample or contest."""
+
+    #: Sample or contest.
+    judged: Judged
+    judge: str
+    #: Setting of the judge.
+    setting: str
+    #: The host's generation arguments, the user's included.
+    generation: Mapping[str, Any] = field(default_factory=dict)
+    #: The host's model as tables call it.
+    backbone: str = ""
+    #: Hash that tells the model from others; empty where the host was given an object.
+    model_hash: str = ""
 
 
 def is_padding(instance: Instance) -> bool:
@@ -115,6 +150,41 @@ def jobs(
     return planned
 
 
+class HostUsage(Usage):
+    """Counts of which the host's table of usage gets every call, and which its budget ends."""
+
+    source = "model"
+
+    def count_tokens(self, model: str, input_tokens: int, output_tokens: int) -> None:
+        # which loads plugins, this one too, if it is the first of the host's models
+        from lmms_eval.models.model_utils.usage_metrics import log_usage
+
+        super().count_tokens(model, input_tokens, output_tokens)
+        log_usage(
+            model,
+            input_tokens=input_tokens,
+            output_tokens=output_tokens,
+            source=self.source,
+        )
+
+    def stop_reason(self) -> str:
+        from lmms_eval.models.model_utils.usage_metrics import is_budget_exceeded
+
+        return (
+            "the token budget (--max_tokens) is spent" if is_budget_exceeded() else ""
+        )
+
+
+class JudgeUsage(HostUsage):
+    """The same of a judge of what the host's model made."""
+
+    source = "judge"
+
+
+#: Generation arguments that have a meaning of their own here; all others are fields of a request.
+OWN_ARGUMENTS = frozenset({"temperature", "max_new_tokens", "until", "do_sample"})
+
+
 def sampling_of(requests: Sequence[JudgeRequest]) -> Sampling:
     """The --gen_kwargs of a run; VievalError where tasks in it have different ones."""
     arguments = dict(requests[0].generation) if requests else {}
@@ -122,31 +192,31 @@ def sampling_of(requests: Sequence[JudgeRequest]) -> Sampling:
         raise VievalError(
             "tasks with different generation arguments in one run; run them one after another"
         )
-    passed = ("top_p", "top_k", "seed", "repetition_penalty", "presence_penalty")
+    until = arguments.get("until")
+    extra = {"stop": until} if until else {}
+    extra |= {
+        name: value for name, value in arguments.items() if name not in OWN_ARGUMENTS
+    }
     return Sampling(
         float(arguments.get("temperature") or 0),
         int(arguments.get("max_new_tokens") or 0) or None,
-        {name: arguments[name] for name in passed if name in arguments},
+        extra,
     )
 
 
 def apply_generation_options(
     backbone: Backbone, requests: Sequence[JudgeRequest]
 ) -> Backbone:
-    """The backbone with what the user gave as --gen_kwargs; the tasks themselves only ask for
-    temperature 0.
+    """The backbone with what the user gave as --gen_kwargs, of which tasks set none that a server
+    takes.
     """
     sampling = sampling_of(requests)
-    fields = {
-        "temperature": sampling.temperature or None,
-        "max_tokens": sampling.max_tokens,
-    }
-    update: dict[str, Any] = {
-        name: value for name, value in fields.items() if value is not None
-    }
-    return backbone.model_copy(
-        update={**update, "extra": {**sampling.extra, **backbone.extra}}
-    )
+    update: dict[str, Any] = {"extra": {**backbone.extra, **sampling.extra}}
+    if requests and "temperature" in requests[0].generation:
+        update["temperature"] = sampling.temperature
+    if sampling.max_tokens is not None:
+        update["max_tokens"] = sampling.max_tokens
+    return backbone.model_copy(update=update)
 
 
 def judged(

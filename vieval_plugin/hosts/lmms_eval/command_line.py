@@ -1,5 +1,5 @@
 """lmms-eval's command line: an error of ours is one line, a list of runs goes on after it, and
-exits with 1 at its end.
+exits with 1 at its end; it does where calls failed, too.
 
 The host would print a traceback and exit with 0. Its module is still being imported when we are
 asked for models, so its function is wrapped where it is looked up.
@@ -14,7 +14,8 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from vieval_plugin.hosts.shutdown import error_line
+from vieval_plugin.hosts.lmms_eval import settings
+from vieval_plugin.hosts.shutdown import error_line, failures
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.escaping import say
 
@@ -47,6 +48,7 @@ def _evaluate_all(
 
     def evaluate_or_report(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
         try:
+            settings.prepare_command(args[0])
             results, samples = evaluate_single(*args, **kwargs)
         except VievalError as error:
             if (
@@ -56,6 +58,10 @@ def _evaluate_all(
             lines.append(error_line(error))
             say(lines[-1], file=sys.stderr)
             return None, None
+        if (
+            results is not None
+        ):  # as in the first process, which the others may not stop
+            lines.extend(failures())
         return results, samples
 
     host["cli_evaluate_single"] = evaluate_or_report

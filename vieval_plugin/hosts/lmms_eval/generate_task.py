@@ -20,9 +20,14 @@ from vieval_plugin import config
 from vieval_plugin.api.verdicts import main_aspect
 from vieval_plugin.hosts.host_models import output_folders
 from vieval_plugin.hosts.lmms_eval import metrics
-from vieval_plugin.hosts.lmms_eval.answering import is_padding, refuse_plan
+from vieval_plugin.hosts.lmms_eval.answering import (
+    GenerateRequest,
+    JudgeRequest,
+    JudgeUsage,
+    is_padding,
+    refuse_plan,
+)
 from vieval_plugin.hosts.lmms_eval.task import UNCACHED, JudgeTask
-from vieval_plugin.hosts.requests import GenerateRequest, JudgeRequest
 from vieval_plugin.hosts.shutdown import tell, vieval_errors
 from vieval_plugin.hosts.task_data import rating_of
 from vieval_plugin.images import decode
@@ -238,7 +243,7 @@ class GenerateTask(JudgeTask):
                 [unjudged_response(image, *judge) for image in images]
                 for images in images_by_prompt
             ]
-        options, progress = config.current(), Progress()
+        options, progress = config.current(), Progress(JudgeUsage())
         flat = [image for images in images_by_prompt for image in images]
         bar = os.environ.get("RANK", "0") == "0"
         if self._asks_the_model:

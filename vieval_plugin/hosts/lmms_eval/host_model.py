@@ -21,12 +21,12 @@ from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.backends.local.batch import answer_in_batches, chats_and_likelihoods
 from vieval_plugin.backends.reply_checks import log_probability
 from vieval_plugin.hosts.lmms_eval.answering import (
+    JudgeRequest,
     judged,
     or_plan,
     requests_of,
     results,
 )
-from vieval_plugin.hosts.requests import JudgeRequest
 from vieval_plugin.hosts.shutdown import vieval_errors
 from vieval_plugin.images import decode
 from vieval_plugin.judges.protocol import (
@@ -182,6 +182,7 @@ class _HostBackend:
     def _generation(self, number: int, ask: Chat) -> dict[str, Any]:
         generation = dict(self.requests[number].generation)
         return {
+            "temperature": 0,
             **generation,
             "max_new_tokens": generation.get("max_new_tokens") or ask.max_tokens,
         }

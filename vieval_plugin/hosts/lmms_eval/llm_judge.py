@@ -36,6 +36,7 @@ from vieval_plugin.api import conversion
 from vieval_plugin.api.judge import Opened
 from vieval_plugin.api.verdicts import main_aspect, preference
 from vieval_plugin.config import Config
+from vieval_plugin.hosts.lmms_eval.answering import JudgeUsage
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.contests import Contest, Judged
 from vieval_plugin.judges.protocol import Image, SampleId, Status, Verdict
@@ -195,7 +196,11 @@ def _opened(name: str, setting: str, model: str) -> _OpenJudge:
                 if (judge.options, judge.prepared.asks_a_model, judge.opened.process)
                 == (options, asks_a_model, process)
             ]
-            opened = alike[0] if alike else Opened(options, Progress(), asks_a_model)
+            opened = (
+                alike[0]
+                if alike
+                else Opened(options, Progress(JudgeUsage()), asks_a_model)
+            )
             atexit.register(opened.close)
             _judges[key] = _OpenJudge(prepared, options, opened)
         return _judges[key]

@@ -6,10 +6,12 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, TypeVar
 
-from vieval_plugin.meta_evaluation.metrics import value
+from vieval_plugin.meta_evaluation.metrics import primary_statistic, value
 from vieval_plugin.meta_evaluation.statistics import Summary, combine
 from vieval_plugin.text.escaping import console
 
+#: The name of the metric by which judges are ranked.
+PRIMARY = "primary_metric"
 Value = float | str | None
 Aggregation = Callable[[Sequence[Any]], Value]
 
@@ -35,7 +37,11 @@ def take(summary: Summary, name: str) -> Value:
     """Take a metric out of a summary; None for an undefined number, whose reason stands in
     `remarks`.
     """
-    number = value(summary, name)
+    number = (
+        primary_statistic(summary.statistics).metric
+        if name == PRIMARY
+        else value(summary, name)
+    )
     if number is None:
         return None
     if isinstance(number, str):

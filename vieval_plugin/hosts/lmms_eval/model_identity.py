@@ -1,4 +1,4 @@
-"""Names of the host's models, and hashes that tell them apart.
+"""Names of the host's models, and hashes that tell them apart; what our tasks learn of a run.
 
 The host tells tasks its command line only, and of a run from Python nothing. So a model keeps the
 name and arguments that it was made from, and each of our tasks gets the identity of the model that
@@ -8,16 +8,22 @@ is to answer it.
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 import re
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any
 
+from vieval_plugin.hosts import shutdown
+from vieval_plugin.hosts.lmms_eval import settings
+from vieval_plugin.meta_evaluation.metrics import REMARKS
+
 _SECRET = re.compile(r"(key|token|secret|password)$", re.IGNORECASE)
 _NAMES = ("name", "model_version", "pretrained", "model", "folder", "file")
 _ATTRIBUTES = ("model_version", "pretrained", "model_name", "path")
 _SOURCE = "vieval_source"
+_ERROR = re.compile("_stderr(_clt|_clustered)?,")
 
 
 @dataclass(frozen=True)
@@ -63,23 +69,46 @@ def keep_arguments() -> None:
 
 
 def tell_tasks() -> None:
-    """Wrap the host's `evaluate`, which knows model and tasks. Doing it twice changes nothing."""
+    """Wrap the host's `evaluate`, which knows model, tasks and settings. Doing it twice changes
+    nothing.
+    """
     from lmms_eval import evaluator
     from lmms_eval.evaluator_utils import get_task_list
 
-    if hasattr(evaluator.evaluate, "of_vieval"):
+    from vieval_plugin.hosts.lmms_eval.task import JudgeTask
+
+    if hasattr(evaluator.evaluate, "from_vieval"):
         return
     evaluate = evaluator.evaluate
 
     @wraps(evaluate)
     def evaluate_identified(lm: Any, task_dict: Any, *args: Any, **kwargs: Any) -> Any:
+        given = inspect.signature(evaluate).bind(lm, task_dict, *args, **kwargs)
+        tasks = [output.task for output in get_task_list(task_dict)]
+        ours = [task for task in tasks if isinstance(task, JudgeTask)]
+        settings.check(lm, ours, given.arguments)
         identity = model_identity(lm)
-        for output in get_task_list(task_dict):
-            output.task.vieval_model = identity
-        return evaluate(lm, task_dict, *args, **kwargs)
+        for task in ours:
+            task.vieval_model = identity
+        shutdown.forget_failures()
+        results = evaluate(lm, task_dict, *args, **kwargs)
+        shutdown.gather_failures()
+        return results and without_empty_errors(results)
 
     evaluate_identified.from_vieval = True  # type: ignore[attr-defined]
     evaluator.evaluate = evaluate_identified
+
+
+def without_empty_errors(results: dict[str, Any]) -> dict[str, Any]:
+    """The host's results without standard errors of our tasks, which it never has: our metrics
+    have intervals.
+    """
+    for row in (*results["results"].values(), *results.get("groups", {}).values()):
+        if f"{REMARKS},none" in row:
+            empty = [key for key in row if _ERROR.search(key) and row[key] == "N/A"]
+            for key in empty:
+                del row[key]
+    return results
 
 
 def model_identity(model: Any) -> ModelIdentity:

@@ -24,6 +24,8 @@ from vieval_plugin.config import Config
 from vieval_plugin.hosts.host_models import ForeignHost, given_backbone
 from vieval_plugin.hosts.lmms_eval.answerable import Why, answering
 from vieval_plugin.hosts.lmms_eval.answering import (
+    HostUsage,
+    JudgeRequest,
     apply_generation_options,
     insert_padding,
     jobs,
@@ -35,7 +37,6 @@ from vieval_plugin.hosts.lmms_eval.answering import (
     requests_with_repeats,
     sampling_of,
 )
-from vieval_plugin.hosts.requests import JudgeRequest
 from vieval_plugin.hosts.shutdown import vieval_errors
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.records import response_json
@@ -64,6 +65,10 @@ class OwnModel(lmms):  # type: ignore[misc]
 
     is_simple = True
     accepted_tasks = "tasks of VIEval only; `vieval tasks` lists them"
+    #: Generation arguments that it uses; None for all that its server or engine takes.
+    generation_arguments: ClassVar[frozenset[str] | None] = frozenset()
+    #: Options of the host that every model is given, and that this one does not use.
+    unused_arguments: ClassVar[tuple[str, ...]] = ("batch_size", "device")
 
     def __init__(self, **host_arguments: Any) -> None:
         """Ignore the arguments that the host passes to every model (batch size, device)."""
@@ -219,6 +224,8 @@ class VievalScorer(_JudgingModel):
     Without it each judge's scorer is that of the options, or of the judge's definition.
     """
 
+    unused_arguments = ()
+
     @vieval_errors
     def __init__(
         self,
@@ -260,6 +267,8 @@ class VievalOpenAI(OwnModel):
     writes its arguments into the results.
     """
 
+    generation_arguments = None
+
     @vieval_errors
     def __init__(
         self,
@@ -286,6 +295,7 @@ class VievalOpenAI(OwnModel):
             self.options,
             label,
             served_by=backbone,
+            progress=Progress(HostUsage()),
             bar=bar,
         )
 
@@ -293,6 +303,8 @@ class VievalOpenAI(OwnModel):
 class _InProcess(_JudgingModel):
     """A model in this process that answers in batch steps; subclasses name the backend."""
 
+    generation_arguments = None
+    unused_arguments = ("device",)
     load: ClassVar[Callable[..., VLLMBackend | TransformersBackend]]
 
     @vieval_errors
@@ -314,7 +326,7 @@ class _InProcess(_JudgingModel):
             arguments["batch_size"] = int(batch_size)
         self.options, self.progress, self.label = (
             config.current(),
-            Progress(),
+            Progress(HostUsage()),
             Path(model).name,
         )
         self.answerer = self.engine = EngineAnswerer(type(self).load, model, arguments)
@@ -343,4 +355,5 @@ class VievalTransformers(_InProcess):
     the model at once.
     """
 
+    generation_arguments = frozenset({"temperature", "max_new_tokens"})
     load = TransformersBackend

@@ -36,7 +36,7 @@ def install() -> None:
     from lmms_eval import utils
     from lmms_eval.loggers.wandb_logger import WandbLogger
 
-    if getattr(utils.make_table, "of_vieval", False):
+    if getattr(utils.make_table, "from_vieval", False):
         return
     make, generate_dataset = utils.make_table, WandbLogger._generate_dataset
 

@@ -18,8 +18,8 @@ from vieval_plugin import config
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.benchmarks.tasks import Task
 from vieval_plugin.hosts.lmms_eval import metrics
+from vieval_plugin.hosts.lmms_eval.answering import JudgeRequest
 from vieval_plugin.hosts.lmms_eval.model_identity import ModelIdentity
-from vieval_plugin.hosts.requests import JudgeRequest
 from vieval_plugin.hosts.shutdown import vieval_errors
 from vieval_plugin.hosts.task_data import rating_of, samples_of
 from vieval_plugin.judges import registry as judge_registry
@@ -143,7 +143,7 @@ class JudgeTask(ConfigurableTask):  # type: ignore[misc]
         return {name: higher_is_better(name) for name in self._metric_names()}
 
     def _metric_names(self) -> tuple[str, ...]:
-        return names(self.benchmark.report, self._rating())
+        return (*names(self.benchmark.report, self._rating()), metrics.PRIMARY)
 
     def _rating(self) -> Rating:
         return rating_of(self.judge, config.current(), self.config.repeats)

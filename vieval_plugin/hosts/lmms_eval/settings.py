@@ -1,0 +1,167 @@
+"""Settings that lmms-eval records in its results: each is applied to our tasks, refused in one line
+or told to have no effect.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from vieval_plugin import config
+from vieval_plugin.hosts.lmms_eval import task_index
+from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.escaping import say
+
+if TYPE_CHECKING:
+    from vieval_plugin.hosts.lmms_eval.task import JudgeTask
+
+_TASK_ARGUMENTS: Mapping[str, Any] = {"until": [], "do_sample": False}
+_TEMPLATE = (
+    "--apply_chat_template does not apply to VIEval's tasks: the model or its server applies its "
+    "own template to a judge's messages; leave it out"
+)
+_LAUNCHER = (
+    "--launcher_args does not apply to VIEval's tasks: their judges ask `backbones.judge` of the "
+    "options; start that server yourself and leave the option out"
+)
+_SENT = frozenset({"temperature", "max_new_tokens"})
+#: The generation arguments that the host's clients of servers send, by module.
+_SENT_BY: Mapping[str, frozenset[str]] = {
+    "lmms_eval.models.simple.openai": _SENT,
+    "lmms_eval.models.chat.async_openai": _SENT,
+    "lmms_eval.models.chat.openai": _SENT
+    | {"top_p", "seed", "presence_penalty", "frequency_penalty", "n"},
+}
+
+
+def prepare_command(arguments: Any) -> None:
+    """Read the tasks of a command as its user means them; VievalError for settings on which the
+    host would end without a word of the reason.
+    """
+    if not isinstance(arguments.tasks, str):
+        return
+    names = [name.strip() for name in arguments.tasks.split(",")]
+    arguments.tasks = ",".join(names)
+    if not any(fnmatch.filter(task_index.entries(), name) for name in names):
+        return
+    if arguments.apply_chat_template:
+        raise VievalError(_TEMPLATE)
+    if arguments.launcher_args:
+        raise VievalError(_LAUNCHER)
+
+
+def check(model: Any, tasks: Sequence[JudgeTask], given: Mapping[str, Any]) -> None:
+    """Refuse the settings of a run that would be recorded and have no effect on these tasks, and
+    tell the others.
+
+    `given` are the arguments of the host's `evaluate`.
+    """
+    if not tasks:
+        return
+    if given.get("apply_chat_template"):
+        raise VievalError(_TEMPLATE)
+    if given.get("system_instruction"):
+        raise VievalError(
+            "--system_instruction does not apply to VIEval's tasks: instructions are part of a "
+            "judge; write a judge with your own (docs/guides/extending.md) and leave it out"
+        )
+    if given.get("eval_server_launcher"):
+        raise VievalError(_LAUNCHER)
+    for task in tasks:
+        _require_own_shots(task)
+    _check_generation(model, tasks)
+    lines = [
+        *_cache_lines(given),
+        *_limit_lines(tasks, given.get("limit")),
+        *_command_lines(model, given.get("cli_args")),
+    ]
+    if model.rank == 0:
+        say(*(f"vieval: {line}" for line in lines), file=sys.stderr)
+
+
+def _require_own_shots(task: JudgeTask) -> None:
+    """VievalError for a number of examples that is not that of the task's setting."""
+    shots = task.config.num_fewshot
+    setting = f"{shots}shot"
+    if not shots or task.setting == setting:
+        return
+    wanted = (task.benchmark.name, task.part, task.judge.name, setting)
+    names = [
+        entry.name
+        for entry in task_index.entries().values()
+        if hasattr(entry, "setting")
+        and (entry.benchmark, entry.part, entry.judge, entry.setting) == wanted
+    ]
+    advice = (
+        f"use --tasks {names[0]}" if names else f"{task.judge.name} has no {setting}"
+    )
+    raise VievalError(
+        f"--num_fewshot {shots} does not apply to {task.config.task}: examples are a setting of a "
+        f"judge; {advice}, and leave the option out"
+    )
+
+
+def _check_generation(model: Any, tasks: Sequence[JudgeTask]) -> None:
+    """VievalError for generation arguments that the model does not take; a line for those of which
+    that is not known.
+    """
+    given = {
+        name
+        for task in tasks
+        for name, value in task.config.generation_kwargs.items()
+        if (name, value) not in _TASK_ARGUMENTS.items()
+    }
+    if not given:
+        return
+    kind = type(model)
+    known = hasattr(model, "generation_arguments") or kind.__module__ in _SENT_BY
+    taken = getattr(model, "generation_arguments", _SENT_BY.get(kind.__module__))
+    listed = ", ".join(sorted(given))
+    if not known:
+        say(
+            f"vieval: --gen_kwargs: {kind.__name__} of lmms-eval decides which of {listed} it uses",
+            file=sys.stderr,
+        )
+    elif unknown := given & {"do_sample"} if taken is None else given - taken:
+        raise VievalError(
+            f"--gen_kwargs {', '.join(sorted(unknown))} would not be used by {kind.__name__}, which "
+            f"takes {', '.join(sorted(taken or ())) or 'none' if taken is not None else 'temperature'}"
+            "; leave them out, or use --model vieval_openai, which sends every field to its server"
+        )
+
+
+def _cache_lines(given: Mapping[str, Any]) -> list[str]:
+    if given.get("response_cache") is None:
+        return []
+    path = config.current().store_path()
+    kept = (
+        f"replies are kept in {path}" if path else "the option store keeps no replies"
+    )
+    return [f"--use_cache has no effect on VIEval's tasks: {kept}"]
+
+
+def _limit_lines(tasks: Sequence[JudgeTask], limit: float | None) -> list[str]:
+    sizes = [len(task.samples) for task in tasks]
+    if limit is None or not 0 < limit < 1 or len(set(sizes)) == 1:
+        return []
+    return [
+        f"--limit {limit}: lmms-eval takes that share of its first task and as many samples of "
+        "every other; run tasks of different size one by one"
+    ]
+
+
+def _command_lines(model: Any, arguments: Any) -> list[str]:
+    """Lines on options of the command that are only recorded."""
+    if arguments is None:
+        return []
+    unused = []
+    if getattr(arguments, "cache_requests", None):
+        unused.append("--cache_requests")
+    if arguments.seed != [0, 1234, 1234, 1234]:
+        unused.append("--seed (use the option statistics: {seed: N})")
+    for name in getattr(model, "unused_arguments", ()):
+        if getattr(arguments, name) not in (None, 1, "1"):
+            unused.append(f"--{name}")
+    return [f"without effect on VIEval's tasks: {', '.join(unused)}"] if unused else []
