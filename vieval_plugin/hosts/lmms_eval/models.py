@@ -303,7 +303,7 @@ class VievalOpenAI(OwnModel):
 class _InProcess(_JudgingModel):
     """A model in this process that answers in batch steps; subclasses name the backend."""
 
-    generation_arguments = None
+    generation_arguments: ClassVar[frozenset[str] | None] = None
     unused_arguments = ("device",)
     load: ClassVar[Callable[..., VLLMBackend | TransformersBackend]]
 

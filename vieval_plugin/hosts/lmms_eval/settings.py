@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from vieval_plugin import config
+from vieval_plugin.benchmarks.tasks import Task
 from vieval_plugin.hosts.lmms_eval import task_index
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.escaping import say
@@ -91,7 +92,7 @@ def _require_own_shots(task: JudgeTask) -> None:
     names = [
         entry.name
         for entry in task_index.entries().values()
-        if hasattr(entry, "setting")
+        if isinstance(entry, Task)
         and (entry.benchmark, entry.part, entry.judge, entry.setting) == wanted
     ]
     advice = (
