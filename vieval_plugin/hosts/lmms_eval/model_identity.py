@@ -75,8 +75,6 @@ def tell_tasks() -> None:
     from lmms_eval import evaluator
     from lmms_eval.evaluator_utils import get_task_list
 
-    from vieval_plugin.hosts.lmms_eval.task import JudgeTask
-
     if hasattr(evaluator.evaluate, "from_vieval"):
         return
     evaluate = evaluator.evaluate
@@ -85,7 +83,7 @@ def tell_tasks() -> None:
     def evaluate_identified(lm: Any, task_dict: Any, *args: Any, **kwargs: Any) -> Any:
         given = inspect.signature(evaluate).bind(lm, task_dict, *args, **kwargs)
         tasks = [output.task for output in get_task_list(task_dict)]
-        ours = [task for task in tasks if isinstance(task, JudgeTask)]
+        ours = [task for task in tasks if hasattr(task, "vieval_model")]
         settings.check(lm, ours, given.arguments)
         identity = model_identity(lm)
         for task in ours:

@@ -7,16 +7,12 @@ from __future__ import annotations
 import fnmatch
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from vieval_plugin import config
-from vieval_plugin.benchmarks.tasks import Task
-from vieval_plugin.hosts.lmms_eval import task_index
+from vieval_plugin.benchmarks.tasks import Task, entries
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.escaping import say
-
-if TYPE_CHECKING:
-    from vieval_plugin.hosts.lmms_eval.task import JudgeTask
 
 _TASK_ARGUMENTS: Mapping[str, Any] = {"until": [], "do_sample": False}
 _TEMPLATE = (
@@ -45,7 +41,7 @@ def prepare_command(arguments: Any) -> None:
         return
     names = [name.strip() for name in arguments.tasks.split(",")]
     arguments.tasks = ",".join(names)
-    if not any(fnmatch.filter(task_index.entries(), name) for name in names):
+    if not any(fnmatch.filter(entries(), name) for name in names):
         return
     if arguments.apply_chat_template:
         raise VievalError(_TEMPLATE)
@@ -53,7 +49,7 @@ def prepare_command(arguments: Any) -> None:
         raise VievalError(_LAUNCHER)
 
 
-def check(model: Any, tasks: Sequence[JudgeTask], given: Mapping[str, Any]) -> None:
+def check(model: Any, tasks: Sequence[Any], given: Mapping[str, Any]) -> None:
     """Refuse the settings of a run that would be recorded and have no effect on these tasks, and
     tell the others.
 
@@ -82,7 +78,7 @@ def check(model: Any, tasks: Sequence[JudgeTask], given: Mapping[str, Any]) -> N
         say(*(f"vieval: {line}" for line in lines), file=sys.stderr)
 
 
-def _require_own_shots(task: JudgeTask) -> None:
+def _require_own_shots(task: Any) -> None:
     """VievalError for a number of examples that is not that of the task's setting."""
     shots = task.config.num_fewshot
     setting = f"{shots}shot"
@@ -91,12 +87,14 @@ def _require_own_shots(task: JudgeTask) -> None:
     wanted = (task.benchmark.name, task.part, task.judge.name, setting)
     names = [
         entry.name
-        for entry in task_index.entries().values()
+        for entry in entries().values()
         if isinstance(entry, Task)
         and (entry.benchmark, entry.part, entry.judge, entry.setting) == wanted
     ]
     advice = (
-        f"use --tasks {names[0]}" if names else f"{task.judge.name} has no {setting}"
+        f"use --tasks {names[0]}"
+        if names
+        else f"{task.benchmark.name} has no task in {setting}"
     )
     raise VievalError(
         f"--num_fewshot {shots} does not apply to {task.config.task}: examples are a setting of a "
@@ -104,7 +102,7 @@ def _require_own_shots(task: JudgeTask) -> None:
     )
 
 
-def _check_generation(model: Any, tasks: Sequence[JudgeTask]) -> None:
+def _check_generation(model: Any, tasks: Sequence[Any]) -> None:
     """VievalError for generation arguments that the model does not take; a line for those of which
     that is not known.
     """
@@ -143,7 +141,7 @@ def _cache_lines(given: Mapping[str, Any]) -> list[str]:
     return [f"--use_cache has no effect on VIEval's tasks: {kept}"]
 
 
-def _limit_lines(tasks: Sequence[JudgeTask], limit: float | None) -> list[str]:
+def _limit_lines(tasks: Sequence[Any], limit: float | None) -> list[str]:
     sizes = [len(task.samples) for task in tasks]
     if limit is None or not 0 < limit < 1 or len(set(sizes)) == 1:
         return []
