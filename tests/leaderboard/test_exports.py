@@ -156,10 +156,12 @@ def test_each_generator_is_a_model_whose_judge_is_named(exported, vieval, tmp_pa
         assert len(samples) == 12
 
 
-def test_a_second_export_replaces_the_first(exported, measured, tmp_path):
+def test_a_second_export_replaces_the_first(exported, measured, tmp_path, monkeypatch):
     exported(measured[0])
     files = {path for path in tmp_path.rglob("*") if path.is_file()}
-    exported(measured[0])
+    monkeypatch.setattr("time.time", lambda: 2_000_000_000.0)
+    [(document, _)] = exported(measured[0])
+    assert document["retrieved_timestamp"] == "2000000000"
     assert {path for path in tmp_path.rglob("*") if path.is_file()} == files
 
 
@@ -182,9 +184,9 @@ def test_the_hub_gets_a_file_for_each_model_and_one_for_the_benchmark(
 @pytest.mark.parametrize(
     ("arguments", "advice"),
     [
-        (("--to", "every-eval-ever"), "name the results"),
+        (("--to", "every-eval-ever"), "takes results, and"),
         (("x.jsonl", "--to", "hub-eval-results"), "--dataset ORG/NAME are given together"),
-        (("x.jsonl", "--to", "every-eval-ever", "--rebalance"), "takes results alone"),
+        (("x.jsonl", "--to", "every-eval-ever", "--rebalance"), "and results alone"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_exported_is_refused_in_a_line(

@@ -8,6 +8,7 @@ them as `TASKS`.
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -22,6 +23,7 @@ from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.benchmarks.benchmark import data_root
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.suggestions import did_you_mean
 
 ENTRY_POINTS = "vieval.tasks"
 #: Where the table is, and lmms-eval's files of the plain tasks.
@@ -263,3 +265,62 @@ def joined_states(members: Sequence[Task], state_of: StateOf) -> str:
     if ready_count:
         return f"{ready_count} of {len(states)} ready"
     return f"{states.count(RATINGS)} of {len(states)} ratings only"
+
+
+def matching(text: str, benchmarks: Mapping[str, str]) -> set[str]:
+    """The names of tasks and groups that a filter chooses.
+
+    Args:
+        text: a benchmark, a part of names, or a pattern.
+        benchmarks: the benchmark of each name.
+
+    Raises:
+        VievalError: it chooses none; with the nearest name.
+    """
+    if text in benchmarks.values():
+        return {name for name, benchmark in benchmarks.items() if benchmark == text}
+    pattern = text if any(sign in text for sign in "*?[") else f"*{text}*"
+    if matches := set(fnmatch.filter(benchmarks, pattern)):
+        return matches
+    suggestions = [*dict.fromkeys(benchmarks.values()), *benchmarks]
+    raise VievalError(
+        f"no task or benchmark fits {text!r}{did_you_mean(text.strip('*'), suggestions)}"
+    )
+
+
+def needs(task: Task) -> str:
+    """Models that a run needs beside the data, in words."""
+    spec = judge_registry.judge(task.judge)
+    models = []
+    if benchmark_registry.benchmark(task.benchmark).generates:
+        models.append("a model that makes images")
+    if spec.scored:
+        models.append("a scorer")
+    elif spec.pack:
+        models.append("a model that judges")
+    return " and ".join(models) or "nothing"
+
+
+def calls(task: Task) -> str:
+    """Calls of a model that an image takes, in words."""
+    spec = judge_registry.judge(task.judge)
+    judges = config.current().judges
+    return judges.narrowed(spec).calls(judges.options_of(spec), task.setting)
+
+
+def by_benchmark() -> dict[str, list[Task]]:
+    """All tasks by the names of their benchmarks."""
+    members: dict[str, list[Task]] = {}
+    for task in tasks():
+        members.setdefault(task.benchmark, []).append(task)
+    return members
+
+
+def table_row(name: str, members: Sequence[Task], state_of: StateOf) -> tuple[str, ...]:
+    """A task, or a group of tasks that differ in their part, as a table has it: name, parts, needs,
+    calls and the state of its data.
+    """
+    first = members[0]
+    parts = [task.name.removeprefix(name) for task in members if first.name != name]
+    state = joined_states(members, state_of)
+    return name, " ".join(parts), needs(first), calls(first), state

@@ -102,16 +102,15 @@ def _write_for_boards(options: ExportOptions) -> list[str]:
     """Lines on the files that were written for boards."""
     import time
 
-    from vieval_plugin import config
     from vieval_plugin.api import report
     from vieval_plugin.leaderboard import every_eval_ever, hub_results
     from vieval_plugin.text.errors import VievalError
 
-    if options.pairs or options.rebalance:
-        raise VievalError("--to takes results alone: vieval export RESULTS --to FORMAT")
-    results = [options.judge, *options.results] if options.judge else options.results
-    if not results:
-        raise VievalError("name the results: vieval export RESULTS --to FORMAT")
+    results = [*filter(None, [options.judge]), *options.results]
+    if options.pairs or options.rebalance or not results:
+        raise VievalError(
+            "--to takes results, and results alone: vieval export RESULTS --to FORMAT"
+        )
     to_hub = options.to == "hub-eval-results"
     if to_hub != bool(options.dataset):
         raise VievalError(
@@ -124,13 +123,14 @@ def _write_for_boards(options: ExportOptions) -> list[str]:
     publication = every_eval_ever.Publication(
         options.organization,
         int(time.time()),
-        config.current().statistics.options(),
+        conclusion.options.statistics.options(),
     )
-    paths = (
-        hub_results.export(conclusion.report, options.out, publication, options.dataset)
-        if to_hub
-        else every_eval_ever.export(conclusion.report, options.out, publication)
-    )
+    if to_hub:
+        paths = hub_results.export(
+            conclusion.report, options.out, publication, options.dataset
+        )
+    else:
+        paths = every_eval_ever.export(conclusion.report, options.out, publication)
     return [f"wrote {path}" for path in paths]
 
 

@@ -11,16 +11,10 @@ Examples:
 
 from __future__ import annotations
 
-import fnmatch
-from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from vieval_plugin.cli import Options, argument, flag
-
-if TYPE_CHECKING:
-    from vieval_plugin.benchmarks.tasks import StateOf, Task
 
 
 class TasksOptions(Options):
@@ -56,7 +50,7 @@ def _write(pattern: str, folder: Path) -> str:
     from vieval_plugin.hosts.lmms_eval import task_files
 
     entries = tasks.entries()
-    names = _matching(
+    names = tasks.matching(
         pattern, {name: entry.benchmark for name, entry in entries.items()}
     )
     names |= {leaf for name in names for leaf in tasks.leaves(name, tasks.groups())}
@@ -75,20 +69,15 @@ def _benchmarks() -> list[str]:
     from vieval_plugin.benchmarks import tasks
     from vieval_plugin.text.tables import text_table
 
-    by_benchmark: dict[str, list[Task]] = {}
-    for task in tasks.tasks():
-        by_benchmark.setdefault(task.benchmark, []).append(task)
-    rows = []
-    for name, tasks_of_benchmark in sorted(by_benchmark.items()):
-        judges = ", ".join(dict.fromkeys(task.judge for task in tasks_of_benchmark))
-        rows.append(
-            (
-                name,
-                str(len(tasks_of_benchmark)),
-                tasks.joined_states(tasks_of_benchmark, tasks.data_state),
-                judges,
-            )
+    rows = [
+        (
+            name,
+            str(len(members)),
+            tasks.joined_states(members, tasks.data_state),
+            ", ".join(dict.fromkeys(task.judge for task in members)),
         )
+        for name, members in sorted(tasks.by_benchmark().items())
+    ]
     complete_count = sum(state in tasks.COMPLETE for _, _, state, _ in rows)
     return [
         f"{complete_count} of {len(rows)} benchmarks are ready",
@@ -110,7 +99,7 @@ def _tasks(pattern: str) -> list[str]:
 
     singles, groups = {task.name: task for task in tasks.tasks()}, tasks.groups()
     benchmarks = {name: task.benchmark for name, task in singles.items()}
-    names = _matching(
+    names = tasks.matching(
         pattern, benchmarks | {group.name: group.benchmark for group in groups}
     )
     state_of = cache(tasks.data_state)
@@ -123,7 +112,11 @@ def _tasks(pattern: str) -> list[str]:
             if group.name in names or name in names
         ]
         if leaves and group.averaged:
-            rows.append(_row(group.name, [singles[name] for name in leaves], state_of))
+            rows.append(
+                tasks.table_row(
+                    group.name, [singles[name] for name in leaves], state_of
+                )
+            )
             grouped_task_names.update(leaves)
         elif group.name in names:
             rows.append(
@@ -131,7 +124,7 @@ def _tasks(pattern: str) -> list[str]:
             )
     selected = [task for name, task in singles.items() if name in names]
     rows += [
-        _row(task.name, [task], state_of)
+        tasks.table_row(task.name, [task], state_of)
         for task in selected
         if task.name not in grouped_task_names
     ]
@@ -145,65 +138,3 @@ def _tasks(pattern: str) -> list[str]:
         ),
         *(f"{part}: {reason}" for part, reason in missing.items() if reason),
     ]
-
-
-def _row(name: str, members: Sequence[Task], state_of: StateOf) -> tuple[str, ...]:
-    from vieval_plugin.benchmarks import registry as benchmark_registry
-    from vieval_plugin.benchmarks import tasks
-
-    parts = (
-        [task.name.removeprefix(name) for task in members]
-        if members[0].name != name
-        else []
-    )
-    generates = benchmark_registry.benchmark(members[0].benchmark).generates
-    return (
-        name,
-        " ".join(parts),
-        _needs(members[0], generates),
-        _calls(members[0]),
-        tasks.joined_states(members, state_of),
-    )
-
-
-def _matching(text: str, benchmarks: dict[str, str]) -> set[str]:
-    """The names that a filter chooses; VievalError, with the nearest, where it chooses none."""
-    from vieval_plugin.text.errors import VievalError
-    from vieval_plugin.text.suggestions import did_you_mean
-
-    if text in benchmarks.values():
-        return {name for name, benchmark in benchmarks.items() if benchmark == text}
-    pattern = (
-        text if any(wildcard_char in text for wildcard_char in "*?[") else f"*{text}*"
-    )
-    if matches := set(fnmatch.filter(benchmarks, pattern)):
-        return matches
-    suggestions = [*dict.fromkeys(benchmarks.values()), *benchmarks]
-    raise VievalError(
-        f"no task or benchmark fits {text!r}{did_you_mean(text.strip('*'), suggestions)}"
-    )
-
-
-def _needs(task: Task, generates: bool) -> str:
-    """Models that a run needs beside the data, in words."""
-    from vieval_plugin.judges import registry as judge_registry
-
-    spec = judge_registry.judge(task.judge)
-    judged_by = (
-        "a scorer" if spec.scored else "a model that judges" if spec.pack else ""
-    )
-    return (
-        " and ".join(
-            filter(None, ["a model that makes images" if generates else "", judged_by])
-        )
-        or "nothing"
-    )
-
-
-def _calls(task: Task) -> str:
-    from vieval_plugin import config
-    from vieval_plugin.judges import registry as judge_registry
-
-    spec = judge_registry.judge(task.judge)
-    judges = config.current().judges
-    return judges.narrowed(spec).calls(judges.options_of(spec), task.setting)

@@ -132,7 +132,8 @@ def _write_model(model: _Model, folder: Path, publication: Publication) -> Path:
     place = Path(
         "data", *(file_name(part) for part in (model.evaluation, developer, name))
     )
-    stem = _stable_uuid(model.evaluation, model.name, body, json.dumps(results))
+    verdicts = [f"{record.id} {record.verdict.scores}" for record in model.records]
+    stem = _stable_uuid(model.evaluation, model.name, json.dumps(results), *verdicts)
     samples = place / f"{stem}_samples.jsonl"
     document = {
         "schema_version": SCHEMA,
