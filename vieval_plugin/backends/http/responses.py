@@ -165,12 +165,17 @@ def _count(number: Any) -> int | None:
 
 
 def cached_tokens_of(answer: Mapping[str, Any]) -> int:
-    """Tokens in that the server had in its cache, 0 where it does not tell; never more than all
-    tokens in.
+    """Cached input tokens, at most all input tokens; 0 where the server does not report them.
+
+    OpenAI and vLLM report them among the details, DeepSeek and Moonshot beside the totals.
     """
-    details = _object(_object(answer.get("usage")).get("prompt_tokens_details"))
-    count = details.get("cached_tokens")
-    return min(max(count, 0), tokens_of(answer)[0] or 0) if type(count) is int else 0
+    usage = _object(answer.get("usage"))
+    counts = (
+        _object(usage.get("prompt_tokens_details")).get("cached_tokens"),
+        usage.get("prompt_cache_hit_tokens"),
+        usage.get("cached_tokens"),
+    )
+    return min(max(_count(count) or 0 for count in counts), tokens_of(answer)[0] or 0)
 
 
 def first_token(answer: Mapping[str, Any]) -> dict[str, float]:
