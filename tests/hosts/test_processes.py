@@ -62,7 +62,7 @@ def test_a_run_as_users_run_it_leaves_what_one_in_the_tests_process_leaves_and_i
         run = lmms_eval(
             "--config", tmp_path / "runs.yaml", data=ratings_folder, options=options
         )
-    assert run.returncode == 0, run.stderr[-2000:]
+    assert run.returncode == 1, run.stderr[-2000:]
     lines = run.stderr.splitlines()
     assert (
         lines[-1]

@@ -11,7 +11,7 @@ from typing import Any
 
 from vieval_plugin import config
 from vieval_plugin.benchmarks.tasks import Task, entries
-from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.errors import VievalError, docs_url
 from vieval_plugin.text.escaping import say
 
 _TASK_ARGUMENTS: Mapping[str, Any] = {"until": [], "do_sample": False}
@@ -62,7 +62,7 @@ def check(model: Any, tasks: Sequence[Any], given: Mapping[str, Any]) -> None:
     if given.get("system_instruction"):
         raise VievalError(
             "--system_instruction does not apply to VIEval's tasks: instructions are part of a "
-            "judge; write a judge with your own (docs/guides/extending.md) and leave it out"
+            f"judge; write a judge with your own and leave it out; see {docs_url('guides/extending.md')}"
         )
     if given.get("eval_server_launcher"):
         raise VievalError(_LAUNCHER)

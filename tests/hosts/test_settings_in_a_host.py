@@ -1,0 +1,125 @@
+"""What lmms-eval records of a run: each setting reaches the server, or is refused in a line before
+anything is asked, or is told to have no effect.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
+pytest.importorskip("aiohttp", reason="the fake server needs aiohttp")
+
+from tests.fake_server import FakeServer
+from tests.in_process import TIE, options_file, served
+
+GOOD = '{"score": [3, 4], "reasoning": "fine"}'
+
+
+@pytest.fixture
+def server():
+    """A server that keeps the bodies of its requests."""
+    bodies = []
+
+    def reply(body):
+        bodies.append(body)
+        return GOOD
+
+    with FakeServer(reply=reply) as fake:
+        fake.bodies = bodies
+        yield fake
+
+
+@pytest.mark.parametrize("model", ["vieval_openai", "openai"])
+@pytest.mark.parametrize(
+    ("setting", "advice"),
+    [
+        (("--num_fewshot", "1"), "--num_fewshot 1 does not apply to vieval_demo_viescore_tie"),
+        (("--system_instruction", "Be kind."), "--system_instruction does not apply"),
+        (("--apply_chat_template",), "--apply_chat_template does not apply"),
+    ],
+)  # fmt: skip
+def test_a_setting_of_the_judge_is_refused_before_anything_is_asked(
+    evaluate, server, model, setting, advice
+):
+    with pytest.raises(SystemExit) as ended:
+        evaluate(*served(model, server), *setting, limit=2)
+    [line] = str(ended.value).splitlines()
+    assert line.startswith(f"vieval: {advice}")
+    assert server.bodies == []
+
+
+def test_generation_arguments_are_fields_of_each_request(evaluate, server):
+    given = "temperature=0.5,frequency_penalty=0.25,reasoning_effort=low,stop=END"
+    evaluate(*served("vieval_openai", server), "--gen_kwargs", given, limit=2)
+    assert len(server.bodies) > 2
+    for body in server.bodies[-4:]:
+        assert body["temperature"] == 0.5
+        assert body["frequency_penalty"] == 0.25
+        assert body["reasoning_effort"] == "low"
+        assert body["stop"] in ("END", ["END"])
+
+
+def test_arguments_that_the_hosts_model_would_drop_are_refused(evaluate, server):
+    with pytest.raises(SystemExit, match="reasoning_effort would not be used by"):
+        evaluate(
+            *served("openai", server), "--gen_kwargs", "reasoning_effort=low", limit=2
+        )
+    assert server.bodies == []
+
+
+def test_the_configured_temperature_stays_without_a_generation_argument(
+    evaluate, server
+):
+    evaluate(*served("vieval_openai", server, temperature=0.7), limit=2)
+    assert {body["temperature"] for body in server.bodies[-4:]} == {0.7}
+
+
+def test_failed_calls_end_the_command_with_exit_code_1(tmp_path, server):
+    def refuse(*_):
+        return 400, {"error": {"message": "no"}}
+
+    options = options_file(tmp_path / "options.yaml")
+    with FakeServer(reply=lambda _: GOOD, faults=refuse) as refusing:
+        codes = [
+            subprocess.run(
+                [
+                    *(sys.executable, "-m", "lmms_eval"),
+                    *served("vieval_openai", fake),
+                    *("--tasks", TIE, "--limit", "2", "--log_samples"),
+                    *("--output_path", str(tmp_path / str(fake.port))),
+                ],
+                env={
+                    **os.environ,
+                    "CUDA_VISIBLE_DEVICES": "",
+                    "VIEVAL_CONFIG": str(options),
+                },
+                capture_output=True,
+                text=True,
+                timeout=300,
+                check=False,
+            )
+            for fake in (server, refusing)
+        ]
+    assert codes[0].returncode == 0, codes[0].stderr[-2000:]
+    assert codes[1].returncode == 1, codes[1].stderr[-2000:]
+    assert "vieval: " in codes[1].stderr
+
+
+def test_a_spent_budget_ends_the_calls_and_usage_has_every_call(evaluate, server):
+    one_at_a_time = served("vieval_openai", server, num_concurrent=1)
+    run = evaluate(*one_at_a_time, "--max_tokens", "1", limit=6)
+    assert len(server.bodies) < 6
+    usage = json.dumps(run.document.get("usage", {}))
+    assert usage != "{}"
+    assert "token budget" in json.dumps(list(run.verdicts.values()))
+
+
+def test_the_primary_metric_is_named_and_no_error_is_always_unknown(evaluate, server):
+    run = evaluate(*served("vieval_openai", server), limit=4)
+    assert run.metrics["primary_metric,none"] == "O_fisher"
+    assert not [key for key, value in run.metrics.items() if value == "N/A"]
