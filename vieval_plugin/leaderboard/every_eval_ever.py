@@ -36,7 +36,7 @@ _NO_ANSWER = "no single answer is right: scores are compared over all samples"
 
 @dataclass(frozen=True)
 class Publication:
-    """Who publishes results, and when they were made into documents."""
+    """The publisher of results, and the time at which they were made into documents."""
 
     organization: str
     #: Seconds since the epoch.
@@ -116,8 +116,8 @@ def _models(sections: Iterable[Section]) -> Iterator[_Model]:
                 n for n in numbers if n.role == "generator" and n.judge == run.name
             ]
             for generator in dict.fromkeys(number.system for number in scored):
-                of_generator = tuple(n for n in scored if n.system == generator)
-                yield _Model(section, run, of_generator, generator)
+                generator_numbers = tuple(n for n in scored if n.system == generator)
+                yield _Model(section, run, generator_numbers, generator)
 
 
 def _write_model(model: _Model, folder: Path, publication: Publication) -> Path:
@@ -200,7 +200,7 @@ def _provenance(run: Run) -> Provenance:
 
 
 def _judge_details(provenance: Provenance) -> dict[str, str]:
-    """What a number of a judge depends on, beside its model."""
+    """The facts that a judge's number depends on, beside its model."""
     details = {
         "judge": provenance.judge,
         "setting": provenance.setting,
@@ -374,7 +374,7 @@ def _input_text(record: Record) -> str:
 
 
 def _attribution(record: Record, value: str) -> list[dict[str, Any]]:
-    """How the score was read from the replies."""
+    """The way in which the score was read from the replies."""
     return [
         {
             "turn_idx": 0,

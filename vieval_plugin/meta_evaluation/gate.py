@@ -311,7 +311,7 @@ def _image_evidence(
 
 
 def _signs(differences: Floats) -> tuple[int, int, int]:
-    """How many differences are below, above and of 0."""
+    """The numbers of differences below, above and of 0."""
     lower = int((differences < -_ROUNDING).sum())
     higher = int((differences > _ROUNDING).sum())
     return lower, higher, len(differences) - lower - higher

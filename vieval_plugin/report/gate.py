@@ -121,7 +121,7 @@ class ReferenceDecision:
 
     @property
     def doubt(self) -> str:
-        """Why the data cannot tell, in a few words; empty where they can."""
+        """The reason why the data cannot tell, in a few words; empty where they can."""
         undecided = self.decision == "undecided"
         return (self.objection or _DOUBTS[self.finding]) if undecided else ""
 

@@ -46,7 +46,7 @@ class ExitCode(IntEnum):
 
     @property
     def verdict(self) -> str:
-        """What a gate calls it, in capital letters.
+        """The outcome as a gate says it, in capital letters.
 
         >>> ExitCode.WORSE.verdict, ExitCode.JUDGE_DRIFTED.verdict
         ('FAIL', 'JUDGE DRIFTED')
