@@ -415,8 +415,18 @@ def conclude(prepared: PreparedRanking) -> Conclusion:
 
 def _early(request: RankingRequest, outcome: ExitCode, answer: Answer) -> Conclusion:
     """The conclusion of a gate that compares nothing."""
-    build, shown = BuildResult(outcome, [answer]), tuple(answer.lines)
-    return Conclusion(build=build, lines=shown, options=request.options)
+    build = BuildResult(outcome, [answer])
+    return Conclusion(
+        build=build,
+        lines=_with_verdict(answer.lines, outcome),
+        options=request.options,
+    )
+
+
+def _with_verdict(shown: Sequence[str], outcome: ExitCode) -> tuple[str, ...]:
+    """Lines of a gate, the first with its outcome in a word."""
+    first, *others = shown
+    return f"{outcome.verdict}: {first}", *others
 
 
 def _drift(sentence: str) -> Answer:
@@ -577,12 +587,12 @@ def _conclusion(
     if results.unreadable or (failed and not found):
         outcome = ExitCode.ERROR
     decision = answers[0] if found else None
-    shown = lines(report, statistics, decision, "--tables FOLDER has them")
+    shown = tuple(lines(report, statistics, decision, "--tables FOLDER has them"))
     return Conclusion(
         build=BuildResult(
             outcome, answers, found, results.records, tables_of(report), findings
         ),
-        lines=tuple(shown),
+        lines=_with_verdict(shown, outcome) if found else shown,
         options=request.options,
         report=report,
         unreadable=results.unreadable,

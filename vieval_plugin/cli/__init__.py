@@ -264,11 +264,7 @@ def print_conclusion(
     conclusion: Conclusion, tables: Path | None, page: Path | None
 ) -> None:
     """Print a conclusion, write tables and the page where they are named, and say where."""
-    first, *others = conclusion.lines
-    is_early = conclusion.report is None and conclusion.answers
-    if conclusion.build.gate or is_early:
-        first = f"{conclusion.outcome.verdict}: {first}"
-    say(first, *others, answer=True)
+    say(*conclusion.lines, answer=True)
     if conclusion.report:
         further = {
             "--tables FOLDER writes all tables": tables,
