@@ -13,6 +13,7 @@ import hashlib
 import json
 import math
 import uuid
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -154,6 +155,7 @@ def _write_model(model: _Model, folder: Path, publication: Publication) -> Path:
             "hash_algorithm": "sha256",
             "checksum": hashlib.sha256(body.encode()).hexdigest(),
             "total_rows": len(rows),
+            "additional_details": _status_counts(model.records),
         },
     }
     path = folder / place / f"{stem}.json"
@@ -162,6 +164,11 @@ def _write_model(model: _Model, folder: Path, publication: Publication) -> Path:
     text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
     write_whole(path, [text + "\n"], "--out")
     return path
+
+
+def _status_counts(records: Iterable[Record]) -> dict[str, str]:
+    counts = Counter(str(record.verdict.status) for record in records)
+    return {status: str(count) for status, count in counts.items()}
 
 
 def file_name(text: str) -> str:
@@ -300,7 +307,9 @@ def _score_details(number: Number) -> dict[str, str]:
 
 
 def _sample_rows(model: _Model, evaluation_id: str) -> Iterator[dict[str, Any]]:
-    """A row for each verdict and each aspect that a result is of, one for a contest."""
+    """A row for each score that a result is of, and for each contest; what failed has no score,
+    and the document counts verdicts by status.
+    """
     for record in model.records:
         common = {
             "schema_version": SCHEMA,
@@ -317,7 +326,8 @@ def _sample_rows(model: _Model, evaluation_id: str) -> Iterator[dict[str, Any]]:
             yield {**common, **_contest_fields(record)}
             continue
         for aspect in model.run.aspects:
-            if result := _result_of(model.numbers, record, aspect):
+            result = _result_of(model.numbers, record, aspect)
+            if result and aspect in record.verdict.scores:
                 yield {
                     **common,
                     "evaluation_result_id": result,
@@ -338,17 +348,16 @@ def _result_of(numbers: Sequence[Number], record: Record, aspect: str) -> str:
 
 
 def _aspect_fields(record: Record, aspect: str) -> dict[str, Any]:
-    score = record.verdict.scores.get(aspect)
+    score = record.verdict.scores[aspect]
     ratings = [str(rating) for rating in record.ratings.get(aspect, ())]
     return {
         "input": {"raw": _input_text(record), "reference": ratings},
-        "answer_attribution": _attribution(record, "" if score is None else f"{score}"),
-        "evaluation": {"score": score or 0.0, "is_correct": False},
+        "answer_attribution": _attribution(record, str(score)),
+        "evaluation": {"score": score, "is_correct": False},
         "metadata": {
             **_metadata(record),
             "aspect": aspect,
             "is_correct": _NO_ANSWER,
-            "has_score": str(score is not None).lower(),
         },
     }
 

@@ -123,11 +123,12 @@ def _check_generation(model: Any, tasks: Sequence[Any]) -> None:
             f"vieval: --gen_kwargs: {kind.__name__} of lmms-eval decides which of {listed} it uses",
             file=sys.stderr,
         )
-    elif unknown := given & {"do_sample"} if taken is None else given - taken:
+        return
+    unused = given & {"do_sample"} if taken is None else given - taken
+    if unused:
         raise VievalError(
-            f"--gen_kwargs {', '.join(sorted(unknown))} would not be used by {kind.__name__}, which "
-            f"takes {', '.join(sorted(taken or ())) or 'none' if taken is not None else 'temperature'}"
-            "; leave them out, or use --model vieval_openai, which sends every field to its server"
+            f"--gen_kwargs {', '.join(sorted(unused))} would not be used by {kind.__name__}; leave "
+            "that out, or use --model vieval_openai, which sends every field to its server"
         )
 
 
