@@ -13,7 +13,8 @@ from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.benchmarks.benchmark import data_root
 from vieval_plugin.benchmarks.tasks import Task
 from vieval_plugin.config import Config
-from vieval_plugin.judges.contests import Judged
+from vieval_plugin.judges.contests import Contest, Judged
+from vieval_plugin.judges.protocol import Sample
 from vieval_plugin.judges.spec import JudgeSpec
 from vieval_plugin.meta_evaluation.statistics import Rating
 from vieval_plugin.text.errors import VievalError
@@ -110,3 +111,52 @@ def rating_of(judge: JudgeSpec, options: Config, repeats: int = 1) -> Rating:
         repeats,
         judge.against_all,
     )
+
+
+def document_of(judged: Judged) -> str:
+    """Sample or contest as JSON for a host's logs: uid, generator, task type and texts.
+
+    It is one text, as lmms-eval takes each text that ends like the name of an image for one.
+    """
+    return json.dumps(_shown_fields(judged), ensure_ascii=False)
+
+
+def text_of(judged: Judged) -> str:
+    """Sample or contest in lines for a reader of a host's logs."""
+    return "\n".join(f"{name}: {text}" for name, text in _shown_fields(judged).items())
+
+
+def image_files(judged: Judged) -> dict[str, str]:
+    """Paths of the images by role, the output first; without those that lie in a table or an
+    archive, so that no log repeats a data set.
+
+    Those of a contest's candidates are `output 1`, `output 2` and so on.
+    """
+    candidates = _candidates(judged)
+    outputs = [sample.images.get("output") for sample in candidates]
+    names = ["output"]
+    if len(outputs) > 1:
+        names = [f"output {number}" for number in range(1, len(outputs) + 1)]
+    images = {**dict(zip(names, outputs, strict=True)), **candidates[0].images}
+    if len(outputs) > 1:
+        images.pop("output", None)
+    return {
+        role: str(image.source.absolute())
+        for role, image in images.items()
+        if image and isinstance(image.source, Path) and not image.origin
+    }
+
+
+def _shown_fields(judged: Judged) -> dict[str, str]:
+    candidates = _candidates(judged)
+    generators = [sample.id.image_model for sample in candidates]
+    return {
+        **candidates[0].texts,
+        "generator": " / ".join(filter(None, generators)),
+        "uid": judged.id.uid,
+        "task type": judged.kind,
+    }
+
+
+def _candidates(judged: Judged) -> tuple[Sample, ...]:
+    return judged.candidates if isinstance(judged, Contest) else (judged,)

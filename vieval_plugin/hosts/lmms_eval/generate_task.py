@@ -29,7 +29,7 @@ from vieval_plugin.hosts.lmms_eval.answering import (
 )
 from vieval_plugin.hosts.lmms_eval.task import UNCACHED, JudgeTask
 from vieval_plugin.hosts.shutdown import tell, vieval_errors
-from vieval_plugin.hosts.task_data import rating_of
+from vieval_plugin.hosts.task_data import image_files, rating_of
 from vieval_plugin.images import decode
 from vieval_plugin.judges.protocol import Sample, SampleId, Verdict
 from vieval_plugin.meta_evaluation.observations import Observation, observe
@@ -86,21 +86,21 @@ class GenerateTask(JudgeTask):
             for sample in self.samples
             if isinstance(sample, Sample)
         ]
-        self.conditions = {str(sample.id): sample for sample in self.stored_samples}
 
     def override_metric(self, metric_name: str) -> None:
         """The host's --predict_only: images are made now and judged by `vieval score` later."""
         self.judged_later = True
 
     def doc_to_text(self, doc: dict[str, Any]) -> str:
-        return prompt_of(self.conditions[doc["sample"]])
+        return prompt_of(self.stored_samples[doc["number"]])
 
     def doc_to_target(self, doc: dict[str, Any]) -> str:
-        return conditions_json(self.conditions[doc["sample"]])
+        return conditions_json(self.stored_samples[doc["number"]])
 
     def doc_to_visual(self, doc: dict[str, Any]) -> list[Any]:
         return [
-            decode(image) for image in condition_images(self.conditions[doc["sample"]])
+            decode(image)
+            for image in condition_images(self.stored_samples[doc["number"]])
         ]
 
     def doc_to_messages(
@@ -133,6 +133,7 @@ class GenerateTask(JudgeTask):
             self.config.task,
             self.config.test_split,
             inputs,
+            image_files(sample),
         )
         return Instance(request_type=GENERATE, arguments=arguments, idx=0, **kwargs)
 
@@ -370,7 +371,7 @@ def finish(model: Any, instances: Sequence[Instance], outputs: Sequence[Any]) ->
 
 def _row(model: Any, instance: Instance) -> Instance:
     """A request in the form that the model's kind takes."""
-    context, _, request, doc_id, task, split, (visuals, messages) = instance.args
+    context, _, request, doc_id, task, split, (visuals, messages), _ = instance.args
     generation = dict(request.generation)
     inputs = (generation, visuals) if model.is_simple else (messages, generation)
     return Instance(

@@ -21,7 +21,13 @@ from vieval_plugin.hosts.lmms_eval import metrics
 from vieval_plugin.hosts.lmms_eval.answering import JudgeRequest
 from vieval_plugin.hosts.lmms_eval.model_identity import ModelIdentity
 from vieval_plugin.hosts.shutdown import vieval_errors
-from vieval_plugin.hosts.task_data import rating_of, samples_of
+from vieval_plugin.hosts.task_data import (
+    document_of,
+    image_files,
+    rating_of,
+    samples_of,
+    text_of,
+)
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.meta_evaluation.metrics import higher_is_better, names
 from vieval_plugin.meta_evaluation.observations import Observation, observe
@@ -65,12 +71,14 @@ class JudgeTask(ConfigurableTask):  # type: ignore[misc]
     def download(self, dataset_kwargs: Any = None) -> None:
         """Load samples from the data folder; the host's dataset only numbers them."""
         self.samples = samples_of(self._task(), config.current())
-        rows = [{"sample": str(sample.id)} for sample in self.samples]
+        rows = [
+            {"number": number, "sample": document_of(sample)}
+            for number, sample in enumerate(self.samples)
+        ]
         self.dataset = datasets.DatasetDict(
             {self.config.test_split: datasets.Dataset.from_list(rows)}
         )
         self.dataset_no_image = self.dataset
-        self.samples_by_id = {str(sample.id): sample for sample in self.samples}
 
     def _task(self) -> Task:
         return Task(
@@ -82,10 +90,10 @@ class JudgeTask(ConfigurableTask):  # type: ignore[misc]
         )
 
     def doc_to_text(self, doc: dict[str, Any]) -> str:
-        return str(doc["sample"])
+        return text_of(self.samples[doc["number"]])
 
     def doc_to_target(self, doc: dict[str, Any]) -> str:
-        return target_json(self.samples_by_id[doc["sample"]])
+        return target_json(self.samples[doc["number"]])
 
     def doc_to_visual(self, doc: dict[str, Any]) -> list[Any]:
         return []
@@ -109,6 +117,7 @@ class JudgeTask(ConfigurableTask):  # type: ignore[misc]
             doc_id,
             self.config.task,
             self.config.test_split,
+            image_files(self.samples[doc_id]),
         )
         return Instance(request_type=REQUEST_TYPE, arguments=arguments, idx=0, **kwargs)
 

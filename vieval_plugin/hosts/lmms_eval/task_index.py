@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import sys
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -19,6 +20,7 @@ from vieval_plugin.benchmarks.tasks import Task, TaskGroup
 from vieval_plugin.hosts.lmms_eval import answerable, model_identity, tables, task_files
 from vieval_plugin.hosts.shutdown import vieval_errors
 from vieval_plugin.text.errors import VievalError
+from vieval_plugin.text.escaping import say
 from vieval_plugin.text.suggestions import nearest
 
 #: Likeness that a name must have to one of ours to be taken for it, by `difflib`; hosts have
@@ -60,7 +62,14 @@ def install() -> None:
     def initialize_tasks(
         self: Any, include_path: Any = None, include_defaults: bool = True
     ) -> Any:
-        return {**_index(), **initialize(self, include_path, include_defaults)}
+        ours, others = _index(), initialize(self, include_path, include_defaults)
+        if clashes := sorted(ours.keys() & others.keys()):
+            say(
+                f"vieval: tasks of that name elsewhere run in place of VIEval's: "
+                f"{', '.join(clashes)}; rename them to have both",
+                file=sys.stderr,
+            )
+        return {**ours, **others}
 
     def _get_config(self: Any, name: str) -> Any:
         indexed = (

@@ -1,0 +1,148 @@
+"""What lmms-eval keeps of each sample and run for those who look: the prompt, the images, and the
+name of the model.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
+pytest.importorskip("aiohttp", reason="the fake server needs aiohttp")
+
+from tests import in_process
+from tests.fake_server import FakeServer
+from tests.in_process import TIE, demo, served
+from vieval_plugin.hosts.task_data import document_of, image_files, text_of
+from vieval_plugin.judges.contests import Contest
+from vieval_plugin.judges.protocol import Image, Sample, SampleId, TableCell
+
+GOOD = '{"score": [3, 4], "reasoning": "fine"}'
+SSIM = "vieval_demo_ssim_tie"
+
+
+def test_a_logged_sample_shows_its_prompt_and_its_images(evaluate):
+    run = evaluate("--model", "vieval_scorer", tasks=SSIM, limit=3)
+    assert len(run.rows) == 3
+    for row in run.rows:
+        identity = json.loads(row["target"])["id"]
+        sample = demo()[identity["image_model"] + identity["uid"]]
+        assert row["input"].splitlines() == [
+            f"instruction: {sample.texts['instruction']}",
+            f"generator: {identity['image_model']}",
+            f"uid: {identity['uid']}",
+            "task type: tie",
+        ]
+        # the demo's images are drawn in memory, and an id is not a path
+        assert "input_media" not in row
+
+
+def test_images_that_are_files_are_logged_by_path(evaluate, prepared_data):
+    data = prepared_data("tie")
+    with FakeServer(reply=lambda _: GOOD) as server:
+        model = served("vieval_openai", server)
+        run = evaluate(*model, tasks="imagenhub_viescore_tie", limit=2, data=data)
+    for row in run.rows:
+        output, source = map(Path, row["input_media"])
+        assert output.is_absolute()
+        assert output.is_file()
+        assert source.is_file()
+        assert source.parent.name == "input"
+        assert output.name == source.name == json.loads(row["target"])["id"]["uid"]
+
+
+def test_a_run_from_python_has_the_same_in_its_documents(monkeypatch, tmp_path):
+    from lmms_eval.evaluator import simple_evaluate
+
+    file = in_process.options_file(tmp_path / "options.yaml")
+    monkeypatch.setenv("VIEVAL_CONFIG", str(file))
+    done = simple_evaluate(
+        "vieval_scorer", "", tasks=[SSIM], limit=1, task_manager=in_process.tasks()
+    )
+    [row] = done["samples"][SSIM]
+    document = json.loads(row["doc"]["sample"])
+    assert document["task type"] == "tie"
+    assert document["uid"] == "demo_00.png"
+    assert document["instruction"]
+
+
+def test_generated_images_keep_their_prompt_as_input(evaluate, tmp_path):
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "demo_00.png").write_bytes(
+        next(iter(demo().values())).images["output"].source
+    )
+    run = evaluate(
+        "--model",
+        "vieval_images",
+        "--model_args",
+        f"folder={folder},name=mine",
+        tasks="generate_vieval_demo_ssim_tie",
+        limit=1,
+    )
+    [row] = run.rows
+    sample = next(iter(demo().values()))
+    assert row["input"] == sample.texts["instruction"]
+    [source] = map(Path, row["input_media"])
+    assert source.is_file()
+    assert run.document["model_name"] == "mine"
+
+
+def candidate(name, **images):
+    return Sample(
+        SampleId("mine", "tie", name, "7.png"),
+        {role: Image(source) for role, source in images.items()},
+        {"instruction": "make it red"},
+        kind="tie",
+    )
+
+
+def test_both_candidates_of_a_contest_are_shown(tmp_path):
+    source = tmp_path / "s.png"
+    contest = Contest(
+        SampleId("mine", "tie", "", "7.png"),
+        (
+            candidate("one", output=tmp_path / "1.png", source=source),
+            candidate("two", output=tmp_path / "2.png", source=source),
+        ),
+    )
+    assert list(image_files(contest).items()) == [
+        ("output 1", str(tmp_path / "1.png")),
+        ("output 2", str(tmp_path / "2.png")),
+        ("source", str(source)),
+    ]
+    assert "generator: one / two" in text_of(contest)
+    assert json.loads(document_of(contest))["generator"] == "one / two"
+
+
+def test_images_of_a_table_are_not_repeated_in_logs(tmp_path):
+    cell = TableCell(tmp_path / "t.parquet", 3, "image")
+    sample = candidate("one", source=tmp_path / "s.png")
+    images = {**sample.images, "output": Image(b"png", origin=cell)}
+    shown = image_files(Sample(sample.id, images, kind="tie"))
+    assert shown == {"source": str(tmp_path / "s.png")}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [((), "vieval_scorer"), (("--model_args", "device=cpu"), "vieval_scorer")],
+)
+def test_results_without_a_model_in_their_arguments_are_named(
+    evaluate, tmp_path, arguments, name
+):
+    run = evaluate("--model", "vieval_scorer", *arguments, tasks=SSIM, limit=1)
+    assert run.document["model_name"] == name
+    [results] = tmp_path.rglob("*_results.json")
+    assert results.parent.name == name
+
+
+def test_a_task_of_the_users_with_our_name_is_told(tmp_path, capsys):
+    from lmms_eval.tasks import TaskManager
+
+    in_process.tasks()
+    (tmp_path / "mine.yaml").write_text(f"task: {TIE}\ndataset_path: json\n")
+    TaskManager("WARNING", include_path=str(tmp_path), include_defaults=False)
+    assert (
+        f"tasks of that name elsewhere run in place of VIEval's: {TIE}"
+        in capsys.readouterr().err
+    )
