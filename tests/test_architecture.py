@@ -13,7 +13,7 @@ from tests import bounds
 
 ROOT = Path(__file__).parents[1]
 PACKAGE, JUDGES = ROOT / "vieval_plugin", ROOT / "judges"
-LAYERS = (  # from below; docs/explanation/architecture.md says why in this order
+LAYERS = (  # from below; CONTRIBUTING.md says why in this order
     *({"text"}, {"media"}, {"stats"}),
     *({"prompts"}, {"judges"}, {"images"}, {"records"}, {"readers"}),
     *({"config"}, {"backends"}, {"generation"}, {"run"}),
@@ -153,7 +153,7 @@ def test_the_root_holds_what_is_listed_and_nothing_else():
     }
     held = names - {"py"} - RESOURCES
     assert held == set().union(*LAYERS)
-    listed = (ROOT / "docs" / "explanation" / "architecture.md").read_text()
+    listed = (ROOT / "CONTRIBUTING.md").read_text()
     assert [name for name in held if not re.search(rf"\| `{name}/?` \|", listed)] == []
 
 

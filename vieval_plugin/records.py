@@ -372,9 +372,9 @@ def response_json(
     document = {
         "vieval": SCHEMA,
         "id": asdict(identity),
+        "verdict": verdict_document(verdict),
         "sample": judged,
         "provenance": asdict(provenance),
-        "verdict": verdict_document(verdict),
         **({"made": asdict(generation)} if generation else {}),
     }
     return one_line(document)

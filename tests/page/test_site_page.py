@@ -11,7 +11,7 @@ PAGES = (
     "reference/commands",
     "reference/metrics",
     "reference/api/index",
-    "explanation/architecture",
+    "dev/hosts",
 )
 
 

@@ -15,6 +15,8 @@ from vieval_plugin.meta_evaluation.tables import interval_text
 from vieval_plugin.text.wording import nan_to_none
 
 REMARKS = "remarks"
+#: What begins the reasons for undefined numbers in it.
+UNDEFINED = "undefined: "
 
 _STATUSES = {f"status_{status}_share": status for status in Status}
 
@@ -160,6 +162,6 @@ def _remarks(summary: Summary) -> str:
         for name, estimate in estimates.items()
         for reason in estimate.zeros
     ]
-    parts += ["undefined: " + ", ".join(undefined)] if undefined else []
+    parts += [UNDEFINED + ", ".join(undefined)] if undefined else []
     parts += ["counted as 0: " + ", ".join(constant)] if constant else []
     return "; ".join(parts)

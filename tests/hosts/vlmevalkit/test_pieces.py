@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.benchmarks import tasks, vieval_demo
-from vieval_plugin.hosts.vlmevalkit import guard, names, tables
+from vieval_plugin.hosts.vlmevalkit import command, guard, names, tables
 from vieval_plugin.hosts.vlmevalkit.host_model import identity_of, interleaved
 from vieval_plugin.hosts.vlmevalkit.results import (
     KeptVerdict,
@@ -251,6 +251,22 @@ def test_what_the_host_prints_is_rounded_and_has_no_status_of_nobody():
     short = tables.short(pandas.DataFrame(rows))
     assert list(short.columns) == ["split", "SC_fisher", "zeros_value", "status_ok"]
     assert short["SC_fisher"].tolist() == [0.3333, 0.3333]
+
+
+def test_a_number_that_is_not_there_has_its_reason():
+    remarks = "failures: drop; seed 0; undefined: SC 4 samples, 10 are needed; counted as 0: b"
+    rows = [
+        {"split": "tie", "SC_fisher": None, "status_ok": 4, "remarks": remarks},
+        {"split": "mie", "SC_fisher": 0.5, "status_ok": 20, "remarks": "seed 0"},
+    ]
+    short = tables.short(pandas.DataFrame(rows))
+    assert short["undefined"].tolist() == ["SC 4 samples, 10 are needed", ""]
+
+
+@pytest.mark.parametrize("option", ["--judge", "--judge=gpt-4o", "--judge-args"])
+def test_a_second_judge_is_refused(option):
+    with pytest.raises(VievalError, match="does not apply to VIEval's data sets"):
+        command._split_arguments(["--data", "ImagenHub_VIEScore", option, "x"])
 
 
 def test_a_line_a_dataset_and_the_reasons_once(vieval, monkeypatch):

@@ -55,7 +55,7 @@ _FAILURES = (
 )
 # The host documents a log-probability of `loglikelihood`; its models return a mean cross-entropy in
 # nats, positive, over whatever tokens their code leaves unmasked. Only where those are exactly the
-# answer and the end of the turn is exp(-value) `sequence_mean`: docs/explanation/architecture.md
+# answer and the end of the turn is exp(-value) `sequence_mean`: docs/dev/hosts.md
 # has each model. class -> the conversation template with which only these are scored
 _ALLOWED = {"Llava": "vicuna_v1", "Ross": "vicuna_v1"}
 

@@ -14,6 +14,8 @@ from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.escaping import say
 
 _OURS = "--vieval-"
+#: Options of the judge that the host's own data sets ask.
+_JUDGE = "--judge"
 
 
 def run(arguments: Sequence[str], limit: int | None) -> int:
@@ -61,6 +63,11 @@ def _split_arguments(arguments: Sequence[str]) -> tuple[list[str], dict[str, str
     fields: dict[str, str] = {}
     remaining = iter(arguments)
     for argument in remaining:
+        if argument.startswith(_JUDGE):
+            raise VievalError(
+                f"{argument.partition('=')[0]} does not apply to VIEval's data sets, whose names "
+                "have their judge; leave it out, and run other data sets by `python -m vlmeval`"
+            )
         if not argument.startswith(_OURS):
             host_arguments.append(argument)
             continue

@@ -17,6 +17,7 @@ from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation.metrics import (
     REMARKS,
+    UNDEFINED,
     higher_is_better,
     names,
     value,
@@ -71,15 +72,17 @@ def _row(part: str, summary: Summary, metric_names: Sequence[str]) -> dict[str, 
 
 
 def short(table: DataFrame) -> DataFrame:
-    """The rows of `rows_of` as the host prints them: rounded, without remarks and without
-    statuses that no verdict has.
+    """The rows of `rows_of` as the host prints them: rounded, without statuses that no verdict has,
+    and with the reason for each number that is not there.
     """
     never = [
         name
         for name in table.columns
         if name.startswith("status_") and not table[name].any()
     ]
-    return table.drop(columns=["remarks", *never]).round(_DECIMALS)
+    shown = table.drop(columns=[REMARKS, *never]).round(_DECIMALS)
+    reasons = table[REMARKS].str.partition(UNDEFINED)[2].str.partition("; ")[0]
+    return shown.assign(undefined=reasons) if reasons.any() else shown
 
 
 def headline(metrics: Mapping[str, Any]) -> dict[str, Any]:
