@@ -13,7 +13,7 @@ from pathlib import Path
 from _ext import api, benchmarks, commands, judges, metrics, options, parts
 from sphinx.application import Sphinx
 
-NOT_SOURCES = shutil.ignore_patterns("_ext", "_static", "__pycache__", "*.py")
+NOT_SOURCES = shutil.ignore_patterns("_ext", "_static", "__pycache__", "*.py", "space")
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

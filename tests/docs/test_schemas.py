@@ -5,6 +5,7 @@ import runpy
 
 import jsonschema
 import pytest
+import yaml
 
 from tests.docs.pages import DOCS, FENCE, ROOT, written
 from tests.documents import NAMES, SCHEMAS, validator
@@ -122,3 +123,19 @@ def test_the_leaderboard_of_this_site_has_the_form_of_its_schema():
     document["numbers"][0]["value"] = "nan"
     with pytest.raises(jsonschema.ValidationError):
         validator("leaderboard.json").validate(document)
+
+
+SPACE = DOCS / "leaderboard" / "space"
+
+
+@pytest.mark.skipif(not (SPACE / "index.html").exists(), reason="an sdist has no links")
+def test_the_space_of_the_leaderboard_is_whole():
+    """What Hugging Face needs of a static Space: a header that names a file that is there."""
+    _, header, _ = (SPACE / "README.md").read_text(encoding="utf-8").split("---\n", 2)
+    fields = yaml.safe_load(header)
+    assert fields["sdk"] == "static"
+    assert len(fields["short_description"]) <= 60
+    page = (SPACE / fields["app_file"]).read_text(encoding="utf-8")
+    for name in ("leaderboard.csv", "leaderboard.json"):
+        assert (SPACE / name).read_bytes() == (SPACE.parent / name).read_bytes()
+    assert "<title>" in page
