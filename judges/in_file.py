@@ -296,6 +296,7 @@ def _contest_judge(spec: JudgeSpec) -> JudgeSpec:
 def _network_judge(spec: JudgeSpec, pack: Pack) -> JudgeSpec:
     """A judge whose question is answered with the number of a network."""
     manifest = pack.manifest
+    pack.require_images_first()
     if not isinstance(manifest.network.get("form"), str):
         _refuse(
             pack,

@@ -285,7 +285,8 @@ def _message(
 ) -> Message:
     example_images = tuple(Image(path) for path in example.images) if example else ()
     images = (*example_images, *(sample.images[role] for role in question.images))
-    return Message("user", (*images, question_text(pack, question, sample, example)))
+    text = question_text(pack, question, sample, example)
+    return Message("user", question.parts(images, text))
 
 
 def _score_ask(

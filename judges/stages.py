@@ -61,8 +61,8 @@ class StageAsker:
         max_tokens: int,
         history: tuple[Message, ...] = (),
     ) -> Chat:
-        """The next turn of a conversation, or its first: the images of the pack's question, then
-        its text.
+        """The next turn of a conversation, or its first: the images and the text of the pack's
+        question, in its order.
         """
         enforced = schema if self.wording.is_enforced else None
         messages = (*history, self.message(key, variables))
@@ -81,9 +81,8 @@ class StageAsker:
         images = [
             self.sample.images[role] for role in question.images if self.shows(role)
         ]
-        return Message(
-            "user", (*images, self.wording.render(question.template, variables))
-        )
+        text = self.wording.render(question.template, variables)
+        return Message("user", question.parts(images, text))
 
     def backbone(self, stage: str) -> str:
         """Name of the backbone that answers a stage."""

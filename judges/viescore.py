@@ -20,7 +20,7 @@ from vieval_plugin.prompts.pack import Pack
 from vieval_plugin.prompts.scale import Scale
 from vieval_plugin.text.errors import VievalError
 
-PLAIN, ONE_SHOT, PQ_INPUTS = "0shot", "1shot", "pq_inputs"
+PLAIN, ONE_SHOT, PQ_INPUTS, TEXT_FIRST = "0shot", "1shot", "pq_inputs", "text_first"
 RUBRIC = Rubric(
     Scale("linear", 0.0, 10.0), {"SC": "min", "PQ": "min"}, "geometric_mean"
 )
@@ -47,13 +47,17 @@ def build(
     setting: str = PLAIN,
     score_rubric: Rubric = RUBRIC,
 ) -> Judge:
-    """VIEScore with a prompt pack, in the setting `0shot`, `1shot` or `pq_inputs`, as
-    `rubric.judge` asks.
+    """VIEScore with a prompt pack, in the setting `0shot`, `1shot`, `pq_inputs` or `text_first`,
+    as `rubric.judge` asks.
+
+    `text_first` asks in the words of `0shot`, and shows the images behind them.
 
     Raises:
         VievalError: `1shot`, and a question of the pack has no example in the options; or the pack
             does not word what is asked for.
     """
+    if setting == TEXT_FIRST:
+        wording, setting = wording.text_first(), PLAIN
     require_wording(SPEC, wording, setting)
     wording = _add_inputs(wording, setting == PQ_INPUTS)
     examples = dict(options.examples) if setting == ONE_SHOT else {}
@@ -101,7 +105,7 @@ SPEC = rubric.rubric_spec(
         needs=INPUTS,
         options=VIEScoreOptions,
         build=build,
-        settings=(PLAIN, ONE_SHOT, PQ_INPUTS),
+        settings=(PLAIN, ONE_SHOT, PQ_INPUTS, TEXT_FIRST),
         pack=lambda options, setting: options.pack,
         export=Export(turn_units),
     ),

@@ -74,7 +74,7 @@ def build(options: VQAScoreOptions, wording: Pack, setting: str = "") -> Judge:
         views = outputs(sample)
         replies = yield [
             Likelihood(
-                (Message("user", (image, question_text)),),
+                (Message("user", question.parts([image], question_text)),),
                 continuations,
                 (role,),
                 options.definition,

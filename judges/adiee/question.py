@@ -97,15 +97,10 @@ def question(
     wording: Pack,
     reading: Reading,
 ) -> Message:
-    """The question about a sample: what is shown, and then the words."""
+    """The question about a sample: what is shown and the words, in the pack's order."""
     images: Images = "two" if len(pictures) > 1 else "joined"
-    return Message(
-        "user",
-        (
-            *pictures,
-            question_text(sample.texts["instruction"], form, wording, images, reading),
-        ),
-    )
+    text = question_text(sample.texts["instruction"], form, wording, images, reading)
+    return Message("user", wording.questions[form.question].parts(pictures, text))
 
 
 def pictures(

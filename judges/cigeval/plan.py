@@ -114,7 +114,8 @@ def plan(
             "entities": entities,
         },
     )
-    message = Message("user", (*(images[role] for role in question.images), text))
+    shown = [images[role] for role in question.images]
+    message = Message("user", question.parts(shown, text))
     chat = Chat(
         (message,), ("plan",), setup.enforced(schema(len(items), setup.tools, entities))
     )
@@ -313,7 +314,7 @@ def _rate(
         told=descriptions,
     )
     images = {**sub_question.images, **outcome.images}
-    message = Message("user", (*images.values(), text))
+    message = Message("user", sub_question.question.parts(images.values(), text))
     wording, enforced = setup.wording, setup.enforced(reply_schema(1))
     answer_schema = reply_schema(
         1,

@@ -105,7 +105,13 @@ def _converse(
     turns = TURNS if tools else 0
     text = sub_question.render(setup, form="react", tools=tools, turns=turns)
     talk = _Conversation(
-        [Message("user", (*sub_question.images.values(), text))], [], []
+        [
+            Message(
+                "user", sub_question.question.parts(sub_question.images.values(), text)
+            )
+        ],
+        [],
+        [],
     )
     for turn in range(1, turns + 2):
         calls_left = turns + 1 - turn
@@ -124,7 +130,6 @@ def _converse(
             step.answer for step in reversed(answer.steps) if step.status.usable
         )
         observed = yield from _act(did, path, sub_question, sample, setup, talk)
-        pictures = tuple(observed.images.values())
         variables = {
             "problem": observed.failure.reason if observed.failure else "",
             "note": registry()[did.tool].note if not observed.failure else "",
@@ -132,12 +137,11 @@ def _converse(
             "pictures": [role.replace("_", " ") for role in observed.images],
             "left": calls_left - 1,
         }
-        observation = setup.wording.render(
-            setup.wording.questions["observation"].template, variables
-        )
+        question = setup.wording.questions["observation"]
+        observation = setup.wording.render(question.template, variables)
         talk.messages += [
             Message("assistant", (action_text,)),
-            Message("user", (*pictures, observation)),
+            Message("user", question.parts(observed.images.values(), observation)),
         ]
     scores = did.scores if did is not None else None
     return StructuredChatOutcome(scores, answer.steps), talk.steps, talk.findings

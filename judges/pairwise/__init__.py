@@ -104,6 +104,7 @@ def build(
             answer.
     """
     require_wording(SPEC, wording, setting)
+    wording.require_images_first()
     if wording.asks_for_labels and (options.answers, options.mode) != (
         "four_way",
         "answer",

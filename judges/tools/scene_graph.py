@@ -23,12 +23,13 @@ _MAX_ITEMS = 40
 
 def use(request: Request) -> Generator[list[Ask], list[Reply], ToolOutcome]:
     """A description of each image of the sub-question as JSON; the images stay as they are."""
-    template = request.wording.questions[NAME].template
+    question = request.wording.questions[NAME]
+    text = request.wording.render(question.template, {})
     as_asked = request.wording.is_enforced
     questions = [
         ChatRequest(
             Chat(
-                (Message("user", (image, request.wording.render(template, {}))),),
+                (Message("user", question.parts([image], text)),),
                 (*request.path, f"{NAME} {role}"),
                 schema() if as_asked else None,
                 max_tokens=1536,

@@ -146,6 +146,7 @@ def test_import_joins_context_and_rules_and_fills_placeholders(checkout, tmp_pat
         "0shot tie_rule_SC.txt for P<prompt>{{ S }} in {braces} {{x}} {% y %}"
     )
     assert pack.questions["SC_mcic"].images == ("concepts", "output")
+    assert {question.order for question in pack.questions.values()} == {"text_first"}
 
 
 def test_import_takes_another_context(checkout, tmp_path):

@@ -83,6 +83,8 @@ def import_wording(source: Path, to: Path, context: str | None = None) -> list[P
     ours is enforced on, and the plan calls tools by the authors' names. Texts for backbones that
     take one image (`..._llava`) are left out, which is printed. Raises VievalError naming the file
     and the text that is missing or is not as it was; nothing half-written is left.
+
+    Images come first, as in our pack: the order in which the authors send them was not found.
     """
     require_checkout(source, context)
     path = source / _PROMPTS

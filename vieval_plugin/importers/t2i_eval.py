@@ -69,6 +69,8 @@ def import_wording(source: Path, to: Path, context: str | None = None) -> list[P
 
     `source` is a checkout of their repository. Raises VievalError naming the constant that is
     missing or cannot be read; nothing half-written is left.
+
+    Images come first: the authors' texts have places for them, which are left out.
     """
     require_checkout(source, context)
     author_texts: dict[str, str] = {}

@@ -51,6 +51,9 @@ def import_wording(source: Path, to: Path, context: str | None = None) -> list[P
     has both) or a folder of their results, whose `prompt_input` texts are read (one folder,
     `logged`). `context` names the context file of a checkout (context.txt). Raises VievalError
     naming the file that is missing; nothing half-written is left.
+
+    The packs send the text first, as the authors' code does to GPT-4v and GPT-4o. To Gemini and
+    MiniCPM-V it sends the images first.
     """
     if not source.is_dir():
         raise VievalError(
@@ -188,6 +191,7 @@ def _write(
         "judge": "viescore",
         "name": name,
         "settings": list(settings),
+        "order": "text_first",
         "questions": questions,
     }
     return write_pack(folder, manifest, texts)

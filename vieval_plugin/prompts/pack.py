@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from jinja2 import UndefinedError, meta, nodes
 
 from vieval_plugin.prompts.sandbox import PackEnvironment, PromptTemplateError
+from vieval_plugin.prompts.scale import Order
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import exists, path_of
 
@@ -21,6 +22,13 @@ if TYPE_CHECKING:  # pydantic's, which no judge needs
 REMINDER = "reminder.jinja"
 _KEY = re.compile(r"[\"']([A-Za-z_]\w*)[\"']\s*:")
 _OPTIONAL = ("defined", "undefined", "d", "default")
+_PICTURES_ABOVE = re.compile(
+    r"\b(picture|image|photo)s? (shown |given )?above\b"
+    r"|\babove\W+(\w+\W+){0,3}(picture|image|photo)s?\b",
+    re.IGNORECASE,
+)
+
+Picture = TypeVar("Picture")
 
 
 @dataclass(frozen=True)
@@ -33,6 +41,12 @@ class PackQuestion:
     images: tuple[str, ...]
     #: Meanings of its sub-scores.
     scores: tuple[str, ...]
+    #: Place of its images, before its text or after it.
+    order: Order = "images_first"
+
+    def parts(self, images: Iterable[Picture], text: str) -> tuple[Picture | str, ...]:
+        """The images and the text of its message, in its order."""
+        return (text, *images) if self.order == "text_first" else (*images, text)
 
 
 @dataclass(frozen=True)
@@ -84,6 +98,35 @@ class Pack:
     def expects_answers(self) -> bool:
         """True where an answer's score is the probability of the expected one."""
         return self.replies == "expected"
+
+    def text_first(self) -> Pack:
+        """The pack with the text of each question before its images."""
+        questions = {
+            key: replace(question, order="text_first")
+            for key, question in self.questions.items()
+        }
+        pack = replace(self, questions=questions)
+        pack.check_order()
+        return pack
+
+    def require_images_first(self) -> None:
+        """VievalError for a pack whose judge does not support text before images."""
+        if any(question.order == "text_first" for question in self.questions.values()):
+            raise VievalError(
+                f"{self.path}: {self.judge} does not support `order: text_first`; remove it"
+            )
+
+    def check_order(self) -> None:
+        """VievalError for a text before its images that speaks of images above it."""
+        for key, question in self.questions.items():
+            if question.order == "images_first":
+                continue
+            for template in (question.template, *self.parts(question.template)):
+                if _PICTURES_ABOVE.search(self.wording(template)):
+                    raise VievalError(
+                        f"{self.path}: question {key} requires `order: images_first`, as "
+                        f"{template} speaks of images above it"
+                    )
 
     def resolved(self, path_text: str) -> str:
         """A path that begins at the pack's folder, where there is something there; else the text

@@ -90,7 +90,9 @@ def load(name_or_folder: str) -> Pack:
             f"{file}: names the template {min(missing)}, which is not in the folder"
         )
     questions = {
-        key: PackQuestion(q.template or key, q.images, q.scores)
+        key: PackQuestion(
+            q.template or key, q.images, q.scores, q.order or manifest.order
+        )
         for key, q in manifest.questions.items()
     }
     identity = manifest.name, manifest.judge or manifest.name, manifest.settings
@@ -104,6 +106,7 @@ def load(name_or_folder: str) -> Pack:
         manifest.replies,
         manifest.tools,
     )
+    pack.check_order()
     # files of one folder share templates, and a change of another's words is none of this one's
     used = (
         texts

@@ -1,4 +1,4 @@
-"""Answers to a pack's questions: what they look like, and how their numbers become scores."""
+"""Forms of a pack's questions and answers, and how the numbers of answers become scores."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 Combination: TypeAlias = Literal["min", "mean", "product", "geometric_mean"]
+#: Place of a question's images: before its text or after it.
+Order: TypeAlias = Literal["images_first", "text_first"]
 
 
 @dataclass(frozen=True)

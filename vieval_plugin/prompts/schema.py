@@ -20,7 +20,7 @@ from pydantic import (
     model_validator,
 )
 
-from vieval_plugin.prompts.scale import Combination, Scale
+from vieval_plugin.prompts.scale import Combination, Order, Scale
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.suggestions import did_you_mean
 
@@ -53,12 +53,16 @@ class StrictModel(BaseModel):
 
 
 class QuestionSection(StrictModel):
-    """A question: its words, the roles of its images in order, what its sub-scores mean."""
+    """A question: its words, the roles of its images in order, what its sub-scores mean.
+
+    `order` is the pack's where it is absent.
+    """
 
     template: str = ""
     text: str = ""
     images: tuple[str, ...] = ("output",)
     scores: tuple[str, ...] = ()
+    order: Order | None = None
 
     @model_validator(mode="after")
     def _check_words(self) -> QuestionSection:
@@ -77,6 +81,7 @@ class Manifest(StrictModel):
     settings: tuple[str, ...] = ()
     replies: str = "json"
     optional: tuple[str, ...] = ()
+    order: Order = "images_first"
     tools: dict[str, str] = {}
     questions: dict[str, QuestionSection] = Field(min_length=1)
     title: str = ""
