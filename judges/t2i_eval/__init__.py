@@ -70,6 +70,8 @@ __all__ = ["ABLATIONS", "SPEC", "T2IEvalOptions", "build", "titles"]
 SCALE = 10.0
 ABLATIONS: tuple[Ablation, ...] = get_args(Ablation)
 PLAIN = ABLATIONS[0]
+#: Ablation that asks everything in one call, in either mode.
+SINGLE_CALL: Ablation = "no_decomposition"
 
 
 def build(options: T2IEvalOptions, wording: Pack, setting: str = PLAIN) -> Judge:
@@ -84,7 +86,8 @@ def build(options: T2IEvalOptions, wording: Pack, setting: str = PLAIN) -> Judge
         VievalError: the pack does not word what the options ask for.
     """
     require_wording(SPEC, wording, setting)
-    needed = {"answers"} if options.mode == "framework" else {"overall"}
+    at_once = options.mode == "framework" or setting == SINGLE_CALL
+    needed = {"answers"} if at_once else {"overall"}
     needed |= {"quality"} if options.grades_explanations else set()
     if unworded := needed - set(wording.questions):
         raise VievalError(
@@ -103,7 +106,7 @@ def build(options: T2IEvalOptions, wording: Pack, setting: str = PLAIN) -> Judge
         extraction = yield from extract(asker, key, captions, notes)
         if isinstance(extraction, Status):
             return _verdict(Result(), notes, extraction)
-        if options.mode == "framework":
+        if at_once:
             outcome = yield from framework.judge_questions(asker, extraction, notes)
             if isinstance(outcome, Status):
                 return _verdict(Result(), notes, outcome)
@@ -205,7 +208,7 @@ def extract(
     """The extraction of a sample, or the status of a sample that has no usable one; `key` is the
     pack's question.
     """
-    if asker.ablation == "no_extraction":
+    if asker.ablation in ("no_extraction", SINGLE_CALL):
         return _general(asker)
     if asker.options.extraction == "given":
         return _extraction_from_annotations(asker, notes)
@@ -385,9 +388,16 @@ SPEC = JudgeSpec(
     build=build,
     settings=ABLATIONS,
     pack=lambda options, setting: options.pack,
-    calls=lambda options, setting: "3" if options.mode == "framework" else "about 33",
+    calls=lambda options, setting: (
+        "1"
+        if setting == SINGLE_CALL
+        else "3"
+        if options.mode == "framework"
+        else "about 33"
+    ),
     rounds=lambda options, setting: (
-        (3 if options.mode == "framework" else 8) + options.grades_explanations
+        (1 if setting == SINGLE_CALL else 3 if options.mode == "framework" else 8)
+        + options.grades_explanations
     ),
     setting_labels=lambda options, setting: (
         options.mode,

@@ -20,7 +20,12 @@ UNANSWERED = "question without an answer"
 
 Mode: TypeAlias = Literal["individual", "framework"]
 Ablation: TypeAlias = Literal[
-    "full", "no_extraction", "no_captioning", "no_answering", "merged"
+    "full",
+    "no_extraction",
+    "no_captioning",
+    "no_answering",
+    "merged",
+    "no_decomposition",
 ]
 
 

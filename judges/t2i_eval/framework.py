@@ -40,7 +40,7 @@ def judge_questions(
         "questions": schemas.numbered(questions),
         "with_reference": asker.shows("reference"),
     }
-    merged = ablation in ("merged", "no_answering")
+    merged = ablation in ("merged", "no_answering", "no_decomposition")
     answers: dict[str, Fields] = {}
     if not merged:
         captions = ablation != "no_captioning"

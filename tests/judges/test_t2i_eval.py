@@ -331,6 +331,7 @@ def test_without_an_overall_score_the_sample_failed_and_keeps_its_dimensions():
         ("no_captioning", 1 + 2 * 3 + 3 * (8 + 2) + 6 + 2, 8),
         ("no_answering", 1 + 2 * (3 + 8 + 2) + 6 + 2, 7),
         ("merged", 1 + (3 + 8 + 2) + 6 + 2, 6),
+        ("no_decomposition", 1, 1),
     ],
 )
 def test_an_ablation_asks_less(ablation, calls, depth):
@@ -342,7 +343,13 @@ def test_an_ablation_asks_less(ablation, calls, depth):
 
 @pytest.mark.parametrize(
     ("ablation", "calls"),
-    [("no_extraction", 2), ("no_captioning", 3), ("no_answering", 2), ("merged", 2)],
+    [
+        ("no_extraction", 2),
+        ("no_captioning", 3),
+        ("no_answering", 2),
+        ("merged", 2),
+        ("no_decomposition", 1),
+    ],
 )
 def test_an_ablation_of_framework_mode_asks_less(ablation, calls):
     verdict, waves = outcome(run(CAT, Options(mode="framework"), ablation=ablation))
