@@ -539,3 +539,15 @@ def test_two_images_of_a_comparison_are_a_contest(server, name):
 def test_questions_on_texts_are_refused(server):
     with pytest.raises(VievalError, match="vieval_viescore judges images and no texts"):
         judge("viescore").evaluate_binary("Is it 1?", "1", "1")
+
+
+def test_the_host_counts_the_tokens_of_a_judge(server):
+    from lmms_eval.models.model_utils.usage_metrics import (
+        reset_usage_metrics,
+        summarize_usage_metrics,
+    )
+
+    reset_usage_metrics()
+    assert judge("viescore").evaluate(request(colour(3))).success
+    counted = summarize_usage_metrics()["by_source"]["judge"]
+    assert counted["total_tokens"] > 0

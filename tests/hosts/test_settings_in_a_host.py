@@ -8,14 +8,16 @@ import json
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
 pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
 pytest.importorskip("aiohttp", reason="the fake server needs aiohttp")
 
-from tests.fake_server import FakeServer
+from tests.fake_server import FakeServer, Fault
 from tests.in_process import TIE, options_file, served
+from vieval_plugin.hosts.lmms_eval import settings
 
 GOOD = '{"score": [3, 4], "reasoning": "fine"}'
 
@@ -80,11 +82,10 @@ def test_the_configured_temperature_stays_without_a_generation_argument(
 
 
 def test_failed_calls_end_the_command_with_exit_code_1(tmp_path, server):
-    def refuse(*_):
-        return 400, {"error": {"message": "no"}}
-
     options = options_file(tmp_path / "options.yaml")
-    with FakeServer(reply=lambda _: GOOD, faults=refuse) as refusing:
+    with FakeServer(
+        reply=lambda _: GOOD, faults=lambda *_: Fault("overlong")
+    ) as refusing:
         codes = [
             subprocess.run(
                 [
@@ -123,3 +124,59 @@ def test_the_primary_metric_is_named_and_no_error_is_always_unknown(evaluate, se
     run = evaluate(*served("vieval_openai", server), limit=4)
     assert run.metrics["primary_metric,none"] == "O_fisher"
     assert not [key for key, value in run.metrics.items() if value == "N/A"]
+
+
+def test_a_share_of_tasks_of_different_size_is_told():
+    def tasks(*sizes):
+        return [SimpleNamespace(samples=[None] * size) for size in sizes]
+
+    [line] = settings._limit_lines(tasks(24, 48), 0.5)
+    assert line.startswith("--limit 0.5: lmms-eval takes that share of its first task")
+    assert settings._limit_lines(tasks(24, 48), 8) == []
+    assert settings._limit_lines(tasks(24, 24), 0.5) == []
+
+
+def test_shots_lead_to_the_task_that_has_them(evaluate, server, prepared_data):
+    data = prepared_data("tie")
+    named = served("vieval_openai", server)
+    with pytest.raises(
+        SystemExit, match="use --tasks variant_imagenhub_viescore_1shot_tie"
+    ):
+        evaluate(
+            *named, "--num_fewshot", "1", tasks="imagenhub_viescore_tie", data=data
+        )
+    assert server.bodies == []
+
+
+@pytest.mark.slow
+def test_failed_calls_end_a_launch_of_two_processes_with_an_error(tmp_path):
+    with FakeServer(
+        reply=lambda _: GOOD, faults=lambda *_: Fault("overlong")
+    ) as refusing:
+        done = subprocess.run(
+            [
+                *(sys.executable, "-m", "torch.distributed.run", "--standalone"),
+                *("--nproc_per_node", "2", "-m", "lmms_eval"),
+                *served("vieval_openai", refusing),
+                *("--tasks", TIE, "--limit", "4", "--log_samples"),
+                *("--output_path", str(tmp_path / "out")),
+            ],
+            env={
+                **os.environ,
+                "CUDA_VISIBLE_DEVICES": "",
+                "ACCELERATE_USE_CPU": "true",
+                "VIEVAL_CONFIG": str(options_file(tmp_path / "options.yaml")),
+            },
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+    assert done.returncode == 1, done.stderr[-3000:]
+    lines = [line for line in done.stderr.splitlines() if "vieval: " in line]
+    assert any(
+        "verdicts lack a score because calls FAILED" in line for line in lines
+    ), lines
+    [results] = (tmp_path / "out").rglob("*_results.json")
+    row = json.loads(results.read_text())["results"][TIE]
+    assert row["status_api_error_share,none"] == 1
