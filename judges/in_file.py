@@ -20,6 +20,7 @@ from vieval_plugin.judges.required import MEASURES, apply_requirements
 from vieval_plugin.judges.rubric import OVERALL, Rubric, question_key
 from vieval_plugin.judges.spec import INPUTS, Build, JudgeSpec, Needs, NoOptions
 from vieval_plugin.prompts.pack import Pack
+from vieval_plugin.prompts.scale import Scale
 from vieval_plugin.text.errors import VievalError, docs_url
 from vieval_plugin.text.suggestions import did_you_mean
 
@@ -191,8 +192,37 @@ def _sub_score_judge(spec: JudgeSpec, pack: Pack) -> JudgeSpec:
     scale = manifest.to_score()
     if scale.low < 0:
         _refuse(pack, "scale", "must not go below 0: no such numbers are read")
+    _check_sub_scores(spec, pack, has_overall=bool(overall) or OVERALL in spec.aspects)
+    score_rubric = Rubric(
+        scale,
+        {aspect: manifest.combine.get(aspect, "min") for aspect in spec.aspects},
+        overall,
+    )
+    spec = replace(
+        spec,
+        intervals=expected,
+        grades=lambda options: tuple(manifest.measure),
+        reads_text=bool(manifest.measure),
+    )
+    answers = _expected_answers(pack, scale) if expected else {}
+
+    def build(narrowed: Rubric) -> Build:
+        if expected:
+            return lambda options, wording, setting: rubric.expected_judge(
+                narrowed, wording, answers
+            )
+        return lambda options, wording, setting: apply_requirements(
+            rubric.judge(narrowed, wording), wording
+        )
+
+    return rubric.rubric_spec(spec, score_rubric, build)
+
+
+def _check_sub_scores(spec: JudgeSpec, pack: Pack, has_overall: bool) -> None:
+    """VievalError for names of sub-scores and measures that cannot be."""
+    manifest = pack.manifest
     for key, question in pack.questions.items():
-        if not question.scores and not expected:
+        if not question.scores and not pack.expects_answers:
             _refuse(
                 pack,
                 f"questions.{key}.scores",
@@ -214,43 +244,27 @@ def _sub_score_judge(spec: JudgeSpec, pack: Pack) -> JudgeSpec:
             )
     for name in manifest.require:
         _require_known(pack, "require", name, {*sub_scores, *manifest.measure})
-    if manifest.require and not (overall or OVERALL in spec.aspects):
+    if manifest.require and not has_overall:
         _refuse(
             pack,
             "require",
             f"makes {OVERALL} 0, and there is none: add combine: {{{OVERALL}: geometric_mean}}",
         )
-    score_rubric = Rubric(
-        scale,
-        {aspect: manifest.combine.get(aspect, "min") for aspect in spec.aspects},
-        overall,
-    )
-    spec = replace(
-        spec,
-        intervals=expected,
-        grades=lambda options: tuple(manifest.measure),
-        reads_text=bool(manifest.measure),
-    )
-    answers = manifest.answers
-    if expected and not answers:
-        if scale.high - scale.low > _MOST_NUMBERS:
-            _refuse(
-                pack,
-                "answers",
-                f"name them, where the scale has more than {_MOST_NUMBERS} steps",
-            )
-        answers = {str(n): float(n) for n in range(int(scale.low), int(scale.high) + 1)}
 
-    def build(narrowed: Rubric) -> Build:
-        if expected:
-            return lambda options, wording, setting: rubric.expected_judge(
-                narrowed, wording, answers
-            )
-        return lambda options, wording, setting: apply_requirements(
-            rubric.judge(narrowed, wording), wording
+
+def _expected_answers(pack: Pack, scale: Scale) -> Mapping[str, float]:
+    """The answers whose probabilities are asked for, by what each counts; the steps of the scale
+    where the pack names none.
+    """
+    if pack.manifest.answers:
+        return pack.manifest.answers
+    if scale.high - scale.low > _MOST_NUMBERS:
+        _refuse(
+            pack,
+            "answers",
+            f"name them, where the scale has more than {_MOST_NUMBERS} steps",
         )
-
-    return rubric.rubric_spec(spec, score_rubric, build)
+    return {str(n): float(n) for n in range(int(scale.low), int(scale.high) + 1)}
 
 
 def _names_problem(pack: Pack, names: Sequence[str]) -> str:

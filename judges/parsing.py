@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -260,63 +260,78 @@ def conformed(value: Any, schema: Mapping[str, Any], name: str) -> Any:
         ValueError: what the value lacks, or has beside what was asked for.
     """
     if "enum" in schema:
-        labels = {label.casefold(): label for label in schema["enum"]}
-        folded = (
-            value.strip().replace("_", " ").casefold() if isinstance(value, str) else ""
+        return _conformed_label(value, schema, name)
+    conform = _CONFORM.get(schema.get("type", ""))
+    return conform(value, schema, name) if conform else value
+
+
+def _conformed_label(value: Any, schema: Mapping[str, Any], name: str) -> Any:
+    labels = {label.casefold(): label for label in schema["enum"]}
+    folded = (
+        value.strip().replace("_", " ").casefold() if isinstance(value, str) else ""
+    )
+    if folded not in labels:
+        raise ValueError(f"{name} is none of {', '.join(schema['enum'])}")
+    return labels[folded]
+
+
+def _conformed_object(value: Any, schema: Mapping[str, Any], name: str) -> Any:
+    if not isinstance(value, dict):
+        raise ValueError(f"{name} is no object")
+    properties = schema["properties"]
+    fields = _named_as_asked(value, properties)
+    missing = [key for key in schema["required"] if key not in fields]
+    if missing:
+        raise ValueError(f"{name} lacks {', '.join(missing)}")
+    further = [key for key in fields if key not in properties]
+    telling = [key for key in further if not _is_remark(key, fields[key], properties)]
+    if telling:
+        raise ValueError(
+            f"{name} has keys that were not asked for: {', '.join(telling)[:100]}"
         )
-        if folded not in labels:
-            raise ValueError(f"{name} is none of {', '.join(schema['enum'])}")
-        return labels[folded]
-    kind = schema.get("type")
-    if kind == "object":
-        if not isinstance(value, dict):
-            raise ValueError(f"{name} is no object")
-        fields = _named_as_asked(value, schema["properties"])
-        if missing := [key for key in schema["required"] if key not in fields]:
-            raise ValueError(f"{name} lacks {', '.join(missing)}")
-        further = [key for key in fields if key not in schema["properties"]]
-        if telling := [
-            key
-            for key in further
-            if not _is_remark(key, fields[key], schema["properties"])
-        ]:
-            raise ValueError(
-                f"{name} has keys that were not asked for: {', '.join(telling)[:100]}"
-            )
-        return {
-            key: conformed(item, schema["properties"][key], key)
-            for key, item in fields.items()
-            if key not in further
-        }
-    if kind == "array":
-        numbers = schema["items"].get("type") == "number"
-        parsed = _list_in(value) if numbers and isinstance(value, str) else value
-        items = parsed if isinstance(parsed, list) else [value]
-        max_items = schema["maxItems"] if numbers else len(items)
-        if not schema.get("minItems", 0) <= len(items) <= max_items:
-            raise ValueError(
-                f"{name}: values given: {len(items)}, asked: {schema.get('minItems', 0)}"
-            )
-        return [conformed(item, schema["items"], name) for item in items]
-    if kind == "string":
-        lines = value if isinstance(value, list) and value else [value]
-        if not all(isinstance(line, str) for line in lines):
-            raise ValueError(f"{name} is no text")
-        if schema.get("minLength") and not any(map(str.isalnum, "".join(lines))):
-            raise ValueError(f"{name} is empty")
-        return "\n".join(lines)
-    if kind in ("number", "integer"):
-        read = number(value, schema["maximum"])
-        if (
-            read is None
-            or not schema["minimum"] <= read <= schema["maximum"]
-            or (kind == "integer" and read % 1)
-        ):
-            raise ValueError(
-                f"{name}: not a number from {schema['minimum']:g} to {schema['maximum']:g}"
-            )
-        return read
-    return value
+    return {
+        key: conformed(item, properties[key], key)
+        for key, item in fields.items()
+        if key in properties
+    }
+
+
+def _conformed_list(value: Any, schema: Mapping[str, Any], name: str) -> Any:
+    numbers = schema["items"].get("type") == "number"
+    parsed = _list_in(value) if numbers and isinstance(value, str) else value
+    items = parsed if isinstance(parsed, list) else [value]
+    max_items = schema["maxItems"] if numbers else len(items)
+    min_items = schema.get("minItems", 0)
+    if not min_items <= len(items) <= max_items:
+        raise ValueError(f"{name}: values given: {len(items)}, asked: {min_items}")
+    return [conformed(item, schema["items"], name) for item in items]
+
+
+def _conformed_text(value: Any, schema: Mapping[str, Any], name: str) -> Any:
+    lines = value if isinstance(value, list) and value else [value]
+    if not all(isinstance(line, str) for line in lines):
+        raise ValueError(f"{name} is no text")
+    if schema.get("minLength") and not any(map(str.isalnum, "".join(lines))):
+        raise ValueError(f"{name} is empty")
+    return "\n".join(lines)
+
+
+def _conformed_number(value: Any, schema: Mapping[str, Any], name: str) -> Any:
+    low, high = schema["minimum"], schema["maximum"]
+    read = number(value, high)
+    is_whole = schema["type"] == "number" or not (read or 0) % 1
+    if read is None or not low <= read <= high or not is_whole:
+        raise ValueError(f"{name}: not a number from {low:g} to {high:g}")
+    return read
+
+
+_CONFORM: Mapping[str, Callable[[Any, Mapping[str, Any], str], Any]] = {
+    "object": _conformed_object,
+    "array": _conformed_list,
+    "string": _conformed_text,
+    "number": _conformed_number,
+    "integer": _conformed_number,
+}
 
 
 def _named_as_asked(

@@ -172,18 +172,11 @@ def fields_of(
         VievalError: a column of the user's is not there, no column holds images where there should
             be some, or one that may hold conditions looks like images in some rows alone.
     """
-    if table.nested and {"status", "scores"} <= set(table.columns):
-        raise VievalError(
-            f"{table.name}: verdicts, where samples are needed; give the table that was judged"
-        )
+    _require_samples(table)
     if table.nested and not columns and {"images", "texts"} & set(table.columns):
         return ColumnMap({})
     require_columns(table, columns.values())
-    if _SUBJECT in table.columns and _SUBJECT not in columns.values():
-        raise VievalError(
-            f"{table.name}: is the column {_SUBJECT!r} an image or a text? call it "
-            f"images.{_SUBJECT} or texts.{_SUBJECT}"
-        )
+    _require_clear_subject(table, columns)
     renamed = {column for field, column in columns.items() if field != "uid"}
     by_own_name = {
         field: column
@@ -200,13 +193,7 @@ def fields_of(
     }
     guessed, no_images = _guessed(table, {**fields, **columns}, outputs)
     fields |= guessed
-    for field, column in fields.items():
-        part, _, name = field.partition(".")
-        if part == "texts" and column in table.not_texts:
-            raise VievalError(
-                f"{table.name}: the column {column[:80]!r} ({table.not_texts[column][:80]}) is no "
-                f"text; --columns {name if name in _TEXTS else field}=COLUMN names another"
-            )
+    _require_texts(table, fields)
     if (
         outputs
         and table.columns
@@ -264,6 +251,31 @@ def fields_of(
         no_text,
         leftover,
     )
+
+
+def _require_samples(table: InputTable) -> None:
+    if table.nested and {"status", "scores"} <= set(table.columns):
+        raise VievalError(
+            f"{table.name}: verdicts, where samples are needed; give the table that was judged"
+        )
+
+
+def _require_clear_subject(table: InputTable, columns: Mapping[str, str]) -> None:
+    if _SUBJECT in table.columns and _SUBJECT not in columns.values():
+        raise VievalError(
+            f"{table.name}: is the column {_SUBJECT!r} an image or a text? call it "
+            f"images.{_SUBJECT} or texts.{_SUBJECT}"
+        )
+
+
+def _require_texts(table: InputTable, fields: Mapping[str, str]) -> None:
+    for field, column in fields.items():
+        part, _, name = field.partition(".")
+        if part == "texts" and column in table.not_texts:
+            raise VievalError(
+                f"{table.name}: the column {column[:80]!r} ({table.not_texts[column][:80]}) is no "
+                f"text; --columns {name if name in _TEXTS else field}=COLUMN names another"
+            )
 
 
 def _foreign_kind(table: InputTable, column: str) -> dict[str, str]:

@@ -561,8 +561,6 @@ class Server:
         self, method: str, address: str, base: str, max_bytes: int, **request: Any
     ) -> bytes | bytearray:
         """The body of an answer; `base` is what messages call the server."""
-        import aiohttp
-
         assert self._session is not None
         proxy, received = self._proxy(base), bytearray()
         if proxy:
@@ -576,30 +574,10 @@ class Server:
                     if len(received) > max_bytes:
                         break
                 code, headers = response.status, response.headers
-        except aiohttp.ClientHttpProxyError as error:
-            raise _refused_by(proxy, error.status) from None
-        except (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError):
-            raise VievalError(
-                f"{redacted(base)}: not an address; base_url is like http://127.0.0.1:8000/v1"
-            ) from None
-        except aiohttp.ConnectionTimeoutError:
-            raise Again(
-                "connection", f"no connection{proxy_words(proxy)} within {_CONNECT:g} s"
-            ) from None
-        except aiohttp.SocketTimeoutError:
-            raise Again(
-                "timeout", f"no byte within {self.options.timeout:g} s"
-            ) from None
-        except TimeoutError:
-            raise Again(
-                "timeout", f"no whole answer within {self.options.longest_try:g} s"
-            ) from None
-        except aiohttp.ClientPayloadError:
-            raise Again("cut answer", "the answer broke off") from None
         except (
             Exception
         ) as error:  # whatever a server can make the client raise is no end of the run
-            raise connection_fault(error, redacted(base), proxy_words(proxy)) from None
+            raise self._fault(error, redacted(base), proxy) from None
         if len(received) > max_bytes:
             raise Refused(
                 Status.API_ERROR,
@@ -611,6 +589,29 @@ class Server:
         if code != 200:
             raise fault_of(code, received, headers, base)
         return whole_answer(received) if is_stream(received) else received
+
+    def _fault(self, error: Exception, base: str, proxy: Proxy | None) -> Exception:
+        """What an error of the client means for the question that was asked."""
+        import aiohttp
+
+        match error:
+            case aiohttp.ClientHttpProxyError():
+                return _refused_by(proxy, error.status)
+            case aiohttp.InvalidURL() | aiohttp.NonHttpUrlClientError():
+                return VievalError(
+                    f"{base}: not an address; base_url is like http://127.0.0.1:8000/v1"
+                )
+            case aiohttp.ConnectionTimeoutError():
+                words = f"no connection{proxy_words(proxy)} within {_CONNECT:g} s"
+                return Again("connection", words)
+            case aiohttp.SocketTimeoutError():
+                return Again("timeout", f"no byte within {self.options.timeout:g} s")
+            case TimeoutError():
+                words = f"no whole answer within {self.options.longest_try:g} s"
+                return Again("timeout", words)
+            case aiohttp.ClientPayloadError():
+                return Again("cut answer", "the answer broke off")
+        return connection_fault(error, base, proxy_words(proxy))
 
     def _proxy(self, base: str) -> Proxy | None:
         if base not in self._proxies:
@@ -684,6 +685,7 @@ def endpoint(base: str, path: str) -> str:
 
 
 def proxy_words(proxy: Proxy | None) -> str:
+    """The words of a message on the proxy of a call; empty without one."""
     return f" through {proxy} ({proxy.remedy})" if proxy else ""
 
 
