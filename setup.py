@@ -9,6 +9,7 @@ PACKAGE = Path(__file__).parent / "vieval_plugin"
 
 
 def constant(file: str, name: str) -> str:
+    """The text that a module of the package gives a name."""
     return re.search(
         rf'^{name} = "(.+)"$',
         (PACKAGE / file).read_text(encoding="utf-8"),

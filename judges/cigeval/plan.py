@@ -269,7 +269,6 @@ def judge(setup: Setup) -> Judge:
     SC is the lowest sub-score over 10, in [0, 1]. `findings` has what was planned for each
     sub-question and which tools failed.
     """
-
     return partial(program, setup=setup, begin=_begin)
 
 

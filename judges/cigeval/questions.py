@@ -39,7 +39,9 @@ _NOTHING = PackQuestion("", (), ())
 
 @dataclass(frozen=True)
 class CIGEvalOptions:
-    """Options of the judge. `improvements` are departures from the released code, by name:
+    """Options of the judge.
+
+    `improvements` are departures from the released code, by name:
 
     - `difference_on_tie`: the difference tool serves text-guided edits as well, as the paper has
       it;

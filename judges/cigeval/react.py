@@ -83,7 +83,6 @@ def judge(setup: Setup) -> Judge:
     SC is the lowest sub-score over 10, in [0, 1]. `findings` has the tools that were called and the
     calls that were bad.
     """
-
     return partial(program, setup=setup, begin=_begin)
 
 

@@ -354,6 +354,7 @@ def score_of(verdict: Verdict) -> float:
 
 
 def answer_of(verdict: Verdict) -> object:
+    """What a verdict says, without its reasons, so that two can be compared."""
     if not verdict.status.usable:
         return str(verdict.status)
     choice = verdict.choice

@@ -340,6 +340,8 @@ else:
 
 
 class Statistics(Section):
+    """Options of the statistics of a report."""
+
     failures: Policy = Field(
         "drop",
         description=(
@@ -366,6 +368,8 @@ class Statistics(Section):
 
 
 class StoreOptions(Section):
+    """Options of the store of replies."""
+
     use: bool = Field(
         True, description="keep replies on disk and never ask again what was answered"
     )

@@ -103,8 +103,8 @@ def shown_location(path: str | Path) -> str:
 
 
 def arrow(reader: str = "a parquet file") -> Any:
-    """pyarrow with its parquet files and file systems; VievalError on what needs it where it is
-    not installed.
+    """Import pyarrow with its parquet files and file systems; VievalError on what needs it
+    where it is not installed.
     """
     try:
         import pyarrow

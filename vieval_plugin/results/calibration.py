@@ -241,7 +241,6 @@ def calibrate_scores(results: Results, calibration: Calibration) -> Results:
 
 def calibration_lines(result: CalibrationResult) -> Iterator[str]:
     """The title, its evidence, and the limits."""
-
     calibration, better, (raw_ties, ties) = (
         result.calibration,
         result.better,

@@ -308,6 +308,7 @@ class _Queue:
 
 
 async def run_in_pool(pool: Executor, call: Callable[[], T]) -> T:
+    """The result of a call in a thread or process of the pool."""
     result: Awaitable[T] = asyncio.get_running_loop().run_in_executor(pool, call)
     return await result
 
