@@ -100,9 +100,11 @@ def samples(files: Iterable[Path]) -> Iterator[Sample]:
         )
 
 
-def backbone(url: str, concurrent: int, max_tokens: int | None = None) -> Backbone:
+def backbone(
+    url: str, concurrent: int, max_tokens: int | None = None, model: str = "fake"
+) -> Backbone:
     return Backbone(
-        model="fake", base_url=(url,), num_concurrent=concurrent, max_tokens=max_tokens
+        model=model, base_url=(url,), num_concurrent=concurrent, max_tokens=max_tokens
     )
 
 
@@ -119,6 +121,7 @@ async def judged(
     on_outcome: Callable[[int, Outcome], None] = lambda *_: None,
     through: Callable[[Answer], Answer] = lambda answer: answer,
     max_tokens: int | None = None,
+    model: str = "fake",
 ) -> Progress:
     """Judge as a run does, with as many samples under way as requests; `through` may wrap who
     answers the questions.
@@ -126,7 +129,7 @@ async def judged(
     progress, config = Progress(), options(store)
     with opened_store(config) as kept:
         async with Backbones(
-            {JUDGE: backbone(url, concurrent, max_tokens)}, kept, progress.usage
+            {JUDGE: backbone(url, concurrent, max_tokens, model)}, kept, progress.usage
         ) as backbones:
             answer = through(backbones.answer)
             await judge_each(

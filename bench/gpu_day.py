@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import common
+import prefix_cache
 
 from vieval_plugin.backends.http.openai import Sampling
 from vieval_plugin.backends.http.server import Usage
@@ -209,6 +210,7 @@ def vllm_server(folder: Path, size: Size) -> Iterator[str]:
         "127.0.0.1",
         "--port",
         str(port),
+        "--enable-prompt-tokens-details",
         *options,
     ]
     with (folder / "vllm.log").open("w") as log:
@@ -694,9 +696,23 @@ def ray(folder: Path, size: Size, name: str) -> None:
     common.table(["by", "s, with start", "rows/s"], rows)
 
 
+def orders(folder: Path, size: Size, name: str) -> None:
+    """Print the tokens that the server takes from its prefix cache, by the order of images and
+    text.
+    """
+    rows = Rows(prefix_cache.HEADER)
+    with vllm_server(folder, size) as url:
+        for kind in ("tig", "tie"):
+            for order in prefix_cache.ORDERS:
+                server_url = url.removesuffix("/v1")
+                rows.add(
+                    *prefix_cache.row(server_url, MODEL, kind, size.side, order, 8)
+                )
+
+
 STEPS = {
     step.__name__: step
-    for step in (weights, server, engine, transformers, adiee, metrics, ray)
+    for step in (weights, server, orders, engine, transformers, adiee, metrics, ray)
 }
 
 

@@ -155,6 +155,7 @@ def test_tokens_that_the_server_had_in_its_cache_cost_what_they_cost(
     )
     estimate, _ = numbers("price", planned)
     assert estimate == pytest.approx(price, rel=0.05)
+    assert "50% of the pilot's cached" in planned
 
 
 def test_what_is_not_asked_is_counted_with_what_it_would_have_cost(store, samples, run):

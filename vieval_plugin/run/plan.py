@@ -233,7 +233,7 @@ def plan(
         )
         by_calls = "if each sample takes as many as the most of the pilot"
         lines.append(f"calls: {_cost_range(_calls(trial), most_calls, by_calls)}")
-        lines.append(f"tokens in: {_cost_range(tokens_in)}")
+        lines.append(f"tokens in: {_cost_range(tokens_in)}{_cached_share(trial)}")
         lines.append(
             "tokens out: "
             f"{_cost_range(tokens_out, _most_output(trial), 'by max_tokens of each call')}"
@@ -249,6 +249,13 @@ def plan(
             "that asks everything"
         )
     return lines
+
+
+def _cached_share(trial: Pilot) -> str:
+    """The share of the pilot's tokens that its server had in a cache, as `usage` says."""
+    cached = sum(cost.cached_tokens for cost in trial.costs)
+    share = cached / max(sum(cost.input_tokens for cost in trial.costs), 1)
+    return f", {share:.0%} of the pilot's cached" if cached else ""
 
 
 def _calls(trial: Pilot) -> float:

@@ -1,0 +1,77 @@
+"""Tokens of VIEScore that a server takes from its prefix cache, with the images first and with the
+text first.
+
+The server must report `usage.prompt_tokens_details.cached_tokens` and empty its cache on
+`POST /reset_prefix_cache`: vLLM does with `--enable-prompt-tokens-details` and
+`VLLM_SERVER_DEV_MODE=1` in its environment.  Each row begins with an empty cache, no answer comes
+from a store, and all images differ.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import tempfile
+import urllib.request
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from common import conditions, judged, options, photographs, table
+
+from vieval_plugin.judges.protocol import Image, Sample, SampleId
+from vieval_plugin.run.jobs import Job
+from vieval_plugin.run.prepare import prepare
+
+HEADER = ["kind", "side", "order", "calls", "tokens in", "cached", "share"]
+ORDERS = {"images first": "0shot", "text first": "text_first"}
+
+
+def samples(kind: str, files: Sequence[Path]) -> Iterator[Sample]:
+    """Samples of a task type, an edit for each two files."""
+    roles = ("source", "output") if kind == "tie" else ("output",)
+    text = "instruction" if kind == "tie" else "prompt"
+    for number in range(len(files) // len(roles)):
+        chosen = files[number * len(roles) : (number + 1) * len(roles)]
+        images = {role: Image(file) for role, file in zip(roles, chosen, strict=True)}
+        identity = SampleId("own", kind, "", str(number))
+        yield Sample(identity, images, {text: f"a hill, number {number}"}, kind=kind)
+
+
+def row(
+    server: str, model: str, kind: str, side: int, order: str, count: int
+) -> list[str]:
+    """Tokens of a run of one order, and how many of them were cached."""
+    reset = urllib.request.Request(f"{server}/reset_prefix_cache", method="POST")
+    urllib.request.urlopen(reset).read()
+    judge = prepare("viescore", ORDERS[order], options(None))
+    with tempfile.TemporaryDirectory() as folder:
+        files = photographs(Path(folder), count * (2 if kind == "tie" else 1), side)
+        jobs = [Job(sample, judge) for sample in samples(kind, files)]
+        run = judged(f"{server}/v1", jobs, 4, max_tokens=64, model=model)
+        usage = asyncio.run(run).usage
+    share = f"{usage.cached_tokens / usage.input_tokens:.0%}"
+    cells = (usage.calls, usage.input_tokens, usage.cached_tokens)
+    return [kind, str(side), order, *(f"{cell:,}" for cell in cells), share]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--server", default="http://127.0.0.1:8765")
+    parser.add_argument("--model", default="tiny")
+    parser.add_argument("--samples", type=int, default=8)
+    parser.add_argument("--sides", type=int, nargs="+", default=[128, 512, 1024])
+    given = parser.parse_args()
+    print(conditions())
+    table(
+        HEADER,
+        [
+            row(given.server, given.model, kind, side, order, given.samples)
+            for kind in ("tig", "tie")
+            for side in given.sides
+            for order in ORDERS
+        ],
+    )
+
+
+if __name__ == "__main__":
+    main()
