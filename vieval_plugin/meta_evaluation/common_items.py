@@ -246,13 +246,7 @@ class _Tables(NamedTuple):
         """Return those of all items; rows are sorted, so that two judges' do not depend on a
         third.
         """
-        by_cell = [
-            {
-                (item.part, item.cell[0] or name, item.cell[1]): item
-                for name, item in label_items.items()
-            }
-            for label_items in items.values()
-        ]
+        by_cell = _by_cell(items)
         all_items = {
             cell: item for label_items in by_cell for cell, item in label_items.items()
         }
@@ -278,6 +272,18 @@ class _Tables(NamedTuple):
             for label_items in by_cell
         )
         return cls(human, scores, tuple(groups.values()), tuple(columns))
+
+
+def _by_cell(
+    items: Mapping[str, Mapping[str, JudgedItem]],
+) -> list[dict[tuple[str, str, str], JudgedItem]]:
+    return [
+        {
+            (item.part, item.cell[0] or name, item.cell[1]): item
+            for name, item in label_items.items()
+        }
+        for label_items in items.values()
+    ]
 
 
 def _systems(

@@ -317,14 +317,7 @@ def compare_systems(
     """
     systems = systems_by_own_number(compared)
     defined = {system.label for system in systems if not math.isnan(system.value)}
-    indices = [
-        index
-        for index, system in enumerate(compared.systems)
-        if system.label in defined
-    ]
-    indices.sort(
-        key=lambda index: compared.systems[index].label
-    )  # whatever order results come in, a pair is one
+    indices = _defined_indices(compared, defined)
     if reason := _missing_pairs_reason(compared, systems):
         return Comparison(compared, systems, reason=reason)
     seed = _seed(compared, benchmark, options)
@@ -346,12 +339,31 @@ def compare_systems(
         pair for pair in adjusted if unranked & {pair.first, pair.second}
     )
     if not adjusted:
-        reason = (
-            f"no two of these {compared.entrants} have {compared.unit} in common that a test can "
-            "use"
-        )
-        return Comparison(compared, systems, reason=reason)
+        return _without_pairs(compared, systems)
     return Comparison(compared, _ranked(systems, pairs), pairs, other_pairs)
+
+
+def _without_pairs(
+    compared: ComparedStatistic, systems: tuple[System, ...]
+) -> Comparison:
+    reason = (
+        f"no two of these {compared.entrants} have {compared.unit} in common that a test can "
+        "use"
+    )
+    return Comparison(compared, systems, reason=reason)
+
+
+def _defined_indices(compared: ComparedStatistic, defined: set[str]) -> list[int]:
+    """Indices of systems with a number, so that a pair is one in any order of results."""
+    indices = [
+        index
+        for index, system in enumerate(compared.systems)
+        if system.label in defined
+    ]
+    indices.sort(
+        key=lambda index: compared.systems[index].label
+    )  # whatever order results come in, a pair is one
+    return indices
 
 
 def _tested(
@@ -489,37 +501,7 @@ def average_benchmarks(
     labels = list(dict.fromkeys(label for index_of in indices for label in index_of))
     systems = []
     for label in labels:
-        systems_by_benchmark = [
-            s.systems[index[label]] if label in index else None
-            for s, index in zip(statistics, indices, strict=True)
-        ]
-        by_benchmark = list(zip(benchmarks, systems_by_benchmark, strict=True))
-        missing = dict.fromkeys(
-            benchmark for benchmark, system in by_benchmark if system is None
-        )
-        undefined = [
-            f"{benchmark}: {s.undefined}"
-            for benchmark, s in by_benchmark
-            if s and s.undefined
-        ]
-        not_ranked = [
-            f"{benchmark}: {s.unranked}"
-            for benchmark, s in by_benchmark
-            if s and s.unranked
-        ]
-        not_compared = [f"not compared on {', '.join(missing)}"] if missing else []
-        why_not, unranked = (
-            "; ".join(dict.fromkeys(reasons))
-            for reasons in (not_compared or undefined, not_ranked)
-        )
-        systems.append(
-            System(
-                label,
-                sum(system.n for system in systems_by_benchmark if system),
-                why_not,
-                unranked,
-            )
-        )
+        systems.append(_averaged_system(label, statistics, indices, benchmarks))
 
     def pair(first: int, second: int) -> CommonSamplesStatistic:
         two = labels[first], labels[second]
@@ -537,12 +519,54 @@ def average_benchmarks(
             sum(samples.n for samples in common), AveragedDifference(paired, weights)
         )
 
+    statistic = _mean_title(comparisons)
+    return ComparedStatistic(OVER_BENCHMARKS, "", statistic, tuple(systems), pair)
+
+
+def _averaged_system(
+    label: str,
+    statistics: list[ComparedStatistic],
+    indices: list[dict[str, int]],
+    benchmarks: list[str],
+) -> System:
+    """System over all benchmarks, with the reasons why it has no number or no rank."""
+    systems_by_benchmark = [
+        s.systems[index[label]] if label in index else None
+        for s, index in zip(statistics, indices, strict=True)
+    ]
+    by_benchmark = list(zip(benchmarks, systems_by_benchmark, strict=True))
+    missing = dict.fromkeys(
+        benchmark for benchmark, system in by_benchmark if system is None
+    )
+    undefined = [
+        f"{benchmark}: {s.undefined}"
+        for benchmark, s in by_benchmark
+        if s and s.undefined
+    ]
+    not_ranked = [
+        f"{benchmark}: {s.unranked}"
+        for benchmark, s in by_benchmark
+        if s and s.unranked
+    ]
+    not_compared = [f"not compared on {', '.join(missing)}"] if missing else []
+    why_not, unranked = (
+        "; ".join(dict.fromkeys(reasons))
+        for reasons in (not_compared or undefined, not_ranked)
+    )
+    return System(
+        label,
+        sum(system.n for system in systems_by_benchmark if system),
+        why_not,
+        unranked,
+    )
+
+
+def _mean_title(comparisons: Mapping[str, Sequence[ComparedStatistic]]) -> str:
     described = "; ".join(
         f"{benchmark}: {parts[0].aspect}, {parts[0].statistic.partition(',')[0]}"
         for benchmark, parts in comparisons.items()
     )
-    statistic = f"mean over {len(comparisons)} benchmarks ({described})"
-    return ComparedStatistic(OVER_BENCHMARKS, "", statistic, tuple(systems), pair)
+    return f"mean over {len(comparisons)} benchmarks ({described})"
 
 
 #: Words before the parts or task types for which a system has no value.

@@ -174,15 +174,7 @@ def contest_strengths(
     if np.isnan(logs).any():
         reason = SEPARATED if answers else "no contest has an answer"
     else:
-        seed = [options.seed, zlib.crc32(f"{benchmark}/{part}".encode())]
-        names = [str(number) for number in range(len(won))]
-        resamples = resampled_strengths(
-            won, tied, cluster_counts(names, options.draws, seed)
-        )
-        estimates = [
-            Estimate(float(log), *_interval(resamples[:, n]))
-            for n, log in enumerate(logs)
-        ]
+        estimates = _strength_estimates(options, benchmark, part, won, tied, logs)
         shares = dict(zip(models, map(float, win_shares(fitted)), strict=True))
     judge = JudgeName(voter, "", voter)
     numbers = tuple(
@@ -201,6 +193,24 @@ def contest_strengths(
     return ContestStrengths(
         numbers, shares, fitted.tie if shares else np.nan, answers, len(codes), reason
     )
+
+
+def _strength_estimates(
+    options: StatisticsOptions,
+    benchmark: str,
+    part: str,
+    won: Floats,
+    tied: Floats,
+    logs: Floats,
+) -> list[Estimate]:
+    seed = [options.seed, zlib.crc32(f"{benchmark}/{part}".encode())]
+    names = [str(number) for number in range(len(won))]
+    resamples = resampled_strengths(
+        won, tied, cluster_counts(names, options.draws, seed)
+    )
+    return [
+        Estimate(float(log), *_interval(resamples[:, n])) for n, log in enumerate(logs)
+    ]
 
 
 def _ranked(

@@ -263,21 +263,7 @@ def _ranked(
     look: Look | None,
 ) -> CorrectedRanking:
     ordered = _ordered(judged, estimates, aspect)
-    numbers = [
-        Number(
-            generator.image_model,
-            replace(
-                e.corrected.mean,
-                n=len(
-                    {image.group for image in generator.all if aspect in image.scores}
-                ),
-            ),
-            *(ALL, aspect, CORRECTED.name, "generator", run.name),
-            total=len({image.group for image in generator.all}),
-            statuses=Counter(image.status for image in generator.all),
-        )
-        for generator, e in zip(judged, estimates, strict=True)
-    ]
+    numbers = _corrected_numbers(aspect, run, judged, estimates)
     scored = [
         [image for image in generator.all if aspect in image.scores]
         for generator in judged
@@ -285,14 +271,7 @@ def _ranked(
     failed = [_failures(generator, aspect) for generator in judged]
     level = look.level if look else SIGNIFICANCE_LEVEL
     selected = () if look else _selected(ordered)
-    undecided_reason = ""
-    if selected:
-        undecided_reason = "the labels are not a random part of the images"
-    elif look and not look.decides:
-        undecided_reason = (
-            f"people rated {look.rated} planned {look.plan.unit}s, and the first "
-            f"look is at {look.plan.looks[0]}"
-        )
+    undecided_reason = _undecided_reason(selected, look)
     decides = [not undecided_reason and estimate.decides for estimate in estimates]
 
     @cache
@@ -328,8 +307,58 @@ def _ranked(
         level=level,
         undecided_reason=undecided_reason,
     )
+    statistic = _ranked_statistic(aspect, run, compared)
+    ranking = leaderboard(
+        statistic, Findings(tuple(numbers)), run.benchmark, [run], options
+    )
+    position = {e.generator: index for index, e in enumerate(estimates)}
+    by_ratings = {
+        (p.first, p.second): paired(position[p.first], position[p.second])[2]
+        for p in ranking.comparison.all_pairs
+    }
+    return CorrectedRanking(ranking, ordered, by_ratings, selected, look)
+
+
+def _corrected_numbers(
+    aspect: str,
+    run: Run,
+    judged: Sequence[GeneratorImages],
+    estimates: Sequence[GeneratorEstimates],
+) -> list[Number]:
+    return [
+        Number(
+            generator.image_model,
+            replace(
+                e.corrected.mean,
+                n=len(
+                    {image.group for image in generator.all if aspect in image.scores}
+                ),
+            ),
+            *(ALL, aspect, CORRECTED.name, "generator", run.name),
+            total=len({image.group for image in generator.all}),
+            statuses=Counter(image.status for image in generator.all),
+        )
+        for generator, e in zip(judged, estimates, strict=True)
+    ]
+
+
+def _undecided_reason(selected: Sequence[object], look: Look | None) -> str:
+    undecided_reason = ""
+    if selected:
+        undecided_reason = "the labels are not a random part of the images"
+    elif look and not look.decides:
+        undecided_reason = (
+            f"people rated {look.rated} planned {look.plan.unit}s, and the first "
+            f"look is at {look.plan.looks[0]}"
+        )
+    return undecided_reason
+
+
+def _ranked_statistic(
+    aspect: str, run: Run, compared: ComparedStatistic
+) -> RankedStatistic:
     title = f"Mean {aspect} over prompts, by {run.name}, corrected by people's ratings"
-    statistic = RankedStatistic(
+    return RankedStatistic(
         part=ALL,
         aspect=aspect,
         statistic=CORRECTED.name,
@@ -342,15 +371,6 @@ def _ranked(
         judge=run.name,
         measure=CORRECTED,
     )
-    ranking = leaderboard(
-        statistic, Findings(tuple(numbers)), run.benchmark, [run], options
-    )
-    position = {e.generator: index for index, e in enumerate(estimates)}
-    by_ratings = {
-        (p.first, p.second): paired(position[p.first], position[p.second])[2]
-        for p in ranking.comparison.all_pairs
-    }
-    return CorrectedRanking(ranking, ordered, by_ratings, selected, look)
 
 
 def _selected(

@@ -148,19 +148,7 @@ class Layout:
         """The table, in the order in which rows come among the numbers; without rows where none
         matches.
         """
-        candidates = list(filter(self._has, numbers))
-        needed = [
-            c for c in candidates if c.statistic == self.needs and c.role == "judge"
-        ]
-        if self.needs and not any(c.estimate.defined for c in needed):
-            candidates = []
-        by_row: dict[tuple[str, ...], dict[tuple[str, ...], Number]] = {}
-        for candidate in candidates:
-            row, column = (
-                tuple(str(getattr(candidate, name)) for name in names)
-                for names in (self.rows.values(), self.columns)
-            )
-            by_row.setdefault(row, {})[column] = candidate
+        by_row = self._cells_by_row(numbers)
         columns = sorted(
             {column: None for cells in by_row.values() for column in cells},
             key=self._position,
@@ -183,24 +171,51 @@ class Layout:
             ],
         ):
             cells = by_row[row]
-            texts = [
-                *row,
-                *(
-                    [str(max(c.estimate.n for c in cells.values()))]
-                    if self.n == "row"
-                    else []
-                ),
-            ]
-            for column in columns:
-                cell = cells.get(column)
-                texts += (
-                    [str(cell.estimate.n) if cell else ""]
-                    if self._has_count(column)
-                    else []
-                )
-                texts.append(self._text(cell))
+            texts = self._row_texts(row, cells, columns)
             rows.append(tuple(texts))
         return Table(self.name, self.title, tuple(header), tuple(rows))
+
+    def _cells_by_row(
+        self, numbers: Iterable[Number]
+    ) -> dict[tuple[str, ...], dict[tuple[str, ...], Number]]:
+        candidates = list(filter(self._has, numbers))
+        needed = [
+            c for c in candidates if c.statistic == self.needs and c.role == "judge"
+        ]
+        if self.needs and not any(c.estimate.defined for c in needed):
+            candidates = []
+        by_row: dict[tuple[str, ...], dict[tuple[str, ...], Number]] = {}
+        for candidate in candidates:
+            row, column = (
+                tuple(str(getattr(candidate, name)) for name in names)
+                for names in (self.rows.values(), self.columns)
+            )
+            by_row.setdefault(row, {})[column] = candidate
+        return by_row
+
+    def _row_texts(
+        self,
+        row: tuple[str, ...],
+        cells: dict[tuple[str, ...], Number],
+        columns: list[tuple[str, ...]],
+    ) -> list[str]:
+        texts = [
+            *row,
+            *(
+                [str(max(c.estimate.n for c in cells.values()))]
+                if self.n == "row"
+                else []
+            ),
+        ]
+        for column in columns:
+            cell = cells.get(column)
+            texts += (
+                [str(cell.estimate.n) if cell else ""]
+                if self._has_count(column)
+                else []
+            )
+            texts.append(self._text(cell))
+        return texts
 
     def _has_count(self, column: tuple[str, ...]) -> bool:
         return self.n == "cell" and not set(column) & set(_COUNTS)

@@ -32,7 +32,11 @@ from vieval_plugin.meta_evaluation.findings import Leaderboard
 from vieval_plugin.meta_evaluation.generator_means import clusters_of, generators_of
 from vieval_plugin.meta_evaluation.measures import PromptScore
 from vieval_plugin.meta_evaluation.observations import Observation, observe
-from vieval_plugin.meta_evaluation.win_rates import EVEN, outcomes_between
+from vieval_plugin.meta_evaluation.win_rates import (
+    EVEN,
+    ContestOutcome,
+    outcomes_between,
+)
 from vieval_plugin.records import YOUR_IMAGES, Record, Run
 from vieval_plugin.stats.comparison import Bools
 from vieval_plugin.stats.correlation import Floats
@@ -249,10 +253,7 @@ def _image_evidence(
     ]
     # of several images a prompt as many count as the other side has, else more of them would fail
     # more often
-    alike = [list(zip(*pair, strict=False)) for pair in zip(*sides, strict=True)]
-    fewest_failed = np.array(
-        [np.isnan(np.array(pairs)).mean(axis=0) for pairs in alike]
-    ).reshape(-1, 2)
+    fewest_failed = _failed_shares(sides)
     lowest = -1.0 if any((scores < 0).any() for scores in chain(*sides)) else 0.0
     means = _prompt_scores(
         [[np.nan_to_num(scores, nan=lowest) for scores in side] for side in sides],
@@ -270,19 +271,7 @@ def _image_evidence(
         sum(_can_be_judged(challenged.get(p, ()), aspect) for p in prompts),
         sum(_can_be_judged(compared[p], aspect) for p in prompts),
     )
-    falls = [
-        PromptFall(
-            prompt,
-            reference,
-            score,
-            reference_score,
-            _failure(challenged.get(prompt, ())) if math.isnan(score) else "",
-        )
-        for prompt, score, reference_score in zip(
-            prompts, *scored.tolist(), strict=True
-        )
-        if not math.isnan(reference_score) and not score - reference_score >= -_ROUNDING
-    ]
+    falls = _falls(reference, challenged, prompts, scored)
     maximum = 1 - lowest
     by_both = MeanOfDifferences.from_differences(
         differences, [*compress(units, usable)], maximum
@@ -308,6 +297,34 @@ def _image_evidence(
         _signs(differences),
         tuple(sorted(falls, key=lambda fall: fall.difference)),
     )
+
+
+def _falls(
+    reference: str,
+    challenged: Mapping[str, Sequence[Observation]],
+    prompts: list[str],
+    scored: Floats,
+) -> list[PromptFall]:
+    return [
+        PromptFall(
+            prompt,
+            reference,
+            score,
+            reference_score,
+            _failure(challenged.get(prompt, ())) if math.isnan(score) else "",
+        )
+        for prompt, score, reference_score in zip(
+            prompts, *scored.tolist(), strict=True
+        )
+        if not math.isnan(reference_score) and not score - reference_score >= -_ROUNDING
+    ]
+
+
+def _failed_shares(sides: list[list[Floats]]) -> Floats:
+    alike = [list(zip(*pair, strict=False)) for pair in zip(*sides, strict=True)]
+    return np.array(
+        [np.isnan(np.array(pairs)).mean(axis=0) for pairs in alike]
+    ).reshape(-1, 2)
 
 
 def _signs(differences: Floats) -> tuple[int, int, int]:
@@ -411,22 +428,7 @@ def _contest_evidence(
     outcomes = outcomes_between(run, subject, challenger, reference, options)
     decided = [outcome for outcome in outcomes if outcome.failed is None]
     failures = [outcome.failed for outcome in outcomes if outcome.failed is not None]
-    unjudged = sum(
-        outcome.failed is not None and outcome.status in _JUDGED_AGAIN
-        for outcome in outcomes
-    )
-    observed = (
-        observe(records)
-        for judged in run.records.values()
-        for records in judged
-        if records[0].votes
-    )
-    unjudged += sum(
-        o.status is Status.NOT_APPLICABLE
-        and {challenger, reference} <= set(o.contest.image_models)
-        for o in observed
-        if o.contest is not None
-    )
+    unjudged = _unjudged_count(outcomes, run, challenger, reference)
     by_both, by_all = (
         MeanOfDifferences.from_differences(
             [o.points - EVEN for o in contests], [o.group for o in contests], EVEN
@@ -456,6 +458,28 @@ def _contest_evidence(
         _signs(np.array([outcome.points - EVEN for outcome in decided])),
         tuple(falls),
     )
+
+
+def _unjudged_count(
+    outcomes: list[ContestOutcome], run: Run, challenger: str, reference: str
+) -> int:
+    unjudged = sum(
+        outcome.failed is not None and outcome.status in _JUDGED_AGAIN
+        for outcome in outcomes
+    )
+    observed = (
+        observe(records)
+        for judged in run.records.values()
+        for records in judged
+        if records[0].votes
+    )
+    unjudged += sum(
+        o.status is Status.NOT_APPLICABLE
+        and {challenger, reference} <= set(o.contest.image_models)
+        for o in observed
+        if o.contest is not None
+    )
+    return unjudged
 
 
 def fillers(records: Sequence[Record]) -> list[Record]:

@@ -145,14 +145,7 @@ def _ranked(
     calibrated = {
         name for record in records for name in record.provenance.calibrated_scores
     }
-    breakdowns = [
-        ("", ""),
-        *(
-            (breakdown, value)
-            for breakdown in BREAKDOWNS
-            for value in _values(judged, breakdown)
-        ),
-    ]
+    breakdowns = _breakdowns(judged)
     statistics, numbers = list[RankedStatistic](), list[Number]()
     headline = "", aspects[0] if aspects else ""
     for breakdown, value in breakdowns:
@@ -188,6 +181,17 @@ def _ranked(
                 statistics += [] if aspect in calibrated else [statistic]
                 numbers += _numbers(run, images, statistic, options)
     return statistics, numbers
+
+
+def _breakdowns(judged: list[GeneratorImages]) -> list[tuple[str, str]]:
+    return [
+        ("", ""),
+        *(
+            (breakdown, value)
+            for breakdown in BREAKDOWNS
+            for value in _values(judged, breakdown)
+        ),
+    ]
 
 
 def _compared_under(

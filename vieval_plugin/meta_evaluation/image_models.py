@@ -48,6 +48,7 @@ from vieval_plugin.records import Run
 from vieval_plugin.stats.agreement import krippendorff_alpha, leave_one_out
 from vieval_plugin.stats.correlation import (
     Coefficient,
+    Floats,
     correlation,
     paper_mean,
     undefined,
@@ -187,44 +188,16 @@ class ByImageModel(Report):
                 )
                 if part != ALL:  # else its numbers are the total's
                     yield from _agreement(run.label, part, aspect, agreed)
-                table = run.table or BY_MODEL
-                for model, columns in rows.columns[aspect].items():
-                    human = columns.human(rows.added_last)
-                    reasons = (undefined_reason(human, columns.judge),)
-                    estimate = Estimate(
-                        correlation(human, columns.judge),
-                        n=len(columns.judge),
-                        reasons=reasons,
-                    )
-                    key = Key(table, part, model, run.label, "spearman", aspect)
-                    fields = (part, aspect, f"{_BY_MODEL}_{table}")
-                    yield Number(
-                        run.label,
-                        estimate,
-                        *fields,
-                        breakdown=_IMAGE_MODEL,
-                        value=model,
-                        key=key,
-                    )
+                yield from _model_numbers(run, rows, aspect, part)
             if "O" in rows.aspects:
                 yield from _rankings(run.label, part, rows)
         for aspect, part_pairs in by_aspect.items():
             yield from _agreement(
                 run.label, ALL, aspect, agreement_over_parts(part_pairs)
             )
-            pairs_by_part = pairs_by_generator[aspect]
-            parts_by_name = {ALL: list(pairs_by_part)} | {
-                part: [part] for part in pairs_by_part if part != ALL
-            }
-            for part, parts_of_value in parts_by_name.items():
-                pairs = [pairs_by_part[p] for p in parts_of_value]
-                accuracies = accuracy_over_pairs(
-                    pairs,
-                    options.draws,
-                    (options.seed, *f"{benchmark}/{part}".encode()),
-                )
-                for statistic, accuracy in zip((HARD, SOFT), accuracies, strict=True):
-                    yield Number(run.label, accuracy, part, aspect, statistic)
+            yield from _accuracy_numbers(
+                pairs_by_generator, aspect, options, benchmark, run
+            )
 
     def _ranked(
         self,
@@ -277,12 +250,7 @@ class ByImageModel(Report):
             [run] = [run for run in runs if run.label == label]
             return compared_with_annotators(run, aspect, self.rated, options)
 
-        humans = [
-            n
-            for n in numbers
-            if (n.part, n.statistic, n.role) == (ALL, FISHER, "ceiling")
-        ]
-        ceilings = {n.aspect: replace(n, system=_CEILING_LABEL) for n in humans}
+        ceilings = _ceilings(numbers)
         title = (
             "Spearman's correlation with the ratings on {}, averaged over image models and "
             "task types (Fisher)"
@@ -313,13 +281,7 @@ class ByImageModel(Report):
         ]
         # what fewer than half of the judges rate comes later, and what nobody rated last: there is
         # no number to look at
-        ranked.sort(
-            key=lambda s: (
-                s.aspect not in with_samples,
-                2 * aspects.count(s.aspect) < len(runs),
-            )
-        )
-        return tuple(ranked)
+        return _by_coverage(ranked, with_samples, aspects, runs)
 
     def _same_samples(
         self,
@@ -359,6 +321,74 @@ class ByImageModel(Report):
         return layout.table(
             [*_human_numbers(benchmark, parts, restricted[:1], options), *numbers]
         )
+
+
+def _model_numbers(
+    run: Run, rows: ImageModelRows, aspect: str, part: str
+) -> Iterator[Number]:
+    table = run.table or BY_MODEL
+    for model, columns in rows.columns[aspect].items():
+        human = columns.human(rows.added_last)
+        reasons = (undefined_reason(human, columns.judge),)
+        estimate = Estimate(
+            correlation(human, columns.judge),
+            n=len(columns.judge),
+            reasons=reasons,
+        )
+        key = Key(table, part, model, run.label, "spearman", aspect)
+        fields = (part, aspect, f"{_BY_MODEL}_{table}")
+        yield Number(
+            run.label,
+            estimate,
+            *fields,
+            breakdown=_IMAGE_MODEL,
+            value=model,
+            key=key,
+        )
+
+
+def _accuracy_numbers(
+    pairs_by_generator: dict[str, dict[str, tuple[int, list[PairAgreement]]]],
+    aspect: str,
+    options: StatisticsOptions,
+    benchmark: str,
+    run: Run,
+) -> Iterator[Number]:
+    pairs_by_part = pairs_by_generator[aspect]
+    parts_by_name = {ALL: list(pairs_by_part)} | {
+        part: [part] for part in pairs_by_part if part != ALL
+    }
+    for part, parts_of_value in parts_by_name.items():
+        pairs = [pairs_by_part[p] for p in parts_of_value]
+        accuracies = accuracy_over_pairs(
+            pairs,
+            options.draws,
+            (options.seed, *f"{benchmark}/{part}".encode()),
+        )
+        for statistic, accuracy in zip((HARD, SOFT), accuracies, strict=True):
+            yield Number(run.label, accuracy, part, aspect, statistic)
+
+
+def _ceilings(numbers: Sequence[Number]) -> dict[str, Number]:
+    humans = [
+        n for n in numbers if (n.part, n.statistic, n.role) == (ALL, FISHER, "ceiling")
+    ]
+    return {n.aspect: replace(n, system=_CEILING_LABEL) for n in humans}
+
+
+def _by_coverage(
+    ranked: list[RankedStatistic],
+    with_samples: set[str],
+    aspects: list[str],
+    runs: Sequence[Run],
+) -> tuple[RankedStatistic, ...]:
+    ranked.sort(
+        key=lambda s: (
+            s.aspect not in with_samples,
+            2 * aspects.count(s.aspect) < len(runs),
+        )
+    )
+    return tuple(ranked)
 
 
 def rated_items(
@@ -500,29 +530,35 @@ def _human_numbers(
             alpha = krippendorff_alpha(np.concatenate(list(by_model.values()), axis=1))
             alike = Estimate(alpha, reasons=("all ratings are alike",))
             yield Number(HUMAN, alike, part, aspect, "krippendorff", "ceiling")
-            for model, values in by_model.items():
-                for coefficient in get_args(Coefficient):
-                    mean = paper_mean(leave_one_out(values, coefficient), rounded=False)
-                    name = f"{coefficient}_of_raters"
-                    key = Key("T7", part, model, HUMAN, coefficient, aspect)
-                    estimate = Estimate(mean, reasons=(_NO_RATER,))
-                    yield Number(
-                        HUMAN,
-                        estimate,
-                        part,
-                        aspect,
-                        name,
-                        "ceiling",
-                        None,
-                        _IMAGE_MODEL,
-                        model,
-                        key=key,
-                    )
+            yield from _rater_numbers(by_model, part, aspect)
     for aspect, part_pairs in by_aspect.items():
         corrected, paper = agreement_over_parts(part_pairs)
         yield from _agreement(
             HUMAN, ALL, aspect, (bias_corrected(corrected), paper), "ceiling"
         )
+
+
+def _rater_numbers(
+    by_model: dict[str, Floats], part: str, aspect: str
+) -> Iterator[Number]:
+    for model, values in by_model.items():
+        for coefficient in get_args(Coefficient):
+            mean = paper_mean(leave_one_out(values, coefficient), rounded=False)
+            name = f"{coefficient}_of_raters"
+            key = Key("T7", part, model, HUMAN, coefficient, aspect)
+            estimate = Estimate(mean, reasons=(_NO_RATER,))
+            yield Number(
+                HUMAN,
+                estimate,
+                part,
+                aspect,
+                name,
+                "ceiling",
+                None,
+                _IMAGE_MODEL,
+                model,
+                key=key,
+            )
 
 
 _NO_RATER = "no rater's correlation with the others is defined"

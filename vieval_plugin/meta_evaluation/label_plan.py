@@ -190,21 +190,34 @@ def size_advice(chosen: Sequence[Judged], available: Sequence[Judged]) -> str:
     images = Counter(sample.id.image_model for sample in _samples(available))
     in_each = max(len(prompts[model]) / len(groups[model]) for model in prompts)
     enough = sum(min(round(needed * in_each), number) for number in images.values())
-    numbers = [*map(len, prompts.values())]
-    counts = f"{range_text(numbers)} prompt{'s' * (max(numbers) > 1)}"
-    if groups != prompts:
-        counts += f" in {range_text([*map(len, groups.values())])} groups, which count as one each,"
+    counts = _counts_text(prompts, groups)
     advice = f" (--n {enough})" if len(chosen) < enough else ""
+    least = _least_sentence(fewest)
+    return (
+        f"{counts} of each generator: {least}; to show that one is not worse by {ADVISED_MARGIN:g} "
+        f"takes about {needed:.0f} of each, if ratings spread as on ImagenHub{advice}"
+    )
+
+
+def _least_sentence(fewest: int) -> str:
     least = f"a test needs {LEAST_FOR_A_TEST} and a decision {LEAST_RATED}"
     if fewest >= LEAST_RATED:
         least = (
             f"differences from {smallest_difference(TYPICAL_SPREAD, fewest):.2f} on are "
             "found four times in five"
         )
-    return (
-        f"{counts} of each generator: {least}; to show that one is not worse by {ADVISED_MARGIN:g} "
-        f"takes about {needed:.0f} of each, if ratings spread as on ImagenHub{advice}"
-    )
+    return least
+
+
+def _counts_text(
+    prompts: defaultdict[str, set[tuple[str, str]]],
+    groups: defaultdict[str, set[tuple[str, str]]],
+) -> str:
+    numbers = [*map(len, prompts.values())]
+    counts = f"{range_text(numbers)} prompt{'s' * (max(numbers) > 1)}"
+    if groups != prompts:
+        counts += f" in {range_text([*map(len, groups.values())])} groups, which count as one each,"
+    return counts
 
 
 def _samples(judged: Sequence[Judged]) -> list[Sample]:

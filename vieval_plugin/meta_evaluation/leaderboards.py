@@ -9,11 +9,13 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from itertools import chain
+from typing import Any
 
 from vieval_plugin.judges.contests import FIRST, FORWARD, REVERSE, SECOND
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation.comparison import (
     ComparedStatistic,
+    System,
     above_constant_p,
     compare_systems,
     restrict_systems,
@@ -71,17 +73,62 @@ def leaderboard(
         systems: labels of those that it has; None for all.
         family_of: the label of a system whose pairs are a family of their own.
     """
-    numbers = [
-        n
-        for n in findings.numbers
-        if statistic.has(n) and (systems is None or n.system in systems)
-    ]
+    numbers = _own_numbers(findings, statistic, systems)
     compared = statistic.compared(options)
     compared = compared if systems is None else restrict_systems(compared, systems)
     comparison = compare_systems(compared, benchmark, options, intervals, family_of)
     compared_systems = {system.label: system for system in comparison.systems}
     position = {label: index for index, label in enumerate(compared_systems)}
     records = _records_by_system(statistic, runs, [number.system for number in numbers])
+    completed = _completed_numbers(numbers, compared_systems, records, position)
+    costs = {label: cost_of(judged) for label, judged in records.items()}
+    same_answers = {
+        label: one_answer(judged, statistic.aspect) for label, judged in records.items()
+    }
+    comparable = _is_comparable(statistic, numbers)
+    failed = comparable and any(cost.failed for cost in costs.values())
+    below_constant = _below_constant(statistic, compared, benchmark, options, numbers)
+    return Leaderboard(
+        # a leaderboard has all fields of its statistic
+        **_fields(statistic),
+        benchmark=benchmark,
+        numbers=tuple(completed),
+        comparison=comparison,
+        breakdowns=_breakdowns(statistic, findings.numbers),
+        against=against,
+        costs=costs,
+        same_answers={}
+        if statistic.judge
+        else {label: text for label, text in same_answers.items() if text},
+        positions=_positions(statistic, compared, options) if failed else {},
+        not_above_constant=frozenset(below_constant),
+    )
+
+
+def _is_comparable(statistic: RankedStatistic, numbers: list[Number]) -> bool:
+    return (
+        statistic.is_headline
+        and len(numbers) > 1
+        and any(number.estimate.defined for number in numbers)
+    )
+
+
+def _own_numbers(
+    findings: Findings, statistic: RankedStatistic, systems: Collection[str] | None
+) -> list[Number]:
+    return [
+        n
+        for n in findings.numbers
+        if statistic.has(n) and (systems is None or n.system in systems)
+    ]
+
+
+def _completed_numbers(
+    numbers: list[Number],
+    compared_systems: dict[str, System],
+    records: dict[str, list[Record]],
+    position: dict[str, int],
+) -> list[Number]:
     completed = []
     for number in numbers:
         system = compared_systems.get(number.system)
@@ -104,16 +151,17 @@ def leaderboard(
     completed.sort(
         key=lambda n: (position.get(n.system, len(position)), -n.estimate.value)
     )
-    costs = {label: cost_of(judged) for label, judged in records.items()}
-    same_answers = {
-        label: one_answer(judged, statistic.aspect) for label, judged in records.items()
-    }
-    comparable = (
-        statistic.is_headline
-        and len(numbers) > 1
-        and any(number.estimate.defined for number in numbers)
-    )
-    failed = comparable and any(cost.failed for cost in costs.values())
+    return completed
+
+
+def _below_constant(
+    statistic: RankedStatistic,
+    compared: ComparedStatistic,
+    benchmark: str,
+    options: StatisticsOptions,
+    numbers: list[Number],
+) -> set[str]:
+    """Systems that are not shown to be above a constant answer."""
     constants = [r.estimate for r in statistic.references if r.role == "baseline"]
     if compared.above_constant:
         p_values = above_constant_p(compared, benchmark, options)
@@ -127,24 +175,13 @@ def leaderboard(
             if n.estimate.defined
             and any(not n.estimate.low > c.value for c in constants)
         }
-    return Leaderboard(
-        # a leaderboard has all fields of its statistic
-        **{
-            field.name: getattr(statistic, field.name)
-            for field in fields(RankedStatistic)
-        },
-        benchmark=benchmark,
-        numbers=tuple(completed),
-        comparison=comparison,
-        breakdowns=_breakdowns(statistic, findings.numbers),
-        against=against,
-        costs=costs,
-        same_answers={}
-        if statistic.judge
-        else {label: text for label, text in same_answers.items() if text},
-        positions=_positions(statistic, compared, options) if failed else {},
-        not_above_constant=frozenset(below_constant),
-    )
+    return below_constant
+
+
+def _fields(statistic: RankedStatistic) -> dict[str, Any]:
+    return {
+        field.name: getattr(statistic, field.name) for field in fields(RankedStatistic)
+    }
 
 
 def _records_by_system(

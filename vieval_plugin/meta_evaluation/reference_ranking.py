@@ -61,38 +61,47 @@ def ranking_against(
         (p, run) for p in parts for run in runs if p in run.records and len(order) > 1
     ):
         for aspect in run.aspects:
-            scores = _scores(run.records[part], run.aspects, aspect, options)
-            scored_models = {model for model, *_ in scores}
-            models = [model for model in order if model in scored_models]
-            if len(models) < 2:
-                continue
-            reference = -np.arange(len(models), dtype=float)
-            table, groups = _table(scores, models)
-            means = np.array([float(np.nanmean(row)) for row in table])
-            seed = [options.seed, zlib.crc32(f"{run.benchmark}/{part}".encode())]
-            counts = cluster_counts(groups, options.draws, seed)
-            resampled = resampled_rankings(resampled_means(table, counts), reference)
-            reason = undefined(means, reference).replace("first variable", "judge")
-            for (name, statistic), resamples in zip(
-                _STATISTICS.items(), resampled, strict=True
-            ):
-                value, key = (
-                    statistic(means, reference),
-                    Key(ORDER, part, "", run.label, name, aspect),
-                )
-                estimate = Estimate(
-                    value, *interval(resamples), resamples, len(models), (reason,)
-                )
-                yield Number(
-                    run.label, estimate, part, aspect, f"{name}_of_order", key=key
-                )
-            for model, rank in zip(models, ranks(means), strict=True):
-                estimate = Estimate(rank)
-                yield Number(
-                    *(run.label, estimate, part, aspect, "rank_of_order"),
-                    breakdown="image_model",
-                    value=model,
-                )
+            yield from _aspect_numbers(run, part, aspect, options, order)
+
+
+def _aspect_numbers(
+    run: Run,
+    part: str,
+    aspect: str,
+    options: StatisticsOptions,
+    order: Sequence[str],
+) -> Iterator[Number]:
+    """Footrule, rho and tau of one aspect, and the rank of each image model."""
+    scores = _scores(run.records[part], run.aspects, aspect, options)
+    scored_models = {model for model, *_ in scores}
+    models = [model for model in order if model in scored_models]
+    if len(models) < 2:
+        return
+    reference = -np.arange(len(models), dtype=float)
+    table, groups = _table(scores, models)
+    means = np.array([float(np.nanmean(row)) for row in table])
+    seed = [options.seed, zlib.crc32(f"{run.benchmark}/{part}".encode())]
+    counts = cluster_counts(groups, options.draws, seed)
+    resampled = resampled_rankings(resampled_means(table, counts), reference)
+    reason = undefined(means, reference).replace("first variable", "judge")
+    for (name, statistic), resamples in zip(
+        _STATISTICS.items(), resampled, strict=True
+    ):
+        value, key = (
+            statistic(means, reference),
+            Key(ORDER, part, "", run.label, name, aspect),
+        )
+        estimate = Estimate(
+            value, *interval(resamples), resamples, len(models), (reason,)
+        )
+        yield Number(run.label, estimate, part, aspect, f"{name}_of_order", key=key)
+    for model, rank in zip(models, ranks(means), strict=True):
+        estimate = Estimate(rank)
+        yield Number(
+            *(run.label, estimate, part, aspect, "rank_of_order"),
+            breakdown="image_model",
+            value=model,
+        )
 
 
 def _scores(

@@ -326,6 +326,17 @@ def compared_runs(
             total=total,
             constants=constants,
         )
+    return _untestable(rows, total, statistic, part, aspect)
+
+
+def _untestable(
+    rows: dict[str, StatisticRows],
+    total: int,
+    statistic: Statistic,
+    part: str,
+    aspect: str,
+) -> ComparedStatistic:
+    """Statistic on which judges are not compared."""
     counts = {label: len(judge_rows.scored) for label, judge_rows in rows.items()}
     systems = tuple(
         System(

@@ -21,6 +21,7 @@ from vieval_plugin.meta_evaluation.observations import (
 )
 from vieval_plugin.meta_evaluation.vote_answers import (
     NEVER_JUDGED,
+    Pairs,
     judge_codes,
     paired,
     subjects_of,
@@ -90,29 +91,46 @@ def _pair_answers(
         ]
         pairs = paired([o for o in observed if o.contest])
         if pairs.observations:
-            codes = judge_codes(
-                pairs, preferred(subjects_of(observed, aspects or run.aspects))[0]
-            )
-            uids = [pairs.observations[number].uid for number in pairs.contest]
-            for uid, images, *answer in zip(
-                uids, pairs.indices, codes, pairs.human, pairs.groups, strict=True
-            ):
-                answers[(part, uid, *map(str, images))] = _answer(part, *answer)
+            _contest_answers(pairs, observed, aspects, run, answers, part)
         by_prompt: dict[str, list[Observation]] = defaultdict(list)
         for o in observed:
             if aspects and not o.contest:
                 by_prompt[o.uid].append(o)
         for uid, samples in by_prompt.items():
-            for two in combinations(
-                sorted(samples, key=lambda o: (o.image_model, o.draw)), 2
-            ):
-                scores = [o.scores.get(aspects[0], math.nan) for o in two]
-                ratings = [fmean(o.ratings.get(aspects[0]) or [math.nan]) for o in two]
-                key = (part, uid, *(f"{o.image_model}/{o.draw}" for o in two))
-                answers[key] = _answer(
-                    part, _code(*scores), _code(*ratings), two[0].group
-                )
+            _image_answers(samples, aspects, part, uid, answers)
     return answers
+
+
+def _contest_answers(
+    pairs: Pairs,
+    observed: list[Observation],
+    aspects: Sequence[str],
+    run: Run,
+    answers: dict[tuple[str, ...], tuple[int, int, str]],
+    part: str,
+) -> None:
+    codes = judge_codes(
+        pairs, preferred(subjects_of(observed, aspects or run.aspects))[0]
+    )
+    uids = [pairs.observations[number].uid for number in pairs.contest]
+    for uid, images, *answer in zip(
+        uids, pairs.indices, codes, pairs.human, pairs.groups, strict=True
+    ):
+        answers[(part, uid, *map(str, images))] = _answer(part, *answer)
+
+
+def _image_answers(
+    samples: list[Observation],
+    aspects: Sequence[str],
+    part: str,
+    uid: str,
+    answers: dict[tuple[str, ...], tuple[int, int, str]],
+) -> None:
+    for two in combinations(sorted(samples, key=lambda o: (o.image_model, o.draw)), 2):
+        scores = [o.scores.get(aspects[0], math.nan) for o in two]
+        ratings = [fmean(o.ratings.get(aspects[0]) or [math.nan]) for o in two]
+        key = (part, uid, *(f"{o.image_model}/{o.draw}" for o in two))
+        answers[key] = _answer(part, _code(*scores), _code(*ratings), two[0].group)
 
 
 def _code(first: float, second: float) -> int:

@@ -58,6 +58,13 @@ def breakdown_numbers(judged: JudgedPart, scheme: str) -> Iterator[Number]:
         for entrant in entrants
         if not entrant.constant or entrant is best
     }
+    yield from _tag_breakdown(judged, accuracies)
+    yield from _model_breakdown(accuracies, judged)
+
+
+def _tag_breakdown(
+    judged: JudgedPart, accuracies: dict[Entrant, dict[str, Points]]
+) -> Iterator[Number]:
     tags = sorted(
         {
             tag
@@ -76,6 +83,11 @@ def breakdown_numbers(judged: JudgedPart, scheme: str) -> Iterator[Number]:
                 yield judged.number(
                     entrant, name, points.where(tagged), "category", tag
                 )
+
+
+def _model_breakdown(
+    accuracies: dict[Entrant, dict[str, Points]], judged: JudgedPart
+) -> Iterator[Number]:
     models_of = {entrant: entrant.answers.pairs.image_models for entrant in accuracies}
     model_pairs = sorted(
         {_unordered(pair) for models in models_of.values() for pair in models}

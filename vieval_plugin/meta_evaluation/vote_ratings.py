@@ -144,23 +144,7 @@ def _strengths(benchmark: str, judged: JudgedPart, options: StatisticsOptions) -
     if not (rated := _rated(pairs)):
         return Table("strengths", title, (), ())
     overall, subjects = _compared_aspect(VOTES, rated), default_subjects(judged.judges)
-    voters = {
-        "people's votes": (VOTES, pairs, pairs.human),
-        f"{PEOPLE} ({overall})": (overall, pairs, _rating_vote(pairs, overall)),
-    }
-    for judge in (
-        judge for judge in judged.judges if subjects[judge.label] == judge.subject
-    ):
-        name = (
-            judge.label
-            if judge.subject == VOTES
-            else f"{judge.label} ({judge.subject})"
-        )
-        voters[name] = (
-            judge.subject,
-            judge.answers.pairs,
-            judge.answers.codes["decisive"],
-        )
+    voters = _voters(pairs, overall, judged, subjects)
     rankings = {
         name: contest_strengths(benchmark, judged.part, "", *votes, options)
         for name, votes in voters.items()
@@ -194,6 +178,29 @@ def _strengths(benchmark: str, judged: JudgedPart, options: StatisticsOptions) -
         header,
         (*rows, (judged.part, "tau-b with the votes", "", "", *alike)),
     )
+
+
+def _voters(
+    pairs: Pairs, overall: str, judged: JudgedPart, subjects: dict[str, str]
+) -> dict[str, tuple[str, Pairs, Ints]]:
+    voters = {
+        "people's votes": (VOTES, pairs, pairs.human),
+        f"{PEOPLE} ({overall})": (overall, pairs, _rating_vote(pairs, overall)),
+    }
+    for judge in (
+        judge for judge in judged.judges if subjects[judge.label] == judge.subject
+    ):
+        name = (
+            judge.label
+            if judge.subject == VOTES
+            else f"{judge.label} ({judge.subject})"
+        )
+        voters[name] = (
+            judge.subject,
+            judge.answers.pairs,
+            judge.answers.codes["decisive"],
+        )
+    return voters
 
 
 def _strength(ranking: ContestStrengths, image_model: str) -> tuple[str, str]:

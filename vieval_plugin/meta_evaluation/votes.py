@@ -136,15 +136,7 @@ class ByVotes(Report):
         options: StatisticsOptions,
     ) -> Findings:
         """Shares of all judges and constant answers by part, broken down, and pooled over parts."""
-        judged = [
-            JudgedPart(
-                part,
-                entrants_of(part, runs, self.scheme, bootstrap, options),
-                bootstrap,
-            )
-            for part in parts_of(parts, runs)
-            for bootstrap in [Bootstrap.for_part(f"{benchmark}/{part}", options)]
-        ]
+        judged = self._judged_parts(runs, options, parts, benchmark)
         numbers = [
             n for part_votes in judged for n in self._numbers(benchmark, part_votes)
         ]
@@ -180,16 +172,30 @@ class ByVotes(Report):
             for part_votes in judged
             for statistic in self._aspect_statistics(part_votes, subjects)
         ]
-        ranked = [
-            replace(statistic, is_headline=index == 0)
-            for index, statistic in enumerate(ranked)
-        ]
+        ranked = _with_headline(ranked)
         return Findings(
             (*numbers, *rating_numbers),
             tuple(ranked),
             layouts("votes"),
             tuple(strengths),
         )
+
+    def _judged_parts(
+        self,
+        runs: Sequence[Run],
+        options: StatisticsOptions,
+        parts: Sequence[str],
+        benchmark: str,
+    ) -> list[JudgedPart]:
+        return [
+            JudgedPart(
+                part,
+                entrants_of(part, runs, self.scheme, bootstrap, options),
+                bootstrap,
+            )
+            for part in parts_of(parts, runs)
+            for bootstrap in [Bootstrap.for_part(f"{benchmark}/{part}", options)]
+        ]
 
     def _numbers(self, benchmark: str, judged: JudgedPart) -> Iterator[Number]:
         voting = any(not entrant.aspect for entrant in judged.judges)
@@ -242,6 +248,13 @@ class ByVotes(Report):
                 columns = (judged.part, aspect, ties)
                 items = (_items(judges, ties), _items(judged.constants, ties))
                 yield _statistic(*columns, partial(_compared, *columns, *items, judges))
+
+
+def _with_headline(ranked: Sequence[RankedStatistic]) -> list[RankedStatistic]:
+    return [
+        replace(statistic, is_headline=index == 0)
+        for index, statistic in enumerate(ranked)
+    ]
 
 
 def _subjects(rating: Rating) -> tuple[str, ...]:

@@ -328,22 +328,8 @@ def _compared(
         }
         return pair(first, second, by_opponent)
 
-    systems = tuple(
-        System(
-            model,
-            len(contests),
-            "" if contests else "no contest has an answer",
-            f"an answer to {len(contests)} of {contest_counts[model]} contests"
-            if len(contests) < LEAST_COVERAGE * contest_counts[model]
-            else "",
-        )
-        for model, contests in outcomes.items()
-    )
-    per_prompt = all(
-        len({(o.opponent, o.group) for o in contests}) == len(contests)
-        for contests in outcomes.values()
-    )
-    unit = "prompts" if per_prompt else "contests"
+    systems = _systems(contest_counts, outcomes)
+    unit = _unit(outcomes)
     return ComparedStatistic(
         ALL,
         subject,
@@ -354,6 +340,30 @@ def _compared(
         "generators",
         with_failures=count_failures,
     )
+
+
+def _systems(
+    contest_counts: Mapping[str, int], outcomes: dict[str, list[ContestOutcome]]
+) -> tuple[System, ...]:
+    return tuple(
+        System(
+            model,
+            len(contests),
+            "" if contests else "no contest has an answer",
+            f"an answer to {len(contests)} of {contest_counts[model]} contests"
+            if len(contests) < LEAST_COVERAGE * contest_counts[model]
+            else "",
+        )
+        for model, contests in outcomes.items()
+    )
+
+
+def _unit(outcomes: dict[str, list[ContestOutcome]]) -> str:
+    per_prompt = all(
+        len({(o.opponent, o.group) for o in contests}) == len(contests)
+        for contests in outcomes.values()
+    )
+    return "prompts" if per_prompt else "contests"
 
 
 def _statuses(

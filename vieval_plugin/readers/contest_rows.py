@@ -106,13 +106,7 @@ class _Reading:
             )
         shared = self._images_of(row)
         group = _text(row, "group", uid)
-        objects = row.cells.get("candidates")
-        if not isinstance(objects, list) or not all(
-            isinstance(cells, dict) for cells in objects
-        ):
-            raise VievalError(
-                f"{row.where}: candidates is no list of objects; correct the file"
-            )
+        objects = _candidate_objects(row)
         candidates = tuple(
             self._candidate(
                 Row(f"{row.where}, candidate {number}", cells),
@@ -186,6 +180,17 @@ class _Reading:
                 "rename one video"
             )
         return numbered_roles("frame", numbered(frames, count, SUFFIXES))
+
+
+def _candidate_objects(row: Row) -> list[dict[str, Any]]:
+    objects = row.cells.get("candidates")
+    if not isinstance(objects, list) or not all(
+        isinstance(cells, dict) for cells in objects
+    ):
+        raise VievalError(
+            f"{row.where}: candidates is no list of objects; correct the file"
+        )
+    return objects
 
 
 def _value(row: Row, column: str, default: Any = None) -> Any:

@@ -108,40 +108,12 @@ def read_folders(
             prompts, or none that is called by a uid.
     """
     if prompts is None:
-        files = [
-            file
-            for folder in folders
-            if isdir(folder) and (file := find_prompts(folder))
-        ]
-        if len(files) > 1:
-            raise VievalError(
-                f"several files of prompts: {abbreviated(list(map(str, files)))}; name one with "
-                "--prompts"
-            )
-        prompts = files[0] if files else None
+        prompts = _prompts_in(folders)
     if prompts is None:
-        parts = [
-            part
-            for folder in folders
-            if isdir(folder)
-            for part in sorted(folder.iterdir())
-            if find_prompts(part)
-        ]
-        if parts:
-            return chained(
-                [
-                    read_folders([part], find_prompts(part), kind, columns)
-                    for part in parts
-                ]
-            )
-        return _samples_with_texts(_image_models(folders), kind)
+        return _read_without_prompts(folders, kind, columns)
     conditions, notes = prompts_of(prompts, columns), list[str]()
     if unmade:
-        [folder], model = folders, image_model_of(folders[0])
-        pairs = [
-            PairedImage(prompt, model, 0, folder / expected_name(prompt.uid))
-            for prompt in conditions.rows
-        ]
+        pairs = _expected_images(folders, conditions)
     else:
         condition_folders = _folders_of_conditions(conditions)
         models = _image_models(folders, condition_folders)
@@ -162,6 +134,43 @@ def read_folders(
     return checked(
         SampleSource(str(prompts), read, fingerprint, (*conditions.notes, *notes))
     )
+
+
+def _prompts_in(folders: Sequence[Path]) -> Path | None:
+    files = [
+        file for folder in folders if isdir(folder) and (file := find_prompts(folder))
+    ]
+    if len(files) > 1:
+        raise VievalError(
+            f"several files of prompts: {abbreviated(list(map(str, files)))}; name one with "
+            "--prompts"
+        )
+    return files[0] if files else None
+
+
+def _read_without_prompts(
+    folders: Sequence[Path], kind: str | None, columns: Mapping[str, str] | None
+) -> SampleSource:
+    parts = [
+        part
+        for folder in folders
+        if isdir(folder)
+        for part in sorted(folder.iterdir())
+        if find_prompts(part)
+    ]
+    if parts:
+        return chained(
+            [read_folders([part], find_prompts(part), kind, columns) for part in parts]
+        )
+    return _samples_with_texts(_image_models(folders), kind)
+
+
+def _expected_images(folders: Sequence[Path], conditions: Prompts) -> list[PairedImage]:
+    [folder], model = folders, image_model_of(folders[0])
+    return [
+        PairedImage(prompt, model, 0, folder / expected_name(prompt.uid))
+        for prompt in conditions.rows
+    ]
 
 
 def _row_of_pair(pair: PairedImage) -> dict[str, Any]:

@@ -38,7 +38,7 @@ from vieval_plugin.readers.samples import (
     fingerprint_of,
     samples_in_rows,
 )
-from vieval_plugin.readers.tables import BadLine
+from vieval_plugin.readers.tables import BadLine, InputTable
 from vieval_plugin.records import Totals
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.suggestions import did_you_mean
@@ -297,23 +297,11 @@ def read_layout(
     found_images = [
         _FoundImage(file, fields) for file, fields in matches.items() if fields
     ]
-    if not found_images:
-        raise VievalError(
-            f"{folder}: no image fits the layout of {layout.title}, which is {layout.images[0]}; "
-            "pass the folder of a generator"
-        )
+    _require_images(found_images, folder, layout)
     conditions = _all_conditions(layout, folder, found_images, prompts)
-    by_key: dict[_Key, list[_FoundImage]] = defaultdict(list)
-    for image in sorted(found_images, key=lambda image: image.order):
-        by_key[image.key].append(image)
+    by_key = _images_by_key(found_images)
     _require_one_file(by_key)
-    groups = sorted({key[:2] for key in by_key})
-    keys = [
-        (*group, uid)
-        for group in groups
-        for category_folder, uid in conditions
-        if category_folder == group[1]
-    ]
+    keys = _ordered_keys(by_key, conditions)
 
     def rows() -> Iterator[SampleRow]:
         numbered = (
@@ -327,6 +315,57 @@ def read_layout(
             numbered, folder, kind or ("tie" if _is_edit(layout) else "tig"), "prompt"
         )
 
+    notes = _notes(matches, by_key, conditions, folder, layout, found_images)
+    fingerprint = fingerprint_of(
+        [], layout.title, kind or "", *map(str, matches), *map(str, conditions.values())
+    )
+    totals = _totals(layout)
+    return checked(
+        SampleSource(str(folder), rows, fingerprint, tuple(notes), totals=totals)
+    )
+
+
+def _require_images(
+    found_images: list[_FoundImage], folder: Path, layout: Layout
+) -> None:
+    if not found_images:
+        raise VievalError(
+            f"{folder}: no image fits the layout of {layout.title}, which is {layout.images[0]}; "
+            "pass the folder of a generator"
+        )
+
+
+def _images_by_key(
+    found_images: list[_FoundImage],
+) -> dict[tuple[str, str, str], list[_FoundImage]]:
+    by_key: dict[_Key, list[_FoundImage]] = defaultdict(list)
+    for image in sorted(found_images, key=lambda image: image.order):
+        by_key[image.key].append(image)
+    return by_key
+
+
+def _ordered_keys(
+    by_key: dict[tuple[str, str, str], list[_FoundImage]],
+    conditions: dict[tuple[str, str], _Conditions],
+) -> list[_Key]:
+    """Keys of all images and of the prompts that lack one, in order."""
+    groups = sorted({key[:2] for key in by_key})
+    return [
+        (*group, uid)
+        for group in groups
+        for category_folder, uid in conditions
+        if category_folder == group[1]
+    ]
+
+
+def _notes(
+    matches: dict[Path, Mapping[str, str] | None],
+    by_key: dict[tuple[str, str, str], list[_FoundImage]],
+    conditions: dict[tuple[str, str], _Conditions],
+    folder: Path,
+    layout: Layout,
+    found_images: list[_FoundImage],
+) -> list[str]:
     left_out = [file for file, fields in matches.items() if fields is None]
     strange = [key for key in by_key if key[1:] not in conditions]
     notes = [
@@ -345,16 +384,14 @@ def read_layout(
             f"first {'/'.join(category_folder)}"
         )
     notes += _absent_images_note(layout, folder, conditions, by_key)
-    fingerprint = fingerprint_of(
-        [], layout.title, kind or "", *map(str, matches), *map(str, conditions.values())
-    )
-    totals = (
+    return notes
+
+
+def _totals(layout: Layout) -> Totals | None:
+    return (
         Totals(layout.title, tuple(layout.totals), layout.threshold)
         if layout.totals
         else None
-    )
-    return checked(
-        SampleSource(str(folder), rows, fingerprint, tuple(notes), totals=totals)
     )
 
 
@@ -431,14 +468,8 @@ def _rows(
         "category": _category(layout, category_folder, conditions),
         "texts": {"instruction" if _is_edit(layout) else "prompt": conditions.text},
     }
-    source = (
-        str(folder.absolute() / _filled(layout.source_image, fields))
-        if layout.source_image
-        else conditions.source
-    )
-    files = [image.file.absolute() for image in images] or [
-        folder.absolute() / f"{_filled(layout.images[0], fields)}.png"
-    ]
+    source = _source(folder, layout, fields, conditions)
+    files = _output_files(images, folder, layout, fields)
     outputs: list[str | Image] = [str(file) for file in files]
     if layout.grid and images:
         try:
@@ -457,6 +488,24 @@ def _rows(
             "draw": draw,
             "images": {"output": output, **({"source": source} if source else {})},
         }
+
+
+def _source(
+    folder: Path, layout: Layout, fields: dict[str, str], conditions: _Conditions
+) -> str:
+    return (
+        str(folder.absolute() / _filled(layout.source_image, fields))
+        if layout.source_image
+        else conditions.source
+    )
+
+
+def _output_files(
+    images: Sequence[_FoundImage], folder: Path, layout: Layout, fields: dict[str, str]
+) -> list[Path]:
+    return [image.file.absolute() for image in images] or [
+        folder.absolute() / f"{_filled(layout.images[0], fields)}.png"
+    ]
 
 
 def _is_edit(layout: Layout) -> bool:
@@ -551,16 +600,22 @@ def _rows_of_table(
         uid = str(row.get(prompt_layout.uid, number)).zfill(
             int(digits[1]) if digits else 0
         )
-        source = (
-            str(
-                table.folder.absolute()
-                / prompt_layout.source_folder
-                / str(row[prompt_layout.source])
-            )
-            if prompt_layout.source
-            else ""
-        )
+        source = _source_file(table, prompt_layout, row)
         yield (_place(fields), uid), _Conditions(str(row[prompt]), category, source)
+
+
+def _source_file(
+    table: InputTable, prompt_layout: LayoutPrompts, row: Mapping[str, Any]
+) -> str:
+    return (
+        str(
+            table.folder.absolute()
+            / prompt_layout.source_folder
+            / str(row[prompt_layout.source])
+        )
+        if prompt_layout.source
+        else ""
+    )
 
 
 def _tables(layout: Layout, folder: Path, prompts: Path | None) -> dict[str, Path]:

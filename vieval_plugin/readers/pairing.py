@@ -99,15 +99,7 @@ def pair_images(
         replace(prompt, uid=uid)
         for prompt, uid in zip(prompts.rows, matching.key.uids, strict=True)
     ]
-    is_told = matching.key.name and not matching.key.is_own
-    notes = (
-        [f"{prompts.name}: the images are matched by the column {matching.key.name!r}"]
-        if is_told
-        else []
-    )
-    notes += leftover_notes(
-        prompts.name, [name for name in prompts.leftover if name != matching.key.name]
-    )
+    notes = _pairing_notes(matching, prompts)
     pairs = []
     for model, files in ordered.items():
         folder, by_row = files[0].parent, defaultdict[int, dict[int, Path]](dict)
@@ -128,6 +120,19 @@ def pair_images(
                 f"are {left_out}"
             )
     return pairs, notes
+
+
+def _pairing_notes(matching: _Matching, prompts: Prompts) -> list[str]:
+    is_told = matching.key.name and not matching.key.is_own
+    notes = (
+        [f"{prompts.name}: the images are matched by the column {matching.key.name!r}"]
+        if is_told
+        else []
+    )
+    notes += leftover_notes(
+        prompts.name, [name for name in prompts.leftover if name != matching.key.name]
+    )
+    return notes
 
 
 def _chosen(models: Mapping[str, Sequence[Path]], prompts: Prompts) -> _Matching:
@@ -159,6 +164,13 @@ def _chosen(models: Mapping[str, Sequence[Path]], prompts: Prompts) -> _Matching
     else:
         raise _no_match_error(models, prompts, matchings)
     first = candidates[0]
+    _require_one_pairing(candidates, first, prompts)
+    return first
+
+
+def _require_one_pairing(
+    candidates: list[_Matching], first: _Matching, prompts: Prompts
+) -> None:
     if rival := next(
         (matching for matching in candidates if matching.rows != first.rows), None
     ):
@@ -169,7 +181,6 @@ def _chosen(models: Mapping[str, Sequence[Path]], prompts: Prompts) -> _Matching
         raise VievalError(
             f"{prompts.name}: {sides} pair the images with different prompts; pass {flags}"
         )
-    return first
 
 
 def _side(matching: _Matching) -> str:
@@ -217,25 +228,8 @@ def _match(models: Mapping[str, Sequence[Path]], key: KeyColumn) -> _Matching:
     matching = _Matching(key, rows := {}, possible := {})
     strange: list[Path] = []
     for files in models.values():
-        named_rows: dict[Path, list[tuple[set[int], int]]] = {}
-        for file in files:
-            names = list(readings(file))
-            options = [(by_uid.get(stem), draw) for stem, draw in names]
-            options += [(by_name.get(composed(stem)), draw) for stem, draw in names]
-            options += [
-                (by_number.get(int(stem)), draw)
-                for stem, draw in names
-                if stem.isdecimal()
-            ]
-            named_rows[file] = [
-                (candidates_by_draw, draw)
-                for candidates_by_draw, draw in options
-                if candidates_by_draw
-            ]
-        numbered = {
-            file: [(by_number[number], draw)] if number in by_number else []
-            for file, (number, draw) in _numbers_alone(files).items()
-        }
+        named_rows = _named_rows(files, by_uid, by_name, by_number)
+        numbered = _numbered_rows(by_number, files)
         # a number inside a name says nothing where others have the whole name
         claims = named_rows if any(named_rows.values()) else numbered
         taken_rows = set[tuple[int, int]]()
@@ -256,6 +250,37 @@ def _match(models: Mapping[str, Sequence[Path]], key: KeyColumn) -> _Matching:
             else:
                 strange.append(file)
     return replace(matching, strange=tuple(strange))
+
+
+def _named_rows(
+    files: Sequence[Path],
+    by_uid: defaultdict[str, set[int]],
+    by_name: defaultdict[str, set[int]],
+    by_number: defaultdict[int, set[int]],
+) -> dict[Path, list[tuple[set[int], int]]]:
+    named_rows: dict[Path, list[tuple[set[int], int]]] = {}
+    for file in files:
+        names = list(readings(file))
+        options = [(by_uid.get(stem), draw) for stem, draw in names]
+        options += [(by_name.get(composed(stem)), draw) for stem, draw in names]
+        options += [
+            (by_number.get(int(stem)), draw) for stem, draw in names if stem.isdecimal()
+        ]
+        named_rows[file] = [
+            (candidates_by_draw, draw)
+            for candidates_by_draw, draw in options
+            if candidates_by_draw
+        ]
+    return named_rows
+
+
+def _numbered_rows(
+    by_number: defaultdict[int, set[int]], files: Sequence[Path]
+) -> dict[Path, list[tuple[set[int], int]]]:
+    return {
+        file: [(by_number[number], draw)] if number in by_number else []
+        for file, (number, draw) in _numbers_alone(files).items()
+    }
 
 
 def _numbers_alone(files: Sequence[Path]) -> dict[Path, tuple[int, int]]:

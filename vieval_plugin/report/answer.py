@@ -303,9 +303,7 @@ def _finding(board: Leaderboard, corrected: CorrectedRanking | None) -> _Finding
     if len(defined) == 1 and not comparison.all_pairs:
         return _only_one_system(board, defined[0])
     if not comparison.all_pairs:
-        reason = comparison.reason
-        why = f"{reason[:1].upper()}{reason[1:]}." if reason else ""
-        return _Finding(Outcome.NOT_COMPARED, f"{_range(board, defined)} {why}")
+        return _not_compared(board)
     if corrected is not None and corrected.decides_nothing:
         return _undecided_ratings(board, corrected)
     if not ranked:
@@ -327,6 +325,12 @@ def _finding(board: Leaderboard, corrected: CorrectedRanking | None) -> _Finding
         Outcome.EQUAL_RANKED if scoped else Outcome.EQUAL,
         f"{_range(board, ranked)} {_smallest_p(comparison)}",
     )
+
+
+def _not_compared(board: Leaderboard) -> _Finding:
+    reason = board.comparison.reason
+    why = f"{reason[:1].upper()}{reason[1:]}." if reason else ""
+    return _Finding(Outcome.NOT_COMPARED, f"{_range(board, board.defined)} {why}")
 
 
 def _undecided_ratings(board: Leaderboard, corrected: CorrectedRanking) -> _Finding:
@@ -939,6 +943,22 @@ def several_judges_sentence(
         return ""
     counts = {name: best.count(name) for name in dict.fromkeys(filter(None, best))}
     judges = number_word(len(boards))
+    findings = _judges_findings(best, counts, boards)
+    text = f"Of {judges} judges, {enumeration(findings)}"
+    if [*counts.values()] == [len(boards)]:
+        text = f"All {judges} judges find {next(iter(counts))} significantly best"
+    models = {board.judge.model for board in boards if board.judge}
+    return (
+        f"{text}; all ask one model, {models.pop()}."
+        if len(models) == 1 and "" not in models
+        else f"{text}."
+    )
+
+
+def _judges_findings(
+    best: list[str | None], counts: dict[str, int], boards: Sequence[Leaderboard]
+) -> list[str]:
+    """How many judges find each generator best, in phrases."""
     undecided, silent = best.count(""), best.count(None)
     findings = [
         f"{number_word(n)} {'finds' if n == 1 else 'find'} {name} significantly best"
@@ -954,15 +974,7 @@ def several_judges_sentence(
     if silent:
         contradict = "contradicts itself" if silent == 1 else "contradict themselves"
         findings.append(f"{number_word(silent)} {contradict}")
-    text = f"Of {judges} judges, {enumeration(findings)}"
-    if [*counts.values()] == [len(boards)]:
-        text = f"All {judges} judges find {next(iter(counts))} significantly best"
-    models = {board.judge.model for board in boards if board.judge}
-    return (
-        f"{text}; all ask one model, {models.pop()}."
-        if len(models) == 1 and "" not in models
-        else f"{text}."
-    )
+    return findings
 
 
 def _best(comparison: Comparison) -> str:

@@ -165,7 +165,7 @@ def _corrected_numbers(corrected: CorrectedRanking) -> Iterator[Number]:
 
 
 def _parquet(
-    row_type: type[NumberRow] | type[PairRow],
+    row_type: type[NumberRow | PairRow],
     rows: Sequence[NumberRow] | Sequence[PairRow],
 ) -> bytes:
     """Rows as a parquet file with the types of their fields."""

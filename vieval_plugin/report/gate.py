@@ -218,14 +218,7 @@ def gate_of(
         VievalError: there are several rankings, no other generator, or no prompt that both have a
             score of and none on which the first fails alone.
     """
-    if (count := len(report.generators)) != 1:
-        judges = ", ".join(
-            f"{ranking.benchmark} by {ranking.judge}"
-            for _, ranking in report.generators
-        )
-        raise VievalError(
-            f"--margin decides by one ranking, and here are {count} ({judges}); name one judge"
-        )
+    _require_one_ranking(report)
     [(section, ranking)] = report.generators
     [run] = [run for run in section.runs if run.name == ranking.judge]
     bias = section.bias[ranking.judge] if ranking.measure.counts_contests else None
@@ -243,27 +236,67 @@ def gate_of(
             continue
         evidence.append(gate_evidence(run, ranking, mine, reference, options))
         filled = _fillers(run, mine, reference)
-        compared = ranking.comparison.pair_of(mine, reference) or (
-            bias and bias.contradictory
-        )
-        unread = _is_unread(evidence[-1])
-        if not compared and not unread and not evidence[-1].more_failures[0]:
-            raise VievalError(
-                f"--margin cannot compare {mine} with {reference}: "
-                f"{incomparable_reasons(ranking, (mine, reference))}"
-            )
+        _require_comparable(ranking, evidence[-1], bias)
         decided[reference] = _decided(
             ranking, evidence[-1], margin, bias, again, filled
         )
-    judge = ranking.judge.words if ranking.judge else ""
-    if ranking.measure.uses_ratings:
-        judge = f"{judge}, corrected by people's ratings,"
-    combined_gate = _combined_gate(mine, decided, judge)
-    track = (
+    combined_gate = _combined_gate(mine, decided, _judge_words(ranking))
+    track = _track(records, ranking, evidence)
+    return _with_evidence(combined_gate, track, limits, evidence, ranking, margin)
+
+
+def _track(
+    records: Sequence[Record], ranking: Leaderboard, evidence: Sequence[GateEvidence]
+) -> tuple[str, ...]:
+    return (
         _track_sentences(records[0].provenance, ranking)
         if ranking.measure.is_plain_mean and evidence
         else ()
     )
+
+
+def _judge_words(ranking: Leaderboard) -> str:
+    judge = ranking.judge.words if ranking.judge else ""
+    if ranking.measure.uses_ratings:
+        return f"{judge}, corrected by people's ratings,"
+    return judge
+
+
+def _require_one_ranking(report: Report) -> None:
+    count = len(report.generators)
+    if count != 1:
+        judges = ", ".join(
+            f"{ranking.benchmark} by {ranking.judge}"
+            for _, ranking in report.generators
+        )
+        raise VievalError(
+            f"--margin decides by one ranking, and here are {count} ({judges}); name one judge"
+        )
+
+
+def _require_comparable(
+    ranking: Leaderboard, evidence: GateEvidence, bias: PositionBias | None
+) -> None:
+    mine, reference = evidence.challenger, evidence.reference
+    compared = ranking.comparison.pair_of(mine, reference) or (
+        bias and bias.contradictory
+    )
+    if not compared and not _is_unread(evidence) and not evidence.more_failures[0]:
+        raise VievalError(
+            f"--margin cannot compare {mine} with {reference}: "
+            f"{incomparable_reasons(ranking, (mine, reference))}"
+        )
+
+
+def _with_evidence(
+    combined_gate: Gate,
+    track: tuple[str, ...],
+    limits: Sequence[str],
+    evidence: list[GateEvidence],
+    ranking: Leaderboard,
+    margin: float,
+) -> Gate:
+    """Gate with the numbers that it was decided by."""
     return replace(
         combined_gate,
         answer=replace(combined_gate.answer, limits=(*track, *limits)),
@@ -569,30 +602,10 @@ def _decided(
     filled: Sequence[int],
 ) -> ReferenceDecision:
     """The decision on one reference."""
-    unit, scored, penalised = ranking.unit, evidence.scored, evidence.penalised
-    measured = f"{_measured(ranking, evidence)} Allowed: {margin:g} lower."
-    if not math.isnan(scored.low):
-        bound = share_of_level(_level(ranking) / 2)
-        measured += f" With one bad prompt more, the one-sided {bound} bound is {_signed(scored.low)}."
-    if any(evidence.more_failures):
-        bound = f"its bound {_signed(penalised.low)}"
-        measured += f" With failures as the lowest score it is {_signed(penalised.value)} and {bound}."
+    measured = _measured_sentences(ranking, evidence, margin)
     if _is_unread(evidence):
-        unread, replies = evidence.unread
-        counts = (
-            f"{unread} of {replies} replies on {evidence.reference} could not be read"
-        )
-        return ReferenceDecision(
-            "undecided",
-            Finding.UNREAD,
-            f"{counts}, more than {MOST_UNREAD:.0%}. {measured}",
-            _READABLE,
-        )
-    names = zip((evidence.challenger, evidence.reference), filled, strict=True)
-    counts = " and ".join(
-        f"{number} of {evidence.items} {unit} of {name}" for name, number in names
-    )
-    fillers = f"Scores are likely filled in on {counts}"
+        return _undecided_by_replies(evidence, measured)
+    fillers = _fillers_sentence(ranking, evidence, filled)
     if min(filled) > MOST_FILLED * evidence.items:
         return ReferenceDecision(
             "undecided",
@@ -606,13 +619,57 @@ def _decided(
         why = f"{reason[:1].upper()}{reason[1:]}. {measured}"
         return ReferenceDecision("undecided", Finding.INSUFFICIENT, why)
     measured += _large_changes(ranking, evidence, bias)
+    return _decision_by_margin(ranking, evidence, margin, measured)
+
+
+def _measured_sentences(
+    ranking: Leaderboard, evidence: GateEvidence, margin: float
+) -> str:
+    """The measured difference, and its bounds where they differ."""
+    measured = f"{_measured(ranking, evidence)} Allowed: {margin:g} lower."
+    if not math.isnan(evidence.scored.low):
+        bound = share_of_level(_level(ranking) / 2)
+        measured += f" With one bad prompt more, the one-sided {bound} bound is {_signed(evidence.scored.low)}."
+    if any(evidence.more_failures):
+        bound = f"its bound {_signed(evidence.penalised.low)}"
+        measured += f" With failures as the lowest score it is {_signed(evidence.penalised.value)} and {bound}."
+    return measured
+
+
+def _undecided_by_replies(evidence: GateEvidence, measured: str) -> ReferenceDecision:
+    unread, replies = evidence.unread
+    counts = f"{unread} of {replies} replies on {evidence.reference} could not be read"
+    return ReferenceDecision(
+        "undecided",
+        Finding.UNREAD,
+        f"{counts}, more than {MOST_UNREAD:.0%}. {measured}",
+        _READABLE,
+    )
+
+
+def _fillers_sentence(
+    ranking: Leaderboard, evidence: GateEvidence, filled: Sequence[int]
+) -> str:
+    names = zip((evidence.challenger, evidence.reference), filled, strict=True)
+    counts = " and ".join(
+        f"{number} of {evidence.items} {ranking.unit} of {name}"
+        for name, number in names
+    )
+    return f"Scores are likely filled in on {counts}"
+
+
+def _decision_by_margin(
+    ranking: Leaderboard, evidence: GateEvidence, margin: float, measured: str
+) -> ReferenceDecision:
+    """Decision by failures first, then by the margin."""
+    scored, penalised = evidence.scored, evidence.penalised
     more, fewer = evidence.more_failures
     if (p := more_failures_p(more, fewer)) <= ONE_SIDED_LEVEL:
         others = f"where {evidence.reference} does on {fewer} others ({p_sentence(p)})"
         return ReferenceDecision(
             "worse",
             Finding.FAILS,
-            f"{evidence.challenger} fails on {more} {unit}, {others}. {measured}",
+            f"{evidence.challenger} fails on {more} {ranking.unit}, {others}. {measured}",
         )
     decisions = [scored.decision(margin), penalised.decision(margin)]
     if "worse" in decisions:
@@ -621,17 +678,18 @@ def _decided(
         return ReferenceDecision("worse", finding, measured)
     if "undecided" not in decisions:
         return ReferenceDecision("not_worse", Finding.NOT_WORSE, measured)
-    units = _unit(ranking, evidence)
     needed = max(scored.items_needed(margin), penalised.items_needed(margin))
-    enough = f"No feasible number of {units}"
-    if math.isfinite(needed):
-        enough = (
-            f"About {round(needed, 1 - math.floor(math.log10(needed))):,.0f} {units}"
-        )
+    enough = _enough(needed, _unit(ranking, evidence))
     stays = f"if the difference stays at {scored.value:.3f}"
     finding, objection = _undecided_finding(ranking, evidence, margin)
     step = f"{enough} would tell, {stays}."
     return ReferenceDecision("undecided", finding, measured, step, objection)
+
+
+def _enough(needed: float, units: str) -> str:
+    if not math.isfinite(needed):
+        return f"No feasible number of {units}"
+    return f"About {round(needed, 1 - math.floor(math.log10(needed))):,.0f} {units}"
 
 
 def _undecided_finding(

@@ -21,7 +21,12 @@ from vieval_plugin.meta_evaluation.corrected_ranking import (
     CorrectedRanking,
     rank_corrected,
 )
-from vieval_plugin.meta_evaluation.findings import Findings, Leaderboard, layouts
+from vieval_plugin.meta_evaluation.findings import (
+    Findings,
+    Leaderboard,
+    RankedStatistic,
+    layouts,
+)
 from vieval_plugin.meta_evaluation.gate import gate_evidence
 from vieval_plugin.meta_evaluation.label_plan import Look
 from vieval_plugin.meta_evaluation.leaderboards import MOST_WITH_INTERVALS, leaderboard
@@ -369,20 +374,8 @@ def sections_of(
         for benchmark_sections in by_benchmark
     )
     report = Report(which, sections)
-    if which == "generators" and not report.generators:
-        raise VievalError(
-            "no generator to rank in "
-            f"{enumeration([benchmark.name for benchmark, _ in by_benchmark])}: no contest there "
-            "was judged whose candidates are of different image models with names"
-        )
-    sentences = [
-        f"{section.title}: {sentence}"
-        for section in sections
-        for sentence in (
-            *same_scores(section.runs),
-            *agreement_notes(section.runs, options),
-        )
-    ]
+    _require_generators(report, by_benchmark)
+    sentences = _agreement_sentences(sections, options)
     records = [
         record
         for run in runs
@@ -394,19 +387,52 @@ def sections_of(
     notes += filter(
         None, dict.fromkeys(record.provenance.calibration_note for record in records)
     )
-    people = [annotator_table(ratings)] if ratings else []
-    benchmarks: list[Table] = []
-    if any(record.totals for record in records):
-        from vieval_plugin.results.scored import benchmark_tables
-
-        benchmarks = benchmark_tables(runs)
-    further = (*totals_tables(results.totals), *benchmarks, *people)
+    further = _further_tables(ratings, records, runs, results)
     return replace(
         report,
         further=further,
         notes=(*sentences, *notes),
         totals=tuple(results.totals),
     )
+
+
+def _agreement_sentences(
+    sections: tuple[Section, ...], options: StatisticsOptions
+) -> list[str]:
+    return [
+        f"{section.title}: {sentence}"
+        for section in sections
+        for sentence in (
+            *same_scores(section.runs),
+            *agreement_notes(section.runs, options),
+        )
+    ]
+
+
+def _require_generators(
+    report: Report, by_benchmark: Sequence[tuple[Benchmark, Sequence[Run]]]
+) -> None:
+    if report.which == "generators" and not report.generators:
+        raise VievalError(
+            "no generator to rank in "
+            f"{enumeration([benchmark.name for benchmark, _ in by_benchmark])}: no contest there "
+            "was judged whose candidates are of different image models with names"
+        )
+
+
+def _further_tables(
+    ratings: HumanRatings | None,
+    records: list[Record],
+    runs: list[Run],
+    results: Results,
+) -> tuple[Table, ...]:
+    people = [annotator_table(ratings)] if ratings else []
+    benchmarks: list[Table] = []
+    if any(record.totals for record in records):
+        from vieval_plugin.results.scored import benchmark_tables
+
+        benchmarks = benchmark_tables(runs)
+    return (*totals_tables(results.totals), *benchmarks, *people)
 
 
 def _demanded_line(run: Run) -> str:
@@ -443,14 +469,7 @@ def _section(
     look: Look | None,
 ) -> Section:
     parts = tuple(benchmark.parts)
-    if which == "generators" and benchmark.name != OWN:
-        findings = generator_findings(benchmark.name, runs, options)
-    else:
-        findings = benchmark.report.findings(benchmark.name, parts, runs, options)
-    order_ranking = tuple(
-        ranking_against(order, parts or tuple(runs[0].records), runs, options)
-    )
-    findings += Findings(order_ranking, layouts=layouts("order"))
+    findings = _all_findings(which, benchmark, runs, options, parts, order)
     bias: dict[JudgeName | None, PositionBias | None] = {
         run.name: position_bias(run, options) for run in runs
     }
@@ -461,11 +480,7 @@ def _section(
     }
     boards = []
     for statistic in findings.ranked:
-        few = (
-            which == "judges"
-            or bool(statistic.judge)
-            or sum(map(statistic.has, findings.numbers)) <= MOST_WITH_INTERVALS
-        )
+        few = _has_intervals(which, statistic, findings)
         whose = against(benchmark)
         board = leaderboard(
             statistic, findings, benchmark.name, runs, options, few, whose
@@ -477,13 +492,7 @@ def _section(
         )
     if not any(board.ranks_generators for board in boards):
         return Section(benchmark, tuple(runs), findings, tuple(boards), bias=bias)
-    names = {str(judge) for judge in silent}
-    contests = tuple(
-        replace(ranking, board=_drop_pairs(ranking.board))
-        if str(ranking.board.judge) in names
-        else ranking
-        for ranking in rank_contests(runs, options)
-    )
+    contests = _contests(silent, runs, options)
     corrected = tuple(
         ranking for run in runs for ranking in rank_corrected(run, options, look)
     )
@@ -503,6 +512,47 @@ def _section(
         contests,
         bias,
         by_ratings,
+    )
+
+
+def _all_findings(
+    which: Which,
+    benchmark: Benchmark,
+    runs: Sequence[Run],
+    options: StatisticsOptions,
+    parts: tuple[str, ...],
+    order: Sequence[str],
+) -> Findings:
+    if which == "generators" and benchmark.name != OWN:
+        findings = generator_findings(benchmark.name, runs, options)
+    else:
+        findings = benchmark.report.findings(benchmark.name, parts, runs, options)
+    order_ranking = tuple(
+        ranking_against(order, parts or tuple(runs[0].records), runs, options)
+    )
+    findings += Findings(order_ranking, layouts=layouts("order"))
+    return findings
+
+
+def _contests(
+    silent: set[JudgeName | None], runs: Sequence[Run], options: StatisticsOptions
+) -> tuple[ContestRanking, ...]:
+    names = {str(judge) for judge in silent}
+    return tuple(
+        replace(ranking, board=_drop_pairs(ranking.board))
+        if str(ranking.board.judge) in names
+        else ranking
+        for ranking in rank_contests(runs, options)
+    )
+
+
+def _has_intervals(
+    which: Which, statistic: RankedStatistic, findings: Findings
+) -> bool:
+    return (
+        which == "judges"
+        or bool(statistic.judge)
+        or sum(map(statistic.has, findings.numbers)) <= MOST_WITH_INTERVALS
     )
 
 

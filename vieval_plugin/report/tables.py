@@ -61,40 +61,8 @@ def leaderboard_table(
         beside: means of other aspects, by aspect and system.
         name: the stem of its CSV.
     """
-    generators, kinds, wins = (
-        board.ranks_generators,
-        kinds_by_system(board),
-        board.measure.counts_contests,
-    )
-    columns: dict[str, Mapping[str, str]] = {
-        **{
-            aspect: {s: number_text(e, 3) for s, e in means.items()}
-            for aspect, means in (beside or {}).items()
-        },
-        "task types": kinds if len({*kinds.values()}) > 1 else {},
-        "n": {
-            n.system: f"{n.estimate.n} of {n.total}"
-            if generators
-            else str(n.estimate.n)
-            for n in board.numbers
-        },
-        "images": {n.system: str(sum(n.statuses.values())) for n in board.numbers}
-        if generators and not wins
-        else {},
-        "failed": {n.system: failed_text(board, n) for n in board.numbers},
-        "marks": {
-            n.system: "; ".join(marks_of(board, n.system)) for n in board.numbers
-        },
-        "not ranked because": {
-            n.system: reason_words(n.unranked) for n in board.numbers
-        },
-    }
-    optional = ("marks", "not ranked because")
-    columns = {
-        name: cells
-        for name, cells in columns.items()
-        if (any(cells.values()) if name in optional else cells)
-    }
+    wins = board.measure.counts_contests
+    columns = _leaderboard_columns(board, beside)
     header = (
         "rank",
         board.entrants.removesuffix("s"),
@@ -120,6 +88,41 @@ def leaderboard_table(
         for r in board.references
     )
     return Table(name, _title(board), header, rows + references, len(references))
+
+
+def _leaderboard_columns(
+    board: Leaderboard, beside: Mapping[str, Mapping[str, Estimate]] | None
+) -> dict[str, Mapping[str, str]]:
+    kinds = kinds_by_system(board)
+    columns: dict[str, Mapping[str, str]] = {
+        **{
+            aspect: {s: number_text(e, 3) for s, e in means.items()}
+            for aspect, means in (beside or {}).items()
+        },
+        "task types": kinds if len({*kinds.values()}) > 1 else {},
+        "n": {
+            n.system: f"{n.estimate.n} of {n.total}"
+            if board.ranks_generators
+            else str(n.estimate.n)
+            for n in board.numbers
+        },
+        "images": {n.system: str(sum(n.statuses.values())) for n in board.numbers}
+        if board.ranks_generators and not board.measure.counts_contests
+        else {},
+        "failed": {n.system: failed_text(board, n) for n in board.numbers},
+        "marks": {
+            n.system: "; ".join(marks_of(board, n.system)) for n in board.numbers
+        },
+        "not ranked because": {
+            n.system: reason_words(n.unranked) for n in board.numbers
+        },
+    }
+    optional = ("marks", "not ranked because")
+    return {
+        name: cells
+        for name, cells in columns.items()
+        if (any(cells.values()) if name in optional else cells)
+    }
 
 
 def table_lines(table: Table, elsewhere: str) -> list[str]:
@@ -313,6 +316,28 @@ def corrected_tables(corrected: CorrectedRanking, fewest_pairs: int = 1) -> list
     `fewest_pairs` or more.
     """
     board = corrected.ranking
+    means = _means_table(corrected)
+    pairs = board.comparison.all_pairs
+    if len(pairs) < fewest_pairs:
+        return [means]
+    table = pairs_table(board)
+    alone = (
+        corrected.ratings_difference(board.comparison.ordered(pair)) for pair in pairs
+    )
+    pair_rows = tuple(
+        (*row, interval_text(e, 3)) for row, e in zip(table.rows, alone, strict=True)
+    )
+    alone_column = (
+        f"people's labels alone [{share_of_level(board.comparison.compared.level)}]"
+    )
+    return [
+        means,
+        Table(table.name, table.title, (*table.header, alone_column), pair_rows),
+    ]
+
+
+def _means_table(corrected: CorrectedRanking) -> Table:
+    board = corrected.ranking
     ranks = {number.system: rank_text(number.ranks) for number in board.numbers}
     columns = {
         "rank": [ranks[mean.generator] for mean in corrected.estimates],
@@ -334,29 +359,12 @@ def corrected_tables(corrected: CorrectedRanking, fewest_pairs: int = 1) -> list
             ", ".join(mean.unrated_kinds) for mean in corrected.estimates
         ],
     }
-    means = Table(
+    return Table(
         "corrected",
         _title(board),
         tuple(columns),
         tuple(zip(*columns.values(), strict=True)),
     )
-    pairs = board.comparison.all_pairs
-    if len(pairs) < fewest_pairs:
-        return [means]
-    table = pairs_table(board)
-    alone = (
-        corrected.ratings_difference(board.comparison.ordered(pair)) for pair in pairs
-    )
-    pair_rows = tuple(
-        (*row, interval_text(e, 3)) for row, e in zip(table.rows, alone, strict=True)
-    )
-    alone_column = (
-        f"people's labels alone [{share_of_level(board.comparison.compared.level)}]"
-    )
-    return [
-        means,
-        Table(table.name, table.title, (*table.header, alone_column), pair_rows),
-    ]
 
 
 def contest_table(ranking: ContestRanking) -> Table:

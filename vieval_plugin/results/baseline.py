@@ -100,14 +100,7 @@ def read_baseline(
         _generator_of(earlier, f"--against {path}"),
         _generator_of(records, "the new verdicts"),
     )
-    if len({source_of(record.provenance) for record in earlier}) > 1:
-        raise VievalError(
-            f"--against {path}: verdicts of several judges; keep those of one in a file"
-        )
-    for provenance in dict.fromkeys(record.provenance for record in records):
-        _require_same_judge(
-            path, judge_fields(earlier[0].provenance), judge_fields(provenance)
-        )
+    _require_one_judge(earlier, path, records)
     then, now = (
         {_key(record.id): _shown(record.sample) for record in side}
         for side in (earlier, records)
@@ -120,13 +113,7 @@ def read_baseline(
             f"--against {path}: other prompts (digest {_digest(then)}, here {_digest(now)}): "
             f"{_first_difference(then, now)}; make a baseline of these prompts"
         )
-    judged = [record.verdict for record in records if record.verdict.trace]
-    if judged:
-        then_fields, now_fields = (
-            {"fields": unsent_fields(side)}
-            for side in ([record.verdict for record in earlier], judged)
-        )
-        _require_same_judge(path, then_fields, now_fields)
+    _require_same_fields(records, earlier, path)
     names = (generator, path.stem, f"{path.stem} (baseline)")
     name = next(
         name
@@ -136,6 +123,31 @@ def read_baseline(
     return Baseline(
         path, tuple(_set_generator(record, name) for record in earlier), is_anchor
     )
+
+
+def _require_one_judge(
+    earlier: tuple[Record, ...], path: Path, records: Sequence[Record]
+) -> None:
+    if len({source_of(record.provenance) for record in earlier}) > 1:
+        raise VievalError(
+            f"--against {path}: verdicts of several judges; keep those of one in a file"
+        )
+    for provenance in dict.fromkeys(record.provenance for record in records):
+        _require_same_judge(
+            path, judge_fields(earlier[0].provenance), judge_fields(provenance)
+        )
+
+
+def _require_same_fields(
+    records: Sequence[Record], earlier: tuple[Record, ...], path: Path
+) -> None:
+    judged = [record.verdict for record in records if record.verdict.trace]
+    if judged:
+        then_fields, now_fields = (
+            {"fields": unsent_fields(side)}
+            for side in ([record.verdict for record in earlier], judged)
+        )
+        _require_same_judge(path, then_fields, now_fields)
 
 
 def add_baseline(results: Results, baseline: Baseline) -> Results:

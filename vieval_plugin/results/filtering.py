@@ -203,6 +203,15 @@ def _passing(
             ) from None
         except RuntimeError:  # DuckDB's word for Ctrl-C
             raise KeyboardInterrupt from None
+    return _added_columns(passing, scores, calibration, opened)
+
+
+def _added_columns(
+    passing: Any,
+    scores: tuple[str, ...],
+    calibration: Calibration | None,
+    opened: VerdictFolder,
+) -> Any:
     added = passing.select([*_KEY, *scores, "status", "uid"]).sort_by(
         [(name, "ascending") for name in _KEY]
     )
@@ -299,11 +308,7 @@ def _write_parquet(source: Place, target: Path, file: InputFile, passing: Any) -
     with reading_table(source):
         schema = parquet_file(source).schema_arrow
     added = passing.drop_columns(list(_KEY))
-    if shared := sorted({*added.column_names} & {*schema.names}):
-        raise VievalError(
-            f"{source}: it has a column {shared[0]!r}; name the columns that are added with "
-            "--prefix"
-        )
+    _require_new_columns(added, schema, source)
     for field in added.schema:
         schema = schema.append(field)
     numbers = passing["row"].to_numpy()
@@ -330,6 +335,18 @@ def _write_parquet(source: Place, target: Path, file: InputFile, passing: Any) -
                 group.clear()
         if group:
             writer.write_table(pyarrow.concat_tables(group).cast(schema))
+    _require_all_written(written, numbers, source)
+
+
+def _require_new_columns(added: Any, schema: Any, source: Place) -> None:
+    if shared := sorted({*added.column_names} & {*schema.names}):
+        raise VievalError(
+            f"{source}: it has a column {shared[0]!r}; name the columns that are added with "
+            "--prefix"
+        )
+
+
+def _require_all_written(written: int, numbers: Any, source: Place) -> None:
     if written != len(numbers):
         raise VievalError(
             f"{source}: there are verdicts on rows that it does not have; `vieval shards "

@@ -165,13 +165,18 @@ def _record(
     identity = SampleId(OWN, kind, generator, cells["uid"], draw)
     conditions = {name: cells[name] for name in texts if name in cells}
     sample = Sample(identity, {}, conditions, kind=kind)
+    verdict = _verdict(cells, values, number)
+    return record_of(sample, verdict, source)
+
+
+def _verdict(cells: dict[str, str], values: dict[str, float], number: int) -> Verdict:
     status = cells["status"] or (Status.OK if values else Status.MISSING)
     if status not in _STATUSES:
         raise VievalError(f"row {number} of the data frame: unknown status {status!r}")
     verdict = Verdict(values, Status(status))
     if not verdict.status.usable:
         verdict = unjudged(verdict.status, cells["reason"])
-    return record_of(sample, verdict, source)
+    return verdict
 
 
 def _is_missing(value: Any) -> bool:

@@ -153,16 +153,7 @@ def record_of_line(
             "that file"
         )
     source = runs[row["run"]]
-    for name, value in (
-        ("judge", source.judge),
-        ("model", source.backbone),
-        ("setting", source.setting),
-    ):
-        if row.get(name, value) != value:
-            raise VievalError(
-                f"its {name} is {str(row[name])[:40]!r}, and its run's is {value!r}; restore the "
-                "file"
-            )
+    _require_same_run(source, row)
     kind, uid = str(row["kind"]), str(row["uid"])
     verdict = read_verdict({name: row[name] for name in _VERDICT if name in row})
     identity = SampleId(
@@ -176,6 +167,19 @@ def record_of_line(
     return plain(
         replace(record, **{"kind": kind, "tokens": tokens, **common, **fields})
     )
+
+
+def _require_same_run(source: Provenance, row: Mapping[str, Any]) -> None:
+    for name, value in (
+        ("judge", source.judge),
+        ("model", source.backbone),
+        ("setting", source.setting),
+    ):
+        if row.get(name, value) != value:
+            raise VievalError(
+                f"its {name} is {str(row[name])[:40]!r}, and its run's is {value!r}; restore the "
+                "file"
+            )
 
 
 def _judged(identity: SampleId, row: Mapping[str, Any], folder: Path) -> Judged:

@@ -163,23 +163,32 @@ class Recording:
                 part.partition("/")[0]
             )
             if missing_count == len(recordings) and not is_sibling_part_covered:
-                recorded_ids = [
-                    identity
-                    for identity in self.verdicts
-                    if f"{identity.benchmark}/{identity.part}" == part
-                ]
-                raise VievalError(
-                    f"{self.source}: none of the {missing_count} {what} of {part} is recorded "
-                    f"there for {self.judge}: of {len(recorded_ids)} recorded ids 0 fit (the first "
-                    f"asked is {next(iter(part_samples))}; recorded is, for instance, "
-                    f"{next(iter(recorded_ids), 'none')})"
-                )
+                self._require_recorded(part, missing_count, what, part_samples)
             if missing_count or partly:
                 more = f", {partly} more in part" if partly else ""
                 phrases.append(
                     f"{missing_count} of {len(recordings)} {what} of {part} ({self.judge}{more})"
                 )
         return phrases
+
+    def _require_recorded(
+        self,
+        part: str,
+        missing_count: int,
+        what: str,
+        part_samples: dict[SampleId, SampleId | Judged],
+    ) -> None:
+        recorded_ids = [
+            identity
+            for identity in self.verdicts
+            if f"{identity.benchmark}/{identity.part}" == part
+        ]
+        raise VievalError(
+            f"{self.source}: none of the {missing_count} {what} of {part} is recorded "
+            f"there for {self.judge}: of {len(recorded_ids)} recorded ids 0 fit (the first "
+            f"asked is {next(iter(part_samples))}; recorded is, for instance, "
+            f"{next(iter(recorded_ids), 'none')})"
+        )
 
 
 _MISSING = Verdict(

@@ -148,11 +148,7 @@ def _files(results: Sequence[Path], labels: Sequence[str]) -> Mapping[Path, str]
 def _runs(
     records: Mapping[tuple[SampleId, Source], tuple[Record, ...]],
 ) -> Iterable[Run]:
-    grouped: dict[tuple[str, Source], dict[str, list[tuple[Record, ...]]]] = (
-        defaultdict(lambda: defaultdict(list))
-    )
-    for (identity, source), judged in records.items():
-        grouped[identity.benchmark, source][identity.part].append(judged)
+    grouped = _grouped(records)
     # a replay of several judges from the logs of one leaves the others wholly missing: nothing to
     # report
     recorded = {
@@ -191,6 +187,17 @@ def _runs(
             )
         )
     return sorted(runs, key=lambda run: (run.benchmark, run.label))
+
+
+def _grouped(
+    records: Mapping[tuple[SampleId, Source], tuple[Record, ...]],
+) -> dict[tuple[str, Source], dict[str, list[tuple[Record, ...]]]]:
+    grouped: dict[tuple[str, Source], dict[str, list[tuple[Record, ...]]]] = (
+        defaultdict(lambda: defaultdict(list))
+    )
+    for (identity, source), judged in records.items():
+        grouped[identity.benchmark, source][identity.part].append(judged)
+    return grouped
 
 
 def _shard_sample(path: Path, partial: bool) -> ShardSample | None:

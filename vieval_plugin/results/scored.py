@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vieval_plugin.judges.contests import candidates_of
-from vieval_plugin.judges.protocol import OUTPUTS, Status
+from vieval_plugin.judges.protocol import OUTPUTS, Status, Step
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.records import UNJUDGED, YOUR_IMAGES, Provenance, Record, Run, Totals
 from vieval_plugin.results.flat_table import is_flat, write_flat
@@ -246,13 +246,7 @@ def image_summary(record: Record) -> Iterator[str]:
     answers.
     """
     verdict, source = record.verdict, record.provenance
-    by = " ".join(
-        [
-            source.judge,
-            *source.settings,
-            *(["by", source.backbone] if source.pack else []),
-        ]
-    )
+    by = _judge_words(source)
     scores = ", ".join(
         f"{aspect} {score:.2f}" for aspect, score in verdict.scores.items()
     )
@@ -274,15 +268,27 @@ def image_summary(record: Record) -> Iterator[str]:
         return
     for step in steps[:last]:
         numbers = ", ".join(f"{score:.3g}" for score in step.scores)
-        yield (
-            "  "
-            f"{': '.join(filter(None, (step.label, numbers, ' '.join(step.failure.split())[:_REASON])))}"
-        )
+        yield _step_line(step, numbers)
     if steps[last:]:
         yield (
             f"  and {len(steps) - last} further answers: --out FILE keeps them all, and "
             "`vieval show FILE` shows them"
         )
+
+
+def _judge_words(source: Provenance) -> str:
+    return " ".join(
+        [
+            source.judge,
+            *source.settings,
+            *(["by", source.backbone] if source.pack else []),
+        ]
+    )
+
+
+def _step_line(step: Step, numbers: str) -> str:
+    failure = " ".join(step.failure.split())[:_REASON]
+    return f"  {': '.join(filter(None, (step.label, numbers, failure)))}"
 
 
 def _mean(scores: Iterable[float]) -> float:

@@ -258,6 +258,11 @@ def record_named(opened: VerdictFolder, name: str) -> Record:
             f"{opened.folder.name}: no verdict on {name!r}; name a uid, or FILE:ROW with rows from "
             "0"
         )
+    _require_one(records, opened, name)
+    return records[0]
+
+
+def _require_one(records: list[Record], opened: VerdictFolder, name: str) -> None:
     if len(records) > 1:
         like = ", ".join(
             f"{record.id.uid} at {record.row.file}:{record.row.row}"
@@ -267,7 +272,6 @@ def record_named(opened: VerdictFolder, name: str) -> Record:
         raise VievalError(
             f"{opened.folder.name}: several verdicts are on {name!r}; name one ({like})"
         )
-    return records[0]
 
 
 def input_sample(row: InputRow) -> Judged:

@@ -44,16 +44,7 @@ def outline(record: Record, exchanges: Sequence[Exchange] = ()) -> Node:
     verdict, source = record.verdict, record.provenance
     spec = judge_registry.judge_of_results(source.judge, source.options)
     titles = _titles(record, spec) if spec else {}
-    lines = [
-        f"{' '.join([source.judge, *source.settings])} by {source.backbone or 'nobody'}"
-    ]
-    lines += _voted(record) if record.votes else []
-    lines += [
-        f"human {aspect}: {', '.join(f'{v:g}' for v in values)}"
-        for aspect, values in record.ratings.items()
-    ]
-    lines += missed_requirements(verdict)
-    lines += [f"finding: {finding}" for finding in verdict.findings]
+    lines = _root_lines(record)
     file = output_file(record)
     name = f"{record.id} ({file})" if file else str(record.id)
     root = Node(f"{name}: {_answer(record)}", verdict.status, lines=tuple(lines))
@@ -68,6 +59,20 @@ def outline(record: Record, exchanges: Sequence[Exchange] = ()) -> Node:
         parent.children.append(node)
         nodes.setdefault(step.path, node)
     return root
+
+
+def _root_lines(record: Record) -> list[str]:
+    lines = [
+        f"{' '.join([record.provenance.judge, *record.provenance.settings])} by {record.provenance.backbone or 'nobody'}"
+    ]
+    lines += _voted(record) if record.votes else []
+    lines += [
+        f"human {aspect}: {', '.join(f'{v:g}' for v in values)}"
+        for aspect, values in record.ratings.items()
+    ]
+    lines += missed_requirements(record.verdict)
+    lines += [f"finding: {finding}" for finding in record.verdict.findings]
+    return lines
 
 
 def _answer(record: Record) -> str:

@@ -106,14 +106,7 @@ def load_unjudged(
         raise VievalError(
             f"{path}: no images in it; run generate_* tasks with --predict_only first"
         )
-    if len(judges) > 1:
-        names = ", ".join(
-            " ".join(filter(None, judge_and_setting)) or "none"
-            for judge_and_setting in judges
-        )
-        raise VievalError(
-            f"{path}: tasks of several judges ({names}); pass the samples file of one of them"
-        )
+    _require_one_judge(judges, path)
     [(judge, setting)] = judges
     source = SampleSource(
         str(path),
@@ -122,6 +115,17 @@ def load_unjudged(
         total=len(rows),
     )
     return UnjudgedRun(source, judge, setting)
+
+
+def _require_one_judge(judges: dict[tuple[str, str], None], path: Path) -> None:
+    if len(judges) > 1:
+        names = ", ".join(
+            " ".join(filter(None, judge_and_setting)) or "none"
+            for judge_and_setting in judges
+        )
+        raise VievalError(
+            f"{path}: tasks of several judges ({names}); pass the samples file of one of them"
+        )
 
 
 def _lines(file: Path) -> list[str]:

@@ -52,6 +52,30 @@ def strengths(wins: ArrayLike, ties: ArrayLike) -> Strengths:
     [0.5493, -0.5493]
     """
     won, tied = np.asarray(wins, dtype=float), np.asarray(ties, dtype=float)
+    _require_counts(won, tied)
+    models = len(won)
+    if _pieces(won + tied) > 1 or not won.any():
+        equal = _pieces(tied) == 1
+        return Strengths(
+            np.zeros(models) if equal else np.full(models, np.nan), float("nan")
+        )
+    first, second = np.triu_indices(models, 1)
+    outcomes = np.stack(
+        [won[first, second], won[second, first], tied[first, second]], axis=1
+    )
+    design = _effects(first, models, second)
+    parameters = (
+        _likeliest(outcomes, design)
+        if tied.any()
+        else _likeliest(outcomes[:, :2], design[:, :2, :models])
+    )
+    return Strengths(
+        parameters[:models] - parameters[:models].mean(),
+        float(np.exp(parameters[models])) if tied.any() else 0.0,
+    )
+
+
+def _require_counts(won: Floats, tied: Floats) -> None:
     square = (
         won.ndim == 2
         and won.shape[0] == won.shape[1] == len(tied)
@@ -66,16 +90,9 @@ def strengths(wins: ArrayLike, ties: ArrayLike) -> Strengths:
         raise ValueError(
             "counts of wins and symmetric counts of ties, of all models with all, are needed"
         )
-    models = len(won)
-    if _pieces(won + tied) > 1 or not won.any():
-        equal = _pieces(tied) == 1
-        return Strengths(
-            np.zeros(models) if equal else np.full(models, np.nan), float("nan")
-        )
-    first, second = np.triu_indices(models, 1)
-    outcomes = np.stack(
-        [won[first, second], won[second, first], tied[first, second]], axis=1
-    )
+
+
+def _effects(first: Ints, models: int, second: Ints) -> Floats:
     # of each pair and outcome, its effect on each strength and on the tie parameter: the log
     # likelihood is linear in these
     design = np.zeros((len(first), 3, models + 1))
@@ -86,15 +103,7 @@ def strengths(wins: ArrayLike, ties: ArrayLike) -> Strengths:
         np.arange(len(first)), 1, first
     ] = -0.5
     design[:, 2, models] = 1.0
-    parameters = (
-        _likeliest(outcomes, design)
-        if tied.any()
-        else _likeliest(outcomes[:, :2], design[:, :2, :models])
-    )
-    return Strengths(
-        parameters[:models] - parameters[:models].mean(),
-        float(np.exp(parameters[models])) if tied.any() else 0.0,
-    )
+    return design
 
 
 def resampled_strengths(wins: ArrayLike, ties: ArrayLike, counts: Ints) -> Floats:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Hashable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -185,12 +185,17 @@ def held_out(labels: Labels, seed: Seed | None, by_generator: bool = False) -> F
             same_function & ~(in_fold & (seed is not None)) & ~(is_own & by_generator)
         )
         if train.any():
-            ratings = labels.ratings[train]
-            predicted[0, test] = np.interp(
-                labels.scores[test], *isotonic_fit(labels.scores[train], ratings)
-            )
-            predicted[1, test], predicted[2, test] = ratings.mean(), np.median(ratings)
+            _predict(labels, train, predicted, test)
     return predicted
+
+
+def _predict(labels: Labels, train: Any, predicted: Floats, test: Any) -> None:
+    """Three predictions: of a fitted function, of the mean and of the median."""
+    ratings = labels.ratings[train]
+    predicted[0, test] = np.interp(
+        labels.scores[test], *isotonic_fit(labels.scores[train], ratings)
+    )
+    predicted[1, test], predicted[2, test] = ratings.mean(), np.median(ratings)
 
 
 def improvement(

@@ -106,6 +106,25 @@ def accuracy_over_pairs(
         reason = f"{generators} generators, {LEAST_GENERATORS} are needed"
     if reason:
         return (undefined := Estimate(math.nan, n=n, reasons=(reason,))), undefined
+    value, weight = _resampled_pairs(seed, parts, resamples)
+    with np.errstate(invalid="ignore"):
+        resampled: Floats = (weight @ value) / weight.sum(axis=1, keepdims=True)
+    means = value.mean(axis=0)
+    hard, soft = (
+        Estimate(
+            float(means[column]),
+            *interval(resampled[:, column]),
+            resampled[:, column],
+            n,
+        )
+        for column in (0, 1)
+    )
+    return hard, soft
+
+
+def _resampled_pairs(
+    seed: Seed, parts: Sequence[tuple[int, Sequence[PairAgreement]]], resamples: int
+) -> tuple[Floats, Floats]:
     rng = np.random.default_rng(seed)
     weights, values = [], []
     for generators, pairs in parts:
@@ -122,16 +141,4 @@ def accuracy_over_pairs(
         np.concatenate(weights, axis=1).astype(float),
         np.concatenate(values),
     )
-    with np.errstate(invalid="ignore"):
-        resampled: Floats = (weight @ value) / weight.sum(axis=1, keepdims=True)
-    means = value.mean(axis=0)
-    hard, soft = (
-        Estimate(
-            float(means[column]),
-            *interval(resampled[:, column]),
-            resampled[:, column],
-            n,
-        )
-        for column in (0, 1)
-    )
-    return hard, soft
+    return value, weight

@@ -81,21 +81,13 @@ class CorrelationDifference:
         coefficient: Literal["spearman", "pearson"] = "spearman",
     ) -> None:
         a, b, h = (np.asarray(scores, dtype=float) for scores in (first, second, human))
-        if a.ndim != 2 or a.shape != b.shape or a.shape != h.shape:
-            raise ValueError(
-                f"three tables of the same shape are needed, not shapes {a.shape}, {b.shape}, "
-                f"{h.shape}"
-            )
+        _require_tables(a, b, h)
         require_same_items(a, b)
         require_same_items(a, h)
         rows, models = a.shape
         _, group_index = factorize(range(rows) if groups is None else groups)
         part_names, part = factorize(["one part"] * models if parts is None else parts)
-        if len(group_index) != rows or len(part) != models:
-            raise ValueError(
-                f"{rows} groups and {models} parts are needed, not {len(group_index)} and "
-                f"{len(part)}"
-            )
+        _require_lengths(group_index, rows, part, models)
         self._coefficient: Coefficient = coefficient
         self._scores, self._group_index = (a, b, h), group_index
         self._parts = [
@@ -214,6 +206,22 @@ class CorrelationDifference:
             )
             for judge in defined
         ]
+
+
+def _require_tables(a: Floats, b: Floats, h: Floats) -> None:
+    if a.ndim != 2 or a.shape != b.shape or a.shape != h.shape:
+        raise ValueError(
+            f"three tables of the same shape are needed, not shapes {a.shape}, {b.shape}, "
+            f"{h.shape}"
+        )
+
+
+def _require_lengths(group_index: Ints, rows: Any, part: Ints, models: Any) -> None:
+    if len(group_index) != rows or len(part) != models:
+        raise ValueError(
+            f"{rows} groups and {models} parts are needed, not {len(group_index)} and "
+            f"{len(part)}"
+        )
 
 
 def independence_p(

@@ -104,11 +104,7 @@ def best_thresholds(
     """
     first_scores, second_scores = paired_vectors(first, second)
     human_votes = np.asarray(human)
-    if human_votes.shape != first_scores.shape:
-        shapes = f"{human_votes.shape} and {first_scores.shape}"
-        raise ValueError(
-            f"a vote of people for each contest is needed, not shapes {shapes}"
-        )
+    _require_votes(human_votes, first_scores)
     distance, middle = _distance_and_mean(first_scores, second_scores)
     won = np.sort(
         distance[
@@ -116,12 +112,7 @@ def best_thresholds(
             & (human_votes == np.where(first_scores > second_scores, FIRST, SECOND))
         ]
     )
-    ties = (
-        (BOTH_GOOD, BOTH_BAD, TIE) if scheme == "three_way" else (BOTH_GOOD, BOTH_BAD)
-    )
-    tied = np.flatnonzero(
-        np.isin(human_votes, ties) & np.isfinite(distance) & np.isfinite(middle)
-    )
+    tied = _tied(scheme, human_votes, distance, middle)
     if scheme == "decisive" or len(tied) == 0:
         return Thresholds(0.0, -math.inf)
     tied = tied[np.argsort(distance[tied], kind="stable")]
@@ -143,6 +134,25 @@ def best_thresholds(
     return Thresholds(
         float(tie_candidates[best]),
         _best_good(middle[:n], good[:n]) if separates_ties else -math.inf,
+    )
+
+
+def _require_votes(human_votes: Floats, first_scores: Floats) -> None:
+    if human_votes.shape != first_scores.shape:
+        shapes = f"{human_votes.shape} and {first_scores.shape}"
+        raise ValueError(
+            f"a vote of people for each contest is needed, not shapes {shapes}"
+        )
+
+
+def _tied(
+    scheme: VoteScheme, human_votes: Floats, distance: Floats, middle: Floats
+) -> Ints:
+    ties = (
+        (BOTH_GOOD, BOTH_BAD, TIE) if scheme == "three_way" else (BOTH_GOOD, BOTH_BAD)
+    )
+    return np.flatnonzero(
+        np.isin(human_votes, ties) & np.isfinite(distance) & np.isfinite(middle)
     )
 
 

@@ -44,15 +44,7 @@ def scatter(
         (_bin(rating, low, high), _bin(score, 0.0, 1.0)) for rating, score in points
     )
     largest = max(point_counts.values(), default=1)
-    parts = [
-        f'<rect class="panel" x="{_EDGE}" y="8" width="{side}" height="{side}"/>',
-        f'<line class="axis" x1="{_EDGE}" y1="{8 + side}" x2="{_EDGE + side}" y2="8"/>',
-        f'<text x="{_EDGE}" y="{side + 24}">{low:g}</text>',
-        f'<text x="{_EDGE + side / 2}" y="{side + 24}" text-anchor="middle">rating</text>',
-        f'<text x="{_EDGE + side}" y="{side + 24}" text-anchor="end">{high:g}</text>',
-        f'<text x="{_EDGE - 4}" y="{8 + side}" text-anchor="end">0</text>',
-        f'<text x="{_EDGE - 4}" y="18" text-anchor="end">1</text>',
-    ]
+    parts = _scatter_axes(side, low, high)
     for (across, up), times in sorted(point_counts.items()):
         radius = 1.8 + 5 * math.sqrt(times / largest) if largest > 1 else 2.6
         parts.append(
@@ -63,6 +55,18 @@ def scatter(
         '<svg class="scatter" viewBox="0 0 {} {}" role="img" aria-label="{}">'
     ).format(_EDGE + side + 8, side + 30, html(title))
     return head + Markup("".join(parts)) + Markup("</svg>")
+
+
+def _scatter_axes(side: int, low: float, high: float) -> list[str]:
+    return [
+        f'<rect class="panel" x="{_EDGE}" y="8" width="{side}" height="{side}"/>',
+        f'<line class="axis" x1="{_EDGE}" y1="{8 + side}" x2="{_EDGE + side}" y2="8"/>',
+        f'<text x="{_EDGE}" y="{side + 24}">{low:g}</text>',
+        f'<text x="{_EDGE + side / 2}" y="{side + 24}" text-anchor="middle">rating</text>',
+        f'<text x="{_EDGE + side}" y="{side + 24}" text-anchor="end">{high:g}</text>',
+        f'<text x="{_EDGE - 4}" y="{8 + side}" text-anchor="end">0</text>',
+        f'<text x="{_EDGE - 4}" y="18" text-anchor="end">1</text>',
+    ]
 
 
 def _bin(value: float, low: float, high: float) -> int:

@@ -211,6 +211,10 @@ def answer(record: Record) -> str:
     if choice.preferences:
         mean = math.fsum(choice.preferences.values()) / len(choice.preferences)
         return FIRST if mean > 0 else SECOND if mean < 0 else "tie"
+    return _answer_by_scores(choice)
+
+
+def _answer_by_scores(choice: Choice) -> str:
     aspect_names = dict.fromkeys(
         aspect for scores in choice.scores for aspect in scores
     )

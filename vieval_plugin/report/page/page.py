@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 from tqdm import tqdm
 
+from vieval_plugin.judges.protocol import SampleId
 from vieval_plugin.media.thumbnails import Thumbnails
 from vieval_plugin.meta_evaluation.findings import Leaderboard
 from vieval_plugin.meta_evaluation.tables import Table
 from vieval_plugin.records import OWN
+from vieval_plugin.report.answer import Answer
 from vieval_plugin.report.own_samples import is_rated
 from vieval_plugin.report.page.charts import scatter_rows
 from vieval_plugin.report.page.disagreement import (
@@ -35,7 +37,7 @@ from vieval_plugin.report.page.gallery import (
     tile_limits,
 )
 from vieval_plugin.report.page.glossary import Glossary
-from vieval_plugin.report.page.prompts import prompt_rows
+from vieval_plugin.report.page.prompts import PromptRows, prompt_rows
 from vieval_plugin.report.page.scale import chart, gate_axis
 from vieval_plugin.report.page.tiles import (
     GalleryTile,
@@ -127,20 +129,7 @@ def page(
     items_by_section = {s: items_of(s.runs, by_prompt[s]) for s in report.sections}
     items = [*chain(*items_by_section.values())]
     falls = [fall.prompt for fall in gate.falls] if gate else []
-    rows = [
-        (
-            section,
-            board,
-            prompt_rows(
-                section,
-                board,
-                items_by_section[section],
-                gate.challenger if gate else "",
-                falls,
-            ),
-        )
-        for section, board in report.generators
-    ]
+    rows = _generator_rows(items_by_section, gate, falls, report)
     highlights = (
         {}
         if rows
@@ -162,12 +151,7 @@ def page(
     generators = list(
         dict.fromkeys(chain(*(board_items.generators for _, _, board_items in rows)))
     )
-    prompt_ids = {
-        item.id
-        for section, found in items_by_section.items()
-        if by_prompt[section]
-        for item in found
-    }
+    prompt_ids = _prompt_ids(items_by_section, by_prompt)
     tiles = [
         tile_of(
             item, samples, thumbnails, room, item.id in prompt_ids, generators, repeated
@@ -185,33 +169,19 @@ def page(
         {tile.note for tile in tiles},
     )
     style = style_sheet(STYLE)
-    script = "".join(
-        (_FOLDER / name).read_text(encoding="utf-8")
-        for name in ("pictures.js", "page.js")
-    )
+    script = _script()
     order_text = _order_text(report)
     answers = [gate.answer] if gate else report.answers
     return template(_FOLDER / "page.html.jinja").render(
         subject=subject(report),
         title=answers[0].title if answers else "No judge has a number here.",
-        answers=[
-            line
-            for line in [
-                *(a.evidence for a in answers[:1]),
-                *(a.title for a in answers[1:]),
-            ]
-            if line
-        ],
+        answers=_answer_lines(answers),
         gate=gate,
         gate_axis=gate_axis(gate, rows[0][1].unit) if gate and rows else "",
         limits=answers[0].limits if gate else (),
         next=next((a.next for a in answers if a.next), ""),
         strip_title=_strip_title(report, chain(*highlights.values())),
-        strip=[
-            (by_id[sample], lines)
-            for sample, lines in highlights.items()
-            if by_id[sample].outputs
-        ],
+        strip=_strip(by_id, highlights),
         order_text=order_text,
         policy=policy(
             style, script, any(thumbnail.original for thumbnail in thumbnails.rendered)
@@ -223,11 +193,7 @@ def page(
         tables=tables,
         protocols=protocols,
         over_benchmarks=over_benchmarks,
-        repeated=[
-            f"{judge} says of each: {text}"
-            for judge, text in repeated.items()
-            if text not in judge
-        ],
+        repeated=_repeated_lines(repeated),
         note_of_all=notes.pop() if len(tiles) > 1 == len(notes) else "",
         table_of=_board_table,
         pairs_of=pairs_table,
@@ -252,6 +218,76 @@ def page(
         thumbnails=thumbnails.rendered,
         version=VERSION,
     )
+
+
+def _generator_rows(
+    items_by_section: dict[Section, list[GalleryItem]],
+    gate: Gate | None,
+    falls: list[str],
+    report: Report,
+) -> list[tuple[Section, Leaderboard, PromptRows]]:
+    """Leaderboards of generators, each with its section and its prompts."""
+    return [
+        (
+            section,
+            board,
+            prompt_rows(
+                section,
+                board,
+                items_by_section[section],
+                gate.challenger if gate else "",
+                falls,
+            ),
+        )
+        for section, board in report.generators
+    ]
+
+
+def _prompt_ids(
+    items_by_section: dict[Section, list[GalleryItem]], by_prompt: dict[Section, bool]
+) -> set[SampleId]:
+    return {
+        item.id
+        for section, found in items_by_section.items()
+        if by_prompt[section]
+        for item in found
+    }
+
+
+def _script() -> str:
+    return "".join(
+        (_FOLDER / name).read_text(encoding="utf-8")
+        for name in ("pictures.js", "page.js")
+    )
+
+
+def _answer_lines(answers: list[Answer]) -> list[str]:
+    return [
+        line
+        for line in [
+            *(a.evidence for a in answers[:1]),
+            *(a.title for a in answers[1:]),
+        ]
+        if line
+    ]
+
+
+def _strip(
+    by_id: dict[SampleId, GalleryTile], highlights: dict[SampleId, tuple[str, ...]]
+) -> list[tuple[GalleryTile, Sequence[str]]]:
+    return [
+        (by_id[sample], lines)
+        for sample, lines in highlights.items()
+        if by_id[sample].outputs
+    ]
+
+
+def _repeated_lines(repeated: dict[str, str]) -> list[str]:
+    return [
+        f"{judge} says of each: {text}"
+        for judge, text in repeated.items()
+        if text not in judge
+    ]
 
 
 def _is_by_prompt(report: Report, section: Section) -> bool:

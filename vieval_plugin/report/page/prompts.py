@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -125,20 +125,8 @@ def prompt_rows(
         key=advantage,
         reverse=True,
     )
-    ends = (
-        ordered
-        if len(ordered) <= MOST_PROMPTS
-        else [*ordered[: MOST_PROMPTS // 2], *ordered[-MOST_PROMPTS // 2 :]]
-    )
-    by_fall = {name: place for place, name in enumerate(falls)}
-    across = sorted(
-        prompts,
-        key=lambda p: (
-            by_fall.get(p.name, len(falls)),
-            -p.spread,
-            not advantage(p) > 0,
-        ),
-    )
+    ends = _shown_ends(ordered)
+    across = _by_spread(falls, prompts, advantage)
     groups = _ends(ordered) if alone else _groups(board, ordered, first)
     return PromptRows(
         _title(section, board),
@@ -153,6 +141,28 @@ def prompt_rows(
             for prompt in ordered
             if decided and not alone
         },
+    )
+
+
+def _shown_ends(ordered: list[Prompt]) -> list[Prompt]:
+    return (
+        ordered
+        if len(ordered) <= MOST_PROMPTS
+        else [*ordered[: MOST_PROMPTS // 2], *ordered[-MOST_PROMPTS // 2 :]]
+    )
+
+
+def _by_spread(
+    falls: Sequence[str], prompts: list[Prompt], advantage: Callable[[Prompt], float]
+) -> list[Prompt]:
+    by_fall = {name: place for place, name in enumerate(falls)}
+    return sorted(
+        prompts,
+        key=lambda p: (
+            by_fall.get(p.name, len(falls)),
+            -p.spread,
+            not advantage(p) > 0,
+        ),
     )
 
 

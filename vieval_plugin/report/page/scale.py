@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from vieval_plugin.meta_evaluation.findings import Leaderboard
+from vieval_plugin.meta_evaluation.findings import Leaderboard, Role
 from vieval_plugin.report.words import reason_words, short_number
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.text.html_page import template
@@ -59,25 +59,11 @@ def scale(title: str, rows: Sequence[ScaleRow], board: Leaderboard) -> Markup:
         if number.estimate.defined
     }
     constant = references.get("baseline")
-    lines = (
-        {"even": board.measure.even}
-        if board.measure.even is not None
-        else {"people": references.get("ceiling", math.nan)}
-    )
-    lines = {name: value for name, value in lines.items() if not math.isnan(value)}
+    lines = _guide_lines(board, references)
     estimates = [row.estimate for row in rows if row.estimate.defined]
     if not estimates:
         return Markup("")
-    values = [
-        end
-        for e in estimates
-        for end in (e.value, e.low, e.high)
-        if not math.isnan(end)
-    ]
-    values += [
-        *(value for row in rows for value in row.others.values()),
-        *references.values(),
-    ]
+    values = _shown_values(estimates, rows, references)
     margin = max(0.05 * (max(values) - min(values)), 0.05)
     low, high = (
         board.ends
@@ -103,6 +89,36 @@ def scale(title: str, rows: Sequence[ScaleRow], board: Leaderboard) -> Markup:
         short=short_number,
     )
     return Markup(text)
+
+
+def _guide_lines(
+    board: Leaderboard,
+    references: Mapping[Role, float],
+) -> dict[str, float]:
+    lines = (
+        {"even": board.measure.even}
+        if board.measure.even is not None
+        else {"people": references.get("ceiling", math.nan)}
+    )
+    return {name: value for name, value in lines.items() if not math.isnan(value)}
+
+
+def _shown_values(
+    estimates: list[Estimate],
+    rows: Sequence[ScaleRow],
+    references: Mapping[Role, float],
+) -> list[float]:
+    values = [
+        end
+        for e in estimates
+        for end in (e.value, e.low, e.high)
+        if not math.isnan(end)
+    ]
+    values += [
+        *(value for row in rows for value in row.others.values()),
+        *references.values(),
+    ]
+    return values
 
 
 def gate_axis(gate: Gate, unit: str) -> Markup:

@@ -351,6 +351,14 @@ def _captions(
                 reasons.setdefault(sample, verdict.rationale)
         if ratings := mean_ratings(record):
             texts[record.id].append(f"annotators: {ratings}")
+    return _caption_pictures(points, texts, reasons)
+
+
+def _caption_pictures(
+    points: Mapping[SampleId, Sequence[float]],
+    texts: Mapping[SampleId, Sequence[str]],
+    reasons: Mapping[SampleId, str],
+) -> dict[SampleId, Picture]:
     means = {
         sample: math.fsum(sample_values) / len(sample_values)
         for sample, sample_values in points.items()

@@ -52,12 +52,7 @@ def read(
     }
     if not files:
         return {}
-    if name not in files and len(files) > 1:
-        raise NotNamedError(
-            f"{folder}: there are answers to questions of {setting} by {', '.join(files)}, and "
-            f"none is called {name!r}; pass name= one of these"
-        )
-    path = files.get(name) or next(iter(files.values()))
+    path = _answers_file(name, files, folder, setting)
     rows: dict[tuple[str, str], list[Row]] = defaultdict(list)
     columns = (
         "t2i_model",
@@ -80,16 +75,31 @@ def read(
         (row.text("t2i_model"), row.text("item_id")): row.text("source_id")
         for row in rated
     }
-    if unknown := {model for model, _ in source_ids} - MODEL_NAMES.keys():
-        raise VievalError(
-            f"{folder}: {_RATED} has the unknown t2i_model {min(unknown)!r}; {_ADVICE}"
-        )
+    _require_known_models(source_ids, folder)
     return {
         identity(MODEL_NAMES[key[0]], source_id): _verdict(
             rows.get(key, []), setting, dependencies
         )
         for key, source_id in source_ids.items()
     }
+
+
+def _answers_file(
+    name: str, files: dict[str, Path], folder: Path, setting: str
+) -> Path:
+    if name not in files and len(files) > 1:
+        raise NotNamedError(
+            f"{folder}: there are answers to questions of {setting} by {', '.join(files)}, and "
+            f"none is called {name!r}; pass name= one of these"
+        )
+    return files.get(name) or next(iter(files.values()))
+
+
+def _require_known_models(source_ids: dict[tuple[str, str], str], folder: Path) -> None:
+    if unknown := {model for model, _ in source_ids} - MODEL_NAMES.keys():
+        raise VievalError(
+            f"{folder}: {_RATED} has the unknown t2i_model {min(unknown)!r}; {_ADVICE}"
+        )
 
 
 def _verdict(rows: Sequence[Row], setting: str, dependencies: bool) -> Verdict:
