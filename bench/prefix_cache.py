@@ -18,6 +18,7 @@ from pathlib import Path
 
 from common import conditions, judged, options, photographs, table
 
+from vieval_plugin.config import Config
 from vieval_plugin.judges.protocol import Image, Sample, SampleId
 from vieval_plugin.run.jobs import Job
 from vieval_plugin.run.prepare import prepare
@@ -37,13 +38,22 @@ def samples(kind: str, files: Sequence[Path]) -> Iterator[Sample]:
         yield Sample(identity, images, {text: f"a hill, number {number}"}, kind=kind)
 
 
+def once() -> Config:
+    """Options under which a reply that cannot be read is not asked for again: a reminder begins as
+    the question did, whatever the order.
+    """
+    defaults = options(None)
+    judges = defaults.judges.model_copy(update={"reminders": 0})
+    return defaults.model_copy(update={"judges": judges})
+
+
 def row(
     server: str, model: str, kind: str, side: int, order: str, count: int
 ) -> list[str]:
     """Tokens of a run of one order, and how many of them were cached."""
     reset = urllib.request.Request(f"{server}/reset_prefix_cache", method="POST")
     urllib.request.urlopen(reset).read()
-    judge = prepare("viescore", ORDERS[order], options(None))
+    judge = prepare("viescore", ORDERS[order], once())
     with tempfile.TemporaryDirectory() as folder:
         files = photographs(Path(folder), count * (2 if kind == "tie" else 1), side)
         jobs = [Job(sample, judge) for sample in samples(kind, files)]
@@ -64,12 +74,12 @@ def main() -> None:
     print(conditions())
     table(
         HEADER,
-        [
+        (
             row(given.server, given.model, kind, side, order, given.samples)
             for kind in ("tig", "tie")
             for side in given.sides
             for order in ORDERS
-        ],
+        ),
     )
 
 

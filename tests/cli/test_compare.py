@@ -122,7 +122,7 @@ def test_draws_seed_and_policy_are_those_of_the_options(tmp_path, capsys, monkey
     shown = compare(capsys, failing, judged(tmp_path, "right", right))
     assert re.search(r"^right - failing +80 ", shown, re.MULTILINE)
     assert (
-        "Failed verdicts: worst. A judge's missing answer to a contest is wrong."
+        "Failed verdicts count as the lowest score. A judge's missing answer to a contest is wrong."
         in shown
     )
     assert "50 bootstrap resamples" in shown

@@ -205,8 +205,8 @@ def test_prompts_stand_side_by_side_the_largest_spread_first_and_in_a_strip_from
         ("p1", "0.50", "0.70"),
     ]
     assert all(heading(of_prompt[card]) == uid for card, uid, *_ in columns)
-    loses, fail = text.split("Where mine loses: 2 prompts")[1].split(
-        "Where both fail: 2 prompts"
+    loses, fail = text.split("mine scores lower on 2 of 4 prompts")[1].split(
+        "Both generators fail on 2 of 4 prompts"
     )
     assert [heading(card) for card in cards(loses).values()] == ["p1", "p3"]
     assert [heading(card) for card in cards(fail.split("</section>")[0]).values()] == [

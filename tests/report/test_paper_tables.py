@@ -283,7 +283,10 @@ def test_with_the_recorded_guesses_blip2s_printed_row_comes_out(
         if row["judge"] == "blip2"
     }
     assert float(parts["tie"]["O"]) == pytest.approx(0.0378, abs=1.01e-4)
-    assert "Failed verdicts: as_recorded. " in (tmp_path / "report.md").read_text()
+    assert (
+        "Failed verdicts have the numbers of their log. "
+        in (tmp_path / "report.md").read_text()
+    )
 
 
 def test_undefined_cells_say_why_in_the_report_and_its_csv(blip2_report):

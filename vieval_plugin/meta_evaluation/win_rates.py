@@ -57,7 +57,7 @@ WIN_RATE = Measure(
     "Win rate",
     {
         **OPINION,
-        Outcome.BEST: "{scope}{judge} likes {first_possessive} images best of the {count}.",
+        Outcome.BEST: "{scope}{judge} ranks {first_possessive} images first of the {count}.",
         Outcome.BETTER: "{judge} prefers {first_possessive} images to {second_possessive}.",
     },
     even=EVEN,

@@ -5,12 +5,13 @@ numbers came about.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from vieval_plugin.meta_evaluation.comparison import NO_VALUE
 from vieval_plugin.stats.comparison import PERMUTATIONS
 from vieval_plugin.stats.decisions import SIGNIFICANCE_LEVEL
 from vieval_plugin.stats.estimate import Estimate
-from vieval_plugin.stats.options import StatisticsOptions
+from vieval_plugin.stats.options import Policy, StatisticsOptions
 
 ASPECTS = {"SC": "semantic consistency", "PQ": "perceptual quality", "O": "overall"}
 TASK_TYPES = {
@@ -82,6 +83,12 @@ def reason_words(reason: str) -> str:
 
 
 _MOST_NAMED = 2
+_POLICIES: Mapping[Policy, str] = {
+    "drop": "are left out",
+    "random": "count as a random score",
+    "worst": "count as the lowest score",
+    "as_recorded": "have the numbers of their log",
+}
 
 
 def share_of_level(level: float) -> str:
@@ -232,7 +239,8 @@ def protocol(
         else ""
     )
     failed_verdicts = (
-        f"Failed verdicts: {options.policy}{gate_suffix}.{wrong_answers}{missing}"
+        f"Failed verdicts {_POLICIES[options.policy]}{gate_suffix}.{wrong_answers}"
+        f"{missing}"
     )
     if not tested:
         return f"{failed_verdicts} Intervals are 95%, from {resamples}. Seed {options.seed}."

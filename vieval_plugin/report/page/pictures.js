@@ -65,6 +65,10 @@
     for (const name of ["mouseover", "focusin"]) {
       matrix.addEventListener(name, (event) => { if (event.target.closest(".columns a")) look(event.target.closest("a")); });
     }
+    matrix.addEventListener("click", (event) => {
+      const link = event.target.closest(".columns a");
+      if (link && matchMedia("(hover: none)").matches) { event.preventDefault(); look(link); }
+    });
     look(matrix.querySelector(".columns a"));
   }
 

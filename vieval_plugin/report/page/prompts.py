@@ -21,6 +21,7 @@ from vieval_plugin.report.page.disagreement import GalleryItem
 from vieval_plugin.report.page.tiles import points_of
 from vieval_plugin.report.sections import Section
 from vieval_plugin.report.words import ASPECTS
+from vieval_plugin.text.wording import plural
 
 #: Prompts that stand beside the chart: half where the first generator is furthest ahead, half where
 #: it is furthest behind.
@@ -225,21 +226,21 @@ def _groups(board: Leaderboard, ordered: Sequence[Prompt], first: str) -> Prompt
     """Prompts where the first generator is furthest behind, and those on which none reaches half
     of the scale.
     """
-    by_best = sorted(ordered, key=lambda prompt: max(prompt.scores.values()))
-    groups = {
-        f"{first} {'lose' if first == YOUR_IMAGES else 'loses'}": [
-            p for p in ordered[::-1] if p.lead(first) < 0
-        ],
-    }
+    behind = [prompt for prompt in ordered[::-1] if prompt.lead(first) < 0]
+    verb = "score" if first == YOUR_IMAGES else "scores"
+    lower = "loses" if board.measure.counts_contests else f"{verb} lower"
+    titles = {_count_title(f"{first} {lower}", "largest gaps", behind, ordered): behind}
     if not board.measure.counts_contests:
-        fail = "both fail" if len(board.numbers) == 2 else "all fail"
-        groups[fail] = [p for p in by_best if max(p.scores.values()) < _HALF]
-    where = "By the judge alone, where" if board.measure.uses_ratings else "Where"
+        by_best = sorted(ordered, key=lambda prompt: max(prompt.scores.values()))
+        failed = [p for p in by_best if max(p.scores.values()) < _HALF]
+        who = "Both generators" if len(board.numbers) == 2 else "All generators"
+        titles[_count_title(f"{who} fail", "lowest scores", failed, ordered)] = failed
+    by_judge = "By the judge alone, " if board.measure.uses_ratings else ""
     return {
-        f"{where} {title}: {_count_text(len(prompts))}": [
+        f"{by_judge}{title}": [
             (p.id, (first, p.best_rival(first))) for p in prompts[:_CARDS]
         ]
-        for title, prompts in groups.items()
+        for title, prompts in titles.items()
     }
 
 
@@ -254,12 +255,11 @@ def _ends(ordered: Sequence[Prompt]) -> PromptGroups:
     }
 
 
-def _count_text(number: int) -> str:
-    return (
-        f"{number} prompt{'s' if number > 1 else ''}"
-        if number <= _CARDS
-        else f"{_CARDS} of {number} prompts"
-    )
+def _count_title(
+    what: str, extremes: str, prompts: Sequence[Prompt], ordered: Sequence[Prompt]
+) -> str:
+    shown = f"; the {_CARDS} {extremes}" if len(prompts) > _CARDS else ""
+    return f"{what} on {len(prompts)} of {plural(len(ordered), 'prompt')}{shown}"
 
 
 def _distributions(section: Section, board: Leaderboard) -> tuple[Markup, ...]:
