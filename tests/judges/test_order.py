@@ -6,6 +6,7 @@ import pytest
 
 from tests.judges.viescore_answers import ORDER, sample
 from tests.playing import first_asks, play, prepared
+from vieval_plugin.backends.cache import store
 from vieval_plugin.judges import pairwise, registry, viescore
 from vieval_plugin.judges.protocol import Chat, Failure, Status
 from vieval_plugin.prompts import packs
@@ -52,6 +53,23 @@ def test_text_first_turns_each_question_of_viescore(kind):
         assert (before.schema, before.path) == (after.schema, after.path)
     assert judges[0].provenance.settings != judges[1].provenance.settings
     assert judges[0].provenance.pack_hash == judges[1].provenance.pack_hash
+
+
+def test_the_store_has_keys_of_its_own_for_another_order_alone():
+    """A question in the default order has the content that it had before there were two."""
+    judges = [prepared("viescore", name) for name in ("0shot", "text_first")]
+    [plain, *_], [turned, *_] = (
+        first_asks(judge.program(sample("tig"))) for judge in judges
+    )
+    image, text = plain.messages[0].parts
+    digest = {image: "digest"}.__getitem__
+    assert store.question(plain, digest) == {
+        "messages": [["user", [{"image": "digest"}, text]]],
+        "schema": plain.schema,
+    }
+    assert store.question(turned, digest)["messages"] == [
+        ["user", [text, {"image": "digest"}]]
+    ]
 
 
 @pytest.mark.parametrize("name", ["vqascore", "adiee", "t2i_eval"])
