@@ -22,7 +22,6 @@ from tests.fake_server import FakeServer
 from tests.in_process import served
 from vieval_plugin.benchmarks import registry, tasks
 
-PUBLISHED = Path(__file__).parents[3] / "shared" / "data"
 with (Path(__file__).parents[1] / "docs" / "paper_rows.csv").open() as file:
     COMMANDS = sorted(
         {row["command"] for row in csv.DictReader(file) if row["state"] == "runs"}
