@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Hashable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -185,17 +185,18 @@ def held_out(labels: Labels, seed: Seed | None, by_generator: bool = False) -> F
             same_function & ~(in_fold & (seed is not None)) & ~(is_own & by_generator)
         )
         if train.any():
-            _predict(labels, train, predicted, test)
+            predicted[:, test] = _predictions(labels, train, test)
     return predicted
 
 
-def _predict(labels: Labels, train: Any, predicted: Floats, test: Any) -> None:
-    """Three predictions: of a fitted function, of the mean and of the median."""
-    ratings = labels.ratings[train]
-    predicted[0, test] = np.interp(
-        labels.scores[test], *isotonic_fit(labels.scores[train], ratings)
-    )
-    predicted[1, test], predicted[2, test] = ratings.mean(), np.median(ratings)
+def _predictions(labels: Labels, train: Bools, test: Bools) -> Floats:
+    """Ratings of held-out labels by the function fitted on the others, their mean and their
+    median; a row each.
+    """
+    ratings, held_out = labels.ratings[train], labels.scores[test]
+    fitted = np.interp(held_out, *isotonic_fit(labels.scores[train], ratings))
+    constants = np.array([[ratings.mean()], [np.median(ratings)]])
+    return np.vstack([fitted, np.broadcast_to(constants, (2, len(held_out)))])
 
 
 def improvement(

@@ -216,7 +216,7 @@ def _require_tables(a: Floats, b: Floats, h: Floats) -> None:
         )
 
 
-def _require_lengths(group_index: Ints, rows: Any, part: Ints, models: Any) -> None:
+def _require_lengths(group_index: Ints, rows: int, part: Ints, models: int) -> None:
     if len(group_index) != rows or len(part) != models:
         raise ValueError(
             f"{rows} groups and {models} parts are needed, not {len(group_index)} and "
