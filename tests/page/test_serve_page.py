@@ -3,7 +3,10 @@ nothing else is asked for.
 """
 
 import base64
+import threading
 import time
+import urllib.request
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
@@ -71,6 +74,48 @@ def test_an_image_is_judged_with_its_reasons(way, browser, running):
     assert "Reward" in judged(browser)
     assert browser.complaints() == []
     assert set(browser.requested()) == {f"{running.url}/r/v1/judge"}
+
+
+@pytest.fixture
+def proxied(running):
+    """The address of the page behind a proxy that serves it under a path."""
+
+    class Forward(BaseHTTPRequestHandler):
+        def do_GET(self):
+            length = int(self.headers.get("Content-Length", 0))
+            request = urllib.request.Request(
+                running.url + self.path.removeprefix("/rewards"),
+                self.rfile.read(length) or None,
+                dict(self.headers),
+                method=self.command,
+            )
+            with urllib.request.urlopen(request) as answer:
+                body = answer.read()
+                self.send_response(answer.status)
+                for name in ("Content-Type", "Content-Security-Policy"):
+                    if name in answer.headers:
+                        self.send_header(name, answer.headers[name])
+                self.end_headers()
+                self.wfile.write(body)
+
+        do_POST = do_GET
+
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Forward) as proxy:
+        threading.Thread(target=proxy.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{proxy.server_port}/rewards"
+        proxy.shutdown()
+
+
+def test_the_page_works_under_a_path(browser, proxied):
+    browser.open(f"{proxied}/")
+    give(browser, "output", plain("red", (64, 64)))
+    browser.click("#prompt")
+    browser.type("a red square")
+    assert "Reward" in judged(browser)
+    assert set(browser.requested()) == {f"{proxied}/r/v1/judge"}
 
 
 def test_what_fails_is_said(browser, running):

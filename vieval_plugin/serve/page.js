@@ -66,7 +66,8 @@ at("form").addEventListener("submit", async (event) => {
   };
   at("judge").disabled = true;
   try {
-    const response = await fetch(`/${at("reward").value}/v1/judge`, {
+    const home = location.pathname.replace(/\/?$/, "/"); /* a proxy may serve the page under a path */
+    const response = await fetch(`${home}${at("reward").value}/v1/judge`, {
       method: "POST",
       headers: { "Content-Type": "application/json" },
       body: JSON.stringify({ samples: [sample] }),
