@@ -110,7 +110,11 @@ def _place(judge: PlacedJudge) -> str:
     if not number.estimate.defined:
         return answer(judge.alone).evidence
     ranked = (
-        [other for other in judge.published if other.ranks]
+        [
+            published_judge
+            for published_judge in judge.published
+            if published_judge.ranks
+        ]
         if number.ranks
         else judge.published
     )

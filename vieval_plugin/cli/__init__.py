@@ -130,7 +130,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def read_options(arguments: Sequence[str]) -> tuple[Callable[[Any], int], Any]:
     """The function of a command line, and its options; argparse's exit where it is wrong."""
-    command = next((word for word in arguments if not word.startswith("-")), "")
+    command = next(
+        (argument for argument in arguments if not argument.startswith("-")), ""
+    )
     parser = build_parser([command] if command in _SUMMARIES else [])
     values, unknown = parser.parse_known_args(arguments)
     options_type = _options_type(values.run)

@@ -74,8 +74,8 @@ def make(options: MakeOptions) -> int:
     require_suffix(options.out, (".jsonl",))
     require_writable(options.out, reads=options.results)
     lookup = open_results(options.results)
-    named = partial(named_backbone, options)
-    judge, current = judge_today(source_of(lookup), config.current(), named)
+    backbone_named = partial(named_backbone, options)
+    judge, current = judge_today(source_of(lookup), config.current(), backbone_named)
     judged = anchor_samples(lookup, options.n, SEED)
     if options.copy_images:
         judged = copy_images(judged, options.out.with_suffix(".images"))
@@ -109,9 +109,9 @@ def check(options: CheckOptions) -> int:
     from vieval_plugin.audit.anchor import SEED, check_anchor
     from vieval_plugin.text.escaping import say
 
-    named = partial(named_backbone, options)
+    backbone_named = partial(named_backbone, options)
     _, decision, lines = check_anchor(
-        options.anchor, config.current(), named, tell, bar=True
+        options.anchor, config.current(), backbone_named, tell, bar=True
     )
     say(*lines, f"seed {SEED}")
     return EXIT_CODES[decision]

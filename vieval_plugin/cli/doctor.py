@@ -108,10 +108,14 @@ def _backbones(options: DoctorOptions, current: Config) -> Mapping[str, Backbone
     urls = options.base_url or ([from_environment] if from_environment else [])
     if urls and not (options.model or os.environ.get(MODEL_ENV_VAR)):
         options = replace(options, model=asyncio.run(_listed_model(urls[0])))
-    named = named_backbone(options, current)
-    if named is None:
+    backbone = named_backbone(options, current)
+    if backbone is None:
         return current.backbones
-    return {JUDGE: named} if options.base_url else {**current.backbones, JUDGE: named}
+    return (
+        {JUDGE: backbone}
+        if options.base_url
+        else {**current.backbones, JUDGE: backbone}
+    )
 
 
 def _local(options: Config, source: str) -> Iterator[Check]:
@@ -215,15 +219,15 @@ async def _sight(where: str, backend: OpenAIBackend) -> AsyncIterator[Check]:
     """Whether a model sees one picture, and takes two in one question."""
     from vieval_plugin.backends.http.sight import Sight
 
-    found = await backend.check_sight()
-    if found.sight == Sight.BLIND:
+    sight = await backend.check_sight()
+    if sight.sight == Sight.BLIND:
         yield Check(
             False,
-            f"{where}: does not see images ({found.evidence}); serve a model with its vision part",
+            f"{where}: does not see images ({sight.evidence}); serve a model with its vision part",
         )
         return
-    unknown = f"was not checked for sight, as it names no colour ({found.evidence})"
-    yield Check(True, f"{where}: {'sees' if found.sight == Sight.SEES else unknown}")
+    unknown = f"was not checked for sight, as it names no colour ({sight.evidence})"
+    yield Check(True, f"{where}: {'sees' if sight.sight == Sight.SEES else unknown}")
     if reason := await backend.refusal_of_two_images():
         advice = "serve it with room for two images: judges of edits show the source and the output"
         yield Check(

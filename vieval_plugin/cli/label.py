@@ -88,11 +88,13 @@ def run(options: LabellingOptions) -> int:
         selection, reasons = choose_readable(samples, options.n, seed)
     are_contests = isinstance(selection[0].judged, Contest)
     is_new = plan is None and not are_contests
-    chosen = [sample.judged for sample in selection]
-    plan = plan or make_plan(chosen, seed)
+    images = [sample.judged for sample in selection]
+    plan = plan or make_plan(images, seed)
     rated = ratings.where if ratings else {}
-    wanted = look_at(plan, rated).next_images if options.until_decided else plan.images
-    unrated = frozenset(wanted).difference(rated)
+    image_count = (
+        look_at(plan, rated).next_images if options.until_decided else plan.images
+    )
+    unrated = frozenset(image_count).difference(rated)
     to_ask = [sample for sample in selection if sample.judged.id in unrated]
     if not to_ask:
         raise VievalError(
@@ -102,7 +104,7 @@ def run(options: LabellingOptions) -> int:
     readable = [
         sample.judged for number, sample in enumerate(samples) if number not in reasons
     ]
-    size = _write_page(options.out, to_ask, plan.seed, chosen, readable)
+    size = _write_page(options.out, to_ask, plan.seed, images, readable)
     if is_new:
         write_whole(plan_path, [plan_text(plan)])
         say(
@@ -115,7 +117,7 @@ def run(options: LabellingOptions) -> int:
             f"{len(reasons)} of {len(samples)} left out for an image that is missing or cannot be "
             f"read; the first: {samples[first].where}: {reasons[first]}"
         )
-    _say_advice(options, chosen, readable, size, are_contests)
+    _say_advice(options, images, readable, size, are_contests)
     return 0
 
 
@@ -128,8 +130,8 @@ def _require_writable(
     from vieval_plugin.media.files import require_writable
 
     outputs = [output for sample in samples for output in candidates_of(sample.judged)]
-    named = [*map(Path, options.samples), *options.human]
-    reads = [*named, *filter(None, [options.prompts]), *files_of(outputs)]
+    files = [*map(Path, options.samples), *options.human]
+    reads = [*files, *filter(None, [options.prompts]), *files_of(outputs)]
     for path in (options.out, plan_path):
         require_writable(path, reads=reads)
 
@@ -138,7 +140,7 @@ def _write_page(
     path: Path,
     to_ask: Sequence[ToLabel],
     seed: int,
-    chosen: Sequence[Judged],
+    images: Sequence[Judged],
     readable: Sequence[Judged],
 ) -> int:
     """Write the page on some of those that were chosen from all readable ones; its size."""
@@ -150,7 +152,7 @@ def _write_page(
 
     page = label_page(to_ask, seed)
     write_whole(path, page)
-    counts = strata(chosen).values()
+    counts = strata(images).values()
     say(
         f"wrote {path} ({len(page) / 2**20:.1f} MB): {len(to_ask)} of {len(readable)} to label",
         f"drawn from {len(counts)} of {len(strata(readable))} strata (kind and generator), "
@@ -161,7 +163,7 @@ def _write_page(
 
 def _say_advice(
     options: LabellingOptions,
-    chosen: Sequence[Judged],
+    images: Sequence[Judged],
     readable: Sequence[Judged],
     size: int,
     are_contests: bool,
@@ -176,7 +178,7 @@ def _say_advice(
             "votes on pairs do not correct a judge's means (vieval rank --human): for that, "
             "label its verdicts on single images"
         )
-    if advice := size_advice(chosen, readable):
+    if advice := size_advice(images, readable):
         say(advice)
     if size > LARGE:
         say(

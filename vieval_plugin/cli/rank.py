@@ -206,8 +206,8 @@ def _require_outputs(options: RankOptions) -> None:
     from vieval_plugin.text.errors import VievalError
 
     is_gate = options.margin is not None
-    named = [options.against, options.prompts]
-    reads = [*options.inputs, *options.human, *filter(None, named)]
+    files = [options.against, options.prompts]
+    reads = [*options.inputs, *options.human, *filter(None, files)]
     if not is_gate and (part := first_flag(options, ("history", "no_control"))):
         raise VievalError(f"{part} is part of a gate; pass --margin too")
     tables = [BEST_OF] if options.best_of else [RANK_MD, *FINDING_FILES]

@@ -192,21 +192,21 @@ def size_advice(chosen: Sequence[Judged], available: Sequence[Judged]) -> str:
     enough = sum(min(round(needed * in_each), number) for number in images.values())
     counts = _counts_text(prompts, groups)
     advice = f" (--n {enough})" if len(chosen) < enough else ""
-    least = _least_sentence(fewest)
+    sentence = _least_sentence(fewest)
     return (
-        f"{counts} of each generator: {least}; to show that one is not worse by {ADVISED_MARGIN:g} "
+        f"{counts} of each generator: {sentence}; to show that one is not worse by {ADVISED_MARGIN:g} "
         f"takes about {needed:.0f} of each, if ratings spread as on ImagenHub{advice}"
     )
 
 
 def _least_sentence(fewest: int) -> str:
-    least = f"a test needs {LEAST_FOR_A_TEST} and a decision {LEAST_RATED}"
+    sentence = f"a test needs {LEAST_FOR_A_TEST} and a decision {LEAST_RATED}"
     if fewest >= LEAST_RATED:
-        least = (
+        sentence = (
             f"differences from {smallest_difference(TYPICAL_SPREAD, fewest):.2f} on are "
             "found four times in five"
         )
-    return least
+    return sentence
 
 
 def _counts_text(

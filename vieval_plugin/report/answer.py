@@ -183,10 +183,10 @@ def _spread(board: Leaderboard) -> tuple[float, int]:
     """
     compared = board.comparison.compared
     index_of = {system.label: index for index, system in enumerate(compared.systems)}
-    first, *others = [index_of[number.system] for number in board.defined]
+    first, *rivals = [index_of[number.system] for number in board.defined]
     spreads, units = [0.0], list[int]()
-    for other in others:
-        statistic = compared.pair(first, other).statistic
+    for rival in rivals:
+        statistic = compared.pair(first, rival).statistic
         sums = unit_sums(statistic) if statistic else None
         if sums is not None and len(sums[0]) > 1:
             spreads.append(float(np.std(sums[0] / sums[1], ddof=1)))
@@ -201,27 +201,27 @@ def _rating_advice(board: Leaderboard, verdicts: str) -> str:
     available = max(number.total for number in board.numbers)
     spread, units = _spread(board) if len(board.defined) > 1 else (0.0, 0)
     if not spread:
-        wanted = min(LEAST_RATED, available)
+        rating_count = min(LEAST_RATED, available)
         each_suffix = " of each generator" * (len(board.numbers) > 1)
-        prompts = f"{plural(wanted, 'prompt')}{each_suffix}"
+        prompts = f"{plural(rating_count, 'prompt')}{each_suffix}"
     else:
         needed = prompts_for_margin(spread)
         fewest = min(pair.n for pair in board.comparison.pairs)
-        wanted = math.ceil(min(needed * max(fewest / units, 1.0), available))
+        rating_count = math.ceil(min(needed * max(fewest / units, 1.0), available))
         in_groups = " groups" * (units < fewest)
         prompts = (
-            f"{wanted} prompts of each generator (about {needed:,.0f}{in_groups} show in four of "
+            f"{rating_count} prompts of each generator (about {needed:,.0f}{in_groups} show in four of "
             f"five cases that an equal one is not worse by {ADVISED_MARGIN:g}, if ratings spread "
             "as this judge's scores)"
         )
-    command = _command(_LABEL, verdicts, images=wanted * len(board.numbers))
+    command = _command(_LABEL, verdicts, images=rating_count * len(board.numbers))
     return _RATE_SOME.format(prompts=prompts, command=command)
 
 
 def _command(command: str, verdicts: str, **fields: int) -> str:
     """A command on verdicts, after what writes them where no file has them yet."""
-    before = f"run this again with --out {_NOT_WRITTEN}, then " * (not verdicts)
-    return f"{before}`{command.format(verdicts=verdicts or _NOT_WRITTEN, **fields)}`"
+    prefix = f"run this again with --out {_NOT_WRITTEN}, then " * (not verdicts)
+    return f"{prefix}`{command.format(verdicts=verdicts or _NOT_WRITTEN, **fields)}`"
 
 
 def _smallest_difference(board: Leaderboard) -> str:
@@ -230,10 +230,10 @@ def _smallest_difference(board: Leaderboard) -> str:
     spread, units = _spread(board)
     if not spread or units < LEAST_FOR_A_TEST:
         return ""
-    least = smallest_difference(spread, units)
+    difference = smallest_difference(spread, units)
     tested = ", if one pair is tested" * (len(board.comparison.pairs) > 1)
     return (
-        f"On {_items(board, prompts)}, differences from {short_decimal(least)} on are found "
+        f"On {_items(board, prompts)}, differences from {short_decimal(difference)} on are found "
         f"four times in five{tested}."
     )
 
@@ -257,8 +257,8 @@ def _words(
         corrected is not None and corrected.decides_nothing
     ):  # also one without labels is in question
         defined = list(board.numbers)
-    shown = [n.system for n in (ranked or defined or board.numbers)]
-    first, second, *_ = [*shown, "", ""]
+    systems = [n.system for n in (ranked or defined or board.numbers)]
+    first, second, *_ = [*systems, "", ""]
     names = [n.system for n in defined]
     count = number_word(len(ranked or defined))
     return {
@@ -388,13 +388,13 @@ def _first_of_several(board: Leaderboard) -> _Finding:
 
 def _only_one_system(board: Leaderboard, number: Number) -> _Finding:
     evidence = f"{_own_number_sentence(board, number)}."
-    others = [
+    rivals = [
         f"{n.system}: {n.reason or 'no score'}"
         for n in board.numbers
         if n is not number
     ]
-    if others:
-        return _Finding(Outcome.ONLY_ONE, f"{evidence} {'; '.join(others)}.")
+    if rivals:
+        return _Finding(Outcome.ONLY_ONE, f"{evidence} {'; '.join(rivals)}.")
     if board.ranks_generators:
         return _Finding(Outcome.ALONE_GENERATOR, evidence)
     if number.system in board.same_answers:

@@ -129,9 +129,9 @@ def plan_shards(options: ScoreOptions) -> int:
         started = begin(replace(request, rows_per_shard=_PLANNED_ROWS))
         tell(*started.notes)
         run = request.run
-        drawn = drawn_samples(started, run.options.statistics.seed)
+        pilot_samples = drawn_samples(started, run.options.statistics.seed)
         prepared = prepare(run.judge, run.setting, run.options, run.backbone)
-        askable = to_ask(drawn, prepared)
+        askable = to_ask(pilot_samples, prepared)
         trial = asyncio.run(pilot(askable, prepared, run.options, run.backbone))
     all_rows = replace(trial, samples=started.plan.rows)
     say(
@@ -141,8 +141,10 @@ def plan_shards(options: ScoreOptions) -> int:
             by_batches=bool(options.batch or options.batch_files),
         )
     )
-    if unaskable := len(drawn) - len(askable):
-        say(f"{unaskable} of the {len(drawn)} rows drawn would not be asked about")
+    if unaskable := len(pilot_samples) - len(askable):
+        say(
+            f"{unaskable} of the {len(pilot_samples)} rows drawn would not be asked about"
+        )
     return 0
 
 
@@ -167,10 +169,10 @@ def _request(options: ScoreOptions, folder: str) -> ShardRequest:
     most_failures = (
         MOST_FAILURES if options.max_failures is None else options.max_failures
     )
-    who = folder, "", judge, options.setting, current, backbone
+    identity = folder, "", judge, options.setting, current, backbone
     return ShardRequest(
         options.samples,
-        ShardRun(*who, most_failures, options.budget, tuple(options.allow_urls)),
+        ShardRun(*identity, most_failures, options.budget, tuple(options.allow_urls)),
         label=options.label,
         kind=options.kind,
         columns=parse_columns(options.columns),

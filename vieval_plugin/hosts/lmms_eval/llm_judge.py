@@ -248,8 +248,8 @@ def judged_of(request: Request) -> Judged:
         VievalError: its images are not those that its roles name, or are none.
     """
     images = [_image(image) for image in request.images or ()]
-    given = request.prompt_kwargs or {}
-    names = given.get("roles") or _ROLES.get(len(images), ())
+    arguments = request.prompt_kwargs or {}
+    names = arguments.get("roles") or _ROLES.get(len(images), ())
     if not isinstance(names, str | Sequence) or not all(
         isinstance(name, str) for name in names
     ):
@@ -263,7 +263,7 @@ def judged_of(request: Request) -> Judged:
         )
     by_role = list(zip(roles, images, strict=True))
     conditions = Conditions(
-        given.get("kind", ""), tuple(role for role in roles if role != _OUTPUT)
+        arguments.get("kind", ""), tuple(role for role in roles if role != _OUTPUT)
     )
     shared = [image for role, image in by_role if role != _OUTPUT]
     outputs = [image for role, image in by_role if role == _OUTPUT]

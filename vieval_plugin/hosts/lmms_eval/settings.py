@@ -49,7 +49,7 @@ def prepare_command(arguments: Any) -> None:
         raise VievalError(_LAUNCHER)
 
 
-def check(model: Any, tasks: Sequence[Any], given: Mapping[str, Any]) -> None:
+def check(model: Any, tasks: Sequence[Any], run_arguments: Mapping[str, Any]) -> None:
     """Refuse the settings of a run that would be recorded and have no effect on these tasks, and
     tell the others.
 
@@ -57,22 +57,22 @@ def check(model: Any, tasks: Sequence[Any], given: Mapping[str, Any]) -> None:
     """
     if not tasks:
         return
-    if given.get("apply_chat_template"):
+    if run_arguments.get("apply_chat_template"):
         raise VievalError(_TEMPLATE)
-    if given.get("system_instruction"):
+    if run_arguments.get("system_instruction"):
         raise VievalError(
             "--system_instruction does not apply to VIEval's tasks: instructions are part of a "
             f"judge; write a judge with your own and leave it out; see {docs_url('guides/extending.md')}"
         )
-    if given.get("eval_server_launcher"):
+    if run_arguments.get("eval_server_launcher"):
         raise VievalError(_LAUNCHER)
     for task in tasks:
         _require_own_shots(task)
     _check_generation(model, tasks)
     lines = [
-        *_cache_lines(given),
-        *_limit_lines(tasks, given.get("limit")),
-        *_command_lines(model, given.get("cli_args")),
+        *_cache_lines(run_arguments),
+        *_limit_lines(tasks, run_arguments.get("limit")),
+        *_command_lines(model, run_arguments.get("cli_args")),
     ]
     if model.rank == 0:
         say(*(f"vieval: {line}" for line in lines), file=sys.stderr)
@@ -84,12 +84,12 @@ def _require_own_shots(task: Any) -> None:
     setting = f"{shots}shot"
     if not shots or task.setting == setting:
         return
-    wanted = (task.benchmark.name, task.part, task.judge.name, setting)
+    task_key = (task.benchmark.name, task.part, task.judge.name, setting)
     names = [
         entry.name
         for entry in entries().values()
         if isinstance(entry, Task)
-        and (entry.benchmark, entry.part, entry.judge, entry.setting) == wanted
+        and (entry.benchmark, entry.part, entry.judge, entry.setting) == task_key
     ]
     advice = (
         f"use --tasks {names[0]}"
@@ -106,25 +106,25 @@ def _check_generation(model: Any, tasks: Sequence[Any]) -> None:
     """VievalError for generation arguments that the model does not take; a line for those of which
     that is not known.
     """
-    given = {
+    arguments = {
         name
         for task in tasks
         for name, value in task.config.generation_kwargs.items()
         if (name, value) not in _TASK_ARGUMENTS.items()
     }
-    if not given:
+    if not arguments:
         return
     kind = type(model)
-    known = hasattr(model, "generation_arguments") or kind.__module__ in _SENT_BY
-    taken = getattr(model, "generation_arguments", _SENT_BY.get(kind.__module__))
-    listed = ", ".join(sorted(given))
-    if not known:
+    is_known = hasattr(model, "generation_arguments") or kind.__module__ in _SENT_BY
+    accepted = getattr(model, "generation_arguments", _SENT_BY.get(kind.__module__))
+    argument_names = ", ".join(sorted(arguments))
+    if not is_known:
         say(
-            f"vieval: --gen_kwargs: {kind.__name__} of lmms-eval decides which of {listed} it uses",
+            f"vieval: --gen_kwargs: {kind.__name__} of lmms-eval decides which of {argument_names} it uses",
             file=sys.stderr,
         )
         return
-    unused = given & {"do_sample"} if taken is None else given - taken
+    unused = arguments & {"do_sample"} if accepted is None else arguments - accepted
     if unused:
         raise VievalError(
             f"--gen_kwargs {', '.join(sorted(unused))} would not be used by {kind.__name__}; leave "
@@ -132,14 +132,14 @@ def _check_generation(model: Any, tasks: Sequence[Any]) -> None:
         )
 
 
-def _cache_lines(given: Mapping[str, Any]) -> list[str]:
-    if given.get("response_cache") is None:
+def _cache_lines(run_arguments: Mapping[str, Any]) -> list[str]:
+    if run_arguments.get("response_cache") is None:
         return []
     path = config.current().store_path()
-    kept = (
+    store_line = (
         f"replies are kept in {path}" if path else "the option store keeps no replies"
     )
-    return [f"--use_cache has no effect on VIEval's tasks: {kept}"]
+    return [f"--use_cache has no effect on VIEval's tasks: {store_line}"]
 
 
 def _limit_lines(tasks: Sequence[Any], limit: float | None) -> list[str]:

@@ -62,14 +62,14 @@ def install() -> None:
     def initialize_tasks(
         self: Any, include_path: Any = None, include_defaults: bool = True
     ) -> Any:
-        ours, others = _index(), initialize(self, include_path, include_defaults)
-        if clashes := sorted(ours.keys() & others.keys()):
+        ours, host_tasks = _index(), initialize(self, include_path, include_defaults)
+        if clashes := sorted(ours.keys() & host_tasks.keys()):
             say(
                 f"vieval: tasks of that name elsewhere run in place of VIEval's: "
                 f"{', '.join(clashes)}; rename them to have both",
                 file=sys.stderr,
             )
-        return {**ours, **others}
+        return {**ours, **host_tasks}
 
     def _get_config(self: Any, name: str) -> Any:
         indexed = (

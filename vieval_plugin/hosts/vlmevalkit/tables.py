@@ -80,9 +80,9 @@ def short(table: DataFrame) -> DataFrame:
         for name in table.columns
         if name.startswith("status_") and not table[name].any()
     ]
-    shown = table.drop(columns=[REMARKS, *never]).round(_DECIMALS)
+    printed = table.drop(columns=[REMARKS, *never]).round(_DECIMALS)
     reasons = table[REMARKS].str.partition(UNDEFINED)[2].str.partition("; ")[0]
-    return shown.assign(undefined=reasons) if reasons.any() else shown
+    return printed.assign(undefined=reasons) if reasons.any() else printed
 
 
 def headline(metrics: Mapping[str, Any]) -> dict[str, Any]:
