@@ -14,7 +14,7 @@ install --no-deps torchvision==0.28.0
 # What was read and tried are these versions; several of what they need are built from source.
 install ms-vlmeval==0.0.20
 install --no-deps --target "$env/nvidia" nvidia-vlmeval==26.3
-install --editable ".[http,metrics,scorers,text]" "hypothesis>=6.100" "pytest>=8" "pytest-asyncio>=0.24"
+install --editable ".[http,metrics,scorers,text]" "hypothesis>=6.100" "jsonschema>=4.18" "pytest>=8" "pytest-asyncio>=0.24"
 # The published torchvision has no C++ operators for the CPU build of torch, and declaring a fake for a missing operator fails on
 # import ("operator torchvision::nms does not exist"). Declare the fakes only where the operators are; no model here needs one.
 sed -i -E 's/^@torch\.library\.register_fake\("(torchvision::\w+)"\)$/@(torch.library.register_fake("\1") if torchvision.extension._has_ops() else (lambda f: f))/' \
