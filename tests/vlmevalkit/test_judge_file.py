@@ -57,5 +57,5 @@ def test_it_is_asked_in_its_words_and_reported_beside_viescore(
     folders = [str(tmp_path / name) for name in ("out", "viescore")]
     assert main(["report", *folders, "--out", str(tmp_path / "report")]) == 0
     report = (tmp_path / "report" / "report.md").read_text()
-    assert "fake (Legib" in report
-    assert "fake (VIEScore" in report
+    assert "legibility: undefined for every image model" in report
+    assert "fake: undefined for every image model" in report
