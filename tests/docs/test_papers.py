@@ -51,7 +51,8 @@ def judge_file(tmp_path):
 def test_each_table_has_a_command_or_says_why_there_is_none():
     rows = [
         line.split(" | ")
-        for line in TEXT.splitlines()
+        # behind the first heading of a paper, before which states are counted
+        for line in TEXT.partition("\n## ")[2].splitlines()
         if line.startswith("| ") and len(line.split(" | ")) == 4
     ]
     rows = [row for row in rows if row[2] not in ("command", "---|---|---|---|")]
