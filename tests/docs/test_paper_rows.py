@@ -1,5 +1,5 @@
-"""tests/docs/paper_rows.csv: each row of the papers' tables of results has a state, and
-docs/reference/papers.md counts them.
+"""tests/docs/paper_rows.csv: rows of the papers' tables of results have a state, those of tables
+that were not read are marked as inferred, and docs/reference/papers.md counts both.
 """
 
 import csv
@@ -77,3 +77,8 @@ def test_no_task_of_the_page_is_missing():
     assert of_page - groups <= listed
     exports = {c for c in RUNS if re.match("vieval export", c)}
     assert len(exports) == 3
+
+
+def test_the_page_says_how_many_rows_are_inferred():
+    inferred = [row for row in ROWS if "inferred" in row["reason"]]
+    assert f"{len(inferred)} of {len(ROWS)} are inferred" in test_papers.TEXT
