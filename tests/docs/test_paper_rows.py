@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs import pages, test_papers
-from tests.docs.test_papers import judge_file
+from tests.docs import pages, papers_page
 from vieval_plugin.benchmarks import tasks
 
-__all__ = ["judge_file"]
+judge_file = papers_page.judge_file  # a fixture
 
 with (Path(__file__).parent / "paper_rows.csv").open(encoding="utf-8") as file:
     ROWS = list(csv.DictReader(file))
@@ -58,7 +57,7 @@ def test_the_page_counts_the_rows_of_each_paper():
     counts = Counter((row["paper"], row["state"]) for row in ROWS)
     for paper in dict.fromkeys(row["paper"] for row in ROWS):
         numbers = " | ".join(str(counts[paper, state]) for state in STATES)
-        assert f"| {paper} | {numbers} |" in test_papers.TEXT
+        assert f"| {paper} | {numbers} |" in papers_page.TEXT
 
 
 def test_no_task_of_the_page_is_missing():
@@ -68,7 +67,7 @@ def test_no_task_of_the_page_is_missing():
     }
     of_page = {
         task
-        for command in test_papers.OF_HOST
+        for command in papers_page.OF_HOST
         if "vieval_replay" not in command
         for task in tasks_in(command)
     }
@@ -81,4 +80,4 @@ def test_no_task_of_the_page_is_missing():
 
 def test_the_page_says_how_many_rows_are_inferred():
     inferred = [row for row in ROWS if "inferred" in row["reason"]]
-    assert f"{len(inferred)} of {len(ROWS)} are inferred" in test_papers.TEXT
+    assert f"{len(inferred)} of {len(ROWS)} are inferred" in papers_page.TEXT

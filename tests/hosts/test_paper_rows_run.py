@@ -17,7 +17,7 @@ pytest.importorskip("aiohttp", reason="the fake server needs aiohttp")
 from PIL import Image
 
 from tests import pairs
-from tests.benchmarks.test_alignment_benchmarks import FILES, GENAI
+from tests.benchmarks.alignment_files import FILES, GENAI
 from tests.fake_server import FakeServer
 from tests.in_process import served
 from vieval_plugin.benchmarks import registry, tasks
