@@ -378,6 +378,18 @@ def _unit(
     )
 
 
+def _calls(options: T2IEvalOptions, setting: str) -> str:
+    if setting == SINGLE_CALL:
+        return "1"
+    return "3" if options.mode == "framework" else "about 33"
+
+
+def _rounds(options: T2IEvalOptions, setting: str) -> int:
+    by_mode = 3 if options.mode == "framework" else 8
+    rounds = 1 if setting == SINGLE_CALL else by_mode
+    return rounds + options.grades_explanations
+
+
 SPEC = JudgeSpec(
     name="t2i_eval",
     title="T2I-Eval",
@@ -388,17 +400,8 @@ SPEC = JudgeSpec(
     build=build,
     settings=ABLATIONS,
     pack=lambda options, setting: options.pack,
-    calls=lambda options, setting: (
-        "1"
-        if setting == SINGLE_CALL
-        else "3"
-        if options.mode == "framework"
-        else "about 33"
-    ),
-    rounds=lambda options, setting: (
-        (1 if setting == SINGLE_CALL else 3 if options.mode == "framework" else 8)
-        + options.grades_explanations
-    ),
+    calls=_calls,
+    rounds=_rounds,
     setting_labels=lambda options, setting: (
         options.mode,
         *((setting,) if setting != PLAIN else ()),

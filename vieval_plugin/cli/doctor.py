@@ -219,15 +219,15 @@ async def _sight(where: str, backend: OpenAIBackend) -> AsyncIterator[Check]:
     """Whether a model sees one picture, and takes two in one question."""
     from vieval_plugin.backends.http.sight import Sight
 
-    sight = await backend.check_sight()
-    if sight.sight == Sight.BLIND:
+    checked = await backend.check_sight()
+    if checked.sight == Sight.BLIND:
         yield Check(
             False,
-            f"{where}: does not see images ({sight.evidence}); serve a model with its vision part",
+            f"{where}: does not see images ({checked.evidence}); serve a model with its vision part",
         )
         return
-    unknown = f"was not checked for sight, as it names no colour ({sight.evidence})"
-    yield Check(True, f"{where}: {'sees' if sight.sight == Sight.SEES else unknown}")
+    unknown = f"was not checked for sight, as it names no colour ({checked.evidence})"
+    yield Check(True, f"{where}: {'sees' if checked.sight == Sight.SEES else unknown}")
     if reason := await backend.refusal_of_two_images():
         advice = "serve it with room for two images: judges of edits show the source and the output"
         yield Check(

@@ -91,10 +91,10 @@ def run(options: LabellingOptions) -> int:
     images = [sample.judged for sample in selection]
     plan = plan or make_plan(images, seed)
     rated = ratings.where if ratings else {}
-    image_count = (
+    planned_images = (
         look_at(plan, rated).next_images if options.until_decided else plan.images
     )
-    unrated = frozenset(image_count).difference(rated)
+    unrated = frozenset(planned_images).difference(rated)
     to_ask = [sample for sample in selection if sample.judged.id in unrated]
     if not to_ask:
         raise VievalError(

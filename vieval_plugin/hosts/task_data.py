@@ -13,8 +13,7 @@ from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.benchmarks.benchmark import data_root
 from vieval_plugin.benchmarks.tasks import Task
 from vieval_plugin.config import Config
-from vieval_plugin.judges.contests import Contest, Judged
-from vieval_plugin.judges.protocol import Sample
+from vieval_plugin.judges.contests import Judged, candidates_of
 from vieval_plugin.judges.spec import JudgeSpec
 from vieval_plugin.meta_evaluation.statistics import Rating
 from vieval_plugin.text.errors import VievalError
@@ -132,7 +131,7 @@ def image_files(judged: Judged) -> dict[str, str]:
 
     Those of a contest's candidates are `output 1`, `output 2` and so on.
     """
-    candidates = _candidates(judged)
+    candidates = candidates_of(judged)
     outputs = [sample.images.get("output") for sample in candidates]
     names = ["output"]
     if len(outputs) > 1:
@@ -148,7 +147,7 @@ def image_files(judged: Judged) -> dict[str, str]:
 
 
 def _shown_fields(judged: Judged) -> dict[str, str]:
-    candidates = _candidates(judged)
+    candidates = candidates_of(judged)
     generators = [sample.id.image_model for sample in candidates]
     return {
         **candidates[0].texts,
@@ -156,7 +155,3 @@ def _shown_fields(judged: Judged) -> dict[str, str]:
         "uid": judged.id.uid,
         "task type": judged.kind,
     }
-
-
-def _candidates(judged: Judged) -> tuple[Sample, ...]:
-    return judged.candidates if isinstance(judged, Contest) else (judged,)

@@ -354,16 +354,13 @@ def _without_pairs(
 
 
 def _defined_indices(compared: ComparedStatistic, defined: set[str]) -> list[int]:
-    """Indices of systems with a number, so that a pair is one in any order of results."""
+    """Indices of systems with a number by label, so that a pair is one in any order of results."""
     indices = [
         index
         for index, system in enumerate(compared.systems)
         if system.label in defined
     ]
-    indices.sort(
-        key=lambda index: compared.systems[index].label
-    )  # whatever order results come in, a pair is one
-    return indices
+    return sorted(indices, key=lambda index: compared.systems[index].label)
 
 
 def _tested(

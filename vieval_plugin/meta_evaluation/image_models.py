@@ -382,13 +382,14 @@ def _by_coverage(
     aspects: list[str],
     runs: Sequence[Run],
 ) -> tuple[RankedStatistic, ...]:
-    ranked.sort(
+    by_coverage = sorted(
+        ranked,
         key=lambda s: (
             s.aspect not in with_samples,
             2 * aspects.count(s.aspect) < len(runs),
-        )
+        ),
     )
-    return tuple(ranked)
+    return tuple(by_coverage)
 
 
 def rated_items(

@@ -91,13 +91,13 @@ def _pair_answers(
         ]
         pairs = paired([o for o in observed if o.contest])
         if pairs.observations:
-            _contest_answers(pairs, observed, aspects, run, answers, part)
+            answers |= _contest_answers(pairs, observed, aspects or run.aspects, part)
         by_prompt: dict[str, list[Observation]] = defaultdict(list)
         for o in observed:
             if aspects and not o.contest:
                 by_prompt[o.uid].append(o)
         for uid, samples in by_prompt.items():
-            _image_answers(samples, aspects, part, uid, answers)
+            answers |= _image_answers(samples, aspects[0], part, uid)
     return answers
 
 
@@ -105,32 +105,27 @@ def _contest_answers(
     pairs: Pairs,
     observed: list[Observation],
     aspects: Sequence[str],
-    run: Run,
-    answers: dict[tuple[str, ...], tuple[int, int, str]],
     part: str,
-) -> None:
-    codes = judge_codes(
-        pairs, preferred(subjects_of(observed, aspects or run.aspects))[0]
-    )
+) -> _PairAnswers:
+    codes = judge_codes(pairs, preferred(subjects_of(observed, aspects))[0])
     uids = [pairs.observations[number].uid for number in pairs.contest]
-    for uid, images, *answer in zip(
-        uids, pairs.indices, codes, pairs.human, pairs.groups, strict=True
-    ):
-        answers[(part, uid, *map(str, images))] = _answer(part, *answer)
+    compared = zip(uids, pairs.indices, codes, pairs.human, pairs.groups, strict=True)
+    return {
+        (part, uid, *map(str, images)): _answer(part, *answer)
+        for uid, images, *answer in compared
+    }
 
 
 def _image_answers(
-    samples: list[Observation],
-    aspects: Sequence[str],
-    part: str,
-    uid: str,
-    answers: dict[tuple[str, ...], tuple[int, int, str]],
-) -> None:
+    samples: list[Observation], aspect: str, part: str, uid: str
+) -> _PairAnswers:
+    answers = {}
     for two in combinations(sorted(samples, key=lambda o: (o.image_model, o.draw)), 2):
-        scores = [o.scores.get(aspects[0], math.nan) for o in two]
-        ratings = [fmean(o.ratings.get(aspects[0]) or [math.nan]) for o in two]
+        scores = [o.scores.get(aspect, math.nan) for o in two]
+        ratings = [fmean(o.ratings.get(aspect) or [math.nan]) for o in two]
         key = (part, uid, *(f"{o.image_model}/{o.draw}" for o in two))
         answers[key] = _answer(part, _code(*scores), _code(*ratings), two[0].group)
+    return answers
 
 
 def _code(first: float, second: float) -> int:

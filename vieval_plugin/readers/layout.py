@@ -53,8 +53,11 @@ _FOLDER = Path(__file__).with_name("layouts")
 _DIGITS = ("index", "number")
 _TEXT = r"[^/]*\s[^/]*"  # a prompt has several words
 
-#: Generator, place and uid of a prompt.
+#: Generator, folder of the category, and uid of a prompt.
 _Key: TypeAlias = tuple[str, str, str]
+
+#: Folder of the category and uid of a prompt, whichever generator.
+_PromptKey: TypeAlias = tuple[str, str]
 
 
 @checked_dataclass(frozen=True, config=ConfigDict(extra="forbid"))
@@ -337,7 +340,7 @@ def _require_images(
 
 def _images_by_key(
     found_images: list[_FoundImage],
-) -> dict[tuple[str, str, str], list[_FoundImage]]:
+) -> dict[_Key, list[_FoundImage]]:
     by_key: dict[_Key, list[_FoundImage]] = defaultdict(list)
     for image in sorted(found_images, key=lambda image: image.order):
         by_key[image.key].append(image)
@@ -345,8 +348,8 @@ def _images_by_key(
 
 
 def _ordered_keys(
-    by_key: dict[tuple[str, str, str], list[_FoundImage]],
-    conditions: dict[tuple[str, str], _Conditions],
+    by_key: dict[_Key, list[_FoundImage]],
+    conditions: dict[_PromptKey, _Conditions],
 ) -> list[_Key]:
     """Keys of all images and of the prompts that lack one, in order."""
     groups = sorted({key[:2] for key in by_key})
@@ -360,8 +363,8 @@ def _ordered_keys(
 
 def _notes(
     matches: dict[Path, Mapping[str, str] | None],
-    by_key: dict[tuple[str, str, str], list[_FoundImage]],
-    conditions: dict[tuple[str, str], _Conditions],
+    by_key: dict[_Key, list[_FoundImage]],
+    conditions: dict[_PromptKey, _Conditions],
     folder: Path,
     layout: Layout,
     found_images: list[_FoundImage],
@@ -409,7 +412,7 @@ def _require_one_file(by_key: Mapping[_Key, Sequence[_FoundImage]]) -> None:
 def _absent_images_note(
     layout: Layout,
     folder: Path,
-    conditions: Mapping[tuple[str, str], _Conditions],
+    conditions: Mapping[_PromptKey, _Conditions],
     by_key: Mapping[_Key, object],
 ) -> list[str]:
     """The line for the user on prompts without an image, by category; a category without a
@@ -517,7 +520,7 @@ def _all_conditions(
     folder: Path,
     found_images: Sequence[_FoundImage],
     prompts: Path | None,
-) -> dict[tuple[str, str], _Conditions]:
+) -> dict[_PromptKey, _Conditions]:
     """What images were made of, by place and uid."""
     prompt_layout = layout.prompts
     if prompt_layout is None:
@@ -539,14 +542,14 @@ def _all_conditions(
 
 def _conditions_in_tables(
     layout: Layout, prompt_layout: LayoutPrompts, folder: Path, prompts: Path | None
-) -> dict[tuple[str, str], _Conditions]:
+) -> dict[_PromptKey, _Conditions]:
     tables = _tables(layout, folder, prompts)
     if not tables:
         raise VievalError(
             f"{folder}: {' or '.join(prompt_layout.table)} must be there or above; or name it with "
             "--prompts"
         )
-    texts: dict[tuple[str, str], _Conditions] = {}
+    texts: dict[_PromptKey, _Conditions] = {}
     for name, file in tables.items():
         for key, conditions in _rows_of_table(layout, prompt_layout, file, name):
             first_conditions = texts.setdefault(key, conditions)
@@ -560,7 +563,7 @@ def _conditions_in_tables(
 
 def _rows_of_table(
     layout: Layout, prompt_layout: LayoutPrompts, file: Path, name: str
-) -> Iterator[tuple[tuple[str, str], _Conditions]]:
+) -> Iterator[tuple[_PromptKey, _Conditions]]:
     """Place, uid and conditions of the rows of a table, which is that of one category where this
     has a name.
     """

@@ -144,22 +144,20 @@ def tar_index(
             )
         names_by_sample[sample].add(name)
         member = TarMember(sample, key, name, *location)
-        _require_one_image(path, images, member, full_name)
+        if member.is_image:
+            first_name = images.setdefault((sample, member.column), full_name)
+            _require_one_image(path, member.column, first_name, full_name)
         members.append(member)
     members.sort(key=attrgetter("sample"))
     return TarIndex(tuple(members), last_dot)
 
 
-def _require_one_image(
-    path: Path, images: dict[tuple[int, str], str], member: TarMember, full_name: str
-) -> None:
-    if member.is_image:
-        namesake = images.setdefault((member.sample, member.column), full_name)
-        if namesake != full_name:
-            raise VievalError(
-                f"{path}: {namesake} and {full_name} are both the {member.column!r} of one "
-                "sample; leave one out, or call it KEY.NAME.SUFFIX"
-            )
+def _require_one_image(path: Path, column: str, first: str, second: str) -> None:
+    if first != second:
+        raise VievalError(
+            f"{path}: {first} and {second} are both the {column!r} of one sample; leave one "
+            "out, or call it KEY.NAME.SUFFIX"
+        )
 
 
 def _key_and_name(full_name: str, last_dot: bool) -> tuple[str, str]:

@@ -163,7 +163,7 @@ class Recording:
                 part.partition("/")[0]
             )
             if missing_count == len(recordings) and not is_sibling_part_covered:
-                self._require_recorded(part, missing_count, what, part_samples)
+                raise self._nothing_recorded(part, missing_count, what, part_samples)
             if missing_count or partly:
                 more = f", {partly} more in part" if partly else ""
                 phrases.append(
@@ -171,19 +171,19 @@ class Recording:
                 )
         return phrases
 
-    def _require_recorded(
+    def _nothing_recorded(
         self,
         part: str,
         missing_count: int,
         what: str,
         part_samples: dict[SampleId, SampleId | Judged],
-    ) -> None:
+    ) -> VievalError:
         recorded_ids = [
             identity
             for identity in self.verdicts
             if f"{identity.benchmark}/{identity.part}" == part
         ]
-        raise VievalError(
+        return VievalError(
             f"{self.source}: none of the {missing_count} {what} of {part} is recorded "
             f"there for {self.judge}: of {len(recorded_ids)} recorded ids 0 fit (the first "
             f"asked is {next(iter(part_samples))}; recorded is, for instance, "

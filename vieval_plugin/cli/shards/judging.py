@@ -169,10 +169,10 @@ def _request(options: ScoreOptions, folder: str) -> ShardRequest:
     most_failures = (
         MOST_FAILURES if options.max_failures is None else options.max_failures
     )
-    identity = folder, "", judge, options.setting, current, backbone
+    run_fields = folder, "", judge, options.setting, current, backbone
     return ShardRequest(
         options.samples,
-        ShardRun(*identity, most_failures, options.budget, tuple(options.allow_urls)),
+        ShardRun(*run_fields, most_failures, options.budget, tuple(options.allow_urls)),
         label=options.label,
         kind=options.kind,
         columns=parse_columns(options.columns),

@@ -65,8 +65,8 @@ def install() -> None:
         ours, host_tasks = _index(), initialize(self, include_path, include_defaults)
         if clashes := sorted(ours.keys() & host_tasks.keys()):
             say(
-                f"vieval: tasks of that name elsewhere run in place of VIEval's: "
-                f"{', '.join(clashes)}; rename them to have both",
+                "vieval: these tasks run in place of VIEval's of the same name: "
+                f"{', '.join(clashes)}; rename them to keep both",
                 file=sys.stderr,
             )
         return {**ours, **host_tasks}

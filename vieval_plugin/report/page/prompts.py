@@ -227,8 +227,8 @@ def _groups(board: Leaderboard, ordered: Sequence[Prompt], first: str) -> Prompt
     of the scale.
     """
     behind = [prompt for prompt in ordered[::-1] if prompt.lead(first) < 0]
-    verb = "score" if first == YOUR_IMAGES else "scores"
-    lower = "loses" if board.measure.counts_contests else f"{verb} lower"
+    ending = "" if first == YOUR_IMAGES else "s"
+    lower = f"lose{ending}" if board.measure.counts_contests else f"score{ending} lower"
     titles = {_count_title(f"{first} {lower}", "largest gaps", behind, ordered): behind}
     if not board.measure.counts_contests:
         by_best = sorted(ordered, key=lambda prompt: max(prompt.scores.values()))
