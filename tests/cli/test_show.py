@@ -1,5 +1,6 @@
 """`vieval show`: one verdict as a tree and as a page."""
 
+import html
 import json
 
 from tests import t2i_eval_run
@@ -37,6 +38,10 @@ def test_show_writes_a_page_with_questions_and_pictures_in_which_no_word_is_mark
     written = page.read_text()
     assert "<b>cat</b>" not in written
     assert "&lt;b&gt;cat&lt;/b&gt;" in written
+    [sample, *_] = read_samples(run / "samples.jsonl")
+    prompt = html.escape(sample.sample.texts["prompt"])
+    assert f'<span class="role">prompt</span> <span dir="auto">{prompt}<' in written
+    assert "default-src 'none'" in html.unescape(written)
     # each question's first turn shows the picture, and so does the extraction
     assert written.count("<img ") == 1 + 2 + 5 + 1
 

@@ -10,7 +10,7 @@ import re
 import pytest
 from PIL import Image as Pillow
 
-from tests.report.pages import BENCHMARK, Page, row
+from tests.report.pages import BENCHMARK, Page, report_of, row
 from tests.stored_results import csv_rows, write_results
 from vieval_plugin.images import thumbnail
 from vieval_plugin.judges.contests import Votes
@@ -385,3 +385,16 @@ def test_a_reason_on_a_contest_says_which_image_was_which_letter():
         "forward (A: aurora, B: borealis): Picture A is sharper.",
         "reverse (A: borealis, B: aurora): Picture A lacks the hat.",
     ]
+
+
+def test_a_run_that_failed_shows_a_reply(tmp_path):
+    failed = Step(("score",), Status.PARSE_FAILURE, answer="I like cats.\nAll of them.")
+    rows = [
+        row(f"{n}.png", {}, status=Status.PARSE_FAILURE, trace=(failed,))
+        for n in range(3)
+    ]
+    results = load_results([write_results(tmp_path / "run", rows)])
+    assert (
+        "No verdict of mine can be used. The first reply that failed: 'I like cats. All of them.'."
+        in Page(report_of(tmp_path, results)).said
+    )

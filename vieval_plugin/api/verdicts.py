@@ -22,13 +22,16 @@ from vieval_plugin.judges.contests import (
     candidates_of,
 )
 from vieval_plugin.judges.protocol import Verdict
-from vieval_plugin.media.thumbnails import SMALL_SIDE, Thumbnails
+from vieval_plugin.media.thumbnails import Thumbnails
 from vieval_plugin.records import Provenance, Record, record_of
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.html_page import template
 
 #: Rows of a notebook's table; the others are only counted.
 ROWS_IN_HTML = 50
+
+#: Pixels of an enlarged picture of a notebook, which shows them at a quarter of that.
+_SIDE = 384
 _VOTES = {
     "first": 1.0,
     "second": -1.0,
@@ -188,7 +191,7 @@ class Verdicts(Sequence[Verdict]):
         """A table with pictures, without scripts; whatever others wrote in it is shown as text,
         dollars too.
         """
-        pictures = Thumbnails(side=SMALL_SIDE)
+        pictures = Thumbnails(side=_SIDE)
         page = template(Path(__file__).with_name("verdicts.html.jinja"))
         return page.render(
             verdicts=self,

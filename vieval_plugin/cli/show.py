@@ -47,11 +47,8 @@ def run(options: ShowOptions) -> int:
         return 0
     from vieval_plugin.report.traces import page
 
-    conversation = Lookup((record,)).conversation(record)
-    write_whole(
-        options.html,
-        [page(str(record.id), [outline(record, conversation)], unfolded=4)],
-        "--html",
-    )
+    lookup = Lookup((record,))
+    tree = outline(record, lookup.conversation(record), lookup.sample(record))
+    write_whole(options.html, [page(str(record.id), [tree], unfolded=4)], "--html")
     say(f"wrote {options.html}")
     return 0

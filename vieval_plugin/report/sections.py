@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
+from textwrap import shorten
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from vieval_plugin.benchmarks.benchmark import Benchmark
@@ -384,6 +385,7 @@ def sections_of(
     ]
     notes += prompt_notes(runs)
     notes += filter(None, dict.fromkeys(map(_demanded_line, runs)))
+    notes += filter(None, map(_reply_of_failed_run, runs))
     notes += filter(
         None, dict.fromkeys(record.provenance.calibration_note for record in records)
     )
@@ -443,6 +445,20 @@ def _demanded_line(run: Run) -> str:
     spec = judge_registry.judge_of_results(run.judge, records[0].provenance.options)
     samples = (record.sample for record in records if isinstance(record.sample, Sample))
     return spec.demands(samples) if spec else ""
+
+
+def _reply_of_failed_run(run: Run) -> str:
+    """The line with the first reply of a run of which no verdict is usable; empty for others."""
+    records = [record for judged in chain(*run.records.values()) for record in judged]
+    if any(record.verdict.status.usable for record in records):
+        return ""
+    steps = chain.from_iterable(record.verdict.trace for record in records)
+    answers = (step.answer for step in steps if not step.status.usable and step.answer)
+    answer = next(answers, "")
+    if not answer:
+        return ""
+    shown = shorten(answer, _REASON, placeholder=" ...")
+    return f"No verdict of {run.label} can be used. The first reply that failed: {shown!r}."
 
 
 def missing_judges_reason(section: Section) -> str:

@@ -23,9 +23,10 @@ from vieval_plugin.results.lookup import Lookup
 from vieval_plugin.results.tree import Node, outline
 from vieval_plugin.text import escaping
 from vieval_plugin.text.errors import VievalError
-from vieval_plugin.text.html_page import template
+from vieval_plugin.text.html_page import policy, style_sheet, template
 
 _TEMPLATE = Path(__file__).with_name("trace_page.html.jinja")
+_STYLE = Path(__file__).with_name("trace_page.css")
 _SIDE = 512
 _LONGEST_NAME = 200
 
@@ -37,8 +38,14 @@ def page(
 
     Images become part of the page or, with `images_to`, files in that folder beside it.
     """
+    style = style_sheet(_STYLE)
     return template(_TEMPLATE).render(
-        title=title, nodes=nodes, unfolded=unfolded, picture=_pictures(images_to)
+        title=title,
+        nodes=nodes,
+        unfolded=unfolded,
+        picture=_pictures(images_to),
+        style=Markup(style),
+        policy=policy(style, "", files=images_to is not None),
     )
 
 
@@ -70,7 +77,7 @@ def write_pages(lookup: Lookup, report_folder: Path) -> list[Path]:
     written = []
     for title, records in grouped.items():
         nodes = [
-            outline(r, lookup.conversation(r))
+            outline(r, lookup.conversation(r), lookup.sample(r))
             for r in tqdm(
                 records, desc=escaping.console(title), unit="sample", disable=None
             )

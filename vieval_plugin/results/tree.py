@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from vieval_plugin.judges import registry as judge_registry
-from vieval_plugin.judges.contests import Votes
+from vieval_plugin.judges.contests import Judged, Votes, candidates_of
 from vieval_plugin.judges.conversation import Exchange
 from vieval_plugin.judges.protocol import Choice, Image, Path, Status, Step, ToolResult
 from vieval_plugin.judges.required import missed_requirements
@@ -35,11 +35,15 @@ class Node:
     answer_image: Image | None = None
     #: Nodes below it.
     children: list[Node] = field(default_factory=list)
+    #: Texts of the sample that a whole tree is of, such as its prompt.
+    texts: Mapping[str, str] = field(default_factory=dict)
 
 
-def outline(record: Record, exchanges: Sequence[Exchange] = ()) -> Node:
+def outline(
+    record: Record, exchanges: Sequence[Exchange] = (), judged: Judged | None = None
+) -> Node:
     """The tree of a record, by the paths of its steps; with questions and images where its
-    exchanges are known.
+    exchanges are known, and with the texts of what was judged where that is given.
     """
     verdict, source = record.verdict, record.provenance
     spec = judge_registry.judge_of_results(source.judge, source.options)
@@ -48,6 +52,8 @@ def outline(record: Record, exchanges: Sequence[Exchange] = ()) -> Node:
     file = output_file(record)
     name = f"{record.id} ({file})" if file else str(record.id)
     root = Node(f"{name}: {_answer(record)}", verdict.status, lines=tuple(lines))
+    if judged is not None:
+        root.texts = candidates_of(judged)[0].texts
     nodes: dict[Path, Node] = {(): root}
     by_step = {
         (exchange.step.path, exchange.step.attempt): exchange for exchange in exchanges

@@ -66,6 +66,8 @@ def _scatter_axes(side: int, low: float, high: float) -> list[str]:
         f'<text x="{_EDGE + side}" y="{side + 24}" text-anchor="end">{high:g}</text>',
         f'<text x="{_EDGE - 4}" y="{8 + side}" text-anchor="end">0</text>',
         f'<text x="{_EDGE - 4}" y="18" text-anchor="end">1</text>',
+        f'<text transform="translate({_EDGE - 8} {8 + side / 2}) rotate(-90)" '
+        'text-anchor="middle">score</text>',
     ]
 
 
@@ -90,8 +92,9 @@ def histogram(values: Sequence[float], title: str) -> Markup:
         for n, times in sorted(counts.items())
     )
     ends = (
-        f'<text x="{_EDGE}" y="94">0</text><text x="{_EDGE + _PANEL}" y="94" '
-        'text-anchor="end">1</text>'
+        f'<text x="{_EDGE}" y="94">0</text><text x="{_EDGE + _PANEL / 2}" y="94" '
+        f'text-anchor="middle">score</text><text x="{_EDGE + _PANEL}" y="94" '
+        f'text-anchor="end">1</text><text x="{_EDGE - 4}" y="18" text-anchor="end">{most}</text>'
     )
     axis = f'<line class="axis" x1="{_EDGE}" x2="{_EDGE + _PANEL}" y1="78" y2="78"/>'
     picture = Markup('<svg viewBox="0 0 {} 100" role="img" aria-label="{}">{}</svg>')
