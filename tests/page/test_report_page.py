@@ -177,6 +177,76 @@ def test_the_page_of_a_ranking_is_quiet_and_readable(browser, tmp_path, scheme):
     assert browser.evaluate("document.title.includes('mine <img')")
 
 
+@pytest.fixture
+def ranking(tmp_path):
+    """Writes the page of a ranking of generators by their scores."""
+
+    def write(**scores):
+        options = StatisticsOptions(draws=100)
+        report = sections_of(generators(tmp_path, scores), "generators", options)
+        write_page(report, tmp_path / "rank.html", options)
+        return tmp_path / "rank.html"
+
+    return write
+
+
+SHOWN = ".prompt-place h3"
+BAR = ".columns button:nth-child({})"
+
+
+def middle(browser, selector):
+    """The middle of an element in the window."""
+    return browser.evaluate(
+        f"(box => [box.x + box.width / 2, box.y + box.height / 2])"
+        f"(document.querySelector('{selector}').getBoundingClientRect())"
+    )
+
+
+def test_bars_show_their_pictures_by_mouse_and_keys(browser, ranking):
+    page = ranking(mine=[n / 10 for n in range(10)], theirs=[0.1] * 10)
+    browser.open(page, width=1440, height=900)
+    assert browser.text(SHOWN).startswith("p9")
+    browser.click(BAR.format(3))
+    assert browser.text(SHOWN).startswith("p7")
+    browser.press("ArrowRight", "ArrowRight")
+    assert browser.text(SHOWN).startswith("p5")
+    assert browser.text("output") == "prompt 5 of 10"
+    browser.click("button[data-step='-1']")
+    assert browser.text(SHOWN).startswith("p6")
+    x, y = middle(browser, BAR.format(9))
+    browser.evaluate(
+        "document.querySelector('.columns').dispatchEvent(new PointerEvent("
+        f"'pointermove', {{clientX: {x}, clientY: {y}, bubbles: true}}))"
+    )
+    assert browser.text(SHOWN).startswith("p1")
+    assert (
+        browser.evaluate(
+            "document.querySelectorAll('.columns [aria-pressed=true][tabindex=\"0\"]').length"
+        )
+        == 1
+    )
+    assert (browser.requested(), browser.complaints()) == ([], [])
+    assert browser.violations() == []
+
+
+def test_a_tap_on_a_phone_shows_a_prompt_and_stays(browser, ranking):
+    levels = [n / 10 for n in range(10)]
+    browser.open_on_phone(ranking(a=levels, b=[0.2] * 10, c=[0.1] * 10))
+    cells = browser.evaluate(
+        "[...document.querySelectorAll('.columns button, .columns i')].map(one => "
+        "one.getBoundingClientRect()).map(box => Math.min(box.width, box.height))"
+    )
+    assert min(cells) >= 24
+    assert browser.evaluate(
+        "[...document.querySelectorAll('.names span')].map(one => one.textContent)"
+    ) == ["a", "b", "c"]
+    browser.click(BAR.format(4))
+    assert browser.text(SHOWN).startswith("p6")
+    assert browser.evaluate("location.hash") == ""
+    assert browser.evaluate("document.documentElement.scrollWidth") == 390
+    assert browser.violations() == []
+
+
 def test_pictures_open_as_large_as_the_window_and_cards_come_a_few_at_a_time(
     browser, page
 ):

@@ -183,30 +183,44 @@ def heading(card):
     return re.search(r"<h3[^>]*>(.*?) <span", card)[1]
 
 
-def test_prompts_stand_side_by_side_the_largest_spread_first_and_in_a_strip_from_ahead_to_behind(
-    tmp_path,
-):
+def buttons(text):
+    """The prompts of a page's first chart: name, scores in words, and whether it is shown."""
+    return [
+        (name, scores, shown == "true")
+        for shown, name, scores in re.findall(
+            r'<button type="button" data-card="card\d+" aria-pressed="(\w+)" '
+            r'aria-label="tig/(p\d+): ([^"]*)">',
+            text,
+        )
+    ]
+
+
+def shown_card(text):
+    """The card under a page's first chart."""
+    return inside(text.split('class="prompt-place"')[1], "article")
+
+
+@pytest.mark.parametrize("third", [False, True])
+def test_prompts_stand_from_ahead_to_behind_above_the_pictures_of_one(tmp_path, third):
     scores = {"mine": [0.9, 0.5, 0.3, 0.1], "theirs": [0.2, 0.7, 0.3, 0.2]}
+    scores |= {"third": [0.1] * 4} if third else {}
     text = report_of(tmp_path, generators(tmp_path, scores, note="a reason"))
-    of_prompt = cards(text)
-    order = [
-        heading(of_prompt[card])
-        for card in re.search('data-cards="([^"]*)"', text)[1].split()
+    more = ", third 0.10" * third
+    assert buttons(text) == [
+        ("p0", f"mine 0.90, theirs 0.20{more}", False),
+        ("p2", f"mine 0.30, theirs 0.30{more}", False),
+        ("p3", f"mine 0.10, theirs 0.20{more}", True),  # the middle: it is undecided
+        ("p1", f"mine 0.50, theirs 0.70{more}", False),
     ]
-    assert order == ["p0", "p1", "p3", "p2"]  # the spread of p2 is zero, and counts too
-    columns = re.findall(
-        r'<a href="#(card\d+)" aria-label="tig/(p\d): mine ([\d.]+), theirs ([\d.]+)">',
-        text,
-    )
-    assert [(uid, mine, theirs) for _, uid, mine, theirs in columns] == [
-        ("p0", "0.90", "0.20"),
-        ("p2", "0.30", "0.30"),
-        ("p3", "0.10", "0.20"),
-        ("p1", "0.50", "0.70"),
-    ]
-    assert all(heading(of_prompt[card]) == uid for card, uid, *_ in columns)
+    assert heading(shown_card(text)) == "p3"
+    assert ('class="bars"' in text) is not third
+    if not third:
+        drawn = re.findall(r'<rect class="(ahead|behind)" x', text)
+        assert drawn == ["ahead", "ahead", "behind", "behind"]
+        assert "mine scores higher on 1 of 4 prompts" in Page(text).said
+        assert "theirs on 2, equal on 1." in Page(text).said
     loses, fail = text.split("mine scores lower on 2 of 4 prompts")[1].split(
-        "Both generators fail on 2 of 4 prompts"
+        "generators fail on 2 of 4 prompts"
     )
     assert [heading(card) for card in cards(loses).values()] == ["p1", "p3"]
     assert [heading(card) for card in cards(fail.split("</section>")[0]).values()] == [
@@ -214,7 +228,27 @@ def test_prompts_stand_side_by_side_the_largest_spread_first_and_in_a_strip_from
         "p2",
     ]
     pictures = re.findall(r'<image id="(p\d+)"', text)
-    assert len(pictures) == len({*pictures}) == 8
+    assert len(pictures) == len({*pictures}) == 4 * len(scores)
+
+
+def test_the_first_pictures_show_what_the_title_says(tmp_path):
+    scores = {"mine": [0.1, 0.5, *[0.2] * 10], "theirs": [0.9, 0.7, *[0.8] * 10]}
+    text = report_of(tmp_path, generators(tmp_path, scores))
+    assert "rates theirs' images better than mine's" in html.unescape(
+        inside(text, "h1")
+    )
+    assert buttons(text)[0] == ("p0", "theirs 0.90, mine 0.10", True)
+    named = re.findall(r"<figcaption><b>(\w+)</b>", shown_card(text))
+    assert named == ["theirs", "mine"]
+    mean = re.search(r'class="mean" role="img" aria-label="([^"]*)"', text)[1]
+    assert mean.startswith("theirs less mine: mean 0.58 (95% interval ")
+
+
+def test_prompts_that_lack_a_score_have_no_bar_and_are_counted(tmp_path):
+    scores = {"mine": [0.9, None, 0.3], "theirs": [0.2, 0.7, None]}
+    text = report_of(tmp_path, generators(tmp_path, scores))
+    assert [name for name, _, _ in buttons(text)] == ["p0"]
+    assert "2 prompts without a score of each are left out" in Page(text).said
 
 
 def test_the_reason_stands_under_the_best_and_the_worst(tmp_path):
@@ -311,7 +345,7 @@ def test_the_first_card_of_a_win_rate_is_a_contest_that_the_title_tells_of(
 ):
     text = plain(report_of(tmp_path, contests(tmp_path, votes)))
     title = inside(text, "h1")
-    first_card = inside(text.split('id="across"')[1], "article")
+    first_card = shown_card(text)
     assert f"prefers {winner}" in title
     assert f'<b>{winner}</b> <span class="score">preferred' in first_card
     assert f'<b>{loser}</b> <span class="score">not preferred' in first_card
@@ -323,7 +357,7 @@ def test_contests_that_decide_nothing_say_so_once_and_win_rates_have_a_line_at_o
     text = report_of(tmp_path, contests(tmp_path, ["tie"] * 8))
     assert text.count("calls each of the 8 prompts a tie, so no generator wins") == 1
     assert "a tie" not in text.split('id="cards"')[1].split("verdict</summary>")[0]
-    assert 'id="across"' not in text
+    assert 'class="exhibit"' not in text
     decided = report_of(tmp_path, contests(tmp_path, ["first"] * 7 + ["tie"]))
     assert decided.count(", a tie</span>") == 1
     assert "not preferred" in decided

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from markupsafe import Markup
 
 from vieval_plugin.meta_evaluation.findings import Leaderboard
 from vieval_plugin.records import Record, Run
 from vieval_plugin.stats.agreement import mean_of_known
+from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.text.escaping import html
 
 #: Number of judges whose scores are drawn against people's.
@@ -78,6 +79,8 @@ def _bin(value: float, low: float, high: float) -> int:
 
 
 _BARS = 20
+#: Distances of ticks.
+_STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 
 
 def histogram(values: Sequence[float], title: str) -> Markup:
@@ -104,6 +107,54 @@ def histogram(values: Sequence[float], title: str) -> Markup:
     return Markup("<figure><figcaption><b>{}</b> n {}</figcaption>{}</figure>").format(
         html(title), len(values), drawing
     )
+
+
+@dataclass(frozen=True)
+class DifferenceAxis:
+    """Vertical axis of differences, in percent of a chart's height."""
+
+    #: Lowest difference that it shows, at most 0.
+    low: float
+    #: Highest difference that it shows, at least 0.
+    high: float
+    #: Words of its ticks by their differences; empty for numbers.
+    words: Mapping[float, str] = field(default_factory=dict)
+
+    def y(self, difference: float) -> float:
+        """The place of a difference, from above."""
+        room = 0.06 * (self.high - self.low) or 1.0
+        return 100 * (self.high - difference + room) / (self.high - self.low + 2 * room)
+
+    def bar(self, difference: float) -> Markup:
+        """The bar of a difference, from the zero line."""
+        top, bottom = sorted((self.y(difference), self.y(0)))
+        kind = "behind" if difference < 0 else "ahead"
+        return Markup(
+            f'<line class="axis" x1="0" x2="100%" y1="{self.y(0):.2f}%" y2="{self.y(0):.2f}%"/>'
+            f'<rect class="{kind}" x="12%" width="76%" y="{top:.2f}%" '
+            f'height="{bottom - top:.2f}%"/>'
+        )
+
+    def mean(self, mean: Estimate) -> Markup:
+        """Ticks, and the mean of all differences with its interval."""
+        step = next(s for s in _STEPS if self.high - self.low <= 5 * s)
+        ticks = self.words or {
+            n * step: f"{n * step:+g}" if n else "0"
+            for n in range(math.ceil(self.low / step), math.floor(self.high / step) + 1)
+        }
+        parts = [
+            f'<text x="0" y="{self.y(tick):.2f}%" dy="4">{words}</text>'
+            for tick, words in ticks.items()
+        ]
+        zero = f'y1="{self.y(0):.2f}%" y2="{self.y(0):.2f}%"'
+        parts.append(f'<line class="axis" x1="50%" x2="100%" {zero}/>')
+        if mean.has_interval:
+            ends = f'y1="{self.y(mean.low):.2f}%" y2="{self.y(mean.high):.2f}%"'
+            parts.append(f'<line class="dot bar" x1="75%" x2="75%" {ends}/>')
+        parts.append(
+            f'<circle class="dot" cx="75%" cy="{self.y(mean.value):.2f}%" r="6"/>'
+        )
+        return Markup("".join(parts))
 
 
 @dataclass(frozen=True)

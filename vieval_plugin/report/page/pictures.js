@@ -38,38 +38,35 @@
     clone.hidden = false;
     return clone;
   }
-  /* one prompt at a time, the largest spread of scores first */
-  const across = document.getElementById("across");
-  const prompts = across ? across.dataset.cards.trim().split(" ") : [];
-  if (prompts.length > 1) {
-    let at = 0;
-    const count = () => { across.querySelector("output").textContent = "prompt " + (at + 1) + " of " + prompts.length; };
-    for (const button of across.querySelectorAll("button[data-step]")) {
-      button.addEventListener("click", () => {
-        at = (at + Number(button.dataset.step) + prompts.length) % prompts.length;
-        across.querySelector(".prompt-place").replaceChildren(copy(document.getElementById(prompts[at])));
-        count();
-      });
-    }
-    across.querySelector(".turn").hidden = false;
-    count();
-  }
-  /* the pictures of the prompt that is pointed at */
-  for (const matrix of document.querySelectorAll(".matrix")) {
-    const preview = matrix.querySelector(".preview");
-    const look = (link) => {
-      const card = copy(document.getElementById(link.hash.slice(1)));
-      preview.replaceChildren(...card.querySelectorAll(":scope > .prompt, :scope > .generators"));
-      for (const button of preview.querySelectorAll("button")) button.tabIndex = -1;
+  /* the pictures of one prompt, under a chart that has a button for each */
+  for (const exhibit of document.querySelectorAll(".exhibit")) {
+    const columns = exhibit.querySelector(".columns");
+    const prompts = Array.from(columns.children);
+    const pressed = prompts.findIndex((one) => one.getAttribute("aria-pressed") === "true");
+    let at = Math.max(pressed, 0);
+    const mark = () => {
+      prompts.forEach((one, n) => { one.setAttribute("aria-pressed", String(n === at)); one.tabIndex = n === at ? 0 : -1; });
+      exhibit.querySelector("output").textContent = "prompt " + (at + 1) + " of " + prompts.length;
     };
-    for (const name of ["mouseover", "focusin"]) {
-      matrix.addEventListener(name, (event) => { if (event.target.closest(".columns a")) look(event.target.closest("a")); });
-    }
-    matrix.addEventListener("click", (event) => {
-      const link = event.target.closest(".columns a");
-      if (link && matchMedia("(hover: none)").matches) { event.preventDefault(); look(link); }
+    const look = (n) => {
+      if (n < 0 || n === at) return;
+      at = n % prompts.length;
+      exhibit.querySelector(".prompt-place").replaceChildren(copy(document.getElementById(prompts[at].dataset.card)));
+      mark();
+    };
+    const under = (event) => prompts.indexOf((document.elementFromPoint(event.clientX, event.clientY) || columns).closest("button"));
+    columns.addEventListener("pointermove", (event) => look(under(event)));
+    columns.addEventListener("click", (event) => look(prompts.indexOf(event.target.closest("button"))));
+    columns.addEventListener("focusin", (event) => look(prompts.indexOf(event.target)));
+    columns.addEventListener("keydown", (event) => {
+      const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+      if (step) { look((at + step + prompts.length) % prompts.length); prompts[at].focus(); }
     });
-    look(matrix.querySelector(".columns a"));
+    for (const button of exhibit.querySelectorAll("button[data-step]")) {
+      button.addEventListener("click", () => look((at + Number(button.dataset.step) + prompts.length) % prompts.length));
+    }
+    exhibit.querySelector(".turn").hidden = prompts.length < 2;
+    if (pressed >= 0) mark();
   }
 
   /* a picture as large as the window */
@@ -79,7 +76,7 @@
   function view(index) {
     current = (index + buttons.length) % buttons.length;
     const button = buttons[current];
-    const card = button.closest("article, .preview");
+    const card = button.closest("article");
     const drawing = button.querySelector("svg").cloneNode(true);
     drawing.removeAttribute("width");
     drawing.removeAttribute("height");

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -16,11 +16,12 @@ from vieval_plugin.judges.protocol import SampleId
 from vieval_plugin.meta_evaluation.findings import Leaderboard
 from vieval_plugin.records import OWN, YOUR_IMAGES
 from vieval_plugin.report.answer import judge_words
-from vieval_plugin.report.page.charts import histogram
+from vieval_plugin.report.page.charts import DifferenceAxis, histogram
 from vieval_plugin.report.page.disagreement import GalleryItem
 from vieval_plugin.report.page.tiles import points_of
 from vieval_plugin.report.sections import Section
-from vieval_plugin.report.words import ASPECTS
+from vieval_plugin.report.words import ASPECTS, sentence_number
+from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.text.wording import plural
 
 #: Prompts that stand beside the chart: half where the first generator is furthest ahead, half where
@@ -64,6 +65,31 @@ class Prompt:
         )
 
 
+@dataclass(frozen=True)
+class Bars:
+    """Differences of two generators, one bar a prompt, beside their mean."""
+
+    first: str
+    second: str
+    #: The mean difference, the first less the second.
+    mean: Estimate
+    scale: DifferenceAxis
+
+    @property
+    def words(self) -> str:
+        """What the chart shows, for those who do not see it."""
+        return f"{self.first} less {self.second}: mean {sentence_number(self.mean)}"
+
+    @property
+    def axis(self) -> Markup:
+        """The axis with the mean."""
+        return self.scale.mean(self.mean)
+
+    def bar(self, prompt: Prompt) -> Markup:
+        """The bar of a prompt."""
+        return self.scale.bar(prompt.lead(self.first))
+
+
 #: Prompts that are worth a look, by the reason, each with the generators whose pictures show it;
 #: none for all.
 PromptGroups: TypeAlias = Mapping[str, Sequence[tuple[SampleId, Sequence[str]]]]
@@ -79,10 +105,12 @@ class PromptRows:
     generators: tuple[str, ...]
     #: Prompts by how far the first generator is ahead.
     columns: tuple[Prompt, ...]
-    #: Number of all prompts.
-    total: int
-    #: Prompts in the order in which they are shown one by one, the largest spread first.
-    across: tuple[SampleId, ...]
+    #: Prompt that is shown first; None without one.
+    shown: SampleId | None
+    #: Meaning of the chart of all prompts.
+    legend: Markup
+    #: Bars of two generators; None of more.
+    bars: Bars | None
     groups: PromptGroups
     #: Distribution of each aspect, of one generator alone.
     distributions: tuple[Markup, ...]
@@ -93,7 +121,20 @@ class PromptRows:
     def ids(self) -> set[SampleId]:
         """The cards that it leads to."""
         shown = {prompt for prompts in self.groups.values() for prompt, _ in prompts}
-        return shown | {prompt.id for prompt in self.columns} | {*self.across}
+        return (
+            shown
+            | {prompt.id for prompt in self.columns}
+            | {*filter(None, [self.shown])}
+        )
+
+    def words(self, prompt: Prompt) -> str:
+        """A prompt with its scores, in words."""
+        scores = [
+            f"{generator} {prompt.scores[generator]:.2f}"
+            for generator in self.generators
+            if generator in prompt.scores
+        ]
+        return f"{prompt.name}: {', '.join(scores)}"
 
 
 def prompt_rows(
@@ -112,8 +153,7 @@ def prompt_rows(
         challenger: the generator that a gate decides on, which comes first then.
         falls: names of the prompts on which that one fell most, which come first.
     """
-    generators = [system.label for system in board.comparison.systems]
-    generators.sort(key=lambda label: label != challenger)
+    generators = _title_order(board, challenger)
     prompts = _prompts(section, board, items)
     first, alone = generators[0], len(generators) == 1
     decided = not board.measure.counts_contests or any(p.spread for p in prompts)
@@ -126,23 +166,32 @@ def prompt_rows(
         key=advantage,
         reverse=True,
     )
-    ends = _shown_ends(ordered)
-    across = _by_spread(falls, prompts, advantage)
     groups = _ends(ordered) if alone else _groups(board, ordered, first)
+    compared = ordered if decided and not alone else []
+    bars = _bars(board, compared, generators) if len(generators) == 2 else None
     return PromptRows(
         _title(section, board),
         tuple(generators),
-        tuple(ends if decided and not alone else ()),
-        len(prompts),
-        tuple(prompt.id for prompt in across[:MOST_PROMPTS] if decided and not alone),
+        tuple(_shown_ends(compared)),
+        _first_shown(board, compared, prompts, falls),
+        _legend(board, compared, generators, bars, len(prompts)),
+        bars,
         {title: shown for title, shown in groups.items() if shown and decided},
         _distributions(section, board) if alone else (),
-        {
-            prompt.id: _lead_text(board, first, prompt)
-            for prompt in ordered
-            if decided and not alone
-        },
+        {prompt.id: _lead_text(board, first, prompt) for prompt in compared},
     )
+
+
+def _title_order(board: Leaderboard, challenger: str) -> list[str]:
+    """The generators as the title has them: the challenger of a gate first, and two that cannot
+    be told apart as they came in.
+    """
+    comparison = board.comparison
+    pairs = comparison.all_pairs
+    apart = any(pair.significant or pair.doubtful for pair in pairs)
+    as_given = len(pairs) == 1 and not apart and not board.measure.uses_ratings
+    systems = comparison.compared.systems if as_given else comparison.systems
+    return sorted((s.label for s in systems), key=lambda label: label != challenger)
 
 
 def _shown_ends(ordered: list[Prompt]) -> list[Prompt]:
@@ -153,17 +202,89 @@ def _shown_ends(ordered: list[Prompt]) -> list[Prompt]:
     )
 
 
-def _by_spread(
-    falls: Sequence[str], prompts: list[Prompt], advantage: Callable[[Prompt], float]
-) -> list[Prompt]:
-    by_fall = {name: place for place, name in enumerate(falls)}
-    return sorted(
-        prompts,
-        key=lambda p: (
-            by_fall.get(p.name, len(falls)),
-            -p.spread,
-            not advantage(p) > 0,
-        ),
+def _first_shown(
+    board: Leaderboard,
+    ordered: Sequence[Prompt],
+    prompts: Sequence[Prompt],
+    falls: Sequence[str],
+) -> SampleId | None:
+    """The prompt that shows what the title says: the largest fall of a gate, else the largest
+    lead, or the one in the middle where no generator is significantly better.
+    """
+    by_name = {prompt.name: prompt.id for prompt in prompts}
+    if not ordered:
+        return None
+    fallen = [by_name[name] for name in falls if name in by_name]
+    decided = any(pair.significant or pair.doubtful for pair in board.comparison.pairs)
+    typical = ordered[0 if decided else len(ordered) // 2].id
+    return next(iter(fallen), typical)
+
+
+def _bars(
+    board: Leaderboard, ordered: Sequence[Prompt], generators: Sequence[str]
+) -> Bars | None:
+    first, second = generators
+    if not ordered:
+        return None
+    pair = board.comparison.pair_of(first, second)
+    leads = [prompt.lead(first) for prompt in ordered]
+    mean = Estimate(math.fsum(leads) / len(leads))
+    if pair:
+        difference = (pair if pair.first == first else pair.turned).result.difference
+        factor = 2 if board.measure.counts_contests else 1  # of won less lost
+        mean = Estimate(
+            factor * difference.value, factor * difference.low, factor * difference.high
+        )
+    known = [end for end in (0.0, *leads, mean.low, mean.high) if not math.isnan(end)]
+    words = (
+        {1.0: "won", 0.0: "tie", -1.0: "lost"} if board.measure.counts_contests else {}
+    )
+    return Bars(first, second, mean, DifferenceAxis(min(known), max(known), words))
+
+
+def _legend(
+    board: Leaderboard,
+    ordered: Sequence[Prompt],
+    generators: Sequence[str],
+    bars: Bars | None,
+    total: int,
+) -> Markup:
+    """The meaning of the chart of all prompts, and which of them it lacks."""
+    scope = f"{plural(total, 'prompt')}"
+    text = f"{scope}, sorted by the lead of {generators[0]}. More blue means a higher score."
+    keys = Markup("")
+    if bars:
+        higher = sum(prompt.lead(bars.first) > 0 for prompt in ordered)
+        lower = sum(prompt.lead(bars.first) < 0 for prompt in ordered)
+        verb, tied = (
+            ("wins", "a tie")
+            if board.measure.counts_contests
+            else ("scores higher", "equal")
+        )
+        keys = Markup("{} {} {} on {} of {}, {} {} on {}").format(
+            _key("ahead"),
+            bars.first,
+            verb,
+            higher,
+            scope,
+            _key("behind"),
+            bars.second,
+            lower,
+        )
+        equal = len(ordered) - higher - lower
+        text = f"{f', {tied} on {equal}' * bool(equal)}. At the left is the mean{' with its interval' * bars.mean.has_interval}."
+        if board.measure.uses_ratings:
+            text += " Bars are the judge's scores alone; ratings correct the mean."
+    if missing := total - len(ordered):
+        text += f" {plural(missing, 'prompt')} without a score of each are left out."
+    if len(ordered) > MOST_PROMPTS:
+        text += f" Shown are the {MOST_PROMPTS // 2} at either end."
+    return keys + f"{text} Point at a prompt, or tap it, to see its pictures."
+
+
+def _key(kind: str) -> Markup:
+    return Markup(
+        f'<svg class="key" aria-hidden="true"><rect class="{kind}" width="100%" height="100%"/></svg>'
     )
 
 
