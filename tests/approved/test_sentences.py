@@ -104,6 +104,9 @@ def test_card(approve_text):
             cost=replace(COST, failed=600, statuses=(("refusal", 600),)),
             parts=dict.fromkeys(TYPES),
         ),
+        "a quarter failed": judge(
+            cost=replace(COST, failed=150, statuses=(("parse_failure", 150),))
+        ),
         "some failed": judge(
             cost=replace(COST, failed=90, statuses=(("refusal", 90),))
         ),
@@ -113,7 +116,9 @@ def test_card(approve_text):
         "equal, although a test finds a difference": titled(0.01, 0.05, 0.001),
         "not told apart": titled(-0.06, 0.05),
         "better": titled(0.02, 0.2, 0.01),
-        "below the constant": judge(
+        "as good, with a lower number": titled(-0.03, 0.01),
+        "below the best": titled(-0.2, -0.01, 0.01),
+        "not above the constant": judge(
             others=[published("A", 0.3, 0.001)], below_constant=True
         ),
         "better on one type, not shown on another": beside(

@@ -225,7 +225,8 @@ def test_no_more_calls_are_made_than_planned_and_all_counts_add_up(
     assert made == asked
     assert answers <= made + same <= answers + 4
     assert (
-        "fake agrees with the known defects of vieval_demo better than" in printed.out
+        "fake agrees with the planted order better than one score for every image does"
+        in printed.out
     )
 
 
@@ -381,7 +382,7 @@ def test_votes_of_a_published_judge_in_results_of_a_host_have_its_place(
     assert (entry.samples, entry.cells) == (400, 2)
     assert {row.role for row in entry.numbers} == {"judge", "baseline"}
     assert shown.startswith(
-        f"played judges images about as well as {judge.title}.\nplayed is number "
+        f"played is as good as {judge.title}, the best published judge.\nplayed is number "
     )
     vieval("compare", out, out, "--label", "a", "--label", "b")
 

@@ -1,5 +1,6 @@
 """Sentences of a card: true for any numbers."""
 
+import math
 import random
 from dataclasses import replace
 from types import SimpleNamespace
@@ -8,7 +9,7 @@ import pytest
 
 from tests.card.judges import TYPES, card, judge, published
 from vieval_plugin.card import placing
-from vieval_plugin.card.sentences import answers, limits
+from vieval_plugin.card.sentences import Level, Standing, answers, level, limits
 from vieval_plugin.card.writing import markdown_text, page
 from vieval_plugin.records import Run
 from vieval_plugin.stats.estimate import Estimate
@@ -24,6 +25,68 @@ def test_an_interval_without_its_own_number_is_not_shown_and_that_is_said():
     assert any(
         "no interval is shown" in line for line in limits([biased], card(biased))
     )
+
+
+GOOD = Standing(
+    number=Estimate(0.4, 0.3, 0.5, n=600),
+    unread=0.0,
+    one_answer=False,
+    constant=0.0,
+    above=True,
+    above_by_type=(True,) * 7,
+    difference=None,
+)
+THREE_OF_SEVEN, TWO_OF_SEVEN, NONE_OF_SEVEN = (
+    (True,) * shown + (False,) * (7 - shown) for shown in (3, 2, 0)
+)
+WEAK = Estimate(0.07, -0.08, 0.23, n=460)
+ON_FEW_SAMPLES = Estimate(0.3, -0.02, 0.6, n=70)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, Level.ABOVE),
+        ({"unread": 0.2}, Level.UNREAD),
+        ({"unread": 0.19}, Level.ABOVE),
+        ({"unread": 0.9, "number": Estimate(math.nan)}, Level.UNREAD),
+        ({"number": Estimate(math.nan)}, Level.UNSCORED),
+        ({"one_answer": True}, Level.ONE_ANSWER),
+        ({"number": Estimate(-0.4, -0.5, -0.3), "above": False}, Level.WORSE),
+        ({"constant": 0.6, "above": False}, Level.WORSE),
+        ({"constant": 0.45, "above": False}, Level.POOR),
+        ({"number": WEAK, "above": False}, Level.POOR),
+        ({"number": WEAK, "above_by_type": NONE_OF_SEVEN}, Level.POOR),
+        ({"number": WEAK, "above_by_type": TWO_OF_SEVEN}, Level.POOR),
+        ({"number": WEAK, "above_by_type": THREE_OF_SEVEN}, Level.ABOVE),
+        ({"number": WEAK, "above_by_type": ()}, Level.ABOVE),
+        ({"above_by_type": NONE_OF_SEVEN}, Level.ABOVE),
+        ({"number": ON_FEW_SAMPLES, "above": False}, Level.UNSHOWN),
+        ({"difference": Estimate(-0.01, -0.049, 0.04)}, Level.AS_GOOD),
+        ({"difference": Estimate(0.0, 0.0, 0.0)}, Level.AS_GOOD),
+        ({"difference": Estimate(0.0, -0.05, 0.05)}, Level.UNDECIDED),
+        ({"difference": Estimate(0.1, -0.06, 0.3)}, Level.UNDECIDED),
+        ({"difference": Estimate(-0.02, -0.04, -0.001)}, Level.BELOW),
+        ({"difference": Estimate(0.02, 0.001, 0.04)}, Level.BETTER),
+        ({"difference": Estimate(math.nan)}, Level.UNDECIDED),
+        ({"difference": Estimate(0.1, math.nan, math.nan)}, Level.UNDECIDED),
+        (
+            {"number": WEAK, "above": False, "difference": Estimate(0.0, -0.04, 0.04)},
+            Level.POOR,
+        ),
+    ],
+)
+def test_the_level_follows_from_the_numbers(changes, expected):
+    assert level(replace(GOOD, **changes)) is expected
+
+
+def test_of_several_judges_each_sentence_names_its_own():
+    one, other = judge(), judge(None, on="vieval_demo")
+    texts = answers([one, other])
+    assert texts[0].startswith("mine as viescore 0shot on ImagenHub ")
+    assert texts[1].startswith("mine as viescore 0shot on vieval_demo cannot")
+    assert all(text.startswith("mine as ") for text in texts[:-1])
+    assert answers([other, one])[:2] == [texts[1], texts[0]]
 
 
 @pytest.mark.parametrize("seed", range(40))

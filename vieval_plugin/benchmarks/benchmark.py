@@ -87,6 +87,11 @@ class Benchmark:
     #: File that describes it; None where that is Python.
     file: Path | None = None
 
+    @property
+    def truth(self) -> str:
+        """What judges are to agree with, as sentences call it."""
+        return "the planted order" if self.synthetic else "people"
+
 
 def known_part(name: str, parts: Collection[str], part: str) -> str:
     """The part itself; VievalError naming the parts there are if it is none of the benchmark

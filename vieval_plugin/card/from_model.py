@@ -102,6 +102,7 @@ async def plan_card(request: CardRequest, judging: Judging) -> CardPlan:
             benchmark, request.judges, judging.options, *sizes
         )
         entries, unprepared = [*entries, *more], [*unprepared, *lines]
+    entries.sort(key=lambda entry: request.judges.index(entry.prepared))
     if not entries:
         judges = ", ".join(judge.spec.name for judge in request.judges)
         synthetic = next(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from vieval_plugin.benchmarks.benchmark import Benchmark
+from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation.comparison import (
     SystemPair,
     above_constant_p,
@@ -66,6 +68,25 @@ class PlacedJudge:
         return sorted(
             numbers, key=lambda n: (not n.estimate.defined, -n.estimate.value)
         )
+
+    @property
+    def best_published(self) -> Number | None:
+        """The published judge with the highest number, of those with a rank where any has one."""
+        ranked = [number for number in self.published if number.ranks]
+        return next(iter(ranked or self.published), None)
+
+    @property
+    def heading(self) -> str:
+        """The judge with its setting, and its benchmark."""
+        judge = " ".join(filter(None, (self.run.judge, self.run.setting)))
+        return f"{judge} on {self.title}"
+
+    @property
+    def unread(self) -> Counter[str]:
+        """Verdicts without a score by status, but for images that a generator did not make."""
+        statuses = dict(self.board.costs[self.run.label].statuses)
+        statuses.pop(Status.NO_IMAGE, None)
+        return Counter(statuses)
 
     @property
     def breakdown(self) -> str:

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
 
 from vieval_plugin.card.card import Card, CardAudit, CardRepeats
 from vieval_plugin.card.placing import PlacedJudge
+from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation.comparison import SystemPair
 from vieval_plugin.meta_evaluation.tables import p_sentence
 from vieval_plugin.report.answer import answer
@@ -24,38 +27,165 @@ from vieval_plugin.report.words import (
     statistic_words,
     task_type,
 )
-from vieval_plugin.stats.decisions import EQUAL_JUDGES
+from vieval_plugin.stats.decisions import (
+    CLEAR_LEAD,
+    EQUAL_JUDGES,
+    FEW_TASK_TYPES,
+    MOST_UNREAD,
+)
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.text.wording import enumeration, plural
 
 #: Beginnings of an audit's findings: of what ought not to be, and of what the samples do not show.
 FLAGGED, UNDECIDED = "FLAGGED", "undecided"
-#: Judges that the title names on each side, and published judges beside which the first screen has
-#: parts.
-_NEAREST = 2
 #: Judges that a sentence names; of more it says how many there are.
 _MOST_NAMED = 4
 
 
-def answers(judges: Sequence[PlacedJudge]) -> list[str]:
-    """The first sentences of a card: its title, the numbers behind it, where the best others are
-    better and worse, its use.
+class Level(StrEnum):
+    """How well a model judges, as its card's title says it."""
+
+    UNREAD = "{subject} cannot be measured: {unread}."
+    UNSCORED = "{subject} cannot be measured: it has too few scores on {benchmark}."
+    ONE_ANSWER = "{subject} cannot judge: it gives nearly always the same answer."
+    WORSE = "{subject} is a poor judge: worse than {constant}."
+    POOR = "{subject} is a poor judge: hardly better than {constant}."
+    UNSHOWN = "On so few samples, {subject} is not shown to be better than {constant}."
+    ABOVE = "{subject} agrees with {truth} better than {constant} does{where}."
+    BETTER = "{subject} is better than {best}, the best published judge."
+    AS_GOOD = "{subject} is as good as {best}, the best published judge."
+    BELOW = "{subject} is below {best}, the best published judge."
+    UNDECIDED = (
+        "{subject} beats {constant}, but has too few samples to compare it with {best}, the best "
+        "published judge."
+    )
+
+
+@dataclass(frozen=True)
+class Standing:
+    """The numbers that the level of a judge follows from."""
+
+    number: Estimate
+    #: Share of its replies without a score, in [0, 1].
+    unread: float
+    #: True where nearly all of its answers are the same.
+    one_answer: bool
+    #: Number of the best constant answer.
+    constant: float
+    #: True where a test shows it above that over all samples; by task type, where it has a number.
+    above: bool
+    above_by_type: tuple[bool, ...]
+    #: Its difference to the best published judge on the samples that both scored, undefined where
+    #: there are none; None without a published judge.
+    difference: Estimate | None
+
+
+def level(standing: Standing) -> Level:
+    """The level of a judge: whether it can be read, whether it beats one answer for all, and
+    where it stands beside the best published judge.
+
+    A lead that is clear over all samples counts where tests by task type have too few to show it.
     """
-    in_order = sorted(judges, key=lambda judge: not judge.published)
-    title = _title(in_order[0])
-    texts = [title]
-    for judge in in_order:
-        texts += (
-            [_place(judge)]
-            if judge.published
-            else [line for line in _only_judge_sentence(judge) if line != title]
-        )
-        texts += [
-            text
-            for rival in judge.published[:_NEAREST]
-            if (text := _rival_sentence(judge, rival.system))
-        ]
-        texts += filter(None, [_use(judge)])
+    number, difference = standing.number, standing.difference
+    if standing.unread >= MOST_UNREAD:
+        return Level.UNREAD
+    if not number.defined:
+        return Level.UNSCORED
+    if standing.one_answer:
+        return Level.ONE_ANSWER
+    if number.high < standing.constant:
+        return Level.WORSE
+    by_type = standing.above_by_type
+    few = sum(by_type) < FEW_TASK_TYPES * len(by_type)
+    if few or not standing.above:
+        if not number.value - standing.constant > CLEAR_LEAD:
+            return Level.POOR
+        if not standing.above:
+            return Level.UNSHOWN
+    if difference is None:
+        return Level.ABOVE
+    if difference.low > 0:
+        return Level.BETTER
+    if difference.high < 0:
+        return Level.BELOW
+    return Level.AS_GOOD if difference.low > -EQUAL_JUDGES else Level.UNDECIDED
+
+
+def standing_of_judge(judge: PlacedJudge) -> Standing:
+    """The numbers of a placed judge that its level follows from."""
+    label, board, best = judge.run.label, judge.board, judge.best_published
+    constants = [n.estimate.value for n in board.references if n.role == "baseline"]
+    by_type = judge.values_by_statistic(label)
+    pair = judge.pair_with(best.system) if best else None
+    return Standing(
+        judge.number.estimate,
+        judge.unread.total() / max(board.costs[label].verdicts, 1),
+        label in board.same_answers,
+        max(constants, default=0.0),
+        label not in board.not_above_constant,
+        tuple(
+            value not in judge.useless
+            for value, estimate in by_type.items()
+            if estimate.defined
+        ),
+        difference=pair.result.difference
+        if pair
+        else Estimate(math.nan)
+        if best
+        else None,
+    )
+
+
+def title(judge: PlacedJudge, subject: str) -> str:
+    """The sentence on the level of a judge, without numbers of agreement.
+
+    Args:
+        judge: placed among the published judges.
+        subject: the model, and what it judges where it has several entries.
+    """
+    standing, best = standing_of_judge(judge), judge.best_published
+    above, types = sum(standing.above_by_type), len(standing.above_by_type)
+    share = "all" if above == types else f"{number_word(above)} of"
+    words = {
+        "subject": subject,
+        "benchmark": judge.title,
+        "truth": judge.benchmark.truth,
+        "unread": _unread_words(judge, standing.unread),
+        "constant": constant_words(judge),
+        "best": best.system if best else "",
+        "where": f", on {share} {number_word(types)} {breakdown_words(judge.breakdown)}s"
+        if types > 1 and above
+        else "",
+    }
+    return level(standing).format(**words)
+
+
+def constant_words(judge: PlacedJudge) -> str:
+    """The constant answer that a judge has to beat."""
+    scores = judge.board.comparison.compared.unit == "samples"
+    return "one score for every image" if scores else "one answer for every pair"
+
+
+def _unread_words(judge: PlacedJudge, share: float) -> str:
+    """The share of replies without a score, by the reason that most of them have."""
+    most = "".join(status for status, _ in judge.unread.most_common(1))
+    what = {
+        Status.REFUSAL: "of its replies are refusals",
+        Status.API_ERROR: "of its calls failed",
+    }.get(Status(most) if most else Status.OK, "of its replies cannot be read")
+    return f"{share:.0%} {what}"
+
+
+def answers(judges: Sequence[PlacedJudge]) -> list[str]:
+    """The first sentences of a card: the level of each judge, the numbers behind it, its use."""
+    subjects = [judge.run.label for judge in judges]
+    if len(judges) > 1:
+        subjects = [f"{judge.run.label} as {judge.heading}" for judge in judges]
+    texts = list(map(title, judges, subjects))
+    for judge, subject in zip(judges, subjects, strict=True):
+        texts += filter(None, [_place(judge, subject), _use(judge, subject)])
+    if any(judge.benchmark.synthetic for judge in judges):
+        texts.append("Drawn images say nothing of real ones.")
     return list(dict.fromkeys(texts))
 
 
@@ -66,58 +196,15 @@ def outcome(pair: SystemPair) -> str:
     return "better" if pair.result.difference.value > 0 else "worse"
 
 
-def _title(judge: PlacedJudge) -> str:
-    """The first sentence, without numbers: how well the model judges."""
-    model = judge.run.label
-    if not judge.number.estimate.defined:
-        return f"{model} has no score on {judge.title}."
-    if judge.benchmark.synthetic:
-        return f"{model} was measured on drawn images alone, which say nothing of real ones."
-    if model in judge.board.not_above_constant:
-        return f"{model} is no better than giving every image the same score."
-    pairs = [
-        pair for number in judge.published if (pair := judge.pair_with(number.system))
-    ]
-    pairs.sort(key=lambda pair: abs(pair.result.difference.value))
-    if not pairs:
-        return answer(judge.alone).title
-    nearest = pairs[0].result.difference
-    if nearest.low >= -EQUAL_JUDGES and nearest.high <= EQUAL_JUDGES:
-        return f"{model} judges images about as well as {pairs[0].second}."
-    sides = []
-    for side in ("better", "worse"):
-        if labels := [pair.second for pair in pairs if outcome(pair) == side]:
-            sides.append(f"{side} than {enumeration(labels[:_NEAREST])}")
-    if not sides:
-        return f"{model} and {pairs[0].second} cannot be told apart."
-    return f"{model} judges images {' and '.join(sides)}."
-
-
-def _only_judge_sentence(judge: PlacedJudge) -> list[str]:
-    board_answer = answer(judge.alone)
-    return (
-        [board_answer.title, board_answer.evidence]
-        if judge.number.estimate.defined
-        else [board_answer.evidence]
-    )
-
-
-def _place(judge: PlacedJudge) -> str:
+def _place(judge: PlacedJudge, subject: str) -> str:
     """The number and the rank among the published judges, and which of them are better and
     worse.
     """
     number, board = judge.number, judge.board
-    if not number.estimate.defined:
-        return answer(judge.alone).evidence
-    ranked = (
-        [
-            published_judge
-            for published_judge in judge.published
-            if published_judge.ranks
-        ]
-        if number.ranks
-        else judge.published
-    )
+    if not number.estimate.defined or not judge.published:
+        evidence = answer(judge.alone).evidence
+        return evidence if subject == judge.run.label else f"{subject}: {evidence}"
+    ranked = [one for one in judge.published if one.ranks or not number.ranks]
     relations = (
         f": {'; '.join(_relations(judge, [n.system for n in ranked]))}"
         if ranked
@@ -126,16 +213,17 @@ def _place(judge: PlacedJudge) -> str:
     value_text = (
         f"with {statistic_words(board.measured)} {sentence_number(number.estimate)}"
     )
+    where = f" on {judge.title}" if subject == judge.run.label else ""
     if number.ranks is None:
         why = f" ({reason_words(number.unranked)})" if number.unranked else ""
         return (
-            f"{number.system} has no rank among the published judges on {judge.title}{why}, "
+            f"{subject} has no rank among the published judges{where}{why}, "
             f"{value_text}{relations}."
         )
     rank = rank_text(number.ranks).replace("-", " to ")
     return (
-        f"{number.system} is number {rank} of {len(board.ranked)} ranked judges on "
-        f"{judge.title}, {value_text}{relations}."
+        f"{subject} is number {rank} of {len(board.ranked)} ranked judges{where}, "
+        f"{value_text}{relations}."
     )
 
 
@@ -165,54 +253,21 @@ def _relations(judge: PlacedJudge, rivals: Sequence[str]) -> list[str]:
     return texts
 
 
-def _rival_sentence(judge: PlacedJudge, rival: str) -> str:
-    """Where the judge is better and worse than a published one, by task type or part; empty
-    where there is one only.
-    """
-    by_outcome: dict[str, list[str]] = {"better": [], "worse": [], "": []}
-    for part, pair in judge.by_part.get(rival, {}).items():
-        size = short_decimal(abs(pair.result.difference.value))
-        numbers = f" (by {size}, {p_sentence(pair.adjusted)})" if outcome(pair) else ""
-        by_outcome[outcome(pair)].append(f"{task_type(part)}{numbers}")
-    texts = [
-        f"{side} on {enumeration(parts)}"
-        for side, parts in by_outcome.items()
-        if side and parts
-    ]
-    units = breakdown_words(judge.breakdown)
-    if level := len(by_outcome[""]):
-        remaining = (
-            f"the other {plural(level, units) if level > 1 else units}"
-            if texts
-            else f"any {units}"
-        )
-        texts.append(f"no difference is shown on {remaining}")
-    return f"Beside {rival}, by {units}: {'; '.join(texts)}." if texts else ""
-
-
-def _use(judge: PlacedJudge) -> str:
-    """The parts on which it is shown to be better than the same answer for every image, and
-    those of which little is known.
+def _use(judge: PlacedJudge, subject: str) -> str:
+    """The parts on which it is shown to be better than a constant answer, and those of which
+    little is known.
     """
     by_value = judge.values_by_statistic(judge.run.label)
     numbers = {
         value: estimate for value, estimate in by_value.items() if estimate.defined
     }
-    if len(by_value) < 2 or not numbers or judge.benchmark.synthetic:
+    useful = [value for value in numbers if value not in judge.useless]
+    if len(by_value) < 2 or not useful:
         return ""
-    order = sorted(numbers, key=lambda value: -numbers[value].value)
-    useful = [value for value in order if value not in judge.useless]
-    units, claim = (
-        breakdown_words(judge.breakdown),
-        "agrees with people better than the same answer for every image",
-    )
-    model, where = judge.run.label, f"of {judge.title}"
-    if not useful:
-        return f"No test shows that {model} {claim} on any {units} {where}."
-    if len(useful) == len(by_value):
-        return f"{model} {claim} on all {number_word(len(useful))} {units}s {where}."
-    texts = [f"{model} {claim} on {_areas(useful, numbers)} {where}"]
-    if useless := [value for value in order if value in judge.useless]:
+    texts = [
+        f"{subject} beats {constant_words(judge)} on {_areas(useful, numbers)}",
+    ]
+    if useless := [value for value in numbers if value in judge.useless]:
         texts.append(f"no test shows that on {_areas(useless, numbers)}")
     unknown = [task_type(value) for value in by_value if value not in numbers]
     texts += [f"of {enumeration(unknown)} too little is known"] if unknown else []
@@ -220,10 +275,11 @@ def _use(judge: PlacedJudge) -> str:
 
 
 def _areas(values: Sequence[str], numbers: Mapping[str, Estimate]) -> str:
+    best_first = sorted(values, key=lambda value: -numbers[value].value)
     return enumeration(
         [
             f"{task_type(value)} ({short_decimal(numbers[value].value)})"
-            for value in values
+            for value in best_first
         ]
     )
 

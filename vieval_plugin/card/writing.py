@@ -62,7 +62,7 @@ def markdown_text(card: Card, judges: Sequence[PlacedJudge]) -> str:
     parts = [f"# {first}\n", *(f"{text}\n" for text in further)]
     parts += [f"- {escaping.markdown(line)}" for line in limits(judges, card)]
     for judge in judges:
-        parts.append(f"\n## {escaping.markdown(_heading(judge))}\n")
+        parts.append(f"\n## {escaping.markdown(judge.heading)}\n")
         parts += map(markdown, tables_of(judge))
     parts.append("\n## The judge itself\n")
     parts += map(markdown, tables_of_all(card, judges))
@@ -95,20 +95,13 @@ def page(card: Card, judges: Sequence[PlacedJudge]) -> str:
         short=short_number,
         task_type=task_type,
         sections=[
-            (_heading(judge), judge, _chart(judge), tables_of(judge))
-            for judge in judges
+            (judge.heading, judge, _chart(judge), tables_of(judge)) for judge in judges
         ],
         worst=[tile_of(item, samples, thumbnails) for item in worst],
         thumbnails=thumbnails.rendered,
         tables=tables_of_all(card, judges),
         protocol=PROTOCOL,
         version=VERSION,
-    )
-
-
-def _heading(judge: PlacedJudge) -> str:
-    return (
-        f"{judge.title}, {' '.join(filter(None, (judge.run.judge, judge.run.setting)))}"
     )
 
 

@@ -69,6 +69,8 @@ MOST_UNJUDGED = 0.01
 MOST_UNREAD = 0.2
 #: Prompts of both generators with filled-in scores from which on the judge decides nothing.
 MOST_FILLED = 0.05
+#: Task types on which a judge beats a constant answer, below which it is a poor judge.
+FEW_TASK_TYPES = 1 / 3
 
 # Differences of scores or statistics, on their scale of [0, 1].
 
@@ -78,6 +80,9 @@ LARGE_FALL = 0.3
 LEAST_EFFECT = 0.05
 #: Difference within which two judges judge about as well.
 EQUAL_JUDGES = 0.05
+#: Lead over a constant answer that a card counts though few task types show it: samples of one
+#: type are few.
+CLEAR_LEAD = 0.15
 #: Difference from which on the ends of a breakdown are named.
 NOTABLE_DIFFERENCE = 0.05
 #: Margin that advice on numbers of prompts is for.
