@@ -1,11 +1,32 @@
-"""Probabilities as a trace keeps them."""
+"""Probabilities of answers: as a trace keeps them, and the mean of the numbers that answers stand
+for, each weighted with how likely the answer is to begin with it.
+
+Source: Liu et al., G-Eval (EMNLP 2023), section 2, weights scores with the probabilities of their
+tokens. A 10 of two tokens begins like a 1, so both are asked for as wholes (see `Likelihood`,
+definition `beginning`).
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 
-from vieval_plugin.judges.protocol import Probabilities
+from vieval_plugin.judges.protocol import (
+    Path,
+    Probabilities,
+    Reply,
+    Status,
+    Step,
+    failed_step,
+)
+
+_SPACES = ("", " ")
+_LIKELY = 0.5
+_UNKNOWN = (
+    "none of the {what} is among the likeliest beginnings of the answer, so their mean is not "
+    "known"
+)
 
 
 def interval_text(low: float, high: float) -> str:
@@ -44,3 +65,94 @@ def from_json(text: str, continuations: Sequence[str]) -> Probabilities:
         for probability in document.values()
     ]
     return Probabilities(*zip(*ends, strict=True))
+
+
+def spellings(answers: Iterable[object]) -> tuple[str, ...]:
+    """Each answer without and with a space before it, as tokenizers have it."""
+    return tuple(f"{space}{answer}" for answer in answers for space in _SPACES)
+
+
+def step_of(
+    reply: Reply,
+    path: Path,
+    continuations: Sequence[str],
+    values: Sequence[float],
+    what: str = "answers",
+) -> Step:
+    """A step whose bounds are the lowest and highest that the mean can be.
+
+    Args:
+        reply: the reply to a `Likelihood` of these continuations.
+        path: that of the ask.
+        continuations: the `spellings` of the answers.
+        values: the score that each answer stands for, ascending.
+        what: the answers in a word.
+
+    Returns:
+        No mean where none of the answers is known to be likely at all.
+    """
+    if not isinstance(reply, Probabilities) or len(reply.low) != len(continuations):
+        return failed_step(reply, path, "probabilities were")
+    answer, (low, high) = to_json(continuations, reply), probability_ranges(reply)
+    if sum(low) <= 0:
+        return Step(
+            path, Status.PARSE_FAILURE, answer=answer, reason=_UNKNOWN.format(what=what)
+        )
+    return Step(path, Status.OK, answer=answer, bounds=mean_bounds(low, high, values))
+
+
+def unlikely(reply: Reply) -> bool:
+    """Return whether a reply begins with none of the answers in most cases."""
+    return (
+        isinstance(reply, Probabilities) and sum(probability_ranges(reply)[1]) < _LIKELY
+    )
+
+
+def mean_bounds(
+    low: Sequence[float], high: Sequence[float], values: Sequence[float]
+) -> tuple[float, float]:
+    """The lowest and the highest that the mean of ascending values can be.
+
+    Of all weights between `low` and `high`, not all 0, the mean is highest where each value from
+    some value on has the most it can have and each below it the least; and the other way round.
+
+    >>> mean_bounds([0.0, 0.5, 0.5], [0.0, 0.5, 0.5], [0.0, 0.5, 1.0])
+    (0.75, 0.75)
+    >>> mean_bounds([0.0, 0.0, 0.5], [0.5, 0.0, 0.5], [0.0, 0.5, 1.0])
+    (0.5, 1.0)
+    """
+    cuts = range(len(low) + 1)
+    upper = [
+        [*low[:cut], *high[cut:]]
+        for cut in cuts
+        if sum(low[:cut]) + sum(high[cut:]) > 0
+    ]
+    lower = [
+        [*high[:cut], *low[cut:]]
+        for cut in cuts
+        if sum(high[:cut]) + sum(low[cut:]) > 0
+    ]
+    return min(_mean(weights, values) for weights in lower), max(
+        _mean(weights, values) for weights in upper
+    )
+
+
+def _mean(weights: Sequence[float], values: Sequence[float]) -> float:
+    # exact sums: those of `sum` differ in the last digit between versions of Python
+    weighted = math.fsum(
+        value * weight for value, weight in zip(values, weights, strict=True)
+    )
+    return weighted / math.fsum(weights)
+
+
+def probability_ranges(reply: Probabilities) -> tuple[list[float], list[float]]:
+    """The lowest and the highest that the probability of each answer can be, over its spellings."""
+    spelt = len(_SPACES)
+    low, high = (
+        [
+            min(math.fsum(ends[start : start + spelt]), 1.0)
+            for start in range(0, len(ends), spelt)
+        ]
+        for ends in (reply.low, reply.high)
+    )
+    return low, high

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 
 from vieval_plugin.judges.answer_formats import ScoresAsked, format_of
-from vieval_plugin.judges.expected_value import spellings, step_of, unlikely
+from vieval_plugin.judges.probabilities import spellings, step_of, unlikely
 from vieval_plugin.judges.protocol import (
     Chat,
     Image,

@@ -21,8 +21,8 @@ from vieval_plugin.judges.adiee.question import (
     pictures,
     question,
 )
-from vieval_plugin.judges.expected_value import spellings, step_of, unlikely
 from vieval_plugin.judges.parsing import Read, parse_number
+from vieval_plugin.judges.probabilities import spellings, step_of, unlikely
 from vieval_plugin.judges.protocol import (
     Chat,
     Image,

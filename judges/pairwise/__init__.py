@@ -15,7 +15,6 @@ from typing import Literal, TypeAlias
 
 from vieval_plugin.judges.contests import FORWARD, REVERSE, Contest, JudgeOfContests
 from vieval_plugin.judges.conversation import turn_units
-from vieval_plugin.judges.expected_value import probability_ranges, spellings, unlikely
 from vieval_plugin.judges.pairwise.question import (
     LETTERS,
     Form,
@@ -23,7 +22,12 @@ from vieval_plugin.judges.pairwise.question import (
     presentation_order,
 )
 from vieval_plugin.judges.pairwise.reading import reader, schema
-from vieval_plugin.judges.probabilities import interval_text
+from vieval_plugin.judges.probabilities import (
+    interval_text,
+    probability_ranges,
+    spellings,
+    unlikely,
+)
 from vieval_plugin.judges.protocol import (
     OUTPUTS,
     Chat,

@@ -19,7 +19,7 @@ from vieval_plugin.benchmarks import vieval_demo
 from vieval_plugin.images import decode, pixels
 from vieval_plugin.judges.adiee import NUMBERS, SPELLINGS, UNLIKELY, read_number
 from vieval_plugin.judges.adiee.question import answer_text, form_of, question_text
-from vieval_plugin.judges.expected_value import mean_bounds
+from vieval_plugin.judges.probabilities import mean_bounds
 from vieval_plugin.judges.protocol import (
     Failure,
     Image,

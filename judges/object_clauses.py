@@ -1,0 +1,317 @@
+"""Rules of GenEval: which objects an image must show, and which clauses hold of those that a detector
+found.
+
+Source: Ghosh, Hajishirzi, Schmidt, GenEval (NeurIPS Datasets and Benchmarks 2023). Boxes are (left,
+top, right, bottom) in pixels, y downwards. A clause is about one of four aspects: that a class is
+there at all, how many there are, their colour, their position.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from vieval_plugin.text.errors import VievalError
+
+ASPECTS = ("presence", "count", "color", "position")
+COLORS = (
+    "red",
+    "orange",
+    "yellow",
+    "green",
+    "blue",
+    "purple",
+    "pink",
+    "brown",
+    "black",
+    "white",
+)
+RELATIONS = ("left of", "right of", "above", "below")
+#: Boxes of a class that count, the surest.
+MOST_OBJECTS = 16
+COUNTING = "counting"
+#: Share of the sides of both boxes by which their centres may differ without a relation.
+_TOLERANCE = 0.1
+_LEAST_OFFSET = 1e-3
+_LEAST_SHARE = 0.5
+_ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh")
+_PLURALS = {
+    "person": "people",
+    "knife": "knives",
+    "computer mouse": "computer mice",
+    "sheep": "sheep",
+    "skis": "skis",
+    "scissors": "scissors",
+    "broccoli": "broccoli",
+}
+_FORM = (
+    'a text `objects` must have the form of GenEval: {"include": [{"class": "clock", "count": 2, '
+    '"color": "red"}], "exclude": [{"class": "clock", "count": 3}]}'
+)
+
+BoxSides: TypeAlias = tuple[float, float, float, float]
+
+
+@dataclass(frozen=True)
+class WantedObjects:
+    """Entry of `include`: objects of a class that the image must show."""
+
+    label: str
+    #: Least number.
+    count: int = 1
+    #: One of `COLORS`; empty for any.
+    color: str = ""
+    #: One of `RELATIONS`, to the objects of an entry before this; empty for none.
+    relation: str = ""
+    #: Index of that entry.
+    reference: int = 0
+
+
+@dataclass(frozen=True)
+class WantedScene:
+    """Objects that an image must show."""
+
+    include: tuple[WantedObjects, ...]
+    #: Number by class that the image must stay below.
+    exclude: tuple[tuple[str, int], ...] = ()
+    #: True where numbers are what the prompt is about, for which a detector must be surer.
+    is_counting: bool = False
+
+
+@dataclass(frozen=True)
+class DetectedObject:
+    """Object that a detector found."""
+
+    label: str
+    box: BoxSides
+    #: Confidence in [0, 1].
+    score: float = 1.0
+    #: One of `COLORS`; empty where it was not asked for.
+    color: str = ""
+
+
+@dataclass(frozen=True)
+class Clause:
+    """Clause about an image."""
+
+    #: One of `ASPECTS`.
+    aspect: str
+    holds: bool
+    #: Finding where it does not hold; empty where another clause has it.
+    reason: str = ""
+
+
+def read_scene(text: str) -> WantedScene:
+    """The scene that the text `objects` of a sample asks for.
+
+    It is a JSON object with `include` and `exclude` as GenEval has them, and perhaps its `tag`; a
+    scene without one is about numbers where something is excluded.
+
+    Raises:
+        VievalError: the text has another form.
+    """
+    try:
+        document = json.loads(text)
+        include = tuple(
+            _wanted_objects(entry, number)
+            for number, entry in enumerate(document["include"])
+        )
+        exclude = tuple(
+            (_label(entry), _count(entry)) for entry in document.get("exclude", ())
+        )
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        reason = f": {error}" if type(error) is ValueError else ""
+        raise VievalError(f"{_FORM}{reason}") from None
+    if not include and not exclude:
+        raise VievalError(f"{_FORM}: no object")
+    tag = document.get("tag", COUNTING if exclude else "")
+    return WantedScene(include, exclude, tag == COUNTING)
+
+
+def _wanted_objects(entry: Mapping[str, Any], number: int) -> WantedObjects:
+    color = entry.get("color", "")
+    if color and color not in COLORS:
+        raise ValueError(f"unknown color {color!r}; known colors: {', '.join(COLORS)}")
+    relation, reference = entry.get("position") or ("", 0)
+    if relation and relation not in RELATIONS:
+        raise ValueError(f"unknown position {relation!r}")
+    if relation and reference not in range(number):
+        raise ValueError("a position must refer to an entry before its own")
+    return WantedObjects(_label(entry), _count(entry), color, relation, int(reference))
+
+
+def _label(entry: Mapping[str, Any]) -> str:
+    label = entry["class"]
+    if not isinstance(label, str) or not label.strip():
+        raise ValueError("a class must be a text")
+    return label
+
+
+def _count(entry: Mapping[str, Any]) -> int:
+    count = entry.get("count", 1)
+    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+        raise ValueError("a count must be a whole number from 1")
+    return count
+
+
+def surest(scores: ArrayLike, threshold: float) -> list[int]:
+    """Indices of the scores of a class that count: above the threshold, the highest first, at
+    most 16; equal ones in their order.
+
+    >>> surest([0.2, 0.9, 0.3, 0.9], 0.3)
+    [1, 3]
+    """
+    values = np.asarray(scores, dtype=np.float64).reshape(-1)
+    order = np.argsort(-values, kind="stable")
+    return [int(index) for index in order if values[index] > threshold][:MOST_OBJECTS]
+
+
+def relations(box: BoxSides, reference: BoxSides) -> set[str]:
+    """The relations of a box to another.
+
+    >>> sorted(relations((0, 0, 10, 10), (100, 0, 110, 10)))
+    ['left of']
+    """
+    first, second = np.asarray(box, float), np.asarray(reference, float)
+    offset = (first[:2] + first[2:] - second[:2] - second[2:]) / 2
+    sides = (first[2:] - first[:2]) + (second[2:] - second[:2])
+    beyond = np.maximum(np.abs(offset) - _TOLERANCE * sides, 0) * np.sign(offset)
+    if np.all(np.abs(beyond) < _LEAST_OFFSET):
+        return set()
+    x, y = beyond / math.hypot(*offset)
+    shares = {"left of": -x, "right of": x, "above": -y, "below": y}
+    return {relation for relation, share in shares.items() if share > _LEAST_SHARE}
+
+
+def check_scene(
+    scene: WantedScene, detected: Sequence[DetectedObject]
+) -> tuple[Clause, ...]:
+    """The clauses of a scene, in its order, and whether they hold of what was detected.
+
+    Args:
+        scene: which objects are wanted.
+        detected: the boxes that count (`surest`), of each class the surest first.
+    """
+    by_label: dict[str, list[DetectedObject]] = {}
+    for one in detected:
+        by_label.setdefault(one.label, []).append(one)
+    clauses: list[Clause] = []
+    # objects of each entry whose clauses hold so far; None where one of them does not
+    matched: list[list[DetectedObject] | None] = []
+    for wanted in scene.include:
+        found = by_label.get(wanted.label, [])[: wanted.count]
+        own = [*_number_clauses(wanted, found), *_color_clauses(wanted, found)]
+        can_match = all(clause.holds for clause in own)
+        if wanted.relation:
+            reference = scene.include[wanted.reference]
+            others = matched[wanted.reference] if can_match else None
+            own.append(_position_clause(wanted, reference, found, others))
+        clauses += own
+        matched.append(found if all(clause.holds for clause in own) else None)
+    for label, count in scene.exclude:
+        number = len(by_label.get(label, []))
+        reason = f"{_counted(number, label)}, at most {count - 1}"
+        clauses.append(_clause("count", number < count, reason))
+    return tuple(clauses)
+
+
+def _number_clauses(
+    wanted: WantedObjects, found: Sequence[DetectedObject]
+) -> list[Clause]:
+    clauses = [_clause("presence", bool(found), f"no {wanted.label}")]
+    if wanted.count > 1:
+        reason = f"{len(found)} of {_counted(wanted.count, wanted.label)}"
+        is_enough = len(found) >= wanted.count
+        clauses.append(_clause("count", is_enough, reason if found else ""))
+    return clauses
+
+
+def _color_clauses(
+    wanted: WantedObjects, found: Sequence[DetectedObject]
+) -> list[Clause]:
+    if not wanted.color:
+        return []
+    others = [
+        f"the {_name(wanted, number)} is {one.color}, not {wanted.color}"
+        for number, one in enumerate(found)
+        if one.color != wanted.color
+    ]
+    holds = len(found) >= wanted.count and not others
+    return [_clause("color", holds, "; ".join(others))]
+
+
+def _position_clause(
+    wanted: WantedObjects,
+    reference: WantedObjects,
+    found: Sequence[DetectedObject],
+    others: Sequence[DetectedObject] | None,
+) -> Clause:
+    """The clause about the position of objects to others, which are None where a clause before
+    it fails.
+    """
+    if others is None:
+        return Clause("position", False)
+    holds = all(
+        wanted.relation in relations(one.box, other.box)
+        for one in found
+        for other in others
+    )
+    reason = f"the {wanted.label} is not {wanted.relation} the {reference.label}"
+    return _clause("position", holds, reason)
+
+
+def _clause(aspect: str, holds: bool, reason: str) -> Clause:
+    return Clause(aspect, bool(holds), "" if holds else reason)
+
+
+def _name(wanted: WantedObjects, number: int) -> str:
+    """An object among those of its entry in words.
+
+    >>> _name(WantedObjects("clock", 3), 1), _name(WantedObjects("clock"), 0)
+    ('second clock', 'clock')
+    """
+    if wanted.count == 1:
+        return wanted.label
+    ordinal = _ORDINALS[number] if number < len(_ORDINALS) else f"{number + 1}th"
+    return f"{ordinal} {wanted.label}"
+
+
+def _counted(count: int, label: str) -> str:
+    """A number of objects in words.
+
+    >>> _counted(3, "bench"), _counted(1, "knife"), _counted(2, "knife")
+    ('3 benches', '1 knife', '2 knives')
+    """
+    if count == 1:
+        return f"1 {label}"
+    ending = "es" if label.endswith(("s", "x", "ch", "sh")) else "s"
+    return f"{count} {_PLURALS.get(label, label + ending)}"
+
+
+def scores_of_clauses(clauses: Iterable[Clause]) -> dict[str, float]:
+    """Scores by aspect: `SC` and `O` are 1 if all clauses hold, else 0, `share` is the share of
+    clauses that hold, and of each kind of clause that there is likewise.
+    """
+    holds: dict[str, list[bool]] = {}
+    for clause in clauses:
+        holds.setdefault(clause.aspect, []).append(clause.holds)
+    every = [one for several in holds.values() for one in several]
+    strict = float(all(every))
+    scores = {"SC": strict, "O": strict, "share": sum(every) / len(every)}
+    return scores | {
+        aspect: sum(holds[aspect]) / len(holds[aspect])
+        for aspect in ASPECTS
+        if aspect in holds
+    }
+
+
+def reason_of_clauses(clauses: Sequence[Clause]) -> str:
+    """Reason in words: each finding once, or that all clauses hold."""
+    findings = dict.fromkeys(clause.reason for clause in clauses if clause.reason)
+    return "; ".join(findings) or f"all {len(clauses)} clauses hold"

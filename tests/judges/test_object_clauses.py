@@ -1,0 +1,221 @@
+"""Clauses about objects: cases made by hand, and a second reading of GenEval's rules on random
+boxes.
+"""
+
+import json
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.refusals import refusal
+from tests.tables import table
+from vieval_plugin.judges.object_clauses import (
+    COLORS,
+    RELATIONS,
+    DetectedObject,
+    check_scene,
+    read_scene,
+    reason_of_clauses,
+    relations,
+    scores_of_clauses,
+    surest,
+)
+
+
+def detected(text):
+    """An object written as `class@left,top,right,bottom:color`."""
+    label, _, rest = text.partition("@")
+    sides, _, color = rest.partition(":")
+    return DetectedObject(label, tuple(map(float, sides.split(","))), 1.0, color)
+
+
+@pytest.mark.parametrize(*table("object_cases.jsonl"))
+def test_a_case_made_by_hand(scene, found, failing, reason):
+    clauses = check_scene(read_scene(json.dumps(scene)), list(map(detected, found)))
+    assert [clause.aspect for clause in clauses if not clause.holds] == failing
+    assert reason_of_clauses(clauses) == reason
+    scores = scores_of_clauses(clauses)
+    assert scores["SC"] == scores["O"] == float(not failing)
+    assert scores["share"] == pytest.approx(1 - len(failing) / len(clauses))
+
+
+def test_the_cases_are_many():
+    assert len(table("object_cases.jsonl")[1]) >= 60
+
+
+def test_scores_of_each_kind_of_clause_that_there_is():
+    scene = read_scene(
+        '{"include": [{"class": "cat", "count": 2, "color": "red"}, {"class": "dog"}]}'
+    )
+    found = [
+        DetectedObject("cat", (0, 0, 9, 9), 1, "red"),
+        DetectedObject("dog", (0, 0, 9, 9)),
+    ]
+    assert scores_of_clauses(check_scene(scene, found)) == {
+        "SC": 0,
+        "O": 0,
+        "share": 0.5,
+        "presence": 1,
+        "count": 0,
+        "color": 0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("tag", "exclude", "is_counting"),
+    [
+        ("counting", True, True),
+        (None, True, True),
+        (None, False, False),
+        ("colors", True, False),
+    ],
+)
+def test_numbers_are_what_a_prompt_is_about_by_its_tag_else_by_its_limits(
+    tag, exclude, is_counting
+):
+    document = {"include": [{"class": "cat"}]}
+    document |= {"tag": tag} if tag else {}
+    document |= {"exclude": [{"class": "cat", "count": 2}]} if exclude else {}
+    assert read_scene(json.dumps(document)).is_counting is is_counting
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("cat", "must have the form of GenEval"),
+        ("[]", "must have the form of GenEval"),
+        ('{"include": []}', "no object"),
+        ('{"include": ["cat"]}', "must have the form of GenEval"),
+        ('{"include": [{"count": 1}]}', "must have the form of GenEval"),
+        ('{"include": [{"class": ""}]}', "a class must be a text"),
+        ('{"include": [{"class": "cat", "count": 0}]}', "a whole number from 1"),
+        ('{"include": [{"class": "cat", "count": true}]}', "a whole number from 1"),
+        ('{"include": [{"class": "cat", "color": "grey"}]}', "unknown color 'grey'"),
+        (
+            '{"include": [{"class": "a"}, {"class": "b", "position": ["beside", 0]}]}',
+            "unknown position 'beside'",
+        ),
+        (
+            '{"include": [{"class": "a", "position": ["above", 0]}]}',
+            "an entry before its own",
+        ),
+    ],
+)
+def test_a_text_of_another_form(text, words):
+    assert words in refusal(read_scene, text)
+
+
+# A second reading of the rules: of an image as a whole, in plain Python.
+
+
+def right(scene, boxes):
+    """Whether an image is right, by (class, score, box, color) and the scene as JSON has it."""
+    least = 0.9 if scene["tag"] == "counting" else 0.3
+    held = {}
+    for label, score, box, color in sorted(boxes, key=lambda one: -one[1]):
+        if score > least and len(held.setdefault(label, [])) < 16:
+            held[label].append((box, color))
+    groups, good = [], True
+    for one in scene["include"]:
+        group = held.get(one["class"], [])[: one["count"]]
+        matched = len(group) == one["count"]
+        if matched and "color" in one:
+            of_it = [color for _, color in group if color == one["color"]]
+            matched = len(of_it) >= one["count"]
+        if matched and "position" in one:
+            relation, index = one["position"]
+            matched = bool(groups[index]) and all(
+                stands(box, relation, other)
+                for box, _ in group
+                for other, _ in groups[index]
+            )
+        groups.append(group if matched else None)
+        good = good and matched
+    for one in scene["exclude"]:
+        good = good and len(held.get(one["class"], [])) < one["count"]
+    return good
+
+
+def stands(a, relation, b):
+    x = (a[0] + a[2]) / 2 - (b[0] + b[2]) / 2
+    y = (a[1] + a[3]) / 2 - (b[1] + b[3]) / 2
+    length = math.hypot(x, y)  # as a root of squares it may be off by a bit
+    left_x = max(abs(x) - 0.1 * (a[2] - a[0] + b[2] - b[0]), 0)
+    left_y = max(abs(y) - 0.1 * (a[3] - a[1] + b[3] - b[1]), 0)
+    if left_x < 0.001 and left_y < 0.001:
+        return False
+    moved = left_x if relation in ("left of", "right of") else left_y
+    way = x if relation in ("left of", "right of") else y
+    is_before = relation in ("left of", "above")
+    return moved / length > 0.5 and (way < 0) == is_before
+
+
+LABELS = ("cat", "dog", "cup")
+CORNERS = st.integers(0, 60)  # few values, so that boxes touch and centres coincide
+SCORES = st.sampled_from((0.1, 0.3, 0.30001, 0.5, 0.9, 0.91, 1.0))
+FOUND = st.tuples(
+    st.sampled_from(LABELS),
+    SCORES,
+    st.tuples(CORNERS, CORNERS, st.integers(1, 40), st.integers(1, 40)).map(
+        lambda b: (b[0], b[1], b[0] + b[2], b[1] + b[3])
+    ),
+    st.sampled_from(COLORS[:2]),
+)
+
+
+@st.composite
+def scenes(draw):
+    include = []
+    for number in range(draw(st.integers(0, 3))):
+        one = {"class": draw(st.sampled_from(LABELS)), "count": draw(st.integers(1, 3))}
+        if draw(st.booleans()):
+            one["color"] = draw(st.sampled_from(COLORS[:2]))
+        if number and draw(st.booleans()):
+            relation = draw(st.sampled_from(RELATIONS))
+            one["position"] = [relation, draw(st.integers(0, number - 1))]
+        include.append(one)
+    exclude = [
+        {"class": label, "count": draw(st.integers(1, 18))}
+        for label in draw(st.lists(st.sampled_from(LABELS), max_size=2))
+    ]
+    if not include and not exclude:
+        include = [{"class": "cat", "count": 1}]
+    tag = draw(st.sampled_from(("counting", "colors")))
+    return {"tag": tag, "include": include, "exclude": exclude}
+
+
+def selected(scene, boxes):
+    """The boxes that count, as a detector hands them to the judge."""
+    least = 0.9 if scene["tag"] == "counting" else 0.3
+    chosen = []
+    for label in LABELS:
+        own = [box for box in boxes if box[0] == label]
+        for index in surest([score for _, score, _, _ in own], least):
+            _, score, box, color = own[index]
+            chosen.append(DetectedObject(label, box, score, color))
+    return chosen
+
+
+@settings(max_examples=400)
+@given(scenes(), st.lists(FOUND, max_size=24))
+def test_an_image_is_right_by_both_readings(scene, boxes):
+    clauses = check_scene(read_scene(json.dumps(scene)), selected(scene, boxes))
+    assert scores_of_clauses(clauses)["SC"] == float(right(scene, boxes))
+
+
+@settings(max_examples=400)
+@given(FOUND, FOUND)
+def test_a_position_by_both_readings(first, second):
+    a, b = first[2], second[2]
+    assert relations(a, b) == {one for one in RELATIONS if stands(a, one, b)}
+    opposite = dict(
+        zip(RELATIONS, ("right of", "left of", "below", "above"), strict=True)
+    )
+    assert {opposite[one] for one in relations(a, b)} == relations(b, a)
+
+
+def test_more_than_sixteen_of_a_class_are_cut():
+    assert surest([0.5] * 20, 0.3) == list(range(16))
+    assert surest([], 0.3) == []
