@@ -452,3 +452,18 @@ def test_the_first_of_several_exit_codes_is_that_of_the_page(
         "new", decision, Answer("Decided.", ""), unreadable=unreadable, alarm=alarm
     )
     assert gate.exit_code == code
+
+
+def test_the_page_of_a_gate_begins_with_failures_and_the_largest_falls(gate, tmp_path):
+    new, old = scores(n=70)
+    new[7] = 0
+    page = tmp_path / "gate.html"
+    failed = [(3, Status.REFUSAL)]
+    gate(new, old, "--html", page, new_failed=failed)
+    text = page.read_text()
+    falls = text.index("<h3>The largest falls of new</h3>")
+    chart = text.index('class="exhibit"')
+    assert falls < chart < text.index("<table class=")
+    cards = re.findall(r'<h3 id="[^"]*">(p\d+)', text[falls:chart])
+    assert cards[:2] == ["p003", "p007"]
+    assert len(cards) == 3

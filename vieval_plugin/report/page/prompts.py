@@ -166,14 +166,16 @@ def prompt_rows(
         key=advantage,
         reverse=True,
     )
-    groups = _ends(ordered) if alone else _groups(board, ordered, first)
+    by_name = {prompt.name: prompt for prompt in prompts}
+    fallen = [by_name[name] for name in falls if name in by_name]
+    groups = _ends(ordered) if alone else _groups(board, ordered, first, fallen)
     compared = ordered if decided and not alone else []
     bars = _bars(board, compared, generators) if len(generators) == 2 else None
     return PromptRows(
         _title(section, board),
         tuple(generators),
         tuple(_shown_ends(compared)),
-        _first_shown(board, compared, prompts, falls),
+        _first_shown(board, compared, fallen),
         _legend(board, compared, generators, bars, len(prompts)),
         bars,
         {title: shown for title, shown in groups.items() if shown and decided},
@@ -205,19 +207,16 @@ def _shown_ends(ordered: list[Prompt]) -> list[Prompt]:
 def _first_shown(
     board: Leaderboard,
     ordered: Sequence[Prompt],
-    prompts: Sequence[Prompt],
-    falls: Sequence[str],
+    fallen: Sequence[Prompt],
 ) -> SampleId | None:
     """The prompt that shows what the title says: the largest fall of a gate, else the largest
     lead, or the one in the middle where no generator is significantly better.
     """
-    by_name = {prompt.name: prompt.id for prompt in prompts}
     if not ordered:
         return None
-    fallen = [by_name[name] for name in falls if name in by_name]
     decided = any(pair.significant or pair.doubtful for pair in board.comparison.pairs)
-    typical = ordered[0 if decided else len(ordered) // 2].id
-    return next(iter(fallen), typical)
+    typical = ordered[0 if decided else len(ordered) // 2]
+    return next(iter(fallen), typical).id
 
 
 def _bars(
@@ -279,7 +278,7 @@ def _legend(
         text += f" {plural(missing, 'prompt')} without a score of each are left out."
     if len(ordered) > MOST_PROMPTS:
         text += f" Shown are the {MOST_PROMPTS // 2} at either end."
-    return keys + f"{text} Point at a prompt, or tap it, to see its pictures."
+    return keys + f"{text} Choose a prompt to see its pictures."
 
 
 def _key(kind: str) -> Markup:
@@ -343,14 +342,22 @@ def _prompts(
     return prompts
 
 
-def _groups(board: Leaderboard, ordered: Sequence[Prompt], first: str) -> PromptGroups:
-    """Prompts where the first generator is furthest behind, and those on which none reaches half
-    of the scale.
+def _groups(
+    board: Leaderboard,
+    ordered: Sequence[Prompt],
+    first: str,
+    fallen: Sequence[Prompt],
+) -> PromptGroups:
+    """Prompts where the first generator is furthest behind, of a gate those on which it fell, and
+    those on which none reaches half of the scale.
     """
     behind = [prompt for prompt in ordered[::-1] if prompt.lead(first) < 0]
     ending = "" if first == YOUR_IMAGES else "s"
     lower = f"lose{ending}" if board.measure.counts_contests else f"score{ending} lower"
-    titles = {_count_title(f"{first} {lower}", "largest gaps", behind, ordered): behind}
+    title = _count_title(f"{first} {lower}", "largest gaps", behind, ordered)
+    if fallen:
+        title, behind = f"The largest falls of {first}", list(fallen)
+    titles = {title: behind}
     if not board.measure.counts_contests:
         by_best = sorted(ordered, key=lambda prompt: max(prompt.scores.values()))
         failed = [p for p in by_best if max(p.scores.values()) < _HALF]
