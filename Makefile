@@ -25,7 +25,7 @@ PARALLEL := -n $(WORKERS) --maxprocesses 4 --dist loadfile --no-loadscope-reorde
 # folder of published verdicts for `make leaderboard`; empty for those that `vieval prepare published_verdicts` fetched
 PUBLISHED ?=
 
-.PHONY: demo demo-light demo-picture tutorial-pictures leaderboard test test-unit test-extras test-fast approve test-page test-vllm test-vlmevalkit test-ms-swift test-recipes test-gateway test-attack test-wheel test-core test-lowest constraints licences train-adiee-demo lint docs tasks clean
+.PHONY: demo demo-light demo-picture tutorial-pictures hero leaderboard test test-unit test-extras test-fast approve test-page test-vllm test-vlmevalkit test-ms-swift test-recipes test-gateway test-attack test-wheel test-core test-lowest constraints licences train-adiee-demo lint docs tasks clean
 
 # $(call run,LOG,COMMAND): a line every five seconds with the last thing that a long command said, and how long it took
 define run
@@ -96,14 +96,19 @@ demo: demo-light
 demo-picture: $(OUT)/demo-drawn/report.html
 	$(BIN)/python docs/make_picture.py $(OUT)/demo-drawn/report.html docs/demo.webp 1000x900
 
-# the pictures of README and the tutorials, of what their commands leave; they need chromium (a minute and a half)
+# the pictures of the tutorials, of what their commands leave; they need chromium (a minute and a half)
 tutorial-pictures: $(ENV)/ready $(ENV)/page/ready
 	$(BIN)/python docs/make_tutorial_pictures.py
+
+# README's picture of posters with planted faults, which a test makes again
+hero: $(ENV)/light
+	$(BIN)/python docs/make_hero.py
 
 # the page of published judges, its data and its picture, which are part of the documentation; the picture needs chromium
 leaderboard: $(ENV)/ready
 	$(BIN)/vieval leaderboard make --out docs/leaderboard $(if $(PUBLISHED),--published $(PUBLISHED))
 	$(BIN)/python docs/make_picture.py docs/leaderboard/index.html docs/leaderboard/leaderboard.webp 1280x860 docs/leaderboard/leaderboard-dark.webp
+	$(BIN)/python docs/make_judge_table.py $(PUBLISHED)
 
 # what other targets run; setup.cfg has the same for pytest without make
 ELSEWHERE := not vllm and not attack and not vlmevalkit and not wheel and not extras
@@ -266,7 +271,7 @@ docs: $(ENV)/ready $(OUT)/demo-drawn/report.html
 	$(BIN)/python -m sphinx -W -n --keep-going -q -b html -d $(OUT)/docs-trees -c docs $(OUT)/docs-src $(OUT)/docs
 	@echo "== open this page in a browser: $(abspath $(OUT))/docs/index.html"
 
-# lmms-eval's files of plain tasks and their README, from task_configs/tasks.yaml; README's table of judges, from their specs; the schemas of our JSON files
+# lmms-eval's files of plain tasks and their README, from task_configs/tasks.yaml; README's table of judges, from their specs and the leaderboard; the schemas of our JSON files
 tasks: $(ENV)/ready
 	$(BIN)/python -m vieval_plugin.hosts.lmms_eval.task_files
 	$(BIN)/python docs/make_judge_table.py

@@ -1,5 +1,4 @@
-"""Takes the pictures of README and the tutorials of what their own commands leave: `make
-tutorial-pictures`.
+"""Takes the pictures of the tutorials of what their own commands leave: `make tutorial-pictures`.
 
 Usage: make_tutorial_pictures.py [TUTORIAL ...]. It needs chromium, and for the page of the reward
 server the browser of `make test-page`.
@@ -30,8 +29,6 @@ LEFT = {
     "millions": ("report/report.html", 700),
 }
 """By tutorial the page that its commands leave, and how many pixels of it are shown."""
-IN_README = "compare"
-"""The tutorial whose picture README shows, in light and in dark."""
 SERVER = "http://127.0.0.1:8200/"
 DROP = """(() => {
 const bytes = Uint8Array.from(atob('%s'), (sign) => sign.charCodeAt(0)), given = new DataTransfer()
@@ -54,22 +51,13 @@ def main(names: list[str]) -> None:
             status, _, errors = run(chosen, Path(folder), {})
             if status:
                 sys.exit(f"{name}: {errors}")
-            pictures = {}
             if name in LEFT:
                 page, height = LEFT[name]
-                for ending, dark in (
-                    (("", False), ("-dark", True))
-                    if name == IN_README
-                    else (("", False),)
-                ):
-                    pictures[f"{name}{ending}"] = screenshot(
-                        Path(folder) / page, (WIDTH, height), dark
-                    )
+                picture = screenshot(Path(folder) / page, (WIDTH, height))
             else:
-                pictures[name] = _of_server(Path(folder) / "demo" / "old" / "p03.png")
-        for stem, picture in pictures.items():
-            if picture:
-                write_picture(picture, DOCS / "images" / f"{stem}.webp")
+                picture = _of_server(Path(folder) / "demo" / "old" / "p03.png")
+        if picture:
+            write_picture(picture, DOCS / "images" / f"{name}.webp")
 
 
 def _of_server(image: Path) -> Image.Image:

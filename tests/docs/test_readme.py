@@ -2,9 +2,15 @@
 the leaderboard.
 """
 
+import configparser
 import csv
+import re
 import runpy
 from pathlib import Path
+
+import PIL.Image
+import pytest
+from PIL import ImageChops, ImageStat
 
 from vieval_plugin.benchmarks import registry
 
@@ -15,7 +21,48 @@ def test_the_table_of_judges_is_that_of_their_specs():
     script = runpy.run_path(str(DOCS / "make_judge_table.py"))
     readme = script["README"].read_text(encoding="utf-8")
     assert script["filled"](readme) == readme
-    assert readme.count("`viescore` | SC, PQ, O |") == 1
+    assert readme.count("\n| `viescore` with GPT-4o | correlation **.47** (") == 1
+    assert "where people reach .65 with one another" in readme
+
+
+def test_the_lengths_of_answers_are_those_of_the_published_logs(shared_data):
+    script = runpy.run_path(str(DOCS / "make_judge_table.py"))
+    assert script["measure_answers"](shared_data) == script["ANSWERS"].read_text(
+        encoding="utf-8"
+    )
+
+
+def test_the_picture_shows_what_the_judge_says_today(monkeypatch):
+    for module in ("skimage", "rapidocr"):
+        pytest.importorskip(module)
+    monkeypatch.syspath_prepend(str(DOCS))
+    script = runpy.run_path(str(DOCS / "make_hero.py"))
+    drawn = script["picture"]()
+    with PIL.Image.open(script["HERO"]) as written:
+        assert written.size == drawn.size
+        difference = ImageChops.difference(written.convert("RGB"), drawn)
+    lines = difference.crop((0, script["SIDE"] + script["MARGIN"], *drawn.size))
+    assert max(ImageStat.Stat(lines).mean) < 2
+    assert max(ImageStat.Stat(difference).mean) < 6
+
+
+def test_the_badges_are_those_of_the_package():
+    setup = configparser.ConfigParser()
+    setup.read(DOCS.parent / "setup.cfg")
+    readme = (DOCS.parent / "README.md").read_text(encoding="utf-8")
+    versions = re.findall(
+        r"Python :: (3\.\d+)$", setup["metadata"]["classifiers"], re.M
+    )
+    assert f"[![Python {versions[0]} to {versions[-1]}](" in readme
+    assert f"python-{versions[0]}_to_{versions[-1]}-blue" in readme
+    assert f"[![Licence: {setup['metadata']['license_expression']}](" in readme
+
+
+def test_the_demo_of_the_first_screen_makes_all_it_names():
+    makefile = (DOCS.parent / "Makefile").read_text(encoding="utf-8")
+    [recipe] = re.findall(r"^demo: demo-light\n((?:\t.*\n)+)", makefile, re.M)
+    assert "lmms-eval --model vieval_scorer --tasks $(DEMO_TASKS)" in recipe
+    assert recipe.splitlines()[-1].endswith('/demo-report/report.html"')
 
 
 def test_the_number_of_benchmarks_is_that_of_the_registry():

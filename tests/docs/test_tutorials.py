@@ -124,8 +124,8 @@ def test_links_and_pictures_of_readme_lead_to_files_of_this_repository():
         README.read_text(encoding="utf-8"),
     )
     assert (
-        sum(link.endswith(".webp") for link in links) == 4
-    )  # two pictures, in light and in dark
+        sum(link.endswith((".webp", ".svg")) for link in links) == 2
+    )  # the posters and the logo
     for link in links:
         assert link.startswith("https://"), (
             f"{link}: a package index shows README too, and knows no relative link"
