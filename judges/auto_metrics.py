@@ -24,7 +24,7 @@ from vieval_plugin.judges.protocol import (
     Step,
     Verdict,
 )
-from vieval_plugin.judges.spec import JudgeSpec, Needs, NoOptions
+from vieval_plugin.judges.spec import JudgeSpec, Needs, NoOptions, PixelMeasure
 
 T = TypeVar("T")
 
@@ -48,6 +48,8 @@ class AutoMetric:
     to_score: Callable[[float], float]
     #: As `images`, for texts.
     texts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    #: What it measures in pixels; None of a network.
+    pixels: PixelMeasure | None = None
 
 
 def judge(metric: AutoMetric, scorer: str = "") -> Judge:
@@ -100,6 +102,7 @@ def spec(metric: AutoMetric, scored: bool = False) -> JudgeSpec:
             metric, metric.name if scored else ""
         ),
         scored=scored,
+        pixels=metric.pixels,
     )
 
 
@@ -143,12 +146,31 @@ _SOURCE, _CONTROL, _SUBJECT = (
 _EDITING, _SUBJECTS = ("mie", "tie", "sdie"), ("sdig", "sdie", "mcic")
 _ALL = ("tig", "mie", "tie", "sdig", "sdie", "mcic", "cig")
 
+_NEAR_SOURCE = PixelMeasure(
+    "closer to their sources",
+    "closest to their sources",
+    "an edit that changes nothing scores highest",
+)
+_NEAR_EDGES = PixelMeasure(
+    "closer to the control's edges",
+    "closest to the control's edges",
+    "it compares edges, whatever the image shows",
+)
+_NEAR_COLOURS = PixelMeasure(
+    "closer to the subject's colours",
+    "closest to the subject's colours",
+    "it compares colours, whatever the image shows",
+)
+_SHARP = PixelMeasure("sharper", "sharpest", "noise counts as sharp")
+
 METRICS = (
-    AutoMetric("ssim", "SSIM", "SC", _SOURCE, _EDITING, _clipped),
-    AutoMetric("psnr", "PSNR", "SC", _SOURCE, _EDITING, _decibels),
-    AutoMetric("edge_f1", "Edge F1", "SC", _CONTROL, ("cig",), _clipped),
-    AutoMetric("histogram", "Colour histogram", "SC", _SUBJECT, _SUBJECTS, _clipped),
-    AutoMetric("sharpness", "Sharpness", "PQ", _OUTPUT, _ALL, _clipped),
+    AutoMetric("ssim", "SSIM", "SC", _SOURCE, _EDITING, _clipped, pixels=_NEAR_SOURCE),
+    AutoMetric("psnr", "PSNR", "SC", _SOURCE, _EDITING, _decibels, pixels=_NEAR_SOURCE),
+    AutoMetric("edge_f1", "Edge F1", "SC", _CONTROL, ("cig",), _clipped, pixels=_NEAR_EDGES),
+    AutoMetric(
+        "histogram", "Colour histogram", "SC", _SUBJECT, _SUBJECTS, _clipped, pixels=_NEAR_COLOURS
+    ),
+    AutoMetric("sharpness", "Sharpness", "PQ", _OUTPUT, _ALL, _clipped, pixels=_SHARP),
 )
 
 SPECS = tuple(spec(metric) for metric in METRICS)

@@ -65,6 +65,18 @@ class Export:
     repetitions: Mapping[str, int] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class PixelMeasure:
+    """What a judge computes from pixels, which need not be how good an image is."""
+
+    #: Comparative of images with a higher score, such as `sharper`.
+    more: str
+    #: Its superlative.
+    most: str
+    #: Meaning of a high score, in a sentence without a full stop.
+    meaning: str
+
+
 Build: TypeAlias = Callable[[Any, Any, str], Judge | JudgeOfContests]
 
 
@@ -103,6 +115,8 @@ class JudgeSpec:
     grades: Callable[[Any], tuple[str, ...]] = lambda options: ()
     #: What it is given; a judge of samples judges contests candidate by candidate.
     rates: Literal["sample", "contest"] = "sample"
+    #: What it measures in pixels; None for a judge that says how good an image is.
+    pixels: PixelMeasure | None = None
     #: True where its scores may be known to an interval only.
     intervals: bool = False
     #: True where a verdict is the end of many steps, worth a page.

@@ -180,7 +180,9 @@ def test_verdicts_of_a_judge_are_ranked():
     ]
     with Judge("sharpness") as judge:
         verdicts = judge(samples)
-    assert rank(verdicts).answer == "sharpness rates fine's images better than soft's."
+    assert rank(verdicts).answer == (
+        "sharpness, a pixel measure, finds fine's images sharper than soft's."
+    )
     assert rank(verdicts[:NUMBER]).outcome is ExitCode.FINE
 
 

@@ -140,7 +140,7 @@ def test_without_the_reader_of_text_it_ranks_by_sharpness_and_says_so(
     assert (
         'ranked by how sharp they are;\nto read them run pip install ".[text]"' in out
     )
-    assert "sharpness rates new's images better than old's." in out
+    assert "sharpness, a pixel measure, finds new's images sharper than old's." in out
     assert (tmp_path / "demo" / "rank.html").is_file()
 
 

@@ -128,8 +128,12 @@ def test_of_several_answers_each_says_where_it_holds(tmp_path):
             "viescore with gpt rates mine's images better than theirs'.",
         ),
         (
-            {"mine": [0.5] * 9, "theirs": [0.5] * 9},
+            {"mine": [0.5, 0.6] * 5, "theirs": [0.5, 0.6] * 5},
             "viescore with gpt cannot tell mine and theirs apart.",
+        ),
+        (
+            {"mine": [0.5] * 9, "theirs": [0.5] * 9},
+            "viescore with gpt gives every image the same score, so it cannot compare them.",
         ),
         (
             {"mine": [None] * 9, "theirs": [None] * 9},
@@ -251,29 +255,22 @@ def test_prompts_that_lack_a_score_have_no_bar_and_are_counted(tmp_path):
     assert "2 prompts without a score of each are left out" in Page(text).said
 
 
-def test_the_reason_stands_under_the_best_and_the_worst(tmp_path):
-    results = generators(tmp_path, {"a": [0.9, 0.5], "b": [0.5, 0.5], "c": [0.1, 0.5]})
+def test_each_picture_has_its_reason_of_the_aspect_that_differs_most(tmp_path):
+    results = generators(tmp_path, {"a": [0.9], "b": [0.5], "c": [0.1]})
     [run] = results.runs
-    told = [
-        (
-            replace(
-                record,
-                verdict=replace(
-                    record.verdict, rationale=f"because of {record.id.image_model}"
-                ),
-            ),
-        )
-        for (record,) in run.records["tig"]
-    ]
+    told = []
+    for (record,) in run.records["tig"]:
+        name = record.id.image_model
+        scores = {**record.verdict.scores, "PQ": 0.5}
+        said = f"PQ: {name} looks fine\nSC: because of {name}\nand more"
+        verdict = replace(record.verdict, scores=scores, rationale=said)
+        told.append((replace(record, verdict=verdict),))
     text = report_of(tmp_path, Results((replace(run, records={"tig": told}),)))
-    first, second = (
-        card.split("<details><summary>3 verdicts")[0]
-        for card in (cards(text)[f"card{n}"] for n in (1, 2))
-    )
-    reasons = {
-        heading(card): re.findall(r"because of \w", card) for card in (first, second)
-    }
-    assert reasons == {"p0": ["because of a", "because of c"], "p1": []}
+    captions = cards(text)["card1"].split("<details><summary>3 verdicts")[0]
+    assert re.findall(r"because of \w\nand more", captions) == [
+        f"because of {name}\nand more" for name in "abc"
+    ]
+    assert "looks fine" not in captions
 
 
 def test_the_best_has_a_card_also_where_the_lowest_fill_the_page(tmp_path):
@@ -347,8 +344,64 @@ def test_the_first_card_of_a_win_rate_is_a_contest_that_the_title_tells_of(
     title = inside(text, "h1")
     first_card = shown_card(text)
     assert f"prefers {winner}" in title
-    assert f'<b>{winner}</b> <span class="score">preferred' in first_card
-    assert f'<b>{loser}</b> <span class="score">not preferred' in first_card
+    assert f'<b>{winner}</b> <span class="score">beat {loser}<' in first_card
+    assert f'<b>{loser}</b> <span class="score">lost to {winner}<' in first_card
+
+
+def test_a_card_says_how_an_image_fared_in_several_contests(tmp_path):
+    names = ("aurora", "borealis", "dune")
+    samples = [
+        record.sample
+        for run in generators(tmp_path, {name: [0.5] for name in names}).runs
+        for (record,) in run.records["tig"]
+    ]
+    votes = {(0, 1): "first", (0, 2): "first", (1, 2): "tie"}
+    records = []
+    for (one, other), vote in votes.items():
+        contest = Contest(
+            SampleId(OWN, "tig", "", f"c{one}{other}"),
+            (samples[one], samples[other]),
+            Votes(),
+            group="p0",
+        )
+        choice = Choice({"forward": vote, "reverse": vote})
+        verdict = Verdict({}, Status.OK, f"on {one} and {other}", choice=choice)
+        records.append((record_of(contest, verdict, MADE),))
+    run = Run("gpt", OWN, "pairwise", (), {"tig": records}, model="gpt")
+    card = inside(plain(report_of(tmp_path, Results((run,)))), "article")
+    assert re.findall(r'<b>(\w+)</b> <span class="score">([^<]*)<', card) == [
+        ("aurora", "won 2 of 2: beat borealis and dune"),
+        ("borealis", "won 0 of 2: tied with dune; lost to aurora"),
+        ("dune", "won 0 of 2: tied with borealis; lost to aurora"),
+    ]
+    assert re.findall(r"on \d and \d", card.split("3 verdicts")[0]) == [
+        "on 0 and 1",
+        "on 1 and 2",
+        "on 1 and 2",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("scores", "said"),
+    [
+        (
+            {"mine": [0.9] * 9, "noisy": [1.0] * 9},
+            "sharpness, a pixel measure, finds noisy's images sharper than mine's.",
+        ),
+        (
+            {"mine": [0.2] * 9, "noisy": [1.0] * 9, "third": [0.1] * 9},
+            "sharpness, a pixel measure, finds noisy's images sharpest of the three.",
+        ),
+    ],
+)
+def test_a_pixel_measure_says_what_it_measures(tmp_path, scores, said):
+    [run] = generators(tmp_path, scores).runs
+    run = replace(
+        run, label="sharpness", judge="sharpness", setting="", model="sharpness"
+    )
+    text = report_of(tmp_path, Results((run,)))
+    assert html.unescape(inside(text, "h1")) == said
+    assert "do not say how good an image is: noise counts as sharp." in Page(text).said
 
 
 def test_contests_that_decide_nothing_say_so_once_and_win_rates_have_a_line_at_one_half(
@@ -360,7 +413,7 @@ def test_contests_that_decide_nothing_say_so_once_and_win_rates_have_a_line_at_o
     assert 'class="exhibit"' not in text
     decided = report_of(tmp_path, contests(tmp_path, ["first"] * 7 + ["tie"]))
     assert decided.count(", a tie</span>") == 1
-    assert "not preferred" in decided
+    assert "tied with" in decided
     assert 'class="mark-line" x1="50.00%"' in decided
 
 

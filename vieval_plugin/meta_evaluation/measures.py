@@ -28,6 +28,7 @@ class Outcome(StrEnum):
 
     CONTRADICTION = "contradiction"
     NO_NUMBER = "no_number"
+    CONSTANT_JUDGE = "constant_judge"
     ALONE_ABOVE_CONSTANT = "alone_above_constant"
     ALONE_NOT_ABOVE_CONSTANT = "alone_not_above_constant"
     ALONE_UNTESTED = "alone_untested"
@@ -58,6 +59,9 @@ class Outcome(StrEnum):
 #: The usual sentence of each outcome, without numbers.
 USUAL: Mapping[Outcome, str] = {
     Outcome.CONTRADICTION: "{judge} decides nothing, because it contradicts itself.",
+    Outcome.CONSTANT_JUDGE: (
+        "{judge} gives every image the same score, so it cannot compare them."
+    ),
     Outcome.NO_NUMBER: "No {entrant} has enough scores on {benchmark}.",
     Outcome.ALONE_ABOVE_CONSTANT: (
         "{first} agrees with {against} better than the same answer for every image does."
@@ -180,5 +184,15 @@ OPINION: Mapping[Outcome, str] = {
     Outcome.FIRST_BUT_BEATEN: (
         "{scope}{judge} gives {first} the highest {statistic}, but {better} is better on what "
         "both scored."
+    ),
+}
+#: Sentences on what is computed from pixels alone: more of it need not be better.
+PIXELS: Mapping[Outcome, str] = {
+    Outcome.BEST: (
+        "{scope}{judge}, a pixel measure, finds {first_possessive} images {most} of the {count}."
+    ),
+    Outcome.BETTER: (
+        "{judge}, a pixel measure, finds {first_possessive} images {more} than "
+        "{second_possessive}."
     ),
 }

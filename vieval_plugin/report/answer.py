@@ -10,18 +10,20 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
 
 import numpy as np
 import scipy
 
+from vieval_plugin.judges.registry import judge_of_results
+from vieval_plugin.judges.spec import PixelMeasure
 from vieval_plugin.meta_evaluation.comparison import Comparison, SystemPair
 from vieval_plugin.meta_evaluation.corrected_ranking import CorrectedRanking
 from vieval_plugin.meta_evaluation.costs import statuses_text
 from vieval_plugin.meta_evaluation.findings import Leaderboard, Number
 from vieval_plugin.meta_evaluation.label_plan import Look
-from vieval_plugin.meta_evaluation.measures import USUAL, Outcome
+from vieval_plugin.meta_evaluation.measures import PIXELS, USUAL, Outcome
 from vieval_plugin.meta_evaluation.tables import p_sentence, p_text
 from vieval_plugin.meta_evaluation.two_judges import agreement_of_two
 from vieval_plugin.meta_evaluation.win_rates import EVEN, PositionBias
@@ -156,7 +158,7 @@ def answer(
     )
     unrated = board.measure.is_plain_mean and board.benchmark == OWN
     next_step = ""
-    if outcome is Outcome.NO_NUMBER:
+    if outcome in (Outcome.NO_NUMBER, Outcome.CONSTANT_JUDGE):
         next_step = _SHOW.format(
             command=_command("vieval show {verdicts} ID", verdicts)
         )
@@ -166,13 +168,30 @@ def answer(
     if outcome.shows_no_difference and scores_images:
         limits = (_smallest_difference(board), *limits)
     words = {**_words(board, corrected), **finding.names}
+    title = board.measure.sentence(outcome, words)
+    pixels = _pixel_measure(board)
+    if pixels:
+        title = PIXELS.get(outcome, title).format(**words, **asdict(pixels))
+        limits = (
+            f"{words['judge']} measures pixels, which do not say how good an image is: "
+            f"{pixels.meaning}.",
+            *limits,
+        )
     return Answer(
-        board.measure.sentence(outcome, words),
+        title,
         finding.evidence,
         tuple(filter(None, limits)),
         next_step,
         outcome,
     )
+
+
+def _pixel_measure(board: Leaderboard) -> PixelMeasure | None:
+    """What the judge of generators measures in pixels; None where it says how good they are."""
+    if not board.judge or not board.ranks_generators or board.measure.uses_ratings:
+        return None
+    spec = judge_of_results(board.judge.judge, {})
+    return spec.pixels if spec else None
 
 
 def _spread(board: Leaderboard) -> tuple[float, int]:
@@ -306,6 +325,13 @@ def _finding(board: Leaderboard, corrected: CorrectedRanking | None) -> _Finding
         return _not_compared(board)
     if corrected is not None and corrected.decides_nothing:
         return _undecided_ratings(board, corrected)
+    if _is_constant(board):
+        estimate = defined[0].estimate
+        items = _items(board, estimate.n)
+        return _Finding(
+            Outcome.CONSTANT_JUDGE,
+            f"Every score is {short_decimal(estimate.value)}, on {items}.",
+        )
     if not ranked:
         return _common_samples(board)
     first, *lower = [number.system for number in ranked]
@@ -325,6 +351,18 @@ def _finding(board: Leaderboard, corrected: CorrectedRanking | None) -> _Finding
         Outcome.EQUAL_RANKED if scoped else Outcome.EQUAL,
         f"{_range(board, ranked)} {_smallest_p(comparison)}",
     )
+
+
+def _is_constant(board: Leaderboard) -> bool:
+    """True where a judge scores all images of all generators alike, on prompts enough to tell."""
+    measure = board.measure
+    if not board.ranks_generators or measure.counts_contests or measure.uses_ratings:
+        return False
+    estimates = [number.estimate for number in board.defined]
+    if min(estimate.n for estimate in estimates) < LEAST_FOR_A_TEST:
+        return False
+    ends = [end for e in estimates for end in (e.value, e.low, e.high)]
+    return all(math.isclose(end, ends[0], abs_tol=1e-9) for end in ends)
 
 
 def _not_compared(board: Leaderboard) -> _Finding:

@@ -156,7 +156,8 @@ def prompt_rows(
     generators = _title_order(board, challenger)
     prompts = _prompts(section, board, items)
     first, alone = generators[0], len(generators) == 1
-    decided = not board.measure.counts_contests or any(p.spread for p in prompts)
+    counts_contests = board.measure.counts_contests
+    decided = any(p.spread for p in prompts) or (alone and not counts_contests)
 
     def advantage(prompt: Prompt) -> float:
         return prompt.scores.get(first, math.nan) if alone else prompt.lead(first)

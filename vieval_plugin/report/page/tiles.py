@@ -43,13 +43,14 @@ from vieval_plugin.report.page.disagreement import (
 from vieval_plugin.results.rows import sample_of
 from vieval_plugin.stats.agreement import mean_of_known
 from vieval_plugin.text.errors import VievalError
-from vieval_plugin.text.wording import decimals
+from vieval_plugin.text.wording import decimals, enumeration
 
 _MOST_PICTURES = 12
 _MOST_TEXT = 1500
 _MOST_STEPS = 6000
 _MOST_ALL_TEXT, _LEAST_TEXT = 1_200_000, 300
-_OUTCOMES = {1.0: "preferred", 0.0: "not preferred"}
+#: Words of the results of contests by their points.
+_OUTCOMES = {1.0: "beat", EVEN: "tied with", 0.0: "lost to"}
 _FIRST = ("source", "mask", "subject", "concepts", "control")
 
 
@@ -67,7 +68,7 @@ class Picture:
     score: float = math.nan
     #: Scores of the first judge in words, and those of annotators.
     scores: str = ""
-    #: Reason of the first judge, of the best and the worst among others.
+    #: Reason of the first judge, of the aspect on which the outputs differ most.
     reason: str = ""
 
 
@@ -322,59 +323,89 @@ def _caption_name(aspect: str) -> str:
 def _captions(
     item: GalleryItem, verdicts: Sequence[GalleryVerdict]
 ) -> dict[SampleId, Picture]:
-    """What the first judge says of each output, as pictures without a thumbnail; reasons of the
-    best and the worst alone.
-    """
-    points, reasons = defaultdict[SampleId, list[float]](list), dict[SampleId, str]()
-    texts = defaultdict[SampleId, list[str]](list)
-    for judgement, verdict in zip(item.judgements, verdicts, strict=True):
-        record, scores = judgement.record, judgement.record.verdict.scores
-        if judgement.label != item.judgements[0].label:
-            continue
-        by_sample = dict(zip(record.candidates, points_of(record), strict=False)) or {
-            record.id: score_of(record)
-        }
-        for sample, value in by_sample.items():
-            text = ", ".join(
-                f"{_caption_name(aspect)} {scores[aspect]:.2f}"
-                for aspect in preferred(list(scores))
-            )
-            texts[sample].append(
-                _OUTCOMES.get(value, "")
-                if record.candidates
-                else text or str(record.verdict.status)
-            )
-            points[sample] += [] if math.isnan(value) else [value]
-            if (
-                value or not record.candidates
-            ):  # of a contest the reason stands under the winner
-                reasons.setdefault(sample, verdict.rationale)
-        if ratings := mean_ratings(record):
-            texts[record.id].append(f"annotators: {ratings}")
-    return _caption_pictures(points, texts, reasons)
-
-
-def _caption_pictures(
-    points: Mapping[SampleId, Sequence[float]],
-    texts: Mapping[SampleId, Sequence[str]],
-    reasons: Mapping[SampleId, str],
-) -> dict[SampleId, Picture]:
-    means = {
-        sample: math.fsum(sample_values) / len(sample_values)
-        for sample, sample_values in points.items()
-        if sample_values
+    """What the first judge says of each output, as pictures without a thumbnail."""
+    judged = [
+        (judgement.record, verdict.rationale)
+        for judgement, verdict in zip(item.judgements, verdicts, strict=True)
+        if judgement.label == item.judgements[0].label
+    ]
+    contests = [(record, said) for record, said in judged if record.candidates]
+    scored = [(record, said) for record, said in judged if not record.candidates]
+    aspect = _most_different_aspect(scored)
+    captions = {
+        record.id: _scored_caption(record, _aspect_reason(said, aspect, record))
+        for record, said in scored
     }
-    ends = {min(means.values(), default=0.0), max(means.values(), default=0.0)}
-    ends = ends if len(ends) > 1 or len(means) == 1 else set()
-    captions = {}
-    for sample, sample_values in texts.items():
-        mean = means.get(sample, math.nan)
-        text, reason = (
-            "; ".join(filter(None, sample_values)),
-            reasons.get(sample, "") if mean in ends else "",
+    candidates = {sample for record, _ in contests for sample in record.candidates}
+    return captions | {
+        sample: _contest_caption(sample, contests) for sample in candidates
+    }
+
+
+def _most_different_aspect(scored: Sequence[tuple[Record, str]]) -> str:
+    """The aspect on which outputs differ most, of those that reasons are given for; empty where
+    none is.
+    """
+    values = defaultdict[str, list[float]](list)
+    for record, said in scored:
+        for aspect, score in record.verdict.scores.items():
+            if re.search(rf"^{re.escape(aspect)}: ", said, re.MULTILINE):
+                values[aspect].append(score)
+    return max(
+        values, key=lambda name: max(values[name]) - min(values[name]), default=""
+    )
+
+
+def _aspect_reason(said: str, aspect: str, record: Record) -> str:
+    """The reason of one aspect among all; all where it has none."""
+    names = "|".join(map(re.escape, record.verdict.scores))
+    pattern = rf"^{re.escape(aspect)}: .*?(?=\n(?:{names}): |\Z)"
+    found = re.search(pattern, said, re.MULTILINE | re.DOTALL) if aspect else None
+    return found[0] if found else said
+
+
+def _scored_caption(record: Record, reason: str) -> Picture:
+    scores = record.verdict.scores
+    texts = [
+        ", ".join(
+            f"{_caption_name(name)} {scores[name]:.2f}"
+            for name in preferred(list(scores))
         )
-        captions[sample] = Picture("", "no image", True, mean, text, reason)
-    return captions
+        or str(record.verdict.status)
+    ]
+    if ratings := mean_ratings(record):
+        texts.append(f"annotators: {ratings}")
+    return Picture("", "no image", True, score_of(record), "; ".join(texts), reason)
+
+
+def _contest_caption(
+    sample: SampleId, contests: Sequence[tuple[Record, str]]
+) -> Picture:
+    """How an output fared in its contests, with the reason of one, which is a win where it has
+    any; of a single contest the reason stands under the winner.
+    """
+    results = [
+        (points, record.candidates[1 - place], said)
+        for record, said in contests
+        for place, points in enumerate(points_of(record))
+        if record.candidates[place] == sample
+    ]
+    if not results:
+        return Picture("", "no image", True)
+    values = [points for points, _, _ in results]
+    texts = []
+    for outcome, verb in _OUTCOMES.items():
+        rivals = [
+            rival.image_model for points, rival, _ in results if points == outcome
+        ]
+        texts += (
+            [f"{verb} {enumeration(list(dict.fromkeys(rivals)))}"] if rivals else []
+        )
+    best = max(results, key=lambda result: result[0])
+    reason = best[2] if best[0] or len(contests) > 1 else ""
+    head = f"won {values.count(1.0)} of {len(values)}: " if len(values) > 1 else ""
+    mean = math.fsum(values) / len(values)
+    return Picture("", "no image", True, mean, head + "; ".join(texts), reason)
 
 
 def _pictures(
