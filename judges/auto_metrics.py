@@ -166,9 +166,17 @@ _SHARP = PixelMeasure("sharper", "sharpest", "noise counts as sharp")
 METRICS = (
     AutoMetric("ssim", "SSIM", "SC", _SOURCE, _EDITING, _clipped, pixels=_NEAR_SOURCE),
     AutoMetric("psnr", "PSNR", "SC", _SOURCE, _EDITING, _decibels, pixels=_NEAR_SOURCE),
-    AutoMetric("edge_f1", "Edge F1", "SC", _CONTROL, ("cig",), _clipped, pixels=_NEAR_EDGES),
     AutoMetric(
-        "histogram", "Colour histogram", "SC", _SUBJECT, _SUBJECTS, _clipped, pixels=_NEAR_COLOURS
+        "edge_f1", "Edge F1", "SC", _CONTROL, ("cig",), _clipped, pixels=_NEAR_EDGES
+    ),
+    AutoMetric(
+        "histogram",
+        "Colour histogram",
+        "SC",
+        _SUBJECT,
+        _SUBJECTS,
+        _clipped,
+        pixels=_NEAR_COLOURS,
     ),
     AutoMetric("sharpness", "Sharpness", "PQ", _OUTPUT, _ALL, _clipped, pixels=_SHARP),
 )

@@ -169,17 +169,16 @@ def answer(
         limits = (_smallest_difference(board), *limits)
     words = {**_words(board, corrected), **finding.names}
     title = board.measure.sentence(outcome, words)
-    pixels = _pixel_measure(board)
+    evidence, pixels = finding.evidence, _pixel_measure(board)
     if pixels:
         title = PIXELS.get(outcome, title).format(**words, **asdict(pixels))
-        limits = (
-            f"{words['judge']} measures pixels, which do not say how good an image is: "
-            f"{pixels.meaning}.",
-            *limits,
+        evidence += (
+            f" {words['judge']} measures pixels, which do not say how good an image is: "
+            f"{pixels.meaning}."
         )
     return Answer(
         title,
-        finding.evidence,
+        evidence,
         tuple(filter(None, limits)),
         next_step,
         outcome,
