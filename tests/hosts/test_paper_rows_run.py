@@ -3,6 +3,7 @@ their data sets and against a scripted server.
 """
 
 import csv
+import functools
 import json
 import random
 import re
@@ -20,7 +21,9 @@ from tests import pairs
 from tests.benchmarks.alignment_files import FILES, GENAI
 from tests.fake_server import FakeServer
 from tests.in_process import served
-from vieval_plugin.benchmarks import registry, tasks
+from tests.scripted_t2i_eval import Scene, Script, entity, over_http
+from vieval_plugin.benchmarks import imagenhub, registry, tasks
+from vieval_plugin.judges.t2i_eval.structure import Relation
 
 with (Path(__file__).parents[1] / "docs" / "paper_rows.csv").open() as file:
     COMMANDS = sorted(
@@ -57,8 +60,42 @@ def data(tmp_path_factory):
             path = root / benchmark / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
+    for part in imagenhub.TASKS:
+        write_imagenhub(root, part)
     pairs.write(root, 3)
     return root
+
+
+def write_imagenhub(root, part):
+    """Ratings and conditions of two instructions of an ImagenHub task."""
+    info, uids = imagenhub.TASKS[part], ("sample_1.jpg", "sample_2.jpg")
+    ratings = root / "imagenhub" / "human_ratings" / info.folder
+    museum = root / "imagenhub" / "museum" / info.folder
+    for folder in (ratings, museum):
+        folder.mkdir(parents=True)
+    cells = "\t".join("[0.5, 1]" for _ in info.image_models)
+    table = ["\t".join(("uid", *info.image_models)), *(f"{u}\t{cells}" for u in uids)]
+    for rater in (1, 2, 3):
+        file = ratings / f"{info.ratings_stem}_rater{rater}.tsv"
+        file.write_text("\n".join(table))
+    texts = {column: "a red cup on a table" for _, column in info.texts}
+    (museum / "dataset_lookup.json").write_text(json.dumps(dict.fromkeys(uids, texts)))
+
+
+def t2i_eval_reply(data):
+    """What a model says that knows the three drawn pairs of T2I-Eval-Bench."""
+    samples = registry.benchmark("t2i_eval_bench").load(data, "tig")
+    cup = (entity("cup", color="red"), entity("table"))
+    scenes = (
+        Scene(
+            sample.texts["prompt"],
+            cup,
+            (Relation(("cup", "table"), "on"),),
+            drawn=sample.images["output"].source.read_bytes(),
+        )
+        for sample in samples
+    )
+    return over_http(Script(tuple(scenes)))
 
 
 def draw_images(data, task):
@@ -76,22 +113,21 @@ def test_the_draw_has_rows_of_several_papers():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", ASKED)
-def test_a_drawn_row_runs(evaluate, data, command):
-    """The model that the row names is large, so a scripted server answers in its place."""
+def test_a_drawn_row_runs(evaluate, data, scorer_weights, command):
+    """The model that the row names is large: a scripted server or a tiny network takes its place."""
     words = shlex.split(command)
     [name] = words[words.index("--tasks") + 1].split(",")
     entry = tasks.entries()[name]
-    parts = (
-        [entry]
-        if isinstance(entry, tasks.Task)
-        else [tasks.entries()[member] for member in entry.members]
-    )
-    for part in parts:
-        draw_images(data, part)
-    with FakeServer() as server:
-        run = evaluate(
-            *served("vieval_openai", server), tasks=parts[0].name, limit=3, data=data
-        )
-        assert server.stats()["requests"] > 0
-    assert run.rows
+    part = tasks.entries()[entry.members[0]] if hasattr(entry, "members") else entry
+    draw_images(data, part)
+    judged = functools.partial(evaluate, tasks=part.name, limit=3, data=data)
+    if "vieval_scorer" in words:
+        weights = f"name={scorer_weights[part.judge]}"
+        run = judged("--model", "vieval_scorer", "--model_args", weights)
+    else:
+        reply = t2i_eval_reply(data) if part.judge == "t2i_eval" else None
+        with FakeServer(reply=reply) as server:
+            run = judged(*served("vieval_openai", server))
+            assert server.stats()["requests"] > 0
     assert set(run.statuses) <= {"ok", "repaired", "parse_failure"}
+    assert {"ok", "repaired"} & set(run.statuses)

@@ -306,10 +306,35 @@ def test_undefined_cells_say_why_in_the_report_and_its_csv(blip2_report):
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "tasks", "cells"),
+    [
+        ("gpt4o_0shot", "imagenhub_viescore", 9),
+        ("gpt4o_1shot", "variant_imagenhub_viescore_1shot_tie", 1),
+        ("llava_0shot", "imagenhub_viescore", 38),
+    ],
+)
+def test_printed_cells_of_more_judges_agree(
+    shared_data, tmp_path, monkeypatch, vieval, capsys, name, tasks, cells
+):
+    """Of the VIEScore paper, and O on tie as ADIEE's paper prints it."""
+    logs = shared_data / "viescore_logs" / f"results_{name}"
+    _replay(shared_data, name, logs, tasks, tmp_path / "out")
+    capsys.readouterr()
+    options = "statistics: {failures: as_recorded, draws: 100}"
+    (tmp_path / "vieval.yaml").write_text(options)
+    monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "vieval.yaml"))
+    expected = shared_data / "expected" / "viescore_more_judges.csv"
+    report = ["--out", str(tmp_path / "report"), "--expect", str(expected)]
+    printed = vieval("report", str(tmp_path / "out"), *report).out
+    assert f"{cells} of {cells} cells marked reproducible agree" in printed
+    assert f"{48 - cells} cells not in these results" in printed
+
+
 def test_56_of_57_printed_cells_of_the_metrics_agree(
     shared_data, tmp_path, vieval, capsys
 ):
-    """Tables 8 and 9; the 57th is a slip of the sign in the paper."""
+    """Tables 8 and 9, of which the 57th is a slip of the sign; the averages are CIGEval's."""
     logs = shared_data / "viescore_logs" / "results_autometrics"
     arguments = (
         "--model",
@@ -341,3 +366,10 @@ def test_56_of_57_printed_cells_of_the_metrics_agree(
         "1 cells known not to be reproducible; 0 cells not in these results" in printed
     )
     assert "sign slip in paper" in printed
+    by_task = {
+        (row["judge"], row["task"]): float(row["SC"])
+        for row in csv_rows(tmp_path / "report" / "imagenhub_table_2_3.csv")
+    }
+    assert by_task["clip_score", "tig"] == -0.0817
+    lpips = [by_task["lpips", task] for task in ("mie", "tie", "cig")]
+    assert lpips == [-0.1012, 0.0956, 0.3699]
