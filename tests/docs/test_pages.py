@@ -25,6 +25,23 @@ def test_commands_and_options_are_there(page):
 
 
 @pytest.mark.parametrize("page", WRITTEN)
+def test_no_sentence_is_long(page):
+    text = pages.FENCE.sub("", page.read_text(encoding="utf-8"))
+    lines = [
+        re.sub(r"\]\([^)]*\)", "]", line)
+        for line in text.splitlines()
+        if not line.lstrip().startswith(("|", "#", "<"))
+    ]
+    sentences = [
+        sentence
+        for line in lines
+        for sentence in re.split(r"(?<=[.!?])\s+(?=[A-Z`\[])", line)
+    ]
+    long = [s for s in sentences if len(s.split()) > bounds.SENTENCE_WORDS]
+    assert long == []
+
+
+@pytest.mark.parametrize("page", WRITTEN)
 def test_files_are_there(page):
     named = list(pages.files(page.read_text(encoding="utf-8")))
     assert [path for path in named if not (pages.ROOT / path).exists()] == []
