@@ -392,6 +392,10 @@ def test_a_card_says_how_an_image_fared_in_several_contests(tmp_path):
             {"mine": [0.2] * 9, "noisy": [1.0] * 9, "third": [0.1] * 9},
             "sharpness, a pixel measure, finds noisy's images sharpest of the three.",
         ),
+        (
+            {"{mine}": [0.4, 0.6] * 4, "{}": [0.6, 0.4] * 4},
+            "sharpness cannot tell {mine} and {} apart.",
+        ),
     ],
 )
 def test_a_pixel_measure_says_what_it_measures(tmp_path, scores, said):

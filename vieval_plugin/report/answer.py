@@ -170,8 +170,9 @@ def answer(
     words = {**_words(board, corrected), **finding.names}
     title = board.measure.sentence(outcome, words)
     evidence, pixels = finding.evidence, _pixel_measure(board)
+    if pixels and outcome in PIXELS:
+        title = PIXELS[outcome].format(**words, **asdict(pixels))
     if pixels:
-        title = PIXELS.get(outcome, title).format(**words, **asdict(pixels))
         evidence += (
             f" {words['judge']} measures pixels, which do not say how good an image is: "
             f"{pixels.meaning}."
