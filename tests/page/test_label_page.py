@@ -256,4 +256,27 @@ def test_all_of_it_can_be_reached_without_a_mouse(browser, page_of, samples):
         browser.press("Tab")
         reached.append(browser.evaluate("document.activeElement.innerText"))
     assert {"Download", "Another rater"} <= set(reached)
-    assert sum("flawless" in text for text in reached) >= 1
+    assert any("fully" in text for text in reached)
+    browser.evaluate("document.querySelectorAll('legend button')[1].focus()")
+    browser.press("Enter")
+    assert "flawless" in browser.text(".questions")
+    assert "fully" not in browser.text(".questions")
+
+
+def test_a_phone_has_one_question_of_the_task_type_with_the_scale_in_reach(
+    browser, page
+):
+    browser.open_on_phone(page)
+    browser.type("Ann")
+    browser.press("Enter")
+    asked = browser.text(".questions")
+    assert "Is the image edited as the instruction says" in asked
+    assert "fully" in asked
+    assert "flawless" not in asked
+    bottom = "document.querySelector('fieldset.marked').getBoundingClientRect().bottom"
+    assert browser.evaluate(bottom) <= 844
+    width = "document.querySelector('article:not([hidden]) img').getBoundingClientRect().width"
+    assert browser.evaluate(width) > 160
+    browser.click("fieldset.marked [data-key='4']")
+    assert "flawless" in browser.text(".questions")
+    assert browser.violations() == []

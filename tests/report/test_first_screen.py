@@ -23,7 +23,8 @@ from tests.stored_results import write_results
 from vieval_plugin.judges.contests import Contest, Votes
 from vieval_plugin.judges.protocol import Choice, Sample, SampleId, Status, Verdict
 from vieval_plugin.records import OWN, Provenance, Run, rated_record, record_of
-from vieval_plugin.report.writing import write_report
+from vieval_plugin.report.sections import sections_of
+from vieval_plugin.report.writing import write_page, write_report
 from vieval_plugin.results.runs import Results, load_results
 
 
@@ -305,6 +306,38 @@ def test_the_strip_has_the_largest_disagreements_where_judges_are_compared_with_
         "gpt " in Page(own.split("<main>")[0]).said
     )  # the answer on the judge follows
     assert "annotators: SC 1.00" in own
+
+
+def test_with_few_ratings_the_page_says_who_leads_and_what_would_decide(tmp_path):
+    rng = random.Random(1)
+    means = {"mine": 0.7, "theirs": 0.5}
+    scores = {
+        name: [mean + rng.uniform(-0.2, 0.2) for _ in range(40)]
+        for name, mean in means.items()
+    }
+    [run] = generators(tmp_path, scores, picture=False).runs
+    records = []
+    for (record,) in run.records["tig"]:
+        is_rated = int(record.id.uid[1:]) < 20
+        rating = record.verdict.scores["SC"] + rng.uniform(-0.1, 0.1)
+        ratings = {"SC": (rating,)} if is_rated else {}
+        records.append((replace(record, ratings=ratings),))
+    results = Results((replace(run, records={"tig": records}),))
+    report = sections_of(results, "generators", OPTIONS)
+    sections = tuple(replace(section, by_ratings=True) for section in report.sections)
+    write_page(replace(report, sections=sections), tmp_path / "rank.html", OPTIONS)
+    text = (tmp_path / "rank.html").read_text()
+    assert inside(text, "h1") == "mine leads so far."
+    lead = plain(re.search('<p class="lead">(.*?)</p>', text)[1])
+    assert lead.startswith(
+        "With ratings of about 20 more prompts of each generator, such a lead would be "
+        "decided four times in five. So far: Corrected mean SC of mine "
+    )
+    assert '<progress max="80" value="40"' in text
+    assert "40 of 80 images are rated" in text
+    rows = [line for line in text.splitlines() if "<tr><td>" in line]
+    assert any("<td>corrected</td>" in row for row in rows)
+    assert any("<td>judge alone</td>" in row for row in rows)
 
 
 def contests(tmp_path, votes):

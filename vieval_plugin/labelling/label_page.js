@@ -77,9 +77,11 @@ function show (n, question) {
       image.src = `data:image/webp;base64,${page.images[image.dataset.image]}`
     }
   }
+  // the first question in the words of the task type
+  if (cards[n].dataset.question) questions[0].querySelector('p').textContent = cards[n].dataset.question
   questions.forEach((one, number) => {
     one.classList.toggle('marked', number === marked && questions.length > 1)
-    for (const button of one.querySelectorAll('button')) {
+    for (const button of one.querySelectorAll('button[data-key]')) {
       button.setAttribute('aria-pressed', String(pressed[n][aspects[number]] === button.dataset.key))
     }
   })
@@ -150,7 +152,8 @@ element('open').addEventListener('click', nextOpen)
 element('download').addEventListener('click', download)
 questions.forEach((one, number) => one.addEventListener('click', event => {
   const button = event.target.closest('button')
-  if (button) answer(number, button.dataset.key)
+  if (button?.dataset.key) answer(number, button.dataset.key)
+  else if (button) show(at, number)
 }))
 
 document.addEventListener('keydown', event => {

@@ -37,6 +37,7 @@ class Outcome(StrEnum):
     ONLY_ONE = "only_one"
     NOT_COMPARED = "not_compared"
     FEW_RATINGS = "few_ratings"
+    LEADS_SO_FAR = "leads_so_far"
     BEFORE_A_LOOK = "before_a_look"
     SELECTED_LABELS = "selected_labels"
     BEST = "best"
@@ -80,6 +81,7 @@ USUAL: Mapping[Outcome, str] = {
     Outcome.ONLY_ONE: "Only {first} has enough scores on {benchmark}.",
     Outcome.NOT_COMPARED: "The {entrants} cannot be compared on {benchmark}.",
     Outcome.FEW_RATINGS: "Too few images are rated to say which of {names} is {comparative}.",
+    Outcome.LEADS_SO_FAR: "{first} leads so far.",
     Outcome.BEFORE_A_LOOK: "The labels cannot decide yet which of {names} is {comparative}.",
     Outcome.SELECTED_LABELS: (
         "The labels are not a random part of the images, so they cannot say which of {names} is "

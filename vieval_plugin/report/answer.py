@@ -43,13 +43,19 @@ from vieval_plugin.report.words import (
 from vieval_plugin.stats.comparison import independent_p, unit_sums
 from vieval_plugin.stats.decisions import (
     ADVISED_MARGIN,
+    INTERVAL_REACH,
     LEAST_FOR_A_TEST,
     LEAST_RATED,
     NOTABLE_DIFFERENCE,
+    POWER_REACH,
     SIGNIFICANCE_LEVEL,
 )
 from vieval_plugin.stats.estimate import Estimate
-from vieval_plugin.stats.non_inferiority import prompts_for_margin, smallest_difference
+from vieval_plugin.stats.non_inferiority import (
+    MOST_ITEMS,
+    prompts_for_margin,
+    smallest_difference,
+)
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.ranking import holm
 from vieval_plugin.text.errors import docs_url
@@ -156,6 +162,8 @@ def answer(
         *_bias(bias),
         *_limits(board, outcome),
     )
+    if corrected and outcome is Outcome.LEADS_SO_FAR:
+        limits = (f"{_few_ratings(corrected)}.", *limits)
     unrated = board.measure.is_plain_mean and board.benchmark == OWN
     next_step = ""
     if outcome in (Outcome.NO_NUMBER, Outcome.CONSTANT_JUDGE):
@@ -373,10 +381,60 @@ def _not_compared(board: Leaderboard) -> _Finding:
 
 def _undecided_ratings(board: Leaderboard, corrected: CorrectedRanking) -> _Finding:
     """Where the ratings decide nothing: too few, no random part, or before the first look."""
+    advice = (
+        "" if corrected.selected or corrected.look else _labels_to_decide(corrected)
+    )
+    if advice:
+        leader = corrected.order[0]
+        return _Finding(
+            Outcome.LEADS_SO_FAR,
+            f"{advice} {_so_far(board)}",
+            {"first": leader},
+        )
     outcome = Outcome.SELECTED_LABELS if corrected.selected else Outcome.FEW_RATINGS
     if corrected.look and not corrected.look.decides:
         outcome = Outcome.BEFORE_A_LOOK
     return _Finding(outcome, _result_so_far(board, corrected))
+
+
+def _labels_to_decide(corrected: CorrectedRanking) -> str:
+    """How many more prompts of each generator would decide a lead such as the first one's, if
+    ratings spread as so far; empty where all images would not, or no spread is known.
+    """
+    ranking = corrected.ranking
+    needed = [
+        _prompts_to_decide(pair.better_first(), corrected.order[0])
+        for pair in ranking.comparison.pairs
+        if corrected.order[0] in (pair.first, pair.second)
+    ]
+    available = [len(e.corrected.deviations) for e in corrected.estimates]
+    total = math.ceil(min(max(needed, default=math.inf), MOST_ITEMS))
+    if len(needed) < len(available) - 1 or total > min(available):
+        return ""
+    unit = ranking.unit.removeprefix("rated ")
+    first, *others = [
+        max(min(max(total, LEAST_RATED), most) - e.rated_units, 0)
+        for e, most in zip(corrected.estimates, available, strict=True)
+    ]
+    counts = f"{first} more {unit} of each generator"
+    if {*others} != {first}:
+        each = "each other generator" if others[1:] else corrected.order[1]
+        counts = (
+            f"{first} more {unit} of {corrected.order[0]} and {max(others)} of {each}"
+        )
+    return f"With ratings of about {counts}, such a lead would be decided four times in five."
+
+
+def _prompts_to_decide(pair: SystemPair, leader: str) -> float:
+    """Rated prompts with which the test decides a difference such as this four times in five;
+    infinite where the leader is not ahead, or no interval is known.
+    """
+    difference = pair.result.difference
+    if pair.first != leader or not difference.has_interval or difference.value <= 0:
+        return math.inf
+    reach = float(scipy.stats.t.ppf(1 - pair.level / 2, pair.n - 1))
+    error = (difference.high - difference.low) / 2 / reach
+    return pair.n * ((INTERVAL_REACH + POWER_REACH) * error / difference.value) ** 2
 
 
 def _equal_two(board: Leaderboard, pair: SystemPair, is_corrected: bool) -> _Finding:
@@ -842,18 +900,22 @@ def _bias(bias: PositionBias | None) -> list[str]:
 
 def _result_so_far(board: Leaderboard, corrected: CorrectedRanking) -> str:
     """Ratings that are there and needed, and the result so far."""
-    [pair, *further] = map(board.comparison.ordered, board.comparison.pairs)
-    so_far = (
-        _range(board, board.defined)
-        if further
-        else _difference(board, pair, board.number_of(pair.first))
-    )
     reason = _few_ratings(corrected) if corrected.short_of_ratings else ""
     if corrected.selected:
         reason = _selected_labels(corrected)
     if corrected.look and not corrected.look.decides:
         reason = _look_pending_sentence(corrected.look)
-    return f"{reason}. So far: {so_far}"
+    return f"{reason}. {_so_far(board)}"
+
+
+def _so_far(board: Leaderboard) -> str:
+    [pair, *further] = map(board.comparison.ordered, board.comparison.pairs)
+    result = (
+        _range(board, board.defined)
+        if further
+        else _difference(board, pair, board.number_of(pair.first))
+    )
+    return f"So far: {result}"
 
 
 def _look_pending_sentence(look: Look) -> str:

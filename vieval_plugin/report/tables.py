@@ -336,6 +336,17 @@ def corrected_tables(corrected: CorrectedRanking, fewest_pairs: int = 1) -> list
     ]
 
 
+def corrected_rows(corrected: CorrectedRanking) -> Table:
+    """The corrected means of generators over the judge's own."""
+    estimates = corrected.estimates
+    rows = (
+        ("corrected", *(interval_text(e.corrected.mean, 2) for e in estimates)),
+        ("judge alone", *(interval_text(e.raw, 2) for e in estimates)),
+    )
+    header = ("", *(e.generator for e in estimates))
+    return Table("corrected_rows", _title(corrected.ranking), header, rows)
+
+
 def _means_table(corrected: CorrectedRanking) -> Table:
     board = corrected.ranking
     ranks = {number.system: rank_text(number.ranks) for number in board.numbers}

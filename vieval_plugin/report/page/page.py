@@ -50,6 +50,7 @@ from vieval_plugin.report.page.tiles import (
 )
 from vieval_plugin.report.sections import Report, Section
 from vieval_plugin.report.tables import (
+    corrected_rows,
     corrected_tables,
     drop_shared_columns,
     leaderboard_table,
@@ -196,6 +197,7 @@ def page(
         repeated=_repeated_lines(repeated),
         note_of_all=notes.pop() if len(tiles) > 1 == len(notes) else "",
         table_of=_board_table,
+        corrected_rows=corrected_rows,
         pairs_of=pairs_table,
         marks=mark_notes,
         scatters=scatter_rows,
