@@ -40,17 +40,33 @@ def test_it_is_quiet_and_readable(browser, page, scheme, width):
     assert browser.evaluate("document.title").startswith("mine")
 
 
-def test_the_first_screen_says_who_is_better_and_where(browser, page):
+def test_the_first_screen_has_the_level_four_tiles_and_named_judges(browser, page):
     browser.open(page, width=1440, height=900)
-    low = (
-        "[...document.querySelectorAll('header .of')].map(one => "
-        "one.getBoundingClientRect().bottom)"
+    assert "GPT-4o zero-shot" in browser.text("h1")
+    tiles = browser.evaluate(
+        "[...document.querySelectorAll('.cards h3')].slice(0, 4).map(one => "
+        "[one.innerText, one.getBoundingClientRect().bottom < 900])"
     )
-    assert max(browser.evaluate(low)) < 900
-    assert "GPT-4o zero-shot" in browser.evaluate(
-        "document.querySelector('h1').innerText"
-    )
-    assert (
-        browser.evaluate("document.querySelector('header').innerText").count("Beside ")
-        == 2
-    )
+    assert tiles == [
+        [name, True] for name in ("Agrees", "Answers", "Repeats", "Fooled")
+    ]
+    assert "GPT-4v one-shot" in browser.text(".forest")
+    assert "is number 1" not in browser.text()  # folded
+    browser.click("text=The numbers in words")
+    assert "is number 1" in browser.text()
+
+
+def test_of_several_judges_the_given_order_holds_and_each_number_names_its_own(
+    browser, tmp_path
+):
+    judges = [judge(on="vieval_demo"), judge(0.2)]
+    write_card(card(*judges), judges, tmp_path)
+    browser.open(tmp_path / "card.html", width=1440, height=900)
+    names = ["viescore 0shot on vieval_demo", "viescore 0shot on ImagenHub"]
+    assert browser.text("nav").split("\n")[0].startswith(names[0])
+    for tile in ("Agrees", "Answers"):
+        words = browser.text(f".card:has(h3:text-is('{tile}'))")
+        assert words.index(names[0]) < words.index(names[1])
+    agrees = browser.text(".card:has(h3:text-is('Agrees'))")
+    assert "with the planted order, viescore 0shot on vieval_demo" in agrees
+    assert agrees.count("people") == 1

@@ -92,6 +92,13 @@ class Benchmark:
         """What judges are to agree with, as sentences call it."""
         return "the planted order" if self.synthetic else "people"
 
+    def page_words(self, text: str) -> str:
+        """A text on its statistics that says `people` where they rated it, and else its truth."""
+        if not self.synthetic:
+            return text
+        text = text.replace("says what people say", f"agrees with {self.truth}")
+        return text.replace("people", self.truth)
+
 
 def known_part(name: str, parts: Collection[str], part: str) -> str:
     """The part itself; VievalError naming the parts there are if it is none of the benchmark

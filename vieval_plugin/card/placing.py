@@ -89,6 +89,11 @@ class PlacedJudge:
         return Counter(statuses)
 
     @property
+    def unread_share(self) -> float:
+        """The share of its verdicts that these are, in [0, 1]."""
+        return self.unread.total() / max(self.board.costs[self.run.label].verdicts, 1)
+
+    @property
     def breakdown(self) -> str:
         """The first breakdown, by which the parts are; empty without one."""
         return next(iter(self.board.breakdowns), "")

@@ -119,7 +119,7 @@ def standing_of_judge(judge: PlacedJudge) -> Standing:
     pair = judge.pair_with(best.system) if best else None
     return Standing(
         judge.number.estimate,
-        judge.unread.total() / max(board.costs[label].verdicts, 1),
+        judge.unread_share,
         label in board.same_answers,
         max(constants, default=0.0),
         label not in board.not_above_constant,

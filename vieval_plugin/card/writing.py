@@ -11,7 +11,13 @@ from markupsafe import Markup
 from vieval_plugin.card.card import CARD_HTML, CARD_MD, Card
 from vieval_plugin.card.placing import PlacedJudge
 from vieval_plugin.card.read import json_text
-from vieval_plugin.card.sentences import audit_text, fooled_by, limits, repeats_text
+from vieval_plugin.card.sentences import (
+    audit_text,
+    constant_words,
+    fooled_by,
+    limits,
+    repeats_text,
+)
 from vieval_plugin.card.tables import tables_of, tables_of_all
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.media.thumbnails import Thumbnails
@@ -20,7 +26,12 @@ from vieval_plugin.report.page.disagreement import items_of
 from vieval_plugin.report.page.page import STYLE
 from vieval_plugin.report.page.scale import ScaleRow, scale
 from vieval_plugin.report.page.tiles import Samples, tile_of
-from vieval_plugin.report.words import short_number, task_type
+from vieval_plugin.report.words import (
+    breakdown_words,
+    short_number,
+    statistic_words,
+    task_type,
+)
 from vieval_plugin.results.host_samples import CARD_JSON
 from vieval_plugin.text import escaping
 from vieval_plugin.text.html_page import policy, style_sheet, template
@@ -81,6 +92,7 @@ def page(card: Card, judges: Sequence[PlacedJudge]) -> str:
         if item.judgements[0].disagreement > 0
     ]
     samples, thumbnails = Samples(), Thumbnails()
+    truths = {judge.benchmark.name: judge.benchmark.truth for judge in judges}
     worst = nlargest(_WORST, items, key=lambda item: item.judgements[0].disagreement)
     return template(_TEMPLATE).render(
         policy=policy(style, ""),
@@ -93,11 +105,20 @@ def page(card: Card, judges: Sequence[PlacedJudge]) -> str:
         audit_text=audit_text,
         fooled_by=fooled_by,
         short=short_number,
+        constant_words=constant_words,
+        statistic_words=statistic_words,
         task_type=task_type,
         sections=[
             (judge.heading, judge, _chart(judge), tables_of(judge)) for judge in judges
         ],
-        worst=[tile_of(item, samples, thumbnails) for item in worst],
+        worst=[
+            (
+                tile_of(item, samples, thumbnails),
+                item.record.provenance.judge,
+                truths[item.id.benchmark],
+            )
+            for item in worst
+        ],
         thumbnails=thumbnails.rendered,
         tables=tables_of_all(card, judges),
         protocol=PROTOCOL,
@@ -106,34 +127,40 @@ def page(card: Card, judges: Sequence[PlacedJudge]) -> str:
 
 
 def _chart(judge: PlacedJudge) -> Markup:
-    """The card's judge on the scale from guessing to people, then its task types or parts;
-    published judges are ticks.
+    """The card's judge among the published ones by name, then its task types or parts with the
+    published judges as ticks.
     """
-    model, published = judge.run.label, [number.system for number in judge.published]
-    marks = {
-        number.system: number.estimate.value
-        for number in judge.published
-        if number.estimate.defined
-    }
-    rows = [ScaleRow(model, judge.number.estimate, "own", others=marks)]
-    by_value = judge.board.breakdowns.get(judge.breakdown, {})
-    for value, estimate in judge.values_by_statistic(model).items():
-        ticks = {
-            label: by_value[value][label]
-            for label in published
-            if label in by_value[value]
-        }
-        marks = {label: tick.value for label, tick in ticks.items() if tick.defined}
-        kind = "unranked" if value in judge.useless else ""
-        rows.append(
-            ScaleRow(
-                task_type(value),
-                estimate,
-                kind,
-                estimate.reason.partition(":")[0],
-                marks,
-            )
+    model, board = judge.run.label, judge.board
+    title = judge.benchmark.page_words(board.title)
+    numbers = [number for number in board.numbers if number.estimate.defined]
+    numbers.sort(key=lambda number: -number.estimate.value)
+    rows = [
+        ScaleRow(n.system, n.estimate, "own" if n.system == model else "printed")
+        for n in numbers
+    ]
+    chart = scale(f"{model} and published judges: {title}", rows, board)
+    by_value = board.breakdowns.get(judge.breakdown, {})
+    rows = [
+        ScaleRow(
+            task_type(value),
+            estimate,
+            "unranked" if value in judge.useless else "",
+            estimate.reason.partition(":")[0],
+            {
+                label: other.value
+                for label, other in by_value[value].items()
+                if label != model and other.defined
+            },
         )
-    return scale(
-        f"{model} and published judges: {judge.board.title}", rows, judge.board
-    )
+        for value, estimate in judge.values_by_statistic(model).items()
+    ]
+    units = breakdown_words(judge.breakdown)
+    parts = scale(f"{model} by {units}: {title}", rows, board)
+    if not parts:
+        return chart
+    notes = [f"By {units}"]
+    notes += ["Ticks: published judges on the same samples"] if judge.published else []
+    if judge.useless:
+        notes.append(f"Hollow: not shown to beat {constant_words(judge)}")
+    heading = Markup('<p class="how">{}.</p>').format(". ".join(notes))
+    return chart + heading + parts
