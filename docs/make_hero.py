@@ -14,7 +14,7 @@ from vieval_plugin.generation import posters
 
 HERO = Path(__file__).parent / "images" / "hero.webp"
 POSTERS = {
-    "new/p10": ("LIFT OFF", "no fault"),
+    "new/p10": ("LIFT OFF", "no fault planted"),
     "old/p03": ("LOST CAT", "planted: title misspelt"),
     "old/p08": ("DEEP FIELD", "planted: title lost"),
 }
@@ -24,7 +24,7 @@ LETTERS_A_LINE = 27
 
 
 def picture() -> Image.Image:
-    """The posters side by side, each above its fault, its score and the judge's reason."""
+    """The posters side by side, each above its score, its fault and the judge's reason."""
     judge = Judge("text_rendering")
     shown = Image.new("RGB", (len(POSTERS) * WIDTH, HEIGHT), "white")
     draw = ImageDraw.Draw(shown)
@@ -41,11 +41,7 @@ def picture() -> Image.Image:
             shown.paste(poster.resize((SIDE, SIDE), box=square), (left, MARGIN))
             score = f"SC {verdict.scores['SC']:.2f}"
             reason = textwrap.fill(verdict.rationale, LETTERS_A_LINE)
-            for text, size, top in (
-                (fault, 26, 22),
-                (score, 44, 56),
-                (reason, 28, 114),
-            ):
+            for text, size, top in ((score, 44, 20), (f"{fault}\n{reason}", 28, 78)):
                 font = ImageFont.load_default(size)
                 draw.text((left, SIDE + top), text, "#222", font)
     return shown

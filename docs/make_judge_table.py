@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -30,25 +31,29 @@ from vieval_plugin.run.prepare import prepare
 
 DOCS = Path(__file__).parent
 README, BOARD = DOCS.parent / "README.md", DOCS / "leaderboard" / "leaderboard.csv"
-ANSWERS = DOCS / "leaderboard" / "answers.csv"
+ANSWERS = DOCS / "leaderboard" / "answers.json"
 BEGIN, END = "<!-- judges: written by `make tasks` -->", "<!-- end of judges -->"
 HEADER = (
     "| judge | agrees with people | calls | k tokens in, out | price | needs |\n"
     "|---|---|---:|---:|---:|---|"
 )
 NOTES = (
-    "Correlation: Spearman's, of `O` with people's ratings on ImagenHub, where people reach {} "
-    "with one another.\n"
+    "Correlation: Spearman's, of `O` with people's ratings on ImagenHub, where people reach {:.2f} "
+    "with one another; networks are measured on the task types that they judge.\n"
     "Share of votes: of people's votes on pairs of GenAI-Bench; giving one answer to all pairs "
-    "reaches {}.\n"
+    "reaches {:.2f}.\n"
     "The published votes are of one order of a pair; the calls of `pairwise` are for both.\n"
-    "Calls, tokens and price are for 1,000 images (`pairwise`: 1,000 pairs) of 1,024 × 1,024 "
-    "pixels, by OpenAI's list prices of May 2024 and with a token for 4 characters of text."
+    "Calls, tokens and price are for 1,000 images (`pairwise`: 1,000 pairs) of prompts and "
+    "1,024 × 1,024 pixels, by OpenAI's list prices of May 2024 and with a token for 4 characters of text."
 )
-#: What agrees on each benchmark in the leaderboard's first table.
-MEASURES = {"imagenhub": "correlation", "genai_bench_tiger": "share of votes"}
-#: Models with verdicts on a smaller share of a benchmark are left out.
-LEAST_SHARE = 0.75
+#: By benchmark the words for the number in the leaderboard's first table, and what it is held
+#: against.
+MEASURES = {
+    "imagenhub": ("correlation", "human ceiling: each rater with the others"),
+    "genai_bench_tiger": ("share of votes", "best constant: always second"),
+}
+#: Judges of a benchmark with fewer verdicts are left out.
+LEAST_VERDICTS = 2000
 PROMPT = 'a poster with a cat and the title "LOST CAT"'
 CHARACTERS_A_TOKEN = 4
 #: OpenAI's rule for 1,024 × 1,024 pixels: 85, and 170 for each of four tiles.
@@ -62,48 +67,43 @@ PRICES = {
 
 
 def measure_answers(root: Path) -> str:
-    """The mean length of the answers of each published judge, as CSV."""
-    lines = ["benchmark,system,characters"]
-    for benchmark in MEASURES:
-        for judge in present(benchmark, root):
-            lengths = [
+    """The mean characters of the answers of each published judge, as JSON."""
+    lengths = {
+        f"{benchmark}/{judge.name}": round(
+            fmean(
                 len(step.answer or json.dumps([step.scores, step.reason]))
                 for [(verdict, _)] in verdicts_of(judge, root).verdicts.values()
                 for step in verdict.trace
                 if step.status.usable
-            ]
-            lines.append(f"{benchmark},{judge.title},{fmean(lengths):.0f}")
-    return "\n".join([*lines, ""])
+            )
+        )
+        for benchmark in MEASURES
+        for judge in present(benchmark, root)
+    }
+    return json.dumps(lengths, indent=1) + "\n"
 
 
 def table() -> str:
     """Markdown rows of the leaderboard's judges in their plain setting, with what is measured."""
-    board, answers = _read(BOARD), _read(ANSWERS)
+    with open(BOARD, encoding="utf-8", newline="") as file:
+        board = list(csv.DictReader(file))
+    lengths = json.loads(ANSWERS.read_text(encoding="utf-8"))
     rows, ends = [HEADER], []
-    for benchmark, unit in MEASURES.items():
+    for benchmark, (unit, end) in MEASURES.items():
         numbers = {
             row["system"]: row
             for row in reversed(board)  # a system's first row is of the first table
             if (row["benchmark"], row["part"]) == (benchmark, "all")
         }
-        lengths = {
-            row["system"]: float(row["characters"])
-            for row in answers
-            if row["benchmark"] == benchmark
-        }
-        least = LEAST_SHARE * max(int(row["n"] or 0) for row in numbers.values())
+        ends.append(float(numbers[end]["value"]))
         for judge in published_judges(benchmark):
             number = numbers.get(judge.title, {"n": 0})
-            if int(number["n"]) >= least and judge.setting != "1shot":
-                rows.append(_row(judge, number, unit, lengths[judge.title]))
+            if int(number["n"]) >= LEAST_VERDICTS and judge.setting != "1shot":
+                length = lengths[f"{benchmark}/{judge.name}"]
+                rows.append(_row(judge, number, unit, length))
         for network in published_baselines(benchmark):
             if network.title in numbers and network.judge != "pairwise":
                 rows.append(_row(network, numbers[network.title], unit, 0))
-        ends += [
-            _short(row["value"])
-            for name, row in numbers.items()
-            if name.startswith(("human ceiling", "best constant: always"))
-        ]
     return "\n".join([*rows, "", NOTES.format(*ends)])
 
 
@@ -116,12 +116,11 @@ def _row(
     if judge.version in PRICES:
         rates = Backbone(model=judge.version, base_url=SERVER, **PRICES[judge.version])
         price, needs = f"${1000 * rates.price_of(tokens_in, 0, tokens_out):.2f}", "API"
-    value, low, high = (_short(number[name]) for name in ("value", "low", "high"))
+    value, low, high = (float(number[name]) for name in ("value", "low", "high"))
     name = f"`{judge.judge}` with {judge.backbone}".removesuffix(" with ")
-    tokens = f"{tokens_in:,.0f}, {tokens_out:,.0f}" if calls else "0"
     return (
-        f"| {name} | {unit} **{value}** ({low}&nbsp;to&nbsp;{high}) | {1000 * calls:,} "
-        f"| {tokens} | {price} | {needs} |"
+        f"| {name} | {unit} **{value:.2f}** ({low:.2f}&nbsp;to&nbsp;{high:.2f}) | {1000 * calls:,} "
+        f"| {tokens_in:,.0f}, {tokens_out:,.0f} | {price} | {needs} |"
     )
 
 
@@ -148,20 +147,10 @@ def _questions(judge: PublishedJudge) -> tuple[int, float]:
     )
 
 
-def _read(path: Path) -> list[dict[str, str]]:
-    with open(path, encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def _short(value: str) -> str:
-    return f"{float(value):.2f}".replace("0.", ".").replace("-", "−")
-
-
 def filled(readme: str) -> str:
     """README with the table in its place."""
-    head, _, rest = readme.partition(BEGIN)
-    _, _, tail = rest.partition(END)
-    return f"{head}{BEGIN}\n\n{table()}\n\n{END}{tail}"
+    written = f"{BEGIN}\n\n{table()}\n\n{END}"
+    return re.sub(f"(?s){BEGIN}.*{END}", lambda _: written, readme)
 
 
 if __name__ == "__main__":

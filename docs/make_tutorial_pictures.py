@@ -23,9 +23,9 @@ from run_page import blocks, run
 DOCS = Path(__file__).parent
 WIDTH = 1000
 LEFT = {
-    "score": ("report/report.html", 795),
+    "score": ("report/report.html", 1240),
     "lmms_eval": ("report/report.html", 830),
-    "compare": ("rank.html", 980),
+    "compare": ("rank.html", 1240),
     "millions": ("report/report.html", 700),
 }
 """By tutorial the page that its commands leave, and how many pixels of it are shown."""

@@ -21,8 +21,8 @@ def test_the_table_of_judges_is_that_of_their_specs():
     script = runpy.run_path(str(DOCS / "make_judge_table.py"))
     readme = script["README"].read_text(encoding="utf-8")
     assert script["filled"](readme) == readme
-    assert readme.count("\n| `viescore` with GPT-4o | correlation **.47** (") == 1
-    assert "where people reach .65 with one another" in readme
+    assert readme.count("\n| `viescore` with GPT-4o | correlation **0.47** (") == 1
+    assert "where people reach 0.65 with one another" in readme
 
 
 def test_the_lengths_of_answers_are_those_of_the_published_logs(shared_data):
