@@ -37,7 +37,7 @@ def test_leaderboard(approve_text):
         "two judges on known defects": board_of(
             {"poor": 0.3, "good": 0.9},
             references=(CONSTANT,),
-            against="the known defects of b",
+            against="the planted order of b",
         ),
         "two judges, of which one votes for the first image": board_of(
             {"fair": 0.9, "mid": 0.1}, runs=[ALWAYS_FIRST, FAIR]

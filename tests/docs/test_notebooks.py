@@ -20,7 +20,7 @@ SHOWN = {
     ),
     "is_my_model_a_good_judge": (
         "Posters of vieval demo",
-        "text_rendering agrees with the known defects of posters better than",
+        "text_rendering agrees with the planted order of posters better than",
         "Spearman 0.63",
     ),
 }

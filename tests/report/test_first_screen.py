@@ -89,7 +89,7 @@ def test_a_judge_that_rates_one_aspect_alone_does_not_choose_the_headline(tmp_pa
         (tmp_path / "out" / "report.md").read_text().split("\n\n")[1:4]
     )
     assert overall.startswith(
-        "whole agrees with the known defects of vieval_demo better than the same answer"
+        "whole agrees with the planted order of vieval_demo better than the same answer"
     )
     assert re.match(r"Spearman (1\.00|0\.99\d*) ", of_whole)
     assert re.match(
@@ -297,7 +297,7 @@ def test_the_strip_has_the_largest_disagreements_where_judges_are_compared_with_
 ):
     text = rated(tmp_path, {"good": 0.05, "poor": 3.0})
     assert (
-        "Where judges and the known defects are furthest apart" not in text
+        "Where judges and the planted order are furthest apart" not in text
     )  # no pictures are here
     own = report_of(tmp_path, Results((rated_results(tmp_path),)))
     assert "Your images, judged by viescore 0shot (gpt)" in own

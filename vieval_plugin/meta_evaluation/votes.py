@@ -267,7 +267,7 @@ def _statistic(
 ) -> RankedStatistic:
     scheme_name, once = ties.replace("_", "-"), cache(compared)
     title = f"Share of pairs in which the judge says what people say (accuracy, {scheme_name})"
-    why = f"It is the question that people were asked, counted {scheme_name}; a missing answer is wrong."
+    why = f"It is the question that was asked, counted {scheme_name}; a missing answer is wrong."
     texts = (f"accuracy_{ties}", f"accuracy ({scheme_name})", title, why)
     return RankedStatistic(part, aspect, *texts, (0.0, 1.0), lambda _: once())
 

@@ -645,7 +645,7 @@ def _smallest_p(comparison: Comparison) -> str:
 
 
 def agreement_notes(runs: Sequence[Run], options: StatisticsOptions) -> list[str]:
-    """Sentences on how often two judges agree and, by people's ratings, how often each is right
+    """Sentences on how often two judges agree and, by the ratings, how often each is right
     then and elsewhere.
 
     Args:
@@ -665,17 +665,17 @@ def agreement_notes(runs: Sequence[Run], options: StatisticsOptions) -> list[str
     ]
     if (where_alike := agreement.right_where_alike).defined:
         sentences.append(
-            f"Of the {where_alike.n:,} of these on which people prefer one, both are right in "
+            f"Of the {where_alike.n:,} of these that are not rated equal, both are right in "
             f"{_percent(where_alike)}."
         )
     if (elsewhere := agreement.first_elsewhere).defined:
         sentences.append(
-            f"Of the {elsewhere.n:,} others on which people prefer one, {first} is right in "
+            f"Of the {elsewhere.n:,} others that are not rated equal, {first} is right in "
             f"{_percent(elsewhere)}, and {second} in {_percent(agreement.second_elsewhere)}."
         )
     if agreement.rated_equal:
         sentences.append(
-            f"The {agreement.rated_equal:,} pairs that people rate equal are in neither."
+            f"The {agreement.rated_equal:,} pairs that are rated equal are in neither."
         )
     return [" ".join(sentences)]
 

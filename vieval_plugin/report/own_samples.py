@@ -57,10 +57,10 @@ def generator_findings(
 
 
 def against(benchmark: Benchmark) -> str:
-    """Whose ratings agreement is with: annotators', or the known defects of drawn images."""
+    """Whose ratings agreement is with: annotators', or the order that was planted."""
     where = YOUR_IMAGES if benchmark.name == OWN else benchmark.name
     return (
-        f"{'the known defects of' if benchmark.synthetic else 'annotators on'} {where}"
+        f"{f'{benchmark.truth} of' if benchmark.synthetic else 'annotators on'} {where}"
     )
 
 

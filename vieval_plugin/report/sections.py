@@ -115,14 +115,8 @@ class Section:
         )
 
     def page_words(self, text: str) -> str:
-        """A text on the statistics in the page's words: of drawn images no people are said to
-        have rated them.
-        """
-        return (
-            text.replace("people", "the known defects")
-            if self.benchmark.synthetic
-            else text
-        )
+        """A text on the statistics in the benchmark's words for whom judges agree with."""
+        return self.benchmark.page_words(text)
 
     def judges(self, which: Which) -> list[Leaderboard]:
         """The leaderboards of judges, the default first: for a comparison of judges all, else

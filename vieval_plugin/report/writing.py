@@ -92,13 +92,13 @@ def tables_of(report: Report) -> list[Table]:
         contest_table(ranking) for ranking in contests if len(ranking.board.numbers) > 2
     ]
     for section, board in report.judges:
-        table = leaderboard_table(board)
-        tables.append(replace(table, title=section.page_words(table.title)))
-        tables += (
-            [pairs_table(board)]
-            if report.which == "judges" and board.comparison.all_pairs
-            else []
-        )
+        board_tables = [leaderboard_table(board)]
+        if report.which == "judges" and board.comparison.all_pairs:
+            board_tables.append(pairs_table(board))
+        tables += [
+            replace(table, title=section.page_words(table.title))
+            for table in board_tables
+        ]
     tables += [
         statuses_table(section.runs)
         for section in report.sections

@@ -101,7 +101,7 @@ def subject(report: Report) -> str:
             f"{', '.join(judges) if len(judges) < 4 else f'{len(judges)} judges'}{corrected}"
         )
     if all(section.benchmark.synthetic for section in sections):
-        return f"Agreement of judges with the known, drawn defects of {titles}"
+        return f"Agreement of judges with {sections[0].benchmark.truth} of {titles}"
     return f"Agreement of judges with annotators on {titles}"
 
 
@@ -310,14 +310,9 @@ def _judges(report: Report) -> list[str]:
 
 
 def _annotators(sections: Sequence[Section]) -> str:
-    """The origin of the ratings, in a word: people, or defects that are known because they were
-    drawn.
-    """
-    return (
-        "known"
-        if all(section.benchmark.synthetic for section in sections)
-        else "annotators"
-    )
+    """The origin of the ratings, in a word: annotators, or what was planted."""
+    truths = [s.benchmark.truth for s in sections if s.benchmark.synthetic]
+    return truths[0] if len(truths) == len(sections) > 0 else "annotators"
 
 
 def _strip_title(report: Report, lines: Iterable[str]) -> str:
@@ -326,9 +321,7 @@ def _strip_title(report: Report, lines: Iterable[str]) -> str:
     texts = [
         f"{code} is {name}" for code, name in ASPECTS.items() if f": {code} " in text
     ]
-    raters = (
-        "the known defects" if _annotators(report.sections) == "known" else "annotators"
-    )
+    raters = _annotators(report.sections)
     legend = f" ({', '.join(texts)})" if texts else ""
     return f"Where judges and {raters} are furthest apart{legend}"
 
