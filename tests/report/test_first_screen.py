@@ -538,3 +538,13 @@ def test_images_that_a_benchmark_draws_are_on_the_page_of_its_verdicts_file(
     page = (tmp_path / "page" / "report.html").read_text()
     assert page.count('<div class="strip">') == 1
     assert page.count('<image id="p') > 20
+
+
+def test_a_judge_that_refuses_much_says_so_on_the_first_screen(tmp_path):
+    some = {"aurora": [0.8, None] * 6, "borealis": [0.6, 0.7, None] * 4}
+    [lead] = re.findall(
+        '<p class="lead">(.*?)</p>', report_of(tmp_path, generators(tmp_path, some))
+    )
+    assert lead.endswith(" 10 of 24 verdicts have no score (10 refusal).")
+    few = {"aurora": [0.8] * 12, "borealis": [0.6] * 11 + [None]}
+    assert "have no score" not in report_of(tmp_path, generators(tmp_path, few))

@@ -46,6 +46,7 @@ from vieval_plugin.stats.decisions import (
     INTERVAL_REACH,
     LEAST_FOR_A_TEST,
     LEAST_RATED,
+    MOST_UNREAD,
     NOTABLE_DIFFERENCE,
     POWER_REACH,
     SIGNIFICANCE_LEVEL,
@@ -185,6 +186,9 @@ def answer(
             f" {words['judge']} measures pixels, which do not say how good an image is: "
             f"{pixels.meaning}."
         )
+    if board.ranks_generators and outcome is not Outcome.NO_NUMBER:
+        failed_sentence = _failed_verdicts_sentence(board, MOST_UNREAD)
+        evidence = " ".join(filter(None, (evidence, failed_sentence)))
     return Answer(
         title,
         evidence,
@@ -505,14 +509,20 @@ def _only_one_system(board: Leaderboard, number: Number) -> _Finding:
     )
 
 
-def _missing_number_sentence(board: Leaderboard) -> str:
+def _failed_verdicts_sentence(board: Leaderboard, most: float = 0.0) -> str:
+    """How many verdicts have no score, by status; empty where at most that share has none."""
     statuses = sum(
         (Counter(dict(cost.statuses)) for cost in board.costs.values()), Counter[str]()
     )
-    if failed := sum(cost.failed for cost in board.costs.values()):
-        verdicts = sum(cost.verdicts for cost in board.costs.values())
-        return f"{failed} of {verdicts} verdicts have no score ({statuses_text(statuses.items())})."
-    return (
+    failed = sum(cost.failed for cost in board.costs.values())
+    verdicts = sum(cost.verdicts for cost in board.costs.values())
+    if failed <= most * verdicts:
+        return ""
+    return f"{failed} of {verdicts} verdicts have no score ({statuses_text(statuses.items())})."
+
+
+def _missing_number_sentence(board: Leaderboard) -> str:
+    return _failed_verdicts_sentence(board) or (
         "; ".join(
             f"{n.system}: {n.reason or 'no score'}" for n in board.numbers[:_MOST_NAMED]
         )

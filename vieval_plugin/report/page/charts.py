@@ -136,7 +136,12 @@ class DifferenceAxis:
         )
 
     def mean(self, mean: Estimate) -> Markup:
-        """Ticks, and the mean of all differences with its interval."""
+        """Ticks, and the mean of all differences with its interval.
+
+        >>> contests = {1.0: "won", 0.0: "tie", -1.0: "lost"}
+        >>> "lost" in DifferenceAxis(0.0, 1.0, contests).mean(Estimate(0.5))
+        False
+        """
         step = next(s for s in _STEPS if self.high - self.low <= 5 * s)
         ticks = self.words or {
             n * step: f"{n * step:+g}" if n else "0"
@@ -145,6 +150,7 @@ class DifferenceAxis:
         parts = [
             f'<text x="0" y="{self.y(tick):.2f}%" dy="4">{words}</text>'
             for tick, words in ticks.items()
+            if self.low <= tick <= self.high
         ]
         zero = f'y1="{self.y(0):.2f}%" y2="{self.y(0):.2f}%"'
         parts.append(f'<line class="axis" x1="50%" x2="100%" {zero}/>')
