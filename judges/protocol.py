@@ -75,6 +75,9 @@ NOT_SENT = "not sent: "
 #: Name of the text of a sample that has what an image should have in letters, a line each.
 WANTED_TEXT = "wanted_text"
 
+#: Name of the text of a sample that has the objects that an image should show, in GenEval's form.
+WANTED_OBJECTS = "objects"
+
 #: Images that a generator is given, in the order in which it is shown them.
 CONDITION_ROLES = ("source", "mask", "subject", "control", "concepts")
 

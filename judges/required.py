@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from vieval_plugin.judges import text_rendering
-from vieval_plugin.judges.gather import gather
+from vieval_plugin.judges.contests import gather
 from vieval_plugin.judges.protocol import Judge, Program, Sample, Status, Verdict, worst
 from vieval_plugin.judges.rubric import OVERALL, question_key
 from vieval_plugin.judges.spec import NoOptions

@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
-from vieval_plugin.judges.gather import gather
+from vieval_plugin.judges.contests import gather
 from vieval_plugin.judges.protocol import (
     Ask,
     Image,

@@ -1,7 +1,7 @@
 """Sub-programs advance in step, each with its own replies."""
 
 from tests.playing import play
-from vieval_plugin.judges.gather import gather
+from vieval_plugin.judges.contests import gather
 
 
 def counting(name, rounds):

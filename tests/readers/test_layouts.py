@@ -467,6 +467,8 @@ def test_geneval_has_a_sample_an_image_and_no_grid(tmp_path):
             PROMPTS[int(uid)],
             TAGS[int(uid)],
         )
+        wanted = {"tag": TAGS[int(uid)], "include": []}
+        assert json.loads(sample.texts["objects"]) == wanted
         assert read_bytes(sample.images["output"]) == picture(10 * int(uid) + draw)
         assert sample.id.image_model == "gen"
 

@@ -4,6 +4,7 @@ common, or as the user says.
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,7 +13,7 @@ from itertools import islice
 from typing import Any
 
 from vieval_plugin.images import format_of
-from vieval_plugin.judges.protocol import CONDITION_ROLES, Image
+from vieval_plugin.judges.protocol import CONDITION_ROLES, WANTED_OBJECTS, Image
 from vieval_plugin.judges.spec import INPUTS
 from vieval_plugin.readers.image_names import SUFFIXES
 from vieval_plugin.readers.sample_rows import (
@@ -83,6 +84,7 @@ _FIELDS = {
     **{role: f"images.{role}" for role in _ROLES},
     **{text: f"texts.{text}" for text in _TEXTS},
     "task": "kind",
+    WANTED_OBJECTS: f"texts.{WANTED_OBJECTS}",
 }
 _NEXT_KEY = re.compile(
     r",(?=[^,=]*=)"
@@ -548,6 +550,8 @@ def sample_row(cells: Mapping[str, Any], fields: ColumnMap) -> dict[str, Any]:
         if _is_empty(value):
             continue
         part, _, name = field.partition(".")
+        if name == WANTED_OBJECTS and isinstance(value, (dict, list)):
+            value = json.dumps(value)
         if name and isinstance(row[part], dict):
             row[part][name] = value
         elif field in ("images", "texts") and isinstance(value, dict):

@@ -11,6 +11,7 @@ themselves. A layout whose images have a source is of edits.
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,7 +25,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as checked_dataclass
 
 from vieval_plugin.images import images_of_grid
-from vieval_plugin.judges.protocol import Image
+from vieval_plugin.judges.protocol import WANTED_OBJECTS, Image
 from vieval_plugin.readers.columns import require_columns
 from vieval_plugin.readers.image_names import SUFFIXES, image_model_of, is_system_file
 from vieval_plugin.readers.open_table import metadata_of, open_table
@@ -80,6 +81,8 @@ class LayoutPrompts:
     source: str = ""
     #: Folder beside the table where these paths begin.
     source_folder: str = ""
+    #: Fields of the file beside an image that say which objects it must show.
+    objects: list[str] = field(default_factory=list)
 
 
 @checked_dataclass(frozen=True, config=ConfigDict(extra="forbid"))
@@ -146,6 +149,8 @@ class _Conditions:
     category: str = ""
     #: File of the source; empty where it is beside the image or there is none.
     source: str = ""
+    #: JSON of the objects that an image must show; empty where that is not said.
+    objects: str = ""
 
 
 def layout_names() -> list[str]:
@@ -469,7 +474,10 @@ def _rows(
         "uid": "/".join(filter(None, (category_folder, uid))),
         "image_model": image_model or image_model_of(folder),
         "category": _category(layout, category_folder, conditions),
-        "texts": {"instruction" if _is_edit(layout) else "prompt": conditions.text},
+        "texts": {
+            "instruction" if _is_edit(layout) else "prompt": conditions.text,
+            **({WANTED_OBJECTS: conditions.objects} if conditions.objects else {}),
+        },
     }
     source = _source(folder, layout, fields, conditions)
     files = _output_files(images, folder, layout, fields)
@@ -536,7 +544,13 @@ def _all_conditions(
             for row in read_lines(file, "")[:1]:
                 prompt = row.text(_name_of(prompt_layout.prompt, row.cells))
                 category = str(row.cells.get(prompt_layout.category, ""))
-                texts["", match["uid"]] = _Conditions(prompt, category)
+                wanted = {
+                    name: row.cells[name]
+                    for name in prompt_layout.objects
+                    if name in row.cells
+                }
+                objects = json.dumps(wanted) if wanted else ""
+                texts["", match["uid"]] = _Conditions(prompt, category, objects=objects)
     return texts
 
 

@@ -12,7 +12,13 @@ from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 from typing import Any
 
 from vieval_plugin.images import format_of
-from vieval_plugin.judges.protocol import WANTED_TEXT, Image, Sample, SampleId
+from vieval_plugin.judges.protocol import (
+    WANTED_OBJECTS,
+    WANTED_TEXT,
+    Image,
+    Sample,
+    SampleId,
+)
 from vieval_plugin.judges.spec import INPUTS
 from vieval_plugin.readers.tables import BadLine, are_texts
 from vieval_plugin.text.redaction import redacted
@@ -198,7 +204,10 @@ def _kind_of(images: set[str], texts: set[str]) -> str:
     >>> _kind_of({"output"}, {"prompt"}), _kind_of({"mask"}, {"prompt"})
     ('tig', '')
     """
-    shown_images, told_texts = images - {"output"}, texts - {WANTED_TEXT}
+    shown_images, told_texts = (
+        images - {"output"},
+        texts - {WANTED_TEXT, WANTED_OBJECTS},
+    )
     if not shown_images and (
         told_texts == {"prompt"} or (WANTED_TEXT in texts and not told_texts)
     ):

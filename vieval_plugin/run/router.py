@@ -9,11 +9,12 @@ from typing import TypeAlias
 
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.http.server import Usage
+from vieval_plugin.backends.image_tools import object_detector
 from vieval_plugin.backends.image_tools.text_reader import TextReader
 from vieval_plugin.backends.image_tools.tools import Threads, run
-from vieval_plugin.backends.metrics.batcher import Batcher
+from vieval_plugin.backends.metrics.batcher import Batcher, Instrument
 from vieval_plugin.backends.metrics.network_metrics import Scorers
-from vieval_plugin.judges import probabilities, tools
+from vieval_plugin.judges import objects, probabilities, tools
 from vieval_plugin.judges.protocol import (
     Ask,
     Chat,
@@ -57,10 +58,22 @@ class Router:
         scorers: Scorers | None = None,
     ) -> None:
         self._stored_tools = {ocr.NAME: TextReader(run)}
+        self._scorers = scorers
         self._batcher = Batcher(
-            usage, store, bar, scorers.find if scorers else None, self._stored_tools
+            usage, store, bar, self._find if scorers else None, self._stored_tools
         )
         self._threads = Threads()
+
+    def _find(self, ask: Measure | UseTool, usage: Usage) -> Instrument:
+        """The scorer of an ask."""
+        scorers = self._scorers or Scorers({})
+        if isinstance(ask, Measure):
+            return scorers.find(ask, usage)
+        return object_detector.open_instrument(ask, scorers.options)
+
+    def _is_measured(self, ask: UseTool) -> bool:
+        """Return whether a tool's asks go together in batches."""
+        return ask.tool == objects.NAME or ask.tool in self._stored_tools
 
     def __enter__(self) -> Router:
         return self
@@ -81,7 +94,7 @@ class Router:
         running: dict[int, Future[Reply]] = {}
         for index, (number, ask) in enumerate(asks):
             if isinstance(ask, Measure) or (
-                isinstance(ask, UseTool) and ask.tool in self._stored_tools
+                isinstance(ask, UseTool) and self._is_measured(ask)
             ):
                 measures.append((index, ask))
             elif isinstance(ask, UseTool):
@@ -111,7 +124,7 @@ class Router:
     async def answer_one(self, number: int, ask: Ask, answer: AnswerOne) -> Reply:
         """The reply to one ask; `answer` is asked where it is a question of a model."""
         if isinstance(ask, Measure) or (
-            isinstance(ask, UseTool) and ask.tool in self._stored_tools
+            isinstance(ask, UseTool) and self._is_measured(ask)
         ):
             return await self._batcher.measure_soon(ask)
         if isinstance(ask, UseTool):

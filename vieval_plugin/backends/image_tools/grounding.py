@@ -184,51 +184,60 @@ def load(detector: str) -> tuple[Detect, str]:
             f"judge's option {remedy} (setting no_grounding)"
         ) from None
 
-    def detect_in_same_size_images(
-        rows: Sequence[tuple[Pixels, str]],
-    ) -> list[Detection | None]:
-        sizes = [image.shape[:2] for image, _ in rows]
-        inputs = processor(
-            images=[
-                image.copy() for image, _ in rows
-            ],  # torch warns of arrays that cannot be written to
-            text=[grounding_query(phrase) for _, phrase in rows],
-            padding=True,
-            truncation=True,
-            max_length=_LONGEST_TEXT,
-            return_tensors="pt",
-        ).to(device)
-        with torch.inference_mode():
-            outputs = model(**inputs)
-        results = processor.post_process_grounded_object_detection(
-            outputs,
-            inputs["input_ids"],
-            threshold=BOX_THRESHOLD,
-            text_threshold=TEXT_THRESHOLD,
-            target_sizes=sizes,
-        )
-        return [
-            _best(result["scores"], result["boxes"], *size)
-            for result, size in zip(results, sizes, strict=True)
-        ]
-
     def detect(rows: Sequence[tuple[Pixels, str]]) -> list[Detection | None]:
-        # padding an image to its neighbour's size would move boxes: results must not depend on who
-        # else was waiting
-        by_size: dict[tuple[int, ...], list[int]] = {}
-        for index, (image, _) in enumerate(rows):
-            by_size.setdefault(image.shape, []).append(index)
-        detections: dict[int, Detection | None] = {}
-        for group in by_size.values():
-            detections |= zip(
-                group,
-                detect_in_same_size_images([rows[index] for index in group]),
-                strict=True,
-            )
-        return [detections[index] for index in range(len(rows))]
+        found = find_boxes(model, processor, rows, BOX_THRESHOLD)
+        return [
+            _best(scores, boxes, *image.shape[:2])
+            for (scores, boxes), (image, _) in zip(found, rows, strict=True)
+        ]
 
     commit = getattr(model.config, "_commit_hash", None)  # a folder has none
     return detect, f"{name}@{commit}" if commit else name
+
+
+def find_boxes(
+    network: Any, processor: Any, rows: Sequence[tuple[Pixels, str]], threshold: float
+) -> list[tuple[Any, Any]]:
+    """The boxes of a GroundingDINO for the phrase of each image, as tensors of scores (boxes,) and
+    of sides (boxes, 4), in pixels.
+    """
+    # padding an image to its neighbour's size would move boxes: results must not depend on who
+    # else was waiting
+    by_size: dict[tuple[int, ...], list[int]] = {}
+    for index, (image, _) in enumerate(rows):
+        by_size.setdefault(image.shape, []).append(index)
+    found: dict[int, tuple[Any, Any]] = {}
+    for group in by_size.values():
+        same_size = [rows[index] for index in group]
+        results = _find_in_same_size(network, processor, same_size, threshold)
+        found |= zip(group, results, strict=True)
+    return [found[index] for index in range(len(rows))]
+
+
+def _find_in_same_size(
+    network: Any, processor: Any, rows: Sequence[tuple[Pixels, str]], threshold: float
+) -> list[tuple[Any, Any]]:
+    import torch
+
+    inputs = processor(
+        # torch warns of arrays that cannot be written to
+        images=[image.copy() for image, _ in rows],
+        text=[grounding_query(phrase) for _, phrase in rows],
+        padding=True,
+        truncation=True,
+        max_length=_LONGEST_TEXT,
+        return_tensors="pt",
+    ).to(network.device)
+    with torch.inference_mode():
+        outputs = network(**inputs)
+    results = processor.post_process_grounded_object_detection(
+        outputs,
+        inputs["input_ids"],
+        threshold=threshold,
+        text_threshold=TEXT_THRESHOLD,
+        target_sizes=[image.shape[:2] for image, _ in rows],
+    )
+    return [(result["scores"], result["boxes"]) for result in results]
 
 
 def grounding_query(phrase: str) -> str:

@@ -96,7 +96,7 @@ class PixelInstrument:
 class Batcher:
     """Answers asks by the instrument that each names; from the store where it has them.
 
-    `find` gives the scorer of an ask that names one; `tools` are the image tools whose results are
+    `find` gives the scorer of an ask that needs one; `tools` are the image tools whose results are
     stored, by name.
     """
 
@@ -105,7 +105,7 @@ class Batcher:
         usage: Usage,
         store: Store | None = None,
         bar: bool = False,
-        find: Callable[[Measure, Usage], Instrument] | None = None,
+        find: Callable[[Any, Usage], Instrument] | None = None,
         tools: Mapping[str, Instrument] | None = None,
     ) -> None:
         self._usage, self._store, self._bar, self._find, self._tools = (
@@ -184,17 +184,21 @@ class Batcher:
 
     async def _instrument(self, ask: Measure | UseTool) -> Instrument:
         if isinstance(ask, UseTool):
-            return self._tools[ask.tool]
-        if not ask.backbone:
-            return self._pixel_instrument
+            if ask.tool in self._tools:
+                return self._tools[ask.tool]
+            name = ask.tool, "colors" if ask.arguments["colored"] else ""
+        else:
+            name = ask.metric, ask.backbone
+            if not ask.backbone:
+                return self._pixel_instrument
         if self._find is None:
             remedy = (
                 "run it with --model vieval_scorer (lmms-eval) or with vieval score"
             )
             raise VievalError(
-                f"{ask.metric} is measured by a scorer, and this run has none: {remedy}"
+                f"{name[0]} is measured by a scorer, and this run has none: {remedy}"
             )
-        name, find = (ask.metric, ask.backbone), self._find
+        find = self._find
 
         def open_once() -> None:
             # by the worker, one after another: all asks of a name share an instrument, or they

@@ -180,7 +180,7 @@ class NetworkInstrument:
 
     def _values(self, rows: Sequence[Mapping[str, Any]]) -> list[float]:
         batch = {role: [row[role] for row in rows] for role in rows[0]}
-        with _inference():
+        with inference():
             return [
                 _rounded(value)
                 for value in self._metric.values(self._network, batch).tolist()
@@ -188,7 +188,7 @@ class NetworkInstrument:
 
 
 @contextmanager
-def _inference() -> Iterator[None]:
+def inference() -> Iterator[None]:
     """Without gradients, and with the same digits on a GPU as on a CPU, as far as single
     precision goes.
     """
@@ -209,7 +209,7 @@ class Scorers:
     """The scorers of a run, those that the options name; each network is loaded once."""
 
     def __init__(self, options: Mapping[str, Scorer]) -> None:
-        self._options = options
+        self.options = options
         self._networks: dict[Hashable, Any] = {}
 
     def find(self, ask: Measure, usage: Usage) -> Instrument:
@@ -219,7 +219,7 @@ class Scorers:
         Raises:
             VievalError: there is no such metric, or its weights cannot be loaded.
         """
-        options = self._options.get(ask.backbone, Scorer())
+        options = self.options.get(ask.backbone, Scorer())
         judge = judge_registry.judges().get(ask.backbone)
         model = str(judge.file.path) if judge and judge.file else options.model
         if ask.metric in served_metrics():

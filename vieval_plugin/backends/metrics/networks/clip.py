@@ -22,12 +22,13 @@ from vieval_plugin.backends.weights import (
 from vieval_plugin.text.errors import VievalError, line_of
 
 
-def load(origin: Origin, processor: str = "") -> Encoder:
+def load(origin: Origin, processor: str = "", **arguments: Any) -> Encoder:
     """A CLIP of transformers with both of its encoders; VievalError as `weights.pretrained`.
 
-    `processor` is where its image processor and tokenizer are, if not with the weights.
+    `processor` is where its image processor and tokenizer are, if not with the weights;
+    `arguments` are further ones of `weights.pretrained`.
     """
-    network, images = pretrained("CLIPModel", "clip", origin, processor)
+    network, images = pretrained("CLIPModel", "clip", origin, processor, **arguments)
     has_bundled_processor = not processor or processor == origin.model
     try:
         tokenizer = library("transformers").AutoTokenizer.from_pretrained(

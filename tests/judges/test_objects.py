@@ -4,14 +4,19 @@ boxes.
 
 import json
 import math
+from pathlib import Path
 
+import PIL.Image
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.extras import needs
+from tests.pictures import encoded
+from tests.playing import play, prepared
 from tests.refusals import refusal
 from tests.tables import table
-from vieval_plugin.judges.object_clauses import (
+from vieval_plugin.judges.objects import (
     COLORS,
     RELATIONS,
     DetectedObject,
@@ -21,7 +26,11 @@ from vieval_plugin.judges.object_clauses import (
     relations,
     scores_of_clauses,
     surest,
+    to_result,
 )
+from vieval_plugin.judges.protocol import Failure, Image, Sample, SampleId, Status
+from vieval_plugin.readers.samples import read_samples
+from vieval_plugin.rewards.in_process import open_reward
 
 
 def detected(text):
@@ -219,3 +228,86 @@ def test_a_position_by_both_readings(first, second):
 def test_more_than_sixteen_of_a_class_are_cut():
     assert surest([0.5] * 20, 0.3) == list(range(16))
     assert surest([], 0.3) == []
+
+
+# The judge.
+
+SCENE = (
+    '{"include": [{"class": "clock", "count": 3, "color": "green"}, {"class": "dog"}]}'
+)
+
+
+def sample(text):
+    texts = {"prompt": "a photo", "objects": text}
+    return Sample(SampleId("own", "tig", "m", "1"), {"output": Image(b"x")}, texts)
+
+
+def test_the_judge_asks_once_and_computes_its_reason():
+    found = [
+        DetectedObject("clock", (0, 0, 9.5, 9), 0.9, "green"),
+        DetectedObject("clock", (20, 0, 29, 9), 0.8, "brown"),
+        DetectedObject("dog", (0, 0, 5, 5), 0.7),
+    ]
+    played = play(prepared("objects").program(sample(SCENE)), [to_result(found)])
+    [ask] = played.asks
+    assert ask.tool == "objects"
+    assert ask.arguments["labels"] == ("clock", "dog")
+    assert ask.arguments["colored"] == (("clock", 3),)
+    assert played.verdict.rationale == (
+        "2 of 3 clocks; the second clock is brown, not green"
+    )
+    assert (played.verdict.scores["SC"], played.verdict.scores["share"]) == (0, 0.5)
+    [step] = played.verdict.trace
+    assert json.loads(step.answer)["boxes"][0] == [0, 0, 10, 9]
+
+
+def test_without_colors_no_model_of_colors_is_asked_for():
+    played = play(
+        prepared("objects").program(sample('{"include": [{"class": "dog"}]}')),
+        [to_result([])],
+    )
+    assert played.asks[0].arguments["colored"] == ()
+    assert (played.verdict.scores["SC"], played.verdict.rationale) == (0, "no dog")
+
+
+def test_a_scene_of_another_form_is_not_applicable():
+    verdict = play(prepared("objects").program(sample("a dog"))).verdict
+    assert (verdict.scores, verdict.status) == ({}, Status.NOT_APPLICABLE)
+    assert "must have the form of GenEval" in verdict.reason
+
+
+def test_a_detection_that_failed_gives_no_score():
+    failure = Failure(Status.TOOL_ERROR, "no image")
+    verdict = play(prepared("objects").program(sample(SCENE)), [failure]).verdict
+    assert (verdict.scores, verdict.status, verdict.reason) == (
+        {},
+        Status.TOOL_ERROR,
+        "no image",
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "scene"),
+    [
+        ("s.jsonl", {"include": [{"class": "dog"}]}),
+        ("s.csv", '{"include": [{"class": "dog"}]}'),
+    ],
+)
+def test_a_column_of_objects_is_read(tmp_path, name, scene):
+    Path(tmp_path / "a.png").write_bytes(encoded(PIL.Image.new("RGB", (8, 8))))
+    row = {"image": "a.png", "prompt": "a dog", "objects": scene}
+    lines = [json.dumps(row)]
+    if name.endswith("csv"):
+        quoted = scene.replace('"', '""')
+        lines = ["image,prompt,objects", f'a.png,a dog,"{quoted}"']
+    (tmp_path / name).write_text("\n".join(lines) + "\n")
+    [row] = read_samples(tmp_path / name)
+    one = row.sample
+    assert one.kind == "tig"
+    assert json.loads(one.texts["objects"]) == {"include": [{"class": "dog"}]}
+
+
+@needs("torch", "transformers")
+def test_as_a_reward_it_is_strict_or_a_share():
+    assert open_reward("objects").definition == "objects"
+    assert open_reward("objects:share").definition == "objects:share"

@@ -1,9 +1,10 @@
-"""Rules of GenEval: which objects an image must show, and which clauses hold of those that a detector
-found.
+"""objects: which clauses about objects hold of an image, by the boxes of a detector and the colours
+that CLIP sees in them.
 
-Source: Ghosh, Hajishirzi, Schmidt, GenEval (NeurIPS Datasets and Benchmarks 2023). Boxes are (left,
-top, right, bottom) in pixels, y downwards. A clause is about one of four aspects: that a class is
-there at all, how many there are, their colour, their position.
+Source: Ghosh, Hajishirzi, Schmidt, GenEval (NeurIPS Datasets and Benchmarks 2023). The text
+`objects` of a sample says which objects its image must show; nothing is read from its prompt. Boxes
+are (left, top, right, bottom) in pixels, y downwards. A clause is about one of four aspects: that a
+class is there at all, how many there are, their colour, their position. No model is asked.
 """
 
 from __future__ import annotations
@@ -17,8 +18,25 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from vieval_plugin.judges import tools
+from vieval_plugin.judges.protocol import (
+    WANTED_OBJECTS,
+    Box,
+    Judge,
+    Program,
+    Sample,
+    Status,
+    Step,
+    ToolResult,
+    UseTool,
+    Verdict,
+)
+from vieval_plugin.judges.spec import JudgeSpec, Needs, NoOptions
 from vieval_plugin.text.errors import VievalError
 
+NAME = "objects"
+#: Scorer that tells colours; the detector is the scorer of the judge's name.
+COLOR_SCORER = "objects_color"
 ASPECTS = ("presence", "count", "color", "position")
 COLORS = (
     "red",
@@ -315,3 +333,80 @@ def reason_of_clauses(clauses: Sequence[Clause]) -> str:
     """Reason in words: each finding once, or that all clauses hold."""
     findings = dict.fromkeys(clause.reason for clause in clauses if clause.reason)
     return "; ".join(findings) or f"all {len(clauses)} clauses hold"
+
+
+def detection(scene: WantedScene, sample: Sample) -> UseTool:
+    """The ask for the objects of a scene; colours are read of as many of a class as clauses need."""
+    labels = [wanted.label for wanted in scene.include]
+    labels += [label for label, _ in scene.exclude]
+    colored: dict[str, int] = {}
+    for wanted in scene.include:
+        if wanted.color:
+            colored[wanted.label] = max(colored.get(wanted.label, 0), wanted.count)
+    arguments = {
+        "image": sample.images["output"],
+        "labels": tuple(dict.fromkeys(labels)),
+        "colored": tuple(colored.items()),
+        "counting": scene.is_counting,
+    }
+    return UseTool(NAME, arguments, (NAME,))
+
+
+def to_result(detected: Iterable[DetectedObject]) -> ToolResult:
+    """Detected objects as a tool's result: boxes in whole pixels, and a text with all of them.
+
+    >>> result = to_result([DetectedObject("cat", (0.5, 1.0, 9.2, 8.0), 0.75, "red")])
+    >>> result.boxes, detected_objects(result)[0].box
+    ((Box(left=0, top=1, right=10, bottom=8),), (0.5, 1.0, 9.2, 8.0))
+    """
+    objects = tuple(detected)
+    boxes = [
+        Box(math.floor(left), math.floor(top), math.ceil(right), math.ceil(bottom))
+        for left, top, right, bottom in (one.box for one in objects)
+    ]
+    lines = [
+        json.dumps([one.label, list(one.box), one.score, one.color]) for one in objects
+    ]
+    return ToolResult(tuple(boxes), "\n".join(lines))
+
+
+def detected_objects(result: ToolResult) -> list[DetectedObject]:
+    """The inverse of `to_result`."""
+    rows = map(json.loads, result.text.splitlines())
+    return [
+        DetectedObject(label, tuple(box), score, color)
+        for label, box, score, color in rows
+    ]
+
+
+def judge(sample: Sample) -> Program:
+    """The program of the judge."""
+    try:
+        scene = read_scene(sample.texts[WANTED_OBJECTS])
+    except VievalError as error:
+        step = Step(("sample",), Status.NOT_APPLICABLE, reason=str(error))
+        return Verdict({}, step.status, trace=(step,))
+    [result], steps = yield from tools.use_tools([detection(scene, sample)])
+    if failure := tools.failed(steps):
+        return Verdict({}, failure.status, trace=steps)
+    clauses = check_scene(scene, detected_objects(result))
+    reason = reason_of_clauses(clauses)
+    return Verdict(scores_of_clauses(clauses), Status.OK, reason, steps)
+
+
+def build(options: NoOptions, pack: Any, setting: str) -> Judge:
+    """The judge."""
+    return judge
+
+
+SPEC = JudgeSpec(
+    name=NAME,
+    title="Objects",
+    aspects=("SC", "O", "share"),
+    method="clauses about objects, their number, colours and positions, by a detector",
+    needs={"tig": Needs(("output",), (WANTED_OBJECTS,))},
+    options=NoOptions,
+    build=build,
+    scored=True,
+    grades=lambda options: ASPECTS,
+)

@@ -1,0 +1,349 @@
+"""Detectors of objects and colours with random weights: their post-processing beside plain PyTorch,
+batches beside images one by one, and the judge `objects` on them.
+"""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import PIL.Image
+import pytest
+
+from tests import tiny_detector, tiny_scorers, tiny_segmenter
+from tests.extras import needs
+from tests.pictures import encoded
+from tests.refusals import refusal
+from vieval_plugin.api.judge import Judge
+from vieval_plugin.backends.cache.store import Store
+from vieval_plugin.backends.http.server import Usage
+from vieval_plugin.backends.image_tools import object_detector
+from vieval_plugin.backends.metrics.network_metrics import Scorers
+from vieval_plugin.backends.weights import Origin
+from vieval_plugin.config import Scorer
+from vieval_plugin.images import decode
+from vieval_plugin.judges.objects import COLORS, detected_objects
+from vieval_plugin.judges.protocol import Image, Sample, SampleId, Status, UseTool
+from vieval_plugin.run.evaluate import evaluate
+from vieval_plugin.run.router import Router, refuse_questions
+
+pytestmark = [
+    needs("torch", "transformers", "torchvision", "torchmetrics"),
+    pytest.mark.usefixtures("no_downloads"),
+]
+
+LABELS = ("cat", "dog")
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("objects")
+    return {
+        "phrases": tiny_detector.build(folder / "phrases"),
+        "masks": tiny_segmenter.build(folder / "masks", ("cat", "dog", "toy")),
+        "colors": tiny_scorers.build_clip(folder / "colors"),
+    }
+
+
+@pytest.fixture(autouse=True)
+def small_inputs(monkeypatch):
+    """Mask2Former is given small images, as on a CPU it takes seconds for each of its own size."""
+    monkeypatch.setattr(object_detector, "SHORTER_SIDE", 96)
+    monkeypatch.setattr(object_detector, "LONGEST_SIDE", 160)
+
+
+def picture(seed, size=(80, 64)):
+    rng = np.random.default_rng(seed)
+    coarse = PIL.Image.fromarray(rng.integers(0, 256, (4, 5, 3), dtype=np.uint8))
+    return Image(encoded(coarse.resize(size)))
+
+
+def ask(image, labels=LABELS, colored=(("cat", 2),)):
+    return UseTool(
+        "objects",
+        {
+            "image": image,
+            "labels": labels,
+            "colored": colored,
+            "counting": False,
+        },
+        ("objects",),
+    )
+
+
+def answers(asks, weights, kind, store=None, usage=None, batch_size=8):
+    scorers = Scorers(
+        {
+            "objects": Scorer(str(weights[kind]), batch_size=batch_size),
+            "objects_color": Scorer(str(weights["colors"])),
+        }
+    )
+    with Router(usage or Usage(), store, scorers=scorers) as router:
+        return router.answer_batch(list(enumerate(asks)), refuse_questions)
+
+
+THRESHOLDS = {"phrases": 0.2, "masks": 0.3}
+
+
+def masks_by_hand(folder, image, label, threshold):
+    """Boxes and scores of a class in the order of the queries, written from the protocol."""
+    import torch
+    from transformers import Mask2FormerForUniversalSegmentation
+
+    network = Mask2FormerForUniversalSegmentation.from_pretrained(folder).eval()
+    pixels = torch.tensor(np.array(decode(image))).permute(2, 0, 1)[None] / 255
+    _, _, height, width = pixels.shape
+    factor = min(160 / max(height, width), 96 / min(height, width))
+    new = round(height * factor), round(width * factor)
+
+    def resized(values, size):
+        return torch.nn.functional.interpolate(
+            values, size=size, mode="bilinear", align_corners=False
+        )
+
+    mean = torch.tensor([0.485, 0.456, 0.406]).view(1, 3, 1, 1)
+    deviation = torch.tensor([0.229, 0.224, 0.225]).view(1, 3, 1, 1)
+    padded = torch.zeros(1, 3, (new[0] + 31) // 32 * 32, (new[1] + 31) // 32 * 32)
+    padded[:, :, : new[0], : new[1]] = (resized(pixels, new) - mean) / deviation
+    with torch.no_grad():
+        outputs = network(pixel_values=padded)
+    masks = resized(outputs.masks_queries_logits, padded.shape[2:])
+    masks = resized(masks[:, :, : new[0], : new[1]], (height, width))[0]
+    classes = outputs.class_queries_logits[0].softmax(-1)
+    found = []
+    for query, mask in enumerate(masks):
+        on = mask > 0
+        if not on.any():
+            continue
+        mean_of_mask = float(mask.sigmoid()[on].double().mean())
+        score = float(classes[query, network.config.label2id[label]]) * mean_of_mask
+        rows, columns = np.nonzero(on.numpy())
+        box = columns.min(), rows.min(), columns.max() + 1, rows.max() + 1
+        if score > threshold:
+            found.append((score, tuple(map(float, box)), on.numpy()))
+    return sorted(found, key=lambda one: -one[0])
+
+
+def color_by_hand(folder, image, label, box, mask):
+    """The colour of an object by the library's own CLIP."""
+    import torch
+    from transformers import CLIPModel, CLIPProcessor
+
+    model, processor = (
+        CLIPModel.from_pretrained(folder),
+        CLIPProcessor.from_pretrained(folder),
+    )
+    pixels = np.array(decode(image))
+    if mask is not None:
+        pixels[~mask] = 153
+    crop = PIL.Image.fromarray(pixels).crop(tuple(round(side) for side in box))
+    means = []
+    for color in COLORS:
+        texts = [
+            f"a photo of a {color} {label}",
+            f"a photo of a {color}-colored {label}",
+            f"a photo of a {color} object",
+        ]
+        vectors = []
+        for text in texts:
+            inputs = processor(
+                text=[text],
+                images=crop,
+                return_tensors="pt",
+                truncation=True,
+                max_length=16,
+            )
+            with torch.no_grad():
+                outputs = model(**inputs)
+            vectors.append(outputs.text_embeds[0] / outputs.text_embeds[0].norm())
+        mean = sum(vectors) / 3
+        means.append(float(outputs.image_embeds[0] @ (mean / mean.norm())))
+    return COLORS[int(np.argmax(means))]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_masks_and_colors_are_those_of_plain_pytorch(weights, seed):
+    image = picture(seed, ((80, 64), (64, 100), (200, 60))[seed % 3])
+    [result] = answers([ask(image)], weights, "masks")
+    for label in LABELS:
+        wanted = masks_by_hand(weights["masks"], image, label, 0.3)
+        found = [one for one in detected_objects(result) if one.label == label]
+        assert [one.box for one in found] == [box for _, box, _ in wanted[:16]]
+        assert [one.score for one in found] == pytest.approx(
+            [score for score, _, _ in wanted[:16]], abs=1e-3
+        )
+        for number, one in enumerate(found):
+            _, box, mask = wanted[number]
+            is_read = label == "cat" and number < 2
+            color = color_by_hand(weights["colors"], image, label, box, mask)
+            assert one.color == (color if is_read else "")
+
+
+def test_random_weights_find_something_to_compare(weights):
+    results = answers([ask(picture(seed)) for seed in range(6)], weights, "masks")
+    objects = [one for result in results for one in detected_objects(result)]
+    assert len(objects) >= 6
+    assert {one.label for one in objects} == set(LABELS)
+
+
+def test_phrases_are_found_as_by_the_models_raw_outputs(weights, monkeypatch):
+    import torch
+    from transformers import AutoModelForZeroShotObjectDetection, AutoProcessor
+
+    image = picture(4, (90, 60))
+    processor = AutoProcessor.from_pretrained(weights["phrases"])
+    model = AutoModelForZeroShotObjectDetection.from_pretrained(weights["phrases"])
+    pixels = np.array(decode(image))
+    with torch.no_grad():
+        outputs = model.eval()(
+            **processor(images=pixels, text="cat.", return_tensors="pt")
+        )
+    scores = outputs.logits[0].sigmoid().max(dim=1).values
+    threshold = float(scores.sort().values[-6:-4].mean())
+    monkeypatch.setattr(object_detector, "THRESHOLD", threshold)
+    [result] = answers([ask(image, ("cat",), ())], weights, "phrases")
+    order = [int(i) for i in scores.argsort(descending=True) if scores[i] > threshold]
+    found = detected_objects(result)
+    assert len(found) == len(order) == 5
+    for one, query in zip(found, order, strict=True):
+        x, y, width, height = outputs.pred_boxes[0, query].tolist()
+        sides = (
+            np.clip((x - width / 2) * 90, 0, 90),
+            np.clip((y - height / 2) * 60, 0, 60),
+            np.clip((x + width / 2) * 90, 0, 90),
+            np.clip((y + height / 2) * 60, 0, 60),
+        )
+        assert one.box == pytest.approx(sides, abs=0.011)
+        assert one.score == pytest.approx(float(scores[query]), abs=1e-3)
+    for box, one in zip(result.boxes, found, strict=True):
+        assert box.left <= one.box[0] < box.left + 1
+        assert box.bottom - 1 < one.box[3] <= box.bottom
+
+
+SIZES = ((80, 64), (64, 80), (64, 64), (120, 60), (160, 128))
+
+
+def scenes(number):
+    include = [{"class": "cat", "count": 1 + number % 2, "color": COLORS[number % 10]}]
+    include += [{"class": "dog", "count": 1, "position": ["above", 0]}]
+    return json.dumps({"include": include[: 1 + number % 3 // 2]})
+
+
+def sample(number):
+    image = picture(number, SIZES[number % len(SIZES)])
+    texts = {"objects": scenes(number)}
+    return Sample(SampleId("own", "tig", "m", str(number)), {"output": image}, texts)
+
+
+@pytest.mark.parametrize("kind", ["masks", "phrases"])
+def test_a_hundred_images_in_batches_are_judged_as_one_by_one(
+    weights, kind, monkeypatch
+):
+    monkeypatch.setattr(object_detector, "THRESHOLD", THRESHOLDS[kind])
+    samples = [sample(number) for number in range(100)]
+
+    def judged(batch_size):
+        scorer = {"model": str(weights[kind]), "batch_size": batch_size}
+        colors = {"model": str(weights["colors"])}
+        return evaluate(
+            samples,
+            judge="objects",
+            options={
+                "scorers": {"objects": scorer, "objects_color": colors},
+                "store": {"use": False},
+            },
+        )
+
+    together, alone = judged(16), judged(1)
+    assert [v.rationale for v in together] == [v.rationale for v in alone]
+    assert [v.scores for v in together] == [v.scores for v in alone]
+    shares = [verdict.scores["share"] for verdict in together]
+    assert np.mean(shares) > 1 / 3
+    assert len({verdict.rationale for verdict in together}) > 10
+    for one, other in zip(together, alone, strict=True):
+        boxes = [
+            np.array(
+                [
+                    json.loads(line)[1]
+                    for line in json.loads(v.trace[0].answer)["text"].splitlines()
+                ]
+            )
+            for v in (one, other)
+        ]
+        assert boxes[0].shape == boxes[1].shape
+        assert np.allclose(*boxes, atol=0.011)
+
+
+def test_a_verdict_has_its_boxes_and_its_networks_in_the_trace(weights):
+    judge = Judge(
+        "objects",
+        scorer=str(weights["masks"]),
+        options={"scorers": {"objects_color": {"model": str(weights["colors"])}}},
+    )
+    [verdict] = judge([sample(0)])
+    [step] = verdict.trace
+    kept = json.loads(step.answer)
+    assert len(kept["boxes"]) == len(kept["text"].splitlines())
+    masks, colors = kept["by"].split(", ")
+    assert masks.startswith(f"{weights['masks']}@sha256:")
+    assert colors.startswith(f"{weights['colors']}@sha256:")
+
+
+def test_what_is_stored_is_not_detected_again(weights, tmp_path, monkeypatch):
+    store, asks = Store(tmp_path / "replies.sqlite"), [ask(picture(1))]
+    first = answers(asks, weights, "masks", store)
+    monkeypatch.setattr(
+        object_detector.MaskDetector, "detect", lambda *_: pytest.fail("detected again")
+    )
+    usage = Usage()
+    assert answers(asks, weights, "masks", store, usage) == first
+    assert (usage.cached, usage.measured) == (1, 0)
+    # by another detector it is another question
+    [other] = answers([ask(picture(1))], weights, "phrases", store)
+    assert other != first[0]
+
+
+def test_numbers_have_a_threshold_of_their_own_with_masks(weights):
+    masks = object_detector.open_detector(Origin(str(weights["masks"])))
+    phrases = object_detector.open_detector(Origin(str(weights["phrases"])))
+    assert (masks.counting_threshold, phrases.counting_threshold) == (0.9, 0.3)
+
+
+def test_an_unknown_class_and_an_unreadable_image_fail_alone(weights):
+    found = answers(
+        [
+            ask(picture(1), ("unicorn",), ()),
+            ask(Image(b"nothing")),
+            ask(picture(1)),
+        ],
+        weights,
+        "masks",
+    )
+    assert [getattr(one, "status", None) for one in found] == [
+        Status.TOOL_ERROR,
+        Status.TOOL_ERROR,
+        None,
+    ]
+    assert "does not know 'unicorn'; known: cat, dog, toy" in found[0].reason
+
+
+def test_coco_is_called_as_geneval_calls_it(shared_data):
+    names = (shared_data / "geneval" / "object_names.txt").read_text().split("\n")
+    assert list(object_detector.COCO_CLASSES) == [name for name in names if name]
+
+
+def test_weights_that_will_not_do(weights, tmp_path):
+    def refused(model):
+        held = {**weights, "other": model}
+        return refusal(answers, [ask(picture(1))], held, "other")
+
+    assert "no such folder of weights" in refused(tmp_path / "nothing")
+    assert "is of the architecture clip, and grounding-dino is needed" in refused(
+        weights["colors"]
+    )
+    import torch
+    from safetensors.torch import load_file
+
+    folder = tiny_segmenter.build(tmp_path / "pickled", ("cat",))
+    torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
+    Path(folder / "model.safetensors").unlink()
+    assert str(folder) in refused(folder)

@@ -1,0 +1,44 @@
+"""A Mask2Former small enough to build in a test: random weights, spread so that some queries are
+sure of a class; classes as given.
+"""
+
+
+def build(folder, classes, seed=0):
+    """Writes the network with its image processor to a folder, and returns the folder."""
+    import torch
+    from transformers import (
+        Mask2FormerConfig,
+        Mask2FormerForUniversalSegmentation,
+        Mask2FormerImageProcessor,
+        SwinConfig,
+    )
+
+    config = Mask2FormerConfig(
+        backbone_config=SwinConfig(
+            image_size=64,
+            embed_dim=8,
+            depths=[1, 1, 1, 1],
+            num_heads=[1, 1, 2, 2],
+            window_size=4,
+            out_features=["stage1", "stage2", "stage3", "stage4"],
+        ),
+        feature_size=32,
+        mask_feature_size=32,
+        hidden_dim=32,
+        encoder_feedforward_dim=16,
+        dim_feedforward=16,
+        encoder_layers=1,
+        decoder_layers=2,
+        num_attention_heads=2,
+        num_queries=10,
+        id2label=dict(enumerate(classes)),
+        label2id={name: number for number, name in enumerate(classes)},
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        network = Mask2FormerForUniversalSegmentation(config)
+        with torch.no_grad():
+            network.class_predictor.weight.normal_(0, 1.5)
+    network.save_pretrained(folder)
+    Mask2FormerImageProcessor().save_pretrained(folder)
+    return folder
