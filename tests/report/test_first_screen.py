@@ -122,7 +122,7 @@ def test_of_several_answers_each_says_where_it_holds(tmp_path):
     [
         (
             {"mine": [0.5, 0.6]},
-            "Only mine's images were judged, so there is nothing to compare them with.",
+            "Only the images of mine were judged, so there is nothing to compare them with.",
         ),
         (
             {"mine": [0.9] * 9, "theirs": [0.1] * 9},
@@ -301,7 +301,7 @@ def test_the_strip_has_the_largest_disagreements_where_judges_are_compared_with_
     )  # no pictures are here
     own = report_of(tmp_path, Results((rated_results(tmp_path),)))
     assert "Your images, judged by viescore 0shot (gpt)" in own
-    assert "Only mine's images were judged" in html.unescape(inside(own, "h1"))
+    assert "Only the images of mine were judged" in html.unescape(inside(own, "h1"))
     assert (
         "gpt " in Page(own.split("<main>")[0]).said
     )  # the answer on the judge follows

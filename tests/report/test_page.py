@@ -395,6 +395,6 @@ def test_a_run_that_failed_shows_a_reply(tmp_path):
     ]
     results = load_results([write_results(tmp_path / "run", rows)])
     assert (
-        "No verdict of mine can be used. The first reply that failed: 'I like cats. All of them.'."
+        "The first reply of mine that failed: 'I like cats. All of them.'."
         in Page(report_of(tmp_path, results)).said
     )

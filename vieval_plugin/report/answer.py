@@ -167,7 +167,11 @@ def answer(
         limits = (f"{_few_ratings(corrected)}.", *limits)
     unrated = board.measure.is_plain_mean and board.benchmark == OWN
     next_step = ""
-    if outcome in (Outcome.NO_NUMBER, Outcome.CONSTANT_JUDGE):
+    failed_sentence = ""
+    if board.ranks_generators and outcome is not Outcome.NO_NUMBER:
+        failed_sentence = _failed_verdicts_sentence(board, MOST_UNREAD)
+    to_look_at = (Outcome.NO_NUMBER, Outcome.CONSTANT_JUDGE)
+    if outcome in to_look_at or failed_sentence:
         next_step = _SHOW.format(
             command=_command("vieval show {verdicts} ID", verdicts)
         )
@@ -178,7 +182,7 @@ def answer(
         limits = (_smallest_difference(board), *limits)
     words = {**_words(board, corrected), **finding.names}
     title = board.measure.sentence(outcome, words)
-    evidence, pixels = finding.evidence, _pixel_measure(board)
+    evidence, pixels = finding.evidence, pixel_measure(board)
     if pixels and outcome in PIXELS:
         title = PIXELS[outcome].format(**words, **asdict(pixels))
     if pixels:
@@ -186,9 +190,7 @@ def answer(
             f" {words['judge']} measures pixels, which do not say how good an image is: "
             f"{pixels.meaning}."
         )
-    if board.ranks_generators and outcome is not Outcome.NO_NUMBER:
-        failed_sentence = _failed_verdicts_sentence(board, MOST_UNREAD)
-        evidence = " ".join(filter(None, (evidence, failed_sentence)))
+    evidence = " ".join(filter(None, (evidence, failed_sentence)))
     return Answer(
         title,
         evidence,
@@ -198,7 +200,7 @@ def answer(
     )
 
 
-def _pixel_measure(board: Leaderboard) -> PixelMeasure | None:
+def pixel_measure(board: Leaderboard) -> PixelMeasure | None:
     """What the judge of generators measures in pixels; None where it says how good they are."""
     if not board.judge or not board.ranks_generators or board.measure.uses_ratings:
         return None
@@ -240,10 +242,11 @@ def _rating_advice(board: Leaderboard, verdicts: str) -> str:
         fewest = min(pair.n for pair in board.comparison.pairs)
         rating_count = math.ceil(min(needed * max(fewest / units, 1.0), available))
         in_groups = " groups" * (units < fewest)
+        reach = "would be needed to" if needed > available else "are enough to"
         prompts = (
-            f"{rating_count} prompts of each generator (about {needed:,.0f}{in_groups} show in four of "
-            f"five cases that an equal one is not worse by {ADVISED_MARGIN:g}, if ratings spread "
-            "as this judge's scores)"
+            f"{rating_count} prompts of each generator (about {needed:,.0f}{in_groups} {reach} show in "
+            f"four of five cases that an equal one is not worse by {ADVISED_MARGIN:g}, if ratings "
+            "spread as this judge's scores)"
         )
     command = _command(_LABEL, verdicts, images=rating_count * len(board.numbers))
     return _RATE_SOME.format(prompts=prompts, command=command)
@@ -304,7 +307,7 @@ def _words(
         "second_possessive": possessive(second),
         "first_images": YOUR_IMAGES
         if first == YOUR_IMAGES
-        else f"{possessive(first)} images",
+        else f"the images of {first}",
         "names": enumeration(names)
         if 0 < len(names) <= _MOST_NAMED
         else f"the {number_word(len(names))} {board.entrants}",

@@ -62,7 +62,7 @@ from vieval_plugin.report.own_samples import (
 from vieval_plugin.report.same_scores import same_scores
 from vieval_plugin.report.tables import totals_tables
 from vieval_plugin.results.runs import Results
-from vieval_plugin.stats.decisions import ONE_SIDED_LEVEL
+from vieval_plugin.stats.decisions import MOST_UNREAD, ONE_SIDED_LEVEL
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.non_inferiority import more_failures_p
 from vieval_plugin.stats.options import StatisticsOptions
@@ -442,9 +442,12 @@ def _demanded_line(run: Run) -> str:
 
 
 def _reply_of_failed_run(run: Run) -> str:
-    """The line with the first reply of a run of which no verdict is usable; empty for others."""
+    """The line with the first reply that failed of a run of which many verdicts have no score;
+    empty for others.
+    """
     records = [record for judged in chain(*run.records.values()) for record in judged]
-    if any(record.verdict.status.usable for record in records):
+    failed_count = sum(not record.verdict.status.usable for record in records)
+    if failed_count <= MOST_UNREAD * len(records):
         return ""
     steps = chain.from_iterable(record.verdict.trace for record in records)
     answers = (step.answer for step in steps if not step.status.usable and step.answer)
@@ -452,7 +455,7 @@ def _reply_of_failed_run(run: Run) -> str:
     if not answer:
         return ""
     shown = shorten(answer, _REASON, placeholder=" ...")
-    return f"No verdict of {run.label} can be used. The first reply that failed: {shown!r}."
+    return f"The first reply of {run.label} that failed: {shown!r}."
 
 
 def missing_judges_reason(section: Section) -> str:

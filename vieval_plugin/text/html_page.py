@@ -37,12 +37,14 @@ def linked(text: str) -> Markup:
 
     >>> linked("run `vieval rank`; a < b")
     Markup('run <code>vieval rank</code>; a &lt; b')
+    >>> linked("`vieval rank --margin`")
+    Markup('<code>vieval rank <span class="flag">--margin</span></code>')
     """
     pages = re.escape(PROJECT)
     parts = re.split(rf"`([^`]*)`|({pages}/[\w./#-]+)", unbroken(text))
     escaped = [html(part or "") for part in parts]
     marked = [
-        Markup("<code>{}</code>").format(code) if code else code
+        Markup("<code>{}</code>").format(_unbroken_flags(code)) if code else code
         for code in escaped[1::3]
     ]
     links = [
@@ -51,6 +53,12 @@ def linked(text: str) -> Markup:
     ]
     return Markup("").join(
         chain(*zip_longest(escaped[::3], marked, links, fillvalue=Markup("")))
+    )
+
+
+def _unbroken_flags(command: Markup) -> Markup:
+    return Markup(
+        re.sub(r"(?<!\S)-[^\s&]+", r'<span class="flag">\g<0></span>', str(command))
     )
 
 
