@@ -162,7 +162,7 @@ def test_a_build_is_gated_by_the_verdicts_of_the_last(
         assert falls[0] == pytest.approx(
             document["falls"][0]["score"] - document["falls"][0]["reference_score"]
         )
-        assert page.index("new scores lower on 80 of 80 prompts; the 3 largest gaps")
+        assert page.index("<h3>The largest falls of new</h3>")
 
 
 def test_the_prompts_that_failed_are_named_before_those_that_fell(judge, vieval):

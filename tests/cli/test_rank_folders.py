@@ -110,7 +110,7 @@ def test_the_page_has_the_answer_and_the_pictures_side_by_side(tmp_path, capsys)
         assert cards.count("<use href=") == 16
         assert len(re.findall(r"<figcaption><b>(?:mine|theirs)", cards)) == 16
         assert text.count("<script") == 1
-        assert len(re.search('data-cards="([^"]*)"', text)[1].split()) == 8
+        assert len(re.findall(r'<button type="button" data-card="', text)) == 8
 
 
 def test_the_best_image_of_each_prompt(tmp_path, capsys):
@@ -168,6 +168,19 @@ def test_equal_scores_decide_nothing_on_too_few_prompts_and_the_very_same_files_
         out = tmp_path / "v.jsonl"
         rank(capsys, server, mine, same, *given, "0.02", "--out", out)
     assert "the very same files" in vieval("rank", out, "--margin", "0.02").out
+
+
+def test_the_very_same_files_that_are_no_images_do_not_pass(tmp_path, vieval):
+    for name in ("new", "old"):
+        (tmp_path / name).mkdir()
+        for number in range(3):
+            (tmp_path / name / f"p{number}.png").write_text("broken")
+    given = [tmp_path / "new", tmp_path / "old", "--prompts", prompts(tmp_path, 3)]
+    given += ["--judge", "sharpness", "--margin", "0.05"]
+    for further in ([], ["--out", tmp_path / "v.jsonl"]):
+        said = vieval("rank", *given, *further, code=1)
+        assert "cannot compare new with old: new: no prompts with a score" in said.err
+        assert "the very same files" not in said.out
 
 
 def test_columns_of_prompts_may_have_other_names(tmp_path, vieval):

@@ -4,6 +4,7 @@ real.
 
 import csv
 import json
+import os
 import re
 import unicodedata
 from pathlib import Path
@@ -19,6 +20,7 @@ from tests.playing import play
 from tests.tables import table
 from vieval_plugin.backends.cache.store import Store, parse_stored, to_stored
 from vieval_plugin.backends.http.server import Usage
+from vieval_plugin.backends.image_tools import text_reader
 from vieval_plugin.config import resolved
 from vieval_plugin.judges.protocol import (
     Box,
@@ -266,7 +268,7 @@ def test_what_is_stored_is_not_read_again(tmp_path, monkeypatch):
     with Router(Usage(), store) as router:
         [first] = router.answer_batch([(0, ask)], refuse_questions)
     monkeypatch.setattr(
-        "vieval_plugin.backends.image_tools.text_reader._engine",
+        "vieval_plugin.backends.image_tools.text_reader.engine",
         lambda: pytest.fail("read again"),
     )
     with Router(usage := Usage(), store) as router:
@@ -373,3 +375,10 @@ def test_without_its_packages_it_says_what_to_install(monkeypatch):
         match=r"needs rapidocr and onnxruntime; run pip install \"\.\[text\]\"",
     ):
         SPEC.build(SPEC.options(), None, "")
+
+
+def test_the_reader_keeps_nothing_of_the_machine_for_its_maker(monkeypatch):
+    pytest.importorskip("rapidocr")
+    monkeypatch.delenv("ORT_DISABLE_TELEMETRY", raising=False)
+    text_reader.engine.__wrapped__()
+    assert os.environ["ORT_DISABLE_TELEMETRY"] == "1"

@@ -211,7 +211,8 @@ def _rank_command(
         if any(file.suffix == ".json" for file in options.human)
         else [options.out.with_suffix(".plan.json")]
     )
-    files = dict.fromkeys(map(str, [*plans, *options.human, *further]))
+    quoted = [shlex.quote(str(file)) for file in (*plans, *options.human)]
+    files = dict.fromkeys([*quoted, *further])  # a shell expands the last ones
     return f"`vieval rank {verdicts} --human {' '.join(files)}`{origin}"
 
 

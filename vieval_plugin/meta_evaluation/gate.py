@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 import scipy
 
-from vieval_plugin.images import digest
+from vieval_plugin.images import decode, digest
 from vieval_plugin.judges.contests import candidates_of
 from vieval_plugin.judges.protocol import (
     FAILED_CALLS,
@@ -213,6 +213,21 @@ def _digests_of(sample: Sample) -> tuple[str, ...]:
     if not set(OUTPUTS) & set(sample.images):
         return ("",)
     return tuple(known_digest(image) for _, image in outputs(sample))
+
+
+def shows_an_image(record: Record) -> bool:
+    """True where an output of the samples of a record can be read, or no sample is known."""
+    samples = candidates_of(record.sample) if record.sample else ()
+    images = [image for sample in samples for _, image in outputs(sample)]
+    return not samples or any(map(_can_be_read, images))
+
+
+def _can_be_read(image: Image) -> bool:
+    try:
+        decode(image)
+    except VievalError:
+        return False
+    return True
 
 
 def known_digest(image: Image) -> str:

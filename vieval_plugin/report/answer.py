@@ -8,6 +8,7 @@ judges.
 from __future__ import annotations
 
 import math
+import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -172,8 +173,9 @@ def answer(
         failed_sentence = _failed_verdicts_sentence(board, MOST_UNREAD)
     to_look_at = (Outcome.NO_NUMBER, Outcome.CONSTANT_JUDGE)
     if outcome in to_look_at or failed_sentence:
+        first_file = shlex.join(shlex.split(verdicts)[:1])
         next_step = _SHOW.format(
-            command=_command("vieval show {verdicts} ID", verdicts)
+            command=_command("vieval show {verdicts} ID", first_file)
         )
     elif unrated:
         next_step = _rating_advice(board, verdicts)

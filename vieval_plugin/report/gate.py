@@ -21,6 +21,7 @@ from vieval_plugin.meta_evaluation.gate import (
     files_by_generator,
     fillers,
     gate_evidence,
+    shows_an_image,
 )
 from vieval_plugin.meta_evaluation.tables import p_sentence
 from vieval_plugin.meta_evaluation.vote_answers import VOTES
@@ -229,9 +230,10 @@ def gate_of(
         )
     records = list(chain(*chain(*run.records.values())))
     files = files_by_generator(records)
+    is_read = any(record.verdict.status.usable for record in records)
     decided, evidence = dict[str, ReferenceDecision](), list[GateEvidence]()
     for reference in references:
-        if are_same_files(files[mine], files[reference]):
+        if is_read and are_same_files(files[mine], files[reference]):
             decided[reference] = _SAME_FILES
             continue
         evidence.append(gate_evidence(run, ranking, mine, reference, options))
@@ -454,7 +456,10 @@ def _blind(gate: Gate, objection: str, reason: str, step: str) -> Gate:
         decision="undecided",
         doubt=objection,
         answer=Answer(
-            title, reason, limits, f"{step}, or --no-control if you know that it does."
+            title,
+            reason,
+            limits,
+            f"{step}, or --no-control if you know that the judge sees a fall.",
         ),
     )
 
@@ -476,13 +481,15 @@ def _control_sentence(gate: Gate, result: ControlResult, margin: float) -> str:
 
 def same_files_gate(records: Iterable[Record]) -> Gate | None:
     """The gate of a generator whose pictures are the same files as all others'; None where they
-    are not.
+    are not, or where none can be read.
     """
-    files = files_by_generator(records)
+    judged = list(records)
+    files = files_by_generator(judged)
     mine, *references = files
-    if not all(
+    are_all_same = all(
         are_same_files(files[mine], files[reference]) for reference in references
-    ):
+    )
+    if not are_all_same or not any(map(shows_an_image, judged)):
         return None
     return _combined_gate(mine, dict.fromkeys(references, _SAME_FILES), "")
 

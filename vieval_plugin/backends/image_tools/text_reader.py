@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.metadata
+import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from itertools import permutations
@@ -71,7 +72,7 @@ def run(arguments: Mapping[str, Any], pixels: Decode) -> ToolResult | Failure:
     image = pixels(arguments["image"])
     height, width, _ = image.shape
     try:
-        output = _engine()(
+        output = engine()(
             np.ascontiguousarray(image[:, :, ::-1])
         )  # it wants blue first
     except ResizeImgError:
@@ -134,7 +135,10 @@ def separate_overlaps(boxes: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 @cache
-def _engine() -> Any:
+def engine() -> Any:
+    """The RapidOCR of this process."""
+    # onnxruntime writes a device's number and events about the machine for its maker otherwise
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     from rapidocr import RapidOCR
 
     class Engine(RapidOCR):
