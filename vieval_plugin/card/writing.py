@@ -69,15 +69,15 @@ def write_card(card: Card, judges: Sequence[PlacedJudge], folder: Path) -> None:
 
 def markdown_text(card: Card, judges: Sequence[PlacedJudge]) -> str:
     """The text of `card.md`."""
-    first, *further = map(escaping.markdown, card.answers)
+    first, *further = map(escaping.markdown_sentence, card.answers)
     parts = [f"# {first}\n", *(f"{text}\n" for text in further)]
-    parts += [f"- {escaping.markdown(line)}" for line in limits(judges, card)]
+    parts += [f"- {escaping.markdown_sentence(line)}" for line in limits(judges, card)]
     for judge in judges:
         parts.append(f"\n## {escaping.markdown(judge.heading)}\n")
         parts += map(markdown, tables_of(judge))
     parts.append("\n## The judge itself\n")
     parts += map(markdown, tables_of_all(card, judges))
-    parts += [f"Note: {escaping.markdown(line)}\n" for line in card.left_out]
+    parts += [f"Note: {escaping.markdown_sentence(line)}\n" for line in card.left_out]
     return "\n".join([*parts, f"{PROTOCOL}\n"])
 
 

@@ -241,8 +241,8 @@ def markdown_text(
         *cautions(report),
         *_protocols(report, options),
     )
-    parts += [f"{escaping.markdown(line)}\n" for line in sentences]
-    parts += [f"Note: {escaping.markdown(note)}\n" for note in report.notes]
+    parts += [f"{escaping.markdown_sentence(line)}\n" for line in sentences]
+    parts += [f"Note: {escaping.markdown_sentence(note)}\n" for note in report.notes]
     parts += map(markdown, (*report.further, *([over] if over else [])))
     for section, tables_of_section in zip(report.sections, tables, strict=True):
         parts.append(
