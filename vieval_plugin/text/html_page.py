@@ -63,10 +63,14 @@ def _unbroken_flags(command: Markup) -> Markup:
 
 
 def titled(text: str) -> Markup:
-    """A title as HTML in which no line ends within a number or a name such as GPT-4o."""
+    """A title as HTML in which no line ends within a number or a name such as GPT-4o's.
+
+    >>> titled("GPT-4o's images")
+    Markup('<span class="whole">GPT-4o&#39;s</span> images')
+    """
     return Markup(
         re.sub(
-            r"[^\s;]+-[^\s&]+",
+            r"[^\s;]+-[^\s&]+(?:&#39;s?)?",
             r'<span class="whole">\g<0></span>',
             str(html(unbroken(text))),
         )
