@@ -217,21 +217,28 @@ def check_scene(
         detected: the boxes that count (`surest`), of each class the surest first.
     """
     by_label: dict[str, list[DetectedObject]] = {}
-    for one in detected:
-        by_label.setdefault(one.label, []).append(one)
+    for detection in detected:
+        by_label.setdefault(detection.label, []).append(detection)
     clauses: list[Clause] = []
     # objects of each entry whose clauses hold so far; None where one of them does not
     matched: list[list[DetectedObject] | None] = []
-    for wanted in scene.include:
-        found = by_label.get(wanted.label, [])[: wanted.count]
-        own = [*_number_clauses(wanted, found), *_color_clauses(wanted, found)]
-        can_match = all(clause.holds for clause in own)
-        if wanted.relation:
-            reference = scene.include[wanted.reference]
-            others = matched[wanted.reference] if can_match else None
-            own.append(_position_clause(wanted, reference, found, others))
-        clauses += own
-        matched.append(found if all(clause.holds for clause in own) else None)
+    for entry in scene.include:
+        matches = by_label.get(entry.label, [])[: entry.count]
+        entry_clauses = [
+            *_number_clauses(entry, matches),
+            *_color_clauses(entry, matches),
+        ]
+        can_match = all(clause.holds for clause in entry_clauses)
+        if entry.relation:
+            reference = scene.include[entry.reference]
+            reference_objects = matched[entry.reference] if can_match else None
+            entry_clauses.append(
+                _position_clause(entry, reference, matches, reference_objects)
+            )
+        clauses += entry_clauses
+        matched.append(
+            matches if all(clause.holds for clause in entry_clauses) else None
+        )
     for label, count in scene.exclude:
         number = len(by_label.get(label, []))
         reason = f"{_counted(number, label)}, at most {count - 1}"
@@ -240,47 +247,47 @@ def check_scene(
 
 
 def _number_clauses(
-    wanted: WantedObjects, found: Sequence[DetectedObject]
+    entry: WantedObjects, matches: Sequence[DetectedObject]
 ) -> list[Clause]:
-    clauses = [_clause("presence", bool(found), f"no {wanted.label}")]
-    if wanted.count > 1:
-        reason = f"{len(found)} of {_counted(wanted.count, wanted.label)}"
-        is_enough = len(found) >= wanted.count
-        clauses.append(_clause("count", is_enough, reason if found else ""))
+    clauses = [_clause("presence", bool(matches), f"no {entry.label}")]
+    if entry.count > 1:
+        reason = f"{len(matches)} of {_counted(entry.count, entry.label)}"
+        is_enough = len(matches) >= entry.count
+        clauses.append(_clause("count", is_enough, reason if matches else ""))
     return clauses
 
 
 def _color_clauses(
-    wanted: WantedObjects, found: Sequence[DetectedObject]
+    entry: WantedObjects, matches: Sequence[DetectedObject]
 ) -> list[Clause]:
-    if not wanted.color:
+    if not entry.color:
         return []
-    others = [
-        f"the {_name(wanted, number)} is {one.color}, not {wanted.color}"
-        for number, one in enumerate(found)
-        if one.color != wanted.color
+    reasons = [
+        f"the {_name(entry, number)} is {match.color}, not {entry.color}"
+        for number, match in enumerate(matches)
+        if match.color != entry.color
     ]
-    holds = len(found) >= wanted.count and not others
-    return [_clause("color", holds, "; ".join(others))]
+    holds = len(matches) >= entry.count and not reasons
+    return [_clause("color", holds, "; ".join(reasons))]
 
 
 def _position_clause(
-    wanted: WantedObjects,
+    entry: WantedObjects,
     reference: WantedObjects,
-    found: Sequence[DetectedObject],
-    others: Sequence[DetectedObject] | None,
+    matches: Sequence[DetectedObject],
+    reference_objects: Sequence[DetectedObject] | None,
 ) -> Clause:
     """The clause about the position of objects to others, which are None where a clause before
     it fails.
     """
-    if others is None:
+    if reference_objects is None:
         return Clause("position", False)
     holds = all(
-        wanted.relation in relations(one.box, other.box)
-        for one in found
-        for other in others
+        entry.relation in relations(match.box, reference_object.box)
+        for match in matches
+        for reference_object in reference_objects
     )
-    reason = f"the {wanted.label} is not {wanted.relation} the {reference.label}"
+    reason = f"the {entry.label} is not {entry.relation} the {reference.label}"
     return _clause("position", holds, reason)
 
 
@@ -288,16 +295,16 @@ def _clause(aspect: str, holds: bool, reason: str) -> Clause:
     return Clause(aspect, bool(holds), "" if holds else reason)
 
 
-def _name(wanted: WantedObjects, number: int) -> str:
+def _name(entry: WantedObjects, number: int) -> str:
     """An object among those of its entry in words.
 
     >>> _name(WantedObjects("clock", 3), 1), _name(WantedObjects("clock"), 0)
     ('second clock', 'clock')
     """
-    if wanted.count == 1:
-        return wanted.label
+    if entry.count == 1:
+        return entry.label
     ordinal = _ORDINALS[number] if number < len(_ORDINALS) else f"{number + 1}th"
-    return f"{ordinal} {wanted.label}"
+    return f"{ordinal} {entry.label}"
 
 
 def _counted(count: int, label: str) -> str:
@@ -319,9 +326,11 @@ def scores_of_clauses(clauses: Iterable[Clause]) -> dict[str, float]:
     holds: dict[str, list[bool]] = {}
     for clause in clauses:
         holds.setdefault(clause.aspect, []).append(clause.holds)
-    every = [one for several in holds.values() for one in several]
-    strict = float(all(every))
-    scores = {"SC": strict, "O": strict, "share": sum(every) / len(every)}
+    all_holds = [
+        clause_holds for aspect_holds in holds.values() for clause_holds in aspect_holds
+    ]
+    strict = float(all(all_holds))
+    scores = {"SC": strict, "O": strict, "share": sum(all_holds) / len(all_holds)}
     return scores | {
         aspect: sum(holds[aspect]) / len(holds[aspect])
         for aspect in ASPECTS
@@ -337,12 +346,12 @@ def reason_of_clauses(clauses: Sequence[Clause]) -> str:
 
 def detection(scene: WantedScene, sample: Sample) -> UseTool:
     """The ask for the objects of a scene; colours are read of as many of a class as clauses need."""
-    labels = [wanted.label for wanted in scene.include]
+    labels = [entry.label for entry in scene.include]
     labels += [label for label, _ in scene.exclude]
     colored: dict[str, int] = {}
-    for wanted in scene.include:
-        if wanted.color:
-            colored[wanted.label] = max(colored.get(wanted.label, 0), wanted.count)
+    for entry in scene.include:
+        if entry.color:
+            colored[entry.label] = max(colored.get(entry.label, 0), entry.count)
     arguments = {
         "image": sample.images["output"],
         "labels": tuple(dict.fromkeys(labels)),
@@ -362,10 +371,13 @@ def to_result(detected: Iterable[DetectedObject]) -> ToolResult:
     objects = tuple(detected)
     boxes = [
         Box(math.floor(left), math.floor(top), math.ceil(right), math.ceil(bottom))
-        for left, top, right, bottom in (one.box for one in objects)
+        for left, top, right, bottom in (detection.box for detection in objects)
     ]
     lines = [
-        json.dumps([one.label, list(one.box), one.score, one.color]) for one in objects
+        json.dumps(
+            [detection.label, list(detection.box), detection.score, detection.color]
+        )
+        for detection in objects
     ]
     return ToolResult(tuple(boxes), "\n".join(lines))
 

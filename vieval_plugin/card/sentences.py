@@ -96,8 +96,8 @@ def level(standing: Standing) -> Level:
     if number.high < standing.constant:
         return Level.WORSE
     by_type = standing.above_by_type
-    few = sum(by_type) < FEW_TASK_TYPES * len(by_type)
-    if few or not standing.above:
+    above_on_few = sum(by_type) < FEW_TASK_TYPES * len(by_type)
+    if above_on_few or not standing.above:
         if not number.value - standing.constant > CLEAR_LEAD:
             return Level.POOR
         if not standing.above:
@@ -144,9 +144,9 @@ def title(judge: PlacedJudge, subject: str) -> str:
         subject: the model, and what it judges where it has several entries.
     """
     standing, best = standing_of_judge(judge), judge.best_published
-    above, types = sum(standing.above_by_type), len(standing.above_by_type)
-    share = "all" if above == types else f"{number_word(above)} of"
-    words = {
+    above_count, types = sum(standing.above_by_type), len(standing.above_by_type)
+    share = "all" if above_count == types else f"{number_word(above_count)} of"
+    names = {
         "subject": subject,
         "benchmark": judge.title,
         "truth": judge.benchmark.truth,
@@ -154,10 +154,10 @@ def title(judge: PlacedJudge, subject: str) -> str:
         "constant": constant_words(judge),
         "best": best.system if best else "",
         "where": f", on {share} {number_word(types)} {breakdown_words(judge.breakdown)}s"
-        if types > 1 and above
+        if types > 1 and above_count
         else "",
     }
-    return level(standing).format(**words)
+    return level(standing).format(**names)
 
 
 def constant_words(judge: PlacedJudge) -> str:
@@ -168,11 +168,14 @@ def constant_words(judge: PlacedJudge) -> str:
 
 def _unread_words(judge: PlacedJudge, share: float) -> str:
     """The share of replies without a score, by the reason that most of them have."""
-    most = "".join(status for status, _ in judge.unread.most_common(1))
+    most_common_status = "".join(status for status, _ in judge.unread.most_common(1))
     what = {
         Status.REFUSAL: "of its replies are refusals",
         Status.API_ERROR: "of its calls failed",
-    }.get(Status(most) if most else Status.OK, "of its replies cannot be read")
+    }.get(
+        Status(most_common_status) if most_common_status else Status.OK,
+        "of its replies cannot be read",
+    )
     return f"{share:.0%} {what}"
 
 
@@ -204,7 +207,11 @@ def _place(judge: PlacedJudge, subject: str) -> str:
     if not number.estimate.defined or not judge.published:
         evidence = answer(judge.alone).evidence
         return evidence if subject == judge.run.label else f"{subject}: {evidence}"
-    ranked = [one for one in judge.published if one.ranks or not number.ranks]
+    ranked = [
+        published_judge
+        for published_judge in judge.published
+        if published_judge.ranks or not number.ranks
+    ]
     relations = (
         f": {'; '.join(_relations(judge, [n.system for n in ranked]))}"
         if ranked

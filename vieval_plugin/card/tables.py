@@ -28,8 +28,8 @@ def tables_of(judge: PlacedJudge) -> list[Table]:
         leaderboard_table(own_pairs),
         *([pairs_table(own_pairs)] if own_pairs.comparison.pairs else []),
     ]
-    words = judge.benchmark.page_words
-    tables = [replace(table, title=words(table.title)) for table in tables]
+    page_words = judge.benchmark.page_words
+    tables = [replace(table, title=page_words(table.title)) for table in tables]
     by_value = judge.values_by_statistic(judge.run.label)
     if not by_value:
         return tables

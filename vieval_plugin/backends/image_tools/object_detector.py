@@ -124,9 +124,9 @@ class PhraseDetector:
         self, rows: Sequence[tuple[Pixels, Sequence[str]]], threshold: float
     ) -> list[dict[str, ClassBoxes]]:
         phrases = [(pixels, label) for pixels, labels in rows for label in labels]
-        found = iter(find_boxes(self.network, self.processor, phrases, threshold))
+        boxes = iter(find_boxes(self.network, self.processor, phrases, threshold))
         return [
-            {label: _class_boxes(pixels, *next(found)) for label in labels}
+            {label: _class_boxes(pixels, *next(boxes)) for label in labels}
             for pixels, labels in rows
         ]
 
@@ -155,8 +155,10 @@ class MaskDetector:
 
     def batch_key(self, pixels: Pixels, labels: Sequence[str]) -> Hashable:
         if unknown := [label for label in labels if label not in self.classes]:
-            known = ", ".join(self.classes)
-            raise VievalError(f"{self.by} does not know {unknown[0]!r}; known: {known}")
+            known_classes = ", ".join(self.classes)
+            raise VievalError(
+                f"{self.by} does not know {unknown[0]!r}; known: {known_classes}"
+            )
         return scaled_size(*pixels.shape[:2])
 
     def detect(
@@ -166,10 +168,10 @@ class MaskDetector:
         batch = torch.stack([self._inputs(pixels) for pixels, _ in rows])
         outputs = self.network(pixel_values=batch.to(self.network.device))
         probabilities = outputs.class_queries_logits.softmax(-1)
-        found = []
+        boxes_by_label = []
         for number, (pixels, labels) in enumerate(rows):
             masks = outputs.masks_queries_logits[number]
-            found.append(
+            boxes_by_label.append(
                 {
                     label: mask_boxes(
                         probabilities[number, :, self.classes[label]],
@@ -181,7 +183,7 @@ class MaskDetector:
                     for label in labels
                 }
             )
-        return found
+        return boxes_by_label
 
     def _inputs(self, pixels: Pixels) -> Any:
         """An image at the network's size, with zeros right of it and below."""
@@ -262,13 +264,13 @@ class ColorClassifier:
     vectors: dict[str, Any] = field(default_factory=dict)
 
     def colors(
-        self, pixels: Pixels, label: str, found: ClassBoxes, chosen: Sequence[int]
+        self, pixels: Pixels, label: str, boxes: ClassBoxes, indices: Sequence[int]
     ) -> list[str]:
         """The colours of the chosen objects of a class."""
-        if not chosen:
+        if not indices:
             return []
         encoder = self.encoder
-        crops = [encoder.pixels(_crop(pixels, found, index)) for index in chosen]
+        crops = [encoder.pixels(_crop(pixels, boxes, index)) for index in indices]
         cosines = encoder.images(crops) @ self._color_vectors(label).T
         return [COLORS[index] for index in cosines.argmax(-1).tolist()]
 
@@ -285,11 +287,11 @@ class ColorClassifier:
         return self.vectors[label]
 
 
-def _crop(pixels: Pixels, found: ClassBoxes, index: int) -> PIL.Image.Image:
+def _crop(pixels: Pixels, boxes: ClassBoxes, index: int) -> PIL.Image.Image:
     """An object, grey around its mask."""
-    left, top, right, bottom = (round(float(side)) for side in found.sides[index])
-    if found.masks is not None:
-        pixels = np.where(found.masks[index][..., None], pixels, np.uint8(_GREY))
+    left, top, right, bottom = (round(float(side)) for side in boxes.sides[index])
+    if boxes.masks is not None:
+        pixels = np.where(boxes.masks[index][..., None], pixels, np.uint8(_GREY))
     box = (left, top, max(right, left + 1), max(bottom, top + 1))
     return PIL.Image.fromarray(pixels).crop(box)
 
@@ -337,13 +339,17 @@ class ObjectInstrument:
         """Networks stay loaded for the next run."""
 
     def _results(self, batch: Sequence[PreparedDetection]) -> Sequence[ToolResult]:
-        rows = [(one.pixels, one.arguments["labels"]) for one in batch]
+        rows = [
+            (detection.pixels, detection.arguments["labels"]) for detection in batch
+        ]
         try:
             with inference():
-                found = self._detector.detect(rows, batch[0].arguments["threshold"])
+                boxes_of_rows = self._detector.detect(
+                    rows, batch[0].arguments["threshold"]
+                )
                 return [
-                    to_result(self._objects(one, boxes))
-                    for one, boxes in zip(batch, found, strict=True)
+                    to_result(self._objects(detection, boxes))
+                    for detection, boxes in zip(batch, boxes_of_rows, strict=True)
                 ]
         except (
             Exception
@@ -351,21 +357,21 @@ class ObjectInstrument:
             raise VievalError(f"objects cannot be detected: {line_of(error)}") from None
 
     def _objects(
-        self, one: PreparedDetection, found: Mapping[str, ClassBoxes]
+        self, detection: PreparedDetection, boxes_by_label: Mapping[str, ClassBoxes]
     ) -> list[DetectedObject]:
         """The objects that count, of each class the surest first."""
-        colored, objects = dict(one.arguments["colored"]), []
-        for label, boxes in found.items():
-            chosen = surest(boxes.scores, one.arguments["threshold"])
-            of_color = chosen[: colored.get(label, 0)]
+        colored, objects = dict(detection.arguments["colored"]), []
+        for label, boxes in boxes_by_label.items():
+            indices = surest(boxes.scores, detection.arguments["threshold"])
+            of_color = indices[: colored.get(label, 0)]
             colors = (
-                self._colors.colors(one.pixels, label, boxes, of_color)
+                self._colors.colors(detection.pixels, label, boxes, of_color)
                 if self._colors
                 else []
             )
-            for place, index in enumerate(chosen):
+            for number, index in enumerate(indices):
                 left, top, right, bottom = boxes.sides[index].round(2).tolist()
-                color = colors[place] if place < len(colors) else ""
+                color = colors[number] if number < len(colors) else ""
                 score = round(float(boxes.scores[index]), 4)
                 box = left, top, right, bottom
                 objects.append(DetectedObject(label, box, score, color))

@@ -191,8 +191,8 @@ def _title_order(board: Leaderboard, challenger: str) -> list[str]:
     """
     comparison = board.comparison
     pairs = comparison.all_pairs
-    apart = any(pair.significant or pair.doubtful for pair in pairs)
-    as_given = len(pairs) == 1 and not apart and not board.measure.uses_ratings
+    told_apart = any(pair.significant or pair.doubtful for pair in pairs)
+    as_given = len(pairs) == 1 and not told_apart and not board.measure.uses_ratings
     systems = comparison.compared.systems if as_given else comparison.systems
     return sorted((s.label for s in systems), key=lambda label: label != challenger)
 
@@ -235,11 +235,15 @@ def _bars(
         mean = Estimate(
             factor * difference.value, factor * difference.low, factor * difference.high
         )
-    known = [end for end in (0.0, *leads, mean.low, mean.high) if not math.isnan(end)]
+    finite_ends = [
+        end for end in (0.0, *leads, mean.low, mean.high) if not math.isnan(end)
+    ]
     words = (
         {1.0: "won", 0.0: "tie", -1.0: "lost"} if board.measure.counts_contests else {}
     )
-    return Bars(first, second, mean, DifferenceAxis(min(known), max(known), words))
+    return Bars(
+        first, second, mean, DifferenceAxis(min(finite_ends), max(finite_ends), words)
+    )
 
 
 def _legend(
@@ -353,18 +357,20 @@ def _groups(
     """Prompts where the first generator is furthest behind, of a gate those on which it fell, and
     those on which none reaches half of the scale.
     """
-    behind = [prompt for prompt in ordered[::-1] if prompt.lead(first) < 0]
+    prompts_behind = [prompt for prompt in ordered[::-1] if prompt.lead(first) < 0]
     ending = "" if first == YOUR_IMAGES else "s"
     lower = f"lose{ending}" if board.measure.counts_contests else f"score{ending} lower"
-    title = _count_title(f"{first} {lower}", "largest gaps", behind, ordered)
+    title = _count_title(f"{first} {lower}", "largest gaps", prompts_behind, ordered)
     if fallen:
-        title, behind = f"The largest falls of {first}", list(fallen)
-    titles = {title: behind}
+        title, prompts_behind = f"The largest falls of {first}", list(fallen)
+    titles = {title: prompts_behind}
     if not board.measure.counts_contests:
         by_best = sorted(ordered, key=lambda prompt: max(prompt.scores.values()))
         failed = [p for p in by_best if max(p.scores.values()) < _HALF]
-        who = "Both generators" if len(board.numbers) == 2 else "All generators"
-        titles[_count_title(f"{who} fail", "lowest scores", failed, ordered)] = failed
+        generators = "Both generators" if len(board.numbers) == 2 else "All generators"
+        titles[_count_title(f"{generators} fail", "lowest scores", failed, ordered)] = (
+            failed
+        )
     by_judge = "By the judge alone, " if board.measure.uses_ratings else ""
     return {
         f"{by_judge}{title}": [

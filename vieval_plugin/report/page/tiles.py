@@ -329,12 +329,16 @@ def _captions(
         for judgement, verdict in zip(item.judgements, verdicts, strict=True)
         if judgement.label == item.judgements[0].label
     ]
-    contests = [(record, said) for record, said in judged if record.candidates]
-    scored = [(record, said) for record, said in judged if not record.candidates]
+    contests = [
+        (record, rationale) for record, rationale in judged if record.candidates
+    ]
+    scored = [
+        (record, rationale) for record, rationale in judged if not record.candidates
+    ]
     aspect = _most_different_aspect(scored)
     captions = {
-        record.id: _scored_caption(record, _aspect_reason(said, aspect, record))
-        for record, said in scored
+        record.id: _scored_caption(record, _aspect_reason(rationale, aspect, record))
+        for record, rationale in scored
     }
     candidates = {sample for record, _ in contests for sample in record.candidates}
     return captions | {
@@ -347,21 +351,21 @@ def _most_different_aspect(scored: Sequence[tuple[Record, str]]) -> str:
     none is.
     """
     values = defaultdict[str, list[float]](list)
-    for record, said in scored:
+    for record, rationale in scored:
         for aspect, score in record.verdict.scores.items():
-            if re.search(rf"^{re.escape(aspect)}: ", said, re.MULTILINE):
+            if re.search(rf"^{re.escape(aspect)}: ", rationale, re.MULTILINE):
                 values[aspect].append(score)
     return max(
         values, key=lambda name: max(values[name]) - min(values[name]), default=""
     )
 
 
-def _aspect_reason(said: str, aspect: str, record: Record) -> str:
+def _aspect_reason(rationale: str, aspect: str, record: Record) -> str:
     """The reason of one aspect among all; all where it has none."""
     names = "|".join(map(re.escape, record.verdict.scores))
     pattern = rf"^{re.escape(aspect)}: .*?(?=\n(?:{names}): |\Z)"
-    found = re.search(pattern, said, re.MULTILINE | re.DOTALL) if aspect else None
-    return found[0] if found else said
+    match = re.search(pattern, rationale, re.MULTILINE | re.DOTALL) if aspect else None
+    return match[0] if match else rationale
 
 
 def _scored_caption(record: Record, reason: str) -> Picture:
@@ -385,8 +389,8 @@ def _contest_caption(
     any; of a single contest the reason stands under the winner.
     """
     results = [
-        (points, record.candidates[1 - place], said)
-        for record, said in contests
+        (points, record.candidates[1 - place], rationale)
+        for record, rationale in contests
         for place, points in enumerate(points_of(record))
         if record.candidates[place] == sample
     ]
