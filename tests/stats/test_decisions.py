@@ -26,6 +26,7 @@ OTHERS = {
     "PRIOR_SLOPE, PRIOR_SPREAD, STEEPEST_SLOPE": "prior of an estimate",
     "EVEN": "definition of a win rate",
     "_HALF": "rounding of a picture",
+    "_STEPS": "distances of an axis's ticks",
     "_BORDER": "change of an image",
     "_TEXT_WIDTH, _TEXT_HEIGHT": "change of an image",
 }
