@@ -491,7 +491,7 @@ def _inapplicable_reason(sample: Sample, texts: Sequence[str]) -> str:
         quoted = [text for text, _ in quotations(sample.texts.get("prompt", ""))]
         problem = "got " + ", ".join(map(_quoted, quoted[:3]))
         return _NO_TEXT.format(
-            found=problem if quoted else "got no text in quotation marks"
+            found=problem if quoted else "got no quotation among its words"
         )
     if unreadable:
         return _UNREADABLE.format(letters=" ".join(unreadable[:5]))

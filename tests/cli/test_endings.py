@@ -310,6 +310,19 @@ def test_an_unforeseen_error_is_one_line_that_names_the_file_of_its_traceback(
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="Linux has it")
+def test_a_full_disk_under_the_output_is_one_line():
+    code = "import sys; from vieval_plugin.cli import main; sys.exit(main(['config']))"
+    with open("/dev/full", "w") as full:
+        ended = subprocess.run(
+            [sys.executable, "-c", code], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert ended.returncode == 1
+    assert ended.stderr == (
+        "vieval: output: no space is left; make room, and run the same command again\n"
+    )
+
+
 def test_without_a_cache_the_traceback_goes_to_the_temporary_files(
     broken, monkeypatch, tmp_path, vieval, capsys
 ):

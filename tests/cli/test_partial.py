@@ -259,6 +259,18 @@ def test_a_file_of_verdicts_needs_what_stands_beside_it(folder, server, vieval):
     assert "other.jsonl.run.json: cannot be read" in vieval("rank", other, code=1).err
 
 
+def test_a_file_that_lost_verdicts_says_how_many(folder, server, vieval):
+    samples(folder, 6)
+    vieval(*scoring(folder, server))
+    out = folder / "v.jsonl"
+    assert "verdicts of its runs" not in "".join(vieval("rank", out))
+    out.write_text("".join(out.read_text().splitlines(keepends=True)[:-2]))
+    assert (
+        f"{out} has 4 of the 6 verdicts of its runs: the others are not counted"
+        in "".join(vieval("rank", out))
+    )
+
+
 def test_a_line_of_another_judge_than_its_runs_is_refused_by_each_command(
     tmp_path, vieval
 ):

@@ -139,7 +139,8 @@ def test_many_texts_and_a_long_reading_end_soon():
 @pytest.mark.parametrize(
     ("prompt", "reason"),
     [
-        ("a cat", "got no text in quotation marks"),
+        ("a cat", "got no quotation among its words"),
+        ('"LOST CAT"', "got no quotation among its words"),
         (
             'a café called "Luna"',
             'got "Luna"; or pass its column: --columns texts.wanted_text=COLUMN',

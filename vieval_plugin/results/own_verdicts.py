@@ -72,6 +72,23 @@ def records_of(path: Path) -> Iterator[Record]:
                 ) from None
 
 
+def missing_note(path: Path, count: int) -> str:
+    """A note where a file has fewer verdicts than its runs wrote; empty where none is missing.
+
+    Args:
+        path: a file of verdicts.
+        count: how many it has.
+    """
+    try:
+        document = read_json(run_file(path).read_text(encoding="utf-8"))
+        written = document["inputs"]["total"] * len(document["runs"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
+    if count >= written:
+        return ""
+    return f"{path} has {count} of the {written} verdicts of its runs: the others are not counted"
+
+
 def _common_and_runs(
     path: Path, header: Mapping[str, Any] | None
 ) -> tuple[Mapping[str, Any], Mapping[str, Provenance]]:

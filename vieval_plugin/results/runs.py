@@ -16,6 +16,7 @@ from vieval_plugin.judges.protocol import SampleId, Status
 from vieval_plugin.readers.places import is_shards
 from vieval_plugin.records import Record, Run
 from vieval_plugin.results.host_samples import samples_files
+from vieval_plugin.results.own_verdicts import missing_note
 from vieval_plugin.results.rows import rows_of
 from vieval_plugin.results.sources import (
     Source,
@@ -98,6 +99,8 @@ def load_results(
                 f"{path} is of a run that is not complete: these are the {len(rows)} verdicts that "
                 "came first, and numbers of all may differ"
             )
+        elif note := missing_note(path, len(rows)):
+            notes.append(note)
         for number, judged in enumerate(rows, start=1):
             source = source_of(judged[0].provenance, label)
             key = judged[0].id, source

@@ -5,6 +5,7 @@ foresaw.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import signal
 import sys
@@ -99,7 +100,11 @@ def _ctrl_c_known() -> Iterator[None]:
 
 
 def unforeseen(error: BaseException) -> str:
-    """A line for an error that nobody foresaw, and its traceback in a file that the line names."""
+    """A line for an error that nobody foresaw, and its traceback in a file that the line names; a
+    full disk needs none.
+    """
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        return f"{error.filename or 'output'}: no space is left; make room, and run the same command again"
     message = " ".join(redacted(f"{type(error).__name__}: {error}").split())[:300]
     lines = [
         " ".join(sys.argv),
