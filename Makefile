@@ -25,7 +25,7 @@ PARALLEL := -n $(WORKERS) --maxprocesses 4 --dist loadfile --no-loadscope-reorde
 # folder of published verdicts for `make leaderboard`; empty for those that `vieval prepare published_verdicts` fetched
 PUBLISHED ?=
 
-.PHONY: demo demo-light demo-picture tutorial-pictures hero leaderboard test test-unit test-extras test-fast approve test-page test-vllm test-vlmevalkit test-ms-swift test-recipes test-gateway test-attack test-wheel test-core test-lowest constraints licences train-adiee-demo lint docs tasks clean
+.PHONY: demo demo-light demo-picture tutorial-pictures hero leaderboard test test-unit test-extras test-fast approve test-page test-vllm test-vlmevalkit test-ms-swift test-recipes test-gateway test-real test-attack test-wheel test-core test-lowest constraints licences train-adiee-demo lint docs tasks clean
 
 # $(call run,LOG,COMMAND): a line every five seconds with the last thing that a long command said, and how long it took
 define run
@@ -111,7 +111,7 @@ leaderboard: $(ENV)/ready
 	$(BIN)/python docs/make_judge_table.py $(PUBLISHED)
 
 # what other targets run; setup.cfg has the same for pytest without make
-ELSEWHERE := not vllm and not attack and not vlmevalkit and not wheel and not extras
+ELSEWHERE := not vllm and not attack and not vlmevalkit and not wheel and not extras and not real
 QUICK := -m "not slow and not page and $(ELSEWHERE)"
 
 # what fails fastest comes first: lint, whose mypy takes a processor for 90 s where it has no cache, beside unit tests;
@@ -232,6 +232,14 @@ test-gateway: $(ENV)/core
 	$(PYTHON) -m venv $(GATEWAY_ENV)
 	$(GATEWAY_ENV)/bin/python -m pip install --quiet --disable-pip-version-check --requirement tests/gateway_requirements.txt
 	VIEVAL_GATEWAY=$(abspath $(GATEWAY_ENV)/bin/litellm) $(BIN)/python -m pytest -rs tests/backends/test_gateway.py
+
+# services that people run, from Debian's packages, which are installed where they are not yet (that needs root): Slurm on one
+# node, nginx and Prometheus' checker
+REAL := slurm-wlm munge nginx-light prometheus
+test-real: $(ENV)/ready
+	@for program in slurmctld munged nginx promtool; do command -v $$program > /dev/null || missing=1; done; \
+	  test -z "$$missing" || { apt-get update -qq && apt-get install -y -qq --no-install-recommends $(REAL); }
+	$(BIN)/python -m pytest -rs -m real tests/real
 
 # the wheel, built, installed away from the checkout with the extra http alone, and used there without a network
 test-wheel: $(ENV)/core

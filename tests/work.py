@@ -1,9 +1,10 @@
 """Bounds of work that hold on a busy machine too, where seconds do not."""
 
 import asyncio
+import socket
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import pytest
 
@@ -28,6 +29,15 @@ def calls_at_most(limit):
         yield
     finally:
         sys.setprofile(before)
+
+
+def free_ports(count):
+    """Ports of this machine that nobody listens at now."""
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for opened in sockets:
+            opened.bind(("127.0.0.1", 0))
+        return [opened.getsockname()[1] for opened in sockets]
 
 
 def waits_asked_for(monkeypatch):
