@@ -19,11 +19,12 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from statistics import mean
+from typing import Any, ClassVar, TypeVar
 
 import common
 import prefix_cache
@@ -35,7 +36,9 @@ from vieval_plugin.run.backbones import JUDGE, Backbones
 from vieval_plugin.run.jobs import Job
 from vieval_plugin.run.prepare import prepare
 
+R = TypeVar("R")
 JUDGES = (("viescore", "0shot"), ("vqascore", None), ("cigeval", "no_grounding"))
+PREFIX_CACHE = ("prefix_cache_queries", "prefix_cache_hits")
 MODEL = "fake"  # under which name common.backbone asks
 PYTHON = [sys.executable, "-m", "vieval_plugin"]
 
@@ -45,7 +48,7 @@ class Size:
     """How much a step measures."""
 
     in_flight: tuple[int, ...]
-    samples_each: int  # per request in flight
+    waves: int  # questions for each request in flight
     side: int
     answer_tokens: int | None  # random weights end no answer by themselves
     batches: tuple[int, ...]
@@ -56,8 +59,8 @@ class Size:
 
 SIZES = {
     "7b": Size(
-        (8, 32, 128),
-        2,
+        (32, 128),
+        10,
         512,
         128,
         (1, 8, 32),
@@ -125,6 +128,8 @@ def weights(folder: Path, size: Size, name: str) -> None:
     """Write a model with random weights and its processor."""
     import tiny_model
 
+    if name != "tiny":
+        require_gpu()
     start = time.perf_counter()
     if name == "tiny":
         tiny_model.build(folder / "model")
@@ -177,13 +182,31 @@ def machine() -> str:
         )
     except (OSError, subprocess.CalledProcessError):
         gpus = "no GPU"
-    version = [os.environ["VLLM_PYTHON"], "-c", "import vllm; print(vllm.__version__)"]
-    vllm = (
-        subprocess.run(version, capture_output=True, text=True, check=False)
-        .stdout.strip()
-        .splitlines()[-1:]
+    vllm = printed_by_vllm("vllm.__version__")
+    return f"{gpus}, {os.cpu_count()} cores, Python {platform.python_version()}, vLLM {vllm}"
+
+
+def printed_by_vllm(expression: str) -> str:
+    """The value of an expression where vLLM is imported; its last line, as imports may print."""
+    script = f"import vllm, vllm.platforms; print({expression})"
+    done = subprocess.run(
+        [os.environ["VLLM_PYTHON"], "-c", script],
+        capture_output=True,
+        text=True,
+        check=False,
     )
-    return f"{gpus}, {os.cpu_count()} cores, Python {platform.python_version()}, vLLM {''.join(vllm)}"
+    return "".join(done.stdout.strip().splitlines()[-1:])
+
+
+def require_gpu() -> None:
+    """SystemExit where vLLM would run on the processor, which takes days for weights of this
+    size.
+    """
+    if printed_by_vllm("vllm.platforms.current_platform.is_cpu()") != "False":
+        raise SystemExit(
+            f"{os.environ['VLLM_PYTHON']} has no vLLM for a GPU; install one there, or measure "
+            "with SIZE=tiny"
+        )
 
 
 @contextmanager
@@ -259,19 +282,18 @@ def is_up(url: str) -> bool:
         return False
 
 
-def cached_tokens(url: str) -> tuple[float, float]:
-    """Tokens of prompts that the server has had, and those of them that its prefix cache held."""
+def counted(url: str, *names: str) -> list[float]:
+    """Totals of the server's own counters."""
     with urllib.request.urlopen(url.removesuffix("/v1") + "/metrics") as response:
         lines = response.read().decode().splitlines()
-    totals = [
+    return [
         sum(
             float(line.rpartition(" ")[2])
             for line in lines
-            if line.startswith(f"vllm:prefix_cache_{kind}_total")
+            if line.startswith(f"vllm:{name}_total")
         )
-        for kind in ("queries", "hits")
+        for name in names
     ]
-    return totals[0], totals[1]
 
 
 def server(folder: Path, size: Size, name: str) -> None:
@@ -284,53 +306,23 @@ def server(folder: Path, size: Size, name: str) -> None:
         tempfile.TemporaryDirectory() as temporary,
     ):
         files = common.photographs(
-            Path(temporary), max(size.in_flight) * size.samples_each, size.side
+            Path(temporary), max(size.in_flight) * size.waves + 1, size.side
         )
         common.in_own_process(
             judging, url, "viescore", "0shot", files[:2], 2, size
         )  # the first calls compile and warm up
         print(
-            "The first question of each sample, with its schema, from an empty prefix cache:\n"
+            "The first question of each sample, from an empty prefix cache, by ours, theirs, "
+            "theirs, ours (theirs is `vllm bench serve`):\n"
         )
-        rows = Rows(
-            [
-                "judge",
-                "in flight",
-                "questions",
-                "s",
-                "s of vLLM's client",
-                "ratio",
-                "CPU ms a question",
-            ]
-        )
-        for (judge, setting), in_flight in itertools.product(JUDGES, size.in_flight):
-            chosen = files[: in_flight * size.samples_each]
-            reset_prefix_cache(url)
-            cost = common.in_own_process(
-                asking, url, judge, setting, chosen, in_flight, size
-            )
-            reset_prefix_cache(url)
-            theirs = client_seconds(
-                client,
-                url,
-                folder,
-                Path(temporary),
-                judge,
-                setting,
-                chosen,
-                in_flight,
-                size,
-            )
-            cpu = f"{1000 * cost.cpu / len(chosen):.1f}"
-            rows.add(
-                judge,
-                in_flight,
-                len(chosen),
-                f"{cost.wall:.1f}",
-                f"{theirs:.1f}",
-                f"{cost.wall / theirs:.2f}",
-                cpu,
-            )
+        rows = Rows(Comparison.HEADER)
+        runs = itertools.product(JUDGES, size.in_flight, (True, False))
+        for (judge, setting), in_flight, structured in runs:
+            asks = first_questions(judge, setting, files[: in_flight * size.waves])
+            if not structured and not any(has_schema(ask) for ask in asks):
+                continue
+            compared = Comparison(judge, setting, structured, in_flight)
+            rows.add(*compared.cells(client, url, folder, files, size))
         print("\nWhole verdicts:\n")
         rows = Rows(
             [
@@ -344,15 +336,15 @@ def server(folder: Path, size: Size, name: str) -> None:
                 "verdicts",
             ]
         )
-        in_flight = size.in_flight[1]
+        in_flight = size.in_flight[0]
         for judge, setting in JUDGES:
             reset_prefix_cache(url)
-            seen, hits = cached_tokens(url)
-            chosen = files[: in_flight * size.samples_each]
+            seen, hits = counted(url, *PREFIX_CACHE)
+            chosen = files[: in_flight * size.waves]
             cost, calls, statuses = common.in_own_process(
                 judging, url, judge, setting, chosen, in_flight, size
             )
-            seen_after, hits_after = cached_tokens(url)
+            seen_after, hits_after = counted(url, *PREFIX_CACHE)
             share, cpu = (
                 (hits_after - hits) / max(seen_after - seen, 1),
                 f"{1000 * cost.cpu / calls:.1f}",
@@ -398,30 +390,129 @@ def first_questions(
     return [next(prepared.program(sample))[0] for sample in common.samples(files)]
 
 
-def asking(
-    url: str,
-    judge: str,
-    setting: str | None,
-    files: list[Path],
-    in_flight: int,
-    size: Size,
-) -> common.Cost:
-    """The cost of asking a judge's first questions by our client alone."""
+def has_schema(ask: Chat | Likelihood) -> bool:
+    return isinstance(ask, Chat) and ask.schema is not None
 
-    async def ask_all() -> None:
-        waiting = iter(first_questions(judge, setting, files))
-        backbone = common.backbone(url, in_flight, size.answer_tokens)
+
+@dataclass(frozen=True)
+class Comparison:
+    """The same questions by our client and by vLLM's, in turns that favour neither."""
+
+    judge: str
+    setting: str | None
+    structured: bool
+    in_flight: int
+
+    HEADER: ClassVar = [
+        "judge",
+        "answers",
+        "in flight",
+        "questions",
+        "s",
+        "s of vLLM's client",
+        "ratio",
+        "tokens in, out",
+        "those of vLLM's client",
+        "CPU ms a question",
+    ]
+
+    def asks(self, files: list[Path]) -> list[Chat | Likelihood]:
+        """The questions, without their schemas where answers are free."""
+        return [
+            replace(ask, schema=None)
+            if isinstance(ask, Chat) and not self.structured
+            else ask
+            for ask in first_questions(self.judge, self.setting, files)
+        ]
+
+    def cells(
+        self,
+        client: subprocess.Popen[str],
+        url: str,
+        folder: Path,
+        files: list[Path],
+        size: Size,
+    ) -> list[object]:
+        """The row of the table."""
+        *chosen, unmeasured = files[: self.in_flight * size.waves + 1]
+
+        def by_ours() -> common.Cost:
+            return common.in_own_process(asking, url, self, chosen, unmeasured, size)
+
+        def by_theirs() -> float:
+            return client_seconds(client, url, folder, self, chosen, size)
+
+        first, their_first, their_second, second = [
+            with_tokens(url, measure)
+            for measure in (by_ours, by_theirs, by_theirs, by_ours)
+        ]
+        ours = first[0].wall, second[0].wall
+        theirs = their_first[0], their_second[0]
+        cpu = mean((first[0].cpu, second[0].cpu)) / len(chosen)
+        return [
+            self.judge,
+            "with a schema" if self.structured else "free",
+            self.in_flight,
+            len(chosen),
+            f"{mean(ours):.1f}",
+            f"{mean(theirs):.1f}",
+            ratio(ours, theirs),
+            second[1],
+            their_second[1],
+            f"{1000 * cpu:.1f}",
+        ]
+
+
+def ratio(ours: Sequence[float], theirs: Sequence[float]) -> str:
+    """How long ours took for each second of theirs; said to be nothing where two runs of the same
+    differ by as much.
+
+    >>> ratio((11.0, 11.2), (10.0, 10.1)), ratio((11.0, 12.0), (10.4, 11.2))
+    ('1.10', '1.06, within the spread of two runs')
+    """
+    spread = max(max(times) - min(times) for times in (ours, theirs))
+    value = f"{mean(ours) / mean(theirs):.2f}"
+    if abs(mean(ours) - mean(theirs)) <= spread:
+        return f"{value}, within the spread of two runs"
+    return value
+
+
+def with_tokens(url: str, measure: Callable[[], R]) -> tuple[R, str]:
+    """What a measurement gives from an empty prefix cache, and the tokens that the server counts
+    in and out meanwhile.
+    """
+    reset_prefix_cache(url)
+    before = counted(url, "prompt_tokens", "generation_tokens")
+    measured = measure()
+    after = counted(url, "prompt_tokens", "generation_tokens")
+    return measured, ", ".join(
+        f"{end - start:,.0f}" for start, end in zip(before, after, strict=True)
+    )
+
+
+def asking(
+    url: str, compared: Comparison, files: list[Path], unmeasured: Path, size: Size
+) -> common.Cost:
+    """The cost of asking a judge's first questions by our client alone, once they are prepared
+    and the server's abilities are known.
+    """
+
+    async def ask_all() -> common.Cost:
+        waiting = iter(compared.asks(files))
+        [probe] = compared.asks([unmeasured])
+        backbone = common.backbone(url, compared.in_flight, size.answer_tokens)
         async with Backbones({JUDGE: backbone}, None, Usage()) as backbones:
 
             async def work() -> None:
                 for ask in waiting:
                     await backbones.answer(ask)
 
-            await asyncio.gather(*(work() for _ in range(in_flight)))
+            await backbones.answer(probe)
+            with common.costs() as cost:
+                await asyncio.gather(*(work() for _ in range(compared.in_flight)))
+            return cost
 
-    with common.costs() as cost:
-        asyncio.run(ask_all())
-    return cost
+    return asyncio.run(ask_all())
 
 
 def judging(
@@ -450,15 +541,13 @@ def client_seconds(
     client: subprocess.Popen[str],
     url: str,
     folder: Path,
-    temporary: Path,
-    judge: str,
-    setting: str | None,
+    compared: Comparison,
     files: list[Path],
-    in_flight: int,
     size: Size,
 ) -> float:
     """Seconds of `vllm bench serve` for the first questions of a judge on these files."""
-    asks = first_questions(judge, setting, files)
+    asks = compared.asks(files)
+    temporary = files[0].parent
     rows = temporary / "questions.jsonl"
     rows.write_text(
         "".join(json.dumps({"content": content(ask)}) + "\n" for ask in asks)
@@ -490,7 +579,7 @@ def client_seconds(
     arguments += ["--num-prompts", str(len(asks)), "--custom-output-len", str(limit)]
     arguments += [
         "--max-concurrency",
-        str(in_flight),
+        str(compared.in_flight),
         "--extra-body",
         json.dumps(body),
         "--disable-tqdm",
@@ -511,7 +600,7 @@ def client_seconds(
     result = json.loads((temporary / "client.json").read_text())
     if result["completed"] < len(asks):
         raise SystemExit(
-            f"{judge}: vLLM's client completed {result['completed']} of {len(asks)}"
+            f"{compared.judge}: vLLM's client completed {result['completed']} of {len(asks)}"
         )
     return float(result["duration"])
 
@@ -549,7 +638,7 @@ def engine(folder: Path, size: Size, name: str) -> None:
     backend = VLLMBackend(
         str(folder / "model"), usage=Usage(), **arguments, **size.engine
     )
-    timed(backend, size, max(size.in_flight) * size.samples_each)
+    timed(backend, size, max(size.in_flight) * size.waves)
 
 
 def transformers(folder: Path, size: Size, name: str) -> None:
@@ -600,6 +689,19 @@ def run(*arguments: object) -> float:
     return time.perf_counter() - start
 
 
+def training_cells(
+    batch: int, few: int, many: int, seconds: Mapping[int, Sequence[float]]
+) -> list[str]:
+    """The row of a batch; no step time where two runs of as many steps differ by as much."""
+    longer = mean(seconds[many]) - mean(seconds[few])
+    spread = max(max(times) - min(times) for times in seconds.values())
+    cells = [str(batch), f"{mean(seconds[few]):.1f}"]
+    if longer <= spread:
+        return [*cells, "within the spread of two runs", ""]
+    each = longer / (many - few)
+    return [*cells, f"{each:.3f}", f"{batch / each:.2f}"]
+
+
 def adiee(folder: Path, size: Size, name: str) -> None:
     """Print seconds of a training step of ADIEE's scorer: of two lengths of training, what the
     longer took in addition.
@@ -611,27 +713,14 @@ def adiee(folder: Path, size: Size, name: str) -> None:
         rows = []
         for batch in size.training_batches:
             options = ("--base", folder / "model", "--batch-size", batch, "--seed", 1)
-            seconds = []
-            for steps in (size.training_steps, 3 * size.training_steps):
+            few, many = size.training_steps, 3 * size.training_steps
+            seconds: dict[int, list[float]] = {few: [], many: []}
+            for steps in (few, many, many, few):
                 trained = Path(temporary, f"{batch}-{steps}")
-                seconds.append(
-                    run(
-                        "train",
-                        "adiee",
-                        data,
-                        "--out",
-                        trained,
-                        "--steps",
-                        steps,
-                        *options,
-                    )
-                )
+                command = ("train", "adiee", data, "--out", trained, "--steps", steps)
+                seconds[steps].append(run(*command, *options))
                 shutil.rmtree(trained)  # it holds the whole model
-            short, long = seconds
-            each = (long - short) / (2 * size.training_steps)
-            rows.append(
-                [str(batch), f"{short:.1f}", f"{each:.3f}", f"{batch / each:.2f}"]
-            )
+            rows.append(training_cells(batch, few, many, seconds))
     common.table(
         ["batch", f"s of {size.training_steps} steps", "s a step", "edits/s"], rows
     )

@@ -1,5 +1,5 @@
 #!/bin/bash
-# VIEval beside a real vLLM and on a GPU: one page of Markdown, in steps of at most eight minutes, forty in all.
+# VIEval beside a real vLLM and on a GPU: one page of Markdown, in steps of at most ten minutes, forty in all.
 # usage: bench/gpu_day.sh [STEP ...]     all steps where none is named: weights server orders engine transformers adiee metrics ray
 # A step whose part of the page is there is not run again (remove OUT/SIZE/STEP.md for that), so an interrupted day goes on.
 # environment:
@@ -18,7 +18,22 @@ export HF_HUB_OFFLINE=1 VLLM_NO_USAGE_STATS=1 DO_NOT_TRACK=1 PYTHONPATH=$PWD:$PW
 [[ $size == 7b ]] || export VLLM_CPU_KVCACHE_SPACE=1 TORCH_COMPILE_DISABLE=1
 steps=(weights server orders engine transformers adiee metrics ray)
 mkdir -p "$out"
-failed=0 seconds=2400
+failed=0 seconds=2400 step_process=
+trap '[[ -z $step_process ]] || kill -- "-$step_process" 2> /dev/null' EXIT
+trap 'exit 130' INT TERM HUP
+
+write_page() {
+  printf '# VIEval beside vLLM, weights of size %s\n\n' "$size"
+  for part in "${steps[@]}"; do
+    printf '## %s\n\n' "$part"
+    if ! cat "$out/$part.md" 2> /dev/null; then
+      cat "$out/$part.part" 2> /dev/null # what a step measured before it was ended
+      echo "Not measured to its end."
+    fi
+    echo
+  done
+}
+
 for step in "${@:-${steps[@]}}"; do
   [[ -e $out/$step.md ]] && continue
   echo "== $step (log: $out/$step.log)"
@@ -31,7 +46,10 @@ for step in "${@:-${steps[@]}}"; do
     failed=1
     continue
   fi
-  if timeout --kill-after=20 $((left < 480 ? left : 480)) "$interpreter" bench/gpu_day.py "$step" "$out" --size "$size" > "$out/$step.part" 2> "$out/$step.log"; then
+  # a session of its own, so that all that a step started ends with it
+  setsid --wait timeout --kill-after=20 $((left < 600 ? left : 600)) "$interpreter" bench/gpu_day.py "$step" "$out" --size "$size" > "$out/$step.part" 2> "$out/$step.log" &
+  step_process=$!
+  if wait "$step_process"; then
     printf '\n%s s.\n' $((SECONDS - start)) >> "$out/$step.part"
     mv "$out/$step.part" "$out/$step.md"
   else
@@ -39,17 +57,8 @@ for step in "${@:-${steps[@]}}"; do
     tail -n 5 "$out/$step.log"
     failed=1
   fi
+  step_process=
+  write_page > "$out/gpu_day.md"
 done
-{
-  printf '# VIEval beside vLLM, weights of size %s\n\n' "$size"
-  for step in "${steps[@]}"; do
-    printf '## %s\n\n' "$step"
-    if ! cat "$out/$step.md" 2> /dev/null; then
-      cat "$out/$step.part" 2> /dev/null # what a step measured before it was ended
-      echo "Not measured to its end."
-    fi
-    echo
-  done
-} > "$out/gpu_day.md"
 echo "== $out/gpu_day.md"
 exit $failed

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests import tiny_model
+from tests.shard_runs import processes_of
+from tests.work import until
 
 ROOT = Path(__file__).parents[2]
 VLLM_PYTHON = os.environ.get("VIEVAL_VLLM_PYTHON", "")
@@ -43,15 +45,49 @@ def test_every_step_is_measured_once(tmp_path):
     done = day(tmp_path)
     assert done.returncode == 0, done.stdout
     page = (tmp_path / "tiny" / "gpu_day.md").read_text()
-    steps = ["weights", "server", "engine", "transformers", "adiee", "metrics", "ray"]
+    steps = [
+        "weights",
+        "server",
+        "orders",
+        "engine",
+        "transformers",
+        "adiee",
+        "metrics",
+        "ray",
+    ]
     assert [line[3:] for line in page.splitlines() if line.startswith("## ")] == steps
     assert "Not measured" not in page
-    assert (
-        page.count("| cigeval |") == 2 + 1
-    )  # by requests in flight, and from end to end
+    # by requests in flight, with a schema and without, and from end to end
+    assert page.count("| cigeval |") == 2 * 2 + 1
     assert day(tmp_path).stdout.splitlines() == [
         "== " + str(tmp_path / "tiny" / "gpu_day.md")
     ]
+
+
+@pytest.mark.slow
+def test_a_difference_below_the_spread_of_two_runs_is_none(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "bench")
+    gpu_day = importlib.import_module("gpu_day")
+    assert gpu_day.ratio((11.0, 11.2), (10.0, 10.1)) == "1.10"
+    assert "within the spread" in gpu_day.ratio((11.0, 12.0), (10.4, 11.2))
+    cells = gpu_day.training_cells(2, 10, 30, {10: [5.0, 5.2], 30: [9.0, 9.1]})
+    assert cells == ["2", "5.1", "0.198", "10.13"]
+    cells = gpu_day.training_cells(2, 10, 30, {10: [5.0, 7.0], 30: [5.5, 5.6]})
+    assert cells == ["2", "6.0", "within the spread of two runs", ""]
+
+
+@pytest.mark.slow
+def test_weights_of_size_7b_are_refused_where_vllm_has_no_gpu(tmp_path):
+    environment = {"OUT": str(tmp_path), "VLLM_PYTHON": sys.executable}
+    ended = subprocess.run(
+        [str(ROOT / "bench" / "gpu_day.sh"), "weights"],
+        env={**os.environ, **environment, "PYTHON": sys.executable},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 1
+    assert "has no vLLM for a GPU" in ended.stdout
 
 
 @pytest.mark.slow
@@ -61,6 +97,20 @@ def test_a_step_that_fails_is_named_with_what_runs_it_again(tmp_path):
     assert "== transformers failed with exit code 1" in done.stdout
     assert "run it again: bench/gpu_day.sh transformers" in done.stdout
     assert "Not measured to its end." in (tmp_path / "tiny" / "gpu_day.md").read_text()
+
+
+@pytest.mark.slow
+def test_a_day_that_is_ended_leaves_no_process(tmp_path):
+    pytest.importorskip("transformers", reason="transformers is not installed")
+    environment = {"SIZE": "tiny", "OUT": str(tmp_path), "PYTHON": sys.executable}
+    script = [str(ROOT / "bench" / "gpu_day.sh"), "metrics"]
+    with subprocess.Popen(
+        script, env={**os.environ, **environment}, stdout=subprocess.DEVNULL
+    ) as started:
+        until(lambda: processes_of(str(tmp_path), "bench/scorer.py"))
+        started.terminate()
+    assert started.returncode == 130
+    until(lambda: not processes_of(str(tmp_path), "bench/scorer.py"))
 
 
 @pytest.mark.slow
