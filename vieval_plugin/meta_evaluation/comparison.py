@@ -245,6 +245,25 @@ class Comparison:
         return pair is not None and pair.significant and pair.first == label
 
     @property
+    def contenders(self) -> frozenset[str]:
+        """Labels of ranked systems that hold the best one in at least 95% of cases: no other is
+        significantly better.
+
+        Whether the best is left out rests on its own pairs alone, so Bonferroni over these does,
+        beside Holm over all pairs, by which the tables go.
+
+        Source: multiple comparisons with the best, Hsu 1996, Multiple Comparisons, chapter 4.
+        """
+        labels = {system.label for system in self.ranked}
+        beaten = set[str]()
+        for pair in map(SystemPair.better_first, self.pairs):
+            adjusted = pair.result.p * (len(labels) - 1)
+            is_shown = adjusted <= pair.level and pair.decides and not pair.doubtful
+            if is_shown or pair.significant:
+                beaten.add(pair.second)
+        return frozenset(labels - beaten)
+
+    @property
     def separated(self) -> tuple[int, ...]:
         """Positions in `ranked` before which a line is drawn: every system above beats every one
         below.

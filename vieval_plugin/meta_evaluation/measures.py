@@ -47,6 +47,7 @@ class Outcome(StrEnum):
     EQUAL = "equal"
     EQUAL_RANKED = "equal_ranked"
     FIRST_OF_EQUALS = "first_of_equals"
+    BEST_STEPS = "best_steps"
     FIRST_BUT_BEATEN = "first_but_beaten"
     BETTER_ON_COMMON = "better_on_common"
     NONE_BETTER = "none_better"
@@ -96,6 +97,7 @@ USUAL: Mapping[Outcome, str] = {
     Outcome.EQUAL: "The {count} {entrants} cannot be told apart.",
     Outcome.EQUAL_RANKED: "The {count} ranked {entrants} cannot be told apart.",
     Outcome.FIRST_OF_EQUALS: "{scope}{first} comes first, but cannot be told apart from {equal}.",
+    Outcome.BEST_STEPS: "{scope}{first} is best; {equal} cannot be told from it.",
     Outcome.FIRST_BUT_BEATEN: (
         "{scope}{first} comes first, but {better} is better on what both scored."
     ),
@@ -183,6 +185,9 @@ OPINION: Mapping[Outcome, str] = {
     Outcome.FIRST_OF_EQUALS: (
         "{scope}{judge} gives {first} the highest {statistic}, but cannot tell it from {equal}."
     ),
+    Outcome.BEST_STEPS: (
+        "{scope}By {judge}, {first} is best; {equal} cannot be told from it."
+    ),
     Outcome.FIRST_BUT_BEATEN: (
         "{scope}{judge} gives {first} the highest {statistic}, but {better} is better on what "
         "both scored."
@@ -192,6 +197,10 @@ OPINION: Mapping[Outcome, str] = {
 PIXELS: Mapping[Outcome, str] = {
     Outcome.BEST: (
         "{scope}{judge}, a pixel measure, finds {first_possessive} images {most} of the {count}."
+    ),
+    Outcome.BEST_STEPS: (
+        "{scope}{judge}, a pixel measure, finds {first_possessive} images {most}; {equal} cannot "
+        "be told from it."
     ),
     Outcome.BETTER: (
         "{judge}, a pixel measure, finds {first_possessive} images {more} than "

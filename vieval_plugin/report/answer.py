@@ -12,7 +12,7 @@ import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from itertools import combinations
+from itertools import combinations, groupby
 
 import numpy as np
 import scipy
@@ -61,7 +61,12 @@ from vieval_plugin.stats.non_inferiority import (
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.ranking import holm
 from vieval_plugin.text.errors import docs_url
-from vieval_plugin.text.wording import enumeration, plural, possessive
+from vieval_plugin.text.wording import (
+    enumeration,
+    plural,
+    possessive,
+    steps_in_order,
+)
 
 #: Number of systems that a sentence names; of more it says how many there are.
 _MOST_NAMED = 3
@@ -351,6 +356,9 @@ def _finding(board: Leaderboard, corrected: CorrectedRanking | None) -> _Finding
         )
     if not ranked:
         return _common_samples(board)
+    steps = steps_in_order([number.system for number in ranked])
+    if steps and not comparison.contenders.issuperset(steps):
+        return _best_steps(board, steps)
     first, *lower = [number.system for number in ranked]
     beats_all = all(comparison.beats(first, label) for label in lower)
     pair = comparison.pair_of(first, lower[0])
@@ -368,6 +376,34 @@ def _finding(board: Leaderboard, corrected: CorrectedRanking | None) -> _Finding
         Outcome.EQUAL_RANKED if scoped else Outcome.EQUAL,
         f"{_range(board, ranked)} {_smallest_p(comparison)}",
     )
+
+
+def _best_steps(board: Leaderboard, steps: Sequence[str]) -> _Finding:
+    """The best step of a training with those that cannot be told from it, and whether the last
+    one is worse.
+    """
+    comparison, first = board.comparison, board.ranked[0]
+    contenders, last = comparison.contenders, steps[-1]
+    if first.system not in contenders:
+        return _first_of_several(board)
+    evidence = f"{_own_number_sentence(board, first)}."
+    pair = comparison.pair_of(first.system, last)
+    if pair and last not in contenders:
+        evidence = f"The last step is worse. {_difference(board, pair, first)}"
+    rivals = contenders - {first.system}
+    runs = groupby(steps, rivals.__contains__)
+    equal = [
+        name for is_rival, run in runs if is_rival for name in _shortened_run([*run])
+    ]
+    if not equal:
+        outcome = Outcome.BETTER if len(steps) == 2 else Outcome.BEST
+        return _Finding(outcome, evidence)
+    return _Finding(Outcome.BEST_STEPS, evidence, {"equal": enumeration(equal)})
+
+
+def _shortened_run(run: Sequence[str]) -> Sequence[str]:
+    """Consecutive steps, by the first and the last where there are more than two."""
+    return [f"{run[0]} to {run[-1]}"] if len(run) > 2 else run
 
 
 def _is_constant(board: Leaderboard) -> bool:

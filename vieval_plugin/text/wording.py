@@ -86,6 +86,26 @@ def unbroken(text: str) -> str:
     return _WITHIN_NUMBERS.sub("\N{NO-BREAK SPACE}", text)
 
 
+_STEP = re.compile(
+    r"(.*(?:step|checkpoint|ckpt|epoch|iter|iteration)s?)[-_ =.]?(\d+)", re.IGNORECASE
+)
+
+
+def steps_in_order(names: Sequence[str]) -> list[str]:
+    """Names of the steps of one training in their order; empty for other names.
+
+    >>> steps_in_order(["lora_step_900", "lora_step_1200", "lora_step_300"])
+    ['lora_step_300', 'lora_step_900', 'lora_step_1200']
+    >>> steps_in_order(["epoch1", "final"]), steps_in_order(["flux1", "flux2"])
+    ([], [])
+    """
+    steps = {name: _STEP.fullmatch(name) for name in names}
+    prefixes = {step and step[1] for step in steps.values()}
+    if len(steps) < 2 or len(prefixes) > 1 or None in prefixes:
+        return []
+    return sorted(steps, key=natural)
+
+
 def natural(name: str) -> list[tuple[int, str]]:
     """A sort key by which `2.png` stands before `10.png`."""
     pieces = re.split(r"(\d+)", name)

@@ -19,6 +19,7 @@ from vieval_plugin.meta_evaluation.findings import Leaderboard, Role
 from vieval_plugin.report.words import reason_words, short_number
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.text.html_page import template
+from vieval_plugin.text.wording import steps_in_order
 
 if TYPE_CHECKING:
     from vieval_plugin.report.gate import Gate
@@ -158,7 +159,9 @@ def chart(board: Leaderboard) -> Markup:
     first, *lower = [number.system for number in board.ranked] or [""]
     worse = {label for label in lower if board.comparison.beats(first, label)}
     rows = []
-    for number in board.numbers:
+    numbers = {number.system: number for number in board.numbers}
+    for label in steps_in_order([*numbers]) or numbers:
+        number = numbers[label]
         kind = (
             "unranked" if number.unranked else "worse" if number.system in worse else ""
         )

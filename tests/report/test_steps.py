@@ -1,0 +1,89 @@
+"""Generators that are the steps of a training: their order, and the set that holds the best."""
+
+import re
+
+import numpy as np
+import pandas
+import pytest
+
+from bench.which_checkpoint import simulate
+from vieval_plugin.api.ranking import rank
+
+OPTIONS = {"statistics": {"draws": 50}}
+
+
+def ranked(means, prompts=40, noise=0.05, name="step_{}", **arguments):
+    rng = np.random.default_rng(0)
+    spread = noise * rng.normal(size=(len(means), prompts))
+    scores = np.array(means)[:, None] + spread - spread.mean(axis=1, keepdims=True)
+    rows = [
+        {"uid": f"p{prompt}", "generator": name.format(300 * (number + 1)), "O": score}
+        for number, row in enumerate(scores.tolist())
+        for prompt, score in enumerate(row)
+    ]
+    return rank(pandas.DataFrame(rows), options=OPTIONS, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("means", "title"),
+    [
+        ([0.3, 0.7], "scores rates step_600's images better than step_300's."),
+        ([0.5, 0.5], "scores cannot tell step_300 and step_600 apart."),
+        ([0.5] * 4, "scores cannot tell the four generators apart."),
+        (
+            [0.3, 0.5, 0.7, 0.5],
+            "scores rates step_900's images best of the four.",
+        ),
+        (
+            [0.3, 0.69, 0.71, 0.69, 0.4],
+            "By scores, step_900 is best; step_600 and step_1200 cannot be told from it.",
+        ),
+        (
+            [0.3, *[0.7] * 4, 0.71, 0.7],
+            "By scores, step_1800 is best; step_600 to step_1500 and step_2100 cannot be told "
+            "from it.",
+        ),
+    ],
+)
+def test_the_title_names_the_best_step_or_the_set_that_holds_it(means, title):
+    assert ranked(means).answer == title
+
+
+def test_fifty_steps_are_still_told_apart():
+    peak = [0.3 + 0.01 * min(n, 60 - n) for n in range(50)]
+    ranking = ranked(peak, prompts=60, noise=0.03)
+    assert ranking.answer == (
+        "By scores, step_9300 is best; step_9000, step_9600 and step_9900 cannot be told "
+        "from it."
+    )
+    assert ranking.lines[1].startswith(
+        "The last step is worse. Mean score of step_9300"
+    )
+
+
+@pytest.mark.parametrize(("last", "is_worse"), [(0.5, True), (0.7, False)])
+def test_a_training_gets_worse_only_if_its_last_step_is_below_the_best(last, is_worse):
+    evidence = ranked([0.3, 0.7, 0.72, last]).lines[1]
+    assert ("The last step is worse." in evidence) == is_worse
+
+
+def test_other_names_keep_their_sentences():
+    answer = ranked([0.3, 0.69, 0.71, 0.69, 0.4], name="flux{}").answer
+    assert answer.startswith("scores gives flux900 the highest O, but")
+
+
+def test_the_chart_has_the_steps_in_their_order(tmp_path):
+    page = tmp_path / "page.html"
+    ranked([0.3, 0.69, 0.71, 0.4], html=page)
+    chart = re.search(
+        r'<div class="forest".*?</div>\s*</div>\s*<', page.read_text(), re.S
+    )
+    names = re.findall(r'class="name">([^<]*)', page.read_text())
+    assert chart
+    assert names[:4] == ["step_300", "step_600", "step_900", "step_1200"]
+
+
+def test_the_best_step_is_rarely_left_out():
+    missing, sizes = simulate(steps=5, prompts=60, trials=40, seed=0)
+    assert missing <= 2
+    assert np.median(sizes) <= 5
