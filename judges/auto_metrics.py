@@ -1,15 +1,17 @@
 """Judges that measure instead of asking a model in words: SSIM, PSNR, edge F1, colour histogram,
-sharpness.
+sharpness, and by a network CLIP-Score, CLIP-I, DINO, LPIPS.
 
 Each metric is a judge of its own that yields one `Measure` and rates one aspect. The function that
-computes it stands under the same name in the measuring backend.
+computes it stands under the same name in the measuring backend. A network's is answered by a scorer,
+or a replay of recorded values; its one value a sample is compared with each of people's SC, PQ and O.
+Source: Ku et al., VIEScore (ACL 2024), Tables 8 to 11, which have each network on these kinds.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from vieval_plugin.judges.protocol import (
@@ -138,6 +140,18 @@ def _decibels(value: float) -> float:
     return _clipped(value / 50)
 
 
+def _similarity(value: float) -> float:
+    """A cosine as it is, below 0 too, since the published correlations are of raw cosines."""
+    return min(max(value, -1.0), 1.0)
+
+
+def _nearness(value: float) -> float:
+    """A distance as a score: 1 for none, and less by as much as it is, so that means of scores
+    order as those of distances do; -1 from 2 on, which hardly any two images reach.
+    """
+    return min(max(1 - value, -1.0), 1.0)
+
+
 _OUTPUT = {"image": ("output",)}
 _SOURCE, _CONTROL, _SUBJECT = (
     {**_OUTPUT, "reference": roles}
@@ -181,4 +195,21 @@ METRICS = (
     AutoMetric("sharpness", "Sharpness", "PQ", _OUTPUT, _ALL, _clipped, pixels=_SHARP),
 )
 
-SPECS = tuple(spec(metric) for metric in METRICS)
+_CONDITION = {**_OUTPUT, "reference": ("source", "control")}
+_PROMPT = {"text": ("prompt",)}
+NETWORK_METRICS = (
+    AutoMetric(
+        "clip_score", "CLIP-Score", "SC", _OUTPUT, ("tig",), _similarity, _PROMPT
+    ),
+    AutoMetric("clip_i", "CLIP-I", "SC", _SUBJECT, _SUBJECTS, _similarity),
+    AutoMetric("dino", "DINO", "SC", _SUBJECT, _SUBJECTS, _similarity),
+    AutoMetric("lpips", "LPIPS", "SC", _CONDITION, ("mie", "tie", "cig"), _nearness),
+)
+# of DINO and CLIP-I the paper has two tables, by kind, which are one here
+_TABLES = {"clip_score": "T8", "lpips": "T9", "clip_i": "T10/11", "dino": "T10/11"}
+
+NETWORK_SPECS = tuple(
+    replace(spec(metric, scored=True), against_all=True, table=_TABLES[metric.name])
+    for metric in NETWORK_METRICS
+)
+SPECS = (*map(spec, METRICS), *NETWORK_SPECS)

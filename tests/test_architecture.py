@@ -271,7 +271,6 @@ def test_a_face_imports_what_it_needs_and_nothing_beside_it(face, unused):
         "viescore",
         "vqascore",
         "auto_metrics",
-        "network_metrics",
         "in_file",
         "t2i_eval",
         "cigeval",

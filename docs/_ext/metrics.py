@@ -123,6 +123,13 @@ FAMILIES = (
         binary.auroc,
     ),
     Family(
+        "Majority agreement",
+        r"majority_agreement_value",
+        "Share of images of which the judge says what most annotators say. It calls an image "
+        "right from a score of 0.5 on; where annotators tie, it counts half.",
+        "from 0 to 1",
+    ),
+    Family(
         "Preference accuracy",
         r"preference_accuracy_value",
         "Share of pairs in which the image that people prefer has the higher score. The label "

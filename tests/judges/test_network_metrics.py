@@ -3,8 +3,11 @@
 import pytest
 
 from tests.playing import play, prepared
-from vieval_plugin.judges.auto_metrics import verdict_of
-from vieval_plugin.judges.network_metrics import METRICS, SPECS
+from vieval_plugin.judges.auto_metrics import (
+    NETWORK_METRICS,
+    NETWORK_SPECS,
+    verdict_of,
+)
 from vieval_plugin.judges.protocol import (
     Image,
     Measure,
@@ -15,7 +18,7 @@ from vieval_plugin.judges.protocol import (
 )
 from vieval_plugin.judges.spec import missing_inputs_reason
 
-METRIC = {metric.name: metric for metric in METRICS}
+METRIC = {metric.name: metric for metric in NETWORK_METRICS}
 IMAGES = {
     role: Image(role.encode())
     for role in ("output", "source", "mask", "subject", "control", "concepts")
@@ -30,7 +33,7 @@ def sample(kind):
     )
 
 
-@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
+@pytest.mark.parametrize("spec", NETWORK_SPECS, ids=lambda spec: spec.name)
 def test_each_asks_the_scorer_of_its_name_and_is_reported_against_all(spec):
     assert spec.scored
     assert spec.against_all

@@ -82,6 +82,9 @@ class Benchmark:
     #: True where a generator makes the images: `load` gives conditions, samples without `output`,
     #: image model and ratings.
     generates: bool = False
+    #: Function of a root and a part that gives the prompts of images, where `load` knows those of
+    #: rated ones alone; the part is empty for all.
+    prompts: Callable[[Path, str], Sequence[Judged]] | None = None
     #: The root that `load` and `missing` are given: the data folder, or the user's prompt file.
     root: Literal["data", "prompts"] = "data"
     #: File that describes it; None where that is Python.

@@ -175,7 +175,9 @@ def export_benchmark(options: ExportOptions) -> int:
 
     name, _, part = options.benchmark.partition("/")
     benchmark = registry.benchmark(name)
-    parts = [known_part(name, benchmark.parts, part)] if part else list(benchmark.parts)
+    parts = [""] if benchmark.prompts else list(benchmark.parts)
+    if part:
+        parts = [known_part(name, benchmark.parts, part)]
     root = data_root(benchmark, config.current())
     for exported in parts:
         folder = options.out / exported

@@ -20,6 +20,7 @@ from vieval_plugin.meta_evaluation.annotator_agreement import (
 from vieval_plugin.meta_evaluation.comparison import ComparedStatistic
 from vieval_plugin.meta_evaluation.estimates import Bootstrap, mean_over_parts
 from vieval_plugin.meta_evaluation.findings import (
+    CEILING_LABEL,
     CONSTANT_LABEL,
     Findings,
     Layout,
@@ -59,7 +60,6 @@ _WHY = (
     "What annotators disagree on cancels out in their mean, and the order is what counts, "
     "whatever scale the judge uses."
 )
-_CEILING_LABEL = "human ceiling: each annotator with the others"
 _SYMBOLS = {"spearman": "rho", "kendall": "tau"}
 
 
@@ -294,7 +294,7 @@ def _references(annotator_numbers: Sequence[Number], part: str) -> Iterator[Numb
         n.estimate for n in leave_one_out if n.statistic.endswith("spearman")
     ]:
         mean = replace(mean_over_parts(correlations), n=correlations[0].n)
-        yield Number(_CEILING_LABEL, mean, part, OVERALL, _LEADING, "ceiling")
+        yield Number(CEILING_LABEL, mean, part, OVERALL, _LEADING, "ceiling")
     yield Number(CONSTANT_LABEL, Estimate(0.0), part, OVERALL, _LEADING, "baseline")
 
 

@@ -38,6 +38,7 @@ from vieval_plugin.text.yaml_json import read_yaml
 ALL = "all"
 #: The constant baseline of a correlation, which is 0.
 CONSTANT_LABEL = "best constant: the same score for all"
+CEILING_LABEL = "human ceiling: each annotator with the others"
 
 _ASPECTS = ("SC", "PQ", "O")
 _WORDS = re.compile("_(?!way)")

@@ -18,10 +18,13 @@ import numpy as np
 
 from vieval_plugin.meta_evaluation.common_items import JudgedItem, PairedTestSpec
 from vieval_plugin.meta_evaluation.estimates import Computed, computed_correlation
+from vieval_plugin.meta_evaluation.findings import Role
 from vieval_plugin.meta_evaluation.observations import Observation, apply_failure_policy
 from vieval_plugin.meta_evaluation.statistics import Statistic
 from vieval_plugin.stats import binary, pairwise
+from vieval_plugin.stats.agreement import leave_one_out_points
 from vieval_plugin.stats.correlation import Coefficient, Floats
+from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.votes import mean
 
@@ -158,6 +161,46 @@ def _auroc(rows: LabelRows) -> Computed:
     )
 
 
+def _is_right(shares: Floats) -> Floats:
+    """1 where most say that an image is right, a half where as many say so as not."""
+    return (1 + np.sign(shares - 0.5)) / 2
+
+
+def _agreement_points(rows: LabelRows) -> Floats:
+    return np.asarray(1 - np.abs((rows.scores >= 0.5) - _is_right(rows.ratings)))
+
+
+def _agreement(rows: LabelRows) -> Computed:
+    points = _agreement_points(rows)
+    return Computed(
+        mean(points),
+        lambda counts: binary.resampled_mean(points, counts),
+        rows.clusters,
+        "too few samples",
+    )
+
+
+def _agreement_items(rows: LabelRows) -> dict[str, JudgedItem]:
+    points = _agreement_points(rows).tolist()
+    return {
+        f"{o.uid}/{o.image_model}": JudgedItem(o.group, point)
+        for o, point in zip(rows.scored, points, strict=True)
+    }
+
+
+def _agreement_references(rows: LabelRows) -> dict[Role, Estimate]:
+    """Agreement of one annotator with most of the others, and that of the better constant."""
+    share = mean(_is_right(rows.ratings))
+    references: dict[Role, Estimate] = {"baseline": Estimate(max(share, 1 - share))}
+    points = [
+        point
+        for o in rows.scored
+        for point in leave_one_out_points(o.ratings[rows.rated])
+    ]
+    ceiling = Estimate(mean(points), n=len(points)) if points else None
+    return {**references, **({"ceiling": ceiling} if ceiling else {})}
+
+
 def _preference_points(rows: LabelRows) -> tuple[list[str], Floats]:
     """Pairs by name, and whether the judge scores that one higher which people prefer (1, 0, or
     0.5 for a tie).
@@ -238,6 +281,12 @@ STATISTICS: Mapping[str, Statistic] = MappingProxyType(
             _correlation_statistic("kendall"),
             Statistic("pairwise_accuracy", _pairwise),
             Statistic("auroc", _auroc, constant=0.5),
+            Statistic(
+                "majority_agreement",
+                _agreement,
+                references=_agreement_references,
+                paired=PairedTestSpec(_agreement_items),
+            ),
             _share_statistic("preference_accuracy", _preference_points, 0.5, "pair"),
             # Source of the means of constant baselines: Thrush et al., Winoground (2022)
             *(

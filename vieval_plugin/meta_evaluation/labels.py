@@ -11,10 +11,12 @@ from functools import partial
 from vieval_plugin.meta_evaluation.comparison import ComparedStatistic
 from vieval_plugin.meta_evaluation.estimates import Bootstrap, Computed
 from vieval_plugin.meta_evaluation.findings import (
+    CEILING_LABEL,
     CONSTANT_LABEL,
     Findings,
     Number,
     RankedStatistic,
+    Role,
     layouts,
 )
 from vieval_plugin.meta_evaluation.label_statistics import ASPECT, STATISTICS, LabelRows
@@ -34,6 +36,7 @@ from vieval_plugin.records import Run
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 
+_LABELS: Mapping[Role, str] = {"baseline": CONSTANT_LABEL, "ceiling": CEILING_LABEL}
 _WHY = "It is the first of the statistics that this benchmark was published with."
 
 
@@ -223,16 +226,11 @@ class WithLabels(Report):
     ) -> RankedStatistic:
         title = f"{column.title}, {part}" if part_count > 1 else column.title
         compared = partial(self._compared, column, aspect, part, runs)
-        leads, constant = column is self.columns[0], column.constant
-        baseline = Number(
-            CONSTANT_LABEL,
-            Estimate(constant or 0.0),
-            part,
-            aspect,
-            column.name,
-            "baseline",
+        leads = column is self.columns[0]
+        references = tuple(
+            Number(_LABELS[role], estimate, part, aspect, column.name, role)
+            for role, estimate in _references(column, aspect, part, runs).items()
         )
-        references = () if constant is None else (baseline,)
         texts = (column.name, column.title, title, _WHY)
         return RankedStatistic(
             part, aspect, *texts, column.ends, compared, references, leads
@@ -250,6 +248,19 @@ class WithLabels(Report):
             return _rows(observations, Rating.from_run(run), aspect, options)
 
         return compared_runs(replace(column, aspect=aspect), part, runs, rows_of)
+
+
+def _references(
+    column: Statistic, aspect: str, part: str, runs: Sequence[Run]
+) -> Mapping[Role, Estimate]:
+    if column.references:
+        rated = {
+            (o.image_model, o.uid): o
+            for _, observations in observed(runs, part)
+            for o in observations
+        }
+        return column.references(LabelRows(tuple(rated.values()), aspect, aspect))
+    return {} if column.constant is None else {"baseline": Estimate(column.constant)}
 
 
 def _rows(

@@ -27,7 +27,7 @@ from vieval_plugin.meta_evaluation.estimates import (
     mean_over_parts,
     sum_over_parts,
 )
-from vieval_plugin.meta_evaluation.findings import Findings
+from vieval_plugin.meta_evaluation.findings import Findings, Role
 from vieval_plugin.meta_evaluation.observations import Observation, observe
 from vieval_plugin.records import Run
 from vieval_plugin.stats.estimate import Estimate
@@ -89,6 +89,8 @@ class Statistic:
     ends: tuple[float, float] = (0.0, 1.0)
     #: Value of a constant baseline, None without one.
     constant: float | None = None
+    #: What judges stand beside, computed of rows that people rated.
+    references: Callable[[Any], Mapping[Role, Estimate]] | None = None
     #: Test by which two judges are compared, None without one.
     paired: PairedTestSpec | None = None
     #: Number of samples of an image model in a part that it needs.

@@ -4,6 +4,7 @@ judge is compared with them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import permutations
 from typing import Literal, TypeAlias
 
@@ -47,6 +48,23 @@ def annotator_mean(ratings: ArrayLike, added_last: int | None = None) -> Floats:
     for annotator in [n for n in range(len(values)) if n != added_last] + [added_last]:
         total = total + values[annotator]
     return np.asarray(total / len(values))
+
+
+def leave_one_out_points(labels: Sequence[float]) -> list[float]:
+    """Points of an item's labels, 1 for one that most of the others have; none where these tie.
+
+    Args:
+        labels: 0 or 1 of each annotator.
+
+    >>> leave_one_out_points([1, 1, 1, 0, 1]), leave_one_out_points([1, 0])
+    ([1.0, 1.0, 1.0, 0.0, 1.0], [0.0, 0.0])
+    """
+    others = [(label, 2 * (sum(labels) - label), len(labels) - 1) for label in labels]
+    return [
+        float(label == (doubled > count))
+        for label, doubled, count in others
+        if doubled != count
+    ]
 
 
 def mean_of_known(ratings: ArrayLike) -> Floats:

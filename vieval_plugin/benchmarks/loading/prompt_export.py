@@ -31,7 +31,7 @@ def export_prompts(benchmark: Benchmark, part: str, root: Path, folder: Path) ->
     Args:
         benchmark: whose samples are read; what several image models were asked, in samples or in
             contests, comes once.
-        part: one of its parts.
+        part: one of its parts; empty for all, of a benchmark with `prompts`.
         root: the data folder.
         folder: where to write; made where it is not there.
 
@@ -42,7 +42,8 @@ def export_prompts(benchmark: Benchmark, part: str, root: Path, folder: Path) ->
         VievalError: the data is absent or has no prompts, a file cannot be written there, or others
             of these names are there.
     """
-    samples = conditions_of(benchmark.load(root, part), benchmark.name)
+    load = benchmark.prompts or benchmark.load
+    samples = conditions_of(load(root, part), benchmark.name)
     if empty := [
         sample for sample in samples if not sample.texts and not sample.images
     ]:

@@ -302,7 +302,8 @@ class GenerateTask(JudgeTask):
         return (
             {IMAGE_COUNT_METRIC: lambda counts: float(sum(counts))}
             if self.judged_later
-            else super().aggregation()
+            # without one of `score`, the host has an empty list of it, which no group can average
+            else {"score": _known_mean, **super().aggregation()}
         )
 
     def higher_is_better(self) -> dict[str, bool | None]:
@@ -323,6 +324,11 @@ class GenerateTask(JudgeTask):
             name,
             [observation for observations in items for observation in observations],
         )
+
+
+def _known_mean(scores: Sequence[float]) -> float | None:
+    known = [score for score in scores if not math.isnan(score)]
+    return fmean(known) if known else None
 
 
 class _Images(tuple[Observation, ...]):

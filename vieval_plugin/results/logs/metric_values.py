@@ -7,8 +7,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from vieval_plugin.judges.auto_metrics import AutoMetric, verdict_of
-from vieval_plugin.judges.network_metrics import METRICS
+from vieval_plugin.judges.auto_metrics import (
+    NETWORK_METRICS,
+    AutoMetric,
+    verdict_of,
+)
 from vieval_plugin.judges.protocol import (
     Failure,
     Measurement,
@@ -31,7 +34,7 @@ def reader_of(judge: str) -> Reader | None:
     metric = next(
         (
             metric
-            for metric in METRICS
+            for metric in NETWORK_METRICS
             if metric.name == judge and judge in _VIESCORE_METRIC_NAMES
         ),
         None,
