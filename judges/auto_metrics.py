@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from vieval_plugin.judges.protocol import (
+    REFERENCE,
     Failure,
     Judge,
     Measure,
@@ -63,7 +64,7 @@ def judge(metric: AutoMetric, scorer: str = "") -> Judge:
     """
 
     def program(sample: Sample) -> Program:
-        images = fill_roles(metric.images, sample.images)
+        images = fill_roles(_with_reference(metric, sample), sample.images)
         texts = fill_roles(
             metric.texts,
             {name: text for name, text in sample.texts.items() if text.strip()},
@@ -72,6 +73,17 @@ def judge(metric: AutoMetric, scorer: str = "") -> Judge:
         return verdict_of(metric, reply)
 
     return program
+
+
+def _with_reference(
+    metric: AutoMetric, sample: Sample
+) -> Mapping[str, tuple[str, ...]]:
+    """The roles that fill the metric's: of what an output is compared with, the sample's own
+    reference where it has one.
+    """
+    own = {REFERENCE: (REFERENCE,)}
+    is_compared = REFERENCE in metric.images and REFERENCE in sample.images
+    return {**metric.images, **(own if is_compared else {})}
 
 
 def fill_roles(
@@ -93,6 +105,7 @@ def spec(metric: AutoMetric, scored: bool = False) -> JudgeSpec:
     its name.
     """
     needs = Needs(tuple(metric.images.values()), tuple(metric.texts.values()))
+    compares = Needs((metric.images["image"], REFERENCE))
     return JudgeSpec(
         name=metric.name,
         title=metric.title,
@@ -104,6 +117,7 @@ def spec(metric: AutoMetric, scored: bool = False) -> JudgeSpec:
             metric, metric.name if scored else ""
         ),
         scored=scored,
+        compares=compares if REFERENCE in metric.images else None,
         pixels=metric.pixels,
     )
 
@@ -161,9 +175,9 @@ _EDITING, _SUBJECTS = ("mie", "tie", "sdie"), ("sdig", "sdie", "mcic")
 _ALL = ("tig", "mie", "tie", "sdig", "sdie", "mcic", "cig")
 
 _NEAR_SOURCE = PixelMeasure(
-    "closer to their sources",
-    "closest to their sources",
-    "an edit that changes nothing scores highest",
+    "closer to their references",
+    "closest to their references",
+    "the source of an edit is its reference, and an edit that changes nothing scores highest",
 )
 _NEAR_EDGES = PixelMeasure(
     "closer to the control's edges",

@@ -81,6 +81,10 @@ WANTED_OBJECTS = "objects"
 #: Images that a generator is given, in the order in which it is shown them.
 CONDITION_ROLES = ("source", "mask", "subject", "control", "concepts")
 
+#: Image that an output is compared with and that no generator is given, such as the output of
+#: another backend.
+REFERENCE = "reference"
+
 
 @dataclass(frozen=True)
 class TableCell:

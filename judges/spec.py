@@ -15,6 +15,7 @@ from vieval_plugin.judges.contests import Contest, Judged, JudgeOfContests, faul
 from vieval_plugin.judges.conversation import Exchange, TrainingUnit
 from vieval_plugin.judges.protocol import (
     OUTPUTS,
+    REFERENCE,
     Image,
     Judge,
     Path,
@@ -117,6 +118,8 @@ class JudgeSpec:
     rates: Literal["sample", "contest"] = "sample"
     #: What it measures in pixels; None for a judge that says how good an image is.
     pixels: PixelMeasure | None = None
+    #: Needs of a sample of any kind that has a reference; None for a judge that compares with none.
+    compares: Needs | None = None
     #: True where its scores may be known to an interval only.
     intervals: bool = False
     #: True where a verdict is the end of many steps, worth a page.
@@ -246,6 +249,8 @@ def missing_sample_inputs_reason(spec: JudgeSpec, sample: Sample) -> str:
     of; empty if it can.
     """
     needs = spec.needs.get(sample.kind, spec.needs.get(EVERY_KIND))
+    if spec.compares and REFERENCE in sample.images:
+        needs = spec.compares
     held_texts = {name for name, text in sample.texts.items() if text.strip()}
     if needs is None and not (
         sample.kind or held_texts

@@ -96,7 +96,17 @@ Draw: TypeAlias = Callable[[str, int], PIL.Image.Image | None]
 Make: TypeAlias = Callable[[Sequence[Sample]], Iterable[str]]
 #: Flags that apply only where images are judged, in the order in which they are refused.
 JUDGING = (
-    *("prompts", "out", "kind", "columns", "judge", "setting", "scorer", "fresh"),
+    *(
+        "prompts",
+        "reference",
+        "out",
+        "kind",
+        "columns",
+        "judge",
+        "setting",
+        "scorer",
+        "fresh",
+    ),
     *("model", "base_url", "aspects", "lazy"),
 )
 _MODEL = ("model", "base_url")
@@ -119,6 +129,8 @@ class RankingRequest:
     options: Config
     #: File of the prompts of images.
     prompts: AnyPath | None = None
+    #: Folder of images that those of the generators are compared with.
+    reference: AnyPath | None = None
     #: Task type of prompts that name none.
     kind: str | None = None
     #: Columns of prompts, each KEY=COLUMN.
@@ -250,6 +262,7 @@ def rank(*inputs: Input, **arguments: Any) -> Conclusion:
             columns uid and generator and a column a score.
         **arguments: those of the command, and none of them prints:
 
+            - `reference`, a folder of images that those of the generators are compared with;
             - of images `prompts`, their file; `kind`; `columns`, such as `["uid=id"]`; `judge`, a
               name or several (default: viescore); `setting`; `out`, a file for the verdicts; fields
               of the judge's backbone, such as `model` and `base_url`;
@@ -440,7 +453,7 @@ def _drift(sentence: str) -> Answer:
 def _judging(request: RankingRequest, paths: Sequence[Path]) -> Request:
     """The images that are ranked, which may be yet to be made, and their judges."""
     prompts, columns = _path(request.prompts), parse_columns(request.columns)
-    named = prompts, request.kind, columns
+    named, reference = (prompts, request.kind, columns), _path(request.reference)
     if request.make and not prompts:
         raise VievalError(NO_FOLDER)
     is_unmade = request.make is not None
@@ -448,9 +461,9 @@ def _judging(request: RankingRequest, paths: Sequence[Path]) -> Request:
         _make_images(request, read_folders(paths[:1], *named, unmade=True))
         is_unmade = False
     source = (
-        read_folders(paths, *named, unmade=True)
+        read_folders(paths, *named, unmade=True, reference=reference)
         if is_unmade
-        else read_named(list(map(str, paths)), *named)
+        else read_named(list(map(str, paths)), *named, reference=reference)
     )
     for line in source.notes:
         request.tell(line)

@@ -132,6 +132,11 @@ class RankOptions(
     prompts: Path | None = flag(
         "the prompts of images in folders: a .txt, .csv or .jsonl file"
     )
+    reference: Path | None = flag(
+        "images of the same prompts that those in folders are compared with, such as another "
+        "backend's",
+        metavar="FOLDER",
+    )
     kind: str | None = flag("the task type of prompts that name none, such as tig")
     out: OutputPath | None = flag("write the verdicts on folders here, a .jsonl file")
     plan: bool = flag("judge eight images, print what all would cost, and stop")
@@ -206,7 +211,7 @@ def _require_outputs(options: RankOptions) -> None:
     from vieval_plugin.text.errors import VievalError
 
     is_gate = options.margin is not None
-    files = [options.against, options.prompts]
+    files = [options.against, options.prompts, options.reference]
     reads = [*options.inputs, *options.human, *filter(None, files)]
     if not is_gate and (part := first_flag(options, ("history", "no_control"))):
         raise VievalError(f"{part} is part of a gate; pass --margin too")

@@ -13,7 +13,12 @@ from itertools import islice
 from typing import Any
 
 from vieval_plugin.images import format_of
-from vieval_plugin.judges.protocol import CONDITION_ROLES, WANTED_OBJECTS, Image
+from vieval_plugin.judges.protocol import (
+    CONDITION_ROLES,
+    REFERENCE,
+    WANTED_OBJECTS,
+    Image,
+)
 from vieval_plugin.judges.spec import INPUTS
 from vieval_plugin.readers.image_names import SUFFIXES
 from vieval_plugin.readers.sample_rows import (
@@ -29,7 +34,9 @@ from vieval_plugin.text.suggestions import abbreviated, did_you_mean
 from vieval_plugin.text.untrusted import address_of, is_below
 
 _SUBJECT = "subject"
-_ROLES = tuple(role for role in ("output", *CONDITION_ROLES) if role != _SUBJECT)
+_ROLES = tuple(
+    role for role in ("output", *CONDITION_ROLES, REFERENCE) if role != _SUBJECT
+)
 _TEXTS = ("prompt", "instruction")
 _PLAIN = ("uid", "image_model", "draw", "kind", "tags", "category", "group")
 #: What a column may be, and the name of the column that is it. What else a sample may have is
@@ -78,7 +85,7 @@ _COMMON: Mapping[str, tuple[str, ...]] = {
     "uid": ("id", "image_id", "sample_id", "key"),
     "image_model": ("model", "model_name", "generator"),
 }
-_CONDITIONS = ("source", "mask", "control")
+_CONDITIONS = ("source", "mask", "control", REFERENCE)
 _FIELDS = {
     **{name: name for name in (*_PLAIN, "images", "texts")},
     **{role: f"images.{role}" for role in _ROLES},

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from vieval_plugin.images import begins_as_image
-from vieval_plugin.judges.protocol import Status
+from vieval_plugin.judges.protocol import REFERENCE, Status
 from vieval_plugin.readers.arrow_tables import is_saved
 from vieval_plugin.readers.image_names import (
     SUFFIXES,
@@ -38,7 +39,7 @@ from vieval_plugin.readers.tables import BadLine, NumberedRow
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.suggestions import abbreviated
 from vieval_plugin.text.untrusted import is_below, isdir, isfile, path_of, real
-from vieval_plugin.text.wording import natural
+from vieval_plugin.text.wording import natural, plural
 
 _KIND, _EDIT = "tig", "tie"
 _LONGEST_TEXT = 1 << 20
@@ -50,21 +51,27 @@ def read_named(
     kind: str | None = None,
     columns: Mapping[str, str] | None = None,
     layout: str = "",
+    reference: Path | None = None,
 ) -> SampleSource:
     """Samples from what a user names: folders of a benchmark by its layout, other folders of images
     as `read_folders` has them, else tables as `read_samples` does.
 
     A folder of parquet files stands for these. In several tables a row without a uid is called by
-    its table and number. `layout` is the name or the file of one that folders have.
+    its table and number. `layout` is the name or the file of one that folders have. `reference` is
+    a folder of images that those of other folders are compared with.
     """
     paths = [path_of(location) for location in locations]
     are_folders = all(map(isdir, paths))
-    if are_folders and (source := read_layouts(paths, layout, prompts, kind)):
+    if (
+        are_folders
+        and not reference
+        and (source := read_layouts(paths, layout, prompts, kind))
+    ):
         return source
     if layout:
         raise VievalError("--layout applies to folders of images only")
-    if prompts or all(map(is_of_images, paths)):
-        return read_folders(paths, prompts, kind, columns)
+    if reference or prompts or all(map(is_of_images, paths)):
+        return read_folders(paths, prompts, kind, columns, reference=reference)
     tables: dict[str | Path, str] = {}
     for location, path in zip(locations, paths, strict=True):
         files: dict[str | Path, str] = {
@@ -85,6 +92,7 @@ def read_folders(
     kind: str | None = None,
     columns: Mapping[str, str] | None = None,
     unmade: bool = False,
+    reference: Path | None = None,
 ) -> SampleSource:
     """Samples from folders of images, each folder being an image model, and the prompts that all
     were given.
@@ -102,6 +110,8 @@ def read_folders(
         columns: what columns of the prompts are, by `parse_columns`.
         unmade: images may be yet to be made: one a prompt of a file, in one folder, called by its
             uid.
+        reference: a folder of images of the same prompts, each the `reference` of the images of
+            its prompt, of the same draw where it has several.
 
     Raises:
         VievalError: the prompts cannot be read, a folder has no images or as many as there are not
@@ -109,6 +119,8 @@ def read_folders(
     """
     if prompts is None:
         prompts = _prompts_in(folders)
+    if prompts is None and reference:
+        raise VievalError("--reference requires --prompts")
     if prompts is None:
         return _read_without_prompts(folders, kind, columns)
     conditions, notes = prompts_of(prompts, columns), list[str]()
@@ -121,15 +133,17 @@ def read_folders(
         notes += _deeper_images_notes(models, condition_folders)
     # prompt by prompt, so that the first few samples are of all image models
     pairs.sort(key=lambda pair: pair.prompt.number)
+    references = _references(reference, conditions) if reference else {}
 
     def read() -> Iterator[SampleRow]:
-        rows = ((pair.prompt.number, _row_of_pair(pair)) for pair in pairs)
+        rows = ((pair.prompt.number, _row_of_pair(pair, references)) for pair in pairs)
         for sample in samples_in_rows(rows, conditions.folder, kind, conditions.unit):
             if sample.verdict and sample.verdict.status is Status.PARSE_FAILURE:
                 raise VievalError(f"{prompts}: {sample.place}: {sample.verdict.reason}")
             yield sample
 
-    names = (f"{pair.image_model}/{pair.file.name}" for pair in pairs)
+    outputs = (f"{pair.image_model}/{pair.file.name}" for pair in pairs)
+    names = chain(outputs, references.values())
     fingerprint = fingerprint_of([prompts], kind or "", *names)
     return checked(
         SampleSource(str(prompts), read, fingerprint, (*conditions.notes, *notes))
@@ -173,12 +187,32 @@ def _expected_images(folders: Sequence[Path], conditions: Prompts) -> list[Paire
     ]
 
 
-def _row_of_pair(pair: PairedImage) -> dict[str, Any]:
+def _references(folder: Path, conditions: Prompts) -> dict[tuple[int, int], str]:
+    """The files of a folder of references by number of their prompt and draw."""
+    models = _image_models([folder])
+    if len(models) > 1:
+        raise VievalError(
+            f"--reference must be one folder of images, got {plural(len(models), 'folder')} in "
+            f"{folder}"
+        )
+    return {
+        (pair.prompt.number, pair.draw): str(pair.file.absolute())
+        for pair in pair_images(models, conditions)[0]
+        if isfile(pair.file)
+    }
+
+
+def _row_of_pair(
+    pair: PairedImage, references: Mapping[tuple[int, int], str]
+) -> dict[str, Any]:
     images = pair.prompt.row.get("images", {})
+    number, own = pair.prompt.number, (pair.prompt.number, pair.draw)
+    reference = references.get(own) or references.get((number, 0))
     if isinstance(
         images, Mapping
     ):  # whatever else is there is an error where the row is read
-        images = {**images, "output": str(pair.file.absolute())}
+        compared = {REFERENCE: reference} if reference else {}
+        images = {**images, **compared, "output": str(pair.file.absolute())}
     row = {
         "uid": pair.prompt.uid,
         "image_model": pair.image_model,

@@ -13,6 +13,7 @@ from typing import Any
 
 from vieval_plugin.images import format_of
 from vieval_plugin.judges.protocol import (
+    REFERENCE,
     WANTED_OBJECTS,
     WANTED_TEXT,
     Image,
@@ -205,7 +206,7 @@ def _kind_of(images: set[str], texts: set[str]) -> str:
     ('tig', '')
     """
     shown_images, told_texts = (
-        images - {"output"},
+        images - {"output", REFERENCE},
         texts - {WANTED_TEXT, WANTED_OBJECTS},
     )
     if not shown_images and (

@@ -1,0 +1,99 @@
+"""Generators beside a reference: the whole road of `vieval rank --reference`, on real crops."""
+
+import io
+import json
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from vieval_plugin.cli import main
+
+skimage_data = pytest.importorskip("skimage.data")
+SIDE = 96
+
+
+def saved(pixels, noise, quality, seed):
+    """A crop with noise, after JPEG."""
+    drawn = np.random.default_rng(seed).normal(0, noise, pixels.shape)
+    noisy = np.clip(pixels + drawn, 0, 255).astype("uint8")
+    file = io.BytesIO()
+    Image.fromarray(noisy).save(file, "JPEG", quality=quality)
+    return Image.open(file)
+
+
+@pytest.fixture(scope="module")
+def builds(tmp_path_factory):
+    """80 crops: OLD, its model run again, an equal build, one with strong noise, one with eight
+    black images.
+    """
+    root, rng = tmp_path_factory.mktemp("builds"), np.random.default_rng(0)
+    photos = [skimage_data.astronaut(), skimage_data.coffee(), skimage_data.chelsea()]
+    for name in ("old", "rerun", "equal", "strong", "black"):
+        (root / name).mkdir()
+    for n in range(80):
+        photo = photos[n % 3]
+        y, x = (rng.integers(length - SIDE) for length in photo.shape[:2])
+        crop, name = photo[y : y + SIDE, x : x + SIDE].astype(float), f"p{n}.png"
+        Image.fromarray(crop.astype("uint8")).save(root / "old" / name)
+        saved(crop, 3, 90, n).save(root / "rerun" / name)
+        saved(crop, 3, 90, 100 + n).save(root / "equal" / name)
+        saved(crop, 15, 40, 200 + n).save(root / "strong" / name)
+        black = Image.new("RGB", (SIDE, SIDE))
+        (black if n % 10 == 0 else saved(crop, 3, 90, 300 + n)).save(
+            root / "black" / name
+        )
+    prompts = [f"p{n},photograph {n} of {n * n}" for n in range(80)]
+    (root / "prompts.csv").write_text("\n".join(["uid,prompt", *prompts]) + "\n")
+    return root
+
+
+def ranked(builds, *folders, judge="ssim"):
+    names = [str(builds / folder) for folder in folders]
+    command = ["rank", *names, "--prompts", str(builds / "prompts.csv")]
+    reference = ["--reference", str(builds / "old")]
+    return main([*command, "--judge", judge, *reference, "--margin", "0.05"])
+
+
+@pytest.mark.parametrize(
+    ("build", "codes"), [("equal", {0}), ("strong", {3}), ("black", {3, 4})]
+)
+def test_a_build_is_gated_by_likeness_beside_the_model_run_again(
+    build, codes, builds, capsys
+):
+    assert ranked(builds, build, "rerun") in codes
+    assert f"{build} " in capsys.readouterr().out
+
+
+def test_a_reference_must_be_one_folder_and_needs_prompts(builds, tmp_path, capsys):
+    told = tmp_path / "new"
+    told.mkdir()
+    Image.new("RGB", (20, 20)).save(told / "p0.png")
+    (told / "p0.txt").write_text("a cat")
+    several = ["--prompts", str(builds / "prompts.csv"), "--reference", str(builds)]
+    for folder, arguments, message in (
+        (told, ["--reference", str(told)], "--reference requires --prompts"),
+        (builds / "equal", several, "must be one folder of images, got 5 folders"),
+    ):
+        assert main(["rank", str(folder), "--judge", "ssim", *arguments]) == 1
+        assert message in capsys.readouterr().err
+
+
+def test_a_samples_file_may_have_references_of_any_kind(builds, tmp_path):
+    rows = [
+        {
+            "uid": f"p{n}",
+            "kind": kind,
+            "images": {
+                "output": str(builds / "rerun" / f"p{n}.png"),
+                "reference": str(builds / "old" / f"p{n}.png"),
+            },
+            "texts": {"prompt": "a photograph"},
+        }
+        for n, kind in enumerate(("tig", "cig", "own"))
+    ]
+    samples, out = tmp_path / "samples.jsonl", tmp_path / "out.jsonl"
+    samples.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    assert main(["score", str(samples), "--judge", "ssim", "--out", str(out)]) == 0
+    verdicts = [json.loads(line) for line in out.read_text().splitlines()]
+    assert all(0.8 < verdict["scores"]["SC"] < 1 for verdict in verdicts)
