@@ -192,14 +192,14 @@ def compare(
     """
     current = resolved(options)
     flags = {"draws": draws, "seed": seed}
-    given = {name: value for name, value in flags.items() if value is not None}
-    statistics = current.statistics.model_copy(update=given)
+    set_options = {name: value for name, value in flags.items() if value is not None}
+    statistics = current.statistics.model_copy(update=set_options)
     current = current.model_copy(update={"statistics": statistics})
     _find_benchmarks(benchmarks)
     results = results_given(inputs, label, partial)
-    found = sections_of(results, "judges", statistics.options())
-    shown = lines(found, statistics.options(), elsewhere="--out FOLDER has them")
-    return _conclusion(results, found, shown, current)
+    report = sections_of(results, "judges", statistics.options())
+    sentences = lines(report, statistics.options(), elsewhere="--out FOLDER has them")
+    return _conclusion(results, report, sentences, current)
 
 
 @contextlib.contextmanager
@@ -362,8 +362,8 @@ def _find_benchmarks(folders: Sequence[str]) -> None:
 
 def _conclusion(
     results: Results,
-    found: Report,
-    shown: Sequence[str],
+    report: Report,
+    sentences: Sequence[str],
     options: Config,
     comparison: PrintedComparison | None = None,
 ) -> Conclusion:
@@ -371,10 +371,10 @@ def _conclusion(
     is_fine = not results.unreadable and not (comparison and comparison.failed)
     outcome = ExitCode.FINE if is_fine else ExitCode.ERROR
     return Conclusion(
-        build=BuildResult(outcome, found.answers, tables=tables_of(found)),
-        lines=tuple(shown),
+        build=BuildResult(outcome, report.answers, tables=tables_of(report)),
+        lines=tuple(sentences),
         options=options,
-        report=found,
+        report=report,
         unreadable=results.unreadable,
         comparison=comparison,
     )

@@ -211,9 +211,11 @@ def _request(
     inputs = flattened(inputs)
     names = {field.name for field in fields(RankingRequest)}
     own = {name: arguments.pop(name) for name in names & arguments.keys()}
-    known = sorted((names - _OWN) | {"draw", "seed"} | Backbone.model_fields.keys())
-    if unknown := sorted(arguments.keys() - known):
-        hint = did_you_mean(unknown[0], known)
+    field_names = sorted(
+        (names - _OWN) | {"draw", "seed"} | Backbone.model_fields.keys()
+    )
+    if unknown := sorted(arguments.keys() - field_names):
+        hint = did_you_mean(unknown[0], field_names)
         raise VievalError(f"unknown argument {unknown[0]!r}{hint}")
     paths = paths_of(inputs)
     if draw and not (paths and own.get("prompts")):
@@ -228,19 +230,19 @@ def _request(
 def request_of_flags(flags: Mapping[str, Any], **fields_set: Any) -> RankingRequest:
     """The request of the command's flags; `fields_set` are those fields that are no flag."""
     names = {field.name for field in fields(RankingRequest)} & flags.keys()
-    given = {name: flags[name] for name in names}
+    values = {name: flags[name] for name in names}
     used = [name for name in JUDGING if flags[name]]
     control = not flags["no_control"]
-    return RankingRequest(**given, **fields_set, control=control, flags=used, bar=True)
+    return RankingRequest(**values, **fields_set, control=control, flags=used, bar=True)
 
 
 def _path(path: AnyPath | None) -> Path | None:
     return None if path is None else Path(path)
 
 
-def _several(given: str | Sequence[str]) -> Sequence[str]:
+def _several(value: str | Sequence[str]) -> Sequence[str]:
     """One name, or several, as a sequence."""
-    return [given] if isinstance(given, str) else given
+    return [value] if isinstance(value, str) else value
 
 
 def _maker(draw: Draw, folder: Path, seed: int) -> Make:
@@ -436,10 +438,10 @@ def _early(request: RankingRequest, outcome: ExitCode, answer: Answer) -> Conclu
     )
 
 
-def _with_verdict(shown: Sequence[str], outcome: ExitCode) -> tuple[str, ...]:
+def _with_verdict(sentences: Sequence[str], outcome: ExitCode) -> tuple[str, ...]:
     """Lines of a gate, the first with its outcome in a word."""
-    first, *others = shown
-    return f"{outcome.verdict}: {first}", *others
+    first, *further = sentences
+    return f"{outcome.verdict}: {first}", *further
 
 
 def _drift(sentence: str) -> Answer:
@@ -453,17 +455,17 @@ def _drift(sentence: str) -> Answer:
 def _judging(request: RankingRequest, paths: Sequence[Path]) -> Request:
     """The images that are ranked, which may be yet to be made, and their judges."""
     prompts, columns = _path(request.prompts), parse_columns(request.columns)
-    named, reference = (prompts, request.kind, columns), _path(request.reference)
+    reading, reference = (prompts, request.kind, columns), _path(request.reference)
     if request.make and not prompts:
         raise VievalError(NO_FOLDER)
     is_unmade = request.make is not None
     if is_unmade and len(paths) > 1:  # beside images that are there already
-        _make_images(request, read_folders(paths[:1], *named, unmade=True))
+        _make_images(request, read_folders(paths[:1], *reading, unmade=True))
         is_unmade = False
     source = (
-        read_folders(paths, *named, unmade=True, reference=reference)
+        read_folders(paths, *reading, unmade=True, reference=reference)
         if is_unmade
-        else read_named(list(map(str, paths)), *named, reference=reference)
+        else read_named(list(map(str, paths)), *reading, reference=reference)
     )
     for line in source.notes:
         request.tell(line)
@@ -576,36 +578,36 @@ def _ranked(
     if request.best_of:
         return _best_of(request, results)
     report = prepared.report_of(results)
-    found = None
+    gate = None
     if request.margin is not None:
-        found = _decided(prepared, request.margin, report, results, limits)
-    return _conclusion(request, results, report, found, failed)
+        gate = _decided(prepared, request.margin, report, results, limits)
+    return _conclusion(request, results, report, gate, failed)
 
 
 def _conclusion(
     request: RankingRequest,
     results: Results,
     report: Report,
-    found: Gate | None,
+    gate: Gate | None,
     failed: Sequence[str],
 ) -> Conclusion:
     """The conclusion of a ranking, with a gate or without."""
     statistics = request.options.statistics.options()
     answers, findings = report.answers, dict[str, Any]()
     outcome = ExitCode(not any(_is_ranked(section) for section in report.sections))
-    if found:
-        answers, outcome = [_decision(request, report, found)], found.exit_code
+    if gate:
+        answers, outcome = [_decision(request, report, gate)], gate.exit_code
         findings = asdict(findings_document(report, statistics))
         findings["margin"] = request.margin
-    if results.unreadable or (failed and not found):
+    if results.unreadable or (failed and not gate):
         outcome = ExitCode.ERROR
-    decision = answers[0] if found else None
-    shown = tuple(lines(report, statistics, decision, "--tables FOLDER has them"))
+    decision = answers[0] if gate else None
+    sentences = tuple(lines(report, statistics, decision, "--tables FOLDER has them"))
     return Conclusion(
         build=BuildResult(
-            outcome, answers, found, results.records, tables_of(report), findings
+            outcome, answers, gate, results.records, tables_of(report), findings
         ),
-        lines=_with_verdict(shown, outcome) if found else shown,
+        lines=_with_verdict(sentences, outcome) if gate else sentences,
         options=request.options,
         report=report,
         unreadable=results.unreadable,
@@ -619,15 +621,15 @@ def _is_ranked(section: Section) -> bool:
     return any(board.defined for board in boards)
 
 
-def _decision(request: RankingRequest, report: Report, found: Gate) -> Answer:
+def _decision(request: RankingRequest, report: Report, gate: Gate) -> Answer:
     """The answer of a gate, with where to look and what the ranking says."""
     look = f"The prompts on which it fell most are in {request.html}."
-    looks = [look] if found.falls and request.html else []
+    looks = [look] if gate.falls and request.html else []
     ranking = [
         line for answer in report.answers for line in replace(answer, title="").lines
     ]
-    limits = (*found.answer.limits, *looks, *ranking)
-    return replace(found.answer, limits=limits)
+    limits = (*gate.answer.limits, *looks, *ranking)
+    return replace(gate.answer, limits=limits)
 
 
 def _decided(
@@ -640,17 +642,17 @@ def _decided(
     """The gate, with its positive control and its history."""
     request = prepared.request
     again = "run the same command again" if prepared.judging else _again(request)
-    found = gate_of(report, margin, request.options.statistics.options(), limits, again)
-    is_passed = found.evidence and found.decision == "not_worse"
+    gate = gate_of(report, margin, request.options.statistics.options(), limits, again)
+    is_passed = gate.evidence and gate.decision == "not_worse"
     if is_passed and request.control and not request.human:
-        found = _controlled(prepared, margin, found, results)
+        gate = _controlled(prepared, margin, gate, results)
     if request.history:
-        found = _add_history(Path(request.history), found, results)
-    return found
+        gate = _add_history(Path(request.history), gate, results)
+    return gate
 
 
 def _controlled(
-    prepared: PreparedRanking, margin: float, found: Gate, results: Results
+    prepared: PreparedRanking, margin: float, gate: Gate, results: Results
 ) -> Gate:
     """A gate that passes, after its judge was asked about spoilt images; verdicts need the name
     of the model that is asked.
@@ -668,40 +670,40 @@ def _controlled(
             source, request.options, request.named_backbone, stored=True
         )
     else:
-        return require_no_control(found, margin)
+        return require_no_control(gate, margin)
     if judge.spec.rates == "contest":
         judged = (record.sample for record in results.records if record.sample)
-        prompts = contest_prompts(list(judged), found.challenger)
+        prompts = contest_prompts(list(judged), gate.challenger)
     else:
-        reference = found.evidence[0].reference
+        reference = gate.evidence[0].reference
         prompts = control_prompts(
-            results.records, found.aspect, found.challenger, reference, margin
+            results.records, gate.aspect, gate.challenger, reference, margin
         )
-    ways, asked = spoilings(found.aspect, judge), (judge, current, backbone, progress)
+    ways, asked = spoilings(gate.aspect, judge), (judge, current, backbone, progress)
     control = loop.run(
-        control_results(prompts, ways, found.aspect, margin, asked, request.bar)
+        control_results(prompts, ways, gate.aspect, margin, asked, request.bar)
     )
     request.tell(progress)
-    return apply_control(found, control, margin, len(prompts))
+    return apply_control(gate, control, margin, len(prompts))
 
 
-def _add_history(path: Path, found: Gate, results: Results) -> Gate:
+def _add_history(path: Path, gate: Gate, results: Results) -> Gate:
     """A gate with the nights of its series; a night on which the judge cannot be read is not one
     of them.
     """
-    if len(found.evidence) != 1:
+    if len(gate.evidence) != 1:
         raise VievalError(
-            f"--history follows one generator beside one baseline, got {len(found.evidence)} "
+            f"--history follows one generator beside one baseline, got {len(gate.evidence)} "
             "baselines"
         )
-    [evidence] = found.evidence
-    if found.unreadable or not evidence.scored.n:
-        return found
+    [evidence] = gate.evidence
+    if gate.unreadable or not evidence.scored.n:
+        return gate
     difference = evidence.scored.value, evidence.scored.n
-    night = night_of(results.records, found.challenger, evidence.reference, *difference)
+    night = night_of(results.records, gate.challenger, evidence.reference, *difference)
     nights = add_night(path, night)
     dates = [night.date for night in nights]
-    return add_history(found, dates, [night.difference for night in nights])
+    return add_history(gate, dates, [night.difference for night in nights])
 
 
 def _hold_images(inputs: Sequence[Path]) -> bool:

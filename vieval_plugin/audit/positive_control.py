@@ -180,12 +180,12 @@ async def control_results(
     """
     results = list[ControlResult]()
     for spoiling in ways:
-        spoilt = spoilt_images(prompts, spoiling)
-        if len(spoilt) < CONTROL_ITEMS:
-            results.append(ControlResult(spoiling, len(spoilt)))
+        degraded = spoilt_images(prompts, spoiling)
+        if len(degraded) < CONTROL_ITEMS:
+            results.append(ControlResult(spoiling, len(degraded)))
             continue
         contests = judging[0].spec.rates == "contest"
-        judged = [_against_own(*pair) if contests else pair[1] for pair in spoilt]
+        judged = [_against_own(*pair) if contests else pair[1] for pair in degraded]
         verdicts = [
             outcome.verdict for outcome in await outcomes_of(judged, *judging, bar=bar)
         ]
@@ -207,7 +207,7 @@ async def control_results(
         else:
             read = [
                 (prompt.score, verdict.scores[aspect])
-                for (prompt, _), verdict in zip(spoilt, verdicts, strict=True)
+                for (prompt, _), verdict in zip(degraded, verdicts, strict=True)
                 if aspect in verdict.scores
             ]
             original_scores, spoilt_scores = (
@@ -289,7 +289,7 @@ def _blurred(picture: Picture) -> Picture:
     return small.resize((width, height), PIL.Image.Resampling.BILINEAR)
 
 
-def _against_own(prompt: ControlPrompt, spoilt: Sample) -> Contest:
+def _against_own(prompt: ControlPrompt, degraded: Sample) -> Contest:
     original = prompt.sample
     identity = SampleId(
         original.id.benchmark,
@@ -297,4 +297,4 @@ def _against_own(prompt: ControlPrompt, spoilt: Sample) -> Contest:
         "",
         f"{original.id.uid} {original.id.image_model} spoilt",
     )
-    return Contest(identity, (original, spoilt), group=original.group)
+    return Contest(identity, (original, degraded), group=original.group)

@@ -225,7 +225,7 @@ def place_among(
         if not p <= SIGNIFICANCE_LEVEL
     )
     by_part: dict[str, dict[str, SystemPair]] = {}
-    for rival in (other.label for other in others if len(compared) > 1):
+    for rival in (rival_run.label for rival_run in others if len(compared) > 1):
         tests = {
             part: compare_pair(part_statistic, label, rival, name, options)
             for part, part_statistic in compared.items()

@@ -59,9 +59,9 @@ def run(options: DemoOptions) -> int:
     folders = [folder / name for name in (posters.CAREFUL, posters.CARELESS)]
     page, verdicts = folder / "rank.html", folder / "verdicts.jsonl"
     prompts = folder / "prompts.csv"
-    words = ["vieval", "rank", *folders, "--prompts", prompts, "--judge", judge]
-    words += ["--out", verdicts, "--html", page]
-    command = shlex.join(map(str, words))
+    arguments = ["vieval", "rank", *folders, "--prompts", prompts, "--judge", judge]
+    arguments += ["--out", verdicts, "--html", page]
+    command = shlex.join(map(str, arguments))
     say(f"$ {command}", "")
     conclusion = rank(
         *folders,

@@ -130,12 +130,12 @@ def _write_model(model: _Model, folder: Path, publication: Publication) -> Path:
     body = "".join(rows)
     results = [_result(model, number, publication.options) for number in model.numbers]
     developer, _, name = model.name.rpartition("/")
-    place = Path(
+    target = Path(
         "data", *(file_name(part) for part in (model.evaluation, developer, name))
     )
     verdicts = [f"{record.id} {record.verdict.scores}" for record in model.records]
     stem = _stable_uuid(model.evaluation, model.name, json.dumps(results), *verdicts)
-    samples = place / f"{stem}_samples.jsonl"
+    samples = target / f"{stem}_samples.jsonl"
     document = {
         "schema_version": SCHEMA,
         "evaluation_id": evaluation_id,
@@ -158,7 +158,7 @@ def _write_model(model: _Model, folder: Path, publication: Publication) -> Path:
             "additional_details": _status_counts(model.records),
         },
     }
-    path = folder / place / f"{stem}.json"
+    path = folder / target / f"{stem}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(folder / samples, [body], "--out")
     text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
@@ -367,10 +367,13 @@ def _contest_fields(record: Record) -> dict[str, Any]:
     votes = record.votes
     answers = record.verdict.choice.votes if record.verdict.choice else {}
     answer = answers.get(FORWARD, next(iter(answers.values()), ""))
-    wanted = votes.vote if votes else ""
-    is_right = bool(answer) and answer == wanted
+    preference = votes.vote if votes else ""
+    is_right = bool(answer) and answer == preference
     return {
-        "input": {"raw": _input_text(record), "reference": [wanted] if wanted else []},
+        "input": {
+            "raw": _input_text(record),
+            "reference": [preference] if preference else [],
+        },
         "answer_attribution": _attribution(record, answer),
         "evaluation": {"score": float(is_right), "is_correct": is_right},
         "metadata": _metadata(record),

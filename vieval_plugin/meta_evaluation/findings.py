@@ -333,7 +333,7 @@ class RankedStatistic:
 
     def has(self, number: Number) -> bool:
         """True for a number of a system that this ranks."""
-        place = (
+        key = (
             self.part,
             self.aspect,
             self.statistic,
@@ -341,7 +341,7 @@ class RankedStatistic:
             self.breakdown,
             self.value,
         )
-        return number.place == place and number.role in ("judge", "generator")
+        return number.place == key and number.role in ("judge", "generator")
 
 
 @dataclass(frozen=True, eq=False)

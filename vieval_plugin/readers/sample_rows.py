@@ -188,11 +188,11 @@ def samples_of_row(
                 tags=tuple(tags),
                 group=variant_group,
                 category=category,
-                place=place,
+                place=position,
             ),
             files,
         )
-        for variant_uid, variant_texts, variant_group, place in variants
+        for variant_uid, variant_texts, variant_group, position in variants
         or [(uid, texts, group, ())]
     ]
 

@@ -163,14 +163,14 @@ def junit(result: BuildResult) -> str:
     )
     lines = list(result.answers[0].lines)
     message = f"{result.exit_code.verdict}: {lines[0]}"
-    about = (
+    properties = (
         {"message": escaping.console(message), "type": result.exit_code.name.lower()}
         if result.exit_code
         else {}
     )
     for table in result.falls_table:
         lines += ["", f"{table.title}:", *map("; ".join, (table.header, *table.rows))]
-    ElementTree.SubElement(case, tag, about).text = "\n".join(
+    ElementTree.SubElement(case, tag, properties).text = "\n".join(
         map(escaping.console, lines)
     )
     ElementTree.indent(suites)

@@ -401,25 +401,25 @@ def add_history(gate: Gate, dates: Sequence[str], differences: Sequence[float]) 
         differences: to the baseline, one a night.
     """
     answer, nights = gate.answer, len(differences)
-    found = cusum(differences)
-    if found is None:
+    change = cusum(differences)
+    if change is None:
         line = (
             f"History: {plural(nights, 'night')}; slow falls are looked for from night "
             f"{FIRST_NIGHTS + 1} on."
         )
         return replace(gate, answer=replace(answer, limits=(*answer.limits, line)))
     spread = (
-        f"the first {FIRST_NIGHTS} nights have mean {found.mean:+.3f} and standard "
-        f"deviation {found.deviation:.3f}"
+        f"the first {FIRST_NIGHTS} nights have mean {change.mean:+.3f} and standard "
+        f"deviation {change.deviation:.3f}"
     )
-    chart = _sparkline(found.sums)
+    chart = _sparkline(change.sums)
     line = (
-        f"History: the CUSUM of {nights} nights is {found.sums[-1]:.1f}, the alarm is at "
+        f"History: the CUSUM of {nights} nights is {change.sums[-1]:.1f}, the alarm is at "
         f"{CUSUM_LIMIT:g}; {spread}. {chart}"
     )
-    if found.alarm is None:
+    if change.alarm is None:
         return replace(gate, answer=replace(answer, limits=(*answer.limits, line)))
-    title = _SLOW_FALL.format(judge=gate.judge, date=dates[found.alarm])
+    title = _SLOW_FALL.format(judge=gate.judge, date=dates[change.alarm])
     step = "Find the cause, then begin a new series with a new baseline or another --history."
     alarm = Answer(title, line, next=step)
     if gate.decision == "not_worse":
@@ -465,7 +465,7 @@ def _blind(gate: Gate, objection: str, reason: str, step: str) -> Gate:
 
 
 def _control_sentence(gate: Gate, result: ControlResult, margin: float) -> str:
-    spoilt = _SPOILT[result.spoiling].format(result.n)
+    damage = _SPOILT[result.spoiling].format(result.n)
     estimate = cast(Estimate, result.estimate)
     if result.contests:
         interval = f"{100 * estimate.low:.0f} to {100 * estimate.high:.0f}%"
@@ -474,9 +474,9 @@ def _control_sentence(gate: Gate, result: ControlResult, margin: float) -> str:
             f"the build's own won {estimate.value:.0%} of {result.n} contests (95% interval "
             f"{interval}, needed {needed})"
         )
-        return f"{_CONTROL}: against {spoilt}, {won}."
+        return f"{_CONTROL}: against {damage}, {won}."
     change = f"{gate.aspect} is {_signed(estimate)}"
-    return f"{_CONTROL}: with {spoilt}, {change}, needed more than {margin:g} lower."
+    return f"{_CONTROL}: with {damage}, {change}, needed more than {margin:g} lower."
 
 
 def same_files_gate(records: Iterable[Record]) -> Gate | None:
@@ -635,11 +635,11 @@ def _measured_sentences(
     """The measured difference, and its bounds where they differ."""
     measured = f"{_measured(ranking, evidence)} Allowed: {margin:g} lower."
     if not math.isnan(evidence.scored.low):
-        bound = share_of_level(_level(ranking) / 2)
-        measured += f" With one bad prompt more, the one-sided {bound} bound is {_signed(evidence.scored.low)}."
+        limit = share_of_level(_level(ranking) / 2)
+        measured += f" With one bad prompt more, the one-sided {limit} bound is {_signed(evidence.scored.low)}."
     if any(evidence.more_failures):
-        bound = f"its bound {_signed(evidence.penalised.low)}"
-        measured += f" With failures as the lowest score it is {_signed(evidence.penalised.value)} and {bound}."
+        limit = f"its bound {_signed(evidence.penalised.low)}"
+        measured += f" With failures as the lowest score it is {_signed(evidence.penalised.value)} and {limit}."
     return measured
 
 
@@ -787,12 +787,12 @@ def _measured(ranking: Leaderboard, evidence: GateEvidence) -> str:
     on = f"on {evidence.scored.n} {ranking.unit}"
     if _unit(ranking, evidence) == "groups":
         on = f"on {evidence.compared} {ranking.unit} in {evidence.scored.n} groups"
-    measured, other = f"The {ranking.measure.noun.lower()}", "½"
+    measured, opponent = f"The {ranking.measure.noun.lower()}", "½"
     if not ranking.measure.counts_contests:
         measured += f" {ranking.aspect}"
-        other = f"that of {evidence.reference}"
+        opponent = f"that of {evidence.reference}"
     change = _signed(difference, _level(ranking))
-    return f"{measured} of {evidence.challenger} is {change} than {other}, {on}."
+    return f"{measured} of {evidence.challenger} is {change} than {opponent}, {on}."
 
 
 def _difference(ranking: Leaderboard, evidence: GateEvidence) -> Estimate:

@@ -98,7 +98,7 @@ def prompt_notes(runs: Sequence[Run]) -> list[str]:
     groups = {(part, group) for (part, _), group in group_of.items()}
     if len(groups) == len(group_of):
         return [*filter(None, [similar_prompts_note(prompts.values())])]
-    few = (
+    note = (
         f"; {FEWEST_GROUPS} or more are needed for a margin of .05"
         if len(groups) < FEWEST_GROUPS
         else ""
@@ -106,7 +106,7 @@ def prompt_notes(runs: Sequence[Run]) -> list[str]:
     return [
         (
             f"{plural(len(group_of), 'prompt')} in {plural(len(groups), 'group')}, each of which "
-            f"counts as one{few}"
+            f"counts as one{note}"
         )
     ]
 

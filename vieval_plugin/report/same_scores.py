@@ -57,8 +57,8 @@ def _scored(run: Run) -> _Verdicts:
 def _are_same(first: _Verdicts, second: _Verdicts) -> bool:
     common, distinct = 0, set()
     for sample, verdicts in first.items():
-        if others := second.get(sample):
-            if len(verdicts) != len(others) or not all(map(_agree, verdicts, others)):
+        if scores := second.get(sample):
+            if len(verdicts) != len(scores) or not all(map(_agree, verdicts, scores)):
                 return False
             common += 1
             distinct.add(

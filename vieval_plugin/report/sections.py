@@ -235,11 +235,11 @@ class Section:
         """A title on generators that also says if the first, or one of two, fails significantly
         more often.
         """
-        first, *others = board.ranked or board.numbers
-        fewest = min(others, key=lambda number: number.failed, default=first)
+        first, *further = board.ranked or board.numbers
+        fewest = min(further, key=lambda number: number.failed, default=first)
         more, less = (
             (first, fewest)
-            if first.failed > fewest.failed or others[1:]
+            if first.failed > fewest.failed or further[1:]
             else (fewest, first)
         )
         if more.failed <= less.failed:
@@ -303,7 +303,7 @@ class Report:
     @cached_property
     def answers(self) -> list[Answer]:
         """The answers of all benchmarks: on generators, one a judge, and then on judges."""
-        several = len({section for section, _ in self.generators}) > 1
+        needs_names = len({section for section, _ in self.generators}) > 1
         texts: list[Answer] = []
         for section in self.sections:
             boards = [
@@ -313,7 +313,7 @@ class Report:
             ]
             where = (
                 section.benchmark.name
-                if several and section.benchmark.name != OWN
+                if needs_names and section.benchmark.name != OWN
                 else ""
             )
             texts += _generator_answers(
@@ -454,8 +454,8 @@ def _reply_of_failed_run(run: Run) -> str:
     answer = next(answers, "")
     if not answer:
         return ""
-    shown = shorten(answer, _REASON, placeholder=" ...")
-    return f"The first reply of {run.label} that failed: {shown!r}."
+    excerpt = shorten(answer, _REASON, placeholder=" ...")
+    return f"The first reply of {run.label} that failed: {excerpt!r}."
 
 
 def missing_judges_reason(section: Section) -> str:
@@ -493,10 +493,10 @@ def _section(
     }
     boards = []
     for statistic in findings.ranked:
-        few = _has_intervals(which, statistic, findings)
-        whose = against(benchmark)
+        intervals = _has_intervals(which, statistic, findings)
+        reference = against(benchmark)
         board = leaderboard(
-            statistic, findings, benchmark.name, runs, options, few, whose
+            statistic, findings, benchmark.name, runs, options, intervals, reference
         )
         boards.append(
             _drop_pairs(board)
@@ -631,19 +631,19 @@ def _judge_answers(section: Section, boards: Sequence[Leaderboard]) -> list[Answ
     compared: set[str] = set()
     for board in boards:
         board_answer = section.answer(board)
-        lacking = [
+        missing = [
             number.system for number in board.numbers if number.system not in compared
         ]
         if not compared:
             texts.append(board_answer)
-        elif lacking:
-            have = "has" if len(lacking) == 1 else "have"
+        elif missing:
+            have = "has" if len(missing) == 1 else "have"
             names = (
-                enumeration(lacking) if len(lacking) < 4 else f"{len(lacking)} others"
+                enumeration(missing) if len(missing) < 4 else f"{len(missing)} others"
             )
             title = f"By {board.aspect}, as {names} {have} no {boards[0].aspect}: {board_answer.title}"
             texts.append(replace(board_answer, title=title))
-        compared.update(lacking)
+        compared.update(missing)
     return texts
 
 
@@ -654,9 +654,9 @@ def _uncorrected(runs: Sequence[Run], board: Leaderboard) -> str:
     [run] = (run for run in runs if run.name == board.judge)
     ratings = (records[0].ratings for records in chain(*run.records.values()))
     aspects = sorted({aspect for image_ratings in ratings for aspect in image_ratings})
-    names, own = enumeration(aspects), enumeration(run.aspects)
+    names, rated = enumeration(aspects), enumeration(run.aspects)
     return (
-        f"The ratings of {names} were not used, as the judge rates {own}."
+        f"The ratings of {names} were not used, as the judge rates {rated}."
         if aspects
         else ""
     )

@@ -414,15 +414,15 @@ def contest_table(ranking: ContestRanking) -> Table:
 def best_of_table(records: Sequence[Record]) -> Table:
     """The best image of each prompt and generator, by its file where that is known."""
     rows = []
-    for best, *others in candidates_by_prompt(records).values():
+    for best, *further in candidates_by_prompt(records).values():
         sample, identity = best.record.sample, best.record.id
         output = sample.images.get("output") if isinstance(sample, Sample) else None
-        place = (identity.uid, identity.image_model, str(identity.draw))
+        cells = (identity.uid, identity.image_model, str(identity.draw))
         rows.append(
             (
-                *place,
+                *cells,
                 f"{best.score:.4f}",
-                str(1 + len(others)),
+                str(1 + len(further)),
                 name_of(output) if output else "",
             )
         )
@@ -445,7 +445,7 @@ def cost_table(runs: Sequence[Run], seconds: Mapping[tuple[str, str], str]) -> T
     for run in runs:
         cost = cost_of(list(chain.from_iterable(chain(*run.records.values()))))
         tokens = _UNKNOWN if cost.tokens is None else str(cost.tokens)
-        took = (
+        duration = (
             "replay"
             if cost.recorded
             else seconds.get((run.benchmark, run.label), _UNKNOWN)
@@ -457,7 +457,7 @@ def cost_table(runs: Sequence[Run], seconds: Mapping[tuple[str, str], str]) -> T
                 failures_of(cost),
                 str(cost.answers),
                 tokens,
-                took,
+                duration,
             )
         )
     header = ("judge", "verdicts", "failed", "answers", "tokens", "seconds")

@@ -70,13 +70,11 @@ def reason_words(reason: str) -> str:
 
     def worded(match: re.Match[str]) -> str:
         codes = match[1].split(", ")
-        counted = (
+        amount = (
             f"{len(codes)} {'task types' if TASK_TYPES.keys() >= {*codes} else 'parts'}"
         )
         return NO_VALUE + (
-            " and ".join(map(task_type, codes))
-            if len(codes) <= _MOST_NAMED
-            else counted
+            " and ".join(map(task_type, codes)) if len(codes) <= _MOST_NAMED else amount
         )
 
     return re.sub(f"{NO_VALUE}([^;]+)", worded, reason)

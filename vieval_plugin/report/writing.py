@@ -365,8 +365,8 @@ def write_report(
         )
     comparison = compare_with_printed(expected, cells) if expected else None
     elsewhere = f"{REPORT_MD} has them" if folder else ""
-    shown = tuple(lines(report, options, elsewhere=elsewhere))
-    written = WrittenReport(comparison, shown, report)
+    sentences = tuple(lines(report, options, elsewhere=elsewhere))
+    written = WrittenReport(comparison, sentences, report)
     if folder is None:
         return written
     over, seconds = _benchmark_average(report.sections, options), durations(report.runs)

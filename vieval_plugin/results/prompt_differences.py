@@ -131,8 +131,8 @@ def drop_different_prompts(results: Results) -> Results:
             )
         }
         if differences:
-            (identity, text), *others = differences.items()
-            have = f"{len(differences)} uids have" if others else "1 uid has"
+            (identity, text), *further = differences.items()
+            have = f"{len(differences)} uids have" if further else "1 uid has"
             note = (
                 f"{run.label}: {have} different texts in two generators, first "
                 f"{identity.uid!r} ({text})"

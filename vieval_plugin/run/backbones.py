@@ -149,8 +149,8 @@ def named_backbone(
     Raises:
         VievalError: a model without an address, or a field that it cannot have.
     """
-    given = dict(fields)
-    model, base_url = given.pop("model", None), given.pop("base_url", None)
+    settings = dict(fields)
+    model, base_url = settings.pop("model", None), settings.pop("base_url", None)
     if JUDGE not in current.backbones:
         model = model or os.environ.get(MODEL_ENV_VAR)
         base_url = base_url or _addresses_of_environment(model, tell)
@@ -165,13 +165,16 @@ def named_backbone(
             f"set backbones.{JUDGE} in the options"
         )
     if model:
-        given |= {"model": model, "base_url": base_url}
-    elif not given or JUDGE not in current.backbones:
+        settings |= {"model": model, "base_url": base_url}
+    elif not settings or JUDGE not in current.backbones:
         return None
     else:
-        given = {**current.backbones[JUDGE].model_dump(exclude_unset=True), **given}
+        settings = {
+            **current.backbones[JUDGE].model_dump(exclude_unset=True),
+            **settings,
+        }
     try:
-        return Backbone.model_validate(given)
+        return Backbone.model_validate(settings)
     except ValidationError as error:
         first = error.errors()[0]
         raise VievalError(

@@ -99,10 +99,10 @@ class Calibration:
         """Line on the score of another calibration in verdicts, which this one's takes the place
         of; empty without one.
         """
-        other = provenance.calibration
+        previous = provenance.calibration
         return (
-            f"{self.name} of calibration {other.hash}, which the verdicts had, is replaced"
-            if other and other.hash != self.hash
+            f"{self.name} of calibration {previous.hash}, which the verdicts had, is replaced"
+            if previous and previous.hash != self.hash
             else ""
         )
 

@@ -329,9 +329,9 @@ def _price(trial: Pilot, backbone: Backbone, by_batches: bool) -> str:
     output = _total_of_known(
         [cost.output_tokens for cost in known_costs], trial.samples
     )
-    most = priced + (_most_output(trial) - output) * backbone.price_output / 1e6
+    highest = priced + (_most_output(trial) - output) * backbone.price_output / 1e6
     paid, most_paid = (
-        PRICE * number if by_batches else number for number in (priced, most)
+        PRICE * number if by_batches else number for number in (priced, highest)
     )
     by = f" by batches, half of {priced:.4g} by calls" if by_batches else ""
     return (
@@ -371,8 +371,8 @@ def detectable_difference(samples: Sequence[Judged]) -> str:
     prompts = {(sample.id.part, sample.id.uid) for sample in samples}
     units = {(sample.id.part, sample.group) for sample in samples}
     unit = "prompt" if len(units) == len(prompts) else "group"
-    least = smallest_difference(TYPICAL_SPREAD, len(units))
+    smallest = smallest_difference(TYPICAL_SPREAD, len(units))
     return (
-        f"{plural(len(units), unit)} would show differences of means from {least:.2f} on four "
+        f"{plural(len(units), unit)} would show differences of means from {smallest:.2f} on four "
         f"times in five, at a typical spread of {TYPICAL_SPREAD:g}"
     )

@@ -179,8 +179,8 @@ class Progress:
         for (judge, wording), times in self.wordings.items():
             unread, judge_words = self.unread[judge], f" of {judge}" if judge else ""
             if unread >= _ENOUGH_UNREAD and times > unread / 2:
-                same = f"{times} of {unread} replies{judge_words} that could not be read say the same"
-                lines.append(f"ONE WORDING: {same}: {wording[:_SHOWN]!r}")
+                notice = f"{times} of {unread} replies{judge_words} that could not be read say the same"
+                lines.append(f"ONE WORDING: {notice}: {wording[:_SHOWN]!r}")
         return lines
 
     def _reading_lines(self) -> list[str]:

@@ -77,13 +77,13 @@ def request_of(
     names = list(dict.fromkeys(names or [judge]))
     judges, unable, backbone = [], list[tuple[str, str]](), None
     for name in names:
-        chosen = setting or (own_setting if name == judge else None)
+        judge_setting = setting or (own_setting if name == judge else None)
         try:
-            prepared = prepare(name, chosen, current)
+            prepared = prepare(name, judge_setting, current)
             require_texts(source, prepared.spec)
             if prepared.asks_a_model:
                 backbone = named_backbone(current)
-                prepared = prepare(name, chosen, current, backbone)
+                prepared = prepare(name, judge_setting, current, backbone)
                 if not is_plan:
                     require_model(name, current, backbone)
             judges.append(prepared)

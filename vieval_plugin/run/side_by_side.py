@@ -207,13 +207,13 @@ def make_images(
     server = replace(
         server, path=GENERATIONS, hello={"model": model, "prompt": "a cat", "n": 1}
     )
-    shown = [
+    pictures = [
         {role: image for role, image in s.images.items() if role != "output"}
         for s in samples
     ]
     conditions = [
         replace(sample, images=images)
-        for sample, images in zip(samples, shown, strict=True)
+        for sample, images in zip(samples, pictures, strict=True)
     ]
     requests = [
         ImageRequest(s, prompt_of(s), seed=seed + number)
@@ -223,9 +223,9 @@ def make_images(
     texts = make(ImageApi(model, server, folder / _UNFINISHED), requests, usage, seed)
     answers = [read_answer(text, 0) for text in texts]
     if failed := [answer for answer in answers if answer.status in FAILED_CALLS]:
-        lost = f"{len(failed)} of {len(answers)} images were not made ({failed[0].text[:_SHOWN]})"
+        problem = f"{len(failed)} of {len(answers)} images were not made ({failed[0].text[:_SHOWN]})"
         raise VievalError(
-            f"{model}: {lost}; run the same command again, which makes only these"
+            f"{model}: {problem}; run the same command again, which makes only these"
         )
     for sample, answer in zip(samples, answers, strict=True):
         file = folder / expected_name(sample.id.uid)
@@ -237,7 +237,7 @@ def make_images(
         for sample, answer in zip(samples, answers, strict=True)
         if not answer.images
     ]
-    words = [
+    notes = [
         f"{model} refused {sample.id.uid}: {text[:_SHOWN]}"
         for sample, text in refused[:1]
         if text
@@ -251,8 +251,8 @@ def make_images(
             f"{usage.cached} images in {folder} are of a run that was stopped; remove the "
             "folder if that was another build"
         )
-        return [stopped, line, *words]
-    return [line, *words]
+        return [stopped, line, *notes]
+    return [line, *notes]
 
 
 def finish_build(folder: Path) -> None:

@@ -96,8 +96,8 @@ def markdown_sentence(text: str) -> str:
     """
     parts = re.split(rf"(`vieval [^`\n]*`|{re.escape(PROJECT)}/[\w./#-]+)", text)
     ours = [console(part) for part in parts[1::2]]
-    others = [markdown(part) for part in parts[::2]]
-    return "".join(chain(*zip_longest(others, ours, fillvalue="")))
+    texts = [markdown(part) for part in parts[::2]]
+    return "".join(chain(*zip_longest(texts, ours, fillvalue="")))
 
 
 def csv_cell(text: str) -> str:

@@ -285,8 +285,8 @@ class Store:
         """Delete what was found out about servers of a model, or of all, and no reply; how many
         facts there were.
         """
-        named = "(:model IS NULL OR instr(name, ' ' || :model || ' ') > 0)"
-        return self._write(f"{_FORGET} AND {named}", {"model": model})
+        model_condition = "(:model IS NULL OR instr(name, ' ' || :model || ' ') > 0)"
+        return self._write(f"{_FORGET} AND {model_condition}", {"model": model})
 
     def keep_newest(self, number: int) -> None:
         """Delete the oldest replies above so many, a few at a time, so that nobody else is held

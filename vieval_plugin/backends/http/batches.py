@@ -259,14 +259,14 @@ class Batches:
 
     def _to_be_answered(self, names: Sequence[str]) -> str:
         """The line on files that the user is to have answered."""
-        file, *others = map(self._requests_of, names)
+        file, *queued = map(self._requests_of, names)
         answering = (
             f"vllm run-batch -i {file} -o {file.with_suffix('.answers.jsonl')} --model "
             f"{self._model}"
         )
         further = (
-            f", and so for {enumeration([other.name for other in others])}"
-            if others
+            f", and so for {enumeration([batch_file.name for batch_file in queued])}"
+            if queued
             else ""
         )
         return (
@@ -410,9 +410,9 @@ class Batches:
         """
         self._database.execute("UPDATE batches SET batch = '' WHERE name = ?", (name,))
         if "token_limit_exceeded" in reason:
-            others, lines = self._queued_count(), self._request_lines(name)
-            if others and len(lines) <= self._most_requests:
-                self._most_open = others
+            queued, lines = self._queued_count(), self._request_lines(name)
+            if queued and len(lines) <= self._most_requests:
+                self._most_open = queued
                 return
             if len(lines) > 1:
                 self._cut(name, lines)
@@ -530,10 +530,10 @@ class Batches:
                 )
                 break
             data = page.get("data")
-            listed = data if isinstance(data, list) else []
+            batches = data if isinstance(data, list) else []
             entries = [
                 entry
-                for entry in listed
+                for entry in batches
                 if isinstance(entry, dict) and _is_id(entry.get("id"))
             ]
             for entry in entries:

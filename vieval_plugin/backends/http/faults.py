@@ -286,7 +286,7 @@ def _fault(
     code, message, server = report.code, report.message, redacted(url)
     status = f"HTTP {code}" if code else "error"
     kind = _kind(report)
-    said = f"{status}: {message}" if message else status
+    text = f"{status}: {message}" if message else status
     if kind == "content filter":
         return Refused(
             Status.REFUSAL,
@@ -298,13 +298,13 @@ def _fault(
         return Denied(
             code,
             message or "no credit",
-            f"{server}: the account of this key has no credit left ({said})",
+            f"{server}: the account of this key has no credit left ({text})",
         )
     if kind == "key":
         return Denied(
             code,
             message or "refused",
-            f"{server} refuses the key ({said}); {KEY_REMEDY}",
+            f"{server} refuses the key ({text}); {KEY_REMEDY}",
             is_about_key=True,
         )
     if kind == "route":
@@ -312,7 +312,7 @@ def _fault(
         return Denied(
             code,
             message,
-            f"{server} allows this account no provider of the model ({said}); {remedy}",
+            f"{server} allows this account no provider of the model ({text}); {remedy}",
         )
     if kind == "model":
         remedy = (
@@ -322,17 +322,17 @@ def _fault(
         return Denied(
             code,
             message or "not found",
-            f"{server} knows no such model or address ({said}); {remedy}",
+            f"{server} knows no such model or address ({text}); {remedy}",
         )
     if kind == "daily limit":
         return Denied(
             code,
             message,
-            f"{server}: the limit of the day is reached ({said}); run again tomorrow",
+            f"{server}: the limit of the day is reached ({text}); run again tomorrow",
         )
     wait = retry_after(headers.get("Retry-After"))
     if kind == "rate limit":
-        return Again(kind, f"too many requests ({said})", wait, limited=True)
+        return Again(kind, f"too many requests ({text})", wait, limited=True)
     if kind == "server error":
         return Again(kind, f"{status}: {message[:_SHORT]}" if message else status, wait)
     if kind == "too many images":
@@ -356,7 +356,7 @@ def _fault(
             code,
             report,
         )
-    return Refused(Status.API_ERROR, kind or status, said, code, report)
+    return Refused(Status.API_ERROR, kind or status, text, code, report)
 
 
 def _kind(report: ErrorReport) -> str:
@@ -421,10 +421,10 @@ def key_hint() -> str:
     """A remedy where no key was sent: the variable of another client that may hold it; empty
     where none is set.
     """
-    found = next((name for name in _KEY_VARIABLES if os.environ.get(name)), "")
+    variable = next((name for name in _KEY_VARIABLES if os.environ.get(name)), "")
     return (
-        f"; {found} is set: name it by api_key_env, or copy it into OPENAI_API_KEY"
-        if found
+        f"; {variable} is set: name it by api_key_env, or copy it into OPENAI_API_KEY"
+        if variable
         else ""
     )
 
@@ -443,9 +443,9 @@ def _report(code: int, document: Any, body: bytes | bytearray) -> ErrorReport:
     """
     if isinstance(document, list) and document:
         document = document[0]
-    whole = document if isinstance(document, dict) else {}
-    error = whole.get("error")
-    described = error if isinstance(error, dict) else whole
+    fields = document if isinstance(document, dict) else {}
+    error = fields.get("error")
+    described = error if isinstance(error, dict) else fields
     inner_message = described.get("message")
     if isinstance(inner_message, str) and isinstance(
         nested := parsed_json(inner_message), dict
@@ -454,9 +454,9 @@ def _report(code: int, document: Any, body: bytes | bytearray) -> ErrorReport:
     if isinstance(inner_message, dict):
         return _report(code, inner_message, body)
     if isinstance(inner_message, list):
-        whole = {"detail": inner_message}
-    error = whole.get("error")
-    error = whole if error in (None, True, False) else error
+        fields = {"detail": inner_message}
+    error = fields.get("error")
+    error = fields if error in (None, True, False) else error
     if not isinstance(error, dict) or not error:
         text = (
             error
@@ -505,12 +505,12 @@ def _report(code: int, document: Any, body: bytes | bytearray) -> ErrorReport:
         if is_word
         else text[:_MOST_PARSED]
     )
-    named = (
+    parameters = (
         parameter
         if isinstance(parameter, str) and parameter not in ("None", "null")
         else ""
     )
-    return ErrorReport(code, names, sentence, named)
+    return ErrorReport(code, names, sentence, parameters)
 
 
 def _detail_text(detail: str | list[Any]) -> tuple[str, str]:
@@ -518,15 +518,17 @@ def _detail_text(detail: str | list[Any]) -> tuple[str, str]:
     if isinstance(detail, str):
         return detail, ""
     entries = [entry for entry in detail if isinstance(entry, dict)]
-    places = [
+    locations = [
         [str(part) for part in entry.get("loc") or () if part != "body"]
         for entry in entries
     ]
     texts = [
-        f"{'.'.join(place)}: {entry.get('msg')}"
-        for place, entry in zip(places, entries, strict=True)
+        f"{'.'.join(location)}: {entry.get('msg')}"
+        for location, entry in zip(locations, entries, strict=True)
     ]
-    return "; ".join(texts), next((place[0] for place in places if place), "")
+    return "; ".join(texts), next(
+        (location[0] for location in locations if location), ""
+    )
 
 
 def _code_of(error: Any) -> int:
@@ -536,8 +538,8 @@ def _code_of(error: Any) -> int:
         if isinstance(error, dict)
         else []
     )
-    words = [str(value) for value in values]
-    numbers = [int(word) for word in words if word.isdecimal() and len(word) == 3]
+    texts = [str(value) for value in values]
+    numbers = [int(text) for text in texts if text.isdecimal() and len(text) == 3]
     return next((number for number in numbers if 400 <= number < 600), 0)
 
 

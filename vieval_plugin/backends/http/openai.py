@@ -199,9 +199,11 @@ class OpenAIBackend:
         """Notes on sampling fields that the model refuses, without which a score may mean
         something else.
         """
-        wanted = {"temperature": self.sampling.temperature, **self.sampling.extra}
+        parameters = {"temperature": self.sampling.temperature, **self.sampling.extra}
         refused = self._negotiation.form.refused
-        return [f"{NOT_SENT}{name}" for name in refused if wanted.get(name) is not None]
+        return [
+            f"{NOT_SENT}{name}" for name in refused if parameters.get(name) is not None
+        ]
 
     async def look_up(self, ask: Chat | Likelihood) -> tuple[str, Answer | None] | None:
         """The key of a question and the reply that the store holds, if any; None where an image
@@ -324,10 +326,10 @@ class OpenAIBackend:
             await self._require_sight()
 
     async def _require_sight(self) -> None:
-        found = await self._capabilities.result("sight", self._remembered_sight)
-        if found.sight == Sight.BLIND:
+        sight = await self._capabilities.result("sight", self._remembered_sight)
+        if sight.sight == Sight.BLIND:
             raise VievalError(
-                f"{self.model} does not see the images that it is sent ({found.evidence}); serve a "
+                f"{self.model} does not see the images that it is sent ({sight.evidence}); serve a "
                 "model that does, with its vision part, or set sight_check: false of the backbone"
             )
 
@@ -337,21 +339,21 @@ class OpenAIBackend:
         """
         name = f"sight of {self._where}"
         remembered = self._store.remembered(name) if self._store else None
-        found = (
+        sight = (
             SightCheck(Sight(remembered), "in an earlier run")
             if remembered
             else await self.check_sight()
         )
-        if self._store and not remembered and found.sight != Sight.BLIND:
-            self._store.remember(name, found.sight)
-        if found.sight == Sight.UNKNOWN:
+        if self._store and not remembered and sight.sight != Sight.BLIND:
+            self._store.remember(name, sight.sight)
+        if sight.sight == Sight.UNKNOWN:
             line = (
                 f"vieval: it was not checked that {self.model} sees, as it names no colour "
-                f"({found.evidence})"
+                f"({sight.evidence})"
             )
             tqdm.write(line, file=sys.stderr)
-        self.usage.sight[found.sight] += 1
-        return found
+        self.usage.sight[sight.sight] += 1
+        return sight
 
     async def check_sight(self) -> SightCheck:
         """Ask for the colours of pictures; a model that answers only without a picture is blind.
@@ -436,9 +438,9 @@ class OpenAIBackend:
                 if tokens == limit or not context:
                     raise
                 input_tokens, _ = tokens_of(answer)
-                left = int(context[1]) - input_tokens if input_tokens else limit
+                free_tokens = int(context[1]) - input_tokens if input_tokens else limit
                 return await self._chat(
-                    ask, images, send, max(limit, min(left, tokens))
+                    ask, images, send, max(limit, min(free_tokens, tokens))
                 )
             if not is_starved(answer):
                 break

@@ -108,16 +108,16 @@ class RequestForm:
                 if bounded in _BOUNDED and isinstance(value, (int, float))
                 else None
             )
-            bound = 0 if number is None else _bound(message, number)
+            allowed = 0 if number is None else _bound(message, number)
             other_limit = next(
                 (limit for limit in LIMITS if name in LIMITS and limit != name), ""
             )
             if other_limit and other_limit in message:
                 form = replace(form, limit=other_limit)
-            elif bound and number is not None and bound > number:
-                form = replace(form, lowest={**form.lowest, bounded: bound})
-            elif bound:
-                form = replace(form, highest={**form.highest, bounded: bound})
+            elif allowed and number is not None and allowed > number:
+                form = replace(form, lowest={**form.lowest, bounded: allowed})
+            elif allowed:
+                form = replace(form, highest={**form.highest, bounded: allowed})
             elif name == "top_logprobs" and "logprobs" in form.refused:
                 continue
             elif name == "top_logprobs" and number is not None and number > _FEWER:
@@ -198,9 +198,9 @@ def _bound(message: str, sent: Any) -> int:
         int(number.replace(",", ""))
         for number in re.findall(r"(?<![\w.])\d[\d,]{0,8}(?![\w.]*\w)", message)
     ]
-    below = [number for number in numbers if 0 < number < sent]
-    above = [number for number in numbers if sent < number < 400]
-    return max(below) if below else min(above, default=0)
+    smaller = [number for number in numbers if 0 < number < sent]
+    larger = [number for number in numbers if sent < number < 400]
+    return max(smaller) if smaller else min(larger, default=0)
 
 
 class Negotiation:
@@ -267,22 +267,22 @@ class Negotiation:
                     "no probabilities",
                     NO_PROBABILITIES + self._denial,
                 )
-            sent = form.applied(body)
+            request = form.applied(body)
             try:
-                answer = await send(sent)
+                answer = await send(request)
                 break
             except Refused as refused:
                 if refused.kind == "cut":
                     self._give_room(body)
                     raise
-                learnt = self.form.taught_by(refused, sent)
+                learnt = self.form.taught_by(refused, request)
                 if learnt != self.form:
                     self.learn(learnt)
-                if "logprobs" in sent and "logprobs" in learnt.refused:
+                if "logprobs" in request and "logprobs" in learnt.refused:
                     self._denial = self._denial or f" ({refused.reason})"
                     continue
                 # another question may have taught the same meanwhile
-                if self.form == form or self.form.applied(body) == sent:
+                if self.form == form or self.form.applied(body) == request:
                     raise
         if is_starved(answer) or thinking_of(answer):
             self._give_room(body)

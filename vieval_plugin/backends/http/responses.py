@@ -235,10 +235,10 @@ def whole_answer(body: bytes | bytearray) -> bytes:
     answer: dict[str, Any] = {}
     message: dict[str, Any] = {"role": "assistant"}
     choice: dict[str, Any] = {"message": message, "finish_reason": None}
-    ended = False
+    is_complete = False
     for data in _events(body):
         if data == _END:
-            ended = True
+            is_complete = True
             break
         event = parsed_json(data)
         if not isinstance(event, dict):
@@ -252,7 +252,7 @@ def whole_answer(body: bytes | bytearray) -> bytes:
         }
         for part in _first_choices(event):
             _add(choice, message, part)
-    if not ended and choice["finish_reason"] is None:
+    if not is_complete and choice["finish_reason"] is None:
         raise Again("cut answer", "the stream broke off")
     return json.dumps({**answer, "choices": [choice]}).encode()
 
@@ -291,9 +291,9 @@ def _add(
     if isinstance(logprobs, dict) and isinstance(logprobs.get("content"), list):
         listed = choice.setdefault("logprobs", {"content": []})
         listed["content"] += logprobs["content"]
-    other = {
+    fields = {
         name: value
         for name, value in part.items()
         if name not in ("delta", "message", "logprobs", "index")
     }
-    choice |= {name: value for name, value in other.items() if value is not None}
+    choice |= {name: value for name, value in fields.items() if value is not None}

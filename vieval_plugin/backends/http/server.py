@@ -190,12 +190,12 @@ class ServerOptions:
             VievalError: one of them cannot be sent.
         """
         key = self.key.strip()
-        sent = dict(self.headers)
+        headers = dict(self.headers)
         if key:
-            sent[self.key_header] = (
+            headers[self.key_header] = (
                 f"Bearer {key}" if self.key_header.lower() == "authorization" else key
             )
-        for name, value in sent.items():
+        for name, value in headers.items():
             if not value.isprintable():
                 variable = (
                     "the key of a server"
@@ -206,7 +206,7 @@ class ServerOptions:
                     f"{variable} must have no line break or control character; set its variable "
                     "again"
                 )
-        return sent
+        return headers
 
 
 @dataclass
@@ -602,13 +602,13 @@ class Server:
                     f"{base}: not an address; base_url is like http://127.0.0.1:8000/v1"
                 )
             case aiohttp.ConnectionTimeoutError():
-                words = f"no connection{proxy_words(proxy)} within {_CONNECT:g} s"
-                return Again("connection", words)
+                reason = f"no connection{proxy_words(proxy)} within {_CONNECT:g} s"
+                return Again("connection", reason)
             case aiohttp.SocketTimeoutError():
                 return Again("timeout", f"no byte within {self.options.timeout:g} s")
             case TimeoutError():
-                words = f"no whole answer within {self.options.longest_try:g} s"
-                return Again("timeout", words)
+                reason = f"no whole answer within {self.options.longest_try:g} s"
+                return Again("timeout", reason)
             case aiohttp.ClientPayloadError():
                 return Again("cut answer", "the answer broke off")
         return connection_fault(error, base, proxy_words(proxy))

@@ -60,20 +60,20 @@ async def look(name_colour: Callable[[Image], Awaitable[str]], seed: str) -> Sig
         name_colour: asks `QUESTION` about a picture; what it raises ends the check.
         seed: decides on the colours, which all differ.
     """
-    drawn = random.Random(seed).sample(sorted(COLOURS), 2 * _PAIR)
+    colours = random.Random(seed).sample(sorted(COLOURS), 2 * _PAIR)
     answers: list[str] = []
-    for pair in (drawn[:_PAIR], drawn[_PAIR:]):
+    for pair in (colours[:_PAIR], colours[_PAIR:]):
         answers += await gather_or_cancel(
             name_colour(picture_of(colour)) for colour in pair
         )
-        sight = _sight(drawn, answers)
+        sight = _sight(colours, answers)
         if sight is not None:
             break
-    shown = "; ".join(
+    evidence = "; ".join(
         f"{colour}: {' '.join(answer.split())[:_LONGEST]!r}"
-        for colour, answer in zip(drawn, answers, strict=False)
+        for colour, answer in zip(colours, answers, strict=False)
     )
-    return SightCheck(sight or Sight.BLIND, f"{shown} (seed {seed})")
+    return SightCheck(sight or Sight.BLIND, f"{evidence} (seed {seed})")
 
 
 def picture_of(colour: str) -> Image:
@@ -81,19 +81,25 @@ def picture_of(colour: str) -> Image:
     return Image(png.encode(np.full((_SIDE, _SIDE, 3), COLOURS[colour], np.uint8)))
 
 
-def _sight(drawn: Sequence[str], answers: Sequence[str]) -> Sight | None:
+def _sight(colours: Sequence[str], answers: Sequence[str]) -> Sight | None:
     """The outcome after some answers; None where two more pictures decide."""
-    named = [_colour_in(answer) for answer in answers]
-    right = [name == colour for name, colour in zip(named, drawn, strict=False)]
+    answered_colours = [_colour_in(answer) for answer in answers]
+    right = [
+        name == colour for name, colour in zip(answered_colours, colours, strict=False)
+    ]
     if all(right[-_PAIR:]):
         return Sight.SEES
-    if any(name is None for name in named[-_PAIR:]):
+    if any(name is None for name in answered_colours[-_PAIR:]):
         return Sight.UNKNOWN
-    return None if right.count(True) == 1 and len(named) == _PAIR else Sight.BLIND
+    return (
+        None
+        if right.count(True) == 1 and len(answered_colours) == _PAIR
+        else Sight.BLIND
+    )
 
 
 def _colour_in(answer: str) -> str | None:
     """The colour that an answer names; None for none or several."""
-    _, _, said = answer.rpartition("</think>")
-    names = {name.lower() for name in _NAMES.findall(said)}
+    _, _, text = answer.rpartition("</think>")
+    names = {name.lower() for name in _NAMES.findall(text)}
     return names.pop() if len(names) == 1 else None

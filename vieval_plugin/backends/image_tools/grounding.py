@@ -206,12 +206,12 @@ def find_boxes(
     by_size: dict[tuple[int, ...], list[int]] = {}
     for index, (image, _) in enumerate(rows):
         by_size.setdefault(image.shape, []).append(index)
-    found: dict[int, tuple[Any, Any]] = {}
+    boxes: dict[int, tuple[Any, Any]] = {}
     for group in by_size.values():
         same_size = [rows[index] for index in group]
         results = _find_in_same_size(network, processor, same_size, threshold)
-        found |= zip(group, results, strict=True)
-    return [found[index] for index in range(len(rows))]
+        boxes |= zip(group, results, strict=True)
+    return [boxes[index] for index in range(len(rows))]
 
 
 def _find_in_same_size(

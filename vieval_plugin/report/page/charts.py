@@ -86,18 +86,18 @@ _STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 def histogram(values: Sequence[float], title: str) -> Markup:
     """Values from 0 to 1 as bars, a twentieth of the scale each."""
     counts = Counter(min(int(value * _BARS), _BARS - 1) for value in values)
-    most, width = max(counts.values(), default=1), _PANEL / _BARS
+    highest, width = max(counts.values(), default=1), _PANEL / _BARS
     bars = "".join(
         (
-            f'<rect class="c0" x="{_EDGE + n * width:.1f}" y="{78 - 70 * times / most:.1f}" '
-            f'width="{width - 1:.1f}" height="{70 * times / most:.1f}"/>'
+            f'<rect class="c0" x="{_EDGE + n * width:.1f}" y="{78 - 70 * times / highest:.1f}" '
+            f'width="{width - 1:.1f}" height="{70 * times / highest:.1f}"/>'
         )
         for n, times in sorted(counts.items())
     )
     ends = (
         f'<text x="{_EDGE}" y="94">0</text><text x="{_EDGE + _PANEL / 2}" y="94" '
         f'text-anchor="middle">score</text><text x="{_EDGE + _PANEL}" y="94" '
-        f'text-anchor="end">1</text><text x="{_EDGE - 4}" y="18" text-anchor="end">{most}</text>'
+        f'text-anchor="end">1</text><text x="{_EDGE - 4}" y="18" text-anchor="end">{highest}</text>'
     )
     axis = f'<line class="axis" x1="{_EDGE}" x2="{_EDGE + _PANEL}" y1="78" y2="78"/>'
     picture = Markup('<svg viewBox="0 0 {} 100" role="img" aria-label="{}">{}</svg>')

@@ -113,13 +113,13 @@ def _worth(judgements: Sequence[Judgement]) -> float:
     for judgement in judgements:
         if not math.isnan(judgement.quantile):
             by_sample[judgement.record.id].append(judgement.quantile)
-    apart = (
+    difference = (
         max(judge_scores) - min(judge_scores)
         if len(judge_scores) > 1
         else 1 - judge_scores[0]
         for judge_scores in by_sample.values()
     )
-    return max(apart, default=0.0)
+    return max(difference, default=0.0)
 
 
 def _judgements(label: str, records: Sequence[Record]) -> list[Judgement]:
@@ -150,11 +150,11 @@ def _judgements(label: str, records: Sequence[Record]) -> list[Judgement]:
 
 def _rating(record: Record, aspect: str) -> float:
     """People's mean of an aspect, NaN where they gave none."""
-    known = [
+    ratings = [
         rating for rating in record.ratings.get(aspect, ()) if not math.isnan(rating)
     ]
     # rounded as in `annotator_mean`, so that equal means are equal
-    return round(math.fsum(known) / len(known), 9) if known else math.nan
+    return round(math.fsum(ratings) / len(ratings), 9) if ratings else math.nan
 
 
 def _quantiles(values: Sequence[float]) -> list[float]:

@@ -91,9 +91,9 @@ def _queues(items: Sequence[GalleryItem]) -> list[list[GalleryItem]]:
                 judgement.record.verdict.status,
             )
             if status.usable:
-                known = not math.isnan(judgement.disagreement)
+                has_ratings = not math.isnan(judgement.disagreement)
                 by_judge[key].append(
-                    (judgement.disagreement if known else item.disagreement, item)
+                    (judgement.disagreement if has_ratings else item.disagreement, item)
                 )
             elif status not in (Status.MISSING, Status.NOT_APPLICABLE):
                 failed[key].append(item)

@@ -250,9 +250,9 @@ def _prompt_ids(
 ) -> set[SampleId]:
     return {
         item.id
-        for section, found in items_by_section.items()
+        for section, items in items_by_section.items()
         if by_prompt[section]
-        for item in found
+        for item in items
     }
 
 
@@ -380,7 +380,7 @@ def _gallery_text(
     where = f", {order_text}" if order_text else ""
     if not unpictured:
         return f"All {plural(tiles, 'card')}{where}."
-    listed = (
+    items = (
         f"the first {most_rows} of the other {unpictured}"
         if unpictured > most_rows
         else f"the other {unpictured}"
@@ -388,7 +388,7 @@ def _gallery_text(
     return (
         f"{tiles} of {tiles + unpictured} cards are shown{where}: failures of each judge are "
         f"among them, and {sampled} drawn at "
-        f"random (seed {seed}). Listed below, without pictures, are {listed}."
+        f"random (seed {seed}). Listed below, without pictures, are {items}."
     )
 
 
@@ -437,14 +437,14 @@ class _Filters:
             "status": lambda tile: tile.statuses,
         }
         values = {
-            name: {value for tile in tiles for value in of(tile)}
-            for name, of in sources.items()
+            name: {value for tile in tiles for value in source(tile)}
+            for name, source in sources.items()
         }
-        ordered = {name: sorted(found) for name, found in values.items()}
+        ordered = {name: sorted(options) for name, options in values.items()}
         ordered["judge"].sort(key=judges.index)
         self._indices = {
-            name: {value: n for n, value in enumerate(found)}
-            for name, found in ordered.items()
+            name: {value: n for n, value in enumerate(options)}
+            for name, options in ordered.items()
         }
         self._sources, self._spreads = sources, dict[str, list[float]]()
         for tile in tiles:
@@ -462,8 +462,8 @@ class _Filters:
     def data(self, tile: GalleryTile) -> dict[str, str]:
         """The values of a tile by which it is filtered and ordered."""
         data = {
-            name: " ".join(str(self._indices[name][value]) for value in of(tile))
-            for name, of in self._sources.items()
+            name: " ".join(str(self._indices[name][value]) for value in source(tile))
+            for name, source in self._sources.items()
         }
         by_judge = dict(
             sorted((verdict.judge, verdict.order) for verdict in tile.verdicts)

@@ -50,7 +50,7 @@ class Prompt:
 
     def lead(self, generator: str) -> float:
         """Lead of a generator over the best other one; NaN where that is not known."""
-        rivals = [score for other, score in self.scores.items() if other != generator]
+        rivals = [score for rival, score in self.scores.items() if rival != generator]
         return (
             self.scores[generator] - max(rivals)
             if generator in self.scores and rivals
@@ -60,8 +60,8 @@ class Prompt:
     def best_rival(self, generator: str) -> str:
         """The best generator but this one."""
         return max(
-            (other for other in self.scores if other != generator),
-            key=lambda other: self.scores[other],
+            (rival for rival in self.scores if rival != generator),
+            key=lambda rival: self.scores[rival],
         )
 
 
@@ -120,9 +120,11 @@ class PromptRows:
     @property
     def ids(self) -> set[SampleId]:
         """The cards that it leads to."""
-        shown = {prompt for prompts in self.groups.values() for prompt, _ in prompts}
+        prompts_shown = {
+            prompt for prompts in self.groups.values() for prompt, _ in prompts
+        }
         return (
-            shown
+            prompts_shown
             | {prompt.id for prompt in self.columns}
             | {*filter(None, [self.shown])}
         )
@@ -179,7 +181,7 @@ def prompt_rows(
         _first_shown(board, compared, fallen),
         _legend(board, compared, generators, bars, len(prompts)),
         bars,
-        {title: shown for title, shown in groups.items() if shown and decided},
+        {title: members for title, members in groups.items() if members and decided},
         _distributions(section, board) if alone else (),
         {prompt.id: _lead_text(board, first, prompt) for prompt in compared},
     )
@@ -238,11 +240,14 @@ def _bars(
     finite_ends = [
         end for end in (0.0, *leads, mean.low, mean.high) if not math.isnan(end)
     ]
-    words = (
+    description = (
         {1.0: "won", 0.0: "tie", -1.0: "lost"} if board.measure.counts_contests else {}
     )
     return Bars(
-        first, second, mean, DifferenceAxis(min(finite_ends), max(finite_ends), words)
+        first,
+        second,
+        mean,
+        DifferenceAxis(min(finite_ends), max(finite_ends), description),
     )
 
 
@@ -394,8 +399,8 @@ def _ends(ordered: Sequence[Prompt]) -> PromptGroups:
 def _count_title(
     what: str, extremes: str, prompts: Sequence[Prompt], ordered: Sequence[Prompt]
 ) -> str:
-    shown = f"; the {_CARDS} {extremes}" if len(prompts) > _CARDS else ""
-    return f"{what} on {len(prompts)} of {plural(len(ordered), 'prompt')}{shown}"
+    extent = f"; the {_CARDS} {extremes}" if len(prompts) > _CARDS else ""
+    return f"{what} on {len(prompts)} of {plural(len(ordered), 'prompt')}{extent}"
 
 
 def _distributions(section: Section, board: Leaderboard) -> tuple[Markup, ...]:

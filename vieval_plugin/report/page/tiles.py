@@ -223,9 +223,9 @@ def tile_of(
         repeated: the rationale of judges that all tiles have, and none shows.
     """
     records, notes = item.records, list[str]()
-    found = {record.id: samples.find(record) for record in records}
-    judged = [sample for sample in found.values() if not isinstance(sample, str)]
-    for record, sample in zip(records, found.values(), strict=True):
+    sample_by_id = {record.id: samples.find(record) for record in records}
+    judged = [sample for sample in sample_by_id.values() if not isinstance(sample, str)]
+    for record, sample in zip(records, sample_by_id.values(), strict=True):
         notes += [sample] if isinstance(sample, str) else _change_notes(record, sample)
     outputs = list(
         {
@@ -389,10 +389,10 @@ def _contest_caption(
     any; of a single contest the reason stands under the winner.
     """
     results = [
-        (points, record.candidates[1 - place], rationale)
+        (points, record.candidates[1 - position], rationale)
         for record, rationale in contests
-        for place, points in enumerate(points_of(record))
-        if record.candidates[place] == sample
+        for position, points in enumerate(points_of(record))
+        if record.candidates[position] == sample
     ]
     if not results:
         return Picture("", "no image", True)

@@ -182,11 +182,11 @@ class ShardFolder:
         """The file of each shard that is done, and the shard's number in that file."""
         return {
             name: (file, number)
-            for file, counted in self.counted()
+            for file, names in self.counted()
             for number, name in enumerate(
                 self._names_in(file) if file.startswith(JOINED) else [file]
             )
-            if name in counted
+            if name in names
         }
 
     def counted(self) -> Iterator[tuple[str, set[str]]]:
