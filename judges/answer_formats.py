@@ -151,7 +151,8 @@ def parse_labelled_lines(
     """
     answer = remove_ending(remove_thinking(text))
     lines = answer.splitlines()
-    line_numbers, scores = list[int](), list[float]()
+    line_numbers = list[int]()
+    scores = list[float]()
     for label in labels:
         if mentions(answer, label) != 1:
             return _unread(f'"{label}" does not stand there once')

@@ -22,7 +22,8 @@ def described(value: Any) -> str:
     >>> described("x.png"), described(None), described(inspect.signature(described))
     ("str 'x.png'", 'NoneType', 'inspect.Signature')
     """
-    module, kind = type(value).__module__, type(value).__qualname__
+    module = type(value).__module__
+    kind = type(value).__qualname__
     kind = kind if module == "builtins" else f"{module}.{kind}"
     return (
         f"{kind} {redacted(repr(value))}"[:_LONGEST]

@@ -86,10 +86,8 @@ def turn_units(
     """
     units = []
     for path, (chat, answer) in final_chats(exchanges).items():
-        messages, sub_task = (
-            (*chat.messages, Message("assistant", (answer,))),
-            kind or path[0],
-        )
+        messages = (*chat.messages, Message("assistant", (answer,)))
+        sub_task = kind or path[0]
         example = TrainingExample(
             f"{identity}/{'/'.join(path)}", sub_task, messages, (len(messages) - 1,)
         )

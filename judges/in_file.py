@@ -130,7 +130,8 @@ def _needs(pack: Pack, aspects: Sequence[str]) -> dict[str, Needs]:
     """What a sample must have, by kind: of the kinds that the file names, or of all that have
     it.
     """
-    needs, refusals = {}, []
+    needs = {}
+    refusals = []
     for kind in pack.manifest.kinds or INPUTS:
         _require_known(pack, "kinds", kind, INPUTS)
         try:
@@ -179,7 +180,8 @@ def _sub_score_judge(spec: JudgeSpec, pack: Pack) -> JudgeSpec:
     """A judge whose questions are answered with sub-scores, or with probabilities of some
     answers.
     """
-    manifest, expected = pack.manifest, pack.expects_answers
+    manifest = pack.manifest
+    expected = pack.expects_answers
     for aspect in manifest.combine:
         _require_known(pack, "combine", aspect, dict.fromkeys((*spec.aspects, OVERALL)))
     overall = None if OVERALL in spec.aspects else manifest.combine.get(OVERALL)

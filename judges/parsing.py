@@ -160,7 +160,8 @@ def read_answer(
             and isinstance(inner, dict)
             and names_answer(key)
         ):
-            value, exact = inner, False
+            value = inner
+            exact = False
     answer = conformed(value, schema, "the answer")
     if not exact and len(value) > len(answer):
         raise ValueError("keys that were not asked for, in JSON that had to be mended")
@@ -317,7 +318,8 @@ def _conformed_text(value: Any, schema: Mapping[str, Any], name: str) -> Any:
 
 
 def _conformed_number(value: Any, schema: Mapping[str, Any], name: str) -> Any:
-    low, high = schema["minimum"], schema["maximum"]
+    low = schema["minimum"]
+    high = schema["maximum"]
     read = number(value, high)
     is_whole = schema["type"] == "number" or not (read or 0) % 1
     if read is None or not low <= read <= high or not is_whole:

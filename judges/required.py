@@ -32,7 +32,8 @@ def apply_requirements(judge: Judge, pack: Pack) -> Judge:
     Raises:
         ToolMissing: the packages that read text are not installed.
     """
-    measure, require = pack.manifest.measure, pack.manifest.require
+    measure = pack.manifest.measure
+    require = pack.manifest.require
     readers = [text_rendering.build(NoOptions(), None, "")] if measure else []
 
     def program(sample: Sample) -> Program:

@@ -175,7 +175,8 @@ def rubric_spec(
     """The description of a judge that asks as a rubric has it, and can be narrowed to some of
     its questions.
     """
-    fewest_calls, most_calls = len(rubric.rounds[0]), len(rubric.combine)
+    fewest_calls = len(rubric.rounds[0])
+    most_calls = len(rubric.combine)
     calls = (
         str(most_calls)
         if fewest_calls == most_calls
@@ -322,10 +323,8 @@ def expected_judge(rubric: Rubric, pack: Pack, answers: Mapping[str, float]) -> 
         ((rubric.scale(number), answer) for answer, number in answers.items()),
         key=lambda pair: pair[0],
     )
-    continuations, values = (
-        spellings(answer for _, answer in scored),
-        [score for score, _ in scored],
-    )
+    continuations = spellings(answer for _, answer in scored)
+    values = [score for score, _ in scored]
 
     def program(sample: Sample) -> Program:
         questions = {

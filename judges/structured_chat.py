@@ -244,7 +244,8 @@ def _confirmed(
         return None
     answers = answers_inside(earlier.answer, images)
     for form, answer in answers_inside(text, images).items():
-        first, second = question.read(answers.get(form, "")), question.read(answer)
+        first = question.read(answers.get(form, ""))
+        second = question.read(answer)
         agree = (
             first.scores == second.scores
             if second.scores

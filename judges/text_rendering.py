@@ -253,10 +253,12 @@ def letters_of(text: str) -> Letters:
     """
     text = unicodedata.normalize("NFKC", text)
     letters: list[tuple[str, int, tuple[int, int]]] = []
-    spaces, borders = 0, 0
+    spaces = 0
+    borders = 0
     for position, character in enumerate(text):
         is_ideograph = bool(_IDEOGRAPH.match(character))
-        spaces, borders = spaces + character.isspace(), borders + is_ideograph
+        spaces += character.isspace()
+        borders += is_ideograph
         if _is_compared(character) or _BETWEEN_DIGITS.match(text, position):
             letters += [
                 (folded, position, (spaces, borders)) for folded in character.casefold()
@@ -338,10 +340,12 @@ def _traced(
     each free letter.
     """
     pairs = [-1] * len(text.folded)
-    row, column = len(pairs), end
+    row = len(pairs)
+    column = end
     while row and column:
         if read.folded[free[column - 1]] == text.folded[row - 1]:
-            row, column = row - 1, column - 1
+            row -= 1
+            column -= 1
             pairs[row] = free[column]
         elif distance[row, column] == distance[row, column - 1] + 1:
             column -= 1  # of several ways the one with the longest part
@@ -397,7 +401,8 @@ def _align_in_order(
 
     The rest of a word that a part ends in, where it is in no other part, counts as errors of it.
     """
-    free, nearest = dict.fromkeys(range(len(read.folded))), dict[int, Alignment]()
+    free = dict.fromkeys(range(len(read.folded)))
+    nearest = dict[int, Alignment]()
     for number in order:
         nearest[number] = align(texts[number], read, list(free))
         free = dict.fromkeys(
@@ -405,10 +410,8 @@ def _align_in_order(
         )
     for number, alignment in nearest.items():
         word_rest = _rest_of_words(alignment.part, read, free)
-        part, errors = (
-            tuple(sorted((*alignment.part, *word_rest))),
-            alignment.errors + len(word_rest),
-        )
+        part = tuple(sorted((*alignment.part, *word_rest)))
+        errors = alignment.errors + len(word_rest)
         nearest[number] = Alignment(alignment.pairs, part, errors)
         if errors > _MOST_ERRORS * nearest[number].length:
             letters = len(alignment.pairs)
@@ -424,14 +427,17 @@ def count_words(
 
     `paired` are the letters read that equal one of some text.
     """
-    correct, incorrect = 0, 0
+    correct = 0
+    incorrect = 0
     for _, group in groupby(range(len(text.folded)), text.tokens.__getitem__):
         pairs = [alignment.pairs[index] for index in group]
-        first, last = pairs[0], pairs[-1]
+        first = pairs[0]
+        last = pairs[-1]
         is_whole = first >= 0 and pairs == list(range(first, first + len(pairs)))
         is_whole &= not (read.splits_word(first) and first - 1 not in paired)
         is_whole &= not (read.splits_word(last + 1) and last + 1 not in paired)
-        correct, incorrect = correct + is_whole, incorrect + (not is_whole)
+        correct += is_whole
+        incorrect += not is_whole
     tokens = {read.tokens[index] for index in alignment.part}
     added = tokens - {read.tokens[index] for index in alignment.pairs if index >= 0}
     return correct, correct + max(incorrect, len(added))
@@ -446,10 +452,8 @@ def compare(texts: Sequence[str], lines: Sequence[str]) -> tuple[dict[str, float
     >>> {aspect: round(score, 2) for aspect, score in scores.items()}
     {'SC': 0.92, 'words': 0.5, 'no_extra_text': 0.65}
     """
-    wanted_letters, read = (
-        [letters_of(text) for text in texts],
-        letters_of("\n".join(lines)),
-    )
+    wanted_letters = [letters_of(text) for text in texts]
+    read = letters_of("\n".join(lines))
     alignments = align_all(wanted_letters, read)
     paired = {index for alignment in alignments for index in alignment.pairs}
     counts = [

@@ -57,7 +57,8 @@ def build(
             does not word what is asked for.
     """
     if setting == TEXT_FIRST:
-        wording, setting = wording.text_first(), PLAIN
+        wording = wording.text_first()
+        setting = PLAIN
     require_wording(SPEC, wording, setting)
     wording = _add_inputs(wording, setting == PQ_INPUTS)
     examples = dict(options.examples) if setting == ONE_SHOT else {}

@@ -112,7 +112,8 @@ def step_of(reply: Reply, path: Path) -> Step:
     """A step whose bounds are the lowest and highest P(answer) can be."""
     if not isinstance(reply, Probabilities):
         return failed_step(reply, path, "probabilities were")
-    low, high = _summed(reply.low), _summed(reply.high)
+    low = _summed(reply.low)
+    high = _summed(reply.high)
     answer = interval_text(low, high)
     return Step(path, Status.OK, answer=answer, bounds=(low, high))
 

@@ -334,7 +334,8 @@ def remove_pair(before: str, behind: str) -> tuple[str, str]:
     >>> remove_pair("```[", "]```")
     ('```', '```')
     """
-    outer, remainder = before.rstrip(), behind.lstrip()
+    outer = before.rstrip()
+    remainder = behind.lstrip()
     for opening, closing in _PAIRS:
         if outer.endswith(opening) and remainder.startswith(closing):
             return outer.removesuffix(opening), remainder.removeprefix(closing)
@@ -347,7 +348,8 @@ def remove_ending(text: str) -> str:
     >>> remove_ending("[[A>B]]**<|im_end|>\\n")
     '[[A>B]]'
     """
-    head, tail = text[:-_LONGEST], text[-_LONGEST:]
+    head = text[:-_LONGEST]
+    tail = text[-_LONGEST:]
     return head + _ENDING.sub("", tail)
 
 

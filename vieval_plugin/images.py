@@ -387,7 +387,8 @@ def _open(
     image: Image, data: bytes | None, most_pixels: int
 ) -> tuple[ImageStream, PIL.ImageFile.ImageFile]:
     data = read_bytes(image) if data is None else data
-    stream, format = ImageStream(data), format_of(data)
+    stream = ImageStream(data)
+    format = format_of(data)
     try:
         picture = (
             _open_as(format, stream)
@@ -465,7 +466,8 @@ def _is_plain(picture: PIL.Image.Image) -> bool:
 
 
 def _upright_rgb(picture: PIL.Image.Image) -> PIL.Image.Image:
-    rgb, orientation = _rgb(picture), _orientation(picture)
+    rgb = _rgb(picture)
+    orientation = _orientation(picture)
     if orientation not in _TURNED:
         return rgb
     rgb.info = {}  # Pillow would write anew what a stranger noted there
@@ -487,7 +489,8 @@ def _rgb(picture: PIL.Image.Image) -> PIL.Image.Image:
 
 def _narrow_samples(picture: PIL.Image.Image) -> PIL.Image.Image:
     samples = np.asarray(picture)
-    low, high = samples.min(), samples.max()
+    low = samples.min()
+    high = samples.max()
     if picture.mode.startswith("I;16") or (
         picture.mode == "I" and picture.format in ("PNG", "PPM")
     ):
@@ -555,7 +558,8 @@ def images_of_grid(file: Path, grid: str) -> list[Image]:
             f"{file}: a grid of {grid} must have sides that are multiples of these, got "
             f"{width}x{height}"
         )
-    tall, wide = height // rows, width // columns
+    tall = height // rows
+    wide = width // columns
     pieces = [
         pixels[y : y + tall, x : x + wide]
         for y in range(0, height, tall)

@@ -109,7 +109,8 @@ def pictures(
     """Source and edit as they are shown, and a step for whatever was done for it; nothing is
     shown where that failed.
     """
-    source, edit = sample.images["source"], sample.images["output"]
+    source = sample.images["source"]
+    edit = sample.images["output"]
     if images == "two":
         return (source, edit), ()
     name = side_by_side.NAME

@@ -288,12 +288,10 @@ def _rate(
     sub_question: SubQuestion, choice: ToolChoice, sample: Sample, setup: Setup
 ) -> Generator[list[Ask], list[Reply], Rating]:
     """The tool and then the rating of a sub-question."""
-    outcome, used, note, findings = (
-        ToolOutcome(),
-        "",
-        "",
-        [choice.finding] if choice.finding else [],
-    )
+    outcome = ToolOutcome()
+    used = ""
+    note = ""
+    findings = [choice.finding] if choice.finding else []
     if choice.tool is not None and choice.tool.use is not None:
         outcome = yield from choice.tool.use(
             sub_question.request((sub_question.name,), choice.entities, sample, setup)
@@ -302,7 +300,8 @@ def _rate(
             findings.append(f"tool failed: {choice.tool.name}")
             outcome = ToolOutcome(steps=outcome.steps)
         else:
-            used, note = choice.tool.name, choice.tool.note
+            used = choice.tool.name
+            note = choice.tool.note
     descriptions = list(outcome.image_texts.values())
     text = sub_question.render(
         setup,
@@ -314,7 +313,8 @@ def _rate(
     )
     images = {**sub_question.images, **outcome.images}
     message = Message("user", sub_question.question.parts(images.values(), text))
-    wording, enforced = setup.wording, setup.enforced(reply_schema(1))
+    wording = setup.wording
+    enforced = setup.enforced(reply_schema(1))
     answer_schema = reply_schema(
         1,
         SCALE,

@@ -130,7 +130,8 @@ class SubQuestion:
         """Request to a tool; without `phrases` of the model's own, those of the released code."""
         mask = sample.images.get("mask") if setup.improves("mask") else None
         sought = tuple(phrase for phrase in phrases if phrase.strip()) or (self.phrase,)
-        improvements, detector = setup.options.improvements, setup.options.detector
+        improvements = setup.options.improvements
+        detector = setup.options.detector
         return Request(
             path,
             self.name,

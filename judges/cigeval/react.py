@@ -189,11 +189,9 @@ def _reader(
             fields, exact = read_answer(text, {**turn_schema, "properties": properties})
         except ValueError as error:
             return Read(Status.PARSE_FAILURE, reason=str(error))
-        name, scores, reasoning = (
-            tool_name(fields["tool"]),
-            tuple(fields["score"]),
-            fields["reasoning"],
-        )
+        name = tool_name(fields["tool"])
+        scores = tuple(fields["score"])
+        reasoning = fields["reasoning"]
         if name and may_use_tools:
             return Read(
                 Status.OK,

@@ -223,7 +223,8 @@ def preference_of(bounds: tuple[float, float], order: str) -> tuple[float, float
 
 def _unfit(contest: Contest, options: PairwiseOptions, wording: Pack) -> str:
     """Reason that a contest cannot be asked about in one question, in words; empty if it can."""
-    number, first = len(contest.candidates), contest.candidates[0]
+    number = len(contest.candidates)
+    first = contest.candidates[0]
     if number > 2 and (options.mode == "expected" or wording.asks_for_labels):
         what = (
             "the mode expected"

@@ -41,12 +41,11 @@ def schema(form: Form, number: int) -> dict[str, Any]:
     """
     if form == "ranking":
         rank_schema = {"type": "integer", "minimum": 1, "maximum": number}
-        key, answer = (
-            PLACES_KEY,
-            object_schema(dict.fromkeys(LETTERS[:number], rank_schema)),
-        )
+        key = PLACES_KEY
+        answer = object_schema(dict.fromkeys(LETTERS[:number], rank_schema))
     else:
-        key, answer = BETTER_KEY, {"type": "string", "enum": list(_votes(form, (1, 2)))}
+        key = BETTER_KEY
+        answer = {"type": "string", "enum": list(_votes(form, (1, 2)))}
     reasoning = {"type": "string", "minLength": 1, "maxLength": _LONGEST_REASON}
     return object_schema({REASONING: reasoning, key: answer})
 

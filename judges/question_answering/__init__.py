@@ -100,8 +100,10 @@ def build(
         )
 
     def program(sample: Sample) -> Program:
-        asker, notes = StageAsker(wording, sample, options.backbones), Notes()
-        key, schema = f"{setting}_questions", SCHEMAS[setting]
+        asker = StageAsker(wording, sample, options.backbones)
+        notes = Notes()
+        key = f"{setting}_questions"
+        schema = SCHEMAS[setting]
         chat = asker.chat(
             key, "questions", QUESTIONS, schema, sample.texts, _LONGEST_LIST
         )
@@ -228,7 +230,8 @@ def _probable(asker: StageAsker, questions: Questions, notes: Notes) -> Program:
         step_of(reply, ("answers", q.id))
         for reply, q in zip(replies, questions, strict=True)
     ]
-    trace, findings = (*notes.trace, *steps), tuple(notes.findings)
+    trace = (*notes.trace, *steps)
+    findings = tuple(notes.findings)
     status = worst([step.status for step in (*_lists(trace), *steps)])
     bounds = [step.bounds for step in steps if step.bounds is not None]
     if len(bounds) < len(steps):

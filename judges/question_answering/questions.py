@@ -92,7 +92,8 @@ def parse_questions(
             raise ValueError(
                 f"there must be at most {MOST_QUESTIONS} questions, got {len(questions)}"
             )
-        questions, exact = _shortened(questions), False
+        questions = _shortened(questions)
+        exact = False
     _require_graph(questions)
     return questions, exact
 
@@ -115,7 +116,8 @@ def _shortened(questions: Sequence[PromptQuestion]) -> tuple[PromptQuestion, ...
 
 
 def _question(number: int, item: Mapping[str, Any]) -> PromptQuestion:
-    name, text = f"{item.get('id', number):g}", item["question"].strip()
+    name = f"{item.get('id', number):g}"
+    text = item["question"].strip()
     if "answer" not in item:
         return PromptQuestion(
             name, text, parents=tuple(f"{parent:g}" for parent in item["parents"])

@@ -97,10 +97,8 @@ def build(options: T2IEvalOptions, wording: Pack, setting: str = PLAIN) -> Judge
     ablation = cast(Ablation, setting)
 
     def program(sample: Sample) -> Program:
-        asker, notes = (
-            Asker(wording, sample, options.backbones, options, ablation),
-            Notes(),
-        )
+        asker = Asker(wording, sample, options.backbones, options, ablation)
+        notes = Notes()
         captions = options.mode == "individual" and ablation != "no_captioning"
         key = "extraction_with_captions" if captions else "extraction"
         extraction = yield from extract(asker, key, captions, notes)

@@ -35,7 +35,8 @@ def judge_questions(
     asker: Asker, extraction: Extraction, notes: Notes
 ) -> Generator[list[Ask], list[Reply], Result | Status]:
     """Answer all questions in one call, then explain and score everything in another."""
-    ablation, questions = asker.ablation, extraction.questions
+    ablation = asker.ablation
+    questions = extraction.questions
     question_variables: dict[str, Any] = {
         "questions": schemas.numbered(questions),
         "with_reference": asker.shows("reference"),
@@ -73,7 +74,8 @@ def judge_questions(
         return Result(tuple(_judged(extraction, answers)))
     for name, question in schemas.numbered(questions):
         if merged or question.kind != "appearance":
-            earlier, evaluation = answers.get(name, Fields()), fields_of(parts[name])
+            earlier = answers.get(name, Fields())
+            evaluation = fields_of(parts[name])
             answers[name] = Fields(
                 earlier.answer or evaluation.answer,
                 evaluation.explanation,

@@ -174,7 +174,8 @@ def _markdown_fields(text: str, names: Sequence[str]) -> tuple[dict[str, Any], b
     values: dict[str, Any] = {name: value for name, [value] in keyed.items()}
     if "score" not in names:
         return values, True
-    first, last = lines[0], lines[-1]
+    first = lines[0]
+    last = lines[-1]
     further = {line.key for line in lines} - {"", *_KEYS} or (
         last.key != "score" and len(lines) > 1
     )
@@ -219,7 +220,8 @@ def _keyed(lines: Sequence[Item], names: Sequence[str]) -> dict[str, set[str]]:
 
 
 def _read_json(document: Mapping[str, Any]) -> Extraction:
-    entities, questions = [], []
+    entities = []
+    questions = []
     for entity in document["entities"]:
         name = _text_of(entity["name"])
         attribute_fields = [
@@ -265,10 +267,8 @@ def _read_markdown(lines: Sequence[Item]) -> Extraction:
     captions: dict[str, str] = {}
     questions: list[Question] = []
     for item in lines:
-        titles, name = (
-            " / ".join(item.headings).lower(),
-            item.headings[-1] if item.headings else "",
-        )
+        titles = " / ".join(item.headings).lower()
+        name = item.headings[-1] if item.headings else ""
         kind = next((kind for kind in KINDS if kind in titles), None)
         if "question" in titles:
             if item.key in ("entities", "entities involved", "entity") and questions:

@@ -217,7 +217,8 @@ def results_text(judged: Iterable[JudgedQuestion]) -> str:
     """
     blocks = []
     for judged_question in judged:
-        question, reply = judged_question.question, judged_question.reply
+        question = judged_question.question
+        reply = judged_question.reply
         texts = (("answer", reply.answer), ("explanation", reply.explanation))
         lines = [
             f"### {', '.join(question.entities) or 'Image'}",

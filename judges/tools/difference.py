@@ -112,7 +112,8 @@ def run(arguments: Mapping[str, Any]) -> ToolResult:
     """The boxes where `first` and `second` differ; with a `mask` those inside its area, or
     outside (`side`).
     """
-    first, second = arguments["first"], arguments["second"]
+    first = arguments["first"]
+    second = arguments["second"]
     counts = None
     if arguments.get("mask") is not None:
         counts = area_that_counts(

@@ -77,7 +77,9 @@ class JudgeBatches:
                 "scores"
             )
         self._columns = columns_by_field(columns or {}, "columns")
-        self._kind, self._keep, self._prefix = kind, keep, prefix
+        self._kind = kind
+        self._keep = keep
+        self._prefix = prefix
 
     def __call__(self, batch: Mapping[str, Any]) -> dict[str, Any]:
         """Judge a batch.

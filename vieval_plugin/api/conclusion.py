@@ -126,7 +126,8 @@ class Conclusion:
         """
         if self.report is None:
             return write_csv(self.build.tables, Path(folder))
-        report, statistics = self.report, self.options.statistics.options()
+        report = self.report
+        statistics = self.options.statistics.options()
         name = RANK_MD if report.which == "generators" else ""
         return write_tables(report, Path(folder), statistics, name)
 

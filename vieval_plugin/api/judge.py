@@ -148,24 +148,24 @@ class Judge:
         )
         self.progress = Progress()
         self.last = Verdicts((), (), self.aspects)
-        self._fresh, self._format, self._bar, self._attempts = (
-            fresh,
-            image_format,
-            bar,
-            attempts,
-        )
+        self._fresh = fresh
+        self._format = image_format
+        self._bar = bar
+        self._attempts = attempts
         self._open: Opened | None = None
         self._opening = threading.Lock()
 
     def __repr__(self) -> str:
-        spec, backbone = self.prepared.spec, self.options.backbones.get("judge")
+        spec = self.prepared.spec
+        backbone = self.options.backbones.get("judge")
         return f"<Judge {spec.name}{f' by {backbone.model}' if backbone and not spec.scored else ''}>"
 
     def __reduce__(self) -> tuple[Callable[[], Judge], tuple[()]]:
         """Open again where a copy is used, or in the process that it is sent to; keys stay in
         the environment.
         """
-        spec, setting = self.prepared.spec, self.prepared.setting
+        spec = self.prepared.spec
+        setting = self.prepared.setting
         judge = str(spec.file.path) if spec.file else spec.name
         again = partial(
             type(self),
@@ -192,7 +192,8 @@ class Judge:
     def close(self) -> None:
         """Let go of connections and store; the next call opens them again."""
         with self._opening:
-            opened, self._open = self._open, None
+            opened = self._open
+            self._open = None
         if opened is not None:
             self._ending.detach()
             opened.close()
@@ -462,7 +463,9 @@ class Opened:
 
     def __init__(self, options: Config, progress: Progress, asks_a_model: bool) -> None:
         self._run = options, None, progress, asks_a_model
-        self.loop, self.process, self.runs = LoopThread(self.shut), os.getpid(), 0
+        self.loop = LoopThread(self.shut)
+        self.process = os.getpid()
+        self.runs = 0
         self._session: asyncio.Task[Session] | None = None
 
     async def session(self) -> Session:
@@ -479,7 +482,8 @@ class Opened:
 
     async def shut(self) -> None:
         """Close the session; the next run opens another."""
-        opening, self._session = self._session, None
+        opening = self._session
+        self._session = None
         if opening is not None:
             with contextlib.suppress(
                 asyncio.CancelledError, VievalError

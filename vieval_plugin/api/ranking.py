@@ -357,7 +357,8 @@ def prepare_ranking(request: RankingRequest) -> PreparedRanking:
         if request.against
         else None
     )
-    earlier, too_few = baseline.records if baseline else (), ""
+    earlier = baseline.records if baseline else ()
+    too_few = ""
     if request.margin is not None:
         require_consistent([*([] if judging else results.records), *earlier])
         if judging:
@@ -381,18 +382,21 @@ def planned(prepared: PreparedRanking) -> tuple[Request, list[Judged], int, list
     Raises:
         VievalError: verdicts are ranked, which are judged already.
     """
-    request, judging = prepared.request, prepared.judging
+    request = prepared.request
+    judging = prepared.judging
     if judging is None:
         raise VievalError(
             "--plan is for folders of images, with --prompts; results are judged already"
         )
     rows = [row for row in judging.source if row.verdict is None]
-    judge, text = judging.judges[0], list[str]()
+    judge = judging.judges[0]
+    text = list[str]()
     if judge.spec.rates == "contest":
         judged = list[Judged](contests_between(rows))
         total = len(judged)
     else:
-        judged, total = [row.sample for row in rows], judging.source.total or 0
+        judged = [row.sample for row in rows]
+        total = judging.source.total or 0
         text += [detectable_difference(judged)] if judged else []
     if request.margin is not None and request.control and not request.human:
         text.append(planned_control(judge))
@@ -405,14 +409,17 @@ def conclude(prepared: PreparedRanking) -> Conclusion:
     Raises:
         VievalError: no judge can run, or its images cannot be made.
     """
-    request, judging = prepared.request, prepared.judging
-    baseline, limits = prepared.baseline, list[str]()
+    request = prepared.request
+    judging = prepared.judging
+    baseline = prepared.baseline
+    limits = list[str]()
     if baseline:
         baseline, sentence, drifted = _checked(baseline, request)
         if drifted:
             return _early(request, ExitCode.JUDGE_DRIFTED, _drift(sentence))
         limits.append(sentence)
-    results, failed = prepared.results, list[str]()
+    results = prepared.results
+    failed = list[str]()
     if judging:
         if len(request.inputs) == 1:
             _make_images(request, judging.source)
@@ -454,8 +461,10 @@ def _drift(sentence: str) -> Answer:
 
 def _judging(request: RankingRequest, paths: Sequence[Path]) -> Request:
     """The images that are ranked, which may be yet to be made, and their judges."""
-    prompts, columns = _path(request.prompts), parse_columns(request.columns)
-    reading, reference = (prompts, request.kind, columns), _path(request.reference)
+    prompts = _path(request.prompts)
+    columns = parse_columns(request.columns)
+    reading = (prompts, request.kind, columns)
+    reference = _path(request.reference)
     if request.make and not prompts:
         raise VievalError(NO_FOLDER)
     is_unmade = request.make is not None
@@ -526,7 +535,9 @@ def _judged(request: RankingRequest, judging: Request) -> tuple[Results, list[st
     """The verdicts on folders, written where that is wanted, and lines on what failed, such as a
     judge that cannot run.
     """
-    runs, unable, progress = [], list(judging.unable), Progress()
+    runs = []
+    unable = list(judging.unable)
+    progress = Progress()
     label = next(iter(request.label), "")
     out = _path(request.out)
     for judge in judging.judges:
@@ -570,7 +581,8 @@ def _ranked(
     failed: Sequence[str],
 ) -> Conclusion:
     """Rank verdicts, and decide where there is a margin."""
-    request, notes = prepared.request, results.notes
+    request = prepared.request
+    notes = results.notes
     results = drop_different_prompts(results)
     differences = [note for note in results.notes if note not in notes]
     if request.margin is not None and differences:
@@ -593,10 +605,12 @@ def _conclusion(
 ) -> Conclusion:
     """The conclusion of a ranking, with a gate or without."""
     statistics = request.options.statistics.options()
-    answers, findings = report.answers, dict[str, Any]()
+    answers = report.answers
+    findings = dict[str, Any]()
     outcome = ExitCode(not any(_is_ranked(section) for section in report.sections))
     if gate:
-        answers, outcome = [_decision(request, report, gate)], gate.exit_code
+        answers = [_decision(request, report, gate)]
+        outcome = gate.exit_code
         findings = asdict(findings_document(report, statistics))
         findings["margin"] = request.margin
     if results.unreadable or (failed and not gate):
@@ -657,15 +671,16 @@ def _controlled(
     """A gate that passes, after its judge was asked about spoilt images; verdicts need the name
     of the model that is asked.
     """
-    request, judging, progress = prepared.request, prepared.judging, Progress()
+    request = prepared.request
+    judging = prepared.judging
+    progress = Progress()
     if judging:
-        judge, current, backbone = (
-            judging.judges[0],
-            judging.current,
-            judging.backbone,
-        )
+        judge = judging.judges[0]
+        current = judging.current
+        backbone = judging.backbone
     elif request.backbone.get("model"):
-        source, backbone = results.records[0].provenance, None
+        source = results.records[0].provenance
+        backbone = None
         judge, current = judge_today(
             source, request.options, request.named_backbone, stored=True
         )
@@ -679,7 +694,8 @@ def _controlled(
         prompts = control_prompts(
             results.records, gate.aspect, gate.challenger, reference, margin
         )
-    ways, asked = spoilings(gate.aspect, judge), (judge, current, backbone, progress)
+    ways = spoilings(gate.aspect, judge)
+    asked = (judge, current, backbone, progress)
     control = loop.run(
         control_results(prompts, ways, gate.aspect, margin, asked, request.bar)
     )
@@ -751,7 +767,8 @@ def _require_applicable(request: RankingRequest, are_images: bool) -> None:
 
 def _again(request: RankingRequest) -> str:
     """The commands that judge again what a call or a tool failed on."""
-    commands, paths = [], paths_of(request.inputs)
+    commands = []
+    paths = paths_of(request.inputs)
     for path in paths:
         if (path / PLAN).is_file():
             commands.append(f"`vieval shards {path} --rejudge api_error,tool_error`")

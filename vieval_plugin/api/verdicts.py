@@ -58,7 +58,8 @@ class Verdicts(Sequence[Verdict]):
         aspects: Sequence[str],
         provenance: Provenance | None = None,
     ) -> None:
-        self.samples, self.aspects = tuple(samples), tuple(aspects)
+        self.samples = tuple(samples)
+        self.aspects = tuple(aspects)
         self.provenance = provenance
         self._verdicts = tuple(verdicts)
 

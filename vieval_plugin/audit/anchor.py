@@ -206,7 +206,8 @@ def read_anchor(lookup: Lookup, name: str) -> Anchor:
 
 def require_same_judge(anchor: Anchor, prepared: PreparedJudge) -> None:
     """VievalError where the judge would ask other questions today, which is no drift of a model."""
-    then, now = anchor.provenance, prepared.provenance
+    then = anchor.provenance
+    now = prepared.provenance
     if (then.settings, then.pack_hash) != (now.settings, now.pack_hash):
         raise VievalError(
             f"the anchor was made with {then.pack} ({then.pack_hash}) as "
@@ -226,7 +227,8 @@ def drift_report(anchor: Anchor, fresh: Sequence[Verdict], seed: int) -> DriftRe
     Raises:
         VievalError: the model refuses other sampling fields than then.
     """
-    then, now = unsent_fields(chain.from_iterable(anchor.repeats)), unsent_fields(fresh)
+    then = unsent_fields(chain.from_iterable(anchor.repeats))
+    now = unsent_fields(fresh)
     if then != now:
         raise VievalError(
             f"the anchor was made with {then or 'all fields sent'}, now {now or 'all are sent'}; "

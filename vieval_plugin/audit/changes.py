@@ -111,7 +111,8 @@ def _borrow_source(sample: Sample, partner: Sample | None) -> Sample | None:
     """A sample with the images that another output was made from; None where that has not the
     same roles.
     """
-    sources, other_sources = _made_from(sample), _made_from(partner) if partner else {}
+    sources = _made_from(sample)
+    other_sources = _made_from(partner) if partner else {}
     if not sources or sources.keys() != other_sources.keys():
         return None
     return replace(sample, images={**sample.images, **other_sources})

@@ -185,7 +185,8 @@ def effect(
     >>> one.difference.value, adjusted([one])[0].finding
     (-0.5, 'FLAGGED: falls')
     """
-    first, second = np.asarray(after, dtype=float), np.asarray(unchanged, dtype=float)
+    first = np.asarray(after, dtype=float)
+    second = np.asarray(unchanged, dtype=float)
     is_paired = ~(np.isnan(first) | np.isnan(second))
     failed = int((np.isnan(first) & ~np.isnan(second)).sum())
     paired_groups = list(compress(groups, is_paired))

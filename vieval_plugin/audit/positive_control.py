@@ -147,7 +147,8 @@ def spoilt_images(
             (prompt, _replace_outputs(prompt.sample, _degraded(prompt.sample)))
             for prompt in prompts[:CONTROL_ITEMS]
         ]
-    selection, further = list(prompts[:CONTROL_ITEMS]), list(prompts[CONTROL_ITEMS:])
+    selection = list(prompts[:CONTROL_ITEMS])
+    further = list(prompts[CONTROL_ITEMS:])
     partners = _partners(selection)
     while None in partners and further:
         alone = len(partners) - 1 - partners[::-1].index(None)
@@ -210,10 +211,8 @@ async def control_results(
                 for (prompt, _), verdict in zip(degraded, verdicts, strict=True)
                 if aspect in verdict.scores
             ]
-            original_scores, spoilt_scores = (
-                [score for score, _ in read],
-                [score for _, score in read],
-            )
+            original_scores = [score for score, _ in read]
+            spoilt_scores = [score for _, score in read]
             change = (
                 control_change(original_scores, spoilt_scores)
                 if len(read) > 1

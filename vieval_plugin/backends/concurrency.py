@@ -107,16 +107,15 @@ class DaemonPool(ThreadPoolExecutor):
     """
 
     def __init__(self, threads: int | None = None, name: str = "pool") -> None:
-        self._max_threads, self._name = threads or min(32, cores() + 4), name
+        self._max_threads = threads or min(32, cores() + 4)
+        self._name = name
         super().__init__(
             self._max_threads, name
         )  # an event loop takes executors of that class alone
         self._jobs: _Jobs = SimpleQueue()
-        self._free_threads, self._change, self._is_shut_down = (
-            threading.Semaphore(0),
-            threading.Lock(),
-            False,
-        )
+        self._free_threads = threading.Semaphore(0)
+        self._change = threading.Lock()
+        self._is_shut_down = False
         self._daemons: list[threading.Thread] = []
         self._process = os.getpid()
         weakref.finalize(self, self._jobs.put, None).atexit = False

@@ -42,7 +42,9 @@ class TokenIds:
     """
 
     def __init__(self, model: str, post: Post) -> None:
-        self._model, self._post, self.tasks = model, post, SharedTasks(keeps=True)
+        self._model = model
+        self._post = post
+        self.tasks = SharedTasks(keeps=True)
 
     async def ids_of(self, text: str) -> list[int] | None:
         """The ids of a text's tokens, or None where the server does not tell."""
@@ -186,7 +188,8 @@ def probabilities_from_bounds(
             rest_low, rest_high = (
                 (1.0, 1.0) if (*prefix, token) in texts else onwards((*prefix, token))
             )
-            low, high = low + token_low * rest_low, high + token_high * rest_high
+            low += token_low * rest_low
+            high += token_high * rest_high
         return min(low, 1.0), min(high, 1.0)
 
     pairs = []

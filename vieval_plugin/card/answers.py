@@ -92,7 +92,9 @@ def agreement_of_repeats(
     by_id: dict[Hashable, list[Record]] = defaultdict(list)
     for record in records:
         by_id[record.id].append(record)
-    groups, agreements, distances = list[str](), list[float](), list[float]()
+    groups = list[str]()
+    agreements = list[float]()
+    distances = list[float]()
     for repeats in by_id.values():
         pairs = combinations((record.verdict for record in repeats), 2)
         readable_pairs = [

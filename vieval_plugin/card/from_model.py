@@ -80,10 +80,8 @@ class CardPlan:
     @property
     def lines(self) -> list[str]:
         """The plan in lines for a terminal."""
-        calls, answers = (
-            sum(row.calls for row in self.calls),
-            sum(row.answers for row in self.calls),
-        )
+        calls = sum(row.calls for row in self.calls)
+        answers = sum(row.answers for row in self.calls)
         return [*map(str, self.calls), str(PlannedCalls("in all", calls, answers))]
 
 
@@ -94,14 +92,16 @@ async def plan_card(request: CardRequest, judging: Judging) -> CardPlan:
         VievalError: nothing is prepared that these judges can judge, a cell would have too few
             samples, or a log of a published judge is not what was published.
     """
-    entries, unprepared = list[PlannedEntry](), list[str]()
+    entries = list[PlannedEntry]()
+    unprepared = list[str]()
     for name in request.benchmarks:
         benchmark = benchmark_registry.benchmark(name)
         sizes = request.samples, request.statistics.seed
         more, lines = planning.planned(
             benchmark, request.judges, judging.options, *sizes
         )
-        entries, unprepared = [*entries, *more], [*unprepared, *lines]
+        entries = [*entries, *more]
+        unprepared = [*unprepared, *lines]
     entries.sort(key=lambda entry: request.judges.index(entry.prepared))
     if not entries:
         judges = ", ".join(judge.spec.name for judge in request.judges)
@@ -140,10 +140,8 @@ def card_jobs(request: CardRequest, plan: CardPlan) -> Iterator[Job]:
     """All that a model is still to be asked about: entries, their repeats, and samples with
     changed images.
     """
-    entries, seed = (
-        [entry for entry in plan.entries if entry.prepared.asks_a_model],
-        request.statistics.seed,
-    )
+    entries = [entry for entry in plan.entries if entry.prepared.asks_a_model]
+    seed = request.statistics.seed
     for entry in entries:
         if not is_complete(entry_file(entry, request.folder)):
             yield from (Job(judged, entry.prepared) for judged in entry.judged)
@@ -196,14 +194,16 @@ def make_card(
     repeats = [
         _repeats(entry, request, judging, on_step) for entry in first if request.repeats
     ]
-    audits, left_out = list[CardAudit](), list(plan.unprepared)
+    audits = list[CardAudit]()
+    left_out = list(plan.unprepared)
     for entry in first if request.audited else ():
         try:
             audits.append(_audit(entry, request, judging, on_step))
         except VievalError as error:
             left_out.append(f"{entry.prepared.spec.name} was not audited: {error}")
     on_step("the numbers, beside the published judges; this takes a minute or two")
-    judges, entries = list[PlacedJudge](), list[CardEntry]()
+    judges = list[PlacedJudge]()
+    entries = list[CardEntry]()
     for entry, file in zip(plan.entries, judged, strict=True):
         [run] = results_of(file.records).runs
         judges.append(
@@ -229,7 +229,8 @@ def _repeats(
     judging: Judging,
     on_step: Callable[[str], None],
 ) -> CardRepeats:
-    n, judge = min(request.repeats, len(entry.judged)), entry.prepared.spec.name
+    n = min(request.repeats, len(entry.judged))
+    judge = entry.prepared.spec.name
     on_step(f"{judge}: {n} {entry.unit} three times, past the store")
     file = asyncio.run(
         judge_repeats(entry, n, request.statistics.seed, request.folder, judging)
@@ -250,7 +251,8 @@ def _audit(
     judging: Judging,
     on_step: Callable[[str], None],
 ) -> CardAudit:
-    prepared, seed = entry.prepared, request.statistics.seed
+    prepared = entry.prepared
+    seed = request.statistics.seed
     samples = planning.audited_samples(entry, request.audited, seed)
     on_step(f"{prepared.spec.name}: {len(samples)} {entry.unit} with changed images")
     answered_before = _answer_count(judging.progress.usage)

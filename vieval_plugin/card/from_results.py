@@ -97,7 +97,9 @@ def card_from_results(
             "--out"
         )
     copies = _copied(results.files, folder)
-    judges, entries, left_out = list[PlacedJudge](), list[CardEntry](), [LEFT_OUT]
+    judges = list[PlacedJudge]()
+    entries = list[CardEntry]()
+    left_out = [LEFT_OUT]
     for run in results.runs:
         records = chain.from_iterable(chain.from_iterable(run.records.values()))
         ids = {(record.id, record.provenance) for record in records}

@@ -48,7 +48,8 @@ def entry_of(
         seconds: those of calls, None where nobody says.
     """
     records = list(chain.from_iterable(chain.from_iterable(judge.run.records.values())))
-    source, name = records[0].provenance, judge.benchmark.name
+    source = records[0].provenance
+    name = judge.benchmark.name
     pairs = pair_rows([judge.pairs_of_judge])
     for part_entries in judge.by_part.values():
         rows = pair_rows([judge.board_of(part_entries.values())])

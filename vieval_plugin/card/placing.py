@@ -143,7 +143,8 @@ class PlacedJudge:
     @property
     def alone(self) -> Leaderboard:
         """The leaderboard of this judge alone."""
-        label, board = self.run.label, self.board_of(())
+        label = self.run.label
+        board = self.board_of(())
         same_answers = {
             name: labels for name, labels in board.same_answers.items() if name == label
         }
@@ -172,7 +173,9 @@ def place_among(
     benchmark: Benchmark, run: Run, others: Sequence[Run], options: StatisticsOptions
 ) -> PlacedJudge:
     """A judge among others on the same samples; labels are all different."""
-    runs, label, name = [run, *others], run.label, benchmark.name
+    runs = [run, *others]
+    label = run.label
+    name = benchmark.name
     findings = benchmark.report.findings(name, tuple(benchmark.parts), runs, options)
     has_own = (
         s
@@ -201,10 +204,8 @@ def place_among(
         if number.system == label
         or (number.aspect, number.statistic, number.judge) == same_statistic
     )
-    breakdown, compared_in_part = (
-        next(iter(board.breakdowns.values()), {}),
-        statistic.statistic_in_part,
-    )
+    breakdown = next(iter(board.breakdowns.values()), {})
+    compared_in_part = statistic.statistic_in_part
     compared = (
         {
             part: compared_in_part(part, options)

@@ -159,7 +159,8 @@ def even_sizes(capacities: Sequence[int], n: int, seed: int) -> list[int]:
     >>> even_sizes([5, 100, 100], 25, 0), sum(even_sizes([5, 100, 100], 26, 0)), even_sizes([2, 3], 9, 0)
     ([5, 10, 10], 26, [2, 3])
     """
-    n, level = min(n, sum(capacities)), 0
+    n = min(n, sum(capacities))
+    level = 0
     while sum(min(capacity, level + 1) for capacity in capacities) <= n and level < max(
         capacities, default=0
     ):
@@ -200,7 +201,8 @@ def planned(
     loaded, lines = _loaded(benchmark, options)
     contests = any(isinstance(judged, Contest) for judged in loaded)
     fit = [judge for judge in judges if (judge.spec.rates == "contest") == contests]
-    entries, has_tasks = [], False
+    entries = []
+    has_tasks = False
     for judge in fit or (judges if contests else ()):
         parts = {
             task.part
@@ -280,7 +282,8 @@ def _require_cells(entry: PlannedEntry, askable: Sequence[Judged]) -> None:
     """VievalError where a cell that could have enough samples for a statistic is planned with
     fewer.
     """
-    report, spec = entry.benchmark.report, entry.prepared.spec
+    report = entry.benchmark.report
+    spec = entry.prepared.spec
     rating = Rating(spec.aspects, against_all=spec.against_all)
     needed_of_each = max(
         (statistic.least_samples for statistic in report.statistics(rating)), default=1

@@ -86,7 +86,8 @@ def level(standing: Standing) -> Level:
 
     A lead that is clear over all samples counts where tests by task type have too few to show it.
     """
-    number, difference = standing.number, standing.difference
+    number = standing.number
+    difference = standing.difference
     if standing.unread >= MOST_UNREAD:
         return Level.UNREAD
     if not number.defined:
@@ -113,7 +114,9 @@ def level(standing: Standing) -> Level:
 
 def standing_of_judge(judge: PlacedJudge) -> Standing:
     """The numbers of a placed judge that its level follows from."""
-    label, board, best = judge.run.label, judge.board, judge.best_published
+    label = judge.run.label
+    board = judge.board
+    best = judge.best_published
     constants = [n.estimate.value for n in board.references if n.role == "baseline"]
     by_type = judge.values_by_statistic(label)
     pair = judge.pair_with(best.system) if best else None
@@ -143,8 +146,10 @@ def title(judge: PlacedJudge, subject: str) -> str:
         judge: placed among the published judges.
         subject: the model, and what it judges where it has several entries.
     """
-    standing, best = standing_of_judge(judge), judge.best_published
-    above_count, types = sum(standing.above_by_type), len(standing.above_by_type)
+    standing = standing_of_judge(judge)
+    best = judge.best_published
+    above_count = sum(standing.above_by_type)
+    types = len(standing.above_by_type)
     share = "all" if above_count == types else f"{number_word(above_count)} of"
     names = {
         "subject": subject,
@@ -203,7 +208,8 @@ def _place(judge: PlacedJudge, subject: str) -> str:
     """The number and the rank among the published judges, and which of them are better and
     worse.
     """
-    number, board = judge.number, judge.board
+    number = judge.number
+    board = judge.board
     if not number.estimate.defined or not judge.published:
         evidence = answer(judge.alone).evidence
         return evidence if subject == judge.run.label else f"{subject}: {evidence}"

@@ -91,7 +91,8 @@ def page(card: Card, judges: Sequence[PlacedJudge]) -> str:
         for item in items_of([judge.run])
         if item.judgements[0].disagreement > 0
     ]
-    samples, thumbnails = Samples(), Thumbnails()
+    samples = Samples()
+    thumbnails = Thumbnails()
     truths = {judge.benchmark.name: judge.benchmark.truth for judge in judges}
     worst = nlargest(_WORST, items, key=lambda item: item.judgements[0].disagreement)
     return template(_TEMPLATE).render(
@@ -130,7 +131,8 @@ def _chart(judge: PlacedJudge) -> Markup:
     """The card's judge among the published ones by name, then its task types or parts with the
     published judges as ticks.
     """
-    model, board = judge.run.label, judge.board
+    model = judge.run.label
+    board = judge.board
     title = judge.benchmark.page_words(board.title)
     numbers = [number for number in board.numbers if number.estimate.defined]
     numbers.sort(key=lambda number: -number.estimate.value)

@@ -151,7 +151,8 @@ def read_options(arguments: Sequence[str]) -> tuple[Callable[[Any], int], Any]:
 
 def _flag_hint(parser: argparse.ArgumentParser, unknown: Sequence[str]) -> str:
     """The flag of a parser or of its commands that was meant by the first one that is unknown."""
-    parsers, flags = [parser], set[str]()
+    parsers = [parser]
+    flags = set[str]()
     while parsers:
         for action in parsers.pop()._actions:
             flags.update(action.option_strings)
@@ -306,7 +307,8 @@ def _add_command(commands: Commands, name: str, source: Any) -> None:
         "\n\nExamples:\n"
     )
     summary = text.partition("\n")[0].rstrip(".")
-    run, actions = getattr(source, "run", source), getattr(source, "ACTIONS", {})
+    run = getattr(source, "run", source)
+    actions = getattr(source, "ACTIONS", {})
     options_type = Options if actions else _options_type(run)
     parser = commands.add_parser(
         name,
@@ -361,7 +363,8 @@ def _add_flag(
     """Add the argument of a field."""
     is_required = default is None
     if NoneType in get_args(option_type):
-        is_required, option_type = False, get_args(option_type)[0]
+        is_required = False
+        option_type = get_args(option_type)[0]
     if get_origin(option_type) is Literal:
         arguments["choices"] = get_args(option_type)
     elif option_type is bool:

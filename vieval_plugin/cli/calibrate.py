@@ -40,10 +40,8 @@ def run(options: CalibrateOptions) -> int:
     from vieval_plugin.text.escaping import say
 
     require_writable(options.out, reads=[options.verdicts, *options.human])
-    statistics, ratings = (
-        config.current().statistics.options(),
-        read_ratings(options.human),
-    )
+    statistics = config.current().statistics.options()
+    ratings = read_ratings(options.human)
     look = ratings.look
     ratings, constant = drop_constant_annotators(ratings)
     [run, *further], notes = rated_runs(
@@ -56,7 +54,8 @@ def run(options: CalibrateOptions) -> int:
     result = calibrate(
         run, statistics, options.anyway, random=bool(look and look.is_first)
     )
-    calibration, better = result.calibration, result.better
+    calibration = result.calibration
+    better = result.better
     say(*calibration_lines(result), *(f"note: {note}" for note in (*notes, *constant)))
     if look:
         say(

@@ -190,10 +190,8 @@ def _judged(
     model = provenance_of(judges[0], current, backbone).backbone
     folder = options.out or _folder_of(model)
     judging = Judging(current, backbone, Progress())
-    benchmarks, sizes = (
-        dict.fromkeys(options.benchmark or BENCHMARKS),
-        (options.samples, options.repeats, options.audit),
-    )
+    benchmarks = dict.fromkeys(options.benchmark or BENCHMARKS)
+    sizes = (options.samples, options.repeats, options.audit)
     request = CardRequest(
         model, tuple(benchmarks), judges, *sizes, published, folder, statistics
     )

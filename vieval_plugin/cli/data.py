@@ -88,7 +88,8 @@ def label(options: LabelledEditOptions) -> int:
     edits, origins = _sequence_labels(options)
     if options.outputs:
         more, origin = _output_labels(options.outputs, options)
-        edits, origins = [*edits, *more], [*origins, origin]
+        edits = [*edits, *more]
+        origins = [*origins, origin]
     dataset.write(options.out, edits, origins, options.seed)
     say(*(f"label {label}: {n}" for label, n in labels.spread(edits).items()))
     say(f"seed {options.seed}", f"wrote {len(edits)} labelled edits to {options.out}")

@@ -57,7 +57,8 @@ def run(options: DemoOptions) -> int:
             f"to read them {install_advice('text')}",
         )
     folders = [folder / name for name in (posters.CAREFUL, posters.CARELESS)]
-    page, verdicts = folder / "rank.html", folder / "verdicts.jsonl"
+    page = folder / "rank.html"
+    verdicts = folder / "verdicts.jsonl"
     prompts = folder / "prompts.csv"
     arguments = ["vieval", "rank", *folders, "--prompts", prompts, "--judge", judge]
     arguments += ["--out", verdicts, "--html", page]

@@ -292,7 +292,8 @@ def _abilities(options: Config, model: str) -> Iterator[Ability]:
     for ability, names in sorted(judges.items(), key=lambda item: item[0].job):
         yield Ability(ability.job.format(", ".join(names)), ability.needs)
     root = options.data_folder()
-    prepared, unprepared = list[str](), list[str]()
+    prepared = list[str]()
+    unprepared = list[str]()
     for name, benchmark in benchmark_registry.benchmarks().items():
         if not benchmark.generates and benchmark.root == "data":
             (

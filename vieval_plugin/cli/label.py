@@ -200,7 +200,8 @@ def _rank_command(
     from vieval_plugin.results.own_verdicts import is_own
 
     paths = list(map(Path, options.samples))
-    verdicts, origin = shlex.join(options.samples), ""
+    verdicts = shlex.join(options.samples)
+    origin = ""
     if is_shards(paths[0]):
         verdicts = options.samples[0]
     elif not all(map(is_own, paths)):

@@ -189,7 +189,8 @@ def _request(options: RankOptions) -> RankingRequest:
     from vieval_plugin.api.ranking import request_of_flags
     from vieval_plugin.run.side_by_side import image_server
 
-    url, model = options.generator_url, options.generator_model
+    url = options.generator_url
+    model = options.generator_model
     key = os.environ.get(KEY_VARIABLE, "")
     make = image_server(url, model, options.inputs, key, options.seed)
     return request_of_flags(

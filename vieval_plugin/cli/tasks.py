@@ -97,7 +97,8 @@ def _tasks(pattern: str) -> list[str]:
     from vieval_plugin.benchmarks import tasks
     from vieval_plugin.text.tables import text_table
 
-    singles, groups = {task.name: task for task in tasks.tasks()}, tasks.groups()
+    singles = {task.name: task for task in tasks.tasks()}
+    groups = tasks.groups()
     benchmarks = {name: task.benchmark for name, task in singles.items()}
     names = tasks.matching(
         pattern, benchmarks | {group.name: group.benchmark for group in groups}

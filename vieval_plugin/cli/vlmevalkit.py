@@ -49,7 +49,8 @@ def run(options: VLMEvalKitOptions) -> int:
         from vieval_plugin.hosts.vlmevalkit import names
         from vieval_plugin.text.tables import text_table
 
-        datasets, state_of = names.datasets().items(), cache(data_state)
+        datasets = names.datasets().items()
+        state_of = cache(data_state)
         rows = [
             (name, str(len(members)), joined_states(members, state_of))
             for name, members in datasets

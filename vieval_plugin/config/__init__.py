@@ -192,7 +192,8 @@ class Backbone(Section):
         self, input_tokens: float, cached_tokens: float, output_tokens: float
     ) -> float:
         """The price of tokens, of which some in were in the server's cache; 0 without prices."""
-        price_input, price_output = self.price_input or 0.0, self.price_output or 0.0
+        price_input = self.price_input or 0.0
+        price_output = self.price_output or 0.0
         price_cached = (
             price_input if self.price_cached_input is None else self.price_cached_input
         )

@@ -112,7 +112,8 @@ def held_by_name(model: type[Any], name: str) -> type[Any] | None:
 
 def commented_lines(holder: Any, depth: int = 0) -> list[str]:
     """Each option of a section at its default, below a comment that says what it is for."""
-    indent, lines = "  " * depth, []
+    indent = "  " * depth
+    lines = []
     for name, description in described(type(holder)).items():
         value = getattr(holder, name)
         comment = f"{indent}# {description}"

@@ -150,7 +150,8 @@ def make(
         for image in request_images
         if not image.file.is_file()
     ]
-    failed, seconds = dict[Path, str](), dict[Path, float]()
+    failed = dict[Path, str]()
+    seconds = dict[Path, float]()
     with tqdm(
         total=len(missing), desc="Generating", unit="image", disable=not bar
     ) as progress_bar:

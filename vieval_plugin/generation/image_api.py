@@ -101,7 +101,8 @@ async def _answer(
     if all(path.is_file() for path in files):
         usage.cached += 1
         return answer_json(files)
-    started, failed = time.monotonic(), list[Refused]()
+    started = time.monotonic()
+    failed = list[Refused]()
     try:
         path, body = _request(api, request)
         answer = await server.post(

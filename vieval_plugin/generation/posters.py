@@ -122,15 +122,14 @@ def make(folder: Path, seed: int) -> bool:
     rng = random.Random(seed)
     errors = rng.sample(["misspelt"] * 5 + ["lost"] * 3 + ["right"] * 4, len(SCENES))
     blurs = rng.sample([True] * 6 + [False] * 6, len(SCENES))
-    prompts, truth = list[dict[str, str]](), list[dict[str, str]]()
+    prompts = list[dict[str, str]]()
+    truth = list[dict[str, str]]()
     pictures: dict[str, tuple[Scene, str, bool]] = {}
     for number, (scene, error, is_blurred) in enumerate(
         zip(SCENES, errors, blurs, strict=True)
     ):
-        uid, source = (
-            f"p{number:02}",
-            f"skimage.data.{scene.photograph} ({scene.licence})",
-        )
+        uid = f"p{number:02}"
+        source = f"skimage.data.{scene.photograph} ({scene.licence})"
         prompts.append(
             {
                 "uid": uid,

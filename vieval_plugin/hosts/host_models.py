@@ -71,7 +71,8 @@ def given_backbone(
     try:
         return Backbone.model_validate(values)
     except ValidationError as error:
-        first, names = error.errors()[0], ", ".join(Backbone.model_fields)
+        first = error.errors()[0]
+        names = ", ".join(Backbone.model_fields)
         argument = ".".join(map(str, first["loc"]))
         raise VievalError(
             f"{host.model}: argument {argument}: {first['msg']}; arguments are {names}"

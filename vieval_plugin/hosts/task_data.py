@@ -61,10 +61,8 @@ def select_subset(
         count = sum(map(len, split.values()))
     else:
         uids = {line.strip() for line in text.splitlines() if line.strip()}
-        selected, count = (
-            [sample for sample in all_samples if sample.id.uid in uids],
-            len(uids),
-        )
+        selected = [sample for sample in all_samples if sample.id.uid in uids]
+        count = len(uids)
     if all_samples and not selected:
         raise VievalError(
             f"{path}: none of its {count} uids is in "

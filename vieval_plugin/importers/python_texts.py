@@ -79,7 +79,8 @@ def _text(node: ast.expr, constants: Mapping[str, str]) -> str | None:
     if isinstance(node, ast.Name):
         return constants.get(node.id)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        start, end = _text(node.left, constants), _text(node.right, constants)
+        start = _text(node.left, constants)
+        end = _text(node.right, constants)
         return None if start is None or end is None else start + end
     if (
         isinstance(node, ast.Call)

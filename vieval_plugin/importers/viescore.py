@@ -160,7 +160,8 @@ def _add_variables(prompts: list[str]) -> list[str]:
     )
 
     def template(prompt: str) -> str:
-        pieces, end = [], 0
+        pieces = []
+        end = 0
         for match in _VARIABLE_LINE.finditer(prompt):
             if match.group() not in constant:
                 pieces += [

@@ -61,7 +61,8 @@ def choose(judged: Sequence[Judged], count: int, seed: int) -> list[int]:
             chosen_numbers += candidates[:number_of_kind]
 
     def sort_key(number: int) -> tuple[str, ...]:
-        identity, group = judged[number].id, judged[number].group
+        identity = judged[number].id
+        group = judged[number].group
         prompts = [
             (identity.benchmark, identity.part, name) for name in (group, identity.uid)
         ]
@@ -98,7 +99,8 @@ def _split_evenly(
     sizes: Mapping[tuple[str, ...], int], count: int, seed: int
 ) -> dict[tuple[str, ...], int]:
     """Split a count as evenly as the sizes allow; who gets one more is drawn."""
-    shares, remaining = {}, count
+    shares = {}
+    remaining = count
     names = sorted(
         sizes, key=lambda name: (sizes[name], _chance(seed, "evenly", *name))
     )

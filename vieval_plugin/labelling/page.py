@@ -104,10 +104,8 @@ def label_page(to_label: Sequence[ToLabel], seed: int) -> bytes:
         question.aspect: {answer.key: answer.value for answer in question.answers}
         for question in questions
     }
-    script, style = (
-        (_HOME / "label_page.js").read_text(encoding="utf-8"),
-        style_sheet(_HOME / "label_page.css"),
-    )
+    script = (_HOME / "label_page.js").read_text(encoding="utf-8")
+    style = style_sheet(_HOME / "label_page.css")
     page = template(_HOME / "label_page.html.jinja").render(
         name=name,
         seed=seed,
@@ -199,7 +197,8 @@ def _key(labelled: ToLabel, swap: bool) -> list[Any]:
     """Identity of a sample or contest in the answer file's columns, and whether its sides are
     swapped.
     """
-    identity, contest = labelled.judged.id, isinstance(labelled.judged, Contest)
+    identity = labelled.judged.id
+    contest = isinstance(labelled.judged, Contest)
     return [
         identity.benchmark,
         identity.part,

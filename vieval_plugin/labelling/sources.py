@@ -302,7 +302,8 @@ def _names(value: object) -> list[str]:
 
 
 def _require_kind(labelled: ToLabel) -> None:
-    kind, inputs = labelled.judged.kind, list(INPUTS)
+    kind = labelled.judged.kind
+    inputs = list(INPUTS)
     if not kind:
         raise VievalError(
             f"{labelled.where}: it names no kind, such as tig; name that of all with --kind"

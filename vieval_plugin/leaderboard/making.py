@@ -129,10 +129,8 @@ def _board(
     on_step(f"{benchmark.title}: reading the logs of {plural(len(judges), 'judge')}")
     runs = [run_of(judge, sources.published, judged) for judge in judges]
     submitted = list(_submitted(benchmark, submissions, judged))
-    published, baselines = (
-        published_judges(benchmark.name),
-        published_baselines(benchmark.name),
-    )
+    published = published_judges(benchmark.name)
+    baselines = published_baselines(benchmark.name)
     baseline_numbers = []
     for baseline in baselines:
         with suppress(

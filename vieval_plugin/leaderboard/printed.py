@@ -74,10 +74,8 @@ def printed_numbers(benchmark: str) -> tuple[PrintedNumber, ...]:
     for row in (
         row for row in _published_rows("printed.csv") if row["benchmark"] == benchmark
     ):
-        key, printed = (
-            (row["table"], row["task"], row["image_model"], row["aspect"]),
-            row["printed"],
-        )
+        key = (row["table"], row["task"], row["image_model"], row["aspect"])
+        printed = row["printed"]
         numbers.append(
             PrintedNumber(
                 row["judge"], *key, float(printed), len(printed.partition(".")[2])

@@ -158,10 +158,8 @@ def json_text(boards: Sequence[BenchmarkBoard], options: StatisticsOptions) -> s
 
 def page(boards: Sequence[BenchmarkBoard], options: StatisticsOptions) -> str:
     """The page as HTML."""
-    style, script = (
-        style_sheet(STYLE),
-        (_HOME / "leaderboard.js").read_text(encoding="utf-8"),
-    )
+    style = style_sheet(STYLE)
+    script = (_HOME / "leaderboard.js").read_text(encoding="utf-8")
     style += (_HOME / "leaderboard.css").read_text(encoding="utf-8")
     text: str = template(_HOME / "leaderboard.html.jinja").render(
         policy=policy(style, script),

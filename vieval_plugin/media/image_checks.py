@@ -57,7 +57,8 @@ class _Strict:
         core: Any = PIL.Image.core  # type: ignore[attr-defined]
         self._decoder = getattr(core, f"{name}_decoder")(mode, *args)
         self._stream = stream
-        self.setimage, self.cleanup = self._decoder.setimage, self._decoder.cleanup
+        self.setimage = self._decoder.setimage
+        self.cleanup = self._decoder.cleanup
         stream.unfinished += 1
 
     def decode(self, data: bytes) -> tuple[int, int]:

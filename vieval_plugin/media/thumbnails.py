@@ -60,12 +60,10 @@ class Thumbnails:
     def __init__(
         self, most_bytes: int = MOST_BYTES, side: int = SIDE, folder: Path | None = None
     ) -> None:
-        self._bytes_left, self._most_bytes, self._side, self._folder = (
-            most_bytes,
-            most_bytes,
-            side,
-            folder,
-        )
+        self._bytes_left = most_bytes
+        self._most_bytes = most_bytes
+        self._side = side
+        self._folder = folder
         self._thumbnails: dict[str, Thumbnail | str] = {}
 
     @property
@@ -100,7 +98,8 @@ class Thumbnails:
     def _make(
         self, decode: Callable[[], Image], file_of_image: Path | None
     ) -> Thumbnail:
-        small, share_left = decode(), self._bytes_left / self._most_bytes
+        small = decode()
+        share_left = self._bytes_left / self._most_bytes
         original = ""
         if self._folder is not None and file_of_image is not None:
             original = quote(

@@ -213,7 +213,8 @@ def _correlation_among_annotators(
     leave_one_out: bool,
     rows: AnnotatedRows,
 ) -> Computed:
-    table, index = rows.ratings(rows.judged, dimension), int(annotator) - 1
+    table = rows.ratings(rows.judged, dimension)
+    index = int(annotator) - 1
     mean = mean_of_known(np.delete(table, index, axis=0) if leave_one_out else table)
     return _correlation_where_known(rows.judged, table[index], mean, coefficient)
 

@@ -134,7 +134,8 @@ class WithAnnotators(Annotated, Report):
                 numbers += self._judge_numbers(run, judged[run.label], part, bootstrap)
             title = f"Spearman's correlation of overall scores with the mean of all annotators, {part}"
             compared = partial(self._compared, part, runs)
-            ends, references = (-1.0, 1.0), tuple(_references(annotator_numbers, part))
+            ends = (-1.0, 1.0)
+            references = tuple(_references(annotator_numbers, part))
             statistic = RankedStatistic(
                 part,
                 OVERALL,

@@ -94,7 +94,8 @@ def compared_means(
     labels = list(items)
 
     def pair(first: int, second: int) -> CommonSamplesStatistic:
-        first_items, second_items = items[labels[first]], items[labels[second]]
+        first_items = items[labels[first]]
+        second_items = items[labels[second]]
         names = sorted(first_items.keys() & second_items.keys())
         if not names:
             return CommonSamplesStatistic(0)
@@ -297,10 +298,8 @@ def _systems(
     parts = dict.fromkeys(chain.from_iterable(parts_of.values()))
     systems = []
     for label, system_items in items.items():
-        n, missing_parts = (
-            len(system_items),
-            [part for part in parts if part not in parts_of[label]],
-        )
+        n = len(system_items)
+        missing_parts = [part for part in parts if part not in parts_of[label]]
         unranked = unranked_reason(n, available_count, missing_parts if n else (), unit)
         systems.append(
             System(label, n, "" if n else f"no {unit} with a score", unranked)

@@ -468,7 +468,8 @@ def above_constant_p(
     """
     if compared.above_constant is None:
         return {}
-    seed, p_values = _seed(compared, benchmark, options), dict[str, float]()
+    seed = _seed(compared, benchmark, options)
+    p_values = dict[str, float]()
     for index, system in enumerate(compared.systems):
         key = system.label, *seed
         if not system.undefined and key not in compared.alone:

@@ -115,10 +115,8 @@ def rank_contests(
                     )
                 )
             for subject in subjects_of(observed, run.aspects):
-                compared, codes = (
-                    win_rate_statistic(subject, pairs),
-                    judge_codes(pairs, subject),
-                )
+                compared = win_rate_statistic(subject, pairs)
+                codes = judge_codes(pairs, subject)
                 by_judges.append(
                     _ranked(
                         run.benchmark,
@@ -162,15 +160,11 @@ def contest_strengths(
     models, won, tied = _outcomes(pairs, codes)
     answers = int((codes != NONE).sum())
     fitted = strengths(won.sum(axis=0), tied.sum(axis=0))
-    logs, played = (
-        fitted.log_strengths,
-        (won + won.transpose(0, 2, 1) + tied).sum(axis=(0, 2)),
-    )
-    reason, estimates, shares = (
-        "",
-        [Estimate(np.nan) for _ in models],
-        dict[str, float](),
-    )
+    logs = fitted.log_strengths
+    played = (won + won.transpose(0, 2, 1) + tied).sum(axis=(0, 2))
+    reason = ""
+    estimates = [Estimate(np.nan) for _ in models]
+    shares = dict[str, float]()
     if np.isnan(logs).any():
         reason = SEPARATED if answers else "no contest has an answer"
     else:
@@ -261,10 +255,8 @@ def _outcomes(pairs: Pairs, codes: Ints) -> tuple[list[str], Floats, Floats]:
         .reshape(-1, 2)
         .T
     )
-    counts, decisive = (
-        (codes != NONE) & (first != second),
-        np.isin(codes, (FIRST, SECOND)),
-    )
+    counts = (codes != NONE) & (first != second)
+    decisive = np.isin(codes, (FIRST, SECOND))
     better, worse = np.where(codes == SECOND, [second, first], [first, second])
     np.add.at(
         won, tuple(column[counts & decisive] for column in (group, better, worse)), 1

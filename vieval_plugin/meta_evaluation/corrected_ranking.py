@@ -200,7 +200,8 @@ def _estimated(
     bootstrap = Bootstrap.for_part(f"{run.benchmark}/{ALL}", options)
     ratings = np.array([mean_rating(image, aspect) for image in images], dtype=float)
     kinds = [image.kind for image in images]
-    rated, rated_units = ~np.isnan(ratings), _rated_units(images, aspect)
+    rated = ~np.isnan(ratings)
+    rated_units = _rated_units(images, aspect)
     by_ratings, corrected, unweighted = (
         _powered(images, aspect, weight) for weight in (0.0, None, 1.0)
     )
@@ -245,10 +246,8 @@ def _powered(
     """The corrected mean of images; with a weight of 0 by people's ratings alone."""
     ratings = np.array([mean_rating(image, aspect) for image in images], dtype=float)
     scores = np.array([image.scores[aspect] for image in images], dtype=float)
-    prompts, kinds = (
-        [image.cluster for image in images],
-        [image.kind for image in images],
-    )
+    prompts = [image.cluster for image in images]
+    kinds = [image.kind for image in images]
     return prediction_powered_mean(
         ratings, scores, prompts, strata=kinds, weight=weight
     )
@@ -456,11 +455,9 @@ def _paired(
     by_ratings, _ = prediction_powered_difference(first_alone, second_alone, 1 - level)
     n = min(_rated_units(side, aspect) for side in sides)
     if n < LEAST_FOR_A_TEST:
-        difference, by_ratings, p = (
-            Estimate(difference.value),
-            Estimate(by_ratings.value),
-            math.nan,
-        )
+        difference = Estimate(difference.value)
+        by_ratings = Estimate(by_ratings.value)
+        p = math.nan
     means = first_mean.mean.clipped(0, 1).value, second_mean.mean.clipped(0, 1).value
     return (
         PairedComparison(*means, difference=difference.clipped(-1, 1), p=p),

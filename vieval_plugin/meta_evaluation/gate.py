@@ -259,7 +259,8 @@ def _image_evidence(
     """The evidence of scores; a prompt of which the challenger has no verdict at all is one that
     could be judged.
     """
-    aspect, score_images = ranking.aspect, ranking.measure.score_images
+    aspect = ranking.aspect
+    score_images = ranking.measure.score_images
     (challenger, challenged), (reference, compared) = images_by_prompt.items()
     prompts = list(compared)
     sides = [
@@ -281,7 +282,8 @@ def _image_evidence(
     clusters = clusters_of(chain.from_iterable(compared.values()))
     units = [clusters[prompt] for prompt in prompts]
     usable = np.asarray(~np.isnan(scored).any(axis=0))
-    differences, penalised = (scored[0] - scored[1])[usable], means[0] - means[1]
+    differences = (scored[0] - scored[1])[usable]
+    penalised = means[0] - means[1]
     unjudged = (
         sum(_can_be_judged(challenged.get(p, ()), aspect) for p in prompts),
         sum(_can_be_judged(compared[p], aspect) for p in prompts),
@@ -420,7 +422,8 @@ def _corrected(
     People rate no picture that is not there: what they correct is the mean of the prompts that both
     have, and how many these are of all adds an error of its own.
     """
-    difference, n = pair.result.difference, pair.n
+    difference = pair.result.difference
+    n = pair.n
     # the end that the scale cut off says nothing of the error
     half = max(difference.high - difference.value, difference.value - difference.low)
     error = half / float(scipy.stats.t.ppf(1 - ONE_SIDED_LEVEL, max(n - 1, 1)))

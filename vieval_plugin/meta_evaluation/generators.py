@@ -146,7 +146,8 @@ def _ranked(
         name for record in records for name in record.provenance.calibrated_scores
     }
     breakdowns = _breakdowns(judged)
-    statistics, numbers = list[RankedStatistic](), list[Number]()
+    statistics = list[RankedStatistic]()
+    numbers = list[Number]()
     headline = "", aspects[0] if aspects else ""
     for breakdown, value in breakdowns:
         images = _images_by_model(judged, breakdown, value)

@@ -67,10 +67,8 @@ def compared_with_annotators(
     if not parts:
         return None
     judge, annotators = (fisher_over_parts(side) for side in zip(*parts, strict=True))
-    value, difference = (
-        judge.value - annotators.value,
-        judge.resamples - annotators.resamples,
-    )
+    value = judge.value - annotators.value
+    difference = judge.resamples - annotators.resamples
     ends = bias_corrected_interval(difference, value)
     return Estimate(value, *ends, difference, judge.n)
 

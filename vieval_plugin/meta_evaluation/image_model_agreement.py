@@ -182,7 +182,10 @@ def filled_observations(
 
 def _corrected(aspect: str, rows: ImageModelRows) -> Estimate:
     counts = resampled_counts(rows.judged, rows.name, rows.options)
-    values, resampled, reasons, constant = [], [], [], []
+    values = []
+    resampled = []
+    reasons = []
+    constant = []
     for model, model_column in rows.columns[aspect].items():
         human = model_column.human()
         if reason := missing_value_reason(human):
@@ -347,7 +350,8 @@ def paper_over_parts(parts: Sequence[Estimate]) -> Estimate:
     >>> round(paper_over_parts([Estimate(0.5), Estimate(0.5)]).value, 4)
     0.4621
     """
-    value, n = paper_mean(part.value for part in parts), sum(part.n for part in parts)
+    value = paper_mean(part.value for part in parts)
+    n = sum(part.n for part in parts)
     return Estimate(value, n=n, reasons=_joined(part.reasons for part in parts))
 
 

@@ -130,7 +130,8 @@ class ByImageModel(Report):
         imputed, aspects = filled_observations(
             observations, rating.aspects, rated, options
         )
-        name, added_last = f"{benchmark}/{part}", self.added_last.get(part)
+        name = f"{benchmark}/{part}"
+        added_last = self.added_last.get(part)
         return ImageModelRows(observations, imputed, aspects, name, added_last, options)
 
     def findings(
@@ -458,7 +459,8 @@ def _rankings(label: str, part: str, rows: ImageModelRows) -> Iterator[Number]:
     human = {
         model: float(rated[model].human(rows.added_last).mean()) for model in judged
     }
-    by_judge, by_humans = ranks(list(judged.values())), ranks(list(human.values()))
+    by_judge = ranks(list(judged.values()))
+    by_humans = ranks(list(human.values()))
     for statistic, model_values in (
         ("rank_by_humans", by_humans),
         ("rank_by_judge", by_judge),
@@ -474,7 +476,8 @@ def _rankings(label: str, part: str, rows: ImageModelRows) -> Iterator[Number]:
                 value=model,
             )
     # rank 1 is the best, and the statistics rank by scores
-    judge, humans = -np.array(by_judge), -np.array(by_humans)
+    judge = -np.array(by_judge)
+    humans = -np.array(by_humans)
     why = (
         "all image models are ranked alike"
         if len(judge) > 1
@@ -601,6 +604,7 @@ def _model_table_layout(table: str) -> Layout:
     """
     numbers = table.removeprefix("T").split("/")
     title = f"Table{'s' if len(numbers) > 1 else ''} {' and '.join(numbers)}. Spearman by image model"
-    name, statistics = f"table_{'_'.join(numbers)}", (f"{_BY_MODEL}_{table}",)
+    name = f"table_{'_'.join(numbers)}"
+    statistics = (f"{_BY_MODEL}_{table}",)
     rows = {"task": "part", "image model": "value", "judge": "system"}
     return Layout(name, title, statistics, rows, breakdown=_IMAGE_MODEL)

@@ -139,7 +139,8 @@ def _rated_items(rows: LabelRows) -> dict[str, JudgedItem]:
 
 def _pairwise(rows: LabelRows) -> Computed:
     """The interval keeps the epsilon that was calibrated on all pairs."""
-    judged, rated = rows.scores, rows.ratings
+    judged = rows.scores
+    rated = rows.ratings
     calibration = pairwise.calibrated(judged, rated)
     return Computed(
         calibration.accuracy,
@@ -152,7 +153,8 @@ def _pairwise(rows: LabelRows) -> Computed:
 
 
 def _auroc(rows: LabelRows) -> Computed:
-    judged, rated = rows.scores, rows.ratings
+    judged = rows.scores
+    rated = rows.ratings
     return Computed(
         binary.auroc(rated, judged),
         lambda counts: binary.resampled_auroc(rated, judged, counts),

@@ -252,7 +252,8 @@ def _positions(
         ]
         return {label: str(position) for position, label in enumerate(labels, start=1)}
 
-    dropped, worst = systems_by_policy("drop"), systems_by_policy("worst")
+    dropped = systems_by_policy("drop")
+    worst = systems_by_policy("worst")
     return {
         system.label: (dropped.get(system.label, ""), worst.get(system.label, ""))
         for system in compared.systems

@@ -253,7 +253,8 @@ def _agreement(aspect: str, table: np.ndarray, alpha: float) -> tuple[str, ...]:
     present = ~np.isnan(table)
     rated_twice = int((present.sum(axis=0) > 1).sum())
     reason = "nothing has two ratings" if not rated_twice else "all ratings are alike"
-    annotators, items = int(present.any(axis=1).sum()), int(present.any(axis=0).sum())
+    annotators = int(present.any(axis=1).sum())
+    items = int(present.any(axis=0).sum())
     return (
         aspect,
         str(annotators),

@@ -87,10 +87,8 @@ def _aspect_numbers(
     for (name, statistic), resamples in zip(
         _STATISTICS.items(), resampled, strict=True
     ):
-        value, key = (
-            statistic(means, reference),
-            Key(ORDER, part, "", run.label, name, aspect),
-        )
+        value = statistic(means, reference)
+        key = Key(ORDER, part, "", run.label, name, aspect)
         estimate = Estimate(
             value, *interval(resamples), resamples, len(models), (reason,)
         )

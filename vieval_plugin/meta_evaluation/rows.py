@@ -111,7 +111,8 @@ def number_row(
         failure_policy: what failed verdicts are, `drop` or `worst`.
         backbones: models that judges ask, by the judge's label.
     """
-    estimate, total = number.estimate, number.total
+    estimate = number.estimate
+    total = number.total
     backbone = (backbones or {}).get(number.system, "")
     lowest, highest = number.ranks or (None, None)
     return NumberRow(

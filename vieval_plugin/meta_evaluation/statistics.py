@@ -204,10 +204,8 @@ def summary_of(
             independently.
         options: what failed verdicts are, how many resamples, the seed.
     """
-    rows, statistics = (
-        report.rows(observations, rating, benchmark, part, options),
-        report.statistics(rating),
-    )
+    rows = report.rows(observations, rating, benchmark, part, options)
+    statistics = report.statistics(rating)
     bootstrap = Bootstrap.for_part(f"{benchmark}/{part}", options)
     return Summary(
         statistics,
@@ -291,7 +289,8 @@ def compared_runs(
         runs: the judges'.
         rows_of: what the statistic is computed from, of a judge's observations.
     """
-    aspect, test = statistic.aspect, statistic.paired
+    aspect = statistic.aspect
+    test = statistic.paired
     judged = list(observed(runs, part))
     rows = {run.label: rows_of(run, observations) for run, observations in judged}
     applicable = [

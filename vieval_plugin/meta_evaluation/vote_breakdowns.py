@@ -119,7 +119,8 @@ def _annotator_breakdown(
 ) -> Iterator[Number]:
     has_ceiling = False
     for entrant in entrants:
-        answers, pairs = entrant.answers, entrant.answers.pairs
+        answers = entrant.answers
+        pairs = entrant.answers.pairs
         annotations = pairs.annotations()
         if not len(annotations):
             continue

@@ -66,7 +66,8 @@ def _numbers(judged: JudgedPart) -> Iterator[Number]:
             judged, PEOPLE, aspect, _ALL_PAIRS, pairs, _rating_vote(pairs, aspect)
         )
     for judge in judged.judges if rated else ():
-        answered_pairs, votes = judge.answers.pairs, judge.answers.codes["decisive"]
+        answered_pairs = judge.answers.pairs
+        votes = judge.answers.codes["decisive"]
         aspect = _compared_aspect(judge.subject, rated)
         yield from _right(
             judged,
@@ -143,7 +144,8 @@ def _strengths(benchmark: str, judged: JudgedPart, options: StatisticsOptions) -
     )
     if not (rated := _rated(pairs)):
         return Table("strengths", title, (), ())
-    overall, subjects = _compared_aspect(VOTES, rated), default_subjects(judged.judges)
+    overall = _compared_aspect(VOTES, rated)
+    subjects = default_subjects(judged.judges)
     voters = _voters(pairs, overall, judged, subjects)
     rankings = {
         name: contest_strengths(benchmark, judged.part, "", *votes, options)

@@ -251,7 +251,8 @@ def _mask_unasked(right: Floats, order_points: bool, answers: Answers) -> Points
     """Points of orders, none of orders that were not asked; a judge without any answer was asked
     and failed, which is wrong.
     """
-    voted, reason = answers.by_order.keys() & {FORWARD, REVERSE}, ""
+    voted = answers.by_order.keys() & {FORWARD, REVERSE}
+    reason = ""
     if not voted and any(contest.preferences for contest in answers.pairs.contests):
         reason = "the judge gives preferences and no votes"
     elif order_points and len(voted) == 1:

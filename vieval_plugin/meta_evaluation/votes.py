@@ -148,10 +148,8 @@ class ByVotes(Report):
         rating_numbers, strengths = (
             rating_comparison(benchmark, judged, options) if self.rated else ([], [])
         )
-        pooled, ranked = (
-            Bootstrap.for_part(f"{benchmark}/{ALL}", options),
-            list[RankedStatistic](),
-        )
+        pooled = Bootstrap.for_part(f"{benchmark}/{ALL}", options)
+        ranked = list[RankedStatistic]()
         handlings = TIE_HANDLINGS[self.scheme]
         for ties in sorted(
             handlings,
@@ -201,7 +199,8 @@ class ByVotes(Report):
         voting = any(not entrant.aspect for entrant in judged.judges)
         as_authors = any(PAPER in entrant.answers.by_order for entrant in judged.judges)
         for entrant in judged.entrants:
-            answers, shares = entrant.answers, dict[str, Scored]()
+            answers = entrant.answers
+            shares = dict[str, Scored]()
             if entrant.accepted:
                 shares |= (
                     accuracies(self.scheme)
@@ -211,10 +210,8 @@ class ByVotes(Report):
                 shares |= (
                     order_shares(self.scheme) if voting and not entrant.aspect else {}
                 )
-                complete, left_out = (
-                    len(answers.complete),
-                    sum(entrant.left_out.values()),
-                )
+                complete = len(answers.complete)
+                left_out = sum(entrant.left_out.values())
                 answer_count = judged.number(
                     entrant, "answered", Estimate(complete, n=complete)
                 )
@@ -265,7 +262,8 @@ def _subjects(rating: Rating) -> tuple[str, ...]:
 def _statistic(
     part: str, aspect: str, ties: VoteScheme, compared: Callable[[], ComparedStatistic]
 ) -> RankedStatistic:
-    scheme_name, once = ties.replace("_", "-"), cache(compared)
+    scheme_name = ties.replace("_", "-")
+    once = cache(compared)
     title = f"Share of pairs in which the judge says what people say (accuracy, {scheme_name})"
     why = f"It is the question that was asked, counted {scheme_name}; a missing answer is wrong."
     texts = (f"accuracy_{ties}", f"accuracy ({scheme_name})", title, why)
@@ -285,7 +283,8 @@ def _total_statistics(
     constants = _items(
         [constant for part_votes in judged for constant in part_votes.constants], ties
     )
-    numbers, statistics = list[Number](), list[RankedStatistic]()
+    numbers = list[Number]()
+    statistics = list[RankedStatistic]()
 
     def number(
         label: str, points: Points, slice_key: tuple[str, str], role: Role = "judge"
@@ -360,7 +359,8 @@ def _items(entrants: Iterable[Entrant], ties: VoteScheme) -> Items:
     """
     items: dict[str, dict[str, JudgedItem]] = {}
     for entrant in entrants:
-        part, pairs = entrant.part, entrant.answers.pairs
+        part = entrant.part
+        pairs = entrant.answers.pairs
         columns = (
             pairs.contest.tolist(),
             pairs.indices.tolist(),
@@ -462,7 +462,8 @@ def _compared(
         {name: item.value for name, item in constant.items()}
         for constant in constants.values()
     ]
-    statistic, notes = f"accuracy {ties.replace('_', '-')}", _unanswered(judges)
+    statistic = f"accuracy {ties.replace('_', '-')}"
+    notes = _unanswered(judges)
     return compared_means(
         part, aspect, statistic, items, _UNIT, constants=fixed, notes=notes
     )

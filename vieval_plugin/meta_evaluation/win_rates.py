@@ -153,7 +153,8 @@ def _ranked(
     )
     numbers = []
     for model, contests in _answered_contests(all_outcomes).items():
-        points, groups = [o.points for o in contests], [o.group for o in contests]
+        points = [o.points for o in contests]
+        groups = [o.group for o in contests]
         rate = bootstrap.estimate(
             computed_mean(points, groups, "no contest has an answer")
         )

@@ -61,7 +61,8 @@ def load(name_or_folder: str) -> Pack:
     Raises:
         VievalError: what is wrong with it, such as other words under the name of a built-in pack.
     """
-    root, file = Path(vieval_plugin.prompt_templates.__path__[0]), _file(name_or_folder)
+    root = Path(vieval_plugin.prompt_templates.__path__[0])
+    file = _file(name_or_folder)
     folder = file.parent
     manifest = _read_manifest(file)
     shared = {

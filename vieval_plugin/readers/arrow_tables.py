@@ -75,7 +75,8 @@ def parquet_table(
         VievalError: it cannot be read or is damaged, the latter also while rows are read.
     """
     with reading_table(file):
-        parquet, path = parquet_file(file), Path(str(file))
+        parquet = parquet_file(file)
+        path = Path(str(file))
         batches = partial(
             _parquet_batches,
             file,
@@ -163,7 +164,8 @@ def _table(
             ):
                 return
 
-    folder, files = paths[0].parent, tuple(paths)
+    folder = paths[0].parent
+    files = tuple(paths)
     return InputTable(
         name,
         columns_read,
@@ -299,7 +301,8 @@ def batches_of(
 
 def _within_bounds(size: int, batches: Iterable[Any]) -> Iterator[Any]:
     """Batches, until their cells take more than a file of this size may hold."""
-    limit, unpacked = max(_MOST_UNPACKED, _EXPANSION * size), 0
+    limit = max(_MOST_UNPACKED, _EXPANSION * size)
+    unpacked = 0
     for batch in batches:
         unpacked += sum(map(_unpacked_bytes, batch.columns))
         if unpacked > limit:

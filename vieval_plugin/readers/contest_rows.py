@@ -222,7 +222,8 @@ def _file(row: Row, column: str) -> str:
 
 
 def _votes(row: Row, scheme: str) -> Votes:
-    vote, annotators = _value(row, "vote", ""), _value(row, "annotators", [])
+    vote = _value(row, "vote", "")
+    annotators = _value(row, "annotators", [])
     if not are_texts(annotators) or not isinstance(vote, str):
         raise VievalError(
             f"{row.where}: vote is no text, or annotators no list of texts; correct the file"

@@ -94,7 +94,8 @@ def _read_spaces(file: TextIO, dialect: _Dialect) -> _Dialect:
         return dialect
     file.seek(0)
     skipping = replace(dialect, skips_spaces=True)
-    reader, end = _reader(file, skipping), 0
+    reader = _reader(file, skipping)
+    end = 0
     try:
         for _ in reader:
             end = reader.line_num
@@ -135,13 +136,15 @@ def _is_quoted(text: str, delimiter: str) -> bool:
     opening = re.compile(rf'(?:\A|(?<={ends}))"')
     quoted = re.compile(rf'"((?:[^"]|"")*+)"(?={ends}|\Z)')
     header_signs = text.partition("\n")[0].count(delimiter)
-    position, needless = 0, False
+    position = 0
+    needless = False
     while quote := opening.search(text, position):
         cell = quoted.match(text, quote.start())
         if not cell:
             return False
         position = cell.end()
-        start, end = text.rfind("\n", 0, cell.start()) + 1, text.find("\n", position)
+        start = text.rfind("\n", 0, cell.start()) + 1
+        end = text.find("\n", position)
         lines = text[start : end if end >= 0 else len(text)].split("\n")
         if len(lines) > 1 and all(
             line.count(delimiter) == header_signs for line in lines

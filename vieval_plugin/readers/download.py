@@ -92,7 +92,9 @@ class _Failure(Exception):
         wait: float | None = None,
     ) -> None:
         super().__init__(" ".join(reason.split()))
-        self.again, self.host_answered, self.wait = again, host_answered, wait
+        self.again = again
+        self.host_answered = host_answered
+        self.wait = wait
 
 
 @dataclass(frozen=True)

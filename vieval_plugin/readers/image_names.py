@@ -150,10 +150,8 @@ def image_models_of(folders: Sequence[Path]) -> list[str]:
 def _distinct(path: Path, namesakes: Collection[tuple[str, ...]]) -> str:
     if len(namesakes) < 2:
         return image_model_of(path)
-    start, end = (
-        _equal(namesakes),
-        len(path.parts) - _equal([parts[::-1] for parts in namesakes]),
-    )
+    start = _equal(namesakes)
+    end = len(path.parts) - _equal([parts[::-1] for parts in namesakes])
     return _encodable("/".join(path.parts[min(start, end - 1) : end]))
 
 

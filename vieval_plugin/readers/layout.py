@@ -696,7 +696,8 @@ def _regex(layout: Layout, template: str) -> re.Pattern[str]:
 
 @cache
 def _compiled(template: str, categories: tuple[str, ...]) -> re.Pattern[str]:
-    pattern, end = "", 0
+    pattern = ""
+    end = 0
     for field_match in _FIELD.finditer(template):
         name, digits, choices = field_match.groups()
         value = (

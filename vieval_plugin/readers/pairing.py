@@ -102,7 +102,8 @@ def pair_images(
     notes = _pairing_notes(matching, prompts)
     pairs = []
     for model, files in ordered.items():
-        folder, by_row = files[0].parent, defaultdict[int, dict[int, Path]](dict)
+        folder = files[0].parent
+        by_row = defaultdict[int, dict[int, Path]](dict)
         for file in files:
             if file in matching.rows:
                 row, draw = matching.rows[file]
@@ -217,7 +218,8 @@ def _match(models: Mapping[str, Sequence[Path]], key: KeyColumn) -> _Matching:
     The name as it is comes first. An image that several rows could be called like belongs to none
     of them.
     """
-    by_uid, by_name = defaultdict[str, set[int]](set), defaultdict[str, set[int]](set)
+    by_uid = defaultdict[str, set[int]](set)
+    by_name = defaultdict[str, set[int]](set)
     by_number = defaultdict[int, set[int]](set)
     for row, uid in enumerate(key.uids):
         by_uid[uid].add(row)

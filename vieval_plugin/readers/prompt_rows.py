@@ -119,10 +119,8 @@ def prompts_of(path: Path, columns: Mapping[str, str] | None = None) -> Prompts:
         rows.append((number, dict(row)))
     if not rows:
         raise VievalError(f"{path}: no prompts in it")
-    uid_column, has_uid = (
-        (columns or {}).get("uid"),
-        any("uid" in row for _, row in rows),
-    )
+    uid_column = (columns or {}).get("uid")
+    has_uid = any("uid" in row for _, row in rows)
     uid_keys = (
         [KeyColumn(uid_column or "uid", tuple(numbers), is_id=True, is_own=True)]
         if uid_column or has_uid

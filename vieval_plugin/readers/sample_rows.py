@@ -135,7 +135,8 @@ def samples_of_row(
         raise BadLine(
             f"unknown key {unknown[0][:80]!r}; the keys are {', '.join(_KEYS)}"
         )
-    images, texts = row.get("images", {}), row.get("texts", {})
+    images = row.get("images", {})
+    texts = row.get("texts", {})
     if not isinstance(images, dict) or not all(
         isinstance(image, (str, Image)) for image in images.values()
     ):
@@ -205,10 +206,8 @@ def _kind_of(images: set[str], texts: set[str]) -> str:
     >>> _kind_of({"output"}, {"prompt"}), _kind_of({"mask"}, {"prompt"})
     ('tig', '')
     """
-    shown_images, told_texts = (
-        images - {"output", REFERENCE},
-        texts - {WANTED_TEXT, WANTED_OBJECTS},
-    )
+    shown_images = images - {"output", REFERENCE}
+    told_texts = texts - {WANTED_TEXT, WANTED_OBJECTS}
     if not shown_images and (
         told_texts == {"prompt"} or (WANTED_TEXT in texts and not told_texts)
     ):

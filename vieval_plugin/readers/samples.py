@@ -132,9 +132,13 @@ def checked(source: SampleSource) -> SampleSource:
         set()
     )  # a number a sample, as the ids of millions would fill the memory
     hashed = hashlib.sha256(source.fingerprint.encode())
-    total, unreadable, first, addresses = 0, 0, None, False
+    total = 0
+    unreadable = 0
+    first = None
+    addresses = False
     for total, row in enumerate(source, start=1):
-        identity, first = row.sample.id, first or row
+        identity = row.sample.id
+        first = first or row
         addresses = addresses or bool(row.addresses)
         unreadable += (
             row.verdict is not None and row.verdict.status is Status.PARSE_FAILURE
@@ -208,10 +212,8 @@ def chained(sources: Sequence[SampleSource]) -> SampleSource:
                 replace(row, place=f"{source.name}: {row.place}") for row in source
             )
 
-    name, notes = (
-        ", ".join(source.name for source in sources),
-        chain.from_iterable(source.notes for source in sources),
-    )
+    name = ", ".join(source.name for source in sources)
+    notes = chain.from_iterable(source.notes for source in sources)
     fingerprint = fingerprint_of([], *(source.fingerprint for source in sources))
     no_text = next((source.no_text for source in sources if source.no_text), "")
     return checked(
@@ -306,7 +308,8 @@ def _contest_of_row(
     """The contest of a row whose outputs are in a list, as are their image models, or they are
     numbered.
     """
-    outputs, models = row["images"]["output"], row.get("image_model", "")
+    outputs = row["images"]["output"]
+    models = row.get("image_model", "")
     if isinstance(models, list) and len(models) != len(outputs):
         raise BadLine(
             f"{len(outputs)} outputs of {len(models)} image models; give as many of both"

@@ -119,7 +119,8 @@ def frame_numbers(
     n = len(times)
     present = [time for time in times if time is not None]
     if len(present) < n or any(b <= a for a, b in pairwise(present)):
-        present, last = list(range(n)), 1
+        present = list(range(n))
+        last = 1
     passed = present[-1] - present[0]
     duration, unit = (
         (passed + last, 1)

@@ -74,10 +74,8 @@ class BuildResult:
     @property
     def falls_table(self) -> list[Table]:
         """The falls as a table, where there are any."""
-        falls, title = (
-            self.falls,
-            "Prompts on which it failed, and on which its score fell most",
-        )
+        falls = self.falls
+        title = "Prompts on which it failed, and on which its score fell most"
         rows = (tuple(map(_cell, fall.values())) for fall in falls)
         return [Table("falls", title, tuple(falls[0]), tuple(rows))] if falls else []
 

@@ -231,7 +231,8 @@ def gate_of(
     records = list(chain(*chain(*run.records.values())))
     files = files_by_generator(records)
     is_read = any(record.verdict.status.usable for record in records)
-    decided, evidence = dict[str, ReferenceDecision](), list[GateEvidence]()
+    decided = dict[str, ReferenceDecision]()
+    evidence = list[GateEvidence]()
     for reference in references:
         if is_read and are_same_files(files[mine], files[reference]):
             decided[reference] = _SAME_FILES
@@ -279,7 +280,8 @@ def _require_one_ranking(report: Report) -> None:
 def _require_comparable(
     ranking: Leaderboard, evidence: GateEvidence, bias: PositionBias | None
 ) -> None:
-    mine, reference = evidence.challenger, evidence.reference
+    mine = evidence.challenger
+    reference = evidence.reference
     compared = ranking.comparison.pair_of(mine, reference) or (
         bias and bias.contradictory
     )
@@ -348,19 +350,19 @@ def apply_control(
     sentences = [
         _control_sentence(gate, result, margin) for result in results if result.estimate
     ]
-    step, objection = "Use a judge that sees spoilt images", _BLIND
+    step = "Use a judge that sees spoilt images"
+    objection = _BLIND
     if not sentences:
-        reason, step = f"{scored} prompts are too few", "Use more prompts"
+        reason = f"{scored} prompts are too few"
+        step = "Use more prompts"
         if scored >= CONTROL_ITEMS > prompts:
             reason = (
                 f"nothing can fall: on {prompts} prompts the reference has a score above "
                 "the margin and the build an image"
             )
         elif scored >= CONTROL_ITEMS:
-            reason, step = (
-                "the prompts are too alike to exchange their images",
-                "Use prompts that differ more",
-            )
+            reason = "the prompts are too alike to exchange their images"
+            step = "Use prompts that differ more"
         else:
             objection = f"{reason} for the control"
         sentences = [f"{_CONTROL}: {reason}; {CONTROL_ITEMS} such prompts are needed."]
@@ -400,7 +402,8 @@ def add_history(gate: Gate, dates: Sequence[str], differences: Sequence[float]) 
         dates: of the nights, in order.
         differences: to the baseline, one a night.
     """
-    answer, nights = gate.answer, len(differences)
+    answer = gate.answer
+    nights = len(differences)
     change = cusum(differences)
     if change is None:
         line = (
@@ -443,7 +446,8 @@ def _blind(gate: Gate, objection: str, reason: str, step: str) -> Gate:
     """A gate that passed, where nothing shows that its judge sees a fall: what it found, the
     objection to it, and what would show it.
     """
-    answer, title = gate.answer, gate.answer.title
+    answer = gate.answer
+    title = gate.answer.title
     if gate.better:
         references = enumeration([evidence.reference for evidence in gate.evidence])
         title = Finding.BETTER.format(
@@ -669,7 +673,8 @@ def _decision_by_margin(
     ranking: Leaderboard, evidence: GateEvidence, margin: float, measured: str
 ) -> ReferenceDecision:
     """Decision by failures first, then by the margin."""
-    scored, penalised = evidence.scored, evidence.penalised
+    scored = evidence.scored
+    penalised = evidence.penalised
     more, fewer = evidence.more_failures
     if (p := more_failures_p(more, fewer)) <= ONE_SIDED_LEVEL:
         others = f"where {evidence.reference} does on {fewer} others ({p_sentence(p)})"
@@ -703,7 +708,8 @@ def _undecided_finding(
     ranking: Leaderboard, evidence: GateEvidence, margin: float
 ) -> tuple[Finding, str]:
     """What the interval shows where the gate cannot tell, and the objection to it."""
-    scored, low = evidence.scored, _low(ranking, evidence)
+    scored = evidence.scored
+    low = _low(ranking, evidence)
     if max(scored.high, _difference(ranking, evidence).high) < 0:
         return Finding.PERHAPS_WORSE, ""
     if not low > -margin:
@@ -747,7 +753,8 @@ def _nothing_decides(
     ranking: Leaderboard, evidence: GateEvidence, bias: PositionBias | None, again: str
 ) -> str:
     """Reason why the verdicts decide nothing, whatever the difference; empty where they do."""
-    unit, compared = ranking.unit, (evidence.challenger, evidence.reference)
+    unit = ranking.unit
+    compared = (evidence.challenger, evidence.reference)
     for generator, unjudged in zip(compared, evidence.unjudged, strict=True):
         if unjudged > MOST_UNJUDGED * evidence.items:
             return (
@@ -787,7 +794,8 @@ def _measured(ranking: Leaderboard, evidence: GateEvidence) -> str:
     on = f"on {evidence.scored.n} {ranking.unit}"
     if _unit(ranking, evidence) == "groups":
         on = f"on {evidence.compared} {ranking.unit} in {evidence.scored.n} groups"
-    measured, opponent = f"The {ranking.measure.noun.lower()}", "½"
+    measured = f"The {ranking.measure.noun.lower()}"
+    opponent = "½"
     if not ranking.measure.counts_contests:
         measured += f" {ranking.aspect}"
         opponent = f"that of {evidence.reference}"

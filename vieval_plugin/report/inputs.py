@@ -24,7 +24,8 @@ def rated_runs(
         VievalError: no rating is of a sample among the results.
     """
     unreadable = (f"not read, and left out: {line}" for line in results.unreadable)
-    runs, notes = list(results.runs), [*results.notes, *unreadable]
+    runs = list(results.runs)
+    notes = [*results.notes, *unreadable]
     runs, unknown = rated(runs, ratings) if ratings else (runs, [])
     if not (ratings and unknown):
         return runs, notes

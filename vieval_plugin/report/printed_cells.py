@@ -105,10 +105,8 @@ def compare_with_printed(
         for number in key.table[1:].split("/")
     }
     for row in read_table(expected, _COLUMNS, advice):
-        key, printed = (
-            Key(*(row.cells[name] for name in _COLUMNS[:6])),
-            decimal(row.cells["printed"]),
-        )
+        key = Key(*(row.cells[name] for name in _COLUMNS[:6]))
+        printed = decimal(row.cells["printed"])
         if not math.isfinite(printed):
             raise VievalError(
                 f"{row.where}: printed {row.cells['printed'][:40]!r} is not a number; correct the "

@@ -55,7 +55,8 @@ def _scored(run: Run) -> _Verdicts:
 
 
 def _are_same(first: _Verdicts, second: _Verdicts) -> bool:
-    common, distinct = 0, set()
+    common = 0
+    distinct = set()
     for sample, verdicts in first.items():
         if scores := second.get(sample):
             if len(verdicts) != len(scores) or not all(map(_agree, verdicts, scores)):

@@ -354,10 +354,12 @@ def sections_of(
         VievalError: for results whose benchmark is not known, ratings of none of them, and where
             generators are asked for and there are none.
     """
-    look, constant = None, list[str]()
+    look = None
+    constant = list[str]()
     if ratings:
         ratings, constant = drop_constant_annotators(ratings)
-        look, ratings = ratings.look, ratings_at_look(ratings)
+        look = ratings.look
+        ratings = ratings_at_look(ratings)
     runs, notes = rated_runs(results, ratings)
     notes += constant
     by_benchmark = benchmarks_with_runs(runs, required=which != "generators")
@@ -611,7 +613,8 @@ def _generator_answers(
         board.judge.words for board in boards if board.judge and not board.value
     )
     for board in boards:
-        board_answer, judge = section.answer(board), board.judge
+        board_answer = section.answer(board)
+        judge = board.judge
         name = (
             ""
             if judge is None
@@ -654,7 +657,8 @@ def _uncorrected(runs: Sequence[Run], board: Leaderboard) -> str:
     [run] = (run for run in runs if run.name == board.judge)
     ratings = (records[0].ratings for records in chain(*run.records.values()))
     aspects = sorted({aspect for image_ratings in ratings for aspect in image_ratings})
-    names, rated = enumeration(aspects), enumeration(run.aspects)
+    names = enumeration(aspects)
+    rated = enumeration(run.aspects)
     return (
         f"The ratings of {names} were not used, as the judge rates {rated}."
         if aspects

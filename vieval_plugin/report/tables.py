@@ -129,10 +129,8 @@ def table_lines(table: Table, elsewhere: str) -> list[str]:
     """Lines of a table for a terminal under its title, references by the first words of their
     names; see `text_table`.
     """
-    systems, references = (
-        table.rows[: len(table.rows) - table.references],
-        table.rows[len(table.rows) - table.references :],
-    )
+    systems = table.rows[: len(table.rows) - table.references]
+    references = table.rows[len(table.rows) - table.references :]
     shortened = [
         (rank, label.split(": ")[0], *cells) for rank, label, *cells in references
     ]
@@ -380,7 +378,8 @@ def _means_table(corrected: CorrectedRanking) -> Table:
 
 def contest_table(ranking: ContestRanking) -> Table:
     """Image models by the strength that people's, or a judge's, votes on contests give."""
-    board, votes = ranking.board, ranking.strengths
+    board = ranking.board
+    votes = ranking.strengths
     numbers = sorted(
         board.numbers, key=lambda n: -n.estimate.value if n.estimate.defined else 0
     )
@@ -415,7 +414,8 @@ def best_of_table(records: Sequence[Record]) -> Table:
     """The best image of each prompt and generator, by its file where that is known."""
     rows = []
     for best, *further in candidates_by_prompt(records).values():
-        sample, identity = best.record.sample, best.record.id
+        sample = best.record.sample
+        identity = best.record.id
         output = sample.images.get("output") if isinstance(sample, Sample) else None
         cells = (identity.uid, identity.image_model, str(identity.draw))
         rows.append(
@@ -500,7 +500,8 @@ def remarks_tables(runs: Sequence[Run]) -> list[Table]:
             record.verdict.findings
             for record in chain.from_iterable(chain(*run.records.values()))
         ]
-        samples, total = Counter(chain(*map(set, findings))), f"of {len(findings)}"
+        samples = Counter(chain(*map(set, findings)))
+        total = f"of {len(findings)}"
         counts = Counter(chain(*findings)).most_common()
         rows += [
             (run.label, name, str(n), f"{samples[name]} {total}") for name, n in counts

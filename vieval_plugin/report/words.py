@@ -242,12 +242,10 @@ def protocol(
     )
     if not tested:
         return f"{failed_verdicts} Intervals are 95%, from {resamples}. Seed {options.seed}."
-    tests, intervals = (
-        f"permutation tests of at most {PERMUTATIONS:,} permutations",
-        (
-            f": of a number from {resamples}, of a difference all values that its test does not "
-            "reject, or else the same resamples"
-        ),
+    tests = f"permutation tests of at most {PERMUTATIONS:,} permutations"
+    intervals = (
+        f": of a number from {resamples}, of a difference all values that its test does not "
+        "reject, or else the same resamples"
     )
     if corrected:
         difference_share = (
@@ -255,10 +253,8 @@ def protocol(
             if level == SIGNIFICANCE_LEVEL
             else f", of differences {share_of_level(level)}"
         )
-        tests, intervals = (
-            "Student's t",
-            f"{difference_share}, by prediction-powered inference",
-        )
+        tests = "Student's t"
+        intervals = f"{difference_share}, by prediction-powered inference"
     return (
         f"{failed_verdicts} Each two {entrants} are compared on the {unit} that both have, by "
         f"{tests}. p (Holm) is adjusted for all pairs of ranked {entrants} in one table, and a "

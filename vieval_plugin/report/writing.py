@@ -148,10 +148,8 @@ def section_tables(
     ]
     tables += [*section.findings.tables, *printed_tables(section.benchmark.printed)]
     tables += [*remarks_tables(section.runs), statuses_table(section.runs)]
-    counts, numbers = (
-        Counter(table.name for table in tables),
-        defaultdict[str, int](int),
-    )
+    counts = Counter(table.name for table in tables)
+    numbers = defaultdict[str, int](int)
     named = []
     for table in tables:
         numbers[table.name] += 1
@@ -369,7 +367,8 @@ def write_report(
     written = WrittenReport(comparison, sentences, report)
     if folder is None:
         return written
-    over, seconds = _benchmark_average(report.sections, options), durations(report.runs)
+    over = _benchmark_average(report.sections, options)
+    seconds = durations(report.runs)
     tables = [
         section_tables(section, seconds, training_records)
         for section in report.sections
@@ -438,7 +437,8 @@ def _cell_documents(findings: Findings) -> list[dict[str, object]]:
     """Every number once more for programs; an undefined one is null, with the reason where it is
     known.
     """
-    documents, reasons = [], findings.reasons
+    documents = []
+    reasons = findings.reasons
     for key, value in sorted(findings.cells.items()):
         undefined = {"value": None, "undefined": reasons.get(key, "")}
         documents.append(

@@ -96,10 +96,8 @@ def read_baseline(
         earlier = tuple(
             r for r in earlier if r.provenance.label == earlier[0].provenance.label
         )
-    generator, new_generator = (
-        _generator_of(earlier, f"--against {path}"),
-        _generator_of(records, "the new verdicts"),
-    )
+    generator = _generator_of(earlier, f"--against {path}")
+    new_generator = _generator_of(records, "the new verdicts")
     _require_one_judge(earlier, path, records)
     then, now = (
         {_key(record.id): _shown(record.sample) for record in side}

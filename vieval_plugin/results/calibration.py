@@ -96,10 +96,8 @@ def calibrate(
     _require_enough(
         labels, run.aspects, {name for image in images for name in image.ratings}
     )
-    on_prompts, on_generators = (
-        held_out(labels, options.seed),
-        held_out(labels, options.seed, by_generator=True),
-    )
+    on_prompts = held_out(labels, options.seed)
+    on_generators = held_out(labels, options.seed, by_generator=True)
     better = improvement(labels, on_prompts, options.draws, options.seed)
     selection = None if random else _selection(images, aspect)
     accepted = better.accepted and selection is None
@@ -116,11 +114,9 @@ def calibrate(
         if kind not in refused
     }
     is_kept = np.isin(labels.kinds, list(knots))
-    kept_labels, on_prompts, on_generators = (
-        labels.where(is_kept),
-        on_prompts[:, is_kept],
-        on_generators[:, is_kept],
-    )
+    kept_labels = labels.where(is_kept)
+    on_prompts = on_prompts[:, is_kept]
+    on_generators = on_generators[:, is_kept]
     source = next(chain(*chain(*run.records.values()))).provenance
     calibration = Calibration(
         *(
@@ -159,7 +155,8 @@ def _selection(images: Sequence[Observation], aspect: str) -> Estimate | None:
     scored = [image for image in images if aspect in image.scores]
     scores = np.array([image.scores[aspect] for image in scored])
     ratings = np.array([mean_rating(image, aspect) for image in scored])
-    prompts, kinds = [image.group for image in scored], [image.kind for image in scored]
+    prompts = [image.group for image in scored]
+    kinds = [image.kind for image in scored]
     labelled, judged = (
         prediction_powered_mean(ratings, scores, prompts, strata=kinds, weight=weight)
         for weight in (0.0, 1.0)
@@ -191,10 +188,8 @@ def _labels(images: Sequence[Observation], aspect: str) -> Labels:
     rated = [
         o for o in images if aspect in o.scores and not np.isnan(mean_rating(o, aspect))
     ]
-    scores, ratings = (
-        [o.scores[aspect] for o in rated],
-        [mean_rating(o, aspect) for o in rated],
-    )
+    scores = [o.scores[aspect] for o in rated]
+    ratings = [mean_rating(o, aspect) for o in rated]
     names = (
         [getattr(o, name) for o in rated] for name in ("kind", "cluster", "image_model")
     )

@@ -85,7 +85,8 @@ def plain(record: Record) -> Record:
     """The record; VievalError for one with a name that no table can show, or a step deeper than
     any judge asks.
     """
-    verdict, source = record.verdict, record.provenance
+    verdict = record.verdict
+    source = record.provenance
     # a group may be a prompt of any length: it is compared and never shown
     labels = (
         record.kind,
@@ -163,11 +164,10 @@ def read_unjudged(response: str, target: str) -> Unjudged:
     """An image that a run made and did not judge, from a host's response and target; VievalError
     for anything else.
     """
-    responded, document = _document(response, "made"), _document(target, "images")
-    identity, targeted = (
-        _ID.validate_python(responded["id"]),
-        _ID.validate_python(document["id"]),
-    )
+    responded = _document(response, "made")
+    document = _document(target, "images")
+    identity = _ID.validate_python(responded["id"])
+    targeted = _ID.validate_python(document["id"])
     conditions = _conditions(targeted, document)
     judge_fields = {
         name: str(responded[name]) for name in ("judge", "setting", "reason")
@@ -197,11 +197,10 @@ def _conditions(identity: SampleId, document: Mapping[str, Any]) -> Sample | Non
         str(role): Image(path_of(path)) for role, path in document["images"].items()
     }
     texts = {str(name): str(text) for name, text in document["texts"].items()}
-    tags, category = (
-        tuple(map(str, document["tags"])),
-        str(document.get("category", "")),
-    )
-    kind, group = str(document["kind"]), str(document["group"])
+    tags = tuple(map(str, document["tags"]))
+    category = str(document.get("category", ""))
+    kind = str(document["kind"])
+    group = str(document["group"])
     return Sample(
         identity, images, texts, tags=tags, kind=kind, group=group, category=category
     )

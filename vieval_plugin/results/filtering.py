@@ -243,7 +243,8 @@ def _add_calibrated(table: Any, calibration: Calibration) -> Any:
     """Verdicts with the calibrated score, in the place of one that they have; VievalError for a
     task type without labels.
     """
-    scores, kinds = table[calibration.aspect].to_numpy(), table["kind"].to_numpy()
+    scores = table[calibration.aspect].to_numpy()
+    kinds = table["kind"].to_numpy()
     calibration.require_kinds(kinds.tolist())
     calibrated = np.full(len(scores), np.nan)
     for kind, knots in calibration.knots.items():

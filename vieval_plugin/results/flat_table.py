@@ -72,7 +72,9 @@ def write_flat(path: Path, records: Iterable[Record], aspects: Iterable[str]) ->
 
 
 def _row(record: Record, scores: Sequence[str]) -> list[Any]:
-    identity, source, verdict = record.id, record.provenance, record.verdict
+    identity = record.id
+    source = record.provenance
+    verdict = record.verdict
     reason = " ".join((verdict.reason or verdict.rationale).split())
     return [
         *(
@@ -153,7 +155,8 @@ def _record(
     if any(map(math.isinf, values.values())):
         raise VievalError(f"row {number} of the data frame: a score must be finite")
     cells = {**_DEFAULTS, **{name: str(value) for name, value in present.items()}}
-    judge, generator = cells["judge"], cells["generator"] or cells["image_model"]
+    judge = cells["judge"]
+    generator = cells["generator"] or cells["image_model"]
     source = Provenance(
         judge,
         tuple(filter(None, [cells["setting"]])),
@@ -161,7 +164,8 @@ def _record(
         cells["model"] or judge,
         label=cells["label"],
     )
-    kind, draw = cells["kind"], int(float(cells["draw"]))
+    kind = cells["kind"]
+    draw = int(float(cells["draw"]))
     identity = SampleId(OWN, kind, generator, cells["uid"], draw)
     conditions = {name: cells[name] for name in texts if name in cells}
     sample = Sample(identity, {}, conditions, kind=kind)

@@ -149,7 +149,8 @@ def open_results(results: Sequence[Path], partial: bool = False) -> Lookup:
 
     With `partial` also those of a run that is not complete.
     """
-    records, notes = list[Record](), list[str]()
+    records = list[Record]()
+    notes = list[str]()
     for result in results:
         if not (is_shards(result) or exists(result)):
             raise VievalError(
@@ -292,7 +293,8 @@ def contradiction(record: Record) -> str:
 
     A replay may keep numbers that its log has and no reply gives, so it has none.
     """
-    verdict, source = record.verdict, record.provenance
+    verdict = record.verdict
+    source = record.provenance
     if source.recorded:
         return ""
     if verdict.scores and not was_asked(verdict):
@@ -320,7 +322,9 @@ def _trace_contradiction(record: Record) -> str:
     """Contradiction of a verdict to its trace, where the judge's code and wording are those of
     its run.
     """
-    verdict, source, sample = record.verdict, record.provenance, sample_of(record)
+    verdict = record.verdict
+    source = record.provenance
+    sample = sample_of(record)
     if (
         sample is None
         or record.version != VERSION

@@ -171,7 +171,8 @@ def record_of_line(
         )
     source = runs[row["run"]]
     _require_same_run(source, row)
-    kind, uid = str(row["kind"]), str(row["uid"])
+    kind = str(row["kind"])
+    uid = str(row["uid"])
     verdict = read_verdict({name: row[name] for name in _VERDICT if name in row})
     identity = SampleId(
         OWN, kind, str(row["image_model"]), uid, int(row.get("draw", 0))
@@ -201,7 +202,8 @@ def _require_same_run(source: Provenance, row: Mapping[str, Any]) -> None:
 
 def _judged(identity: SampleId, row: Mapping[str, Any], folder: Path) -> Judged:
     """The sample or contest of a line, with its texts and as many of its images as are in files."""
-    tags, kind = tuple(map(str, row.get("tags", ()))), str(row["kind"])
+    tags = tuple(map(str, row.get("tags", ())))
+    kind = str(row["kind"])
     if "candidates" in row:
         samples = [
             _sample(
@@ -242,10 +244,8 @@ def _image(document: Mapping[str, Any], folder: Path) -> Image:
     """The image that a line names; one that could not be read then is never the one that was
     judged.
     """
-    file, sha256 = (
-        path_of(str(document["file"]), folder),
-        str(document.get("sha256") or "unknown"),
-    )
+    file = path_of(str(document["file"]), folder)
+    sha256 = str(document.get("sha256") or "unknown")
     if "column" in document:
         return Image(
             file, TableCell(file, int(document["row"]), str(document["column"])), sha256

@@ -116,7 +116,8 @@ def drop_different_prompts(results: Results) -> Results:
     Raises:
         VievalError: nothing is left of a run.
     """
-    runs, notes = list[Run](), list(results.notes)
+    runs = list[Run]()
+    notes = list(results.notes)
     for run in results.runs:
         differences = _differences(run)
         records = {

@@ -78,7 +78,8 @@ def load_results(
         )
     records_by_source: dict[tuple[SampleId, Source], tuple[Record, ...]] = {}
     origin: dict[tuple[SampleId, Source], str] = {}
-    unreadable, notes = list[str](), list[str]()
+    unreadable = list[str]()
+    notes = list[str]()
     totals: list[FolderTotals] = []
     for path, label in _files(results, labels).items():
         try:
@@ -172,10 +173,8 @@ def _runs(
         spec = judge_registry.judge_of_results(source.judge, recorded_by.options)
         against_all, table = (spec.against_all, spec.table) if spec else (False, "")
         label = labels[benchmark][source]
-        setting, details = (
-            " ".join(source.settings),
-            differing_details(source, sources[benchmark]),
-        )
+        setting = " ".join(source.settings)
+        details = differing_details(source, sources[benchmark])
         names = (setting, source.name, details)
         runs.append(
             Run(

@@ -56,7 +56,8 @@ class BenchmarkScores:
         """Count the main score of a verdict; 1 and 0 for right and wrong where the benchmark has
         a threshold.
         """
-        totals, aspects = record.totals, record.provenance.aspects
+        totals = record.totals
+        aspects = record.provenance.aspects
         if totals is None:
             return
         main_aspect = "O" if "O" in aspects else next(iter(aspects), "")
@@ -245,7 +246,8 @@ def image_summary(record: Record) -> Iterator[str]:
     """At most five lines on an image: its scores, and the sub-scores and reason of the first
     answers.
     """
-    verdict, source = record.verdict, record.provenance
+    verdict = record.verdict
+    source = record.provenance
     by = _judge_words(source)
     scores = ", ".join(
         f"{aspect} {score:.2f}" for aspect, score in verdict.scores.items()

@@ -109,8 +109,10 @@ def sample_shards(
     Raises:
         VievalError: a file cannot be read, or the run is not complete, unless `partial` is given.
     """
-    opened, seed = open_shards(path, partial), config.current().statistics.seed
-    totals, draw = FolderTotals(path, {}), _Draw(max_prompts)
+    opened = open_shards(path, partial)
+    seed = config.current().statistics.seed
+    totals = FolderTotals(path, {})
+    draw = _Draw(max_prompts)
     names = opened.plan.schema.scores
     for _, table in verdict_tables(
         opened, ["uid", "image_model", "status", *(["scores"] if names else [])]
@@ -165,10 +167,8 @@ def _count(totals: FolderTotals, table: Any, names: Sequence[str]) -> None:
             if model in totals.by_model or len(totals.by_model) < _MOST_MODELS
             else OTHER_MODELS
         )
-        is_model, model_totals = (
-            compute.equal(table["image_model"], model),
-            totals.by_model.setdefault(label, ModelTotals()),
-        )
+        is_model = compute.equal(table["image_model"], model)
+        model_totals = totals.by_model.setdefault(label, ModelTotals())
         model_totals.statuses.update(table["status"].filter(is_model).to_pylist())
         for name, column in zip(names, columns, strict=True):
             scores = (
@@ -206,7 +206,9 @@ def _distinct(records: Iterator[Record]) -> tuple[list[Record], int]:
     """Records with ids of their own, and how many are called as one before them; these get their
     row as well.
     """
-    ids, distinct, repeated = set[SampleId](), list[Record](), 0
+    ids = set[SampleId]()
+    distinct = list[Record]()
+    repeated = 0
     for record in records:
         identity = record.id
         if identity in ids and record.row:

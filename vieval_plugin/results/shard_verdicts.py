@@ -227,13 +227,13 @@ def record_named(opened: VerdictFolder, name: str) -> Record:
 
     file, _, number = name.rpartition(":")
     values: list[Any]
-    column, values, files = (
-        "uid",
-        [name.split("/", count)[-1] for count in range(name.count("/") + 1)],
-        None,
-    )
+    column = "uid"
+    values = [name.split("/", count)[-1] for count in range(name.count("/") + 1)]
+    files = None
     if file in opened.plan.by_path and number.isdecimal():
-        column, values, files = "row", [int(number)], [opened.plan.by_path[file]]
+        column = "row"
+        values = [int(number)]
+        files = [opened.plan.by_path[file]]
     records: list[Record] = []
     for shard, table in verdict_tables(opened, [column], files):
         indexes = compute.indices_nonzero(

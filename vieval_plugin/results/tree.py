@@ -45,7 +45,8 @@ def outline(
     """The tree of a record, by the paths of its steps; with questions and images where its
     exchanges are known, and with the texts of what was judged where that is given.
     """
-    verdict, source = record.verdict, record.provenance
+    verdict = record.verdict
+    source = record.provenance
     spec = judge_registry.judge_of_results(source.judge, source.options)
     titles = _titles(record, spec) if spec else {}
     lines = _root_lines(record)
@@ -103,7 +104,8 @@ def _scores_text(scores: Mapping[str, float]) -> str:
 
 def _voted(record: Record) -> Iterator[str]:
     """Lines on the votes of the judge and of people on a contest."""
-    choice, votes = record.verdict.choice or Choice(), record.votes or Votes("")
+    choice = record.verdict.choice or Choice()
+    votes = record.votes or Votes("")
     models = [candidate.image_model for candidate in record.candidates]
     yield f"between {', '.join(f'{n} {model}' for n, model in enumerate(models, start=1))}"
     yield from (

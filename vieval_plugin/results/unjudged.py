@@ -78,7 +78,8 @@ def load_unjudged(
     Raises:
         VievalError: the run made none, or is of tasks with different judges.
     """
-    rows, judges = list[SampleRow](), dict[tuple[str, str], None]()
+    rows = list[SampleRow]()
+    judges = dict[tuple[str, str], None]()
     folder = path if path.is_dir() else path.parent
     trusted = trusted_folders(options or current(), folder)
     for file in (files := samples_files(path)):

@@ -48,10 +48,8 @@ def fetch_source_images(
     Raises:
         VievalError: for a host that is no name of one, and where files cannot be kept.
     """
-    folder, allowed = (
-        cache_folder() / "fetched",
-        allowed_hosts(hosts),
-    )
+    folder = cache_folder() / "fetched"
+    allowed = allowed_hosts(hosts)
     reasons = _fetch(source, allowed, folder, anew, label="Fetching")
     return replace(
         source,

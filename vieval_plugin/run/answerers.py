@@ -42,7 +42,8 @@ def opened_store(options: Config, asks_a_model: bool = True) -> Iterator[Store |
     One that cannot be used ends a run that asks a model, as replies would be paid for again;
     measurements are made again. A file system without locks ends no run.
     """
-    path, store = options.store_path(), None
+    path = options.store_path()
+    store = None
     try:
         store = Store(path, options.store.max_age) if path else None
     except NoLocks as error:
@@ -106,10 +107,8 @@ class ServerAnswerer:
         """Judge by the server and the options' other backbones, on an event loop of this run;
         see `Answerer.judge`.
         """
-        by_name, live = (
-            {**options.backbones, JUDGE: self._backbone},
-            self._backbone.num_concurrent,
-        )
+        by_name = {**options.backbones, JUDGE: self._backbone}
+        live = self._backbone.num_concurrent
 
         async def ask_server() -> None:
             async with Backbones(
@@ -213,8 +212,10 @@ class EngineAnswerer:
         arguments: Mapping[str, Any],
         sampling: Sampling = Sampling(),
     ) -> None:
-        self.model, self.sampling = model, sampling
-        self._load, self._arguments = load, arguments
+        self.model = model
+        self.sampling = sampling
+        self._load = load
+        self._arguments = arguments
         self._backend: InProcessBackend | None = None
 
     def load(self, options: Config) -> None:
@@ -236,7 +237,8 @@ class EngineAnswerer:
     def _make_answer(
         self, jobs: Sequence[Job], store: Store | None, usage: Usage
     ) -> AnswerBatch:
-        backend, repeats = self._loaded(usage, store), [job.repeat for job in jobs]
+        backend = self._loaded(usage, store)
+        repeats = [job.repeat for job in jobs]
         return lambda questions: backend.answer(questions, repeats)
 
     def _loaded(self, usage: Usage, store: Store | None) -> InProcessBackend:
@@ -248,11 +250,9 @@ class EngineAnswerer:
                 sampling=self.sampling,
                 **self._arguments,
             )
-        self._backend.usage, self._backend.store, self._backend.sampling = (
-            usage,
-            store,
-            self.sampling,
-        )
+        self._backend.usage = usage
+        self._backend.store = store
+        self._backend.sampling = self.sampling
         return self._backend
 
 

@@ -43,13 +43,11 @@ class Backbones:
         seed: int = 0,
         batch: BatchOptions | None = None,
     ) -> None:
-        self._by_name, self._store, self._usage, self._seed, self._batch = (
-            by_name,
-            store,
-            usage,
-            seed,
-            batch,
-        )
+        self._by_name = by_name
+        self._store = store
+        self._usage = usage
+        self._seed = seed
+        self._batch = batch
         self._stack = AsyncExitStack()
         self._opened: dict[str, OpenAIBackend] = {}
         self._opening = asyncio.Lock()
@@ -150,16 +148,21 @@ def named_backbone(
         VievalError: a model without an address, or a field that it cannot have.
     """
     settings = dict(fields)
-    model, base_url = settings.pop("model", None), settings.pop("base_url", None)
+    model = settings.pop("model", None)
+    base_url = settings.pop("base_url", None)
     if JUDGE not in current.backbones:
         model = model or os.environ.get(MODEL_ENV_VAR)
         base_url = base_url or _addresses_of_environment(model, tell)
     if model and in_files:
         base_url = base_url or ["http://batches.invalid/v1"]
     if bool(model) != bool(base_url):
-        flag, missing, variable = ("--base-url", "--model", MODEL_ENV_VAR)
+        flag = "--base-url"
+        missing = "--model"
+        variable = MODEL_ENV_VAR
         if model:
-            flag, missing, variable = ("--model", "--base-url", BASE_URL_ENV_VAR)
+            flag = "--model"
+            missing = "--base-url"
+            variable = BASE_URL_ENV_VAR
         raise VievalError(
             f"{flag} is set but {missing} is missing (or set {variable}); or leave out both and "
             f"set backbones.{JUDGE} in the options"

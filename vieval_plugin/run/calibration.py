@@ -132,10 +132,8 @@ class Calibration:
             ("backbone",) * 2,
             ("pack_hash", "wording"),
         ):
-            own, other = (
-                getattr(self, field_name) or "none",
-                getattr(provenance, field_name) or "none",
-            )
+            own = getattr(self, field_name) or "none"
+            other = getattr(provenance, field_name) or "none"
             if own != other:
                 reason = f"the calibration is for the {word} {own}, and the verdicts are of {other}"
                 raise VievalError(

@@ -118,7 +118,8 @@ def announced(jobs: Sequence[Job]) -> str:
     applicable_count: Counter[tuple[str, str]] = Counter()
     calls: dict[tuple[str, str], str] = {}
     for job in JobsSplitByCandidate(jobs).jobs:
-        spec, setting = job.judge.spec, job.judge.setting
+        spec = job.judge.spec
+        setting = job.judge.setting
         key = spec.name, "" if setting == spec.plain else setting
         calls.setdefault(key, job.judge.calls)
         counts[key] += 1

@@ -43,7 +43,9 @@ def judging_bar(
     """
     is_shown = is_shown and total != 0
     has_bar = is_shown and (sys.stderr.isatty() or "ipykernel" in sys.modules)
-    began, done, printed = time.monotonic(), 0, 0
+    began = time.monotonic()
+    done = 0
+    printed = 0
     with tqdm(total=total, desc="Judging", unit=unit, disable=not has_bar) as bar:
 
         def update(number: int) -> None:
@@ -86,10 +88,14 @@ def _silence_watched(
     has_ended = threading.Event()
 
     def watch() -> None:
-        answers, since, is_first = progress.answers, time.monotonic(), True
+        answers = progress.answers
+        since = time.monotonic()
+        is_first = True
         while not has_ended.wait(_LOOKS_EVERY):
             if progress.answers != answers:
-                answers, since, is_first = progress.answers, time.monotonic(), True
+                answers = progress.answers
+                since = time.monotonic()
+                is_first = True
             elif (silence := time.monotonic() - since) >= SILENCE:
                 on_silence(silence, is_first)
                 is_first = False

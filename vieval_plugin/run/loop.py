@@ -25,7 +25,8 @@ class LoopThread:
     """
 
     def __init__(self, at_end: Callable[[], Awaitable[None]] | None = None) -> None:
-        self._loop, self._at_end = asyncio.new_event_loop(), at_end
+        self._loop = asyncio.new_event_loop()
+        self._at_end = at_end
         self._loop.set_default_executor(DaemonPool(name="blocking"))
         self.closing = False
         self._change = (

@@ -122,7 +122,8 @@ def prepare(
     what is missing.
     """
     spec = options.judges.narrowed(judge_registry.judge(name, options.judge_files))
-    name, setting = spec.name, setting or spec.plain
+    name = spec.name
+    setting = setting or spec.plain
     if setting and setting not in spec.settings:
         settings = (
             f"known: {', '.join(spec.settings)}"

@@ -144,7 +144,8 @@ class Progress:
 
     def _savings(self) -> list[str]:
         """Lines on questions that were left out, for each reason, and on batches."""
-        u, left_out = self.usage, self.left_out
+        u = self.usage
+        left_out = self.left_out
         mean_price = u.price / u.calls if u.calls else 0.0
         total = u.calls + u.cached + u.repeated + left_out.total()
         return [
@@ -177,7 +178,8 @@ class Progress:
             lines.append(f"findings: {_listing(self.findings)}")
         lines += self._reading_lines()
         for (judge, wording), times in self.wordings.items():
-            unread, judge_words = self.unread[judge], f" of {judge}" if judge else ""
+            unread = self.unread[judge]
+            judge_words = f" of {judge}" if judge else ""
             if unread >= _ENOUGH_UNREAD and times > unread / 2:
                 notice = f"{times} of {unread} replies{judge_words} that could not be read say the same"
                 lines.append(f"ONE WORDING: {notice}: {wording[:_SHOWN]!r}")
@@ -185,11 +187,9 @@ class Progress:
 
     def _reading_lines(self) -> list[str]:
         """Lines on a judge that cannot be read, or whose answers have text around them."""
-        verdicts, unread, confirmed = (
-            self.statuses.total(),
-            self.statuses[Status.PARSE_FAILURE],
-            self.findings[CONFIRMED],
-        )
+        verdicts = self.statuses.total()
+        unread = self.statuses[Status.PARSE_FAILURE]
+        confirmed = self.findings[CONFIRMED]
         lines = []
         if verdicts >= _FEWEST_VERDICTS and unread > _MOST_UNREAD * verdicts:
             remedy = _LONGER if self.cut > unread / 2 else _SCHEMAS

@@ -192,12 +192,15 @@ async def run_concurrently(
     Programs are taken from the iterable one by one, so that no more than `live` exist. An exception
     in a program is its sample's failure, one in `answer` ends the run.
     """
-    waiting, numbers, taking = one_by_one(programs), count(), asyncio.Lock()
+    waiting = one_by_one(programs)
+    numbers = count()
+    taking = asyncio.Lock()
 
     async def work() -> None:
         while True:
             async with taking:
-                program, number = await anext(waiting, None), next(numbers)
+                program = await anext(waiting, None)
+                number = next(numbers)
             if program is None:
                 return
             on_outcome(number, await _drive(number, program, answer))
@@ -241,7 +244,8 @@ async def one_by_one(iterable: Iterable[T] | AsyncIterable[T]) -> AsyncIterator[
 async def _drive(
     number: int, program: Program, answer: Callable[[int, Ask], Awaitable[Reply]]
 ) -> Outcome:
-    running, started = _Live(program), time.monotonic()
+    running = _Live(program)
+    started = time.monotonic()
     replies: list[Reply] | None = None
     while (outcome := running.advance(replies)) is None:
         if len(running.asks) == 1:

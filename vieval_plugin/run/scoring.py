@@ -75,7 +75,9 @@ def request_of(
     """
     judge, own_setting = default
     names = list(dict.fromkeys(names or [judge]))
-    judges, unable, backbone = [], list[tuple[str, str]](), None
+    judges = []
+    unable = list[tuple[str, str]]()
+    backbone = None
     for name in names:
         judge_setting = setting or (own_setting if name == judge else None)
         try:

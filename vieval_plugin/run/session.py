@@ -115,12 +115,10 @@ class Session:
         asks_a_model: bool = True,
         batch: BatchOptions | None = None,
     ) -> None:
-        self._options, self._progress, self._asks_a_model, self._batch = (
-            options,
-            progress,
-            asks_a_model,
-            batch,
-        )
+        self._options = options
+        self._progress = progress
+        self._asks_a_model = asks_a_model
+        self._batch = batch
         self._by_name = (
             dict(options.backbones)
             if backbone is None
@@ -134,7 +132,8 @@ class Session:
             self._store = stack.enter_context(
                 opened_store(self._options, self._asks_a_model)
             )
-            usage, seed = self._progress.usage, self._options.statistics.seed
+            usage = self._progress.usage
+            seed = self._options.statistics.seed
             backbones = Backbones(self._by_name, self._store, usage, seed, self._batch)
             self._backbones = await stack.enter_async_context(backbones)
             scorers = Scorers(self._options.scorers)
@@ -182,7 +181,8 @@ class Session:
             )
 
         for wave in count(1):
-            remaining, waiting = iter(jobs()), 0
+            remaining = iter(jobs())
+            waiting = 0
             while chunk := list(islice(remaining, MEASURED_AT_ONCE)):
                 waiting += (await gather_or_cancel(map(has_ended, chunk))).count(False)
             if not waiting:
@@ -354,10 +354,8 @@ async def ask_in_batches(
         VievalError: batches are nothing for this judge or service, or the user is to have files
             answered; what was sent is kept.
     """
-    reminders, again = (
-        options.judges.reminders,
-        f"each sent up to {MOST_SENDS} times where batches expire or fail",
-    )
+    reminders = options.judges.reminders
+    again = f"each sent up to {MOST_SENDS} times where batches expire or fail"
     for prepared in judges:
         name = prepared.spec.name
         if prepared.uses_tools:

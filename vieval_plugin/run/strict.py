@@ -58,7 +58,8 @@ def require_any_of_first(
     misreading. An image that a generator was to make and that is not there, by a name as images
     have it, is that generator's failure.
     """
-    first, allowed = list(islice(rows, FIRST)), allowed_hosts(hosts)
+    first = list(islice(rows, FIRST))
+    allowed = allowed_hosts(hosts)
     problems = [_misreading(row, specs, allowed) for row in first]
     if len(first) == FIRST and all(problems):
         raise VievalError(

@@ -84,7 +84,8 @@ class ScoreSummary:
         where the judge rates no O.
         """
         aspect = "O" if "O" in self.aspects else next(iter(self.aspects), "")
-        sums, scored = Counter[str](), Counter[str]()
+        sums = Counter[str]()
+        scored = Counter[str]()
         for (model, _), counts in self.by_group.items():
             sums[model] += counts.sums[aspect]
             scored[model] += counts.scored[aspect]

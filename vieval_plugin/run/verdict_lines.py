@@ -138,10 +138,8 @@ def differing(
         )
     if set(runs) == set(runs_now):
         return ""
-    judges, judges_now = (
-        [run["judge"] for run in runs.values()],
-        [run.judge for run in runs_now.values()],
-    )
+    judges = [run["judge"] for run in runs.values()]
+    judges_now = [run.judge for run in runs_now.values()]
     if judges != judges_now:
         return f"with --judge {', '.join(judges)}, now {', '.join(judges_now)}"
     differences = (
@@ -351,7 +349,8 @@ def image_json(image: Image, folder: Path) -> dict[str, Any]:
 
 
 def _path(path: Path, folder: Path) -> str:
-    absolute, start = Path(os.path.abspath(path)), Path(os.path.abspath(folder))
+    absolute = Path(os.path.abspath(path))
+    start = Path(os.path.abspath(folder))
     try:
         common = Path(os.path.commonpath([absolute, start]))
     except ValueError:  # on two drives

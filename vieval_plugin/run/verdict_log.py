@@ -65,7 +65,9 @@ class VerdictLog:
     def __init__(
         self, path: Path, inputs: Inputs, runs: Mapping[str, Provenance]
     ) -> None:
-        self.path, self._inputs, self._runs = path, inputs, runs
+        self.path = path
+        self._inputs = inputs
+        self._runs = runs
         self.complete = False
         self._offsets = {
             run: array("q", [_NO_OFFSET]) * (inputs.total or 0) for run in runs

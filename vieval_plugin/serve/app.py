@@ -103,7 +103,8 @@ def application(front: Front) -> web.Application:
     async def reward_names(request: web.Request) -> web.Response:
         return web.json_response(health_document(rewards, ""))
 
-    counts, jobs = front.service.metrics, front.service.loop
+    counts = front.service.metrics
+    jobs = front.service.loop
     counts.add_level("jobs_waiting", "Waiting judgements", lambda: jobs.waiting)
     counts.add_level("jobs_under_way", "Judgements under way", lambda: jobs.under_way)
     counts.add_level("requests_open", "Open requests", lambda: front.requests)
@@ -125,10 +126,8 @@ def page(rewards: Sequence[Reward]) -> Handler:
     """The page at `/` with a form to try the rewards, which loads nothing from elsewhere and
     asks this server alone.
     """
-    script, style = (
-        (_HOME / "page.js").read_text(encoding="utf-8"),
-        style_sheet(_HOME / "page.css"),
-    )
+    script = (_HOME / "page.js").read_text(encoding="utf-8")
+    style = style_sheet(_HOME / "page.css")
     variables = {"rewards": rewards, "script": Markup(script), "style": Markup(style)}
     body = template(_HOME / "page.html.jinja").render(variables)
     headers = {
@@ -233,7 +232,8 @@ def _around_requests(front: Front) -> Middleware:
 
     @web.middleware
     async def around(request: web.Request, handler: Handler) -> web.StreamResponse:
-        start, protocol = time.monotonic(), _protocol_at(request.path)
+        start = time.monotonic()
+        protocol = _protocol_at(request.path)
         connection = connection_of(request)
         front.requests += 1
         connection.begin_request()
@@ -267,7 +267,8 @@ def _around_requests(front: Front) -> Middleware:
         finally:
             connection.end_request()
             front.requests -= 1
-            metrics, is_post = front.service.metrics, request.method == "POST"
+            metrics = front.service.metrics
+            is_post = request.method == "POST"
             code = str(response.status) if response else "gone"
             metrics.requests.labels(protocol.name if is_post else "get", code).inc()
             if is_post:

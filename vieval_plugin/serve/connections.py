@@ -27,7 +27,8 @@ class Connections:
     """
 
     def __init__(self, server: web.Server, bounds: Bounds) -> None:
-        self._server, self._bounds = server, bounds
+        self._server = server
+        self._bounds = bounds
         self.open: dict[Connection, None] = {}  # the oldest first
         self._sweeping = asyncio.ensure_future(self._sweep())
 
@@ -88,7 +89,8 @@ class Connection(web.RequestHandler):
             auto_decompress=False,
             lingering_time=2.0,
         )
-        self._connections, self._bounds = connections, bounds
+        self._connections = connections
+        self._bounds = bounds
         self._waits_since: float | None = None
         self._answered_at: float | None = None
         self._requests = 0
@@ -143,11 +145,9 @@ class Connection(web.RequestHandler):
 
     def begin_request(self) -> None:
         """Note that a whole header has come."""
-        self._requests, self._waits_since, self._answered_at = (
-            self._requests + 1,
-            None,
-            None,
-        )
+        self._requests = self._requests + 1
+        self._waits_since = None
+        self._answered_at = None
 
     def end_request(self) -> None:
         """Note that a request is answered."""

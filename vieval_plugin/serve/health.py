@@ -34,14 +34,18 @@ class Health:
     """
 
     def __init__(self, probe: Callable[[], Awaitable[Verdict]]) -> None:
-        self._probe, self._reason, self._succeeded = probe, _STARTING, float("-inf")
+        self._probe = probe
+        self._reason = _STARTING
+        self._succeeded = float("-inf")
         self._tries: list[asyncio.Task[None]] = []
-        self._last_try, self._usual_seconds = float("-inf"), 0.0
+        self._last_try = float("-inf")
+        self._usual_seconds = 0.0
 
     def note(self, verdict: Verdict) -> None:
         """Take note of a verdict; what was never asked says nothing."""
         if verdict.status.usable:
-            self._succeeded, self._reason = time.monotonic(), _SILENT
+            self._succeeded = time.monotonic()
+            self._reason = _SILENT
         elif verdict.reason:
             self._reason = f"{verdict.status}: {verdict.reason}"
 

@@ -73,7 +73,8 @@ class RunLoop:
     def __init__(
         self, judge: Callable[[KeyedJob], Awaitable[Outcome]], live: int
     ) -> None:
-        self._judge, self._live = judge, live
+        self._judge = judge
+        self._live = live
         self._clients: deque[deque[_Queued]] = deque()
         self._by_key: dict[Hashable, _Queued] = {}
         self._running: set[asyncio.Task[None]] = set()

@@ -28,7 +28,8 @@ class Metrics(Collector):
     """Counts of a server since it was started, and those of `usage`."""
 
     def __init__(self, usage: Usage) -> None:
-        self._usage, self._registry = usage, CollectorRegistry()
+        self._usage = usage
+        self._registry = CollectorRegistry()
         self.requests = self._counter("requests", "Requests", "protocol", "code")
         self.verdicts = self._counter("verdicts", "Verdicts", "judge", "status")
         self.rewards = self._counter("rewards", "Rewards", "reward", "outcome")

@@ -61,7 +61,8 @@ class Service:
         options: ServeOptions,
     ) -> None:
         self.rewards = {reward.name: reward for reward in rewards}
-        self.options, self.progress = options, progress
+        self.options = options
+        self.progress = progress
         self.metrics = Metrics(progress.usage)
         self._session = session
         judges = _judges(rewards)
@@ -172,7 +173,8 @@ class Service:
 
     async def _judge(self, job: KeyedJob) -> Outcome:
         calls_before = self.progress.usage.calls
-        attempts, repeats = self.options.attempts, self.options.repeats
+        attempts = self.options.attempts
+        repeats = self.options.repeats
         judging = self._session.outcome(
             job.judged, job.judge, attempts, job.repeat, repeats
         )

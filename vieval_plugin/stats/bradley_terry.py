@@ -51,7 +51,8 @@ def strengths(wins: ArrayLike, ties: ArrayLike) -> Strengths:
     >>> strengths([[0, 3], [1, 0]], [[0, 0], [0, 0]]).log_strengths.round(4).tolist()
     [0.5493, -0.5493]
     """
-    won, tied = np.asarray(wins, dtype=float), np.asarray(ties, dtype=float)
+    won = np.asarray(wins, dtype=float)
+    tied = np.asarray(ties, dtype=float)
     _require_counts(won, tied)
     models = len(won)
     if _pieces(won + tied) > 1 or not won.any():
@@ -126,7 +127,8 @@ def resampled_strengths(wins: ArrayLike, ties: ArrayLike, counts: Ints) -> Float
     array([[ 0.    ,  0.    ],
            [ 0.5493, -0.5493]])
     """
-    won, tied = np.asarray(wins, dtype=float), np.asarray(ties, dtype=float)
+    won = np.asarray(wins, dtype=float)
+    tied = np.asarray(ties, dtype=float)
     resampled_wins_and_ties = [
         np.tensordot(counts.astype(float), group_counts, axes=1)
         for group_counts in (won, tied)
@@ -184,7 +186,8 @@ def _likeliest(outcomes: Floats, design: Floats) -> Floats:
             higher := _log_likelihood(outcomes, design @ (parameters + step))
         ) < likelihood and np.abs(step).max() > _TOLERANCE:
             step = step / 2
-        parameters, likelihood = parameters + step, higher
+        parameters = parameters + step
+        likelihood = higher
         if np.abs(step).max() <= _TOLERANCE:
             break
     return parameters

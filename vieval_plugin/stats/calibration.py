@@ -148,7 +148,8 @@ def isotonic_fit(scores: ArrayLike, ratings: ArrayLike) -> tuple[Floats, Floats]
 
 def fits(labels: Labels) -> dict[str, tuple[Floats, Floats]]:
     """The knots of each task type, fitted on its labels or, where these are few, on all."""
-    large, common = labels.large_kinds, isotonic_fit(labels.scores, labels.ratings)
+    large = labels.large_kinds
+    common = isotonic_fit(labels.scores, labels.ratings)
     knots = dict.fromkeys(labels.kinds, common)
     for kind in large:
         kind_labels = labels.in_kinds([kind])
@@ -171,7 +172,8 @@ def held_out(labels: Labels, seed: Seed | None, by_generator: bool = False) -> F
     """
     names, prompt = factorize(labels.prompts)
     fold = (np.random.default_rng(seed).permutation(len(names)) % FOLDS)[prompt]
-    kinds, large = np.array(labels.kinds), labels.large_kinds
+    kinds = np.array(labels.kinds)
+    large = labels.large_kinds
     stratum = factorize([kind if kind in large else "" for kind in labels.kinds])[1]
     columns = stratum, fold, factorize(labels.generators)[1] * by_generator
     predicted = np.full((3, len(fold)), np.nan)
@@ -193,7 +195,8 @@ def _predictions(labels: Labels, train: Bools, test: Bools) -> Floats:
     """Ratings of held-out labels by the function fitted on the others, their mean and their
     median; a row each.
     """
-    ratings, held_out = labels.ratings[train], labels.scores[test]
+    ratings = labels.ratings[train]
+    held_out = labels.scores[test]
     fitted = np.interp(held_out, *isotonic_fit(labels.scores[train], ratings))
     constants = np.array([[ratings.mean()], [np.median(ratings)]])
     return np.vstack([fitted, np.broadcast_to(constants, (2, len(held_out)))])

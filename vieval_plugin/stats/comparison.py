@@ -188,7 +188,8 @@ def sign_flip_interval(
     >>> round(low, 6), round(high, 6)
     (2.0, 6.0)
     """
-    units, total = len(sums), items.sum()
+    units = len(sums)
+    total = items.sum()
     if not total:
         return math.nan, math.nan
     blocks = (
@@ -200,10 +201,8 @@ def sign_flip_interval(
     half, count = np.concatenate(
         [np.einsum("su,ku->ks", swap.astype(float), columns) for swap in blocks], axis=1
     )
-    halves, counts = (
-        np.array([half, sums.sum() - half]),
-        np.array([count, total - count]),
-    )
+    halves = np.array([half, sums.sum() - half])
+    counts = np.array([count, total - count])
     # an empty half has no mean, and every θ is as extreme
     counts[counts < _ROUNDING * total] = np.nan
     slack = _ROUNDING * scale * total / 2 / counts
@@ -263,12 +262,14 @@ def paired_permutation_p(
         if is_exact
         else _random_swaps(statistic.units, permutations, seed)
     )
-    exceeding, swaps = 0, 0
+    exceeding = 0
+    swaps = 0
     for swap in blocks:
         exceeds = np.flatnonzero(~(np.abs(statistic.swapped(swap)) < threshold))
         if exceeding + len(exceeds) >= exceedances and not is_exact:
             return exceedances / (swaps + int(exceeds[exceedances - exceeding - 1]) + 1)
-        exceeding, swaps = exceeding + len(exceeds), swaps + len(swap)
+        exceeding += len(exceeds)
+        swaps += len(swap)
     return exceeding / swaps if is_exact else (1 + exceeding) / (1 + permutations)
 
 
@@ -285,12 +286,14 @@ def _every_swap(units: int) -> Iterator[Bools]:
 
 def _random_swaps(units: int, permutations: int, seed: Seed) -> Iterator[Bools]:
     seeds = (seed, 1) if isinstance(seed, int) else (*seed, 1)
-    sampled, block = 0, _FIRST_BLOCK_SIZE
+    sampled = 0
+    block = _FIRST_BLOCK_SIZE
     while sampled < permutations:
         size = min(block, _largest_block(units), permutations - sampled)
         bits = _swap_bits(sampled, size, units, seeds)
         yield np.unpackbits(bits, axis=1, count=units).view(np.bool_)
-        sampled, block = sampled + size, 4 * block
+        sampled += size
+        block = 4 * block
 
 
 # the pairs of one statistic have the same swaps, and to draw them takes longer than to test them
@@ -362,10 +365,8 @@ class MeanDifference:
     def __init__(
         self, first: ArrayLike, second: ArrayLike, groups: Sequence[Hashable]
     ) -> None:
-        self._first, self._second = (
-            np.asarray(first, dtype=float),
-            np.asarray(second, dtype=float),
-        )
+        self._first = np.asarray(first, dtype=float)
+        self._second = np.asarray(second, dtype=float)
         if self._first.shape != self._second.shape:
             raise ValueError(
                 f"two arrays of the same shape are needed, not {self._first.shape} and "

@@ -66,7 +66,8 @@ def correlation(
 
 def paired_vectors(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Floats]:
     """Two vectors of the same length as arrays of floats; ValueError for anything else."""
-    x, y = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
+    x = np.asarray(first, dtype=float)
+    y = np.asarray(second, dtype=float)
     if x.shape != y.shape or x.ndim != 1:
         raise ValueError(
             f"two vectors of the same length are needed, not shapes {x.shape} and {y.shape}"
@@ -88,7 +89,8 @@ def undefined(x: ArrayLike, y: ArrayLike) -> str:
     >>> undefined([1, 2], [3, 3])
     'the second variable is constant'
     """
-    x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
+    x = np.asarray(x, dtype=float)
+    y = np.asarray(y, dtype=float)
     if len(x) < 2:
         return f"{len(x)} pairs, two or more are needed"
     if np.all(x == x[0]):
@@ -131,7 +133,8 @@ def resampled_correlations(
         return _weighted_kendall(
             np.asarray(x, dtype=float), np.asarray(y, dtype=float), counts
         )
-    x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
+    x = np.asarray(x, dtype=float)
+    y = np.asarray(y, dtype=float)
     correlations = np.full(len(counts), np.nan)
     if len(x) == 0:
         return correlations
@@ -279,7 +282,8 @@ def _weighted_kendall(x: Floats, y: Floats, counts: NDArray[np.int64]) -> Floats
     same.
     """
     # ranks are in the same order as the values, and differences of ranks are always finite
-    x, y = scipy.stats.rankdata(x), scipy.stats.rankdata(y)
+    x = scipy.stats.rankdata(x)
+    y = scipy.stats.rankdata(y)
 
     def same_order(rows: slice, columns: slice) -> Floats:
         return np.asarray(

@@ -78,11 +78,9 @@ def drift_tests(
     >>> [test.adjusted for test in drift_tests(same, same, same)]
     [1.0, 1.0, 1.0]
     """
-    codes, scores, usable = (
-        np.asarray(codes),
-        np.asarray(scores, dtype=float),
-        np.asarray(usable, dtype=float),
-    )
+    codes = np.asarray(codes)
+    scores = np.asarray(scores, dtype=float)
+    usable = np.asarray(usable, dtype=float)
     if codes.shape[1] < 2:
         raise ValueError("at least one repeat and the new answers are needed")
     complete = scores[~np.isnan(scores).any(axis=1)]
@@ -123,7 +121,8 @@ def drift_tests(
         _p(values, two_sided, np.random.default_rng([seed, number]))
         for number, (_, values, _, _, two_sided, _) in enumerate(tested)
     ]
-    adjusted, family = holm(p_values), sum(not math.isnan(p) for p in p_values)
+    adjusted = holm(p_values)
+    family = sum(not math.isnan(p) for p in p_values)
     return tuple(
         DriftTest(
             name,
@@ -154,7 +153,9 @@ def _p(values: NDArray[np.float64], two_sided: bool, rng: np.random.Generator) -
     if not len(values):
         return math.nan
     side = np.abs if two_sided else np.asarray
-    observed, rows, exceeding = side(values[:, -1].sum()), np.arange(len(values)), 0
+    observed = side(values[:, -1].sum())
+    rows = np.arange(len(values))
+    exceeding = 0
     for start in range(0, PERMUTATIONS, _AT_ONCE):
         size = min(_AT_ONCE, PERMUTATIONS - start)
         columns = rng.integers(values.shape[1], size=(size, len(values)))
@@ -185,7 +186,8 @@ def _smallest(
         return math.nan
     level = DRIFT_LEVEL / family
     z = scipy.stats.norm.ppf(1 - level / (2 if two_sided else 1))
-    step, share = item * columns / (columns - 1), 0.0
+    step = item * columns / (columns - 1)
+    share = 0.0
     for _ in range(100):
         noise = (1 - share) * values.var(axis=1).mean()
         spread = z * math.sqrt(noise + share * item**2 / (columns - 1))
@@ -235,7 +237,8 @@ def cusum(nights: ArrayLike) -> Cusum | None:
     (True, 31)
     """
     differences = np.asarray(nights, dtype=float)
-    first, later = differences[:FIRST_NIGHTS], differences[FIRST_NIGHTS:]
+    first = differences[:FIRST_NIGHTS]
+    later = differences[FIRST_NIGHTS:]
     if not len(later) or np.ptp(first) < _ROUNDING:
         return None
     mean = float(first.mean())

@@ -164,7 +164,8 @@ def total(values: ArrayLike, population: int, level: float = 0.95) -> Estimate:
     n = len(sample)
     if n == 0 or population < n:
         raise ValueError(f"{n} values of a population of {population}")
-    sample_total, estimate = float(sample.sum()), float(sample.mean()) * population
+    sample_total = float(sample.sum())
+    estimate = float(sample.mean()) * population
     if n == population:
         return Estimate(sample_total, sample_total, sample_total)
     if n == 1:

@@ -69,7 +69,8 @@ def pair_agreement(
     >>> pair_agreement(0, 1, [0.1, 0.3], [1.0, 2.0]).hard
     1.0
     """
-    by_judge, by_people = sign_flip_p(judged), sign_flip_p(rated)
+    by_judge = sign_flip_p(judged)
+    by_people = sign_flip_p(rated)
     signs = np.sign([0.5 - by_judge, 0.5 - by_people])
     hard = (
         0.5
@@ -97,7 +98,8 @@ def accuracy_over_pairs(
     >>> [round(e.value, 2) for e in accuracy_over_pairs([(5, one)], 20, 0)]
     [1.0, 0.5]
     """
-    n, reason = sum(len(pairs) for _, pairs in parts), ""
+    n = sum(len(pairs) for _, pairs in parts)
+    reason = ""
     if len(parts) != 1:
         reason = "" if n >= LEAST_PAIRS else f"{n} pairs, {LEAST_PAIRS} are needed"
     elif not n:
@@ -126,7 +128,8 @@ def _resampled_pairs(
     seed: Seed, parts: Sequence[tuple[int, Sequence[PairAgreement]]], resamples: int
 ) -> tuple[Floats, Floats]:
     rng = np.random.default_rng(seed)
-    weights, values = [], []
+    weights = []
+    values = []
     for generators, pairs in parts:
         counts = rng.multinomial(
             generators, [1 / generators] * generators, size=resamples
@@ -137,8 +140,6 @@ def _resampled_pairs(
         values.append(
             np.array([(p.hard, p.soft) for p in pairs], dtype=float).reshape(-1, 2)
         )
-    weight, value = (
-        np.concatenate(weights, axis=1).astype(float),
-        np.concatenate(values),
-    )
+    weight = np.concatenate(weights, axis=1).astype(float)
+    value = np.concatenate(values)
     return value, weight

@@ -54,7 +54,8 @@ class MeanOfDifferences:
         groups.
         """
         sums, sizes = group_sums(np.asarray(differences, dtype=float), groups)
-        n, total = len(sums), float(sizes.sum())
+        n = len(sums)
+        total = float(sizes.sum())
         if n < 2:
             return cls(float(sums.sum()) / total if n else math.nan, math.nan, n, fall)
         value = float(sums.sum()) / total
@@ -132,11 +133,9 @@ def low_with_one_fall(
 
     Source: Student's t; the added item is that of `bench/gate.py`, whose docstring has the numbers.
     """
-    value, error, n = (
-        np.asarray(value, dtype=float),
-        np.asarray(error, dtype=float),
-        np.asarray(n, dtype=float),
-    )
+    value = np.asarray(value, dtype=float)
+    error = np.asarray(error, dtype=float)
+    n = np.asarray(n, dtype=float)
     squares = (n - 1) * n * error**2 + n / (n + 1) * (value + fall) ** 2
     mean = (n * value - fall) / (n + 1)
     return np.asarray(

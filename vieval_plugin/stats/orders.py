@@ -26,7 +26,8 @@ def overall_votes(forward: ArrayLike, reverse: ArrayLike) -> Ints:
     >>> overall_votes([FIRST, FIRST, FIRST], [FIRST, SECOND, NONE]).tolist()
     [0, 4, -1]
     """
-    forward_votes, reverse_votes = codes(forward), codes(reverse)
+    forward_votes = codes(forward)
+    reverse_votes = codes(reverse)
     agreed = np.where(forward_votes == reverse_votes, forward_votes, TIE)
     return np.where((forward_votes == NONE) | (reverse_votes == NONE), NONE, agreed)
 
@@ -108,10 +109,8 @@ def consistent_points(
     >>> consistent_points([FIRST, FIRST, NONE], [FIRST, SECOND, NONE]).tolist()
     [1.0, 0.0, 0.0]
     """
-    forward_votes, reverse_votes = (
-        merged_ties(codes(forward), scheme),
-        merged_ties(codes(reverse), scheme),
-    )
+    forward_votes = merged_ties(codes(forward), scheme)
+    reverse_votes = merged_ties(codes(reverse), scheme)
     return np.asarray(
         (forward_votes == reverse_votes) & (forward_votes != NONE), dtype=float
     )

@@ -89,7 +89,8 @@ class CorrelationDifference:
         part_names, part = factorize(["one part"] * models if parts is None else parts)
         _require_lengths(group_index, rows, part, models)
         self._coefficient: Coefficient = coefficient
-        self._scores, self._group_index = (a, b, h), group_index
+        self._scores = (a, b, h)
+        self._group_index = group_index
         self._parts = [
             np.flatnonzero(part == number) for number in range(len(part_names))
         ]
@@ -167,7 +168,8 @@ class CorrelationDifference:
         correlations = np.full((2, human.shape[1], len(counts)), np.nan)
         row_counts = counts[:, self._group_index]
         for model, is_rated in enumerate(~np.isnan(human.T)):
-            weights, ratings = row_counts[:, is_rated], human[is_rated, model]
+            weights = row_counts[:, is_rated]
+            ratings = human[is_rated, model]
             for judge, scores in enumerate(judges):
                 correlations[judge, model] = resampled_correlations(
                     ratings, scores[is_rated, model], weights, self._coefficient, 0.0
@@ -334,7 +336,8 @@ def _strata(is_rated: Bools, group_index: Ints, part: Ints) -> Ints:
     """The stratum of each group: those of the same part, or of the same several, are drawn from
     one another.
     """
-    groups, parts = group_index.max(initial=-1) + 1, part.max(initial=-1) + 1
+    groups = group_index.max(initial=-1) + 1
+    parts = part.max(initial=-1) + 1
     spanned = np.zeros((groups, parts), dtype=bool)
     rows, models = np.nonzero(is_rated)
     spanned[group_index[rows], part[models]] = True

@@ -109,7 +109,8 @@ def resampled_accuracy(
         )
 
     def right(rows: slice, columns: slice) -> NDArray[np.bool_]:
-        dm, dh = m[rows, None] - m[columns], h[rows, None] - h[columns]
+        dm = m[rows, None] - m[columns]
+        dh = h[rows, None] - h[columns]
         return np.where(dh == 0, np.abs(dm) <= epsilon, np.sign(dh) * dm > epsilon)
 
     total = counts.sum(axis=1)
@@ -168,7 +169,9 @@ def _pairs(cells: _Cells, lowest: int, highest: int) -> Iterator[tuple[Ints, Int
     """
     low, high = np.array([lowest, highest]).view(np.float64)
     m, ends, counts = cells
-    differences, gains, size = list[Floats](), list[Ints](), 0
+    differences = list[Floats]()
+    gains = list[Ints]()
+    size = 0
     for i in range(len(m)):
         differences.append(m[i + 1 :] - m[i])
         gains.append(counts[i + 1 :] * -counts[i])
@@ -181,7 +184,9 @@ def _pairs(cells: _Cells, lowest: int, highest: int) -> Iterator[tuple[Ints, Int
                 chunk_differences[is_between].view(np.int64),
                 np.concatenate(gains)[is_between],
             )
-            differences, gains, size = [], [], 0
+            differences = []
+            gains = []
+            size = 0
 
 
 def _best_gain(cells: _Cells) -> tuple[int, float, int]:
@@ -214,13 +219,12 @@ def _best_gain(cells: _Cells) -> tuple[int, float, int]:
     may_win = np.flatnonzero(
         (tied > 0) & (at_start + tied >= max((at_start + net).max(), 1))
     )
-    best, epsilon = 0, 0.0
+    best = 0
+    epsilon = 0.0
     at_once = np.cumsum(pairs[may_win]) // _PAIRS_HELD
     for bins in (may_win[at_once == number] for number in np.unique(at_once)):
-        first, last = (
-            lowest + (int(bins[0]) << width),
-            lowest + ((int(bins[-1]) + 1) << width) - 1,
-        )
+        first = lowest + (int(bins[0]) << width)
+        last = lowest + ((int(bins[-1]) + 1) << width) - 1
         open_bins = []
         for keys, gains in _pairs(cells, first, min(last, highest)):
             is_open = np.isin((keys - lowest) >> width, bins)
@@ -236,8 +240,6 @@ def _best_gain(cells: _Cells) -> tuple[int, float, int]:
             - (totals - gains)[np.searchsorted(bin_of_key, bin_of_key)]
         )
         if (highest_gain := int(totals.max())) > best:
-            best, epsilon = (
-                highest_gain,
-                float(keys[[totals.argmax()]].view(np.float64)[0]),
-            )
+            best = highest_gain
+            epsilon = float(keys[[totals.argmax()]].view(np.float64)[0])
     return best, epsilon, int((tied - net).sum())

@@ -86,7 +86,8 @@ def prediction_powered_mean(
     >>> round(prediction_powered_mean(ratings, scores).mean.value, 3)
     0.591
     """
-    y, f = np.asarray(ratings, dtype=float), np.asarray(scores, dtype=float)
+    y = np.asarray(ratings, dtype=float)
+    f = np.asarray(scores, dtype=float)
     if y.ndim != 1 or f.shape != y.shape or not np.isfinite(f).all():
         raise ValueError("a finite score and a rating or NaN are needed for each item")
     names, members = factorize(range(len(y)) if groups is None else groups)
@@ -239,10 +240,8 @@ def prediction_powered_difference(
         return Estimate(
             math.nan, reasons=first.mean.reasons or second.mean.reasons
         ), math.nan
-    value, all_degrees = (
-        first.mean.value - second.mean.value,
-        min(first.degrees, second.degrees),
-    )
+    value = first.mean.value - second.mean.value
+    all_degrees = min(first.degrees, second.degrees)
     degrees = max(all_degrees - fitted, 1)
     deviations = _deviations(first, second) * math.sqrt(all_degrees / degrees)
     error = math.sqrt(float((deviations**2).sum()))
@@ -289,7 +288,8 @@ class _Stratum:
     @classmethod
     def from_items(cls, y: Floats, f: Floats, members: Ints) -> _Stratum:
         rated = ~np.isnan(y)
-        n, unrated = int(rated.sum()), int((~rated).sum())
+        n = int(rated.sum())
+        unrated = int((~rated).sum())
         if not n or not unrated:
             return cls(y, f, members, 0.0, 0.0)
         score_deviations = _centred(f, np.ones(len(f), dtype=bool), members)

@@ -65,7 +65,8 @@ def resampled_means(scores: ArrayLike, counts: Ints) -> Floats:
     """
     table = np.asarray(scores, dtype=float)
     is_scored = ~np.isnan(table)
-    sums, numbers = counts @ np.where(is_scored, table, 0.0).T, counts @ is_scored.T
+    sums = counts @ np.where(is_scored, table, 0.0).T
+    numbers = counts @ is_scored.T
     return np.asarray(
         np.divide(sums, numbers, out=np.full(sums.shape, np.nan), where=numbers > 0)
     )
@@ -90,17 +91,13 @@ def resampled_rankings(
     """
     resampled = np.asarray(means, dtype=float)
     is_complete = ~np.isnan(resampled).any(axis=1)
-    resampled_ranks, reference_ranks = (
-        np.asarray(scipy.stats.rankdata(-resampled[is_complete], axis=1)),
-        ranks(reference_means),
-    )
+    resampled_ranks = np.asarray(scipy.stats.rankdata(-resampled[is_complete], axis=1))
+    reference_ranks = ranks(reference_means)
     model_a, model_b = np.triu_indices(resampled.shape[1], k=1)
     signs = np.sign(resampled_ranks[:, model_a] - resampled_ranks[:, model_b])
     sign = np.sign(reference_ranks[model_a] - reference_ranks[model_b])
-    centred_ranks, centred_reference = (
-        resampled_ranks - (resampled.shape[1] + 1) / 2,
-        reference_ranks - (resampled.shape[1] + 1) / 2,
-    )
+    centred_ranks = resampled_ranks - (resampled.shape[1] + 1) / 2
+    centred_reference = reference_ranks - (resampled.shape[1] + 1) / 2
     statistics = (
         np.abs(resampled_ranks - reference_ranks).sum(axis=1),
         _ratio(

@@ -116,11 +116,9 @@ def best_thresholds(
     if scheme == "decisive" or len(tied) == 0:
         return Thresholds(0.0, -math.inf)
     tied = tied[np.argsort(distance[tied], kind="stable")]
-    distance, middle, good = (
-        distance[tied],
-        middle[tied],
-        human_votes[tied] == BOTH_GOOD,
-    )
+    distance = distance[tied]
+    middle = middle[tied]
+    good = human_votes[tied] == BOTH_GOOD
     separates_ties = scheme != "three_way"
     # how many of the n nearest are right under the best `good`, n from 0
     gained = _most_right(middle, good) if separates_ties else np.arange(len(tied) + 1)
@@ -193,7 +191,8 @@ def nested(
         raise ValueError("a group and a vote of people for each contest are needed")
     votes = np.full(first_scores.shape, NONE, dtype=np.int64)
     for held_out in np.unique(fold):
-        inside, outside = fold == held_out, fold != held_out
+        inside = fold == held_out
+        outside = fold != held_out
         thresholds = best_thresholds(
             first_scores[outside], second_scores[outside], human_votes[outside], scheme
         )

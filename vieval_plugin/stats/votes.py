@@ -188,10 +188,8 @@ def two_judges(
     >>> [round(share.value, 2) for share in halves[:4]]
     [0.33, 1.0, 0.5, 0.0]
     """
-    people, answers = (
-        np.asarray(human, dtype=float),
-        np.array([first, second], dtype=float),
-    )
+    people = np.asarray(human, dtype=float)
+    answers = np.array([first, second], dtype=float)
     alike = answers[0] == answers[1]
     right = np.where(np.isin(people, (FIRST, SECOND)), answers == people, np.nan)
 
@@ -337,7 +335,8 @@ def best_constant(human: ArrayLike, scheme: VoteScheme = "four_way") -> Floats:
 
 def _points(votes: ArrayLike, human: ArrayLike, scheme: VoteScheme) -> Floats:
     """`points` for people's votes of which some may be `NONE`: these do not count."""
-    judge_votes, human_votes = codes(votes), codes(human)
+    judge_votes = codes(votes)
+    human_votes = codes(human)
     if judge_votes.shape != human_votes.shape:
         raise ValueError(
             f"two arrays of the same shape are needed, not shapes {judge_votes.shape} and "

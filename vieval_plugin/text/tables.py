@@ -54,10 +54,8 @@ class _Column:
     @property
     def is_uniform(self) -> bool:
         """True where two rows or more say the same, or where none knows what to say."""
-        compared, reference_cells = (
-            {*self.cells[: self.compared]},
-            {*self.cells[self.compared :]},
-        )
+        compared = {*self.cells[: self.compared]}
+        reference_cells = {*self.cells[self.compared :]}
         return compared == {UNKNOWN} or (
             self.compared > 1
             and len(compared) == 1

@@ -22,7 +22,8 @@ def range_text(numbers: Collection[int]) -> str:
     >>> range_text([3, 5, 4]), range_text([3, 3])
     ('3 to 5', '3')
     """
-    low, high = min(numbers), max(numbers)
+    low = min(numbers)
+    high = max(numbers)
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 

@@ -104,7 +104,8 @@ def _require_small(root: yaml.Node) -> None:
     """
     import yaml
 
-    waiting, values = [(root, 1)], 0
+    waiting = [(root, 1)]
+    values = 0
     while waiting:
         node, depth = waiting.pop()
         values += 1

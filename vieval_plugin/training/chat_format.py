@@ -163,7 +163,9 @@ def read(files: Sequence[Path]) -> list[LearntTurn]:
 
 
 def _turns(row: dict[str, Any]) -> list[LearntTurn]:
-    identity, messages, images = row["id"], row["messages"], row["images"]
+    identity = row["id"]
+    messages = row["messages"]
+    images = row["images"]
     benchmark = benchmark_registry.benchmarks().get(identity.split("/")[0])
     if benchmark is not None and not benchmark.trainable:
         reason = f"whose data may not train a model (licence: {benchmark.licence}); leave it out"

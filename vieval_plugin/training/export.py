@@ -55,7 +55,8 @@ def export(
     a model.
     """
     spec = judge_registry.judge(judge)
-    judge, how = spec.name, spec.export
+    judge = spec.name
+    how = spec.export
     if how is None:
         exporting = [
             name for name, spec in judge_registry.judges().items() if spec.export
@@ -168,10 +169,8 @@ def _split_by_sample(
         for exchange in exchanges:
             first, *path = exchange.step.path
             if first == str(number):
-                ask, step = (
-                    replace(exchange.ask, path=tuple(path)),
-                    replace(exchange.step, path=tuple(path)),
-                )
+                ask = replace(exchange.ask, path=tuple(path))
+                step = replace(exchange.step, path=tuple(path))
                 candidate_exchanges.append(replace(exchange, ask=ask, step=step))
         yield candidate, candidate_exchanges
 

@@ -231,7 +231,8 @@ def _parquet(pairs: Sequence[PreferencePair], columns: Columns) -> Iterator[byte
 
 
 def _schema(pyarrow: Any, pairs: Sequence[PreferencePair], columns: Columns) -> Any:
-    text, number = pyarrow.string(), pyarrow.float64()
+    text = pyarrow.string()
+    number = pyarrow.float64()
     if columns == "diffusers":
         return pyarrow.schema(
             {

@@ -66,7 +66,8 @@ def tune(
         VievalError: the base cannot be loaded, asked or tuned, the folder has checkpoints of a
             tuning by other options, or memory or room runs out.
     """
-    transformers, trl = library("transformers"), library("trl")
+    transformers = library("transformers")
+    trl = library("trl")
     settings = _settings(tuning, folder)
     network, processor = load_base(tuning.base)
     checkpoint = _last_checkpoint(folder / _CHECKPOINTS, tuning)

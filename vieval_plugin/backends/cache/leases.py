@@ -27,7 +27,8 @@ class Leases:
     """
 
     def __init__(self, store: Store, longest_wait: float) -> None:
-        self._store, self._longest_wait = store, longest_wait
+        self._store = store
+        self._longest_wait = longest_wait
         self._leased_keys: set[str] = set()
         self._stored_keys: list[str] = []
         self._renewing: asyncio.Task[None] | None = None
@@ -82,7 +83,8 @@ class Leases:
     async def _renew(self) -> None:
         while True:
             await asyncio.sleep(_RENEWAL_INTERVAL)
-            stored_keys, self._stored_keys = self._stored_keys, []
+            stored_keys = self._stored_keys
+            self._stored_keys = []
             self._store.release(stored_keys)
             if self._leased_keys:
                 self._store.renew_leases()

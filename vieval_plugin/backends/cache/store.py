@@ -149,7 +149,8 @@ class Store:
         """
         self.path = path
         self._database = store_file.connect(path)
-        self._since, self._max_age = 0, max_age or None
+        self._since = 0
+        self._max_age = max_age or None
         self._owner = f"{socket.gethostname()} {os.getpid()} {secrets.token_hex(4)}"
         self._spool = Spool(real(path))
         self._locked_until = -math.inf

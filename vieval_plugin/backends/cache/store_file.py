@@ -86,7 +86,8 @@ def wait_turn(path: Path, act: Callable[[], _Result]) -> _Result:
     """The result of `act`, tried until no other process has the store locked; VievalError if
     that does not happen.
     """
-    started, announced = time.monotonic(), False
+    started = time.monotonic()
+    announced = False
     while True:
         try:
             return act()

@@ -116,7 +116,9 @@ class Batches:
     # again, or cut in two where it is alone there.
 
     def __init__(self, server: Server, options: BatchOptions, model: str) -> None:
-        self._server, self._options, self._model = server, options, model
+        self._server = server
+        self._options = options
+        self._model = model
         self._url = server.options.urls[0]
         self._where = redacted(self._url)
         self._waiting: set[str] = set()  # requests that are written, or under way
@@ -125,7 +127,9 @@ class Batches:
             MOST_REQUESTS,
             _MOST_OPEN,
         )  # a file, and batches in the service's queue
-        self._silent_polls, self._has_list, self._has_uploaded = 0, True, False
+        self._silent_polls = 0
+        self._has_list = True
+        self._has_uploaded = False
         self._processing: set[str] = (
             set()
         )  # the service's names of files that it is not done with
@@ -199,7 +203,8 @@ class Batches:
                 return _answer(parsed_json(line), check, self._url)
             except (Again, Refused) as failure:
                 if form == request or not self._options.sends:
-                    problem, sends = failure, times
+                    problem = failure
+                    sends = times
         if isinstance(problem, Refused):
             raise problem
         if not self._options.sends or sends >= MOST_SENDS:
@@ -219,12 +224,11 @@ class Batches:
                 answered.
         """
         self._end_file()
-        delay, unended = (
-            _POLL,
-            "SELECT name, file, batch FROM batches WHERE NOT ended ORDER BY rowid",
-        )
+        delay = _POLL
+        unended = "SELECT name, file, batch FROM batches WHERE NOT ended ORDER BY rowid"
         while len(rows := self._database.execute(unended).fetchall()) > remaining:
-            has_moved, problem = False, None
+            has_moved = False
+            problem = None
             for row in rows:
                 try:
                     has_moved |= await self._advance(*row)
@@ -288,7 +292,8 @@ class Batches:
             await self.settle(_MOST_OPEN)
         with self._requests_of("unsent").open("ab" if self._size else "wb") as file:
             file.write(line)
-        self._lines, self._size = self._lines + 1, self._size + len(line)
+        self._lines = self._lines + 1
+        self._size = self._size + len(line)
         self._waiting.add(request)
 
     def _end_file(self) -> None:
@@ -410,7 +415,8 @@ class Batches:
         """
         self._database.execute("UPDATE batches SET batch = '' WHERE name = ?", (name,))
         if "token_limit_exceeded" in reason:
-            queued, lines = self._queued_count(), self._request_lines(name)
+            queued = self._queued_count()
+            lines = self._request_lines(name)
             if queued and len(lines) <= self._most_requests:
                 self._most_open = queued
                 return
@@ -473,10 +479,8 @@ class Batches:
         """Have the service make a file or batch, unless it did and its answer never came; note
         its name of it.
         """
-        path, note = (
-            {"file": "files", "batch": "batches"}[kind],
-            f"UPDATE batches SET {kind} = ? WHERE name = ?",
-        )
+        path = {"file": "files", "batch": "batches"}[kind]
+        note = f"UPDATE batches SET {kind} = ? WHERE name = ?"
         identity = await self._find(path, name) if state == _REQUESTED else ""
         if not identity:
             self._database.execute(note, (_REQUESTED, name))
@@ -543,11 +547,11 @@ class Batches:
                     is_ours and entry.get("status") != "failed"
                 ):
                     return str(entry["id"])
-            last, query = (
-                query,
+            last = query
+            query = (
                 f"{kind}?limit=100&after={quote(entries[-1]['id'], safe='')}"
                 if entries
-                else "",
+                else ""
             )
             if not page.get("has_more") or query in ("", last):
                 break

@@ -51,13 +51,11 @@ class Refused(Exception):
         report: ErrorReport | None = None,
     ) -> None:
         super().__init__(reason)
-        self.status, self.kind, self.reason, self.code, self.report = (
-            status,
-            kind,
-            reason,
-            code,
-            report,
-        )
+        self.status = status
+        self.kind = kind
+        self.reason = reason
+        self.code = code
+        self.report = report
 
 
 class Denied(Refused):
@@ -72,7 +70,8 @@ class Denied(Refused):
         super().__init__(
             Status.API_ERROR, kind, f"HTTP {code}: {reason}" if code else reason, code
         )
-        self.ending, self.is_about_key = ending, is_about_key
+        self.ending = ending
+        self.is_about_key = is_about_key
 
 
 class Again(Exception):
@@ -82,7 +81,10 @@ class Again(Exception):
         self, kind: str, reason: str, wait: float | None = None, limited: bool = False
     ) -> None:
         super().__init__(reason)
-        self.kind, self.reason, self.wait, self.limited = kind, reason, wait, limited
+        self.kind = kind
+        self.reason = reason
+        self.wait = wait
+        self.limited = limited
 
 
 @dataclass(frozen=True)
@@ -283,7 +285,9 @@ def _fault(
     """The fault that an error is: of a kind that its types name, else of one that its words do,
     else by its status.
     """
-    code, message, server = report.code, report.message, redacted(url)
+    code = report.code
+    message = report.message
+    server = redacted(url)
     status = f"HTTP {code}" if code else "error"
     kind = _kind(report)
     text = f"{status}: {message}" if message else status
@@ -361,7 +365,8 @@ def _fault(
 
 def _kind(report: ErrorReport) -> str:
     """The kind of an error, empty for a refusal of none."""
-    code, message = report.code, report.message
+    code = report.code
+    message = report.message
     is_limit = code == 429 or any(
         word in name for name in report.types for word in ("ratelimit", "throttl")
     )
@@ -465,11 +470,9 @@ def _report(code: int, document: Any, body: bytes | bytearray) -> ErrorReport:
         )
         return ErrorReport(code, (), _sentence(text))
     types = [error.get(name) for name in ("type", "code", "status", "reason")]
-    inner, metadata, parameter = (
-        error.get("innererror"),
-        error.get("metadata"),
-        error.get("param"),
-    )
+    inner = error.get("innererror")
+    metadata = error.get("metadata")
+    parameter = error.get("param")
     types += [inner.get("code")] if isinstance(inner, dict) else []
     message = error.get("message")
     text = (

@@ -74,7 +74,8 @@ class ImageEncoder:
     """
 
     def __init__(self, max_pixels: int | None = None, memory: int = 48 << 20) -> None:
-        self._max_pixels, self._memory = max_pixels, memory
+        self._max_pixels = max_pixels
+        self._memory = memory
         self._under_way = SharedTasks()
         self._recent: OrderedDict[Image, Encoded] = OrderedDict()
         self._recent_bytes = 0
@@ -304,7 +305,8 @@ def _segment(marker: int, segment: bytes) -> bytes:
 def _png(data: bytes) -> Iterator[bytes]:
     """PNG, third edition: chunks of a length, a name, a body and a checksum, up to IEND."""
     yield _PNG
-    at, name = len(_PNG), b""
+    at = len(_PNG)
+    name = b""
     while name != b"IEND":
         name = data[at + 4 : at + 8]
         end = at + 12 + int.from_bytes(data[at : at + 4], "big")

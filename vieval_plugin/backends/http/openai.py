@@ -129,12 +129,10 @@ class OpenAIBackend:
         sight_check: bool = False,
     ) -> None:
         self._sight_check = sight_check
-        self.model, self.sampling, self.usage, self._price = (
-            model,
-            sampling,
-            usage,
-            price,
-        )
+        self.model = model
+        self.sampling = sampling
+        self.usage = usage
+        self._price = price
         self._server = Server(server, usage, seed)
         self._store = store
         self._batch, self.batches = (
@@ -147,7 +145,8 @@ class OpenAIBackend:
             Leases(store, server.longest_question) if store and is_stored else None
         )
         self._images = ImageEncoder(max_pixels)
-        self._in_flight, self._capabilities = SharedTasks(), SharedTasks(keeps=True)
+        self._in_flight = SharedTasks()
+        self._capabilities = SharedTasks(keeps=True)
         self._own_keys: set[int] = (
             set()
         )  # hashes of this run's questions, whose answers in the store are its own
@@ -266,7 +265,8 @@ class OpenAIBackend:
                 return self._cached(key, stored)
             reply = await self._reply(ask, images, repeat)
             if final(reply):
-                reply, is_stored = self._store.add(key, self.model, reply), True
+                reply = self._store.add(key, self.model, reply)
+                is_stored = True
                 if len(self._own_keys) < _MOST_OWN:
                     self._own_keys.add(hash(key))
             return reply
@@ -295,12 +295,11 @@ class OpenAIBackend:
             if isinstance(ask, Chat):
                 reply = reply_of(await self._chat_with_room(ask, images, send))
             else:
-                reply, kind = (
-                    await self._likelihood(ask, images, send),
-                    "no probabilities",
-                )
+                reply = await self._likelihood(ask, images, send)
+                kind = "no probabilities"
         except Refused as refused:
-            reply, kind = Failure(refused.status, refused.reason), refused.kind
+            reply = Failure(refused.status, refused.reason)
+            kind = refused.kind
         reply = checked(reply)
         return self._failed(reply, kind) if isinstance(reply, Failure) else reply
 
@@ -452,7 +451,8 @@ class OpenAIBackend:
         """Post a chat in the fullest form that the server takes; a form that it refuses is not
         tried again.
         """
-        forms, refused_form = await self._forms(ask), ""
+        forms = await self._forms(ask)
+        refused_form = ""
         for name, fields in forms.items():
             body = self._body(ask.messages, tokens, images, fields)
             try:
@@ -631,10 +631,8 @@ class OpenAIBackend:
             answer = await self._probed([Message("user", ("Say hello.",))], {}, fields)
         except Refused as refused:
             # a fault says nothing about schemas: find out again next time
-            support, is_probe_conclusive = (
-                _NOT_ENFORCED,
-                "response_format" in named_fields(refused, fields),
-            )
+            support = _NOT_ENFORCED
+            is_probe_conclusive = "response_format" in named_fields(refused, fields)
         else:
             text = text_of(answer)
             enforced = parsed_json(text) == {"probe": "vieval"}

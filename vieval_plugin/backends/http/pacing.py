@@ -73,7 +73,8 @@ class Attempts:
         self.returns += (
             self.last_absence is not None and last_answer > self.last_absence
         )
-        self.last_absence, self.tries = now, 0.0
+        self.last_absence = now
+        self.tries = 0.0
         return self.returns > self.retries
 
     def backoff(self, jitter: random.Random) -> float:
@@ -152,7 +153,10 @@ class Address:
 
     def note_answer(self) -> None:
         """Note an answer."""
-        self.suspect_until, self.rests, self.denied, self.has_answered = 0.0, 0, 0, True
+        self.suspect_until = 0.0
+        self.rests = 0
+        self.denied = 0
+        self.has_answered = True
 
     def denies(self) -> bool:
         """Note a refusal that need not be about the request; whether it is about them all."""

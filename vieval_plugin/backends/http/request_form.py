@@ -97,7 +97,8 @@ class RequestForm:
         """The form that a refusal of a request teaches; the same where it names no field as
         unsupported.
         """
-        form, message = self, refused.report.message if refused.report else ""
+        form = self
+        message = refused.report.message if refused.report else ""
         if "stream" not in sent and _ONLY_STREAMS.search(message):
             return replace(form, streams=True)
         for name in named_fields(refused, sent):
@@ -207,7 +208,9 @@ class Negotiation:
     """The form of requests to one model, learnt from its refusals, and remembered under a name."""
 
     def __init__(self, name: str, store: Store | None, where: str) -> None:
-        self._name, self._store, self._where = name, store, where
+        self._name = name
+        self._store = store
+        self._where = where
         self._going_first: asyncio.Event | None = None
         self._tried: set[str] = set()
         self._denial = ""  # of log-probabilities, in the server's words

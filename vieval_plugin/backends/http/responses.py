@@ -45,10 +45,12 @@ def unusable(answer: Mapping[str, Any]) -> str | None:
     choices = answer.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
         return "an answer without choices"
-    message, end = choices[0].get("message"), choices[0].get("finish_reason")
+    message = choices[0].get("message")
+    end = choices[0].get("finish_reason")
     if not isinstance(message, dict):
         return "a choice without a message"
-    content, refusal = message.get("content"), message.get("refusal")
+    content = message.get("content")
+    refusal = message.get("refusal")
     if not isinstance(content, (str, list, type(None))) or not isinstance(
         refusal, (str, type(None))
     ):
@@ -70,7 +72,8 @@ def reply_of(answer: Mapping[str, Any]) -> Reply:
         return Failure(
             Status.REFUSAL, str(message["refusal"]).encode("utf-8", "replace").decode()
         )
-    text, cut = text_of(answer), CUT.get(str(finish_reason(answer)))
+    text = text_of(answer)
+    cut = CUT.get(str(finish_reason(answer)))
     if not text.strip() and not cut and (field := thinking_of(answer)):
         remedy = (
             "turn thinking off (`chat_template_kwargs` in `extra`), or correct the server's "

@@ -277,7 +277,9 @@ class Server:
         self, options: ServerOptions, usage: Usage, seed: int = 0, chats: bool = True
     ) -> None:
         self._chats = chats
-        self.options, self.usage, self._key = options, usage, options.key.strip()
+        self.options = options
+        self.usage = usage
+        self._key = options.key.strip()
         register_secrets(self._key, options.urls)
         self._addresses = [Address(url.rstrip("/")) for url in options.urls]
         self._outage_announced = False
@@ -342,7 +344,8 @@ class Server:
         Raises `Refused` when this request cannot be answered, VievalError when no request can: a
         wrong key or model, or a server that has answered nothing for `patience` seconds.
         """
-        request, address = Attempts(self.options.retries), None
+        request = Attempts(self.options.retries)
+        address = None
         while True:
             async with self._slots:
                 if wait := self._pace.wait(time.monotonic()):
@@ -550,11 +553,9 @@ class Server:
         return answer
 
     def _heard(self) -> None:
-        self._last_answer, self._silent_since, self._unanswered = (
-            time.monotonic(),
-            None,
-            0,
-        )
+        self._last_answer = time.monotonic()
+        self._silent_since = None
+        self._unanswered = 0
         self.usage.calls += 1
 
     async def _exchange(
@@ -562,7 +563,8 @@ class Server:
     ) -> bytes | bytearray:
         """The body of an answer; `base` is what messages call the server."""
         assert self._session is not None
-        proxy, received = self._proxy(base), bytearray()
+        proxy = self._proxy(base)
+        received = bytearray()
         if proxy:
             request |= proxy.request_arguments(request.get("headers", {}))
         try:
@@ -573,7 +575,8 @@ class Server:
                     received += chunk
                     if len(received) > max_bytes:
                         break
-                code, headers = response.status, response.headers
+                code = response.status
+                headers = response.headers
         except (
             Exception
         ) as error:  # whatever a server can make the client raise is no end of the run

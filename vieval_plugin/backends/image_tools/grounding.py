@@ -53,8 +53,11 @@ class Grounder:
     """
 
     def __init__(self, detect: Detect, batch: int = BATCH, by: str = "") -> None:
-        self._detect, self._batch, self.by = detect, batch, by
-        self._turn, self._change = threading.Lock(), threading.Lock()
+        self._detect = detect
+        self._batch = batch
+        self.by = by
+        self._turn = threading.Lock()
+        self._change = threading.Lock()
         self._waiting: OrderedDict[tuple[str, str], Callable[[], Pixels]] = (
             OrderedDict()
         )
@@ -70,7 +73,8 @@ class Grounder:
 
         `pixels` decodes the image. VievalError if it cannot be read.
         """
-        name, decode = images.digest(image), partial(pixels, image)
+        name = images.digest(image)
+        decode = partial(pixels, image)
         futures = [
             self._future(name, phrase, decode) for phrase in dict.fromkeys(phrases)
         ]
@@ -107,7 +111,8 @@ class Grounder:
                 for _ in range(min(self._batch, len(self._waiting)))
             ]
             futures = [self._futures[key] for key, _ in batch]
-        rows, decoded = [], []
+        rows = []
+        decoded = []
         for ((_, phrase), decode), future in zip(batch, futures, strict=True):
             try:
                 rows.append((decode(), phrase))

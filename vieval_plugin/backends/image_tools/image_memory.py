@@ -35,7 +35,9 @@ class Spill:
     """
 
     def __init__(self, memory: int) -> None:
-        self._memory, self._bytes_in_memory, self._files = memory, 0, 0
+        self._memory = memory
+        self._bytes_in_memory = 0
+        self._files = 0
         self._released_sizes: deque[int] = (
             deque()
         )  # an image may go at any moment, also while this thread has the lock
@@ -115,7 +117,8 @@ class Decoded:
     """
 
     def __init__(self, memory: int) -> None:
-        self._memory, self._decoded_bytes = memory, 0
+        self._memory = memory
+        self._decoded_bytes = 0
         self._change = threading.Lock()
         self._futures: OrderedDict[Image, Future[Pixels]] = OrderedDict()
 

@@ -39,7 +39,8 @@ class TextReader:
     batch = 2 * cores()
 
     def __init__(self, read: Callable[[UseTool], Reply]) -> None:
-        self._read, self._pool = read, DaemonPool(cores(), "text")
+        self._read = read
+        self._pool = DaemonPool(cores(), "text")
 
     @property
     def by(self) -> str:
@@ -82,10 +83,8 @@ def run(arguments: Mapping[str, Any], pixels: Decode) -> ToolResult | Failure:
         return ToolResult((), "")
     boxes = []
     for corners in output.boxes:
-        start, end = (
-            np.floor(corners.min(axis=0)).astype(int),
-            np.ceil(corners.max(axis=0)).astype(int),
-        )
+        start = np.floor(corners.min(axis=0)).astype(int)
+        end = np.ceil(corners.max(axis=0)).astype(int)
         boxes.append(Box(*start.tolist(), *end.tolist()))
     return ToolResult(
         tuple(boxes), "\n".join(" ".join(text.split()) for text in output.txts)

@@ -49,7 +49,8 @@ class Threads:
     """
 
     def __init__(self) -> None:
-        self._decoded, self._spill = Decoded(MEMORY // 2), Spill(MEMORY // 2)
+        self._decoded = Decoded(MEMORY // 2)
+        self._spill = Spill(MEMORY // 2)
         self._pool = DaemonPool(THREADS, "tool")
         self._running: dict[object, Future[Reply]] = {}
 
@@ -124,7 +125,8 @@ def _highlight(arguments: Mapping[str, Any], pixels: Decode) -> ToolResult:
     The result is a JPEG where the image is one and no side is too long for it, PNG otherwise, and
     the image's own file where nothing of it changes.
     """
-    image, boxes = arguments["image"], tuple(arguments["boxes"])
+    image = arguments["image"]
+    boxes = tuple(arguments["boxes"])
     source = pixels(image)
     highlighted = highlight(
         resized(source, pixels(arguments["like"])) if "like" in arguments else source,

@@ -88,13 +88,12 @@ class TransformersBackend:
             device = "cuda" if self._torch.cuda.is_available() else "cpu"
         if dtype == "auto" and device == "cpu":
             dtype = "float32"
-        self.model, self.usage, self.sampling, self.store = (
-            model,
-            usage,
-            sampling,
-            store,
-        )
-        self.batch_size, self._dtype = batch_size, dtype
+        self.model = model
+        self.usage = usage
+        self.sampling = sampling
+        self.store = store
+        self.batch_size = batch_size
+        self._dtype = dtype
         self._origin = {name: arguments[name] for name in _ORIGIN if name in arguments}
         self._processor, self._network = _load(model, dtype, self._origin, arguments)
         if "device_map" not in arguments:

@@ -65,12 +65,12 @@ class VLLMBackend:
                 "run: pip install 'vllm>=0.32,<0.33' (or serve and use vieval_openai)"
             )
             raise VievalError(f"vllm is not installed ({error}); {remedy}") from None
-        self.model, self.usage, self.sampling = model, usage, sampling
-        self.store, self._max_pixels, self._arguments = (
-            store,
-            max_pixels,
-            {k: str(v) for k, v in arguments.items()},
-        )
+        self.model = model
+        self.usage = usage
+        self.sampling = sampling
+        self.store = store
+        self._max_pixels = max_pixels
+        self._arguments = {k: str(v) for k, v in arguments.items()}
         self._engine = vllm.LLM(model=model, max_logprobs=_TOP_LOGPROBS, **arguments)
         # its threads end before the interpreter does: a process that left them running was seen to
         # end by SIGABRT; at an exit it is closed before multiprocessing waits for its processes,
@@ -125,7 +125,8 @@ class VLLMBackend:
 
     def _generate(self, asks: list[Chat | Likelihood]) -> list[Reply]:
         replies: dict[int, Reply] = {}
-        positions, conversations = [], []
+        positions = []
+        conversations = []
         for position, ask in enumerate(asks):
             if isinstance(ask, Likelihood) and ask.definition == "sequence_mean":
                 reason = f"{ask.definition} is not told by this backend; use vieval_transformers"

@@ -108,13 +108,11 @@ class Batcher:
         find: Callable[[Any, Usage], Instrument] | None = None,
         tools: Mapping[str, Instrument] | None = None,
     ) -> None:
-        self._usage, self._store, self._bar, self._find, self._tools = (
-            usage,
-            store,
-            bar,
-            find,
-            tools or {},
-        )
+        self._usage = usage
+        self._store = store
+        self._bar = bar
+        self._find = find
+        self._tools = tools or {}
         self._pool = DaemonPool(cores(), "measure")
         # networks have threads of their own below each that calls them
         self._worker = DaemonPool(1, "instrument")
@@ -244,7 +242,8 @@ class _Queue:
         ],
         worker: Executor,
     ) -> None:
-        self._keep, self._worker = keep, worker
+        self._keep = keep
+        self._worker = worker
         self._waiting: list[tuple[Instrument, PreparedMeasure]] = []
         self._under_way: dict[str, asyncio.Future[Reply]] = {}
         self._rooms: dict[Instrument, asyncio.Semaphore] = {}

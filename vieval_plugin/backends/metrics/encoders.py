@@ -139,7 +139,8 @@ def load_head(path: Path, prefix: str, activation: str, size: int) -> Any:
     for name in sorted(
         (name for name in tensors if name.endswith("weight")), key=natural
     ):
-        weight, bias = tensors[name], tensors.pop(f"{name[: -len('weight')]}bias", None)
+        weight = tensors[name]
+        bias = tensors.pop(f"{name[: -len('weight')]}bias", None)
         if (
             weight.dim() != 2
             or weight.shape[1] != size

@@ -146,7 +146,8 @@ def load(
         VievalError: something of it is not there, lacks weights, is no image-text model, or holds
             more than tensors.
     """
-    where, on = hub_name_or_folder(base), device(device_name)
+    where = hub_name_or_folder(base)
+    on = device(device_name)
     transformers = library("transformers")
     origin = {
         "trust_remote_code": False,
@@ -218,7 +219,8 @@ def _adapted(network: Any, adapter: str) -> Any:
     """The network with the adapter's weights added to its own, and those saved whole in place of
     its own.
     """
-    peft, where = library("peft"), hub_name_or_folder(adapter)
+    peft = library("peft")
+    where = hub_name_or_folder(adapter)
     try:
         config = peft.PeftConfig.from_pretrained(where)
         if str(getattr(config.peft_type, "value", config.peft_type)) != "LORA":

@@ -110,12 +110,10 @@ class NetworkInstrument:
     def __init__(
         self, name: str, metric: NetworkMetric, network: Any, batch: int
     ) -> None:
-        self._name, self._metric, self._network, self.batch = (
-            name,
-            metric,
-            network,
-            batch,
-        )
+        self._name = name
+        self._metric = metric
+        self._network = network
+        self.batch = batch
         self.by: str = network.by
 
     def look(self, ask: Measure) -> PreparedMeasure:

@@ -115,7 +115,8 @@ def edge_f1(images: Mapping[str, Pixels]) -> float:
     from scipy.ndimage import distance_transform_edt
 
     image, reference = pair(images)
-    edges, reference_edges = _edges(image), _edges(reference)
+    edges = _edges(image)
+    reference_edges = _edges(reference)
     if not edges.any() or not reference_edges.any():
         return float(edges.any() == reference_edges.any())
     tolerance = 0.0075 * math.hypot(*edges.shape)
@@ -200,7 +201,8 @@ def resizing(size: tuple[int, int], reference_size: tuple[int, int]) -> tuple[st
 
 def _edges(image: Pixels) -> NDArray[np.bool_]:
     grey = _skimage("color").rgb2gray(image)
-    black, white = float(np.mean(grey < 0.1)), float(np.mean(grey > 0.9))
+    black = float(np.mean(grey < 0.1))
+    white = float(np.mean(grey > 0.9))
     is_line_drawing = black + white > 0.9 and 0 < white < 0.4
     edges: NDArray[np.bool_]
     if is_line_drawing:
@@ -222,7 +224,8 @@ def _colour_shares(image: Pixels) -> NDArray[np.float64]:
 
 def pair(images: Mapping[str, Pixels]) -> tuple[Pixels, Pixels]:
     """The image and its reference at the image's size."""
-    image, reference = _role(images, "image"), _role(images, "reference")
+    image = _role(images, "image")
+    reference = _role(images, "reference")
     if image.shape != reference.shape:
         height, width = image.shape[:2]
         resized = PIL.Image.fromarray(reference).resize(

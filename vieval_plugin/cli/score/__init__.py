@@ -302,10 +302,8 @@ def _score(options: ScoreOptions, request: Request, images: bool) -> int:
     from vieval_plugin.text.escaping import say
 
     sources = request.sources(options.label)
-    runs, inputs = (
-        {run_hash(source): source for source in sources},
-        inputs_of(request.source, options.command),
-    )
+    runs = {run_hash(source): source for source in sources}
+    inputs = inputs_of(request.source, options.command)
     with log_file(options.out) as path, VerdictLog(path, inputs, runs) as log:
         folder = options.out.parent if options.out else Path()
         unable = _judge_all(log, request, options.label, folder, not images)

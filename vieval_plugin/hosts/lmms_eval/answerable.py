@@ -65,7 +65,8 @@ def make_check(model: Any, loaded: bool) -> WhyNot:
     """Make the check of tasks by the host's model, a name or an object; for a model of ours once
     it is `loaded`.
     """
-    name, path = _name_of(model), _path_of(model)
+    name = _name_of(model)
+    path = _path_of(model)
     recorded = _why_not_by_model_path.get(path) if loaded else None
 
     def why(task: Task) -> Why | None:
@@ -210,7 +211,8 @@ def or_unprepared(check: WhyNot, model: Any) -> WhyNot:
 
     Images need not be there for a model that only hands on recorded verdicts.
     """
-    options, images = config.current(), _path_of(model) != MODELS["vieval_replay"]
+    options = config.current()
+    images = _path_of(model) != MODELS["vieval_replay"]
 
     @cache
     def samples_or_reason(benchmark: str, part: str) -> Sequence[Judged] | str:

@@ -242,7 +242,8 @@ def judged(
         bar: show a progress bar.
     """
     progress = progress or Progress()
-    planned, outcomes = jobs(instances, options, served_by), dict[int, Outcome]()
+    planned = jobs(instances, options, served_by)
+    outcomes = dict[int, Outcome]()
     try:
         answerer.judge(planned, options, progress, outcomes.__setitem__, bar)
     finally:

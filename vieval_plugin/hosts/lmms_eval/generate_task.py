@@ -116,10 +116,8 @@ class GenerateTask(JudgeTask):
         ]
 
     def construct_requests(self, doc_id: int, ctx: str, **kwargs: Any) -> Instance:
-        sample, images_per_prompt = (
-            self.stored_samples[doc_id],
-            config.current().generate.images,
-        )
+        sample = self.stored_samples[doc_id]
+        images_per_prompt = config.current().generate.images
         generation = dict(self.config.generation_kwargs)
         request = GenerateRequest(
             sample, ctx, images_per_prompt, doc_id, generation, self._finished
@@ -244,7 +242,8 @@ class GenerateTask(JudgeTask):
                 [unjudged_response(image, *judge) for image in images]
                 for images in images_by_prompt
             ]
-        options, progress = config.current(), Progress(JudgeUsage())
+        options = config.current()
+        progress = Progress(JudgeUsage())
         flat = [image for images in images_by_prompt for image in images]
         bar = os.environ.get("RANK", "0") == "0"
         if self._asks_the_model:

@@ -83,16 +83,15 @@ class _HostBackend:
     """
 
     def __init__(self, model: Any, requests: list[JudgeRequest]) -> None:
-        self.model, self.requests = model, requests
+        self.model = model
+        self.requests = requests
 
     def __call__(
         self, jobs: Sequence[Job], store: Store | None, usage: Usage
     ) -> AnswerBatch:
-        self.repeats, self.store, self.usage = (
-            [job.repeat for job in jobs],
-            store,
-            usage,
-        )
+        self.repeats = [job.repeat for job in jobs]
+        self.store = store
+        self.usage = usage
         return self.answer
 
     def answer(self, questions: list[tuple[int, Question]]) -> list[Reply]:
@@ -188,7 +187,8 @@ class _HostBackend:
         }
 
     def _key(self, number: int, ask: Question, digest: Callable[[Image], str]) -> str:
-        request, question_parts = self.requests[number], question(ask, digest)
+        request = self.requests[number]
+        question_parts = question(ask, digest)
         identity = {
             "host": request.model_hash,
             "simple": bool(self.model.is_simple),

@@ -72,5 +72,6 @@ def _combined(summaries: tuple[Summary, ...]) -> Summary:
 
 
 def _tagged(value: Tagged, name: str, summary: Summary) -> Tagged:
-    value.name, value.summary = name, summary
+    value.name = name
+    value.summary = summary
     return value

@@ -44,7 +44,8 @@ def keep_arguments() -> None:
     from lmms_eval.api.model import lmms
     from lmms_eval.models.registry_v2 import ModelRegistryV2
 
-    find, create = ModelRegistryV2.get_model_class, lmms.create_from_arg_string.__func__
+    find = ModelRegistryV2.get_model_class
+    create = lmms.create_from_arg_string.__func__
     if hasattr(find, "__wrapped__"):
         return
 

@@ -100,7 +100,8 @@ class VievalReplay(OwnModel):
                 "vieval_replay needs --model_args name=<the judge in tables>,logs=<folder of "
                 "verdicts>"
             )
-        self.name, self.logs = str(name), path_of(str(logs))
+        self.name = str(name)
+        self.logs = path_of(str(logs))
         self._recording = cache(
             lambda judge, setting: replay.load(self.logs, judge, self.name, setting)
         )
@@ -199,7 +200,8 @@ class _JudgingModel(OwnModel):
     @vieval_errors
     @or_plan
     def vieval_judge(self, instances: list[Instance]) -> list[GenerationResult]:
-        answerer, bar = self.answerer_of(requests_of(instances)), self.rank == 0
+        answerer = self.answerer_of(requests_of(instances))
+        bar = self.rank == 0
         return judged(
             instances,
             answerer,
@@ -288,7 +290,8 @@ class VievalOpenAI(OwnModel):
             plan_by_server(
                 jobs(instances, self.options, backbone), self.options, backbone
             )
-        label, bar = self.backbone.model, self.rank == 0
+        label = self.backbone.model
+        bar = self.rank == 0
         return judged(
             instances,
             ServerAnswerer(backbone),
@@ -324,11 +327,9 @@ class _InProcess(_JudgingModel):
             )
         if batch_size and "batch_size" in inspect.signature(type(self).load).parameters:
             arguments["batch_size"] = int(batch_size)
-        self.options, self.progress, self.label = (
-            config.current(),
-            Progress(HostUsage()),
-            Path(model).name,
-        )
+        self.options = config.current()
+        self.progress = Progress(HostUsage())
+        self.label = Path(model).name
         self.answerer = self.engine = EngineAnswerer(type(self).load, model, arguments)
         self.engine.load(self.options)
 

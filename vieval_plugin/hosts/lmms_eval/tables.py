@@ -38,7 +38,8 @@ def install() -> None:
 
     if getattr(utils.make_table, "from_vieval", False):
         return
-    make, generate_dataset = utils.make_table, WandbLogger._generate_dataset
+    make = utils.make_table
+    generate_dataset = WandbLogger._generate_dataset
 
     def make_table(
         document: Any, column: str = "results", *args: Any, **kwargs: Any
@@ -69,7 +70,8 @@ def primary_metrics(document: Mapping[str, Any], column: str) -> dict[str, Any]:
     """The results document with one metric of each task and group of ours, its interval, n and
     failures in one cell.
     """
-    rows, better = dict(document[column]), dict(document.get("higher_is_better", {}))
+    rows = dict(document[column])
+    better = dict(document.get("higher_is_better", {}))
     for name, row in rows.items():
         if isinstance(remarks := row.get(_REMARKS), Remark):
             metric = primary_statistic(remarks.summary.statistics).metric

@@ -58,14 +58,10 @@ class JudgeTask(ConfigurableTask):  # type: ignore[misc]
     def __init__(self, config: dict[str, Any], **kwargs: Any) -> None:
         config = {key: value for key, value in config.items() if key != "class"}
         metadata = config["metadata"]
-        self.benchmark, self.part = (
-            benchmark_registry.benchmark(metadata["benchmark"]),
-            metadata["part"],
-        )
-        self.judge, self.setting = (
-            judge_registry.judge(metadata["judge"]),
-            metadata.get("setting", ""),
-        )
+        self.benchmark = benchmark_registry.benchmark(metadata["benchmark"])
+        self.part = metadata["part"]
+        self.judge = judge_registry.judge(metadata["judge"])
+        self.setting = metadata.get("setting", "")
         super().__init__(config=config, **kwargs)
 
     def download(self, dataset_kwargs: Any = None) -> None:

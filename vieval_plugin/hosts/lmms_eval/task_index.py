@@ -52,17 +52,16 @@ def install() -> None:
 
     if getattr(TaskManager, "vieval_installed", False):
         return
-    initialize, match, load = (
-        TaskManager.initialize_tasks,
-        TaskManager.match_tasks,
-        TaskManager.load_task_or_group,
-    )
+    initialize = TaskManager.initialize_tasks
+    match = TaskManager.match_tasks
+    load = TaskManager.load_task_or_group
     get_config = TaskManager._get_config
 
     def initialize_tasks(
         self: Any, include_path: Any = None, include_defaults: bool = True
     ) -> Any:
-        ours, host_tasks = _index(), initialize(self, include_path, include_defaults)
+        ours = _index()
+        host_tasks = initialize(self, include_path, include_defaults)
         if clashes := sorted(ours.keys() & host_tasks.keys()):
             say(
                 "vieval: these tasks run in place of VIEval's of the same name: "

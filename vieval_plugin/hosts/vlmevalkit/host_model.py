@@ -83,7 +83,9 @@ class _Asking:
     """
 
     def __init__(self, model: HostModel, store: Store | None, usage: Usage) -> None:
-        self._model, self._store, self._usage = model, store, usage
+        self._model = model
+        self._store = store
+        self._usage = usage
         self._alone = threading.Lock()
         self._broken = 0
         self._longest = _longest_answer(model.inner)

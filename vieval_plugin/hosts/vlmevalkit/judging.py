@@ -176,12 +176,10 @@ class _Judge:
         dataset: JudgedImages,
         host_arguments: Mapping[str, Any],
     ) -> None:
-        self.model, self._name, self._dataset, self._host_arguments = (
-            model,
-            name,
-            dataset,
-            host_arguments,
-        )
+        self.model = model
+        self._name = name
+        self._dataset = dataset
+        self._host_arguments = host_arguments
         maker = supported_VLM.get(model) if isinstance(model, str) else None
         ours = getattr(maker, "func", maker)
         if maker is not None and isinstance(ours, type) and issubclass(ours, OwnModel):
@@ -217,10 +215,8 @@ class _Judge:
         """Verdicts of a run that was ended before the host noted them, where they are of this
         judge on this sample.
         """
-        samples, by_index = (
-            {i: self._sample(i) for i in indices},
-            dict[int, tuple[KeptVerdict, Verdict]](),
-        )
+        samples = {i: self._sample(i) for i in indices}
+        by_index = dict[int, tuple[KeptVerdict, Verdict]]()
         for row in files.rows():
             sample = samples.get(row.index)
             if (
@@ -246,7 +242,8 @@ class _Judge:
         """Judge rows, each verdict appended to a file as it comes."""
         judged = [self._sample(index) for index in unanswered_rows]
         require_images(judged, "`vieval tasks` says how to get a benchmark's images")
-        progress, rows = Progress(), list[tuple[KeptVerdict, Verdict]]()
+        progress = Progress()
+        rows = list[tuple[KeptVerdict, Verdict]]()
 
         def on_outcome(number: int, outcome: Outcome) -> None:
             sample = judged[number]
@@ -324,7 +321,8 @@ def install_pipeline(pipeline: Any) -> None:
 
     It evaluates in other processes, waits for ever for a model that raises, and exits 0.
     """
-    begin, run = pipeline.__init__, pipeline.run
+    begin = pipeline.__init__
+    run = pipeline.run
 
     @wraps(begin)
     def __init__(
@@ -337,11 +335,9 @@ def install_pipeline(pipeline: Any) -> None:
                     "retry_failed": self.retry_failed,
                     "api_nproc": self.concurrency,
                 }
-                model, name, folder = (
-                    dataset_config.model_obj,
-                    dataset_config.model_name,
-                    dataset_config.work_dir,
-                )
+                model = dataset_config.model_obj
+                name = dataset_config.model_name
+                folder = dataset_config.work_dir
                 answers, _ = answers_of(
                     model, Path(folder), name, dataset_config.dataset_obj, arguments
                 )
@@ -359,7 +355,8 @@ def install_pipeline(pipeline: Any) -> None:
                     f"vieval: the evaluation of {dataset_config.dataset_name} failed (see above)"
                 )
 
-    pipeline.__init__, pipeline.run = __init__, run_and_tell
+    pipeline.__init__ = __init__
+    pipeline.run = run_and_tell
 
 
 def answered_row_indices(

@@ -129,7 +129,8 @@ class _InProcess(OwnModel):
             raise VievalError(
                 f"{type(self).__name__} needs model: a folder, or a name that can be loaded"
             )
-        self.options, self.backbone = config.current(), Path(model).name
+        self.options = config.current()
+        self.backbone = Path(model).name
         identity = {"temperature": temperature, "max_tokens": max_tokens, **arguments}
         self.identity = {
             "model": model,

@@ -66,6 +66,7 @@ def _spelled(name: str, task: Task) -> str:
     # a title that users write may be no name of a file
     if not benchmark.title or benchmark.file:
         return name
-    plain, spec = f"{task.benchmark}_{task.judge}", judge_registry.judge(task.judge)
+    plain = f"{task.benchmark}_{task.judge}"
+    spec = judge_registry.judge(task.judge)
     judge = spec.name if spec.file else spec.title.replace(" ", "")
     return name.replace(plain, f"{benchmark.title}_{judge}", 1)

@@ -78,7 +78,8 @@ class VerdictFiles:
         )
 
     def parts(self) -> list[Path]:
-        start, end = f"{self.model}_{self.dataset}_part", f"_{self.dataset}.jsonl"
+        start = f"{self.model}_{self.dataset}_part"
+        end = f"_{self.dataset}.jsonl"
         names = sorted(path.name for path in self.folder.glob("*.jsonl"))
         return [
             self.folder / n

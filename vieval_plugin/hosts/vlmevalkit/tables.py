@@ -39,11 +39,10 @@ def rows_of(
 
     `split` names the part; `status_*` count verdicts by how they came out.
     """
-    benchmark, judge = (
-        benchmark_registry.benchmark(tasks[0].benchmark),
-        judge_registry.judge(tasks[0].judge),
-    )
-    rating, statistics = rating_of(judge, options), options.statistics.options()
+    benchmark = benchmark_registry.benchmark(tasks[0].benchmark)
+    judge = judge_registry.judge(tasks[0].judge)
+    rating = rating_of(judge, options)
+    statistics = options.statistics.options()
     summaries = {}
     for part in (task.part for task in tasks):
         if observations := tuple(

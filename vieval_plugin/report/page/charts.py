@@ -86,7 +86,8 @@ _STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 def histogram(values: Sequence[float], title: str) -> Markup:
     """Values from 0 to 1 as bars, a twentieth of the scale each."""
     counts = Counter(min(int(value * _BARS), _BARS - 1) for value in values)
-    highest, width = max(counts.values(), default=1), _PANEL / _BARS
+    highest = max(counts.values(), default=1)
+    width = _PANEL / _BARS
     bars = "".join(
         (
             f'<rect class="c0" x="{_EDGE + n * width:.1f}" y="{78 - 70 * times / highest:.1f}" '
@@ -237,7 +238,8 @@ def _point(record: Record, aspect: str, against_all: bool) -> tuple[float, float
     """People's mean rating and the judge's score of the aspect, NaN without; of `overall`, by
     whichever name either has it.
     """
-    ratings, scores = record.ratings, record.verdict.scores
+    ratings = record.ratings
+    scores = record.verdict.scores
     names = (aspect, "O", "SC") if aspect == "overall" else (aspect,)
     rated = next((ratings[name] for name in names[:2] if name in ratings), ())
     scored = [

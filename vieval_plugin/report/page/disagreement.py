@@ -185,7 +185,8 @@ def _vote_distance(judge_vote: str, vote: str, record: Record) -> float:
     if judge_vote == vote:
         return 0.0
     number = len(record.candidates)
-    judged, human = ranks(judge_vote, number), ranks(vote, number)
+    judged = ranks(judge_vote, number)
+    human = ranks(vote, number)
     if judged and human:
         pairs = [(i, j) for i in range(number) for j in range(i)]
         discordant = sum(
@@ -275,10 +276,8 @@ def _disagreement_lines(
             f"{annotators}: {_worded(record.votes.vote, item)}",
             f"{furthest.label}: {_worded(answer(record), item)}",
         )
-    mean, score = (
-        mean_of_known(item.record.ratings[furthest.aspect]),
-        record.verdict.scores[furthest.aspect],
-    )
+    mean = mean_of_known(item.record.ratings[furthest.aspect])
+    score = record.verdict.scores[furthest.aspect]
     return (
         f"{annotators}: {furthest.aspect} {mean:.2f}",
         f"{furthest.label}: {furthest.aspect} {score:.2f}",

@@ -86,10 +86,8 @@ def _queues(items: Sequence[GalleryItem]) -> list[list[GalleryItem]]:
     failed: dict[tuple[str, str], list[GalleryItem]] = defaultdict(list)
     for item in sorted(items, key=order):
         for judgement in item.judgements:
-            key, status = (
-                (item.id.benchmark, judgement.label),
-                judgement.record.verdict.status,
-            )
+            key = (item.id.benchmark, judgement.label)
+            status = judgement.record.verdict.status
             if status.usable:
                 has_ratings = not math.isnan(judgement.disagreement)
                 by_judge[key].append(

@@ -78,7 +78,9 @@ class Glossary:
         >>> print(Glossary().explain("n of 3"))
         <abbr title="Number of samples, prompts or contests behind the number." tabindex="0">n</abbr> of 3
         """
-        text, parts, end = unbroken(text), list[Markup](), 0
+        text = unbroken(text)
+        parts = list[Markup]()
+        end = 0
         for match in _TERMS.finditer(text):
             self._used[match[0]] = meaning = _MEANINGS[match[0]]
             word = Markup('<abbr title="{}" tabindex="0">{}</abbr>').format(

@@ -143,11 +143,9 @@ def page(
     needed = {*chain(*(board_items.ids for _, _, board_items in rows)), *highlights}
     needed -= {item.id for item in selected}
     selected += [item for item in items if item.id in needed]
-    thumbnails, samples, repeated = (
-        Thumbnails(folder=folder),
-        Samples(),
-        repeated_rationales(selected),
-    )
+    thumbnails = Thumbnails(folder=folder)
+    samples = Samples()
+    repeated = repeated_rationales(selected)
     room = text_room(sum(len(item.judgements) for item in selected))
     generators = list(
         dict.fromkeys(chain(*(board_items.generators for _, _, board_items in rows)))
@@ -164,11 +162,9 @@ def page(
     most_rows = MOST_LISTED // max(
         (len(item.judgements) for item in unpictured), default=1
     )
-    filters, glossary, notes = (
-        _Filters(tiles, _judges(report)),
-        Glossary(),
-        {tile.note for tile in tiles},
-    )
+    filters = _Filters(tiles, _judges(report))
+    glossary = Glossary()
+    notes = {tile.note for tile in tiles}
     style = style_sheet(STYLE)
     script = _script()
     order_text = _order_text(report)
@@ -396,7 +392,8 @@ def _unpictured(items: Sequence[GalleryItem], annotators: str) -> Table:
     """What annotators and judges say of samples without a tile."""
     rows = []
     for item in items:
-        record, judges = item.record, []
+        record = item.record
+        judges = []
         for judgement in item.judgements:
             verdict = judgement.record.verdict
             scores = ", ".join(
@@ -446,7 +443,8 @@ class _Filters:
             name: {value: n for n, value in enumerate(options)}
             for name, options in ordered.items()
         }
-        self._sources, self._spreads = sources, dict[str, list[float]]()
+        self._sources = sources
+        self._spreads = dict[str, list[float]]()
         for tile in tiles:
             self._spreads.setdefault(tile.prompt, []).extend(tile.values)
 

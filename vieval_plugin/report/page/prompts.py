@@ -157,7 +157,8 @@ def prompt_rows(
     """
     generators = _title_order(board, challenger)
     prompts = _prompts(section, board, items)
-    first, alone = generators[0], len(generators) == 1
+    first = generators[0]
+    alone = len(generators) == 1
     counts_contests = board.measure.counts_contests
     decided = any(p.spread for p in prompts) or (alone and not counts_contests)
 
@@ -367,7 +368,8 @@ def _groups(
     lower = f"lose{ending}" if board.measure.counts_contests else f"score{ending} lower"
     title = _count_title(f"{first} {lower}", "largest gaps", prompts_behind, ordered)
     if fallen:
-        title, prompts_behind = f"The largest falls of {first}", list(fallen)
+        title = f"The largest falls of {first}"
+        prompts_behind = list(fallen)
     titles = {title: prompts_behind}
     if not board.measure.counts_contests:
         by_best = sorted(ordered, key=lambda prompt: max(prompt.scores.values()))

@@ -142,7 +142,8 @@ def gate_axis(gate: Gate, unit: str) -> Markup:
         for evidence, difference in rows
         for end in (evidence.scored.low, difference.low, difference.high)
     ]
-    low, high = min(*ends, -2 * gate.margin), max(*ends, gate.margin)
+    low = min(*ends, -2 * gate.margin)
+    high = max(*ends, gate.margin)
     room = 0.05 * (high - low)
 
     def x(value: float) -> float:

@@ -222,7 +222,8 @@ def tile_of(
         generators: their order.
         repeated: the rationale of judges that all tiles have, and none shows.
     """
-    records, notes = item.records, list[str]()
+    records = item.records
+    notes = list[str]()
     sample_by_id = {record.id: samples.find(record) for record in records}
     judged = [sample for sample in sample_by_id.values() if not isinstance(sample, str)]
     for record, sample in zip(records, sample_by_id.values(), strict=True):
@@ -510,7 +511,8 @@ def _verdict(
     repeated: Mapping[str, str],
 ) -> GalleryVerdict:
     verdict = record.verdict
-    steps, left_out = [], 0
+    steps = []
+    left_out = 0
     rationale = (
         ""
         if judgement.label in repeated
@@ -590,7 +592,8 @@ def _disagreement_text(judgement: Judgement) -> str:
         )
     if math.isnan(judgement.disagreement):
         return ""
-    human, judge = judgement.human_quantile, judgement.quantile
+    human = judgement.human_quantile
+    judge = judgement.quantile
     return (
         f"{judgement.aspect}: rated above {human:.0%} of all, judged above {judge:.0%}"
     )

@@ -136,7 +136,8 @@ def _labelled(row: Any) -> Verdict:
     reply = row.get("response") if isinstance(row, dict) else None
     if not isinstance(reply, str):
         return _unreadable("the log has no reply in this row")
-    ours, paper = read_label(reply, recorded=True), paper_vote_of(reply)
+    ours = read_label(reply, recorded=True)
+    paper = paper_vote_of(reply)
     # the authors' reading is there where it found nothing too: a missing answer counts as wrong
     votes = {**({FORWARD: ours.value} if ours.value else {}), PAPER: paper}
     status = Status.OK if ours.value or paper else ours.status
@@ -158,7 +159,8 @@ def _lettered(row: Any) -> Verdict:
     )
     if not judgements_by_order:
         return _unreadable("the log has no judgement in this row")
-    votes, steps = {}, []
+    votes = {}
+    steps = []
     for order, judgements in judgements_by_order.items():
         first = judgements[0] if isinstance(judgements, list) else None
         letter = first.get("judgement") if isinstance(first, dict) else None

@@ -149,7 +149,8 @@ def _question(number: int, row: Row, setting: str) -> PromptQuestion:
 
 
 def _step(question: PromptQuestion, answer: str) -> Step:
-    path, folded = ("answers", question.id), answer.strip().casefold()
+    path = ("answers", question.id)
+    folded = answer.strip().casefold()
     if folded in question.choices:
         return Step(path, Status.OK, (float(folded == question.expected),), answer)
     reason = "the answer is neither yes nor no"

@@ -81,7 +81,8 @@ def _step(
         return Step(
             path, Status.PARSE_FAILURE, reason="the log has no score in this row"
         ), ""
-    recorded, reasoning = _numbers(row["score"]), str(row.get("reasoning") or "")
+    recorded = _numbers(row["score"])
+    reasoning = str(row.get("reasoning") or "")
     if reasoning.startswith(GUESSED):
         return _guessed(path, reasoning.removeprefix(GUESSED), recorded, names)
     count = len(names) or len(recorded)

@@ -63,7 +63,8 @@ def _batches(
     for file in files:
         if batch and size + sizes[file] > max_bytes:
             yield batch
-            batch, size = [], 0
+            batch = []
+            size = 0
         batch.append(file)
         size += sizes[file]
     if batch:

@@ -85,7 +85,8 @@ class PassQueue:
         self._waiting = deque(passes)
         self._later: list[Shard] = []
         self._under_way: set[str] = set()
-        self._is_closed, self._change = False, threading.Condition()
+        self._is_closed = False
+        self._change = threading.Condition()
         self.not_written: list[NotWritten] = []
         self.statuses: Counter[Status] = Counter()  # of verdicts that were written
 
@@ -186,7 +187,8 @@ def part_of(option: str, environment: Mapping[str, str]) -> tuple[int, int]:
             environment.get(first, "0"),
         ]
         if all(text.isdecimal() for text in texts):
-            part, parts = int(texts[0]) - int(texts[2]), int(texts[1])
+            part = int(texts[0]) - int(texts[2])
+            parts = int(texts[1])
             if 0 <= part < parts:
                 return part, parts
             raise VievalError(

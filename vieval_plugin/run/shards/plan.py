@@ -173,7 +173,8 @@ def require_same_run(earlier: Plan, now: Plan, where: str) -> None:
     if not difference and earlier.limit != now.limit:
         difference = f"{_limit_in_words(earlier)}, now {_limit_in_words(now)}"
     for name in ("columns", "kind", "rows_per_shard", "schema"):
-        planned, asked_for = getattr(earlier, name), getattr(now, name)
+        planned = getattr(earlier, name)
+        asked_for = getattr(now, name)
         if not difference and planned != asked_for:
             difference = (
                 f"with {name} {_value_words(planned)}, now {_value_words(asked_for)}"

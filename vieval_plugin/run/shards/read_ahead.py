@@ -25,12 +25,16 @@ class ReadAhead(Generic[T]):
     def __init__(
         self, items: Iterator[T], size: Callable[[T], int], max_bytes: int = MOST_BYTES
     ) -> None:
-        self._items, self._size, self._max_bytes = items, size, max_bytes
+        self._items = items
+        self._size = size
+        self._max_bytes = max_bytes
         self._loop = asyncio.get_running_loop()
         self._read: asyncio.Queue[tuple[T, int] | BaseException | None] = (
             asyncio.Queue()
         )
-        self._waiting, self._is_closed, self._change = 0, False, threading.Condition()
+        self._waiting = 0
+        self._is_closed = False
+        self._change = threading.Condition()
         self._thread = threading.Thread(target=self._run, name="read", daemon=True)
         self._thread.start()
 

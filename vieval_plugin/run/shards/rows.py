@@ -60,7 +60,8 @@ def rows_of_shards(
     Raises:
         VievalError: the row group cannot be read, or not to its end.
     """
-    file, group = plan.by_path[shards[0].path], shards[0].group
+    file = plan.by_path[shards[0].path]
+    group = shards[0].group
     table = rows_in_group(
         file, root, indexes, group, [shard.numbers for shard in shards]
     )

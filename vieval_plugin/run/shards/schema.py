@@ -77,7 +77,8 @@ class VerdictSchema:
     def arrow(self) -> Any:
         """The schema in Arrow's terms; VievalError where pyarrow is not installed."""
         pyarrow = arrow()
-        text, number = pyarrow.string(), pyarrow.float64()
+        text = pyarrow.string()
+        number = pyarrow.float64()
         scores = {"scores": pyarrow.struct([(name, number) for name in self.scores])}
         bounds = {
             "bounds": pyarrow.struct(
@@ -202,7 +203,8 @@ def verdict_row(
     schema: VerdictSchema,
 ) -> dict[str, Any]:
     """A verdict as the columns of its file have it."""
-    judged, verdict = row.sample, outcome.verdict
+    judged = row.sample
+    verdict = outcome.verdict
     reason, rationale, findings = remove_secrets(
         [verdict.reason, verdict.rationale, verdict.findings]
     )
@@ -252,7 +254,8 @@ def encoded(
 def encoded_tables(tables: Iterable[Any], metadata: Mapping[str, Any]) -> bytes:
     """A file of the verdicts in tables, a row group each, with what its metadata is to say."""
     pyarrow = arrow()
-    sink, writer = pyarrow.BufferOutputStream(), None
+    sink = pyarrow.BufferOutputStream()
+    writer = None
     described = {METADATA: json.dumps(metadata, allow_nan=False).encode()}
     for table in (table.replace_schema_metadata(described) for table in tables):
         writer = writer or pyarrow.parquet.ParquetWriter(
@@ -299,7 +302,8 @@ def metadata_in(footer: bytes) -> dict[str, Any] | None:
     while True:
         byte = footer[position]
         length |= (byte & 0x7F) << shift
-        position, shift = position + 1, shift + 7
+        position += 1
+        shift += 7
         if byte < 0x80:
             break
     try:

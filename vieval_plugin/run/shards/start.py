@@ -110,17 +110,13 @@ def begin(request: ShardRequest) -> StartedRun:
             options are named; nothing has been asked then.
     """
     run = request.run
-    folder, prepared = (
-        open_folder(run.folder),
-        prepare(run.judge, run.setting, run.options, run.backbone),
-    )
+    folder = open_folder(run.folder)
+    prepared = prepare(run.judge, run.setting, run.options, run.backbone)
     with _leaving_no_folder_without_a_plan(folder):
         plan, root, notes = _planned(request, folder, prepared)
     folder.prepare()
-    options, measures = (
-        choose_store(run.options, plan.rows, request.own_store),
-        prepared.spec.scored,
-    )
+    options = choose_store(run.options, plan.rows, request.own_store)
+    measures = prepared.spec.scored
     run = replace(
         run,
         folder=folder.location,
@@ -235,7 +231,8 @@ def jobs_left(started: StartedRun, prepared: PreparedJudge) -> Iterator[Job]:
     """The samples that a judge is still to be asked about; of rows that cannot be read their
     shards say so later.
     """
-    folder, root = open_folder(started.run.folder), place_at(started.run.root)
+    folder = open_folder(started.run.folder)
+    root = place_at(started.run.root)
     for work in passes_over(started.plan.shards(), folder.names()):
         with suppress(VievalError):
             rows = rows_of_shards(started.plan, root, folder.indexes, work.shards)
@@ -250,7 +247,8 @@ def drawn_samples(started: StartedRun, seed: int) -> list[Judged]:
     """Samples of at most eight rows of a whole data set, drawn by a seed; rows that have their
     verdict are left out.
     """
-    folder, root = open_folder(started.run.folder), place_at(started.run.root)
+    folder = open_folder(started.run.folder)
+    root = place_at(started.run.root)
     numbers = sorted(pilot_numbers(started.plan.rows, seed))
     start = 0
     samples: list[Judged] = []
@@ -394,7 +392,8 @@ def run_again(
         VievalError: the judge would not ask what it asked, as its wording or another option has
             changed.
     """
-    judge, setting = plan.provenance.judge, setting_of(plan.provenance)
+    judge = plan.provenance.judge
+    setting = setting_of(plan.provenance)
     now = provenance_of(prepare(judge, setting, options, backbone), options, backbone)
     same_label = {**identity_of(now), "label": plan.provenance.label}
     if difference := differing_runs(identity_of(plan.provenance), same_label):

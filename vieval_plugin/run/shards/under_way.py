@@ -86,7 +86,8 @@ def suspect_and_fatal_rows(folder: Path, shard: Shard) -> tuple[set[int], set[in
     """The rows of a shard that were under way when two workers or more died, and those that were
     so alone.
     """
-    deaths, deaths_alone = Counter[int](), Counter[int]()
+    deaths = Counter[int]()
+    deaths_alone = Counter[int]()
     for note in _notes(folder, shard.name):
         if _is_held(note):
             continue

@@ -52,8 +52,10 @@ def verify(folder: ShardFolder, plan: Plan) -> Verified:
     Raises:
         VievalError: a file of verdicts cannot be read.
     """
-    verified, planned = Verified(), {shard.name: shard for shard in plan.shards()}
-    rng, all_names = np.random.default_rng(0), sorted(planned)
+    verified = Verified()
+    planned = {shard.name: shard for shard in plan.shards()}
+    rng = np.random.default_rng(0)
+    all_names = sorted(planned)
     looked_at = {
         all_names[number] for number in rng.permutation(len(all_names))[:_DIGESTS]
     }

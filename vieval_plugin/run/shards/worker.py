@@ -151,7 +151,8 @@ class CallBudget:
     """
 
     def __init__(self, limit: int | None, usage: Usage, calls: str) -> None:
-        self._limit, self._usage = limit, usage
+        self._limit = limit
+        self._usage = usage
         self._expected = max(map(float, re.findall(r"\d+", calls)), default=0.0)
         self.rows_opened = self.rows_judged = 0
 
@@ -194,8 +195,11 @@ class ShardWorker:
         report: Callable[[ShardReport], None],
         on_row: Callable[[], None] = lambda: None,
     ) -> None:
-        self._run, self._report, self._on_row = run, report, on_row
-        self._folder, self._root = open_folder(run.folder), place_at(run.root)
+        self._run = run
+        self._report = report
+        self._on_row = on_row
+        self._folder = open_folder(run.folder)
+        self._root = place_at(run.root)
         plan = self._folder.plan()
         if plan is None:
             raise VievalError(
@@ -209,7 +213,8 @@ class ShardWorker:
             run.judge, run.setting, run.options, run.backbone
         )
         self._budget = CallBudget(run.budget, self.progress.usage, self._prepared.calls)
-        self._slots, self._stopped = threading.Semaphore(MOST_OPEN), False
+        self._slots = threading.Semaphore(MOST_OPEN)
+        self._stopped = False
         self._open: dict[str, OpenShard] = {}
         self._bad_in_a_row = self._from_store = self._repeated = 0
 
@@ -262,7 +267,8 @@ class ShardWorker:
                 drained.set()
             self._settle(judged, outcome)
 
-        run, asks_a_model = self._run, self._prepared.asks_a_model
+        run = self._run
+        asks_a_model = self._prepared.asks_a_model
         async with Session(
             run.options, run.backbone, self.progress, asks_a_model, run.batch
         ) as session:
@@ -373,7 +379,8 @@ class ShardWorker:
         return None
 
     def _settle(self, event: _RowEvent, outcome: Outcome) -> None:
-        row, schema = event.row, self._plan.schema
+        row = event.row
+        schema = self._plan.schema
         self._keep(
             event.opened,
             verdict_row(
@@ -400,7 +407,8 @@ class ShardWorker:
 
     async def _end(self, opened: OpenShard) -> None:
         """Write a shard all of whose rows have their verdicts, unless too many of them failed."""
-        shard, tally = opened.shard, Tally()
+        shard = opened.shard
+        tally = Tally()
         for row in opened.verdicts:
             tally.add(row)
         self._count_unasked(tally)
@@ -435,11 +443,10 @@ class ShardWorker:
     def _count_unasked(self, tally: Tally) -> None:
         """Count the answers that the model was not asked for since the shard before this ended."""
         usage = self.progress.usage
-        tally.from_store, tally.repeated = (
-            usage.cached - self._from_store,
-            usage.repeated - self._repeated,
-        )
-        self._from_store, self._repeated = usage.cached, usage.repeated
+        tally.from_store = usage.cached - self._from_store
+        tally.repeated = usage.repeated - self._repeated
+        self._from_store = usage.cached
+        self._repeated = usage.repeated
 
     def _write(self, opened: OpenShard, tally: Tally) -> None:
         """Write the file of a shard; in a thread."""

@@ -38,7 +38,9 @@ class RequestRefused(Exception):
         self, status: int, reason: str, retry_after: int | None = None
     ) -> None:
         super().__init__(reason)
-        self.status, self.reason, self.retry_after = status, reason, retry_after
+        self.status = status
+        self.reason = reason
+        self.retry_after = retry_after
 
 
 @dataclass(frozen=True)

@@ -97,7 +97,8 @@ def _sample(number: int, request: Mapping[str, Any], reading: Reading) -> Sample
 
 def write(entries: Sequence[RequestEntry], values: Values) -> web.Response:
     """The answer: for each request its rewards, and the reason for each that has none."""
-    results, errors = [], []
+    results = []
+    errors = []
     for entry, by_name in zip(entries, values, strict=True):
         failed = {name: value for name, value in by_name.items() if value.value is None}
         reasons = {

@@ -59,12 +59,10 @@ class Conversations:
     def __init__(
         self, processor: Any, wording: Pack, images: Images, with_token: bool
     ) -> None:
-        self._processor, self._wording, self._images, self._with_token = (
-            processor,
-            wording,
-            images,
-            with_token,
-        )
+        self._processor = processor
+        self._wording = wording
+        self._images = images
+        self._with_token = with_token
         self._tokenizer = processor.tokenizer
         self.questions = [key for key in wording.questions if key.startswith(QUESTIONS)]
         self.answers = [key for key in wording.questions if key.startswith(ANSWERS)]

@@ -30,7 +30,8 @@ def write(folder: Path, trained: Trained, recipe: Recipe) -> None:
     """Write model, processor and head, and how a scorer loads them; of adapters, the model with
     them in it.
     """
-    torch, network = library("torch"), merged(trained.network)
+    torch = library("torch")
+    network = merged(trained.network)
     # of one precision, as a scorer loads it
     half = any(weight.dtype == torch.bfloat16 for weight in network.parameters())
     network.to(torch.bfloat16 if half else torch.float32)

@@ -52,7 +52,8 @@ def values(
 ) -> list[float]:
     """The head's numbers for edits, all asked one question with the first answer sentence."""
     torch = library("torch")
-    module, numbers = trained.module, []
+    module = trained.module
+    numbers = []
     module.eval()
     device = next(module.parameters()).device
     form = Form(question, conversations.answers[0])

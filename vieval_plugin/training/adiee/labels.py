@@ -203,18 +203,14 @@ def _edit(
     pair: Pair, output: Path, label: float, origin: dict[str, float | str]
 ) -> LabelledEdit:
     uid = pair.sample.id.uid
-    name, instruction = (
-        f"{uid}/{origin['editor'] or 'unedited'}",
-        pair.sample.texts["instruction"],
-    )
+    name = f"{uid}/{origin['editor'] or 'unedited'}"
+    instruction = pair.sample.texts["instruction"]
     return LabelledEdit(name, uid, pair.source, output, instruction, label, origin)
 
 
 def _pair(sample: Sample, editors: Editors) -> Pair:
-    texts, images = (
-        ("instruction", SOURCE_CAPTION_KEY, OUTPUT_CAPTION_KEY),
-        ("source", "output"),
-    )
+    texts = ("instruction", SOURCE_CAPTION_KEY, OUTPUT_CAPTION_KEY)
+    images = ("source", "output")
     missing = [name for name in texts if not sample.texts.get(name, "").strip()]
     missing += [role for role in images if role not in sample.images]
     if missing:

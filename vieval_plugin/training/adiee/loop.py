@@ -148,7 +148,9 @@ def train(
         VievalError: the base cannot be trained, a checkpoint is of another training, or memory runs
             out.
     """
-    torch, accelerate, tuning = library("torch"), library("accelerate"), recipe.tuning
+    torch = library("torch")
+    accelerate = library("accelerate")
+    tuning = recipe.tuning
     on_gpu = torch.cuda.is_available()
     accelerator = accelerate.Accelerator(mixed_precision="bf16" if on_gpu else "no")
     torch.manual_seed(tuning.seed)
@@ -184,7 +186,8 @@ def _run(
     folder: Path,
 ) -> None:
     tuning = recipe.tuning
-    interval, first = max(1, tuning.steps // _EVALUATION_COUNT), state.step
+    interval = max(1, tuning.steps // _EVALUATION_COUNT)
+    first = state.step
     per_step = tuning.batch_size * tuning.accumulate * state.accelerator.num_processes
     main = state.accelerator.is_main_process
     losses: list[tuple[float, float]] = []
@@ -241,7 +244,8 @@ def _batches(
     step: int,
 ) -> list[tuple[int, Batch]]:
     """The batches of this process at a step, each batch with the seed of its dropout."""
-    parts, tuning = [], recipe.tuning
+    parts = []
+    tuning = recipe.tuning
     for part in range(tuning.accumulate):
         turn = (
             step * tuning.accumulate + part
@@ -267,7 +271,8 @@ def _step(
     state: _State, tuning: Tuning, batches: Sequence[tuple[int, Batch]]
 ) -> tuple[float, float]:
     """Take an optimisation step; the text's cross-entropy and the score's L1."""
-    torch, accelerator = library("torch"), state.accelerator
+    torch = library("torch")
+    accelerator = state.accelerator
     state.module.train()
     for group in state.optimizer.param_groups:
         group["lr"] = learning_rate(tuning, state.step)
@@ -287,10 +292,8 @@ def _step(
                 else torch.zeros(())
             )
             accelerator.backward((text + SCORE_WEIGHT * score) / tuning.accumulate)
-        texts, scores = (
-            texts + text.item() / tuning.accumulate,
-            scores + score.item() / tuning.accumulate,
-        )
+        texts += text.item() / tuning.accumulate
+        scores += score.item() / tuning.accumulate
     accelerator.clip_grad_norm_(state.module.parameters(), _LONGEST_STEP)
     state.optimizer.step()
     state.optimizer.zero_grad()

@@ -67,7 +67,8 @@ def load(base: str, tuning: Tune, with_head: bool, dtype: str = "float32") -> Tr
         )
         if len(tokenizer) > network.get_input_embeddings().num_embeddings:
             network.resize_token_embeddings(len(tokenizer))
-    torch, width = library("torch"), network.get_input_embeddings().embedding_dim
+    torch = library("torch")
+    width = network.get_input_embeddings().embedding_dim
     network = network if tuning == "full" else _adapted(network, base)
     linear = torch.nn.Linear
     head = (
@@ -124,7 +125,8 @@ def _module(torch: Any, network: Any, head: Any) -> Any:
 
         def __init__(self) -> None:
             super().__init__()
-            self.network, self.head = network, head
+            self.network = network
+            self.head = head
 
         def forward(self, inputs: Any, at: Any, targets: Any) -> tuple[Any, Any]:
             """Values (rows,) of the head at the positions `at`, None without a head; and the text's
