@@ -171,15 +171,12 @@ def grade(
         for (path, *_), answer in zip(graded, answers, strict=True)
         if answer.value
     }
-    overall = (
-        {OVERALL: grades.pop(_OVERALL_STEP_PATH)}
-        if _OVERALL_STEP_PATH in grades
-        else {}
-    )
-    return {
-        **overall,
-        **({QUESTIONS: sum(grades.values()) / len(grades)} if grades else {}),
-    }
+    scores = {}
+    if _OVERALL_STEP_PATH in grades:
+        scores[OVERALL] = grades.pop(_OVERALL_STEP_PATH)
+    if grades:
+        scores[QUESTIONS] = sum(grades.values()) / len(grades)
+    return scores
 
 
 def _references(document: Any) -> dict[str, str]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from vieval_plugin.audit.anchor import answer_of, score_of
 from vieval_plugin.judges.contests import BOTH_BAD, BOTH_GOOD, TIE
+from vieval_plugin.judges.protocol import Verdict
 from vieval_plugin.meta_evaluation.estimates import Bootstrap, computed_mean
 from vieval_plugin.records import Record
 from vieval_plugin.stats.estimate import Estimate
@@ -76,6 +77,12 @@ def round_share(records: Iterable[Record]) -> float | None:
     )
 
 
+def _mean_distance(pairs: Sequence[tuple[Verdict, Verdict]]) -> float:
+    """The mean difference of the scores of two repeats."""
+    distances = [abs(score_of(first) - score_of(second)) for first, second in pairs]
+    return float(np.mean(distances))
+
+
 def agreement_of_repeats(
     records: Sequence[Record], benchmark: str, options: StatisticsOptions
 ) -> tuple[Estimate, Estimate]:
@@ -109,16 +116,7 @@ def agreement_of_repeats(
                 )
                 / len(readable_pairs)
             )
-            distances.append(
-                float(
-                    np.mean(
-                        [
-                            abs(score_of(first) - score_of(second))
-                            for first, second in readable_pairs
-                        ]
-                    )
-                )
-            )
+            distances.append(_mean_distance(readable_pairs))
     bootstrap = Bootstrap.for_part(f"{benchmark}/repeats", options)
 
     def mean_of(values: Sequence[float]) -> Estimate:

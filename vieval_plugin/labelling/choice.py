@@ -38,11 +38,7 @@ def choose(judged: Sequence[Judged], count: int, seed: int) -> list[int]:
     """
     if not judged:
         raise VievalError("there is nothing to label in it")
-    by_makers: dict[tuple[str, ...], dict[str, list[int]]] = {}
-    for number, sample in enumerate(judged):
-        by_makers.setdefault(_makers(sample), {}).setdefault(sample.kind, []).append(
-            number
-        )
+    by_makers = _numbers_by_makers(judged)
     sizes = {
         makers: sum(map(len, kinds.values())) for makers, kinds in by_makers.items()
     }
@@ -71,6 +67,17 @@ def choose(judged: Sequence[Judged], count: int, seed: int) -> list[int]:
         )
 
     return sorted(chosen_numbers, key=sort_key)
+
+
+def _numbers_by_makers(
+    judged: Sequence[Judged],
+) -> dict[tuple[str, ...], dict[str, list[int]]]:
+    """The numbers of samples by image model, or pair of them, and kind."""
+    by_makers: dict[tuple[str, ...], dict[str, list[int]]] = {}
+    for number, sample in enumerate(judged):
+        by_kind = by_makers.setdefault(_makers(sample), {})
+        by_kind.setdefault(sample.kind, []).append(number)
+    return by_makers
 
 
 def strata(judged: Sequence[Judged]) -> Counter[tuple[str, tuple[str, ...]]]:

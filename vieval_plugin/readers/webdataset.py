@@ -138,10 +138,7 @@ def tar_index(
             sample = samples_by_key[key] = len(names_by_sample)
             names_by_sample.append(set())
         elif sample < len(names_by_sample) - 1 and not is_seekable:
-            raise VievalError(
-                f"{path}: {full_name} stands apart from the other members of its sample; make the "
-                "archive again with tar --sort=name, or without compression"
-            )
+            raise _apart(path, full_name)
         names_by_sample[sample].add(name)
         member = TarMember(sample, key, name, *location)
         if member.is_image:
@@ -150,6 +147,13 @@ def tar_index(
         members.append(member)
     members.sort(key=attrgetter("sample"))
     return TarIndex(tuple(members), last_dot)
+
+
+def _apart(path: Path, name: str) -> VievalError:
+    return VievalError(
+        f"{path}: {name} stands apart from the other members of its sample; make the "
+        "archive again with tar --sort=name, or without compression"
+    )
 
 
 def _require_one_image(path: Path, column: str, first: str, second: str) -> None:

@@ -107,7 +107,7 @@ def level_text(level: float) -> str:
     return f"{level:.5f}".rstrip("0")
 
 
-def sentence_number(estimate: Estimate, level: float = SIGNIFICANCE_LEVEL) -> str:
+def sentence_number(estimate: Estimate) -> str:
     """A number with its interval as a sentence has it: two decimals, or more where two would make 0
     or equals of others.
 
@@ -120,7 +120,7 @@ def sentence_number(estimate: Estimate, level: float = SIGNIFICANCE_LEVEL) -> st
     """
     value, *interval = decimals_of(estimate)
     return (
-        f"{value} ({share_of_level(level)} interval {' to '.join(interval)})"
+        f"{value} ({share_of_level(SIGNIFICANCE_LEVEL)} interval {' to '.join(interval)})"
         if interval
         else value
     )

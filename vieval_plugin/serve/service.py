@@ -111,6 +111,11 @@ class Service:
             results[position][name] = averaged(values)
         if self.options.on_failure == "neutral":
             _impute(entries, results, self.options.max_imputed)
+        self._count(entries, results)
+        return results
+
+    def _count(self, entries: Sequence[RequestEntry], results: Results) -> None:
+        """Count rewards and groups in the metrics by their outcome."""
         for by_name in results:
             for name, value in by_name.items():
                 outcome = (
@@ -130,7 +135,6 @@ class Service:
             if len(numbers) > 1:  # of a tied group no member has an advantage
                 outcome = "tied" if len(set(numbers)) == 1 else "apart"
                 self.metrics.groups.labels(name, outcome).inc()
-        return results
 
     def _planned(
         self,

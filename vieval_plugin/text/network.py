@@ -16,8 +16,6 @@ from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.redaction import redacted, register_secrets
 from vieval_plugin.text.untrusted import PORTS, address_of
 
-CA_VARIABLES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")
-
 IPAddress: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 

@@ -379,15 +379,9 @@ class Batches:
             raise Again(
                 "batch", f"{batch} has the unknown status {redacted(said)[:60]!r}"
             )
-        lines: list[bytes] = []
-        for file in (document.get("output_file_id"), document.get("error_file_id")):
-            if _is_id(file):
-                lines += (
-                    await self._download(f"files/{quote(file, safe='')}/content")
-                ).splitlines()
         counts = document.get("request_counts")
         completed = isinstance(counts, dict) and counts.get("completed")
-        by_request = self._answers(name, lines)
+        by_request = self._answers(name, await self._output_lines(document))
         if completed and not any(by_request.values()):
             remedy = "the same command reads it again; nothing is sent until then"
             reason = f"{batch} has {completed} completed requests, and its output has none of their ids"
@@ -399,6 +393,15 @@ class Batches:
                 f"{self._where}: somebody cancelled {batch}; the same command sends what it left"
             )
         return True
+
+    async def _output_lines(self, document: Mapping[str, Any]) -> list[bytes]:
+        """The lines of a batch's files of outputs and errors."""
+        lines: list[bytes] = []
+        for file in (document.get("output_file_id"), document.get("error_file_id")):
+            if _is_id(file):
+                content = await self._download(f"files/{quote(file, safe='')}/content")
+                lines += content.splitlines()
+        return lines
 
     def _queued_count(self) -> int:
         """The number of our batches that were submitted and have not ended."""

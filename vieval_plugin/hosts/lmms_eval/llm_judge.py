@@ -249,12 +249,7 @@ def judged_of(request: Request) -> Judged:
     """
     images = [_image(image) for image in request.images or ()]
     arguments = request.prompt_kwargs or {}
-    names = arguments.get("roles") or _ROLES.get(len(images), ())
-    if not isinstance(names, str | Sequence) or not all(
-        isinstance(name, str) for name in names
-    ):
-        raise VievalError(f"`roles` must be a list of names, got {str(names)[:80]}")
-    roles = (names,) if isinstance(names, str) else tuple(names)
+    roles = _roles(arguments.get("roles") or _ROLES.get(len(images), ()))
     if len(roles) != len(images) or _OUTPUT not in roles:
         raise VievalError(
             f"images: {len(images)}, roles: {', '.join(roles) or 'none'}; say in prompt_kwargs "
@@ -278,6 +273,15 @@ def judged_of(request: Request) -> Judged:
         if samples[1:]
         else first
     )
+
+
+def _roles(names: Any) -> tuple[str, ...]:
+    """The roles of images, from a name or a list of names."""
+    if not isinstance(names, str | Sequence) or not all(
+        isinstance(name, str) for name in names
+    ):
+        raise VievalError(f"`roles` must be a list of names, got {str(names)[:80]}")
+    return (names,) if isinstance(names, str) else tuple(names)
 
 
 def _image(image: Any) -> Image:

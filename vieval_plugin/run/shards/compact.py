@@ -16,10 +16,8 @@ from vieval_plugin.text.versions import VERSION
 MOST_BYTES = 256 << 20
 
 
-def compact(
-    folder: ShardFolder, plan: Plan, max_bytes: int = MOST_BYTES
-) -> tuple[int, int]:
-    """Join the files of single shards into files of about so many bytes; how many were joined, and
+def compact(folder: ShardFolder, plan: Plan) -> tuple[int, int]:
+    """Join the files of single shards into files of about `MOST_BYTES`; how many were joined, and
     into how many.
 
     A file is removed when the one that it was joined into is there, so that whatever ends this
@@ -42,7 +40,7 @@ def compact(
     }
     batches = [
         batch
-        for batch in _batches(sorted(sizes, key=order.__getitem__), sizes, max_bytes)
+        for batch in _batches(sorted(sizes, key=order.__getitem__), sizes)
         if len(batch) > 1
     ]
     for batch in batches:
@@ -54,14 +52,12 @@ def compact(
     return sum(map(len, batches)), len(batches)
 
 
-def _batches(
-    files: Sequence[str], sizes: Mapping[str, int], max_bytes: int
-) -> Iterator[list[str]]:
-    """Files one after another, of so many bytes together."""
+def _batches(files: Sequence[str], sizes: Mapping[str, int]) -> Iterator[list[str]]:
+    """Files one after another, of at most `MOST_BYTES` together, or one that is larger."""
     batch: list[str] = []
     size = 0
     for file in files:
-        if batch and size + sizes[file] > max_bytes:
+        if batch and size + sizes[file] > MOST_BYTES:
             yield batch
             batch = []
             size = 0

@@ -70,11 +70,7 @@ def _entries(
     number: int, row: Mapping[str, Any], files: Files, reading: Reading, trace: bool
 ) -> list[RequestEntry]:
     group = row.get("group")
-    group_name = (
-        str(group)
-        if isinstance(group, (str, int)) and not isinstance(group, bool)
-        else ""
-    )
+    group_name = _group_name(group)
     facts = {"uid": row.get("uid", row.get("id", str(number))), "trace": trace}
     if not is_encodable(row):
         facts["uid"] = facts["uid"] if is_encodable(facts["uid"]) else str(number)
@@ -114,6 +110,12 @@ def _entries(
     except (VievalError, BadLine) as error:
         return [RequestEntry(None, str(error), group=group_name, fields=facts)]
     return [RequestEntry(sample, group=group_name, fields=facts) for sample in samples]
+
+
+def _group_name(group: Any) -> str:
+    """The name of a group; empty for what is neither a text nor a number."""
+    is_name = isinstance(group, (str, int)) and not isinstance(group, bool)
+    return str(group) if is_name else ""
 
 
 def _images(by_role: Any, files: Files, reading: Reading) -> dict[str, Image]:
