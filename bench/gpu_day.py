@@ -745,6 +745,75 @@ def metrics(folder: Path, size: Size, name: str) -> None:
         print(f"```text\n{done.stdout.strip()}\n```\n")
 
 
+#: Shape of GenEval's detector, Mask2Former with Swin-S.
+SWIN_S: dict[str, Any] = {
+    "backbone": {
+        "embed_dim": 96,
+        "depths": [2, 2, 18, 2],
+        "num_heads": [3, 6, 12, 24],
+        "window_size": 7,
+    },
+    "feature_size": 256,
+    "mask_feature_size": 256,
+    "hidden_dim": 256,
+    "encoder_feedforward_dim": 1024,
+    "dim_feedforward": 2048,
+    "encoder_layers": 6,
+    "decoder_layers": 10,
+    "num_attention_heads": 8,
+    "num_queries": 100,
+}
+
+
+def objects(folder: Path, size: Size, name: str) -> None:
+    """Print images a second of `objects`, with random weights in the shape of GenEval's networks,
+    by batch.
+    """
+    import scorer
+    import tiny_segmenter
+
+    from vieval_plugin.backends.image_tools import object_detector
+    from vieval_plugin.backends.metrics.network_metrics import Scorers
+    from vieval_plugin.config import Scorer
+    from vieval_plugin.run.progress import Progress
+    from vieval_plugin.run.router import refuse_questions
+    from vieval_plugin.run.runner import judge_in_batches
+
+    is_tiny = name == "tiny"
+    if is_tiny:
+        object_detector.SHORTER_SIDE, object_detector.LONGEST_SIDE = 96, 160
+    wanted = {"include": [{"class": "cat", "color": "red"}, {"class": "dog"}]}
+    rows = Rows(["batch", "s", "images/s"])
+    with tempfile.TemporaryDirectory() as temporary:
+        home, classes = Path(temporary), object_detector.COCO_CLASSES
+        masks = tiny_segmenter.build(
+            home / "masks", classes, **({} if is_tiny else SWIN_S)
+        )
+        colors = scorer.build(home / "colors")
+        files = common.photographs(home, 8 if is_tiny else 1000, size.side)
+        samples = [
+            replace(sample, texts={"prompt": "a cat", "objects": json.dumps(wanted)})
+            for sample in common.samples(files)
+        ]
+        prepared = prepare("objects", None, common.options(None))
+        jobs = [Job(sample, prepared) for sample in samples]
+        for batch in size.batches:
+            scorers = Scorers(
+                {
+                    "objects": Scorer(str(masks), batch_size=batch),
+                    "objects_color": Scorer(str(colors)),
+                }
+            )
+            for count in (batch, len(jobs)):  # the first pays for loading
+                start = time.perf_counter()
+                outcomes = judge_in_batches(
+                    jobs[:count], refuse_questions, Progress(), None, scorers=scorers
+                )
+                assert all(outcome.verdict.status.usable for outcome in outcomes)
+                seconds = time.perf_counter() - start
+            rows.add(str(batch), f"{seconds:.1f}", f"{len(jobs) / seconds:.1f}")
+
+
 def ray(folder: Path, size: Size, name: str) -> None:
     """Print rows a second of CLIP by Ray's actors, one a GPU where there are GPUs."""
     import pyarrow
@@ -801,7 +870,17 @@ def orders(folder: Path, size: Size, name: str) -> None:
 
 STEPS = {
     step.__name__: step
-    for step in (weights, server, orders, engine, transformers, adiee, metrics, ray)
+    for step in (
+        weights,
+        server,
+        orders,
+        engine,
+        transformers,
+        adiee,
+        metrics,
+        objects,
+        ray,
+    )
 }
 
 

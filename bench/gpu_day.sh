@@ -1,6 +1,6 @@
 #!/bin/bash
 # VIEval beside a real vLLM and on a GPU: one page of Markdown, in steps of at most ten minutes, forty in all.
-# usage: bench/gpu_day.sh [STEP ...]     all steps where none is named: weights server orders engine transformers adiee metrics ray
+# usage: bench/gpu_day.sh [STEP ...]     all steps where none is named: weights server orders engine transformers adiee metrics objects ray
 # A step whose part of the page is there is not run again (remove OUT/SIZE/STEP.md for that), so an interrupted day goes on.
 # environment:
 #   OUT          folder with one for each size, of weights and of the page gpu_day.md (default: out/gpu_day)
@@ -16,7 +16,7 @@ export VLLM_LOGGING_STREAM=ext://sys.stderr # what a step prints is the page
 export VLLM_SERVER_DEV_MODE=1 # its prefix cache can be emptied between two runs
 export HF_HUB_OFFLINE=1 VLLM_NO_USAGE_STATS=1 DO_NOT_TRACK=1 PYTHONPATH=$PWD:$PWD/bench:$PWD/tests
 [[ $size == 7b ]] || export VLLM_CPU_KVCACHE_SPACE=1 TORCH_COMPILE_DISABLE=1
-steps=(weights server orders engine transformers adiee metrics ray)
+steps=(weights server orders engine transformers adiee metrics objects ray)
 mkdir -p "$out"
 failed=0 seconds=2400 step_process=
 trap '[[ -z $step_process ]] || kill -- "-$step_process" 2> /dev/null' EXIT

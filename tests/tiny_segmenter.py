@@ -3,8 +3,10 @@ sure of a class; classes as given.
 """
 
 
-def build(folder, classes, seed=0):
-    """Writes the network with its image processor to a folder, and returns the folder."""
+def build(folder, classes, seed=0, backbone=None, **shape):
+    """Writes the network with its image processor to a folder, and returns the folder; `backbone`
+    and `shape` are arguments of its configurations in place of small ones.
+    """
     import torch
     from transformers import (
         Mask2FormerConfig,
@@ -13,26 +15,30 @@ def build(folder, classes, seed=0):
         SwinConfig,
     )
 
+    small_backbone = {
+        "image_size": 64,
+        "embed_dim": 8,
+        "depths": [1, 1, 1, 1],
+        "num_heads": [1, 1, 2, 2],
+        "window_size": 4,
+        "out_features": ["stage1", "stage2", "stage3", "stage4"],
+    }
+    small = {
+        "feature_size": 32,
+        "mask_feature_size": 32,
+        "hidden_dim": 32,
+        "encoder_feedforward_dim": 16,
+        "dim_feedforward": 16,
+        "encoder_layers": 1,
+        "decoder_layers": 2,
+        "num_attention_heads": 2,
+        "num_queries": 10,
+    }
     config = Mask2FormerConfig(
-        backbone_config=SwinConfig(
-            image_size=64,
-            embed_dim=8,
-            depths=[1, 1, 1, 1],
-            num_heads=[1, 1, 2, 2],
-            window_size=4,
-            out_features=["stage1", "stage2", "stage3", "stage4"],
-        ),
-        feature_size=32,
-        mask_feature_size=32,
-        hidden_dim=32,
-        encoder_feedforward_dim=16,
-        dim_feedforward=16,
-        encoder_layers=1,
-        decoder_layers=2,
-        num_attention_heads=2,
-        num_queries=10,
+        backbone_config=SwinConfig(**small_backbone | (backbone or {})),
         id2label=dict(enumerate(classes)),
         label2id={name: number for number, name in enumerate(classes)},
+        **small | shape,
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

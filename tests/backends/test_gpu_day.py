@@ -53,6 +53,7 @@ def test_every_step_is_measured_once(tmp_path):
         "transformers",
         "adiee",
         "metrics",
+        "objects",
         "ray",
     ]
     assert [line[3:] for line in page.splitlines() if line.startswith("## ")] == steps
@@ -97,6 +98,18 @@ def test_a_step_that_fails_is_named_with_what_runs_it_again(tmp_path):
     assert "== transformers failed with exit code 1" in done.stdout
     assert "run it again: bench/gpu_day.sh transformers" in done.stdout
     assert "Not measured to its end." in (tmp_path / "tiny" / "gpu_day.md").read_text()
+
+
+@pytest.mark.slow
+def test_objects_are_measured_by_batch(tmp_path):
+    pytest.importorskip("transformers", reason="transformers is not installed")
+    done = day(tmp_path, "objects")
+    assert done.returncode == 0, done.stdout
+    page = (tmp_path / "tiny" / "objects.md").read_text()
+    rows = [line.split("|")[1:-1] for line in page.splitlines() if "|" in line]
+    assert [cell.strip() for cell in rows[0]] == ["batch", "s", "images/s"]
+    assert [int(batch) for batch, _, _ in rows[2:]] == [1, 4]
+    assert all(float(rate) > 0 for _, _, rate in rows[2:])
 
 
 @pytest.mark.slow

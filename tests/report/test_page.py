@@ -4,6 +4,7 @@ text alone.
 
 import base64
 import hashlib
+import json
 import random
 import re
 
@@ -12,8 +13,10 @@ from PIL import Image as Pillow
 
 from tests.report.pages import BENCHMARK, Page, report_of, row
 from tests.stored_results import csv_rows, write_results
+from vieval_plugin.benchmarks.registry import benchmark
 from vieval_plugin.images import thumbnail
 from vieval_plugin.judges.contests import Votes
+from vieval_plugin.judges.objects import DetectedObject, to_result
 from vieval_plugin.judges.protocol import (
     Choice,
     Image,
@@ -23,6 +26,7 @@ from vieval_plugin.judges.protocol import (
     Step,
     Verdict,
 )
+from vieval_plugin.judges.tools import to_json
 from vieval_plugin.media.thumbnails import SIDE, Thumbnail, Thumbnails
 from vieval_plugin.records import Provenance, Record, fingerprint
 from vieval_plugin.report.page import tiles
@@ -273,6 +277,44 @@ def test_a_card_has_all_images_of_its_sample_and_says_which_are_gone_or_others_t
     assert gone.pictures[1].thumbnail == "not there"
     assert gone.note == ""
     assert tile_of(item, Held(), Thumbnails()).note == "not here"
+
+
+def test_objects_of_a_trace_are_boxes_on_an_opened_picture(tmp_path):
+    found = [DetectedObject(EVIL, (1.5, 2, 9, 8), 0.93, "red")]
+    trace = (Step(("objects",), Status.OK, answer=to_json(to_result(found))),)
+    rows = [
+        row(
+            *(sample.id.uid, {"O": number / 8}, sample.ratings["O"]),
+            model=sample.id.image_model,
+            trace=trace,
+        )
+        for number, sample in enumerate(benchmark(BENCHMARK).load(tmp_path, "tie")[:8])
+    ]
+    page, _ = report(tmp_path, rows)
+    assert EVIL not in page.text
+    boxes = [attributes for tag, attributes in page.elements if tag == "rect"]
+    sides = {"x": "1.5", "y": "2", "width": "7.5", "height": "6"}
+    assert boxes.count(sides) == 8
+    assert "red &lt;script&gt;alert(1)&lt;/script&gt; 0.93" in page.text
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["", "[]", '{"boxes": []}', '{"boxes": [], "text": "1"}']
+    + [
+        json.dumps({"boxes": [], "text": json.dumps(["cat", box, 0.9, ""])})
+        for box in ([1, 2], [1, 2, 3, "4"], None)
+    ],
+)
+def test_a_trace_of_another_form_has_no_boxes(answer, tmp_path):
+    output = drawn(tmp_path, "blue")
+    sample = Sample(SampleId("b", "tig", "model", "1"), {"output": output})
+    trace = (Step(("objects",), Status.OK, answer=answer),)
+    verdict = Verdict({"O": 0.5}, Status.OK, trace=trace)
+    record = Record(sample.id, verdict, Provenance("objects", (), ("O",)), {})
+    item = GalleryItem(sample.id, (Judgement("judge", record),))
+    [picture] = tile_of(item, Held(sample), Thumbnails()).pictures
+    assert picture.objects == ()
 
 
 def test_a_replay_without_data_has_cards_that_say_so(tmp_path, monkeypatch):

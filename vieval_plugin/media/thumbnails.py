@@ -47,6 +47,8 @@ class Thumbnail:
     address: str
     #: Address of the image's own file beside the page; empty where there is none.
     original: str = ""
+    #: Width and height of the image itself.
+    size: tuple[int, int] = (0, 0)
 
 
 class Thumbnails:
@@ -99,6 +101,7 @@ class Thumbnails:
         self, decode: Callable[[], Image], file_of_image: Path | None
     ) -> Thumbnail:
         small = decode()
+        size = small.size
         share_left = self._bytes_left / self._most_bytes
         original = ""
         if self._folder is not None and file_of_image is not None:
@@ -116,4 +119,4 @@ class Thumbnails:
         )
         self._bytes_left -= len(file)
         address = f"data:image/webp;base64,{base64.b64encode(file).decode()}"
-        return Thumbnail(len(self.rendered), *small.size, address, original)
+        return Thumbnail(len(self.rendered), *small.size, address, original, size)

@@ -84,7 +84,13 @@
     if (button.dataset.original) {
       const file = new Image();
       file.alt = drawing.getAttribute("aria-label");
-      file.addEventListener("load", () => { if (buttons[current] === button) viewer.querySelector(".large").replaceChildren(file); });
+      file.addEventListener("load", () => { 
+        if (buttons[current] !== button) return;
+        if (!drawing.querySelector(".boxes")) { viewer.querySelector(".large").replaceChildren(file); return; }
+        const image = document.createElementNS(drawing.namespaceURI, "image");
+        for (const [name, value] of Object.entries({ href: file.src, width: "100%", height: "100%" })) image.setAttribute(name, value);
+        drawing.querySelector("use").replaceWith(image);
+      });
       file.src = button.dataset.original;
     }
     const words = [card.querySelector("h3"), ...card.querySelectorAll(".prompt"), button.closest("figure").querySelector("figcaption"),

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from vieval_plugin import images
+from vieval_plugin.judges import objects
 from vieval_plugin.judges.contests import (
     FIRST,
     FORWARD,
@@ -20,6 +21,7 @@ from vieval_plugin.judges.contests import (
     Judged,
     candidates_of,
 )
+from vieval_plugin.judges.objects import DetectedObject
 from vieval_plugin.judges.pairwise.question import LETTERS, presentation_order
 from vieval_plugin.judges.protocol import (
     Choice,
@@ -29,6 +31,7 @@ from vieval_plugin.judges.protocol import (
     Status,
     Verdict,
 )
+from vieval_plugin.judges.tools import from_json
 from vieval_plugin.media.thumbnails import Thumbnail, Thumbnails
 from vieval_plugin.meta_evaluation.findings import preferred
 from vieval_plugin.meta_evaluation.win_rates import EVEN
@@ -70,6 +73,8 @@ class Picture:
     scores: str = ""
     #: Reason of the first judge, of the aspect on which the outputs differ most.
     reason: str = ""
+    #: Objects that the first judge's detector found.
+    objects: tuple[DetectedObject, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -380,7 +385,24 @@ def _scored_caption(record: Record, reason: str) -> Picture:
     ]
     if ratings := mean_ratings(record):
         texts.append(f"annotators: {ratings}")
-    return Picture("", "no image", True, score_of(record), "; ".join(texts), reason)
+    found = _detected_objects(record)
+    caption = "; ".join(texts)
+    return Picture("", "no image", True, score_of(record), caption, reason, found)
+
+
+def _detected_objects(record: Record) -> tuple[DetectedObject, ...]:
+    """Objects of a trace; none where it is of another judge, or not as ours are."""
+    try:
+        return tuple(
+            found
+            for step in record.verdict.trace
+            if step.path == (objects.NAME,) and step.status.usable
+            for found in objects.detected_objects(from_json(step.answer))
+            if all(map(math.isfinite, (*found.box, found.score)))
+            and len(found.box) == 4
+        )
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return ()
 
 
 def _contest_caption(
