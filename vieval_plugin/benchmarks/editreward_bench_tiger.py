@@ -41,7 +41,7 @@ def read(folder: Path, part: str) -> list[Contest]:
     )
 
 
-def _pair(number: int, row: Mapping[str, Any], keep: Keep) -> dict[str, Any]:
+def _comparison(_number: int, row: Mapping[str, Any], keep: Keep) -> dict[str, Any]:
     """A row of the hub: the edits of a group that it shows, by letter, and which of them people
     put before which.
     """
@@ -133,7 +133,7 @@ def _ranking(letters: Sequence[str], ranks_by_row: Sequence[Mapping[str, int]]) 
 
 
 _FOLDER = DataFolder(NAME, {PART: 484}, read, ADVICE)
-_HUB = {PART: HubRows(DATASET, "", SPLIT, _pair, _groups)}
+_HUB = {PART: HubRows(DATASET, "", SPLIT, _comparison, _groups)}
 
 
 _PRINTED = Printed(

@@ -29,7 +29,9 @@ _SEED = 0
 class DemoOptions(Options):
     """Options of `vieval demo`."""
 
-    out: OutputPath = flag("where to (default: demo)", Path("demo"), metavar="FOLDER")
+    out: OutputPath = flag(
+        "folder to write to (default: demo)", Path("demo"), metavar="FOLDER"
+    )
     open: bool = flag("open the page in a browser")
 
 

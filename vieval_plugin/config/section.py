@@ -180,7 +180,7 @@ def _anchored_field(field: Any, value: Any, folder: Path) -> Any:
 _REMOVED = "[removed]"
 #: The options whose fields are a server's or a host's, so that nobody here knows which of them are
 #: secrets.
-_FURTHER = re.compile(r"(^|_)(extra|headers|extra_body|model_args)$", re.IGNORECASE)
+_FREE_FORM = re.compile(r"(^|_)(extra|headers|extra_body|model_args)$", re.IGNORECASE)
 _SHORTEST_KEY = 16
 _HAS_DIGIT = re.compile("[0-9]")  # as a key among words has
 #: Fields of requests whose values may be long and are never secrets.
@@ -201,7 +201,7 @@ def redacted_options(value: Any, key: str = "", further: bool = False) -> Any:
     >>> redacted_options({"base_url": ["http://me:pass@host/v1"], "extra": {"x": "0123456789abcdef", "top_k": 5}})
     {'base_url': ['http://host/v1'], 'extra': {'x': '[removed 9f9f5111]', 'top_k': 5}}
     """
-    further = further or bool(_FURTHER.search(key))
+    further = further or bool(_FREE_FORM.search(key))
     if isinstance(value, dict):
         names_secret = further and any(
             map(_names_secret, value.values())

@@ -1,5 +1,5 @@
-"""Images that were made elsewhere, found by uid or by prompt: to be on a leaderboard takes no
-GPU.
+"""Images made elsewhere, looked up by uid or prompt, so that a generator can be ranked without
+running it.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Evidence of a gate: a challenger less a reference, where both have scores and with failures as
-the lowest score.
+"""What a gate decides on: how a challenger's scores differ from a reference's, on prompts that both
+have scores for, and with failures counted as the lowest score.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.wording import none_to_nan
 
-#: Statuses of what can be judged again: no failure of the generator, nor of what the judge said of
-#: it.
-_JUDGED_AGAIN = (*FAILED_CALLS, Status.MISSING)
+#: Statuses worth judging again: the call failed or was never made, rather than the generator having
+#: failed or the judge having been unreadable.
+_RETRYABLE = (*FAILED_CALLS, Status.MISSING)
 #: Ways to spoil images: each gets the image of another prompt, or each is degraded.
 Spoiling: TypeAlias = Literal["exchanged", "degraded"]
 _ROUNDING = 1e-9
@@ -101,15 +101,15 @@ class GateEvidence:
     a gate decides on.
     """
 
-    #: Label of the one.
+    #: Label of the challenger.
     challenger: str
-    #: Label of the other.
+    #: Label of the reference.
     reference: str
     #: Mean of differences where both have a score.
     scored: MeanOfDifferences
     #: The same with all failures as the lowest score.
     penalised: MeanOfDifferences
-    #: Number of prompts of the reference.
+    #: Number of the reference's prompts, or of contests.
     items: int
     #: Prompts on which each of both failed more often than the other.
     more_failures: tuple[int, int]
@@ -261,15 +261,17 @@ def _image_evidence(
     """
     aspect = ranking.aspect
     score_images = ranking.measure.score_images
-    (challenger, challenged), (reference, compared) = images_by_prompt.items()
-    prompts = list(compared)
+    (challenger, challenger_images), (reference, reference_images) = (
+        images_by_prompt.items()
+    )
+    prompts = list(reference_images)
     sides = [
         [_scores(images.get(p, ()), aspect) for p in prompts]
-        for images in (challenged, compared)
+        for images in (challenger_images, reference_images)
     ]
-    # of several images a prompt as many count as the other side has, else more of them would fail
-    # more often
-    fewest_failed = _failed_shares(sides)
+    # with several images a prompt, as many count as the other side has: otherwise the side with more
+    # images would seem to fail more often
+    failed_shares = _failed_shares(sides)
     lowest = -1.0 if any((scores < 0).any() for scores in chain(*sides)) else 0.0
     means = _prompt_scores(
         [[np.nan_to_num(scores, nan=lowest) for scores in side] for side in sides],
@@ -279,16 +281,19 @@ def _image_evidence(
     scored = _prompt_scores(
         [[scores[~np.isnan(scores)] for scores in side] for side in sides], score_images
     )
-    clusters = clusters_of(chain.from_iterable(compared.values()))
+    clusters = clusters_of(chain.from_iterable(reference_images.values()))
     units = [clusters[prompt] for prompt in prompts]
     usable = np.asarray(~np.isnan(scored).any(axis=0))
     differences = (scored[0] - scored[1])[usable]
     penalised = means[0] - means[1]
     unjudged = (
-        sum(_can_be_judged(challenged.get(p, ()), aspect) for p in prompts),
-        sum(_can_be_judged(compared[p], aspect) for p in prompts),
+        sum(
+            _could_be_judged_again(challenger_images.get(p, ()), aspect)
+            for p in prompts
+        ),
+        sum(_could_be_judged_again(reference_images[p], aspect) for p in prompts),
     )
-    falls = _falls(reference, challenged, prompts, scored)
+    falls = _falls(reference, challenger_images, prompts, scored)
     maximum = 1 - lowest
     by_both = MeanOfDifferences.from_differences(
         differences, [*compress(units, usable)], maximum
@@ -303,11 +308,11 @@ def _image_evidence(
         by_all,
         len(prompts),
         (
-            int((fewest_failed[:, 0] > fewest_failed[:, 1]).sum()),
-            int((fewest_failed[:, 0] < fewest_failed[:, 1]).sum()),
+            int((failed_shares[:, 0] > failed_shares[:, 1]).sum()),
+            int((failed_shares[:, 0] < failed_shares[:, 1]).sum()),
         ),
         unjudged,
-        _unread(compared, aspect),
+        _unread(reference_images, aspect),
         len(differences),
         int((differences > LARGE_FALL + _ROUNDING).sum()),
         _spread(scored),
@@ -318,7 +323,7 @@ def _image_evidence(
 
 def _falls(
     reference: str,
-    challenged: Mapping[str, Sequence[Observation]],
+    challenger_images: Mapping[str, Sequence[Observation]],
     prompts: list[str],
     scored: Floats,
 ) -> list[PromptFall]:
@@ -328,16 +333,20 @@ def _falls(
             reference,
             score,
             reference_score,
-            _failure(challenged.get(prompt, ())) if math.isnan(score) else "",
+            _failure(challenger_images.get(prompt, ())) if math.isnan(score) else "",
         )
         for prompt, score, reference_score in zip(
             prompts, *scored.tolist(), strict=True
         )
-        if not math.isnan(reference_score) and not score - reference_score >= -_ROUNDING
+        if not math.isnan(reference_score)
+        and (math.isnan(score) or score - reference_score < -_ROUNDING)
     ]
 
 
 def _failed_shares(sides: list[list[Floats]]) -> Floats:
+    """Share of failed images per prompt and side, over as many images as the side with fewer has;
+    shape (prompts, 2).
+    """
     alike = [list(zip(*pair, strict=False)) for pair in zip(*sides, strict=True)]
     return np.array(
         [np.isnan(np.array(pairs)).mean(axis=0) for pairs in alike]
@@ -369,12 +378,10 @@ def _failure(images: Sequence[Observation]) -> str:
     return str(worst([image.status for image in images] or [Status.MISSING]))
 
 
-def _can_be_judged(images: Sequence[Observation], aspect: str) -> bool:
-    """Return whether no image has a verdict, or one has a verdict that a call or a tool failed
-    on.
-    """
+def _could_be_judged_again(images: Sequence[Observation], aspect: str) -> bool:
+    """True where the prompt has no rated image, or an image whose call or tool failed."""
     failed = (
-        image.status in _JUDGED_AGAIN and aspect not in image.scores for image in images
+        image.status in _RETRYABLE and aspect not in image.scores for image in images
     )
     return not _rated(images, aspect) or any(failed)
 
@@ -419,8 +426,8 @@ def _corrected(
     """The corrected difference, and that with the judge's penalised difference on each prompt on
     which a side failed.
 
-    People rate no picture that is not there: what they correct is the mean of the prompts that both
-    have, and how many these are of all adds an error of its own.
+    People do not rate missing images, so ratings correct only the mean over the prompts that both
+    sides have; the share of such prompts is itself estimated and adds its own error.
     """
     difference = pair.result.difference
     n = pair.n
@@ -482,7 +489,7 @@ def _unjudged_count(
     outcomes: list[ContestOutcome], run: Run, challenger: str, reference: str
 ) -> int:
     unjudged = sum(
-        outcome.failed is not None and outcome.status in _JUDGED_AGAIN
+        outcome.failed is not None and outcome.status in _RETRYABLE
         for outcome in outcomes
     )
     observed = (

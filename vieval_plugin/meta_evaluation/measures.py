@@ -1,6 +1,4 @@
-"""What systems are put in order by, as an object with words: the sentence of an answer is its
-phrase for an outcome.
-"""
+"""Statistics that systems are ranked by, each with the sentences that state its outcomes."""
 
 from __future__ import annotations
 

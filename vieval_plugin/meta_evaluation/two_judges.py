@@ -1,5 +1,5 @@
-"""Agreement of two judges on which of two images is better: what both say is right more often
-than what one says.
+"""Agreement of two judges on which of two images is better, and how often each is right where they
+agree and where they do not.
 """
 
 from __future__ import annotations

@@ -30,9 +30,9 @@ from vieval_plugin.readers.samples import (
     SampleRow,
     SampleSource,
     chained,
-    checked,
     fingerprint_of,
     read_samples,
+    read_through,
     samples_in_rows,
 )
 from vieval_plugin.readers.tables import BadLine, NumberedRow
@@ -145,7 +145,7 @@ def read_folders(
     outputs = (f"{pair.image_model}/{pair.file.name}" for pair in pairs)
     names = chain(outputs, references.values())
     fingerprint = fingerprint_of([prompts], kind or "", *names)
-    return checked(
+    return read_through(
         SampleSource(str(prompts), read, fingerprint, (*conditions.notes, *notes))
     )
 
@@ -295,7 +295,7 @@ def read_image_samples(
     no_text = (
         "" if texts else f"nothing says what the images were made of; pass {options}"
     )
-    return checked(SampleSource("the images", read, fingerprint, no_text=no_text))
+    return read_through(SampleSource("the images", read, fingerprint, no_text=no_text))
 
 
 def is_of_images(folder: Path) -> bool:
@@ -357,7 +357,7 @@ def _samples_with_texts(
         *(f"{model}/{file.name}" for model, file in files),
     )
     notes = tuple(_deeper_images_notes(models))
-    return checked(
+    return read_through(
         SampleSource(
             ", ".join(models),
             lambda: samples_in_rows(rows(), Path(), kind, "image"),

@@ -35,8 +35,8 @@ from vieval_plugin.readers.samples import (
     SampleRow,
     SampleSource,
     chained,
-    checked,
     fingerprint_of,
+    read_through,
     samples_in_rows,
 )
 from vieval_plugin.readers.tables import BadLine, InputTable
@@ -328,7 +328,7 @@ def read_layout(
         [], layout.title, kind or "", *map(str, matches), *map(str, conditions.values())
     )
     totals = _totals(layout)
-    return checked(
+    return read_through(
         SampleSource(str(folder), rows, fingerprint, tuple(notes), totals=totals)
     )
 

@@ -78,14 +78,16 @@ def read_samples(
 ) -> SampleSource:
     """Samples from any table: see `open_table`.
 
-    A row maps columns to values, which `fields_of` reads; one of a JSONL file may have them in
-    `images`, which maps roles to paths, and `texts`, which has the conditions. A list of prompts
-    stands for as many samples (`<uid>#0`,
-    ...); `kind` (or `task`) is one of the seven codes unless given for all; `draw` numbers the images that one image
-    model made under the same conditions; `tags` and a `category` are free; a row without a uid is
-    called by the file of its output, else by its number. A row that is bad is a sample whose
-    verdict is decided, called `line N` where it has no readable uid; so is one that names an image
-    file which is not there.
+    A row maps columns to values, which `fields_of` reads:
+
+    - In a JSONL file, `images` may map roles to paths, and `texts` may have the conditions.
+    - A list of prompts stands for as many samples (`<uid>#0`, ...).
+    - `kind` (or `task`) is one of the seven codes, unless it is given for all.
+    - `draw` numbers the images that one image model made under the same conditions.
+    - `tags` and a `category` are free.
+    - A row without a uid is called by the file of its output, else by its number.
+    - A bad row, or one whose image file is missing, is a sample with a decided verdict; it is called
+      `line N` where it has no readable uid.
 
     Args:
         location: a file, a folder, or a data set of the hub.
@@ -114,23 +116,22 @@ def read_samples(
         kind or "",
         *(f"{key}={name}" for key, name in fields.columns.items()),
     )
-    return checked(
+    return read_through(
         SampleSource(table.name, read, fingerprint, notes, no_text=fields.no_text)
     )
 
 
-def checked(source: SampleSource) -> SampleSource:
-    """The same source with its total known, once it is read and no sample was there twice.
+def read_through(source: SampleSource) -> SampleSource:
+    """The source after one full pass: its total is known, and no identity occurs twice.
 
-    Its fingerprint is another from then on where one of its image files is another, or has changed.
+    Its fingerprint covers its image files, so it differs once one of them has changed.
 
     Raises:
         VievalError: it holds no samples, none that can be read, or two of one uid, image model,
             draw and kind.
     """
-    hashes: set[int] = (
-        set()
-    )  # a number a sample, as the ids of millions would fill the memory
+    # hashes, not ids: the ids of millions of samples would not fit in memory
+    hashes: set[int] = set()
     hashed = hashlib.sha256(source.fingerprint.encode())
     total = 0
     unreadable = 0
@@ -202,7 +203,7 @@ def _require_first(source: SampleSource, number: int, identity: SampleId) -> Non
 
 
 def chained(sources: Sequence[SampleSource]) -> SampleSource:
-    """Several sources as one; VievalError as `checked`."""
+    """Several sources as one; VievalError as `read_through`."""
     if len(sources) == 1:
         return sources[0]
 
@@ -216,7 +217,7 @@ def chained(sources: Sequence[SampleSource]) -> SampleSource:
     notes = chain.from_iterable(source.notes for source in sources)
     fingerprint = fingerprint_of([], *(source.fingerprint for source in sources))
     no_text = next((source.no_text for source in sources if source.no_text), "")
-    return checked(
+    return read_through(
         SampleSource(
             name,
             rows,

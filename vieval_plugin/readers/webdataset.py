@@ -223,7 +223,7 @@ def webdataset_table(
                 {name: value for name, value in cells.items() if name in columns},
             )
 
-    # a part is read by the columns of the whole
+    # JSON columns need a full pass over the tar; a shard's reader is given those of the whole file
     entries = [] if samples else _json_columns(path, index)
     columns = ["key", *entries, *(member.column for member in index)]
     names = tuple(dict.fromkeys(filter(None, columns)))
@@ -370,8 +370,8 @@ def _tar_entries(
 
 
 class _Entry(tarfile.TarInfo):
-    """An entry of a tar that is damaged where a header is: Python takes that for the end, and
-    what follows would be lost.
+    """A tar header that raises ReadError where it is damaged, which Python would take for the end of
+    the archive, silently dropping the rest.
     """
 
     @classmethod

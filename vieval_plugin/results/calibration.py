@@ -119,15 +119,13 @@ def calibrate(
     on_generators = on_generators[:, is_kept]
     source = next(chain(*chain(*run.records.values()))).provenance
     calibration = Calibration(
-        *(
-            source.judge,
-            source.setting,
-            source.backbone,
-            source.pack_hash,
-            aspect,
-            knots,
-            len(kept_labels.kinds),
-        ),
+        source.judge,
+        source.setting,
+        source.backbone,
+        source.pack_hash,
+        aspect,
+        knots,
+        len(kept_labels.kinds),
         _errors(kept_labels, on_prompts),
         None if np.isnan(on_generators).any() else _errors(kept_labels, on_generators),
         accepted,
@@ -197,7 +195,8 @@ def _labels(images: Sequence[Observation], aspect: str) -> Labels:
 
 
 def _errors(labels: Labels, predicted: Floats) -> TypicalErrors:
-    values = np.array([predicted[0], labels.scores, predicted[2]])
+    calibrated, _mean, median = predicted
+    values = np.array([calibrated, labels.scores, median])
     return TypicalErrors(*np.abs(values - labels.ratings).mean(axis=1).tolist())
 
 
@@ -260,8 +259,8 @@ def calibration_lines(result: CalibrationResult) -> Iterator[str]:
         )
     elif better.accepted:
         yield (
-            f"Not calibrated: {calibration.labels} ratings do not show of any task type that "
-            "its calibration helps."
+            f"Not calibrated: {calibration.labels} ratings do not show for any task type that "
+            "calibration helps."
         )
     else:
         unbeaten = enumeration(
@@ -280,7 +279,7 @@ def calibration_lines(result: CalibrationResult) -> Iterator[str]:
     if not better.accepted:
         needed = better.labels_needed(calibration.labels)
         number = (
-            f"Some {needed:,} labels"
+            f"About {needed:,} labels"
             if needed
             else f"No number of labels up to {MOST_LABELS:,}"
         )

@@ -1,4 +1,4 @@
-"""The second role of a judge, from Python: scoring images that a generator made."""
+"""Scoring generated images from Python: `evaluate`, `evaluate_async` and `score_matrix`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one router of asks: who answers which kind, whatever a program yields."""
+"""Sends each ask of a judge to what answers its kind: a model, a scorer, a pixel metric or a tool."""
 
 from __future__ import annotations
 
@@ -45,9 +45,8 @@ AnswerOne: TypeAlias = Callable[[int, Question], Awaitable[Reply]]
 class Router:
     """Hands each ask to whoever answers its kind; use as `with`.
 
-    Measurements go to this machine's processors, or to the `scorers` that they name, in batches, as
-    does a tool whose results are stored, and other tools to threads beside them; both ways of
-    running share that.
+    Measurements, and tools whose results are stored, go in batches; other tools go to threads.
+    `answer_batch` and `answer_one` share both.
     """
 
     def __init__(
@@ -71,8 +70,8 @@ class Router:
             return scorers.find(ask, usage)
         return object_detector.open_instrument(ask, scorers.options)
 
-    def _is_measured(self, ask: UseTool) -> bool:
-        """Return whether a tool's asks go together in batches."""
+    def _goes_in_batches(self, ask: UseTool) -> bool:
+        """True for tools whose results are stored."""
         return ask.tool == objects.NAME or ask.tool in self._stored_tools
 
     def __enter__(self) -> Router:
@@ -94,7 +93,7 @@ class Router:
         running: dict[int, Future[Reply]] = {}
         for index, (number, ask) in enumerate(asks):
             if isinstance(ask, Measure) or (
-                isinstance(ask, UseTool) and self._is_measured(ask)
+                isinstance(ask, UseTool) and self._goes_in_batches(ask)
             ):
                 measures.append((index, ask))
             elif isinstance(ask, UseTool):
@@ -124,7 +123,7 @@ class Router:
     async def answer_one(self, number: int, ask: Ask, answer: AnswerOne) -> Reply:
         """The reply to one ask; `answer` is asked where it is a question of a model."""
         if isinstance(ask, Measure) or (
-            isinstance(ask, UseTool) and self._is_measured(ask)
+            isinstance(ask, UseTool) and self._goes_in_batches(ask)
         ):
             return await self._batcher.measure_soon(ask)
         if isinstance(ask, UseTool):

@@ -40,7 +40,7 @@ def strengths(wins: ArrayLike, ties: ArrayLike) -> Strengths:
     Returns:
         Natural logarithms of the strengths; all NaN where they have no finite estimate: where the
         models fall into two sets of which one never won or tied against the other. `tie` is NaN
-        where every contest was one.
+        there too, and where every contest was a tie.
 
     Raises:
         ValueError: for counts below 0, other shapes, or ties that are not symmetric.
@@ -167,7 +167,7 @@ def _likeliest(outcomes: Floats, design: Floats) -> Floats:
     """The parameters of the multinomial models of shape (pairs, outcomes, parameters), by Newton's
     method.
 
-    The likelihood has one summit and is smooth, so steps that are halved until they lead upwards
+    The logarithm of the likelihood is concave and smooth, so steps that are halved until they lead upwards
     end there.
     """
     points = outcomes.sum(axis=1)

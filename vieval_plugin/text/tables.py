@@ -14,7 +14,7 @@ from vieval_plugin.text.escaping import MOST_COLUMNS, console
 UNKNOWN = "not known"
 _FEWEST_COLUMNS = 20
 _LONGEST_CELL = 300
-#: Columns that are left to a column of words whose words are broken.
+#: Columns that are left to a column of words whose words are narrowest_width.
 _NARROWEST = 12
 _GAP = "  "
 _LONGEST_NUMBER = 40
@@ -44,8 +44,8 @@ class _Column:
     width: int
     #: Width at which no word is cut.
     unbroken_width: int
-    #: Width at which no number is cut.
-    broken: int
+    #: Least width: no number is cut, and words keep a dozen columns.
+    narrowest_width: int
     #: True where cells are set to the right.
     is_numeric: bool
     #: Number of rows, from the first, that decide whether all say the same.
@@ -144,13 +144,13 @@ def _column(name: str, cells: Sequence[str], compared: int) -> _Column:
     is_numeric = any(cells) and all(
         _IS_NUMBER.fullmatch(cell) for cell in cells if cell
     )
-    broken = max(numbers, min(longest, _NARROWEST))
+    narrowest_width = max(numbers, min(longest, _NARROWEST))
     return _Column(
         name,
         tuple(cells),
         max(map(_width, texts)),
         longest,
-        broken,
+        narrowest_width,
         is_numeric,
         compared,
     )
@@ -158,12 +158,12 @@ def _column(name: str, cells: Sequence[str], compared: int) -> _Column:
 
 def _widths(columns: Sequence[_Column], room: int) -> list[int]:
     """The widths at which columns fit into the room: the widest give way first, and words are
-    broken last.
+    narrowest_width last.
     """
     widths = [column.width for column in columns]
     for floors in (
         [column.unbroken_width for column in columns],
-        [column.broken for column in columns],
+        [column.narrowest_width for column in columns],
     ):
         while sum(widths) > room:
             index = max(
@@ -193,7 +193,7 @@ def _row_lines(
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    """The text in lines of a width, broken between words where that is possible."""
+    """The text in lines of a width, narrowest_width between words where that is possible."""
     if _width(text) <= width:
         return [text]
     lines = [""]

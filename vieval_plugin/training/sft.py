@@ -70,7 +70,7 @@ def tune(
     trl = library("trl")
     settings = _settings(tuning, folder)
     network, processor = load_base(tuning.base)
-    checkpoint = _last_checkpoint(folder / _CHECKPOINTS, tuning)
+    checkpoint = _resume_or_begin(folder / _CHECKPOINTS, tuning)
     peft_config = library("peft").LoraConfig(
         r=8, lora_alpha=16, lora_dropout=0.05, target_modules=_TUNED
     )
@@ -109,13 +109,27 @@ def tune(
             folder
         )
         processor.save_pretrained(folder)
+    record = _training_record(tuning, learnt, held_out, curve, losses)
+    write_training_record(folder, record)
+    shutil.rmtree(folder / _CHECKPOINTS, ignore_errors=True)
+    return losses
+
+
+def _training_record(
+    tuning: Tuning,
+    learnt: Sequence[LearntTurn],
+    held_out: Sequence[LearntTurn],
+    curve: Sequence[tuple[Any, Any]],
+    losses: Losses,
+) -> dict[str, Any]:
+    """What stands beside the weights: how they were tuned, on what, and how it went."""
     benchmarks = benchmark_registry.benchmarks()
     sources = dict.fromkeys(turn.sample.split("/")[0] for turn in learnt)
     licences = {
         name: benchmarks[name].licence if name in benchmarks else "the user's own"
         for name in sources
     }
-    record = {
+    return {
         "recipe": asdict(tuning),
         "data": [
             {"source": name, "licence": licence} for name, licence in licences.items()
@@ -126,9 +140,6 @@ def tune(
         "curves": curve,
         "losses": asdict(losses),
     }
-    write_training_record(folder, record)
-    shutil.rmtree(folder / _CHECKPOINTS, ignore_errors=True)
-    return losses
 
 
 def _settings(tuning: Tuning, folder: Path) -> Any:
@@ -149,7 +160,7 @@ def _settings(tuning: Tuning, folder: Path) -> Any:
         save_total_limit=1,
         bf16=on_gpu,
         use_cpu=not on_gpu,
-        # an example is an image and its words: half of it is none
+        # never cut: an example that was cut short lacks image tokens or its answer
         max_length=None,
         report_to="none",
         seed=tuning.seed,
@@ -158,9 +169,12 @@ def _settings(tuning: Tuning, folder: Path) -> Any:
     )
 
 
-def _last_checkpoint(checkpoints: Path, tuning: Tuning) -> str | None:
-    """The last checkpoint, if there is one; VievalError if it is of a tuning by other options.
-    Keeps those of this one.
+def _resume_or_begin(checkpoints: Path, tuning: Tuning) -> str | None:
+    """Path of the checkpoint to resume from; None once the folder is cleared and has the options of
+    this tuning.
+
+    Raises:
+        VievalError: the checkpoint was made with other options.
     """
     file = checkpoints / _OPTIONS
     options = asdict(tuning)

@@ -106,7 +106,9 @@ class Sampling:
 
     def limit(self, ask: Chat | Likelihood) -> int:
         """The most tokens of an answer; one where probabilities are asked for."""
-        return self.max_tokens or ask.max_tokens if isinstance(ask, Chat) else 1
+        if not isinstance(ask, Chat):
+            return 1
+        return self.max_tokens or ask.max_tokens
 
 
 class OpenAIBackend:
@@ -258,10 +260,9 @@ class OpenAIBackend:
             return await self._reply(ask, images, repeat)
         is_stored = False
         try:
-            if (
-                is_stored := (stored := await self._leases.reply_or_turn(key))
-                is not None
-            ):
+            stored = await self._leases.reply_or_turn(key)
+            if stored is not None:
+                is_stored = True
                 return self._cached(key, stored)
             reply = await self._reply(ask, images, repeat)
             if final(reply):
@@ -276,7 +277,7 @@ class OpenAIBackend:
     async def _reply(
         self, ask: Chat | Likelihood, images: Mapping[Image, Encoded], repeat: int
     ) -> Reply:
-        """A reply without keys and with possible numbers only."""
+        """Ask the server; the reply is redacted, and its numbers are validated."""
         kind = "refusal"
         send: Send = self._server.post
         if self.batches:
@@ -306,8 +307,8 @@ class OpenAIBackend:
     async def _probe(
         self, ask: Chat | Likelihood, images: Mapping[Image, Encoded]
     ) -> None:
-        """Find out side by side what an ask depends on; VievalError where it shows images to a
-        model that is blind.
+        """Check at once all that an ask relies on, such as sight and schemas; VievalError where it shows
+        images to a model that is blind.
         """
         if (
             not images
@@ -426,10 +427,13 @@ class OpenAIBackend:
         # the name of a question that a batch answers has its room in it, and must stay
         room = 1 if self.batches else self._negotiation.form.room
         answer = _STARVED
-        for tokens in (limit, MORE_ROOM * limit)[room > 1 :]:
+        has_room = room > 1
+        limits = [MORE_ROOM * limit] if has_room else [limit, MORE_ROOM * limit]
+        for tokens in limits:
             if tokens > limit:
-                self.usage.output_limit += tokens - limit * (room > 1)
-                self.usage.retries.update([NO_ROOM] * (room == 1))
+                self.usage.output_limit += tokens - (limit if has_room else 0)
+                if not has_room:
+                    self.usage.retries.update([NO_ROOM])
             try:
                 answer = await self._chat(ask, images, send, tokens)
             except Refused as refused:
@@ -562,7 +566,9 @@ class OpenAIBackend:
         )
 
     async def _post_or_cut(self, body: dict[str, Any]) -> dict[str, Any]:
-        """Post a probe at once; what an answer is where its token limit cut it."""
+        """Post a probe without waiting for the negotiation; an answer that its limit cut is
+        `_STARVED`.
+        """
         try:
             answer = await self._post(body, self._server.post, waits=False)
         except Refused as refused:

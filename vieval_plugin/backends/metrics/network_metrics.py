@@ -174,7 +174,8 @@ class NetworkInstrument:
                 raise VievalError(
                     f"{self._name} cannot be computed{remedy}: {line_of(error)}"
                 ) from None
-        return self.compute(rows)  # here, as the error holds what filled the memory
+        # outside the except block: while the error is alive, its traceback keeps the batch in memory
+        return self.compute(rows)
 
     def _values(self, rows: Sequence[Mapping[str, Any]]) -> list[float]:
         batch = {role: [row[role] for row in rows] for role in rows[0]}
@@ -217,6 +218,7 @@ class Scorers:
         Raises:
             VievalError: there is no such metric, or its weights cannot be loaded.
         """
+        # a judge that is a file of weights brings its own, else the options name them, else the metric
         options = self.options.get(ask.backbone, Scorer())
         judge = judge_registry.judges().get(ask.backbone)
         model = str(judge.file.path) if judge and judge.file else options.model

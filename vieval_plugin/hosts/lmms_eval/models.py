@@ -88,8 +88,8 @@ class OwnModel(lmms):  # type: ignore[misc]
 class VievalReplay(OwnModel):
     """Recorded verdicts as a judge: `--model vieval_replay --model_args name=...,logs=FOLDER`.
 
-    `name` is what tables call it; without one they call each judge by its own name. Where a folder
-    holds logs of several models as the same judge, it says which is meant.
+    `name` is the judge's label in tables (default: each judge's own name). Where a folder has logs
+    of several models for one judge, it selects the model.
     """
 
     @vieval_errors
@@ -120,9 +120,7 @@ class VievalReplay(OwnModel):
 
     @staticmethod
     def _has_candidates(recording: replay.Recording, task: Task) -> bool:
-        """Tell whether the logs hold a part of another benchmark, of which the candidates of
-        this task are.
-        """
+        """True where the logs cover another benchmark whose images are this task's candidates."""
         if not recording.covered:
             return False
         try:

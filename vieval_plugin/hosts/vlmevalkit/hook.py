@@ -1,5 +1,5 @@
-"""Registers VIEval when VLMEvalKit's run begins: `vieval vlmevalkit --install-hook` copies it
-beside a .pth file.
+"""Import hook that registers VIEval when VLMEvalKit starts a run; `vieval vlmevalkit --install-hook`
+copies this file into site-packages, with a .pth file that imports it.
 
 Every interpreter of the environment reads it, so it needs the standard library only, and little of
 that.
@@ -9,8 +9,8 @@ import sys
 
 
 class Finder:
-    """Finds one module, once: the first that the host's run imports and no other use of the
-    package does.
+    """Wraps the loading of a module that only a run of the host imports, to register VIEval after
+    it.
     """
 
     name = "vlmeval.inference"
@@ -46,5 +46,5 @@ class Finder:
 
 
 def install():  # type: ignore[no-untyped-def]
-    """Begin to look for the host's run."""
+    """Put the finder on `sys.meta_path`."""
     sys.meta_path.insert(0, Finder())

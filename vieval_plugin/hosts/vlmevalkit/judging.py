@@ -1,9 +1,8 @@
-"""Judging in place of the host's inference: every row that the host would ask about is judged, and
-its loop collects.
+"""Judges all rows of a dataset before VLMEvalKit's inference loop, then gives that loop a stand-in
+model, `KnownAnswers`, that returns the verdicts.
 
-The host hands each row to a model and keeps the text that comes back. Ours come from a model that
-knows them already: so sheets, --reuse, --mode and the summary stay the host's own, while the
-judging is one run, with candidates of several contests judged once, and verdicts kept as they come.
+Sheets, --reuse, --mode and the summary remain the host's, while the judging is one run: candidates
+of several contests are judged once, and verdicts are kept as they come.
 """
 
 from __future__ import annotations
@@ -118,7 +117,7 @@ def judging(original: Callable[..., Any]) -> Callable[..., Any]:
                 dataset=dataset,
                 **host_arguments,
             )
-        answers, used = answers_of(
+        answers, used = judge_unanswered(
             model, Path(work_dir), model_name, dataset, host_arguments
         )
         one_line(original)(
@@ -134,7 +133,7 @@ def judging(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @one_line
-def answers_of(
+def judge_unanswered(
     model: Any,
     folder: Path,
     name: str,
@@ -154,7 +153,9 @@ def answers_of(
     retry = host_arguments.get(
         "retry_failed", not host_arguments.get("ignore_failed", False)
     )
-    answered_rows = answered_row_indices(files, judge.by, retry, rank, world_size)
+    answered_rows = discard_unusable_answers(
+        files, judge.identity_hash, retry, rank, world_size
+    )
     earlier = judge.earlier_verdicts(files, mine)
     cells = {row.index: cell(verdict, row) for row, verdict in earlier}
     unanswered_rows = [
@@ -207,7 +208,8 @@ class _Judge:
             by.config_hash,
             self._identity,
         ]
-        self.by = short_hash(json.dumps(parts, sort_keys=True, default=str))
+        #: An answer with another hash is by another judge, model or wording, and is not reused.
+        self.identity_hash = short_hash(json.dumps(parts, sort_keys=True, default=str))
 
     def earlier_verdicts(
         self, files: VerdictFiles, indices: Sequence[int]
@@ -221,7 +223,7 @@ class _Judge:
             sample = samples.get(row.index)
             if (
                 sample is not None
-                and row.by == self.by
+                and row.by == self.identity_hash
                 and row.target == target_json(sample)
             ):
                 identity, verdict, _ = read_response(row.response)
@@ -251,7 +253,10 @@ class _Judge:
                 sample.id, outcome.verdict, self._provenance, fingerprint(sample)
             )
             row = KeptVerdict(
-                unanswered_rows[number], target_json(sample), response, self.by
+                unanswered_rows[number],
+                target_json(sample),
+                response,
+                self.identity_hash,
             )
             append(part, row)
             rows.append((row, outcome.verdict))
@@ -316,10 +321,8 @@ def _require_answerable(prepared: PreparedJudge, our_model: OwnModel | None) -> 
 
 
 def install_pipeline(pipeline: Any) -> None:
-    """Judge the datasets of ours before the pipeline starts, which then collects; end with 1 where
-    it noted an error.
-
-    It evaluates in other processes, waits for ever for a model that raises, and exits 0.
+    """Judge our datasets before the pipeline starts, as it would wait for ever for a model that raises;
+    exit with 1 where an evaluation failed, as the pipeline would exit with 0.
     """
     begin = pipeline.__init__
     run = pipeline.run
@@ -338,7 +341,7 @@ def install_pipeline(pipeline: Any) -> None:
                 model = dataset_config.model_obj
                 name = dataset_config.model_name
                 folder = dataset_config.work_dir
-                answers, _ = answers_of(
+                answers, _ = judge_unanswered(
                     model, Path(folder), name, dataset_config.dataset_obj, arguments
                 )
                 dataset_config.model_obj = answers
@@ -359,13 +362,13 @@ def install_pipeline(pipeline: Any) -> None:
     pipeline.run = run_and_tell
 
 
-def answered_row_indices(
+def discard_unusable_answers(
     files: VerdictFiles, by: str, retry_failed: bool, rank: int, world_size: int
 ) -> set[int]:
-    """The rows to which the host has an answer by the same judge and model.
+    """Delete files of answers that cannot be read or are by another judge, as the host takes up whatever
+    it finds; the rows that the remaining files answer.
 
-    A file with answers by another, or one that cannot be read, is deleted: the host takes up
-    whatever it finds. Failed calls are no answers where they are tried again.
+    Failed calls do not count as answers where they are tried again.
     """
     rows: set[int] = set()
     unusable: dict[Path, str] = {}

@@ -79,8 +79,8 @@ def order(item: GalleryItem) -> tuple[float, int, str]:
 
 
 def _queues(items: Sequence[GalleryItem]) -> list[list[GalleryItem]]:
-    """For each benchmark and judge: its items by how far apart they are, after every fourth one
-    of its failures.
+    """For each benchmark and judge: its items by disagreement, with one of its failures after every
+    four.
     """
     by_judge: dict[tuple[str, str], list[tuple[float, GalleryItem]]] = defaultdict(list)
     failed: dict[tuple[str, str], list[GalleryItem]] = defaultdict(list)

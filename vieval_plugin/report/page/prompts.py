@@ -36,7 +36,7 @@ _HALF = 0.5
 class Prompt:
     """A prompt with the scores, or the points in contests, of each generator by one judge."""
 
-    #: Its card.
+    #: Id of the card that shows it.
     id: SampleId
     #: Its uid, after its part and a slash.
     name: str
@@ -101,7 +101,7 @@ class PromptRows:
 
     #: The leaderboard's title.
     title: str
-    #: Its generators, the first one those it is about.
+    #: Its generators; leads are those of the first.
     generators: tuple[str, ...]
     #: Prompts by how far the first generator is ahead.
     columns: tuple[Prompt, ...]
@@ -160,7 +160,7 @@ def prompt_rows(
     first = generators[0]
     alone = len(generators) == 1
     counts_contests = board.measure.counts_contests
-    decided = any(p.spread for p in prompts) or (alone and not counts_contests)
+    has_differences = any(p.spread for p in prompts) or (alone and not counts_contests)
 
     def advantage(prompt: Prompt) -> float:
         return prompt.scores.get(first, math.nan) if alone else prompt.lead(first)
@@ -173,7 +173,7 @@ def prompt_rows(
     by_name = {prompt.name: prompt for prompt in prompts}
     fallen = [by_name[name] for name in falls if name in by_name]
     groups = _ends(ordered) if alone else _groups(board, ordered, first, fallen)
-    compared = ordered if decided and not alone else []
+    compared = ordered if has_differences and not alone else []
     bars = _bars(board, compared, generators) if len(generators) == 2 else None
     return PromptRows(
         _title(section, board),
@@ -182,7 +182,11 @@ def prompt_rows(
         _first_shown(board, compared, fallen),
         _legend(board, compared, generators, bars, len(prompts)),
         bars,
-        {title: members for title, members in groups.items() if members and decided},
+        {
+            title: members
+            for title, members in groups.items()
+            if members and has_differences
+        },
         _distributions(section, board) if alone else (),
         {prompt.id: _lead_text(board, first, prompt) for prompt in compared},
     )
@@ -218,8 +222,10 @@ def _first_shown(
     """
     if not ordered:
         return None
-    decided = any(pair.significant or pair.doubtful for pair in board.comparison.pairs)
-    typical = ordered[0 if decided else len(ordered) // 2]
+    told_apart = any(
+        pair.significant or pair.doubtful for pair in board.comparison.pairs
+    )
+    typical = ordered[0 if told_apart else len(ordered) // 2]
     return next(iter(fallen), typical).id
 
 
@@ -260,36 +266,53 @@ def _legend(
     total: int,
 ) -> Markup:
     """The meaning of the chart of all prompts, and which of them it lacks."""
-    scope = f"{plural(total, 'prompt')}"
-    text = f"{scope}, sorted by the lead of {generators[0]}. More blue means a higher score."
-    keys = Markup("")
-    if bars:
-        higher = sum(prompt.lead(bars.first) > 0 for prompt in ordered)
-        lower = sum(prompt.lead(bars.first) < 0 for prompt in ordered)
-        verb, tied = (
-            ("wins", "a tie")
-            if board.measure.counts_contests
-            else ("scores higher", "equal")
-        )
-        keys = Markup("{} {} {} on {} of {}, {} {} on {}").format(
-            _key("ahead"),
-            bars.first,
-            verb,
-            higher,
-            scope,
-            _key("behind"),
-            bars.second,
-            lower,
-        )
-        equal = len(ordered) - higher - lower
-        text = f"{f', {tied} on {equal}' * bool(equal)}. At the left is the mean{' with its interval' * bars.mean.has_interval}."
-        if board.measure.uses_ratings:
-            text += " Bars are the judge's scores alone; ratings correct the mean."
+    sentences = [
+        _two_generator_legend(board, ordered, bars, total)
+        if bars
+        else Markup(
+            "{}, sorted by the lead of {}. More blue means a higher score."
+        ).format(plural(total, "prompt"), generators[0])
+    ]
     if missing := total - len(ordered):
-        text += f" {plural(missing, 'prompt')} without a score of each are left out."
+        prompts = plural(missing, "prompt")
+        sentences.append(
+            Markup("{} without a score of each are left out.").format(prompts)
+        )
     if len(ordered) > MOST_PROMPTS:
-        text += f" Shown are the {MOST_PROMPTS // 2} at either end."
-    return keys + f"{text} Choose a prompt to see its pictures."
+        sentences.append(
+            Markup("Shown are the {} at either end.").format(MOST_PROMPTS // 2)
+        )
+    sentences.append(Markup("Choose a prompt to see its pictures."))
+    return Markup(" ").join(sentences)
+
+
+def _two_generator_legend(
+    board: Leaderboard, ordered: Sequence[Prompt], bars: Bars, total: int
+) -> Markup:
+    """The meaning of the bars of two generators."""
+    higher = sum(prompt.lead(bars.first) > 0 for prompt in ordered)
+    lower = sum(prompt.lead(bars.first) < 0 for prompt in ordered)
+    equal = len(ordered) - higher - lower
+    counts_contests = board.measure.counts_contests
+    verb = "wins" if counts_contests else "scores higher"
+    tied = "a tie" if counts_contests else "equal"
+    legend = Markup("{} {} {} on {} of {}, {} {} on {}").format(
+        _key("ahead"),
+        bars.first,
+        verb,
+        higher,
+        plural(total, "prompt"),
+        _key("behind"),
+        bars.second,
+        lower,
+    )
+    if equal:
+        legend += f", {tied} on {equal}"
+    legend += ". At the left is the mean"
+    legend += " with its interval." if bars.mean.has_interval else "."
+    if board.measure.uses_ratings:
+        legend += " Bars are the judge's scores alone; ratings correct the mean."
+    return legend
 
 
 def _key(kind: str) -> Markup:

@@ -2,7 +2,7 @@
 list of rewards back.
 
 Its client tries an HTTP error three times and then says that it could not connect, but stops at
-once, with the reason, at `{"error": ...}` with status 200: every refusal is one. It waits 60 s for
+once, with the reason, at `{"error": ...}` with status 200, so refusals are sent that way. It waits 60 s for
 pointwise rewards and 120 s for those of a group, which are asked for at `/group/compute`
 (`server_url` ending in `/group`): nothing in the body tells them apart.
 """
@@ -69,6 +69,7 @@ def write(entries: Sequence[RequestEntry], values: Values) -> web.Response:
     return json_answer(document | ({"imputed": imputed} if imputed else {}))
 
 
+# seconds below those that the client waits
 POINTWISE = Protocol("flow_factory", "/compute", 55.0, read, write, refuses_as_ok=True)
 GROUPWISE = Protocol(
     "flow_factory_group",
