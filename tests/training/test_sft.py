@@ -98,18 +98,18 @@ def test_bad_conversations_are_one_line_that_names_the_row(
 def test_checkpoints_of_another_tuning_are_not_gone_on_from(tmp_path):
     checkpoints = tmp_path / "checkpoints"
     tuning = Tuning("base", seed=0)
-    assert sft._last_checkpoint(checkpoints, tuning) is None
+    assert sft._resume_or_begin(checkpoints, tuning) is None
     (checkpoints / "checkpoint-3").mkdir()
-    assert sft._last_checkpoint(checkpoints, tuning) == str(
+    assert sft._resume_or_begin(checkpoints, tuning) == str(
         checkpoints / "checkpoint-3"
     )
     with pytest.raises(
         VievalError, match=r"another seed \(0\); give that, or another --out"
     ):
-        sft._last_checkpoint(checkpoints, Tuning("base", seed=1))
+        sft._resume_or_begin(checkpoints, Tuning("base", seed=1))
     (checkpoints / "options.json").write_text("[[")
     with pytest.raises(VievalError, match="remove .*checkpoints"):
-        sft._last_checkpoint(checkpoints, tuning)
+        sft._resume_or_begin(checkpoints, tuning)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ are.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -72,21 +72,24 @@ def records_of(path: Path) -> Iterator[Record]:
                 ) from None
 
 
-def missing_note(path: Path, count: int) -> str:
-    """A note where a file has fewer verdicts than its runs wrote; empty where none is missing.
+def missing_note(path: Path, records: Sequence[Record]) -> str:
+    """A note where a file has fewer verdicts on images than its runs wrote; empty where none is
+    missing, and for contests, whose number is not kept.
 
     Args:
         path: a file of verdicts.
-        count: how many it has.
+        records: all that it has.
     """
+    if any(isinstance(record.sample, Contest) for record in records):
+        return ""
     try:
         document = read_json(run_file(path).read_text(encoding="utf-8"))
         written = document["inputs"]["total"] * len(document["runs"])
     except (OSError, ValueError, KeyError, TypeError):
         return ""
-    if count >= written:
+    if len(records) >= written:
         return ""
-    return f"{path} has {count} of the {written} verdicts of its runs: the others are not counted"
+    return f"{path} has {len(records)} of the {written} verdicts of its runs: the others are not counted"
 
 
 def _common_and_runs(

@@ -100,7 +100,7 @@ def load_results(
                 f"{path} is of a run that is not complete: these are the {len(rows)} verdicts that "
                 "came first, and numbers of all may differ"
             )
-        elif note := missing_note(path, len(rows)):
+        elif note := missing_note(path, list(chain(*rows))):
             notes.append(note)
         for number, judged in enumerate(rows, start=1):
             source = source_of(judged[0].provenance, label)
