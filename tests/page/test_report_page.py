@@ -9,7 +9,9 @@ import pytest
 from tests.report.pages import BENCHMARK, generators, row
 from tests.stored_results import write_results
 from vieval_plugin.benchmarks import registry as benchmark_registry
-from vieval_plugin.judges.protocol import Status
+from vieval_plugin.judges.objects import DetectedObject, to_result
+from vieval_plugin.judges.protocol import Status, Step
+from vieval_plugin.judges.tools import to_json
 from vieval_plugin.report.sections import sections_of
 from vieval_plugin.report.writing import write_page, write_report
 from vieval_plugin.results.runs import load_results
@@ -278,6 +280,32 @@ def test_pictures_open_as_large_as_the_window_and_cards_come_a_few_at_a_time(
     browser.press("Escape")
     assert not browser.evaluate("document.querySelector('#viewer').open")
     assert browser.evaluate("document.activeElement.classList.contains('zoom')")
+
+
+def test_objects_of_a_trace_are_drawn_on_an_opened_picture_alone(browser, tmp_path):
+    samples = benchmark_registry.benchmark(BENCHMARK).load(tmp_path, "tie")[:4]
+    found = [DetectedObject(EVIL, (8, 8, 40, 30), 0.93, "red")]
+    trace = (Step(("objects",), Status.OK, answer=to_json(to_result(found))),)
+    rows = [
+        row(
+            *(sample.id.uid, {"O": number / 4}, sample.ratings["O"]),
+            model=sample.id.image_model,
+            trace=trace,
+        )
+        for number, sample in enumerate(samples)
+    ]
+    results = load_results([write_results(tmp_path / "run", rows)])
+    write_report(results, tmp_path, StatisticsOptions(draws=100))
+    browser.open(tmp_path / "report.html", width=1440, height=900)
+    width = "document.querySelector('{} .boxes').getBoundingClientRect().width"
+    assert browser.evaluate(width.format("button.zoom")) == 0
+    browser.click("button.zoom:has(.boxes)")
+    assert browser.evaluate(width.format("#viewer")) > 300
+    assert EVIL in browser.evaluate(
+        "document.querySelector('#viewer .boxes text').textContent"
+    )
+    assert browser.evaluate("document.title") != "1"
+    assert browser.violations() == []
 
 
 def test_prompts_are_searched_and_ordered_by_score(browser, page):
