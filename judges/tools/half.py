@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from vieval_plugin.judges.protocol import ToolResult
 from vieval_plugin.judges.tools import Tool
-from vieval_plugin.judges.tools._pixels import Pixels, encode_png
+from vieval_plugin.judges.tools.side_by_side import Pixels, encode_png
 
 
 def half(image: Pixels, side: Literal["left", "right"]) -> Pixels:

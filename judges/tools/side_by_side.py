@@ -1,17 +1,43 @@
-"""Two images as one, for models that take one image only."""
+"""Two images as one, for models that take one image only, and the arrays that tools work on."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from vieval_plugin.judges.protocol import ToolResult
+from vieval_plugin.judges.protocol import Image, ToolResult
 from vieval_plugin.judges.tools import Tool
-from vieval_plugin.judges.tools._pixels import Pixels, encode_png
+from vieval_plugin.media import png
 
 NAME = "side_by_side"
+
+#: RGB, of shape (height, width, 3).
+Pixels: TypeAlias = NDArray[np.uint8]
+
+
+def encode_png(pixels: Pixels) -> Image:
+    """An array (height, width, 3) of RGB as a PNG file in memory."""
+    return Image(png.encode(pixels))
+
+
+def resized(pixels: Pixels, like: Pixels) -> Pixels:
+    """`pixels` at the size of `like`; itself where they have the same."""
+    height, width = like.shape[:2]
+    return (
+        pixels
+        if pixels.shape[:2] == (height, width)
+        else _resize(pixels, width, height)
+    )
+
+
+def _resize(pixels: Pixels, width: int, height: int) -> Pixels:
+    import PIL.Image
+
+    picture = PIL.Image.fromarray(pixels)
+    return np.asarray(picture.resize((width, height), PIL.Image.Resampling.LANCZOS))
 
 
 def side_by_side(left: Pixels, right: Pixels) -> Pixels:
@@ -27,11 +53,8 @@ def side_by_side(left: Pixels, right: Pixels) -> Pixels:
 def _scale_to_height(image: Pixels, height: int) -> Pixels:
     if image.shape[0] == height:
         return image
-    import PIL.Image
-
-    width = max(1, round(image.shape[1] * height / image.shape[0]))
-    return np.asarray(
-        PIL.Image.fromarray(image).resize((width, height), PIL.Image.Resampling.LANCZOS)
+    return _resize(
+        image, max(1, round(image.shape[1] * height / image.shape[0])), height
     )
 
 

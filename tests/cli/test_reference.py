@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 
 import numpy as np
 import pytest
@@ -48,11 +49,10 @@ def builds(tmp_path_factory):
     return root
 
 
-def ranked(builds, *folders, judge="ssim"):
-    names = [str(builds / folder) for folder in folders]
-    command = ["rank", *names, "--prompts", str(builds / "prompts.csv")]
-    reference = ["--reference", str(builds / "old")]
-    return main([*command, "--judge", judge, *reference, "--margin", "0.05"])
+def ranked(builds, first, second, *flags):
+    command = ["rank", str(builds / first), str(builds / second), "--prompts"]
+    reference = [str(builds / "prompts.csv"), "--reference", str(builds / "old")]
+    return main([*command, *reference, "--judge", "ssim", "--margin", "0.05", *flags])
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,29 @@ def test_a_build_is_gated_by_likeness_beside_the_model_run_again(
     build, codes, builds, capsys
 ):
     assert ranked(builds, build, "rerun") in codes
-    assert f"{build} " in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "Likeness to the reference images" in printed
+    assert re.search(rf"{build} +psnr +\d+\.\d \[", printed)
+
+
+def test_the_page_shows_the_most_different_pairs(builds, tmp_path):
+    page = tmp_path / "page.html"
+    ranked(builds, "black", "old", "--html", str(page))
+    text = page.read_text()
+    assert "The 10 most different pairs" in text
+    assert text.count("<b>difference ×4</b>") == 10
+    section = text[text.index("Likeness to the references") :]
+    assert "<td>old</td>" not in section[: section.index("</table>")]
+
+
+def test_verdicts_of_another_judge_have_the_likeness_beside_them(builds, capsys):
+    names = [str(builds / folder) for folder in ("strong", "old")]
+    command = ["rank", *names, "--prompts", str(builds / "prompts.csv")]
+    command += ["--judge", "sharpness", "--reference", str(builds / "old")]
+    assert main(command) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("sharpness, a pixel measure")
+    assert re.search(r"ssim +0\.\d+ \[", printed)
 
 
 def test_a_reference_must_be_one_folder_and_needs_prompts(builds, tmp_path, capsys):

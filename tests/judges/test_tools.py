@@ -32,10 +32,10 @@ from vieval_plugin.judges.tools import (
     to_json,
 )
 from vieval_plugin.judges.tools import difference as difference_module
-from vieval_plugin.judges.tools._pixels import encode_png
 from vieval_plugin.judges.tools.difference import area_that_counts, difference, merged
 from vieval_plugin.judges.tools.half import half
 from vieval_plugin.judges.tools.highlight import highlight
+from vieval_plugin.judges.tools.side_by_side import encode_png
 from vieval_plugin.text.errors import install_advice
 
 SIDE = 1024

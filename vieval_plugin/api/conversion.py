@@ -20,7 +20,7 @@ from vieval_plugin.images import MAX_PIXELS
 from vieval_plugin.judges.arguments import described, require_several
 from vieval_plugin.judges.contests import Contest, Judged
 from vieval_plugin.judges.protocol import Image, Sample
-from vieval_plugin.judges.tools._pixels import encode_png
+from vieval_plugin.judges.tools.side_by_side import encode_png
 from vieval_plugin.readers.sample_rows import samples_of_row
 from vieval_plugin.readers.tables import BadLine
 from vieval_plugin.records import OWN

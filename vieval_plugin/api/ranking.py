@@ -23,6 +23,7 @@ from vieval_plugin.api.conclusion import (
     paths_of,
     results_given,
 )
+from vieval_plugin.api.likeness import add_likeness
 from vieval_plugin.audit.anchor import check_anchor, judge_today
 from vieval_plugin.audit.positive_control import (
     contest_prompts,
@@ -590,6 +591,7 @@ def _ranked(
     if request.best_of:
         return _best_of(request, results)
     report = prepared.report_of(results)
+    report = add_likeness(report, results.records, request.options)
     gate = None
     if request.margin is not None:
         gate = _decided(prepared, request.margin, report, results, limits)

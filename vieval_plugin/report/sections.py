@@ -60,7 +60,7 @@ from vieval_plugin.report.own_samples import (
     prompt_notes,
 )
 from vieval_plugin.report.same_scores import same_scores
-from vieval_plugin.report.tables import totals_tables
+from vieval_plugin.report.tables import ReferencePair, totals_tables
 from vieval_plugin.results.runs import Results
 from vieval_plugin.stats.decisions import MOST_UNREAD, ONE_SIDED_LEVEL
 from vieval_plugin.stats.estimate import Estimate
@@ -257,6 +257,16 @@ class Section:
         )
 
 
+@dataclass(frozen=True)
+class Likeness:
+    """How like their references images are."""
+
+    #: By generator and metric.
+    table: Table
+    #: Those that are least like them.
+    pairs: tuple[ReferencePair, ...]
+
+
 @dataclass(frozen=True, eq=False)
 class Report:
     """What `report`, `rank` and `compare` show of results."""
@@ -271,6 +281,8 @@ class Report:
     notes: tuple[str, ...] = ()
     #: Counts over all verdicts of folders of shards.
     totals: tuple[FolderTotals, ...] = ()
+    #: Likeness to references; None where no image has one.
+    likeness: Likeness | None = None
 
     @property
     def runs(self) -> list[Run]:

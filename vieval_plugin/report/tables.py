@@ -7,21 +7,31 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from vieval_plugin.images import name_of
-from vieval_plugin.judges.protocol import Sample, Status
+from vieval_plugin.judges.protocol import Image, Sample, Status
 from vieval_plugin.meta_evaluation.candidates import candidates_by_prompt
 from vieval_plugin.meta_evaluation.contest_ranking import ContestRanking
 from vieval_plugin.meta_evaluation.corrected_ranking import CorrectedRanking
 from vieval_plugin.meta_evaluation.costs import Cost, cost_of
-from vieval_plugin.meta_evaluation.findings import Leaderboard, Number, benchmark_title
+from vieval_plugin.meta_evaluation.estimates import Bootstrap
+from vieval_plugin.meta_evaluation.findings import (
+    ALL,
+    Leaderboard,
+    Number,
+    benchmark_title,
+)
+from vieval_plugin.meta_evaluation.generator_means import mean_over_prompts
+from vieval_plugin.meta_evaluation.measures import mean_of
 from vieval_plugin.meta_evaluation.tables import Table, interval_text, p_text
 from vieval_plugin.meta_evaluation.tables import number as number_text
-from vieval_plugin.records import YOUR_IMAGES, Record, Run
+from vieval_plugin.records import OWN, YOUR_IMAGES, Record, Run
 from vieval_plugin.report.words import reason_words, share_of_level
 from vieval_plugin.results.training_records import (
     local_training_records,
@@ -29,6 +39,7 @@ from vieval_plugin.results.training_records import (
     was_trained_on,
 )
 from vieval_plugin.stats.estimate import Estimate
+from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.tables import equation, text_table
 from vieval_plugin.text.wording import decimals
 
@@ -47,6 +58,9 @@ _MARK_NOTES = {
     ),
 }
 _UNKNOWN = "not known"
+#: Metrics of likeness with their decimals.
+LIKENESS = {"ssim": 3, "psnr": 1}
+_PERCENTILES = (5, 50)
 
 
 def leaderboard_table(
@@ -619,3 +633,53 @@ def _total_text(cell: str | float | None) -> str:
     if cell is None:
         return ""
     return f"{cell:.4f}" if isinstance(cell, float) else str(cell)
+
+
+@dataclass(frozen=True)
+class ReferencePair:
+    """An image beside its reference."""
+
+    prompt: str
+    generator: str
+    #: Likeness by metric.
+    values: Mapping[str, float]
+    #: The reference, the image and their difference, by what they are called.
+    images: Mapping[str, Image]
+
+    @property
+    def title(self) -> str:
+        """The prompt with the values."""
+        words = [f"{m} {self.values[m]:.{digits}f}" for m, digits in LIKENESS.items()]
+        return f"{self.prompt} ({', '.join(words)})"
+
+
+def likeness_table(pairs: Sequence[ReferencePair], options: StatisticsOptions) -> Table:
+    """The likeness of each generator's images to their references."""
+    rows = []
+    for generator in dict.fromkeys(pair.generator for pair in pairs):
+        for metric, digits in LIKENESS.items():
+            scores: dict[str, list[float]] = {}
+            for pair in pairs:
+                if pair.generator == generator:
+                    scores.setdefault(pair.prompt, []).append(pair.values[metric])
+            means = {prompt: mean_of(values) for prompt, values in scores.items()}
+            bootstrap = Bootstrap.for_part(f"{OWN}/{ALL}", options)
+            computed = mean_over_prompts(means, {prompt: prompt for prompt in means})
+            mean = bootstrap.estimate(computed)
+            ends = np.percentile([*means.values()], _PERCENTILES)
+            value, low, high, *shares = (
+                f"{number:.{digits}f}"
+                for number in (mean.value, mean.low, mean.high, *ends)
+            )
+            interval = f"{value} [{low}, {high}]"
+            rows.append((generator, metric, interval, *shares, str(len(means))))
+    header = (
+        "generator",
+        "metric",
+        "mean [95%]",
+        "5th percentile",
+        "median",
+        "prompts",
+    )
+    title = "Likeness to the reference images, ssim from 0 to 1 and psnr in dB"
+    return Table("likeness", title, header, tuple(rows))

@@ -13,7 +13,7 @@ import numpy as np
 from vieval_plugin.judges.contests import Contest, Judged
 from vieval_plugin.judges.protocol import Image, Sample, SampleId, Verdict
 from vieval_plugin.judges.spec import EVERY_KIND, INPUTS, Needs
-from vieval_plugin.judges.tools._pixels import encode_png
+from vieval_plugin.judges.tools.side_by_side import encode_png
 from vieval_plugin.records import OWN
 from vieval_plugin.run.prepare import PreparedJudge
 

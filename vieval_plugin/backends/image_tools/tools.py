@@ -27,8 +27,8 @@ from vieval_plugin.judges.protocol import (
     ToolResult,
     UseTool,
 )
-from vieval_plugin.judges.tools._pixels import Pixels, encode_png, resized
 from vieval_plugin.judges.tools.highlight import highlight
+from vieval_plugin.judges.tools.side_by_side import Pixels, encode_png, resized
 from vieval_plugin.text.errors import VievalError, line_of
 
 # more than there are cores on a small machine: a detector takes what several threads wait for as

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 from tqdm import tqdm
 
+from vieval_plugin.images import thumbnail
 from vieval_plugin.judges.protocol import SampleId
 from vieval_plugin.media.thumbnails import Thumbnails
 from vieval_plugin.meta_evaluation.findings import Leaderboard
@@ -42,6 +43,7 @@ from vieval_plugin.report.page.scale import chart, gate_axis
 from vieval_plugin.report.page.tiles import (
     GalleryTile,
     GalleryVerdict,
+    Picture,
     Samples,
     mean_ratings,
     repeated_rationales,
@@ -205,6 +207,7 @@ def page(
         labels=_labels,
         heat=_heat,
         tiles=tiles,
+        reference_pairs=_reference_pairs(report, thumbnails),
         cards={tile.id: f"card{number}" for number, tile in enumerate(tiles, start=1)},
         filters=filters,
         unpictured=_unpictured(unpictured[:most_rows], _annotators(report.sections)),
@@ -216,6 +219,19 @@ def page(
         thumbnails=thumbnails.rendered,
         version=VERSION,
     )
+
+
+def _reference_pairs(
+    report: Report, thumbnails: Thumbnails
+) -> list[tuple[str, list[Picture]]]:
+    """The pictures that are least like their references, each with its title."""
+    return [
+        (
+            pair.title,
+            [Picture(n, thumbnail(i, thumbnails)) for n, i in pair.images.items()],
+        )
+        for pair in (report.likeness.pairs if report.likeness else ())
+    ]
 
 
 def _generator_rows(
