@@ -91,7 +91,7 @@ def _number_problem(names: Sequence[str]) -> str:
 def _lines_problem(names: Sequence[str]) -> str:
     for first, second in permutations(names, 2):
         if mentions(second, first):
-            return f"{first!r} is part of {second!r}; labels must be told apart"
+            return f"{first!r} is part of {second!r}; labels must be distinct"
     return ""
 
 

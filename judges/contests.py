@@ -140,23 +140,31 @@ def fault(contest: Contest) -> str:
 def fault_of_votes(votes: Votes, number: int) -> str:
     """Fault of votes on so many candidates, or of that number, in words; empty for good ones."""
     if number < 2:
-        return f"it has {number} candidate{'s' * (number != 1)}, and a contest has two or more"
+        return (
+            f"it has {number} candidate{'s' * (number != 1)}, but a contest has "
+            "two or more"
+        )
     cast_votes = [vote for vote in (votes.vote, *votes.annotators) if vote]
     if not votes.scheme and not cast_votes:
         return ""
     if votes.scheme not in (*SCHEMES, RANKING):
         return (
-            f"there is no scheme of votes {votes.scheme!r}; there are "
+            f"unknown vote scheme {votes.scheme!r}; known: "
             f"{', '.join((*SCHEMES, RANKING))}"
         )
     if votes.scheme != RANKING and number != 2:
-        return f"{votes.scheme} votes are between two candidates, and it has {number}"
+        return f"{votes.scheme} votes are between two candidates, but it has {number}"
     for vote in cast_votes:
         if votes.scheme == RANKING:
             if not ranks(vote, number):
-                return f"{vote!r} is no ranking of {number} candidates, such as 2>1=3"
+                return (
+                    f"{vote!r} is not a ranking of {number} candidates, such as 2>1=3"
+                )
         elif vote not in SCHEMES[votes.scheme]:
-            return f"{vote!r} is no {votes.scheme} vote; those are {', '.join(SCHEMES[votes.scheme])}"
+            return (
+                f"{vote!r} is not a {votes.scheme} vote; those are "
+                f"{', '.join(SCHEMES[votes.scheme])}"
+            )
     return ""
 
 

@@ -58,11 +58,14 @@ def spec_of(pack: Pack) -> JudgeSpec:
         _refuse(
             pack,
             "judge",
-            f"words of {manifest.judge}, and no judge: set judges.{manifest.judge}.pack to them",
+            f"this is a prompt pack for {manifest.judge}, not a judge: set "
+            f"judges.{manifest.judge}.pack to it",
         )
     if not _NAME.fullmatch(manifest.name):
         _refuse(
-            pack, "name", f"{manifest.name!r} is no name of small letters, digits and _"
+            pack,
+            "name",
+            (f"{manifest.name!r} is not a name of small letters, digits and _"),
         )
     answer_form = "network" if manifest.network else manifest.replies
     _require_known(pack, "replies", answer_form, _KEYS)
@@ -70,7 +73,7 @@ def spec_of(pack: Pack) -> JudgeSpec:
         _refuse(
             pack,
             key,
-            "means nothing where a network answers"
+            "does not apply if a network answers"
             if manifest.network
             else f"not for replies: {answer_form}",
         )
@@ -189,11 +192,12 @@ def _sub_score_judge(spec: JudgeSpec, pack: Pack) -> JudgeSpec:
         _refuse(
             pack,
             f"combine.{OVERALL}",
-            f"is combined of SC and PQ, and the questions are about {spec.aspects[0]} alone",
+            "is combined from SC and PQ, but the questions are only about "
+            f"{spec.aspects[0]}",
         )
     scale = manifest.to_score()
     if scale.low < 0:
-        _refuse(pack, "scale", "must not go below 0: no such numbers are read")
+        _refuse(pack, "scale", "must not go below 0: negative numbers are not read")
     _check_sub_scores(spec, pack, has_overall=bool(overall) or OVERALL in spec.aspects)
     score_rubric = Rubric(
         scale,
@@ -242,7 +246,7 @@ def _check_sub_scores(spec: JudgeSpec, pack: Pack, has_overall: bool) -> None:
             _refuse(
                 pack,
                 f"measure.{name}",
-                "is the name of another score; choose one of its own",
+                "is the name of another score; choose another name",
             )
     for name in manifest.require:
         _require_known(pack, "require", name, {*sub_scores, *manifest.measure})
@@ -326,13 +330,14 @@ def _network_judge(spec: JudgeSpec, pack: Pack) -> JudgeSpec:
         _refuse(
             pack,
             "scale",
-            "one of scale and sigmoid is needed, for how the network's number becomes a score",
+            "set scale or sigmoid, which turns the network's number into a score",
         )
     if len(spec.aspects) > 1:
         _refuse(
             pack,
             "questions",
-            f"a network gives one number, and these are about {' and '.join(spec.aspects)}",
+            "a network returns one number, but these are about "
+            f"{' and '.join(spec.aspects)}",
         )
     return replace(
         spec,

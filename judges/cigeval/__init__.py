@@ -67,9 +67,9 @@ def _require_known(options: CIGEvalOptions, wording: Pack) -> None:
         )
     if wording.tools and (unworded := _PLANNED_BY_US & set(options.improvements)):
         raise VievalError(
-            f"judges.{SPEC.name}.improvements: {min(unworded)} is a matter of how the plan is "
-            "asked for, and prompt pack "
-            f"{wording.name} asks in its own way; leave it out or use another pack"
+            f"judges.{SPEC.name}.improvements: {min(unworded)} changes how the plan "
+            f"is asked for, but prompt pack {wording.name} has its own wording for "
+            "that; leave it out or use another pack"
         )
 
 

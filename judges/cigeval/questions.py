@@ -249,7 +249,10 @@ def program(
         return Verdict({}, failure.status, trace=cut)
     questions = sub_questions(sample, images, setup.wording)
     if not questions:
-        reason = f"prompt pack {setup.wording.name} words no sub-questions for the kind {sample.kind}"
+        reason = (
+            f"prompt pack {setup.wording.name} has no sub-questions for the kind "
+            f"{sample.kind}"
+        )
         return Verdict(
             {},
             Status.NOT_APPLICABLE,

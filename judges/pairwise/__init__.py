@@ -115,7 +115,8 @@ def build(
     ):
         raise VievalError(
             f"prompt pack {wording.name} is answered with four labels: set "
-            f"judges.{SPEC.name}.answers to four_way and mode to answer, or take another pack"
+            f"judges.{SPEC.name}.answers to four_way and mode to answer, or use "
+            "another pack"
         )
     orders = (FORWARD, REVERSE) if options.orders == "both" else (FORWARD,)
 
@@ -231,11 +232,11 @@ def _unfit(contest: Contest, options: PairwiseOptions, wording: Pack) -> str:
             if options.mode == "expected"
             else f"the prompt pack {wording.name}"
         )
-        return f"{what} is for two candidates, and the contest has {number}"
+        return f"{what} is for two candidates, but the contest has {number}"
     if number > len(LETTERS):
         return (
-            f"the contest has {number} candidates, and at most {len(LETTERS)} can be asked "
-            "about at once"
+            f"the contest has {number} candidates, but at most {len(LETTERS)} can be "
+            "asked about at once"
         )
     if contest.kind not in wording.questions:
         return f"the prompt pack {wording.name} has no question for the kind {contest.kind!r}"

@@ -88,8 +88,8 @@ def message(contest: Contest, order: str, form: Form, wording: Pack) -> Message:
     placed = pieces[1::2]
     if sorted(placed) != sorted(pictures):
         raise VievalError(
-            f"prompt pack {wording.name}, template {question.template}: it has places for "
-            f"{', '.join(placed) or 'no pictures'}, and must have one for each of "
+            f"prompt pack {wording.name}, template {question.template}: it has places "
+            f"for {', '.join(placed) or 'no pictures'}, but must have one for each of "
             f"{', '.join(pictures)}"
         )
     return Message("user", tuple(_parts(pieces, pictures)))

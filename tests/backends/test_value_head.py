@@ -387,7 +387,7 @@ def test_what_a_description_cannot_say(bases, tmp_path):
     assert "a manifest is a mapping" in refused(tmp_path)
     (tmp_path / "manifest.yaml").write_text("a: [")
     assert "not a manifest" in refused(tmp_path)
-    assert "no prompt pack there" in refused(tmp_path / "nothing")
+    assert "not a prompt pack" in refused(tmp_path / "nothing")
     assert "no such file" in refused(tmp_path / "nothing.yaml")
 
 

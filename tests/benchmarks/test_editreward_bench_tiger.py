@@ -246,7 +246,7 @@ def test_a_vote_that_ranks_no_three_candidates_is_told_with_file_and_line(
     )
     line = refusal(BENCHMARK.load, tmp_path, "all")
     assert line.startswith(f"{path}: line 2")
-    assert f"'{vote}' is no ranking of 3 candidates, such as 2>1=3" in line
+    assert f"'{vote}' is not a ranking of 3 candidates, such as 2>1=3" in line
 
 
 def test_published_numbers_stand_in_the_report_and_are_marked(tmp_path):

@@ -113,7 +113,7 @@ def test_a_log_without_prompts_is_taken_only_where_no_other_has_them(tmp_path):
     [
         (
             [logged(), logged(idx=1, human_vote="leftish")],
-            r"row 1: 'leftish' is no four_way vote; those are first, second",
+            r"row 1: 'leftish' is not a four_way vote; those are first, second",
         ),
         ([logged(), logged()], "row 1 repeats id 0"),
         ([{"idx": 0}], "row 0: no human_vote"),
@@ -184,9 +184,9 @@ def test_one_output_in_several_contests_is_one_sample(tmp_path):
     [
         (
             {"vote": "left"},
-            "'left' is no four_way vote; those are first, second, both_good, both_bad",
+            "'left' is not a four_way vote; those are first, second, both_good, both_bad",
         ),
-        ({"annotators": ["first", "tie"]}, "'tie' is no four_way vote"),
+        ({"annotators": ["first", "tie"]}, "'tie' is not a four_way vote"),
         ({"annotators": "first"}, "vote is no text, or annotators no list of texts"),
         # nothing is null or an empty text: what else is false is a mistake, and no vote that was
         # not given
@@ -210,7 +210,7 @@ def test_one_output_in_several_contests_is_one_sample(tmp_path):
         ({"group": "\ud800"}, "half of a character"),
         (
             {"candidates": [candidate(0)]},
-            "it has 1 candidate, and a contest has two or more",
+            "it has 1 candidate, but a contest has two or more",
         ),
         (
             {"candidates": [candidate(0), candidate(1), candidate(1, uid="x")]},

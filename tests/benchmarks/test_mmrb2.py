@@ -109,7 +109,7 @@ def test_four_to_six_is_for_the_first(tmp_path):
 @pytest.mark.parametrize(
     ("cells", "said"),
     [
-        ({"chosen": "C"}, "'C' is no two_way vote; those are first, second"),
+        ({"chosen": "C"}, "'C' is not a two_way vote; those are first, second"),
         (
             {"human_annotations": [6, 4, 7]},
             "annotation 3 is 7, not a rating from 1 to 6",

@@ -76,23 +76,23 @@ def test_every_vote_of_a_scheme_is_one(scheme, vote):
     [
         (1, Votes("two_way"), "1 candidate, "),
         (0, Votes("two_way"), "0 candidates, "),
-        (2, Votes("seven_way"), "no scheme of votes 'seven_way'"),
-        (3, Votes("four_way"), "between two candidates, and it has 3"),
+        (2, Votes("seven_way"), "unknown vote scheme 'seven_way'"),
+        (3, Votes("four_way"), "between two candidates, but it has 3"),
         (
             2,
             Votes("two_way", "tie"),
-            "'tie' is no two_way vote; those are first, second",
+            "'tie' is not a two_way vote; those are first, second",
         ),
         (
             2,
             Votes("two_way", "first", ("first", "both_bad")),
-            "'both_bad' is no two_way vote",
+            "'both_bad' is not a two_way vote",
         ),
-        (3, Votes(RANKING, "1>2"), "'1>2' is no ranking of 3 candidates"),
+        (3, Votes(RANKING, "1>2"), "'1>2' is not a ranking of 3 candidates"),
         (
             3,
             Votes(RANKING, "1>2=3", ("first",)),
-            "'first' is no ranking of 3 candidates",
+            "'first' is not a ranking of 3 candidates",
         ),
     ],
 )

@@ -322,11 +322,11 @@ def test_kinds_are_those_that_have_what_is_shown_and_named(file):
         ),
         (
             {"name": "My judge"},
-            "name: 'My judge' is no name of small letters, digits and _",
+            "name: 'My judge' is not a name of small letters, digits and _",
         ),
         (
             {"judge": "viescore"},
-            "judge: words of viescore, and no judge: set judges.viescore.pack to them",
+            "judge: this is a prompt pack for viescore, not a judge: set judges.viescore.pack to it",
         ),
         ({"kinds": ["tgi"]}, "kinds: no 'tgi'; did you mean tig?; known: tig, mie,"),
         (
@@ -371,7 +371,7 @@ def test_kinds_are_those_that_have_what_is_shown_and_named(file):
         ({"combine": {"SC": "min"}}, "combine: no 'SC'"),
         (
             {"combine": {"O": "min"}},
-            "combine.O: is combined of SC and PQ, and the questions are about PQ alone",
+            "combine.O: is combined from SC and PQ, but the questions are only about PQ",
         ),
         (
             {"combine": {"PQ": "median"}},
@@ -404,11 +404,11 @@ def test_kinds_are_those_that_have_what_is_shown_and_named(file):
         ),
         (
             {"network": {"form": "x"}, "combine": None, "scale": None},
-            "scale: one of scale and sigmoid is needed",
+            "scale: set scale or sigmoid",
         ),
         (
             {"network": {"form": "x"}, "replies": "number"},
-            "combine: means nothing where a network answers",
+            "combine: does not apply if a network answers",
         ),
     ],
 )

@@ -128,11 +128,12 @@ def test_the_order_is_part_of_the_hash_of_a_pack(tmp_path):
 def test_a_text_that_speaks_of_images_above_it_is_not_turned(tmp_path, text):
     packs.load(written(tmp_path, "images_first", text))
     with pytest.raises(
-        VievalError, match="question SC requires `order: images_first`, as SC speaks"
+        VievalError,
+        match="question SC requires `order: images_first`, because SC refers",
     ):
         packs.load(written(tmp_path, "text_first", text))
     plain = packs.load(written(tmp_path, "images_first", text))
-    with pytest.raises(VievalError, match="speaks of images above it"):
+    with pytest.raises(VievalError, match="refers to images above it"):
         viescore.build(viescore.VIEScoreOptions(), plain, "text_first")
 
 

@@ -467,7 +467,7 @@ def test_candidates_of_different_conditions_are_no_contest(change, reason):
 
 
 def test_what_one_question_cannot_hold_is_not_applicable():
-    assert "for two candidates, and the contest has 3" in not_applicable(
+    assert "for two candidates, but the contest has 3" in not_applicable(
         contest(3), mode="expected"
     )
     assert "at most 26" in not_applicable(contest(27))

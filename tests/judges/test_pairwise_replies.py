@@ -171,5 +171,5 @@ def test_options_that_labels_cannot_answer_are_refused(tmp_path):
             prepared("pairwise", pack=pack, **options)
     assert (
         not_applicable(contest(3), pack=pack)
-        == "the prompt pack mine is for two candidates, and the contest has 3"
+        == "the prompt pack mine is for two candidates, but the contest has 3"
     )

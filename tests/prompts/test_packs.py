@@ -49,7 +49,7 @@ def test_a_copy_has_a_name_of_its_own_and_may_be_changed(tmp_path):
     assert copy.environment.texts == original.environment.texts
     (tmp_path / "strict" / "reminder.jinja").write_text("Again, please.")
     assert packs.load(str(tmp_path / "strict")).hash != copy.hash
-    with pytest.raises(VievalError, match="is there; name a new folder"):
+    with pytest.raises(VievalError, match="already exists; choose a new folder"):
         packs.copy("viescore/v1", tmp_path / "strict")
 
 
@@ -67,7 +67,8 @@ def test_a_changed_pack_under_a_name_that_is_taken_is_refused(tmp_path):
     assert packs.load(str(folder)).hash == packs.load("viescore/v1").hash
     (folder / "PQ.jinja").write_text("Rate it, please.")
     with pytest.raises(
-        VievalError, match="viescore/v1 is the name of a built-in pack with other words"
+        VievalError,
+        match="viescore/v1 is the name of a built-in pack with different wording",
     ):
         packs.load(str(folder))
 
@@ -75,7 +76,7 @@ def test_a_changed_pack_under_a_name_that_is_taken_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (lambda p: (p / "manifest.yaml").unlink(), "no prompt pack there"),
+        (lambda p: (p / "manifest.yaml").unlink(), "not a prompt pack"),
         (lambda p: (p / "manifest.yaml").write_text("judge: [x"), "not a manifest"),
         (
             lambda p: (p / "manifest.yaml").write_text(MANIFEST + "colour: red"),

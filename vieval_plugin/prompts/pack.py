@@ -124,8 +124,8 @@ class Pack:
             for template in (question.template, *self.parts(question.template)):
                 if _PICTURES_ABOVE.search(self.wording(template)):
                     raise VievalError(
-                        f"{self.path}: question {key} requires `order: images_first`, as "
-                        f"{template} speaks of images above it"
+                        f"{self.path}: question {key} requires `order: images_first`, "
+                        f"because {template} refers to images above it"
                     )
 
     def resolved(self, path_text: str) -> str:

@@ -126,8 +126,8 @@ def load(name_or_folder: str) -> Pack:
         and load(pack.name).hash != pack.hash
     ):
         raise VievalError(
-            f"{file}: {pack.name} is the name of a built-in pack with other words; give this one a "
-            "name of its own (`vieval prompts copy` does)"
+            f"{file}: {pack.name} is the name of a built-in pack with different "
+            "wording; choose another name (`vieval prompts copy` does)"
         )
     return pack
 
@@ -148,7 +148,7 @@ def copy(name_or_folder: str, folder: Path) -> Pack:
     """
     pack = load(name_or_folder)
     if exists(folder):
-        raise VievalError(f"{folder} is there; name a new folder for the copy")
+        raise VievalError(f"{folder} already exists; choose a new folder for the copy")
     manifest = read_text(pack.path.parent, pack.path.name, "manifest")
     for file, text in pack.environment.texts.items():
         if file.endswith(".jinja"):
@@ -188,8 +188,8 @@ def _file(name_or_path: str) -> Path:
 def _read_manifest(file: Path) -> Manifest:
     if not exists(file):
         reason = (
-            f"no prompt pack there ({MANIFEST} is missing); `vieval prompts list` shows the "
-            "built-in ones"
+            f"not a prompt pack ({MANIFEST} is missing); `vieval prompts list` shows "
+            "the built-in ones"
         )
         raise VievalError(
             f"{file.parent}: {reason}"
@@ -228,11 +228,15 @@ def read_text(folder: Path, file: str, what: str = "template") -> str:
     path = folder / file
     try:
         if not is_below(path, folder):
-            raise VievalError(f"{path}: outside its folder; copy the {what} there")
+            raise VievalError(
+                f"{path}: outside its folder; copy the {what} into that folder"
+            )
         if not isfile(path):
             raise VievalError(f"{path}: the {what} is not a file")
         if path.stat().st_size > _MOST_BYTES:
-            raise VievalError(f"{path}: larger than {_MOST_BYTES} bytes, no {what} is")
+            raise VievalError(
+                f"{path}: too large for a {what} (limit {_MOST_BYTES} bytes)"
+            )
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise VievalError(f"{path}: the {what} cannot be read ({error})") from None

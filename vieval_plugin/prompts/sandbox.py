@@ -115,7 +115,7 @@ _YIELDED, _TURNS = (
     "turns of a loop",
 )  # filters that no template can name
 _TOO_LONG = f"the templates have more than {_LONGEST_SOURCE} characters together, or too many tags"
-_ONLY_BLOCKS = "nothing is called in prompts but self.BLOCK() and super()"
+_ONLY_BLOCKS = "only self.BLOCK() and super() can be called in prompts"
 
 _allowance_left: ContextVar[list[int]] = ContextVar("characters left")
 
@@ -226,7 +226,7 @@ def _refusal(node: nodes.Node) -> str:
     """Return the reason why a node is refused, or nothing."""
     kind = type(node).__name__
     if kind not in _OFFERED:
-        return f"{kind} is not offered in prompts"
+        return f"{kind} is not available in prompts"
     if isinstance(node, nodes.Call):
         owner = node.node.node if isinstance(node.node, nodes.Getattr) else node.node
         return (
@@ -242,8 +242,8 @@ def _refusal(node: nodes.Node) -> str:
             map(_is_short, node.iter_child_nodes(exclude=("node",)))
         ):
             return (
-                f"{node.name}: arguments are texts of at most {_LONGEST_ARGUMENT} characters "
-                "as they stand"
+                f"{node.name}: arguments must be literal texts of at most "
+                f"{_LONGEST_ARGUMENT} characters"
             )
     return ""
 
@@ -269,7 +269,7 @@ def _yielded(_context: Any, value: Any) -> Any:
     """Charge a value with all that hangs below it."""
     size = len(value) if isinstance(value, str) else 0
     if size > LONGEST:
-        raise TemplateError(f"a text of more than {LONGEST} characters")
+        raise TemplateError(f"a text is longer than {LONGEST} characters")
     _charge(_NODE + size)
     if isinstance(value, (list, tuple)):
         for item in value:
@@ -283,9 +283,7 @@ def _charge(characters: int) -> None:
     allowance = _allowance_left.get()
     allowance[0] -= characters
     if allowance[0] < 0:
-        raise TemplateError(
-            f"it loops, or makes more than {_ALLOWANCE} characters on the way"
-        )
+        raise TemplateError(f"it loops, or produces more than {_ALLOWANCE} characters")
 
 
 def _failure(template: str, error: Exception) -> PromptTemplateError:

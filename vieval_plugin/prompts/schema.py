@@ -150,7 +150,7 @@ def parsed(
             )
             has = "nothing" if first["type"] == "missing" else repr(first["input"])[:60]
             message = (
-                f"it needs {needed}, and has {has}"
+                f"it needs {needed}, but has {has}"
                 if needed
                 else first["msg"].removeprefix("Value error, ")
             )
