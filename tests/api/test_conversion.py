@@ -95,7 +95,7 @@ def test_jpeg_keeps_all_colours():
 @pytest.mark.parametrize(
     ("value", "told"),
     [
-        (3, "int 3 is no image; pass a path"),
+        (3, "int 3 is not an image; pass a path"),
         (None, "NoneType is no image"),
         ([PIXELS], "list is no image"),
         (np.zeros((0, 4, 3), np.uint8), "no pixels"),
@@ -133,7 +133,7 @@ def test_half_a_file_opened_by_pillow_is_told(tmp_path, monkeypatch):
         )
     )
     file.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(VievalError, match="an image of PIL cannot be read"):
+    with pytest.raises(VievalError, match="a PIL image cannot be read"):
         conversion.image(PIL.Image.open(file))
 
 
@@ -153,7 +153,7 @@ class Unread:
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (HUGE, "1000000x1000000 pixels, more than 100 megapixels"),
+        (HUGE, "1000000x1000000 pixels, over the limit of 100 megapixels"),
         (np.broadcast_to(np.False_, (10**6, 10**6)), "1000000x1000000 pixels"),
         (np.broadcast_to(np.float16(0), (10**5, 10**4, 3)), "10000x100000 pixels"),
         (np.broadcast_to(np.int64(0), (10**3, 10**3, 3)), "array of int64"),
@@ -178,7 +178,7 @@ def test_the_shape_is_looked_at_before_any_pixel(value, message, monkeypatch):
         (Unread((3, 10**6, 10**6, 3)), "1000000x1000000 pixels"),
         (Unread((3, 3, 8, 9)), r"shape \(3, 8, 9\) is no image; .* permute"),
         (Unread((3, 8, 8, 3), "int64"), "array of int64"),
-        (Unread((3, 8, 8, 3, 1)), r"images is an array of shape \(3, 8, 8, 3, 1\)"),
+        (Unread((3, 8, 8, 3, 1)), r"got an array of shape \(3, 8, 8, 3, 1\)"),
     ],
 )
 def test_the_shape_of_a_batch_is_looked_at_before_any_of_it(batch, message):
@@ -217,7 +217,7 @@ def test_which_of_several_holds_wrong_values():
     ],
 )
 def test_one_image_is_not_several(values):
-    with pytest.raises(VievalError, match="^images is .*; pass a list of images"):
+    with pytest.raises(VievalError, match="^images must be a list of images"):
         conversion.columns({"images": values}, "x")
 
 
@@ -274,7 +274,7 @@ def test_samples_and_contests_stay_what_they_are():
             "sample 0: unknown key 'text'; the keys are",
         ),
         ([{"images": PIXELS}], "sample 0: images must map roles"),
-        ([{"images": {"output": 3}}], "sample 0: int 3 is no image"),
+        ([{"images": {"output": 3}}], "sample 0: int 3 is not an image"),
         ([{"images": {}, "texts": {"prompt": 3}}], "sample 0: texts must map names"),
         ([{"images": {}, 3: 4}], "sample 0: unknown key '3'"),
     ],

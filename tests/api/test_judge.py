@@ -239,7 +239,7 @@ def test_a_judge_that_knows_no_generated_images_says_so_before_it_is_asked(store
     ):
         with pytest.raises(
             VievalError,
-            match="ssim judges no images made from a prompt alone .tig., but mie, tie",
+            match="ssim does not support text-to-image .tig.; it supports mie, tie",
         ):
             ask(Judge("ssim"))
 

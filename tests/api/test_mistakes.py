@@ -123,7 +123,7 @@ IN_JUDGES = [
     (lambda: Judge(model="x"), "model and base_url go together"),
     (
         lambda: Judge(num_concurrent=3),
-        "num_concurrent is a field of the backbone; pass model and base_url too",
+        "num_concurrent is a field of the backbone; it requires model and base_url",
     ),
     (lambda: Judge(timeout=-1, **SERVER), "timeout: Input should be greater than 0"),
     (

@@ -275,7 +275,7 @@ def test_only_what_cannot_be_used_is_refused(function, inputs, arguments, key, c
         ([{"uid": "a", "O": float("inf")}], "row 0"),
         ([{"uid": "a", "O": 1.0, "status": "fine"}], "unknown status 'fine'"),
         ([{"uid": "a", "preference": 1.0}], "not preferences"),
-        ([{"uid": "a", "O": 1.0}] * 2, "2 verdicts are on 1 samples"),
+        ([{"uid": "a", "O": 1.0}] * 2, "2 verdicts cover 1 samples"),
     ],
 )
 def test_rows_of_a_frame_that_hold_no_scores_are_refused(rows, key):

@@ -281,8 +281,8 @@ def test_a_plan_says_that_published_verdicts_are_missing(
             "viescore",
         ).out
     assert (
-        "note: published verdicts on ImagenHub are not there; `vieval prepare "
-        "published_verdicts` fetches those of other judges"
+        "note: published verdicts on ImagenHub were not found; run `vieval prepare "
+        "published_verdicts` to download those of other judges"
     ) in printed
     assert not (tmp_path / "card").exists()
 
@@ -295,7 +295,7 @@ def test_of_a_benchmark_with_ratings_alone_the_missing_images_are_named(
     printed = vieval("card", "--plan", *at, "--benchmark", "imagenhub", code=1).err
     folder = shared_data / "imagenhub" / "museum" / "ImagenHub_Text-Guided_IG" / "SD"
     assert (
-        f"imagenhub has ratings and lacks images: {folder}: 197 of 197 images missing, first "
+        f"imagenhub has ratings but lacks images: {folder}: 197 of 197 images missing, first "
         "sample_0.jpg, and more in "
     ) in printed
     assert "; run: vieval prepare imagenhub;" in printed
@@ -327,13 +327,13 @@ def test_a_card_is_compared_with_cards_and_its_verdicts_are_files(
     for path in (tmp_path / "card", tmp_path / "card" / "verdicts"):
         steps = vieval("card", path, "--out", tmp_path / f"of-{path.name}").err
         assert (
-            "vieval: vieval_demo_contests by pairwise: the numbers, beside the published judges; "
+            "vieval: vieval_demo_contests by pairwise: computing numbers and comparing with published judges; "
             "this takes"
         ) in steps
         assert "70" in vieval("report", path, "--out", tmp_path / "report").out
         said = vieval("card", path, "--out", tmp_path / "card", code=1).err
         assert (
-            "these verdicts have their card there already; name another folder with --out"
+            "already contains the card for these verdicts; choose another folder with --out"
             in said
         )
     assert "vieval_demo_contests_pairwise" in str(
@@ -489,7 +489,7 @@ def test_a_card_that_is_no_card_is_one_line(options, tmp_path, vieval):
     [entry] = whole["entries"]
     shutil.copytree(tmp_path / "card", tmp_path / "other")
     for change, words in (
-        ({"card": 2}, "a card of version 2, and this VIEval reads version 1"),
+        ({"card": 2}, "the card has version 2, but this VIEval reads version 1"),
         ({"seed": "zero"}, "seed: Input should be a valid integer"),
         ({"extra": 1}, "extra: Unexpected keyword argument"),
         ({"date": "../<b>"}, "date: Input should be a valid date"),
@@ -500,7 +500,7 @@ def test_a_card_that_is_no_card_is_one_line(options, tmp_path, vieval):
         ),
         (
             {"entries": [{**entry, "files": {"../x": "0"}}]},
-            "names a file outside of its folder (../x)",
+            "refers to a file outside its folder (../x)",
         ),
     ):
         (tmp_path / "other" / "card.json").write_text(json.dumps({**whole, **change}))

@@ -100,7 +100,7 @@ def test_a_server_that_fails_decides_nothing(anchor, vieval):
         shown = vieval(
             "anchor", "check", anchor, *named(server), code=4
         ).out.splitlines()
-    assert shown[0].startswith("It cannot be told whether viescore 0shot by ")
+    assert shown[0].startswith("It is unknown whether viescore 0shot by ")
 
 
 def test_an_image_that_is_gone_or_changed_is_one_line(anchor, tmp_path, vieval):
@@ -111,7 +111,7 @@ def test_an_image_that_is_gone_or_changed_is_one_line(anchor, tmp_path, vieval):
     assert "is not what was judged" in line
     copies[0].unlink()
     [line] = vieval("anchor", "check", anchor, code=1).err.splitlines()
-    assert "images are gone, the first" in line
+    assert "images are missing, the first" in line
     copies[0].write_bytes(kept)
 
 

@@ -18,7 +18,7 @@ def test_cache_shows_exports_and_clears(store, server, vieval):
     assert len(exported) == 4
     assert all(row["reply"]["kind"] == "Text" for row in exported)
     printed = vieval("cache", "clear", "--model", "fak", "--yes", code=1).err
-    assert printed.endswith("holds no replies of 'fak'; did you mean fake?\n")
+    assert printed.endswith("contains no replies of 'fak'; did you mean fake?\n")
     assert vieval("cache", "clear", "--yes").out == "deleted 4 replies\n"
 
 
@@ -38,13 +38,13 @@ def test_clear_asks_and_deletes_nothing_where_there_is_nobody_to_ask(
     told = vieval("cache", "clear", "--model", "fake", code=1)
     assert (told.out, told.err) == (
         "",
-        "vieval: deleted nothing: there is no terminal to ask at; say --yes\n",
+        "vieval: deleted nothing: there is no terminal to confirm on; pass --yes\n",
     )
     for answer in ("", "n\n", "\n", "nay\n"):
         monkeypatch.setattr("sys.stdin", Terminal(answer))
         out = vieval("cache", "clear", "--model", "fake").out
         assert out.startswith(
-            f"delete 2 replies of fake from {store}? They cannot be had back for free. [y/N] "
+            f"delete 2 replies of fake from {store}? Asking for them again costs calls. [y/N] "
         )
         assert out.endswith(
             f"deleted nothing; 2 replies of fake are still in {store}\n"

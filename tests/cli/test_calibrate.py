@@ -71,7 +71,7 @@ def test_from_labels_to_a_filtered_data_set(vieval, judged, tmp_path):
         printed,
     )
     for line in (
-        "Squared error on all 200 held-out labels less that of the raw score: -",
+        "Squared error on all 200 held-out labels minus that of the raw score: -",
         "Typical error on generators without labels: not known",
     ):
         assert line in printed
@@ -118,7 +118,7 @@ def test_a_refusal_names_the_number_of_labels_that_would_do_and_the_page_that_as
         code = main([*map(str, judged(number, noise=0.45))])
         *_, last = lines = capsys.readouterr().out.splitlines()
         found = re.search(
-            r"^Some ([\d,]+) labels would show it in four of five cases",
+            r"^Some ([\d,]+) labels would show it four times in five",
             "\n".join(lines),
             re.MULTILINE,
         )
@@ -443,7 +443,7 @@ def test_an_accepted_calibration_that_is_no_nearer_than_the_median_says_so(rated
         people = rng.choice([0, 0.5], p=[0.6, 0.4])
         return (0.9 if rng.uniform() < 0.25 + people / 2 else 0.2), people
 
-    sentence = "Saying the median for every image is no further off on average"
+    sentence = "Predicting the median for every image is, on average, no less accurate"
     assert (
         sentence
         in rated({"tig": [f"model{number}" for number in range(16)]}, draw=draw).out

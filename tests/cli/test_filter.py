@@ -98,7 +98,7 @@ def test_conditions_are_sql_on_all_that_a_verdict_has(vieval, server, tmp_path):
         )
 
 
-QUERY, UNUSABLE = "got a query", "no condition that can be used"
+QUERY, UNUSABLE = "got a query", "not a usable condition"
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_a_condition_loads_no_extension_and_a_file_is_no_folder(vieval, tmp_path
         "filter", file, "--where", "PQ > 0", "--out", tmp_path / "none", code=1
     ).err
     assert err == (
-        f"vieval: {file}: a file, where a folder of shards is needed; judge the data set into "
+        f"vieval: {file}: expected a folder of shards, got a file; judge the data set "
         "one with --out\n"
     )
 

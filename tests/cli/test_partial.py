@@ -222,14 +222,14 @@ def test_what_reads_results_refuses_a_run_that_is_not_complete_unless_it_is_told
     for command in commands:
         said = vieval(*command, code=1).err
         assert (
-            f"{partial}: of a run that is not complete; the command that began it goes on, or read "
+            f"{partial}: from an incomplete run; run the same command again to resume, or read "
             "it"
         ) in said
     for command in (commands[0], commands[1], commands[4]):
         main([*map(str, command), "--partial"])
     assert (folder / "l.html").exists()
     for page in ("report.html", "report.md"):
-        assert "is of a run that is not complete" in (folder / "r" / page).read_text()
+        assert "is from an incomplete run" in (folder / "r" / page).read_text()
     assert 0 < len(rows_of(partial, partial=True)) < 40
 
 
@@ -239,7 +239,7 @@ def test_a_file_of_verdicts_needs_what_stands_beside_it(folder, server, vieval):
     alone = folder / "alone.jsonl"
     alone.write_text((folder / "v.jsonl").read_text())
     assert (
-        "alone.jsonl.run.json, which says who judged, is not beside it; copy it there too"
+        "alone.jsonl.run.json, which records the judges used, is missing from the same folder; copy it there"
         in vieval("rank", alone, code=1).err
     )
     other = copied(
@@ -250,7 +250,7 @@ def test_a_file_of_verdicts_needs_what_stands_beside_it(folder, server, vieval):
     said = vieval("rank", other, code=1).err
     assert re.search(
         (
-            "line 1 is no verdict of vieval score .of run x.*, of which the file beside it says "
+            "line 1 is not a verdict of vieval score .it belongs to run x.*, which the accompanying run "
             "nothing"
         ),
         said,
@@ -266,7 +266,7 @@ def test_a_file_that_lost_verdicts_says_how_many(folder, server, vieval):
     assert "verdicts of its runs" not in "".join(vieval("rank", out))
     out.write_text("".join(out.read_text().splitlines(keepends=True)[:-2]))
     assert (
-        f"{out} has 4 of the 6 verdicts of its runs: the others are not counted"
+        f"{out} contains 4 of the 6 verdicts of its runs; the others are not counted"
         in "".join(vieval("rank", out))
     )
 
@@ -292,7 +292,7 @@ def test_a_line_of_another_judge_than_its_runs_is_refused_by_each_command(
     ]
     for command in commands:
         assert (
-            "its judge is 'mine', and its run's is 'viescore'"
+            "its judge is 'mine', but its run has 'viescore'"
             in vieval(*command, code=1).err
         ), command
     assert {path.name for path in tmp_path.iterdir()} == {

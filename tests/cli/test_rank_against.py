@@ -110,10 +110,7 @@ def test_a_build_is_gated_by_the_verdicts_of_the_last(
     verdict, _, title = lines[0].partition(": ")
     assert verdict == {0: "PASS", 3: "FAIL", 4: "INCONCLUSIVE"}[code]
     assert said in title
-    assert (
-        "It was not checked whether the judge has drifted, as last.jsonl is no anchor."
-        in lines
-    )
+    assert "Judge drift was not checked: last.jsonl is not an anchor." in lines
     suites, document, summary = result()
     assert summary.startswith(f"## {verdict}: {title}\n\nThe mean O of new is ")
     assert Path("step.md").read_text() == f"{summary}\n"
@@ -245,22 +242,22 @@ def test_a_baseline_that_is_no_other_side_is_refused_before_anything_is_made_or_
             ["--prompts", "reworded.csv"],
             "'p7' has prompt 'a grey square 7' and 'a red square 7'; make a baseline",
         ),
-        (["--prompts", "longer.csv"], "1 here are not in it, the first 'p80'"),
+        (["--prompts", "longer.csv"], "1 are new, the first 'p80'"),
         (
             ["--judge", "sharpness"],
-            "judged with judge viescore, and here it is sharpness",
+            "judged with judge viescore, but is now sharpness",
         ),
         (
             ["--temperature", "0.7"],
-            "judged with backbones.judge.temperature 0.0, and here it is 0.7",
+            "judged with backbones.judge.temperature 0.0, but is now 0.7",
         ),
         (
             ["--model", "other-model"],
-            "judged with backbone fake, and here it is other-model",
+            "judged with backbone fake, but is now other-model",
         ),
         (
             ["--against", "other.jsonl"],
-            f"judged with pack viescore/v1 {'0' * len(digest)}, and here it is viescore/v1",
+            f"judged with pack viescore/v1 {'0' * len(digest)}, but is now viescore/v1",
         ),
         (["--against", "two.jsonl"], ": 2 generators (last, new)"),
         (["--against", "absent.jsonl"], "absent.jsonl: no such file or folder"),
@@ -371,10 +368,10 @@ def test_a_drifted_judge_says_nothing_of_images(judge, monkeypatch, vieval, way)
         assert recorded.stats()["requests"] == asked
     assert (
         shown[0]
-        == "JUDGE DRIFTED: The judge itself has drifted; nothing is said of your images."
+        == "JUDGE DRIFTED: The judge itself has drifted, so your images were not compared."
     )
     assert shown[1].startswith(
-        "Drift: viescore 0shot by fake is not the judge of the anchor"
+        "Drift: viescore 0shot by fake no longer answers like the judge of the anchor"
     )
     assert result()[0].find(".//error").get("type") == "judge_drifted"
     assert not Path("page.html").exists()
@@ -400,15 +397,13 @@ def test_an_unchanged_judge_judges_both_sides_of_an_anchor(judge, vieval):
         assert " on 60 prompts. " in shown[1]
         assert shown[2].startswith("No drift found: viescore 0shot by fake ")
         assert (
-            "note: 60 of 80 verdicts are on prompts of anchor.jsonl, and count" in shown
+            "note: only the 60 of 80 verdicts on prompts from anchor.jsonl are compared"
+            in shown
         )
         for picture in Path("anchor.images").iterdir():
             picture.unlink()
         shown = vieval("rank", *gate, *named(server), code=3).out.splitlines()
-    assert (
-        "It was not checked whether the judge has drifted, as the anchor's images are not there."
-        in shown
-    )
+    assert "Judge drift was not checked: the anchor's images were not found." in shown
 
 
 def refusal(path, body):

@@ -400,13 +400,13 @@ def spoil_question(row):
         ),
         (
             lambda row: row.update(judge="sharpness"),
-            "its judge is 'sharpness', and its run's is 'viescore'",
+            "its judge is 'sharpness', but its run has 'viescore'",
         ),
         (
             lambda row: row.update(
                 trace=[{"path": ["sample"], "status": "tool_error"}]
             ),
-            "it has scores, but its judge was not asked or broke (ok)",
+            "it has scores, but its judge was not asked or failed (ok)",
         ),
         (lambda row: row.update(trace=[]), "no recorded answer to SC"),
         (

@@ -79,7 +79,7 @@ def test_pages_show_the_images_of_folders_and_say_which_changed(
     vieval("show", "out/v.jsonl", "theirs/2", "--html", "one.html")
     assert "changed" not in (folder / "one.html").read_text()
     assert (
-        "is not what was judged; restore it, or judge again"
+        "has changed since it was judged; restore it, or judge again"
         in vieval("show", "out/v.jsonl", "mine/1", "--html", "one.html", code=1).err
     )
 

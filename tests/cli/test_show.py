@@ -61,7 +61,7 @@ def test_of_two_judges_verdicts_on_a_sample_one_is_named(run, tmp_path, vieval):
     run_file(both).write_text(json.dumps(document))
     printed = vieval("show", tmp_path / "both.jsonl", "s0", code=1).err
     assert (
-        "2 verdicts on this sample (t2i_eval, cigeval); say which with --judge"
+        "2 verdicts match this sample (t2i_eval, cigeval); choose one with --judge"
         in printed
     )
     assert (

@@ -190,7 +190,7 @@ ENTRY, STATISTICS = ("entries", 0), ("statistics",)
         (
             (*ENTRY, "files"),
             {"../data/x": "0"},
-            "names a file outside of its folder (../data/x)",
+            "refers to a file outside its folder (../data/x)",
         ),
         (
             ENTRY,

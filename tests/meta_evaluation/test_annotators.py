@@ -180,7 +180,7 @@ def test_a_dimension_without_scores_or_ratings_is_undefined_with_a_reason():
         found = compare(rows, ("O",), wanted)
         for estimate in found.values():
             assert math.isnan(estimate.value)
-            assert estimate.reason == "0 pairs, two or more are needed"
+            assert estimate.reason == "at least two pairs are needed, got 0"
 
 
 def test_annotators_agree_with_the_mean_of_all_and_with_that_of_the_others(thirty):

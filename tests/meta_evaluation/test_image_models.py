@@ -238,7 +238,7 @@ def test_an_undefined_cell_says_why_beside_it():
     ]
     assert (
         named["table_5_distance"].rows[0][-1]
-        == "undefined (1 pairs, two or more are needed)"
+        == "undefined (at least two pairs are needed, got 1)"
     )
     assert (
         made.reasons[Key("T6", "t", "A", "mine", "spearman", "SC")]

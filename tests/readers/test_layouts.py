@@ -665,7 +665,7 @@ def test_totals_are_as_the_benchmark_has_them(
         for row in rows:
             assert any(row in line for line in lines), (row, lines)
     if command != "report":
-        assert "Totals of Own: share of right images (score from 0.87 on)" in printed
+        assert "Totals of Own: share of correct images (score at least 0.87)" in printed
 
 
 @pytest.mark.parametrize("name", MAKERS)

@@ -190,7 +190,7 @@ def test_a_recorded_verdict_has_its_questions_and_what_the_authors_count(shared_
 def test_the_model_that_is_meant_is_named(shared_data):
     with pytest.raises(
         VievalError,
-        match=r"answers to questions of dsg by instructblip, mplug, and none is called 'x'",
+        match=r"answers to questions of dsg by instructblip, mplug, but not 'x'",
     ):
         replay.load(shared_data, "question_answering", "x", "dsg")
     recording = replay.load(shared_data, "question_answering", "mplug", "tifa")

@@ -292,9 +292,11 @@ def test_with_the_recorded_guesses_blip2s_printed_row_comes_out(
 def test_undefined_cells_say_why_in_the_report_and_its_csv(blip2_report):
     for row in csv_rows(blip2_report / "imagenhub_table_2_3.csv"):
         if row["judge"] == "blip2" and row["task"] != "sdig":
-            assert row["SC"].startswith("undefined (0 pairs, two or more are needed: ")
+            assert row["SC"].startswith(
+                "undefined (at least two pairs are needed, got 0: "
+            )
     text = (blip2_report / "report.md").read_text()
-    assert "undefined (0 pairs, two or more are needed" in text
+    assert "undefined (at least two pairs are needed, got 0" in text
     assert not re.search(r"undefined(?! \()", text.replace("because undefined", ""))
     left_out = {
         row["task"]: row for row in csv_rows(blip2_report / "imagenhub_left_out.csv")

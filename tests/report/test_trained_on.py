@@ -49,7 +49,7 @@ def test_a_training_record_that_is_given_marks_every_judge(tmp_path):
 
 @pytest.mark.parametrize("uids", ["scene/a", [1], None])
 def test_a_broken_training_record_is_one_line(tmp_path, uids):
-    with pytest.raises(VievalError, match="no training record of a model"):
+    with pytest.raises(VievalError, match="not a model's training record"):
         trained_on_tables([run("one", {})], [record(tmp_path / "tuned", uids)])
 
 

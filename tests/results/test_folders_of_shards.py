@@ -148,9 +148,9 @@ def test_one_verdict_is_shown_by_row_or_uid(vieval, judged):
     assert by_row == vieval("show", judged, "own/tig/theirs/u33").out
     several = vieval("show", judged, "u33", code=1).err
     assert "u33 at mine.parquet:33, u33 at theirs.parquet:33" in several
-    assert "no verdict on 'u99'" in vieval("show", judged, "u99", code=1).err
+    assert "no verdict matches 'u99'" in vieval("show", judged, "u99", code=1).err
     assert (
-        "no verdict on 'mine.parquet:60'"
+        "no verdict matches 'mine.parquet:60'"
         in vieval("show", judged, "mine.parquet:60", code=1).err
     )
     assert (
@@ -238,7 +238,7 @@ def test_rows_of_one_uid_are_told_apart_and_tars_are_read(vieval, tmp_path):
     )
     read = sample_shards(tmp_path / "out")
     assert len({record.id for record in read.records}) == 6
-    assert "5 verdicts are called as another before them" in read.notes[0]
+    assert "5 verdicts have the same id as an earlier one" in read.notes[0]
     assert [
         open_results([tmp_path / "out"]).sample(record).texts["prompt"]
         for record in read.records

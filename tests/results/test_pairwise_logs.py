@@ -251,7 +251,7 @@ def test_a_row_is_never_taken_for_that_of_another_contest(tmp_path):
 def test_an_idx_that_is_none_is_one_line(tmp_path, idx):
     with pytest.raises(
         VievalError,
-        match=r"row 1: idx is no whole number and no text; correct the file$",
+        match=r"row 1: idx must be an integer or a string; correct the file$",
     ):
         read(
             tmp_path,
@@ -271,8 +271,8 @@ def test_which_of_several_logs_is_meant_is_said_by_name(tmp_path):
     )
     for name in ("", "gpt4o"):
         said = (
-            rf"image_edition: there are logs of blip, llava, and none is called '{name}'; "
-            r"pass name= one of these$"
+            rf"image_edition: contains logs of blip, llava, but not '{name}'; "
+            r"pass one of these as name=$"
         )
         with pytest.raises(VievalError, match=said):
             replay.load(tmp_path, "pairwise", name)
@@ -297,7 +297,7 @@ def test_a_folders_own_log_goes_by_any_name(tmp_path):
 def test_a_file_of_neither_form_is_one_line(tmp_path):
     for text, said in (
         ("[{", "not readable as JSON"),
-        ('"A"', "neither a list of replies nor an object"),
+        ('"A"', "must be a list of replies or an object"),
     ):
         (tmp_path / "pairwise.json").write_text(text)
         with pytest.raises(VievalError, match=rf"pairwise.json: {said}"):
@@ -397,9 +397,9 @@ def test_ids_that_fit_nothing_are_told_in_one_line_that_says_how_many_fit(
     ]
     found = judged(tmp_path, strangers, lambda letter: letter, lambda letter: letter)
     said = (
-        r"none of the 1000 contests of mmrb2/t2i is recorded there for pairwise: of 20 recorded "
+        r"none of the 1000 contests of mmrb2/t2i is recorded for pairwise: 0 of 20 recorded "
         r"ids 0 fit "
-        rf"\(the first asked is {re.escape(str(pairs[0].id))}; recorded is, for instance, "
+        rf"\(first requested: {re.escape(str(pairs[0].id))}; recorded, for example: "
         r"mmrb2/t2i/other oneig"
     )
     with pytest.raises(VievalError, match=said):
@@ -480,7 +480,7 @@ def test_a_candidate_that_is_not_recorded_leaves_its_contest_in_part(tmp_path):
     ]
     with pytest.raises(
         VievalError,
-        match="none of the 1 contests of own/edit is recorded there for viescore: of 2 recorded",
+        match="none of the 1 contests of own/edit is recorded for viescore: 0 of 2 recorded",
     ):
         found.uncovered([neither])
     assert found.verdict(contest("x", "y", part="video"))[0].status is Status.MISSING

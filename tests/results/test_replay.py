@@ -383,13 +383,13 @@ def test_the_sample_of_a_bad_line_of_a_samples_file_is_not_recorded(tmp_path, ba
     assert verdict(recording, "good").scores == {"SC": 0.5}
     assert verdict(recording, "bad").status is Status.MISSING
     assert [
-        "line 2 holds no recorded verdict" in text for text in recording.unread_lines
+        "line 2 is not a recorded verdict" in text for text in recording.unread_lines
     ] == [True]
 
 
 def test_a_samples_file_of_which_no_line_can_be_read_is_an_error(tmp_path):
     (tmp_path / "x_samples_t.jsonl").write_text("{\n[]\n")
-    with pytest.raises(VievalError, match="line 1 holds no recorded verdict"):
+    with pytest.raises(VievalError, match="line 1 is not a recorded verdict"):
         replay.load(tmp_path, "viescore")
 
 
@@ -407,7 +407,7 @@ def test_what_a_recording_does_not_cover_is_told_by_part(logs):
     ]
     with pytest.raises(
         VievalError,
-        match="none of the 2 samples of imagenhub/tie is recorded there for viescore",
+        match="none of the 2 samples of imagenhub/tie is recorded for viescore",
     ):
         recording.uncovered(asked[2:])
 

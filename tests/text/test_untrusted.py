@@ -320,7 +320,7 @@ def test_an_image_of_a_contest_that_a_link_leads_out_to_is_on_no_page(tmp_path, 
             ]
         ),
     )
-    assert "a.png is a link out of" in line
+    assert "a.png links to a file outside" in line
     assert not page.exists()
 
 

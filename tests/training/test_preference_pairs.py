@@ -199,7 +199,7 @@ def test_a_margin_that_is_none_is_wrong_usage(given, tmp_path, capsys, margin):
                 margin,
             ]
         )
-    assert f"a number from 0 to 1 is needed, not '{margin}'" in capsys.readouterr().err
+    assert f"expected a number from 0 to 1, got '{margin}'" in capsys.readouterr().err
 
 
 def test_pairs_never_replace_an_image_that_they_are_made_of(given, tmp_path, vieval):

@@ -139,7 +139,7 @@ class Conclusion:
         """
         if self.report is None:
             raise VievalError(
-                f"nothing was compared, so there is no page: {self.answer}"
+                f"no generators were compared, so there is no page: {self.answer}"
             )
         statistics = self.options.statistics.options()
         write_page(self.report, Path(path), statistics, self.build.gate)
@@ -199,7 +199,9 @@ def compare(
     _find_benchmarks(benchmarks)
     results = results_given(inputs, label, partial)
     report = sections_of(results, "judges", statistics.options())
-    sentences = lines(report, statistics.options(), elsewhere="--out FOLDER has them")
+    sentences = lines(
+        report, statistics.options(), elsewhere=("see them with --out FOLDER")
+    )
     return _conclusion(results, report, sentences, current)
 
 
@@ -298,14 +300,14 @@ def results_given(
     """
     inputs = flattened(inputs)
     if not inputs:
-        raise VievalError(f"nothing is passed; pass {_INPUTS}")
+        raise VievalError(f"no results; pass {_INPUTS}")
     paths = paths_of(inputs)
     if len(paths) == len(inputs):
         return load_results(paths, labels, partial)
     if paths:
         raise VievalError(
-            f"{paths[0]}: a path beside verdicts that are read already; pass only paths, or only "
-            "verdicts"
+            f"{paths[0]}: paths and verdicts cannot be mixed; pass only paths, or "
+            "only verdicts"
         )
     if len(inputs) == 1 and isinstance(inputs[0], Results):
         return inputs[0]
@@ -316,8 +318,9 @@ def results_given(
     results = results_of(records)
     if len(results.records) < len(records):
         raise VievalError(
-            f"{len(records)} verdicts are on {len(results.records)} samples; pass one verdict of a "
-            "judge on each sample, and number images of one prompt by `draw`"
+            f"{len(records)} verdicts cover {len(results.records)} samples; pass one "
+            "verdict of a judge on each sample, and number images of one prompt with "
+            "`draw`"
         )
     return results
 
@@ -353,7 +356,7 @@ def _records_of(value: Input) -> Sequence[Record]:
     for method, arguments in _ROW_METHODS if hasattr(value, "columns") else ():
         if rows := getattr(value, method, None):
             return records_of_rows(rows(*arguments))
-    raise VievalError(f"{described(value)} holds no verdicts; pass {_INPUTS}")
+    raise VievalError(f"{described(value)} does not contain verdicts; pass {_INPUTS}")
 
 
 def _find_benchmarks(folders: Sequence[str]) -> None:

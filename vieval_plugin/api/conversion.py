@@ -77,13 +77,14 @@ def _require_image(value: Any) -> None:
     if isinstance(value, str) and _ADDRESS.match(value) and not os.path.exists(value):
         address = redacted(value).partition("?")[0][:100]
         raise VievalError(
-            f"an image is an address, not a file here: {address}; download it and pass its path"
+            f"an image must be a local file, got {address}; download it and pass its "
+            "path"
         )
     if isinstance(value, PIL.Image.Image):
         _require_area(value.height, value.width)
     elif not isinstance(value, (Image, bytes, bytearray, memoryview, str, os.PathLike)):
         if not hasattr(value, "__array__"):
-            raise VievalError(f"{described(value)} is no image; pass {_IMAGES}")
+            raise VievalError(f"{described(value)} is not an image; pass {_IMAGES}")
         _require_layout(value)
 
 
@@ -120,25 +121,27 @@ def _require_layout(array: Any, is_batch: bool = False) -> None:
         shape = tuple(shape[1:] if is_batch else shape)
         if len(shape) not in (2, 3) or (len(shape) == 3 and shape[-1] not in (1, 3, 4)):
             turned = (
-                "; turn it by transpose(1, 2, 0) (of a tensor: permute)"
+                "; reorder it with transpose(1, 2, 0) (for a tensor: permute)"
                 if shape[:1] in ((3,), (1,))
                 else ""
             )
             raise VievalError(
-                f"an array of shape {shape} is no image; pass (height, width, 3){turned}"
+                f"an array of shape {shape} is not an image; pass (height, width, "
+                f"3){turned}"
             )
         _require_area(*shape[:2])
     dtype = getattr(array, "dtype", None)  # of a tensor it is none of numpy's
     if isinstance(dtype, np.dtype) and dtype != np.uint8 and dtype.kind not in "bf":
         raise VievalError(
-            f"an array of {dtype} is no image; pass uint8 of 0 to 255 or floats of 0 to 1"
+            f"an array of {dtype} is not an image; pass uint8 from 0 to 255 or floats "
+            "from 0 to 1"
         )
 
 
 def _require_area(height: int, width: int) -> None:
     if height * width > MAX_PIXELS:
         raise VievalError(
-            f"an image has {width}x{height} pixels, more than 100 megapixels"
+            f"image is {width}x{height} pixels, over the limit of 100 megapixels"
         )
     if not height or not width:
         raise VievalError("an image has no pixels")
@@ -150,7 +153,7 @@ def _image_from_picture(picture: PIL.Image.Image, form: Format) -> Image:
     except VievalError:
         raise
     except Exception as error:  # a picture of a file is only read now
-        raise VievalError(f"an image of PIL cannot be read: {line_of(error)}") from None
+        raise VievalError(f"a PIL image cannot be read: {line_of(error)}") from None
     pixels = np.asarray(rgb)
     if form == "png":
         return images.vouch(encode_png(pixels))
@@ -165,12 +168,13 @@ def _pixels(value: Any) -> NDArray[np.uint8]:
         array = np.asarray(value)
     except Exception:
         raise VievalError(
-            f"{described(value)} cannot be made an array; of a tensor pass .detach().cpu()"
+            f"{described(value)} cannot be converted to an array; for a tensor, pass "
+            ".detach().cpu()"
         ) from None
     _require_layout(array)
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         raise VievalError(
-            "an array has pixels that are masked; say what they show by filled(...)"
+            "an image array must not have masked pixels; fill them with filled(...)"
         )
     if array.ndim == 3 and array.shape[-1] == 1:
         array = array[..., 0]
@@ -180,8 +184,8 @@ def _pixels(value: Any) -> NDArray[np.uint8]:
         return array.astype(np.uint8) * 255
     if not (array.min() >= 0 and array.max() <= 1):
         raise VievalError(
-            "an array of floats with values that are not from 0 to 1 is no image; pass (images / "
-            "2 + 0.5).clip(0, 1) for values from -1 to 1, or uint8 for values from 0 to 255"
+            "floats of an image must be from 0 to 1; pass (images / 2 + 0.5).clip(0, "
+            "1) for values from -1 to 1, or uint8 for values from 0 to 255"
         )
     pixels: NDArray[np.uint8] = (array * 255).round().astype(np.uint8)
     return pixels
@@ -216,7 +220,7 @@ def columns(
         [prompts] * len(next(iter(values_by_name.values()))) if texts is None else texts
     )
     if not_texts := [text for text in texts if not isinstance(text, str)]:
-        raise VievalError(f"prompts hold {described(not_texts[0])}; pass texts")
+        raise VievalError(f"prompts must be texts, got {described(not_texts[0])}")
     for name, values in values_by_name.items():
         for number, value in enumerate(values):
             call_numbered(name, number, _require_image, value)
@@ -229,12 +233,12 @@ def columns(
 def _require_batch(values: Any, name: str) -> None:
     """VievalError for what is not several images: for a batch, by its shape and type."""
     if isinstance(values, (os.PathLike, PIL.Image.Image, Image)):
-        raise VievalError(f"{name} is {described(values)}; pass a list of images")
+        raise VievalError(f"{name} must be a list of images, got {described(values)}")
     if isinstance(shape := getattr(values, "shape", None), tuple):
         if len(shape) != _BATCH_AXES:
             expected = "a list of images, or (number, height, width, 3)"
             raise VievalError(
-                f"{name} is an array of shape {tuple(shape)}; pass {expected}"
+                f"{name} must be {expected}, got an array of shape {tuple(shape)}"
             )
         _require_layout(values, is_batch=True)
     require_several(values, name, "a list of images")
@@ -321,9 +325,9 @@ def _samples(
         return
     if not isinstance(value, Mapping):
         raise VievalError(
-            f'sample {number}: {described(value)} is no sample; pass {{"kind": "tig", "images": '
-            f'{{"output": ...}}, '
-            '"texts": {"prompt": ...}} or a vieval_plugin.Sample'
+            f'sample {number}: {described(value)} is not a sample; pass {{"kind": '
+            '"tig", "images": {"output": ...}, "texts": {"prompt": '
+            "...}} or a vieval_plugin.Sample"
         )
     by_role = value.get("images", {})
     if not isinstance(by_role, Mapping):

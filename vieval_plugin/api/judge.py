@@ -113,11 +113,11 @@ class Judge:
         for argument, switch in (("fresh", fresh), ("bar", bar)):
             require(switch, bool, f"Judge({argument})", "True or False")
         if image_format not in ("png", "jpeg"):
-            raise VievalError(f'image_format is "png" or "jpeg", not {image_format!r}')
-        if isinstance(attempts, bool) or not isinstance(attempts, int) or attempts < 1:
             raise VievalError(
-                f"Judge(attempts) is a whole number from 1, not {attempts!r}"
+                f'`image_format` must be "png" or "jpeg", got {image_format!r}'
             )
+        if isinstance(attempts, bool) or not isinstance(attempts, int) or attempts < 1:
+            raise VievalError(f"`attempts` must be at least 1, got {attempts!r}")
         arguments = [
             argument
             for argument in inspect.signature(Judge).parameters
@@ -139,8 +139,7 @@ class Judge:
         self._provenance = provenance_of(self.prepared, self.options, None)
         if scorer is not None and not self.prepared.spec.scored:
             raise VievalError(
-                f"{name} measures with no network, so there is nothing that Judge(scorer) could "
-                "replace"
+                f"{name} does not use a network, so `scorer` cannot replace one"
             )
         self.aspects = (
             *self.prepared.spec.aspects,
@@ -347,8 +346,8 @@ class Judge:
         spec = self.prepared.spec
         if spec.rates == "sample" and not spec.kinds([_TIG]):
             raise VievalError(
-                f"{spec.name} judges no images made from a prompt alone ({_TIG}), but "
-                f"{', '.join(spec.needs)}; call the judge with samples of these kinds"
+                f"{spec.name} does not support text-to-image ({_TIG}); it supports "
+                f"{', '.join(spec.needs)}: call the judge with samples of these kinds"
             )
 
     async def _judged(
@@ -441,13 +440,14 @@ def judge_options(
         raise VievalError(f"Judge has no argument {unknown[0]!r}{suggestion}")
     if ("model" in fields) != ("base_url" in fields):
         raise VievalError(
-            "model and base_url go together; or pass neither and set backbones.judge in the options"
+            "model and base_url must be passed together; or pass neither and set "
+            "backbones.judge in the options"
         )
     if not fields:
         return base
     if "model" not in fields and JUDGE not in base.backbones:
         raise VievalError(
-            f"{min(fields)} is a field of the backbone; pass model and base_url too"
+            f"{min(fields)} is a field of the backbone; it requires model and base_url"
         )
     configured = {} if "model" in fields else base.backbones[JUDGE].model_dump()
     judge_config = config.from_mapping(

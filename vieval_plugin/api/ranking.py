@@ -387,7 +387,8 @@ def planned(prepared: PreparedRanking) -> tuple[Request, list[Judged], int, list
     judging = prepared.judging
     if judging is None:
         raise VievalError(
-            "--plan is for folders of images, with --prompts; results are judged already"
+            "--plan applies only to folders of images, with --prompts; results are "
+            "already judged"
         )
     rows = [row for row in judging.source if row.verdict is None]
     judge = judging.judges[0]
@@ -454,9 +455,9 @@ def _with_verdict(sentences: Sequence[str], outcome: ExitCode) -> tuple[str, ...
 
 def _drift(sentence: str) -> Answer:
     return Answer(
-        "The judge itself has drifted; nothing is said of your images.",
+        "The judge itself has drifted, so your images were not compared.",
         sentence,
-        next="Restore the judge, or make a new anchor of a build that you trust.",
+        next="Restore the judge, or make a new anchor from a build that you trust.",
     )
 
 
@@ -515,11 +516,11 @@ def _checked(baseline: Baseline, request: RankingRequest) -> tuple[Baseline, str
     """
     if not baseline.is_anchor or not baseline.has_images:
         lacks = (
-            "the anchor's images are not there"
+            "the anchor's images were not found"
             if baseline.is_anchor
-            else f"{baseline.path} is no anchor"
+            else f"{baseline.path} is not an anchor"
         )
-        sentence = f"It was not checked whether the judge has drifted, as {lacks}."
+        sentence = f"Judge drift was not checked: {lacks}."
         return baseline, sentence, False
     today, decision, text = check_anchor(
         baseline.path,
@@ -563,9 +564,7 @@ def _judged(request: RankingRequest, judging: Request) -> tuple[Results, list[st
         write_runs(out, inputs_of(judging.source, request.command), runs)
         request.tell(f"wrote {out}")
     if progress.failed_calls:
-        failed.append(
-            "some calls failed (see above), and what they were about is left out"
-        )
+        failed.append("some calls failed (see above); their samples are left out")
     totals = judging.source.totals
     results = results_of(
         replace(record_of(*pair, source), totals=totals)
@@ -587,7 +586,9 @@ def _ranked(
     results = drop_different_prompts(results)
     differences = [note for note in results.notes if note not in notes]
     if request.margin is not None and differences:
-        raise VievalError(f"--margin compares the same prompts alone; {differences[0]}")
+        raise VievalError(
+            f"--margin can compare only the same prompts; {differences[0]}"
+        )
     if request.best_of:
         return _best_of(request, results)
     report = prepared.report_of(results)
@@ -618,7 +619,9 @@ def _conclusion(
     if results.unreadable or (failed and not gate):
         outcome = ExitCode.ERROR
     decision = answers[0] if gate else None
-    sentences = tuple(lines(report, statistics, decision, "--tables FOLDER has them"))
+    sentences = tuple(
+        lines(report, statistics, decision, ("see them with --tables FOLDER"))
+    )
     return Conclusion(
         build=BuildResult(
             outcome, answers, gate, results.records, tables_of(report), findings
@@ -711,8 +714,8 @@ def _add_history(path: Path, gate: Gate, results: Results) -> Gate:
     """
     if len(gate.evidence) != 1:
         raise VievalError(
-            f"--history follows one generator beside one baseline, got {len(gate.evidence)} "
-            "baselines"
+            "--history tracks one generator against one baseline, got "
+            f"{len(gate.evidence)} baselines"
         )
     [evidence] = gate.evidence
     if gate.unreadable or not evidence.scored.n:
@@ -735,7 +738,8 @@ def _hold_images(inputs: Sequence[Path]) -> bool:
         return False
     if not layout and not any(map(has_prompts, inputs)):
         raise VievalError(
-            f"{' and '.join(map(str, inputs))}: images without prompts; pass --prompts FILE"
+            f"{' and '.join(map(str, inputs))}: images need prompts; pass --prompts "
+            "FILE"
         )
     return True
 
@@ -743,12 +747,12 @@ def _hold_images(inputs: Sequence[Path]) -> bool:
 def _require_applicable(request: RankingRequest, are_images: bool) -> None:
     """VievalError for arguments about judging, where nothing is judged."""
     if request.best_of and request.margin is not None:
-        raise VievalError("--best-of decides nothing: leave out --margin, or --best-of")
+        raise VievalError(
+            "--best-of and --margin cannot be used together; leave out one of them"
+        )
     if are_images:
         if request.label[1:]:
-            raise VievalError(
-                "--label is given once for folders: it names the judge's verdicts"
-            )
+            raise VievalError("--label can be given only once for folders of images")
         return
     # an anchor's judge is asked again, and a gate's about spoilt images
     asks = request.against or request.margin is not None
@@ -762,8 +766,9 @@ def _require_applicable(request: RankingRequest, are_images: bool) -> None:
     refused = [name for name in used if not (asks and name in _MODEL)]
     if refused:
         raise VievalError(
-            f"--{refused[0].replace('_', '-')} is for folders of images, with --prompts; results are "
-            "ranked as they are, and --tables and --html say where to"
+            f"--{refused[0].replace('_', '-')} applies only when ranking folders of "
+            "images with --prompts; for existing results, use only the output "
+            "options --tables and --html"
         )
 
 

@@ -103,7 +103,7 @@ class Verdicts(Sequence[Verdict]):
         """The verdicts with what was judged and who judged; VievalError where that is not known."""
         if self.provenance is None:
             raise VievalError(
-                "these verdicts do not say who judged; pass those of a Judge"
+                "these verdicts do not record their judge; pass verdicts from a Judge"
             )
         return [
             record_of(sample, verdict, self.provenance)
@@ -142,7 +142,8 @@ class Verdicts(Sequence[Verdict]):
             isinstance(judged, Contest) for judged in self.samples
         ):
             raise VievalError(
-                "preferences are between candidates, and these are verdicts on samples: use scores"
+                "preferences compare candidates, but these verdicts are on single "
+                "samples; use scores"
             )
         return np.array(
             [
@@ -226,9 +227,9 @@ def unknown_aspect_error(aspect: str, rated: Sequence[str]) -> VievalError:
     """Make the error for an aspect that a judge does not rate."""
     if not rated:
         return VievalError(
-            "the judge votes between images and scores none: use compare"
+            "the judge compares images and does not score them; use compare"
         )
-    return VievalError(f"no aspect {aspect!r}; the judge rates {', '.join(rated)}")
+    return VievalError(f"unknown aspect {aspect!r}; the judge rates {', '.join(rated)}")
 
 
 def preference(verdict: Verdict, aspect: str) -> float:

@@ -109,7 +109,8 @@ def source_of(lookup: Lookup) -> Provenance:
             )
         )
         raise VievalError(
-            f"verdicts of {len(sources)} judges or options ({names}); an anchor is of one"
+            "an anchor needs verdicts from one judge with one set of options, got "
+            f"{len(sources)} ({names})"
         )
     return next(record.provenance for record in lookup.records)
 
@@ -142,8 +143,8 @@ def anchor_samples(lookup: Lookup, n: int, seed: int) -> list[Judged]:
     judged = _samples(lookup, in_turn[:n])
     if (count := len(judged)) < LEAST_ITEMS:
         raise VievalError(
-            f"{count} samples with an answer; an anchor of fewer than {LEAST_ITEMS} would tell "
-            "nothing"
+            f"an anchor needs at least {LEAST_ITEMS} samples with an answer, got "
+            f"{count}"
         )
     return judged
 
@@ -194,7 +195,8 @@ def read_anchor(lookup: Lookup, name: str) -> Anchor:
     counts = {len(records) for records in by_id.values()}
     if len(counts) != 1 or counts == {1}:
         raise VievalError(
-            f"{name}: no anchor; make one with: vieval anchor make RESULTS --out anchor.jsonl"
+            f"{name}: not an anchor; make one with: vieval anchor make RESULTS --out "
+            "anchor.jsonl"
         )
     judged = _samples(lookup, [records[0] for records in by_id.values()])
     return Anchor(
@@ -211,8 +213,8 @@ def require_same_judge(anchor: Anchor, prepared: PreparedJudge) -> None:
     if (then.settings, then.pack_hash) != (now.settings, now.pack_hash):
         raise VievalError(
             f"the anchor was made with {then.pack} ({then.pack_hash}) as "
-            f"{then.setting or 'its plain setting'}, and the judge "
-            f"now asks {now.pack} ({now.pack_hash}); restore that pack, or make a new anchor"
+            f"{then.setting or 'its plain setting'}, but the judge now uses "
+            f"{now.pack} ({now.pack_hash}); restore that pack, or make a new anchor"
         )
 
 
@@ -231,8 +233,8 @@ def drift_report(anchor: Anchor, fresh: Sequence[Verdict], seed: int) -> DriftRe
     now = unsent_fields(fresh)
     if then != now:
         raise VievalError(
-            f"the anchor was made with {then or 'all fields sent'}, now {now or 'all are sent'}; "
-            "make a new one"
+            f"the anchor was made with {then or 'all fields sent'}, but now "
+            f"{now or 'all are sent'}; make a new one"
         )
     rows = [
         (judged, (*repeats, verdict))
@@ -266,8 +268,9 @@ def lines(report: DriftReport, anchor: Anchor, model: str) -> list[str]:
     judge = f"{setting} by {model}" if model else setting
     if report.decision == "undecided":
         first = (
-            f"It cannot be told whether {judge} has drifted: {report.n} of {report.total} samples "
-            f"have answers, and {LEAST_ITEMS} and half of them are needed."
+            f"It is unknown whether {judge} has drifted: only {report.n} of "
+            f"{report.total} samples have answers; at least {LEAST_ITEMS} and half of "
+            "them are needed."
         )
         return [first]
     drifted = [
@@ -275,12 +278,16 @@ def lines(report: DriftReport, anchor: Anchor, model: str) -> list[str]:
         for test in report.tests
         if test.adjusted <= DRIFT_LEVEL
     ]
-    first = f"Drift: {judge} is not the judge of the anchor ({'; '.join(drifted)})."
+    first = (
+        f"Drift: {judge} no longer answers like the judge of the anchor "
+        f"({'; '.join(drifted)})."
+    )
     if not drifted:
         answers = report.tests[0]
         first = (
-            f"No drift found: {judge} differs from the anchor's repeats in {answers.latest:.1%} of "
-            f"the answers, and these among themselves in {answers.repeats:.1%}."
+            f"No drift found: {judge} differs from the anchor's repeats in "
+            f"{answers.latest:.1%} of the answers; the repeats differ from each other "
+            f"in {answers.repeats:.1%}."
         )
     notes = (
         []
@@ -308,8 +315,8 @@ def lines(report: DriftReport, anchor: Anchor, model: str) -> list[str]:
         for kind, aspect, n, now, then in report.means
     ]
     power = (
-        "A difference below the last column would be missed more than once in five times "
-        f"with these {report.n} samples."
+        f"With {report.n} samples, a difference below the last column would be missed "
+        "more than once in five times."
     )
     return [
         first,
@@ -334,8 +341,9 @@ def _samples(lookup: Lookup, records: Sequence[Record]) -> list[Judged]:
         if not is_there(image)
     ]:
         raise VievalError(
-            f"{len(lost_images)} images are gone, the first {name_of(lost_images[0])}; put them "
-            "back (vieval anchor make --copy-images keeps them)"
+            f"{len(lost_images)} images are missing, the first "
+            f"{name_of(lost_images[0])}; restore them (vieval anchor make "
+            "--copy-images keeps them)"
         )
     for record, sample in zip(records, samples, strict=True):
         require_as_judged(record, sample)

@@ -111,9 +111,9 @@ async def plan_card(request: CardRequest, judging: Judging) -> CardPlan:
             if benchmark.synthetic
         )
         raise VievalError(
-            f"nothing is prepared that {judges} can judge: "
-            f"{'; '.join(unprepared) or 'name a --benchmark'}; to try it without "
-            f"data: --benchmark {synthetic}"
+            f"no prepared benchmark can be judged by {judges}: "
+            f"{'; '.join(unprepared) or 'pass --benchmark'}; to try it without data: "
+            f"--benchmark {synthetic}"
         )
     for benchmark in {
         entry.benchmark.name: entry.benchmark for entry in entries
@@ -201,7 +201,10 @@ def make_card(
             audits.append(_audit(entry, request, judging, on_step))
         except VievalError as error:
             left_out.append(f"{entry.prepared.spec.name} was not audited: {error}")
-    on_step("the numbers, beside the published judges; this takes a minute or two")
+    on_step(
+        "computing numbers and comparing with published judges; this takes a "
+        "minute or two"
+    )
     judges = list[PlacedJudge]()
     entries = list[CardEntry]()
     for entry, file in zip(plan.entries, judged, strict=True):
@@ -231,7 +234,7 @@ def _repeats(
 ) -> CardRepeats:
     n = min(request.repeats, len(entry.judged))
     judge = entry.prepared.spec.name
-    on_step(f"{judge}: {n} {entry.unit} three times, past the store")
+    on_step(f"{judge}: {n} {entry.unit}, three times each, without the store")
     file = asyncio.run(
         judge_repeats(entry, n, request.statistics.seed, request.folder, judging)
     )

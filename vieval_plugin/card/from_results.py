@@ -23,8 +23,8 @@ from vieval_plugin.text.errors import VievalError
 from vieval_plugin.text.untrusted import real
 
 LEFT_OUT = (
-    "made from results, which do not tell whether the model agrees with itself when it is "
-    "asked again, nor what it is fooled by"
+    "made from results, so it cannot show whether the model agrees with itself when "
+    "asked again, or what fools it"
 )
 
 
@@ -60,10 +60,11 @@ def results_of_model(results: Sequence[Path], model: str | None) -> ModelResults
     names = ", ".join(models)
     if model is None and len(models) > 1:
         raise VievalError(
-            f"results of {len(models)} models ({names}); say with --model which the card is of"
+            f"the results are from {len(models)} models ({names}); choose one with "
+            "--model"
         )
     if model is not None and model not in models:
-        raise VievalError(f"no results of {model}; they are of {names}")
+        raise VievalError(f"no results from {model}; the results are from {names}")
     return ModelResults(
         tuple(files), tuple(run for run in loaded.runs if model in (None, run.model))
     )
@@ -93,8 +94,8 @@ def card_from_results(
         real(file).is_relative_to(real(folder)) for file in results.files
     ):
         raise VievalError(
-            f"{folder}: these verdicts have their card there already; name another folder with "
-            "--out"
+            f"{folder}: already contains the card for these verdicts; choose another "
+            "folder with --out"
         )
     copies = _copied(results.files, folder)
     judges = list[PlacedJudge]()
@@ -106,7 +107,8 @@ def card_from_results(
         run_copies = [copy for copy, in_copy in copies.items() if in_copy & ids]
         run_files = [file for copy in run_copies if (file := run_file(copy)).exists()]
         step = (
-            "the numbers, beside the published judges; this takes up to a minute or two"
+            "computing numbers and comparing with published judges; this takes up to "
+            "a minute or two"
         )
         on_step(f"{run.benchmark} by {run.judge}: {step}")
         try:

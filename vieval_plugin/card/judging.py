@@ -152,10 +152,12 @@ def _require_same_run(
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise VievalError(
-            f"{path}: {run_file(path).name} beside it is gone or damaged; choose another --out"
+            f"{path}: {run_file(path).name} is missing from the same folder or "
+            "damaged; choose another --out"
         ) from None
     if difference:
         raise VievalError(
-            f"{path}: judged {difference}; give the command that made it, or choose another --out"
+            f"{path}: judged {difference}; rerun with the original options, or choose "
+            "another --out"
         )
     return usage

@@ -154,12 +154,10 @@ def missing_place_reason(benchmark: str, title: str) -> str:
     """The reason why no published judge stands beside a model on a benchmark."""
     if published_judges(benchmark):
         return (
-            f"published verdicts on {title} are not there; `vieval prepare {PUBLISHED}` "
-            "fetches those of other judges"
+            f"published verdicts on {title} were not found; run `vieval prepare "
+            f"{PUBLISHED}` to download those of other judges"
         )
-    return (
-        f"no published verdicts on {title} are known, so there is no place among them"
-    )
+    return f"there are no published verdicts on {title}, so the card shows no rank"
 
 
 def digests(files: Sequence[Path], folder: Path) -> dict[str, str]:

@@ -185,7 +185,8 @@ def place_among(
     statistic = next(has_own, None)
     if statistic is None or statistic.judge is not None:
         raise VievalError(
-            f"{name}: {label} has no number there: people rated or voted on none of it"
+            f"{name}: {label} has no number: people did not rate or vote on any of "
+            "its samples"
         )
     board = leaderboard(
         statistic,

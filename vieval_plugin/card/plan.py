@@ -226,7 +226,8 @@ def planned(
             _require_cells(entries[-1], askable)
     if has_tasks and not entries and not lines:
         lines = [
-            f"the images of {benchmark.name} are not there; run: vieval prepare {benchmark.name}"
+            f"the images of {benchmark.name} were not found; run: vieval prepare "
+            f"{benchmark.name}"
         ]
     return entries, lines
 
@@ -258,7 +259,7 @@ def _loaded(benchmark: Benchmark, options: Config) -> tuple[list[Judged], list[s
             else ""
         )
         states.append(
-            (list(without_images), f"has ratings and lacks images: {first}{more}")
+            (list(without_images), f"has ratings but lacks images: {first}{more}")
         )
     lines = []
     for parts, state in states:
@@ -298,8 +299,8 @@ def _require_cells(entry: PlannedEntry, askable: Sequence[Judged]) -> None:
         needed = sum(min(needed_of_each, size) for size in available.values())
         raise VievalError(
             f"{entry.benchmark.name}: {len(entry.judged)} {entry.unit} leave "
-            f"{'/'.join(filter(None, poor[0]))} with {entry.cells.get(poor[0], 0)}, and "
-            f"{needed_of_each} are needed of each; --samples {needed} or more will do"
+            f"{'/'.join(filter(None, poor[0]))} with {entry.cells.get(poor[0], 0)}, "
+            f"but each needs {needed_of_each}; use --samples {needed} or more"
         )
 
 
@@ -396,8 +397,8 @@ def audited_samples(entry: PlannedEntry, n: int, seed: int) -> list[Judged]:
     needed = math.ceil(1 + math.log2(effects / SIGNIFICANCE_LEVEL))
     if (groups := len({(sample.kind, sample.group) for sample in samples})) < needed:
         raise VievalError(
-            f"{plural(groups, 'instruction')} are too few to find any of {effects} effects; give "
-            f"--audit {needed} or more"
+            f"{plural(groups, 'instruction')} are too few to find any of {effects} "
+            f"effects; use --audit {needed} or more"
         )
     return samples
 
@@ -414,6 +415,6 @@ def require_budget(calls: Sequence[PlannedCalls], budget: int | None) -> None:
     needed = sum(row.calls for row in calls)
     if budget is not None and needed > budget:
         raise VievalError(
-            f"the card takes {needed:,} calls, and --budget is {budget:,}; give fewer with "
-            "--samples, --repeats and --audit"
+            f"the card takes {needed:,} calls, but --budget is {budget:,}; use "
+            "smaller --samples, --repeats and --audit"
         )

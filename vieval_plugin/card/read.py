@@ -46,13 +46,13 @@ def read_card(path: Path) -> Card:
             f"{file}: the card cannot be read ({error}); `vieval card` writes one"
         ) from None
     if not isinstance(document, dict) or "card" not in document:
-        raise VievalError(f"{file}: no card of a model; `vieval card` writes one")
+        raise VievalError(f"{file}: not a model card; `vieval card` writes one")
     if (version := document["card"]) != VERSION:
         mismatch = (
-            f"a card of version {version}, and this VIEval reads version {VERSION}"
+            f"the card has version {version}, but this VIEval reads version {VERSION}"
         )
         raise VievalError(
-            f"{file}: {mismatch}; make it again with this one: vieval card"
+            f"{file}: {mismatch}; make it again with this VIEval: vieval card"
         )
     try:
         card = _CARD.validate_python(document)
@@ -68,7 +68,8 @@ def read_card(path: Path) -> Card:
     )
     if repeated := next((key for key, times in keys.items() if times > 1), None):
         raise VievalError(
-            f"{file}: {repeated[1]} on {repeated[0]} twice; restore the card, or make it again"
+            f"{file}: lists {repeated[1]} on {repeated[0]} twice; restore the card, "
+            "or make it again"
         )
     return card
 
@@ -100,7 +101,7 @@ def runs_of(card: Card, path: Path, label: str) -> list[Run]:
 def _runs_of(entry: CardEntry, folder: Path) -> tuple[Run, ...]:
     for name in entry.files:
         if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
-            outside = f"names a file outside of its folder ({name[:80]})"
+            outside = f"refers to a file outside its folder ({name[:80]})"
             raise VievalError(f"{folder}: the card {outside}; make the card again")
     files = {folder / name: sha256 for name, sha256 in entry.files.items()}
     for file, sha256 in files.items():
@@ -108,7 +109,7 @@ def _runs_of(entry: CardEntry, folder: Path) -> tuple[Run, ...]:
             body = file.read_bytes()
         except OSError:
             raise VievalError(
-                f"{file}: not there, and the card is of its verdicts; keep it beside the card"
+                f"{file}: not found; a card needs its verdicts in the same folder"
             ) from None
         if hashlib.sha256(body).hexdigest() != sha256:
             problem = "not the verdicts that the card was made from"
@@ -130,8 +131,8 @@ def results_of_cards(paths: Sequence[Path], labels: Sequence[str]) -> Results:
     """
     if labels and len(labels) != len(paths):
         raise VievalError(
-            f"{len(labels)} labels for {len(paths)} cards; give --label once for each, in their "
-            "order"
+            f"{len(labels)} labels for {len(paths)} cards; give one --label per card, "
+            "in the same order"
         )
     cards = [read_card(path) for path in paths]
     names = [
@@ -140,7 +141,8 @@ def results_of_cards(paths: Sequence[Path], labels: Sequence[str]) -> Results:
     ]
     if len(set(names)) < len(names):
         raise VievalError(
-            f"two cards are of {names[0]}; tell them apart with --label, once for each"
+            f"two cards have the same name, {names[0]}; give one --label per card to "
+            "tell them apart"
         )
     entries = [
         {(entry.benchmark, entry.judge): entry for entry in card.entries}
@@ -151,15 +153,16 @@ def results_of_cards(paths: Sequence[Path], labels: Sequence[str]) -> Results:
             first = entries[0].get(key, entry)
             if first.sample_digest != entry.sample_digest:
                 raise VievalError(
-                    f"{paths[0]} is of {first.samples} {first.unit} of {first.benchmark} (seed "
-                    f"{cards[0].seed}) and {path} of other {entry.samples} (seed {card.seed}); "
-                    "make both with the same --samples and --seed"
+                    f"{paths[0]} and {path} cover different samples of "
+                    f"{first.benchmark} ({first.samples} {first.unit}, seed "
+                    f"{cards[0].seed} and {entry.samples} {entry.unit}, seed "
+                    f"{card.seed}); make both with the same --samples and --seed"
                 )
     common = set.intersection(*map(set, entries))
     if not common:
         raise VievalError(
-            f"{paths[0]} and {paths[1]} have no benchmark in common that the same judge judged; "
-            "make the cards alike"
+            f"{paths[0]} and {paths[1]} share no benchmark judged by the same judge; "
+            "make the cards with the same benchmarks and judges"
         )
     judges = Counter(benchmark for benchmark, _ in common)
     runs = [

@@ -193,7 +193,7 @@ def answers(judges: Sequence[PlacedJudge]) -> list[str]:
     for judge, subject in zip(judges, subjects, strict=True):
         texts += filter(None, [_place(judge, subject), _use(judge, subject)])
     if any(judge.benchmark.synthetic for judge in judges):
-        texts.append("Drawn images say nothing of real ones.")
+        texts.append("Synthetic images do not show how it judges real ones.")
     return list(dict.fromkeys(texts))
 
 
@@ -283,7 +283,7 @@ def _use(judge: PlacedJudge, subject: str) -> str:
     if useless := [value for value in numbers if value in judge.useless]:
         texts.append(f"no test shows that on {_areas(useless, numbers)}")
     unknown = [task_type(value) for value in by_value if value not in numbers]
-    texts += [f"of {enumeration(unknown)} too little is known"] if unknown else []
+    texts += [f"too little is known about {enumeration(unknown)}"] if unknown else []
     return f"{'; '.join(texts)}."
 
 
@@ -311,13 +311,13 @@ def limits(judges: Sequence[PlacedJudge], card: Card) -> list[str]:
             estimate.low
         ):
             lines.append(
-                f"{name}: no interval is shown, because on so few samples it leaves out the "
-                "number itself."
+                f"{name}: no interval is shown, because with so few samples it "
+                "excludes the number itself."
             )
         if judge.consistency and judge.consistency.defined:
             lines.append(
-                f"{name}: {judge.consistency.value:.0%} of the contests have the same answer in "
-                "both orders."
+                f"{name}: {judge.consistency.value:.0%} of contests get the same "
+                "answer in both orders."
             )
     lines += [f"{repeats.judge}: {repeats_text(repeats)}." for repeats in card.repeats]
     return [*lines, *(f"{audit.judge}: {audit_text(audit)}." for audit in card.audits)]

@@ -122,8 +122,8 @@ def _audit_table(audit: CardAudit) -> Table:
     """Effects that fool a judge or that its samples do not decide; the others are counted."""
     odd = [row for row in audit.effects if row.finding != "as expected"]
     fine = (
-        f"{len(audit.effects) - len(odd)} of {len(audit.effects)} effects are as they ought "
-        "to be and left out here"
+        f"{len(audit.effects) - len(odd)} of {len(audit.effects)} effects are as "
+        "expected and are not listed"
     )
     title = (
         f"{audit.judge}: {plural(audit.samples, 'sample')} of {audit.benchmark} with changed "
@@ -175,8 +175,8 @@ def _cost_table(card: Card) -> Table:
         calls for *_, calls in further
     )
     title = (
-        f"Failures and cost: {total:,} answers in all, each from a call, from the store or "
-        "the same as another"
+        f"Failures and cost: {total:,} answers in all, from calls, from the store or "
+        "shared with an identical question"
     )
     return Table("cost", title, header, tuple(rows))
 

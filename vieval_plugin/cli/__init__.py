@@ -54,38 +54,38 @@ if TYPE_CHECKING:
 GROUPS = {
     "score images": {
         "score": "score images, and write the verdicts",
-        "shards": "show what a folder of shards holds, and what is left",
+        "shards": "show what a folder of shards contains, and what is left",
         "filter": "keep the rows of a data set whose verdicts pass",
         "show": "show one verdict: what was asked, answered and scored",
     },
     "compare generators": {
         "rank": "find out which generator is better, and how sure that is",
-        "label": "make a page on which annotators rate your images",
+        "label": "make a page where annotators rate your images",
         "calibrate": "turn a judge's score into the rating that annotators would give",
         "report": "make a page, with tables, of results",
     },
     "evaluate a judge": {
         "card": "measure how good a judge your model is",
         "compare": "test which of several judges is better",
-        "tasks": "list benchmarks and their tasks, and what data they lack",
-        "prepare": "fetch a benchmark's data, or check it",
+        "tasks": "list benchmarks and their tasks, and which data is missing",
+        "prepare": "download a benchmark's data, or check it",
         "vlmevalkit": "run VLMEvalKit with VIEval's datasets",
         "anchor": "check whether a judge is still the same",
         "leaderboard": "make the leaderboard of published judges",
     },
     "serve rewards and train": {
         "serve": "serve judges as rewards to trainers",
-        "export": "write training data from verdicts, or results for boards",
+        "export": "write training data from verdicts, or results for leaderboards",
         "data": "make training data for judges without annotators",
         "train": "train a judge, or tune its backbone",
     },
     "set up and extend": {
         "demo": "make posters of two simulated generators, and find out which is better",
-        "doctor": "say what is ready to use, and what the rest needs",
+        "doctor": "show what is ready to use, and what the rest requires",
         "config": "print an options file, or the options of a run",
         "prompts": "show and change what judges ask, or export a benchmark's prompts",
         "cache": "show, export or clear the store of replies",
-        "completion": "print a script that completes commands and flags in a shell",
+        "completion": "print a shell script that completes commands and flags",
     },
 }
 _SUMMARIES = {
@@ -228,7 +228,7 @@ def number_between(
             if lowest <= (value := kind(text)) <= highest:
                 return value
         raise argparse.ArgumentTypeError(
-            f"a {'whole ' * (kind is int)}number {bounds} is needed, not {text!r}"
+            f"expected a {'whole ' * (kind is int)}number {bounds}, got {text!r}"
         )
 
     return number
@@ -239,7 +239,8 @@ def output_path(text: str) -> Path:
     if has_scheme(text):
         address = redacted(text).partition("?")[0]
         raise argparse.ArgumentTypeError(
-            f"must be a path on this machine, got {address}; write it here, then copy it there"
+            f"must be a path on this machine, got {address}; write to a local path, "
+            "then copy the result"
         )
     return Path(text)
 
@@ -259,7 +260,7 @@ def tell(*events: str | Progress) -> None:
 
 def tell_unreadable(lines: Sequence[str]) -> int:
     """Say which results could not be read; the exit code, 1 where there are such."""
-    tell(*(f"not read, and left out: {line}" for line in lines))
+    tell(*(f"not readable, left out: {line}" for line in lines))
     return 1 if lines else 0
 
 
@@ -391,8 +392,8 @@ class _Parser(argparse.ArgumentParser):
         if unknown := re.match(r"argument COMMAND: invalid choice: '(.*?)'", message):
             commands = sorted(_SUMMARIES)
             message = (
-                f"no command {unknown[1]!r}{did_you_mean(unknown[1], commands)} The "
-                f"commands are {', '.join(commands)}"
+                f"unknown command {unknown[1]!r}{did_you_mean(unknown[1], commands)} "
+                f"The commands are {', '.join(commands)}"
             )
         super().error(redacted(message))
 

@@ -35,7 +35,7 @@ class MakeOptions(BackboneOptions):
     )
     n: Count = flag("number of samples (default: %(default)s)", 200, metavar="N")
     out: OutputPath = flag("the anchor to write, a .jsonl file")
-    copy_images: bool = flag("copy the images into a folder beside the anchor")
+    copy_images: bool = flag("copy the images into a folder next to the anchor")
 
 
 class CheckOptions(BackboneOptions):

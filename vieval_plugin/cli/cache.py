@@ -28,10 +28,11 @@ class CacheOptions(Options):
     """Options of `vieval cache`."""
 
     action: Literal["info", "export", "clear", "forget"] = argument(
-        "count replies, print them as JSON lines, delete them, or forget what servers take"
+        "count replies, print them as JSON lines, delete them, or forget what "
+        "servers support"
     )
     model: str | None = flag(
-        "clear or forget only what is of this model (default: of all)"
+        "clear or forget only entries of this model (default: all)"
     )
     yes: bool = flag("clear without asking for confirmation")
 
@@ -45,9 +46,7 @@ def run(options: CacheOptions) -> int:
 
     path = config.current().store_path()
     if path is None or not path.is_file():
-        raise VievalError(
-            f"{path or 'store.use is off'}: no store of replies there yet"
-        )
+        raise VievalError(f"{path or 'store.use is off'}: no store of replies yet")
     store = Store(path)
     if options.action == "clear":
         try:
@@ -58,8 +57,8 @@ def run(options: CacheOptions) -> int:
     if options.action == "forget":
         facts = store.forget(options.model)
         say(
-            f"forgot {plural(facts, 'fact')} about servers; the next run finds them out again, "
-            "and all replies are kept"
+            f"forgot {plural(facts, 'fact')} about servers; the next run finds them "
+            "again, and all replies are kept"
         )
     elif options.action == "info":
         say(f"{path}  {path.stat().st_size / 2**20:.1f} MiB")
@@ -85,13 +84,13 @@ def _clear(options: CacheOptions, store: Store, path: Path) -> str:
     if options.model is not None and options.model not in counts:
         hint = (
             did_you_mean(options.model, counts, 0.6)
-            or "; `vieval cache info` lists those that it has"
+            or "; `vieval cache info` lists the models it has"
         )
-        raise VievalError(f"{path} holds no replies of {options.model!r}{hint}")
+        raise VievalError(f"{path} contains no replies of {options.model!r}{hint}")
     count = sum(counts.values()) if options.model is None else counts[options.model]
     what = f"{count} replies of {options.model or f'{len(counts)} models'}"
     if not options.yes and not _confirmed(
-        f"delete {what} from {path}? They cannot be had back for free. [y/N] "
+        f"delete {what} from {path}? Asking for them again costs calls. [y/N] "
     ):
         return f"deleted nothing; {what} are still in {path}"
     return f"deleted {store.clear(options.model)} replies"
@@ -102,6 +101,8 @@ def _confirmed(question: str) -> bool:
     from vieval_plugin.text.errors import VievalError
 
     if not sys.stdin.isatty():
-        raise VievalError("deleted nothing: there is no terminal to ask at; say --yes")
+        raise VievalError(
+            "deleted nothing: there is no terminal to confirm on; pass --yes"
+        )
     print(console(question), end="", flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")

@@ -21,10 +21,12 @@ from vieval_plugin.cli.options import PartialOptions, human_flag
 class CalibrateOptions(PartialOptions):
     """Options of `vieval calibrate`."""
 
-    verdicts: Path = argument("verdicts of one judge, which vieval score wrote")
+    verdicts: Path = argument("verdicts of one judge, written by vieval score")
     human: list[Path] = human_flag(required=True)
-    out: OutputPath = flag("the file to write, in JSON")
-    anyway: bool = flag("write it also where it is not surely better, marked so")
+    out: OutputPath = flag("the JSON file to write")
+    anyway: bool = flag(
+        "write the calibration even if it is not shown to be better, and mark it so"
+    )
 
 
 def run(options: CalibrateOptions) -> int:
@@ -49,7 +51,8 @@ def run(options: CalibrateOptions) -> int:
     )
     if further:
         raise VievalError(
-            f"{options.verdicts}: verdicts of several judges or benchmarks; name a file of one"
+            f"{options.verdicts}: contains verdicts of several judges or benchmarks; "
+            "use a file with one"
         )
     result = calibrate(
         run, statistics, options.anyway, random=bool(look and look.is_first)
@@ -72,7 +75,7 @@ def run(options: CalibrateOptions) -> int:
     elif not better.accepted and (needed := better.labels_needed(calibration.labels)):
         rated = " ".join(map(str, options.human))
         say(
-            f"next: `vieval label {options.verdicts} --n {needed} --human {rated} --out "
-            "more.html` asks for the others"
+            f"next: `vieval label {options.verdicts} --n {needed} --human {rated} "
+            "--out more.html` makes a page for the others"
         )
     return 0 if calibration.accepted or options.anyway else 1

@@ -59,7 +59,7 @@ class CardOptions(
         "that are prepared)"
     )
     samples: Count | None = flag(
-        "samples of each benchmark (default: 600, and 400 of contests)", metavar="N"
+        "samples of each benchmark (default: 600, or 400 for contests)", metavar="N"
     )
     repeats: int = flag(
         "samples to judge three times (default: %(default)s)",
@@ -74,7 +74,7 @@ class CardOptions(
         metavar="N",
     )
     budget: int | None = flag(
-        "stop before asking if it takes more calls, reminders aside",
+        "stop before asking if it takes more calls, not counting reminders",
         type=number_between(0),
         metavar="CALLS",
     )
@@ -139,8 +139,8 @@ def _require_published(folder: Path) -> None:
 
     if not folder.is_dir():
         raise VievalError(
-            f"--published {folder}: no such folder; `vieval prepare {NAME}` fetches published "
-            "verdicts"
+            f"--published {folder}: no such folder; run `vieval prepare {NAME}` to "
+            "download published verdicts"
         )
     if not any(present(benchmark, folder) for benchmark in descriptions()):
         examples = {

@@ -57,8 +57,8 @@ def run(options: CompareOptions) -> int:
     cards = [path for path in options.results if is_card(path)]
     if cards and (further := [path for path in options.results if path not in cards]):
         raise VievalError(
-            f"{further[0]}: no card of a model, and {cards[0]} is one; cards are compared with "
-            "cards, which `vieval card` makes"
+            f"{further[0]} is not a model card, but {cards[0]} is; cards can only be "
+            "compared with other cards (create one with `vieval card`)"
         )
     if cards:
         inputs = [results_of_cards(options.results, options.label)]

@@ -33,7 +33,8 @@ class OutputOptions(
     """Outputs of editors that are labelled by CLIP-D."""
 
     outputs: Path | None = flag(
-        "samples of edits, as vieval score takes them, with captions of source and output",
+        "samples of edits in the form that vieval score reads, with captions of "
+        "source and output",
     )
     licence: str | None = flag("the licence under which the outputs may train a model")
     clip: str = flag(
@@ -82,7 +83,7 @@ def label(options: LabelledEditOptions) -> int:
 
     if not options.folders and not options.outputs:
         raise VievalError(
-            "nothing to label: give folders of turns, or --outputs with a samples file"
+            "nothing to label: pass folders of turns, or --outputs with a samples file"
         )
     require_writable(options.out / dataset.EXAMPLES)
     edits, origins = _sequence_labels(options)
@@ -108,8 +109,8 @@ def _sequence_labels(
     times = Counter(sequence.uid for batch in batches for sequence in batch.sequences)
     if repeated := [uid for uid, n in times.items() if n > 1]:
         raise VievalError(
-            f"sequence {repeated[0]} comes {times[repeated[0]]} times; give each folder once, "
-            "each sequence a uid"
+            f"sequence {repeated[0]} occurs {times[repeated[0]]} times; pass each "
+            "folder once, and give each sequence its own uid"
         )
     edits = [
         edit
@@ -137,8 +138,8 @@ def _output_labels(
 
     if not options.licence:
         raise VievalError(
-            "--outputs: say with --licence on which terms they may train a model; it goes into "
-            "the training record"
+            "--outputs requires --licence: the terms under which they may train a "
+            "model, which go into the training record"
         )
     rows = list(read_samples(outputs, "tie", parse_columns(options.columns)))
     if bad := [(row.sample.id, row.verdict) for row in rows if row.verdict]:

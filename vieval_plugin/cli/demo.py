@@ -55,7 +55,8 @@ def run(options: DemoOptions) -> int:
     except ToolMissing:
         judge = "sharpness"
         say(
-            "the titles cannot be read here, so the posters are ranked by how sharp they are;",
+            "the titles cannot be read on this machine, so the posters are ranked by "
+            "sharpness;",
             f"to read them {install_advice('text')}",
         )
     folders = [folder / name for name in (posters.CAREFUL, posters.CARELESS)]

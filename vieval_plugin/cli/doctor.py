@@ -134,8 +134,8 @@ def _local(options: Config, source: str) -> Iterator[Check]:
         yield Check(
             False,
             (
-                "VLMEvalKit: its hook is another version's; run `vieval vlmevalkit "
-                "--install-hook` again"
+                "VLMEvalKit: its hook is from another version; run `vieval "
+                "vlmevalkit --install-hook` again"
             ),
         )
     try:
@@ -195,7 +195,7 @@ async def _server(name: str, backbone: Backbone) -> AsyncIterator[Check]:
                 schemas = (
                     "enforced"
                     if await backend.takes_schemas()
-                    else "not enforced, asked for in words"
+                    else "not enforced, only requested in the prompt"
                 )
                 likelihood = await backend.answer(
                     Likelihood(greeting, ("Yes",), ("logprobs",))
@@ -203,7 +203,7 @@ async def _server(name: str, backbone: Backbone) -> AsyncIterator[Check]:
                 logprobs = (
                     "given"
                     if isinstance(likelihood, Probabilities)
-                    else "not given (judges of probabilities need them)"
+                    else "not returned (judges of probabilities need them)"
                 )
                 text = (
                     f"{where}: answers; schemas {schemas}; log-probabilities {logprobs}"
@@ -226,10 +226,16 @@ async def _sight(where: str, backend: OpenAIBackend) -> AsyncIterator[Check]:
             f"{where}: does not see images ({checked.evidence}); serve a model with its vision part",
         )
         return
-    unknown = f"was not checked for sight, as it names no colour ({checked.evidence})"
+    unknown = (
+        "sight was not verified, because the reply names no colour "
+        f"({checked.evidence})"
+    )
     yield Check(True, f"{where}: {'sees' if checked.sight == Sight.SEES else unknown}")
     if reason := await backend.refusal_of_two_images():
-        advice = "serve it with room for two images: judges of edits show the source and the output"
+        advice = (
+            "set the server to accept two images: judges of edits show the "
+            "source and the output"
+        )
         yield Check(
             False, f"{where}: refuses two images in one question ({reason}); {advice}"
         )
@@ -261,19 +267,19 @@ async def _listed_model(url: str) -> str:
     except (Refused, ValueError, KeyError, TypeError) as error:
         reason = " ".join(redacted(str(error)).split())[:200]
         advice = (
-            "start the server, correct the address, which ends in /v1, or name the model by "
-            "--model"
+            "start the server, correct the address, which must end in /v1, or set "
+            "the model with --model"
         )
         if isinstance(error, Refused) and error.code in (401, 403):
             hint = "" if backbone.key("judge") else key_hint()
-            advice = f"name the model by --model, or {KEY_REMEDY}{hint}"
+            advice = f"set the model with --model, or {KEY_REMEDY}{hint}"
         raise VievalError(
             f"{redacted(url)} does not list its models ({reason}); {advice}"
         ) from None
     if len(names) != 1:
         raise VievalError(
-            f"{redacted(url)} lists {len(names)} models ({', '.join(names[:20])}); name one with "
-            "--model"
+            f"{redacted(url)} lists {len(names)} models ({', '.join(names[:20])}); "
+            "choose one with --model"
         )
     return names[0]
 
@@ -315,10 +321,11 @@ def _abilities(options: Config, model: str) -> Iterator[Ability]:
         )
     if unprepared:
         further = (
-            f"{len(unprepared)} further benchmarks, such as {', '.join(unprepared[:3])}"
+            f"{len(unprepared)} more benchmarks, such as {', '.join(unprepared[:3])}"
         )
         yield Ability(
-            f"run tasks on {further}", "their data; `vieval prepare NAME` gets it"
+            f"run tasks on {further}",
+            ("their data; run `vieval prepare NAME` to download it"),
         )
     needs = _missing_packages(["aiohttp"], "http")
     yield Ability("serve judges as rewards (`vieval serve`)", needs)
@@ -343,7 +350,7 @@ def _scoring(spec: JudgeSpec, model: str) -> Ability:
     if spec.scored:
         needs = _missing_packages(_SCORER_PACKAGES, "scorers")
         return Ability(
-            "score images with {}, whose weights are fetched when first used", needs
+            "score images with {}, whose weights are downloaded when first used", needs
         )
     return Ability("score images with {}", _missing_package(spec.name))
 

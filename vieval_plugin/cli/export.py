@@ -36,7 +36,9 @@ class ExportOptions(BenchmarkOptions, PartialOptions):
     """Options of `vieval export`."""
 
     judge: str = argument("the judge whose conversations to write", default="")
-    results: list[Path] = argument("results, as vieval show takes them", nargs="*")
+    results: list[Path] = argument(
+        "results, in any form that vieval show reads", nargs="*"
+    )
     pairs: list[Path] = flag(
         "write the best and the worst image of each prompt by these verdicts",
         nargs="+",
@@ -55,7 +57,7 @@ class ExportOptions(BenchmarkOptions, PartialOptions):
         "Ever, or YAML files for models and a data set on the Hugging Face Hub",
     )
     organization: str = flag(
-        "for --to, who publishes the numbers (default: %(default)s)", "unknown"
+        "for --to, the publisher of the numbers (default: %(default)s)", "unknown"
     )
     dataset: str = flag(
         "for --to hub-eval-results, the id of the benchmark's data set on the hub",
@@ -108,9 +110,7 @@ def _write_for_boards(options: ExportOptions) -> list[str]:
 
     results = [*filter(None, [options.judge]), *options.results]
     if options.pairs or options.rebalance or not results:
-        raise VievalError(
-            "--to takes results, and results alone: vieval export RESULTS --to FORMAT"
-        )
+        raise VievalError("--to takes only results: vieval export RESULTS --to FORMAT")
     to_hub = options.to == "hub-eval-results"
     if to_hub != bool(options.dataset):
         raise VievalError(
@@ -140,11 +140,13 @@ def _require_one_export(options: ExportOptions) -> None:
 
     if options.pairs and (options.judge or options.results or options.rebalance):
         raise VievalError(
-            "--pairs takes the results itself, and no judge: vieval export --pairs RESULTS --out "
+            "--pairs takes results and no judge: vieval export --pairs RESULTS --out "
             "FILE"
         )
     if not options.pairs and not (options.judge and options.results):
-        raise VievalError("name a judge and results, or results of images with --pairs")
+        raise VievalError(
+            "pass a judge and results, or results of images with --pairs"
+        )
     if not options.pairs and options.trainer != "trl":
         raise VievalError(f"--trainer {options.trainer} requires --pairs")
 

@@ -32,7 +32,7 @@ class FilterOptions(CalibrationOptions, PartialOptions):
     )
     out: OutputPath = flag("folder for the files")
     prefix: str = flag(
-        "prefix of the columns, or of the member of a tar, that are added (default: none)",
+        "prefix of the added columns, or of the added tar member (default: none)",
         "",
     )
 

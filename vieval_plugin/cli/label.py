@@ -30,9 +30,9 @@ class LabellingOptions(ColumnOptions, PartialOptions):
     """Options of `vieval label`."""
 
     samples: list[str] = argument(
-        "samples as vieval score takes them, a .jsonl file of contests, verdicts, or "
-        "BENCHMARK/PART; behind a folder of "
-        "shards you may name rows, each by its uid or as FILE:ROW"
+        "samples in the form that vieval score reads, a .jsonl file of contests, "
+        "verdicts, or BENCHMARK/PART; after a folder of shards, you can list rows, "
+        "each by its uid or as FILE:ROW"
     )
     out: OutputPath = flag("the page to write, one HTML file with its images")
     n: Count = flag("number of images or pairs (default: %(default)s)", 100)
@@ -41,10 +41,10 @@ class LabellingOptions(ColumnOptions, PartialOptions):
         "images are asked for"
     )
     until_decided: bool = flag(
-        "ask for the labels up to the next look of the plan alone, and stop once they "
-        "decide, without saying who leads"
+        "ask only for the labels up to the plan's next look, and stop once they "
+        "decide, without showing who leads"
     )
-    kind: str | None = flag("the task type of samples that name none, such as tig")
+    kind: str | None = flag("the task type of samples without one, such as tig")
     prompts: Path | None = flag(
         "the prompts of images in folders: a table, or a .txt file"
     )
@@ -181,9 +181,7 @@ def _say_advice(
     if advice := size_advice(images, readable):
         say(advice)
     if size > LARGE:
-        say(
-            f"the page has {size >> 20} MB and opens slowly; a smaller --n makes a smaller one"
-        )
+        say(f"the page has {size >> 20} MB and opens slowly; use a smaller --n")
     if not are_contests:
         say(
             f"next: answer the page, download the file of answers, and {_rank_command(options)}"
@@ -229,7 +227,8 @@ def _are_decisive(options: LabellingOptions, ratings: HumanRatings) -> bool:
     path = Path(options.samples[0])
     if not (is_own(path) or is_shards(path)):
         raise VievalError(
-            f"--until-decided requires verdicts, got {path}; pass what vieval score wrote"
+            f"--until-decided requires verdicts, got {path}; pass the output of "
+            "vieval score"
         )
     results = load_results([path], partial=options.partial)
     report = sections_of(

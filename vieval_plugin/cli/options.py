@@ -49,7 +49,7 @@ class ColumnOptions(Options):
     """The columns of a table."""
 
     columns: list[str] = flag(
-        "say which columns of a table to read, such as output=image,prompt=caption "
+        "the columns of a table to read, such as output=image,prompt=caption "
         "(default: found by their names)",
         metavar="KEY=COLUMN",
     )
@@ -102,9 +102,7 @@ class PublishedOptions(Options):
 class ConfigOptions(Options):
     """The options file."""
 
-    config: Path | None = flag(
-        "the options file (default: the one that VIEVAL_CONFIG names)"
-    )
+    config: Path | None = flag("the options file (default: $VIEVAL_CONFIG)")
 
 
 def human_flag(purpose: str = "", **arguments: Any) -> Any:
@@ -126,7 +124,8 @@ class SettingOptions(ConfigOptions, group=_JUDGE):
         "a setting of the judge, such as 1shot (default: its first)"
     )
     aspects: tuple[str, ...] = flag(
-        "ask only about these, such as SC, where a judge asks about each by itself (default: all)",
+        "ask only about these aspects, such as SC, if the judge asks about each "
+        "separately (default: all)",
         (),
         type=lambda text: tuple(map(str.strip, text.split(","))),
         metavar="NAMES",
@@ -147,8 +146,8 @@ class JudgeOptions(SettingOptions, group=_JUDGE):
 def patience_flag(seconds: float) -> Any:
     """Declare the patience with a server, with a command's own default."""
     return flag(
-        "seconds without any answer before the server counts as away "
-        f"(default: {seconds:g})",
+        "seconds without any answer before the server counts as offline (default: "
+        f"{seconds:g})",
         None,
         metavar="S",
     )
@@ -157,7 +156,9 @@ def patience_flag(seconds: float) -> Any:
 class BackboneOptions(Options, group=_BACKBONE):
     """The model that the judge asks."""
 
-    model: str | None = flag(f"its name on the server (default: {MODEL_ENV_VAR})")
+    model: str | None = flag(
+        f"the model's name on the server (default: {MODEL_ENV_VAR})"
+    )
     base_url: list[str] | None = flag(
         "address of an OpenAI-compatible server, ending in /v1; may be repeated "
         f"(default: {BASE_URL_ENV_VAR}, or {OPENAI_BASE_URL_ENV_VAR})",
@@ -178,7 +179,7 @@ class BackboneOptions(Options, group=_BACKBONE):
     patience: float | None = patience_flag(120)
     price_input: float | None = flag("price of a million input tokens", metavar="P")
     price_cached_input: float | None = flag(
-        "price of a million in the server's cache", metavar="P"
+        "price of a million cached input tokens", metavar="P"
     )
     price_output: float | None = flag("price of a million output tokens", metavar="P")
 
@@ -186,9 +187,9 @@ class BackboneOptions(Options, group=_BACKBONE):
 class BatchedOptions(Options, group=_BACKBONE):
     """Whether the model is asked by batches."""
 
-    batch: bool = flag("ask by batches, which cost half and take hours")
+    batch: bool = flag("use batches, which cost half and take hours")
     batch_files: OutputPath | None = flag(
-        "write batches there, for vllm run-batch",
+        "write batches to this folder, for vllm run-batch",
         metavar="FOLDER",
     )
 
@@ -208,7 +209,7 @@ class SampleOptions(ColumnOptions, group=("samples",)):
         metavar="NAME",
     )
     kind: str | None = flag(
-        "the task type of samples that name none, such as tig (text to image)"
+        "the task type of samples without one, such as tig (text to image)"
     )
     benchmark: str | None = flag(
         "judge the images of this benchmark, and keep its human ratings with the verdicts",
@@ -216,7 +217,7 @@ class SampleOptions(ColumnOptions, group=("samples",)):
     )
     limit: Count | None = flag("judge only the first N samples", metavar="N")
     allow_urls: list[str] = flag(
-        "fetch images from this host; may be repeated", metavar="HOST"
+        "download images from this host; may be repeated", metavar="HOST"
     )
     strict: bool = flag("stop at the first bad row, before anything is asked")
 
@@ -225,7 +226,7 @@ class ShardOptions(
     Options,
     group=(
         "a folder of shards",
-        "for data sets of any size, if --out names a folder",
+        "for data sets of any size, if --out is a folder",
     ),
 ):
     """A folder of shards."""
@@ -240,13 +241,13 @@ class ShardOptions(
         metavar="SHARE",
     )
     budget: Count | None = flag(
-        "open no shard that would exceed so many calls", metavar="CALLS"
+        "do not start a shard that would exceed this number of calls", metavar="CALLS"
     )
     processes: Count | None = flag(
         "workers on this machine (default: this process)", metavar="N"
     )
     workers: Count | None = flag(
-        "workers on Ray (default: one a node, or one a GPU)", metavar="N"
+        "workers on Ray (default: one per node, or one per GPU)", metavar="N"
     )
     part: str | None = flag(
         "judge one of N parts; auto takes it from a Slurm array's task or torchrun's "
@@ -256,7 +257,7 @@ class ShardOptions(
     extend: bool = flag("also judge files that were added since the first run")
     trace: bool = flag("keep the answers word for word")
     ray: str | None = flag(
-        "use workers on a Ray cluster (default: the one that runs here, or a new one)",
+        "use workers on a Ray cluster (default: the one already running, or a new one)",
         nargs="?",
         const="",
         metavar="ADDRESS",
@@ -283,11 +284,11 @@ class ScoreOptions(
         "write verdicts here: to a .jsonl, .csv or .parquet file, or, for parquet and "
         "webdataset tar files, to a folder of shards; needed unless you name images one by one"
     )
-    json: bool = flag("print the verdicts on images as JSON, one on a line")
+    json: bool = flag("print the verdicts on images as JSON lines")
     plan: bool = flag("judge eight samples, print what all would cost, and stop")
     judge: list[str] = judge_flag(f"{DEFAULT_JUDGE}, or the judge of the run's task")
     label: str = flag(
-        "name the verdicts in reports (default: the name of the backbone)", ""
+        "name of the verdicts in reports (default: the name of the backbone)", ""
     )
     #: Command line, for the verdicts.
     command: str

@@ -34,7 +34,7 @@ class PrepareOptions(Options):
         "frames of a video, or views of an object, that stand for a sample"
     )
     root: OutputPath | None = flag(
-        "data folder (default: VIEVAL_DATA, else the user's cache folder)",
+        "data folder (default: $VIEVAL_DATA, else the user's cache folder)",
     )
     part: list[str] | None = flag("only this part; may be repeated")
     no_images: bool = flag("only ratings and conditions, without images")
@@ -92,7 +92,7 @@ def _preparation(
             if entry.prepare
         ]
         raise VievalError(
-            f"{benchmark.name} has nothing to prepare; those that have: {', '.join(preparable)}, "
-            f"{NAME}"
+            f"{benchmark.name} has nothing to prepare; benchmarks that do: "
+            f"{', '.join(preparable)}, {NAME}"
         )
     return benchmark.name, benchmark.prepare, benchmark.hosts

@@ -35,7 +35,7 @@ class CopyOptions(Options):
     """Options of `vieval prompts copy`."""
 
     pack: str = argument(_PACK)
-    folder: OutputPath = argument("a new folder; the pack gets its name")
+    folder: OutputPath = argument("a new folder; the pack is named after it")
 
 
 class ExportOptions(Options):
@@ -183,9 +183,9 @@ def export_benchmark(options: ExportOptions) -> int:
         folder = options.out / exported
         count = export_prompts(benchmark, exported, root, folder)
         say(
-            f"{folder / PROMPTS_FILE}: {count} prompts; put the images, named as {EXPECTED_FILE} "
-            f"says, into {folder / 'MODEL'}, MODEL "
-            f"being what yours is called, then: vieval score {folder}"
+            f"{folder / PROMPTS_FILE}: {count} prompts; save the images, named as in "
+            f"{EXPECTED_FILE}, in {folder / 'MODEL'}, where MODEL is the name of your "
+            f"model, then run: vieval score {folder}"
         )
     return 0
 
@@ -213,7 +213,10 @@ def import_packs(options: ImportOptions) -> int:
     require_writable(options.to / packs.MANIFEST, "--to")
     for folder in by_judge[options.judge](options.source, options.to, options.context):
         pack = packs.load(str(folder))
-        use = f"use it: judges.{options.judge}.pack: {folder} in the file that VIEVAL_CONFIG names"
+        use = (
+            f"to use it, set judges.{options.judge}.pack: {folder} in the options "
+            "file ($VIEVAL_CONFIG)"
+        )
         say(f"{folder}  {pack.hash}  ({use})")
     return 0
 

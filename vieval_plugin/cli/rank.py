@@ -77,7 +77,9 @@ class GeneratorOptions(
         f"address ending in /v1; its key is in {KEY_VARIABLE}", metavar="URL"
     )
     generator_model: str | None = flag("its name on the server", metavar="NAME")
-    seed: int = flag("seed of the first prompt, each further one has the next", 0)
+    seed: int = flag(
+        ("seed of the first prompt; each further prompt has the next seed"), 0
+    )
 
 
 class GateOptions(Options, group=("gate",)):
@@ -97,10 +99,11 @@ class GateOptions(Options, group=("gate",)):
         metavar="M",
     )
     no_control: bool = flag(
-        "pass a build without asking whether the judge sees spoilt images"
+        "pass a build without checking whether the judge sees damaged images"
     )
     history: OutputPath | None = flag(
-        "append the night of a gate to FILE, .jsonl, and look for a slow fall",
+        "append this nightly result of a gate to FILE, .jsonl, and look for a slow "
+        "fall",
         metavar="FILE",
     )
     summary: OutputPath | None = flag(
@@ -133,12 +136,11 @@ class RankOptions(
         "the prompts of images in folders: a .txt, .csv or .jsonl file"
     )
     reference: Path | None = flag(
-        "images of the same prompts that those in folders are compared with, such as another "
-        "backend's",
+        "images of the same prompts to compare with, such as another backend's",
         metavar="FOLDER",
     )
-    kind: str | None = flag("the task type of prompts that name none, such as tig")
-    out: OutputPath | None = flag("write the verdicts on folders here, a .jsonl file")
+    kind: str | None = flag("the task type of prompts without one, such as tig")
+    out: OutputPath | None = flag("write the verdicts on folders to this .jsonl file")
     plan: bool = flag("judge eight images, print what all would cost, and stop")
     human: list[Path] = human_flag(", which correct the judge's means")
     tables: OutputPath | None = flag(
@@ -147,7 +149,7 @@ class RankOptions(
     html: OutputPath | None = flag(
         "write a page with images side by side", metavar="FILE"
     )
-    best_of: bool = flag("only name the best image of each prompt and generator")
+    best_of: bool = flag("only list the best image of each prompt and generator")
     #: Command line, for the verdicts.
     command: str
 
@@ -221,6 +223,6 @@ def _require_outputs(options: RankOptions) -> None:
         for name in tables:
             require_writable(options.tables / name, "--tables", reads)
     if not is_gate and (output := first_flag(options, _OUTPUTS)):
-        raise VievalError(f"{output} is the decision of a gate: give a --margin too")
+        raise VievalError(f"{output} requires --margin")
     replaced = () if is_gate else _SUFFIXES
     require_outputs(vars(options), _SUFFIXES, reads, (*replaced, *_KEPT))

@@ -47,9 +47,11 @@ class ReportOptions(LabelOptions, BenchmarkOptions, CalibrationOptions, PartialO
         nargs="*",
     )
     order: Path | None = flag(
-        "compare rankings with this file, which has an image model on a line, the best first",
+        "compare rankings with this file of image models, one per line, best first",
     )
-    traces: bool = flag("also write pages that show each step of judges that take many")
+    traces: bool = flag(
+        "also write pages that show each step of judges with many steps"
+    )
 
 
 def run(options: ReportOptions) -> int:

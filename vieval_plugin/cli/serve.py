@@ -64,12 +64,13 @@ class FailureOptions(Options, group=("failures",)):
         metavar="K",
     )
     on_failure: Literal["error", "neutral"] = flag(
-        "answer a failure with an error, or its group's mean if a request is one group "
-        "(default: %(default)s)",
+        "answer a failure with an error, or with its group's mean if a request is "
+        "one group (default: %(default)s)",
         "error",
     )
     max_imputed: float = flag(
-        "largest share of a group that gets its mean (default: %(default)s)",
+        "largest share of a group whose failures are replaced by its mean (default: "
+        "%(default)s)",
         0.1,
         type=number_between(0, 0.99, float),
         metavar="SHARE",
@@ -79,9 +80,11 @@ class FailureOptions(Options, group=("failures",)):
 class CallerOptions(Options, group=("callers",)):
     """Callers: who may call, and how much they may send."""
 
-    no_token: bool = flag("let anybody call who reaches --host, without a token")
+    no_token: bool = flag(
+        "let anyone who can reach --host send requests, without a token"
+    )
     allow_host: list[str] = flag(
-        "a further name of this server; may be repeated", metavar="NAME"
+        "another name of this server; may be repeated", metavar="NAME"
     )
     max_samples: Count = flag(
         "most samples in a request (default: %(default)s)", 1024, metavar="N"
@@ -102,7 +105,7 @@ class ServerOptions(
         metavar="NAME=JUDGE[:ASPECT]",
     )
     host: str = flag(
-        "address to listen on (default: %(default)s, this machine alone)", "127.0.0.1"
+        "address to listen on (default: %(default)s, only this machine)", "127.0.0.1"
     )
     port: int = flag("port to listen on, 0 for any (default: %(default)s)", 8200)
     patience: float | None = patience_flag(_PATIENCE)
@@ -163,8 +166,8 @@ def _server_setup(options: ServerOptions) -> ServerSetup:
         "metrics",
     } & set(names):
         raise VievalError(
-            f"--reward {min(reserved)}: that is an address of the server itself; choose another "
-            "name"
+            f"--reward {min(reserved)}: this is an address of the server itself; "
+            "choose another name"
         )
     if repeated := [name for name in names if names.count(name) > 1]:
         raise VievalError(
@@ -210,13 +213,11 @@ def _announcement(setup: ServerSetup, port: int) -> list[str]:
     host = setup.options.host
     address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
     lines = [
-        f"rewards at {address}, where a page tries them; health at {address}/health"
+        f"rewards at {address} (open it in a browser to try them); health at "
+        f"{address}/health"
     ]
     for reward in setup.rewards:
         lines.append(f"{reward.name} = {reward}, at {address}/{reward.name}/v1/judge")
     if not setup.guard.token and setup.guard.any_address:
-        lines.append(
-            "NO TOKEN: everybody who can reach this address may use the judges, and is "
-            "answered"
-        )
+        lines.append("NO TOKEN: anyone who can reach this address can use the judges")
     return lines

@@ -24,10 +24,10 @@ class ShowOptions(PartialOptions):
         "verdicts of vieval score, or a folder of a run (lmms-eval's --output_path)"
     )
     id: str = argument(
-        "the sample, as benchmark/part/image model/uid or the end of that; in a folder of "
-        "shards also FILE:ROW"
+        "the sample, as benchmark/part/image model/uid or the end of it; in a folder "
+        "of shards also FILE:ROW"
     )
-    judge: str | None = flag("the verdict of this judge, if there are several")
+    judge: str | None = flag("show the verdict of this judge, if there are several")
     html: OutputPath | None = flag(
         "write a page with the questions and images to this file",
     )

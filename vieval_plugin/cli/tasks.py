@@ -59,8 +59,8 @@ def _write(pattern: str, folder: Path) -> str:
         task_files.files([entry for name, entry in entries.items() if name in names]),
     )
     return (
-        f"wrote {len(names)} tasks and groups to {folder}; lmms-eval reads your copies with "
-        f"--include_path {folder}"
+        f"wrote {len(names)} tasks and groups to {folder}; pass --include_path "
+        f"{folder} so that lmms-eval reads your copies"
     )
 
 

@@ -115,8 +115,9 @@ def train_adiee(options: AdieeOptions) -> int:
     if held_out_figures:
         agreed = held_out_figures.agreement
         say(
-            f"held out: rho {agreed.spearman:.3f}, mean error {agreed.error:.3f} (n {agreed.n}); "
-            f"over the questions it moves {held_out_figures.question_range:.3f}",
+            f"held out: rho {agreed.spearman:.3f}, mean error {agreed.error:.3f} (n "
+            f"{agreed.n}); mean score range across questions "
+            f"{held_out_figures.question_range:.3f}",
             f"done as asked {held_out_figures.done_as_asked:.3f}, with the source of another "
             f"scene {held_out_figures.another_source:.3f}, "
             f"nothing done {held_out_figures.unedited:.3f}",
@@ -176,7 +177,7 @@ def _tuning_of(options: TuningOptions) -> Tuning:
         )
     if not 0 <= options.held_out < 1:
         raise VievalError(
-            f"--held-out {options.held_out:g}: give a share from 0 on and below 1"
+            f"--held-out must be at least 0 and below 1, got {options.held_out:g}"
         )
     return Tuning(
         **{field.name: getattr(options, field.name) for field in fields(Tuning)}

@@ -22,9 +22,13 @@ class VLMEvalKitOptions(Options):
     """Options of `vieval vlmevalkit`."""
 
     list: bool = flag("list VIEval's datasets, and whether their data is there")
-    install_hook: bool = flag("make plain VLMEvalKit here know VIEval's datasets")
+    install_hook: bool = flag(
+        "register VIEval's datasets with plain VLMEvalKit on this machine"
+    )
     remove_hook: bool = flag("remove that hook")
-    limit: int | None = flag("judge only the first rows of a dataset, so many")
+    limit: int | None = flag(
+        "judge only the first rows of a dataset, up to this number"
+    )
     #: Arguments of VLMEvalKit's own.
     rest: Sequence[str]
 

@@ -161,7 +161,8 @@ def _card(labelled: ToLabel, swap: bool, embedded: _Embedded) -> LabelCard:
     samples = list(judged.candidates) if isinstance(judged, Contest) else [judged]
     if len(samples) > 2:
         raise VievalError(
-            f"{labelled.where}: {len(samples)} candidates, and the page shows two; leave it out"
+            f"{labelled.where}: {len(samples)} candidates, but the page can show only "
+            "two; leave this contest out"
         )
     try:
         conditions, *_ = (
@@ -172,7 +173,7 @@ def _card(labelled: ToLabel, swap: bool, embedded: _Embedded) -> LabelCard:
         raise VievalError(f"{labelled.where}: {error}") from None
     if not all(sides):
         raise VievalError(
-            f"{labelled.where}: no output image; leave it out, or have the image made"
+            f"{labelled.where}: no output image; leave it out, or generate the image"
         )
     texts = tuple(
         (name.replace("_", " "), text) for name, text in samples[0].texts.items()

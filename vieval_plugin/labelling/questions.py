@@ -55,7 +55,8 @@ RATINGS = (
     PageQuestion(
         "PQ",
         "Perceptual quality",
-        "Does it look sound and natural, whatever was asked: no artefacts, nothing distorted?",
+        "Does it look sound and natural, regardless of the prompt: no artefacts, "
+        "nothing distorted?",
         _rating_steps("very poor", "poor", "fair", "good", "flawless"),
         "p",
     ),

@@ -80,8 +80,8 @@ def read_to_label(
         return _of_verdicts(verdicts, partial)
     if verdicts:
         raise VievalError(
-            f"all files must be verdicts where one is, got {', '.join(inputs)}; use files of "
-            "verdicts"
+            "files of verdicts cannot be mixed with other files, got "
+            f"{', '.join(inputs)}; use only files of verdicts"
         )
     if prompts or len(inputs) > 1:
         return _samples_to_label(
@@ -115,9 +115,9 @@ def _of_verdicts(files: Sequence[str], partial: bool) -> list[ToLabel]:
                     and judged.setdefault(record.id, record.sample) != record.sample
                 ):
                     raise VievalError(
-                        f"{record.id} must have the same images in all files, got others in "
-                        f"{file}; name each image "
-                        "model as its folder: `vieval score NEW OLD --out both.jsonl`"
+                        f"{record.id} must have the same images in all files, but "
+                        f"{file} has others; name each image model as its folder: "
+                        "`vieval score NEW OLD --out both.jsonl`"
                     )
     return [ToLabel(sample, str(sample.id)) for sample in judged.values()]
 
@@ -152,7 +152,8 @@ def choose_readable(
         available = [number for number in range(len(samples)) if number not in reasons]
         if reasons and not available:
             raise VievalError(
-                f"{samples[0].where}: {reasons[0]}; no image of {len(samples)} to label can be read"
+                f"{samples[0].where}: {reasons[0]}; none of the images of "
+                f"{len(samples)} samples can be read"
             )
         choice = [
             available[number]
@@ -178,8 +179,9 @@ def read_planned(
     by_id = {sample.judged.id: sample for sample in samples}
     if missing := [identity for identity in planned if identity not in by_id]:
         raise VievalError(
-            f"the samples must have all {len(planned)} images of the plan, and {len(missing)} are "
-            f"missing, the first {missing[0]}; pass what the plan was made of"
+            f"{len(missing)} of the plan's {len(planned)} images are missing from the "
+            f"samples (first: {missing[0]}); pass the same samples the plan was made "
+            "from"
         )
     return [_read_images(by_id[identity]) for identity in planned]
 
@@ -278,8 +280,8 @@ def _require_below(labelled: ToLabel, folder: Path) -> None:
     for file in files_of(candidates_of(labelled.judged)):
         if not is_below(file, folder):
             raise VievalError(
-                f"{labelled.where}: {name_of(Image(file))} is a link out of {folder}; copy the "
-                "image there"
+                f"{labelled.where}: {name_of(Image(file))} links to a file outside "
+                f"{folder}; copy the image there"
             )
 
 
@@ -306,10 +308,11 @@ def _require_kind(labelled: ToLabel) -> None:
     inputs = list(INPUTS)
     if not kind:
         raise VievalError(
-            f"{labelled.where}: it names no kind, such as tig; name that of all with --kind"
+            f"{labelled.where}: has no kind, such as tig; set the kind of all samples "
+            "with --kind"
         )
     if kind not in inputs:
         raise VievalError(
-            f"{labelled.where}: no kind {kind!r}{did_you_mean(kind, inputs)} The kinds are "
-            f"{', '.join(inputs)}"
+            f"{labelled.where}: unknown kind {kind!r}{did_you_mean(kind, inputs)} The "
+            f"kinds are {', '.join(inputs)}"
         )

@@ -273,7 +273,8 @@ def _require_one_ranking(report: Report) -> None:
             for _, ranking in report.generators
         )
         raise VievalError(
-            f"--margin decides by one ranking, and here are {count} ({judges}); name one judge"
+            f"--margin decides by one ranking, got {count} ({judges}); use verdicts "
+            "of one judge"
         )
 
 

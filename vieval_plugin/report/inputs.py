@@ -71,12 +71,13 @@ def read_order(path: Path) -> tuple[str, ...]:
         ) from None
     if len(text) > _MOST_BYTES:
         raise VievalError(
-            f"{path}: larger than {_MOST_BYTES} bytes, no order of image models is"
+            f"{path}: too large for an order of image models (limit {_MOST_BYTES} "
+            "bytes)"
         )
     names = tuple(filter(None, map(str.strip, text.splitlines())))
     if repeated := [name for name, times in Counter(names).items() if times > 1]:
         raise VievalError(
-            f"{path}: names {repeated[0]!r} twice; an order has each image model once"
+            f"{path}: lists {repeated[0]!r} twice; list each image model once"
         )
     if len(names) < 2:
         raise VievalError(

@@ -113,7 +113,7 @@ def prompt_notes(runs: Sequence[Run]) -> list[str]:
 
 def _raise_elsewhere(root: Path, part: str) -> Sequence[Judged]:
     raise VievalError(
-        f"the user's own samples of kind {part} are in a file of theirs, not in {root}"
+        f"your own samples of kind {part} come from your file, not from {root}"
     )
 
 
@@ -199,6 +199,7 @@ def _require_same_people(runs: Sequence[Run]) -> None:
                     )
                     first_texts, run_texts = texts
                     raise VievalError(
-                        f"{record.id}: people's {name} are {first_texts} in the results of {label} "
-                        f"and {run_texts} in those of {run.label}; run both on the same data"
+                        f"{record.id}: people's {name} are {first_texts} in the "
+                        f"results of {label}, but {run_texts} in those of "
+                        f"{run.label}; run both on the same data"
                     )

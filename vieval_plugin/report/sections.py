@@ -480,8 +480,9 @@ def missing_judges_reason(section: Section) -> str:
         return f"{section.title}: two judges are needed, and the only one is {section.runs[0].label}."
     if section.benchmark.name == OWN:
         return (
-            "Nobody rated your images, so no judge can be shown to be better: `vieval rank` "
-            "compares the generators, and `vieval label` makes a page to rate some images."
+            "Your images have no ratings, so no judge can be shown to be better: "
+            "`vieval rank` compares the generators, and `vieval label` makes a page "
+            "to rate some images."
         )
     return f"{section.title}: none of its statistics has a test of two judges."
 

@@ -556,7 +556,7 @@ def trained_on_tables(
         if trained := sum(was_trained_on(record, uids) for record in records):
             rows.append((run.label, str(trained), str(len(records))))
     header = ("judge", "samples it was trained on", "of")
-    title = "Trained on what it judges: such numbers say nothing about other samples"
+    title = "Trained on what it judges: these numbers do not apply to other samples"
     return [Table("trained_on", title, header, tuple(rows))] if rows else []
 
 

@@ -70,7 +70,8 @@ def write_pages(lookup: Lookup, report_folder: Path) -> list[Path]:
             grouped[" ".join(run)].append(record)
     if not grouped:
         raise VievalError(
-            f"no verdicts of {' or '.join(stepwise)} in these results: nothing to trace"
+            f"these results contain no verdicts of {' or '.join(stepwise)}, so there "
+            "is nothing to trace"
         )
     folder = report_folder / "traces"
     pictures = folder / "images"

@@ -108,8 +108,9 @@ def read_baseline(
     }
     if then != now:
         raise VievalError(
-            f"--against {path}: other prompts (digest {_digest(then)}, here {_digest(now)}): "
-            f"{_first_difference(then, now)}; make a baseline of these prompts"
+            f"--against {path}: the prompts differ (digest {_digest(then)}, now "
+            f"{_digest(now)}): {_first_difference(then, now)}; make a baseline from "
+            "these prompts"
         )
     _require_same_fields(records, earlier, path)
     names = (generator, path.stem, f"{path.stem} (baseline)")
@@ -128,7 +129,8 @@ def _require_one_judge(
 ) -> None:
     if len({source_of(record.provenance) for record in earlier}) > 1:
         raise VievalError(
-            f"--against {path}: verdicts of several judges; keep those of one in a file"
+            f"--against {path}: contains verdicts from several judges; keep one judge "
+            "per file"
         )
     for provenance in dict.fromkeys(record.provenance for record in records):
         _require_same_judge(
@@ -157,8 +159,8 @@ def add_baseline(results: Results, baseline: Baseline) -> Results:
     """
     if len(results.runs) != 1:
         raise VievalError(
-            f"--against: verdicts of {abbreviated([run.label for run in results.runs])}; name one "
-            "judge"
+            "--against: expected results from one judge, got "
+            f"{abbreviated([run.label for run in results.runs])}"
         )
     [run], records = results.runs, results.records
     prompts = {_key(record.id) for record in baseline.records}
@@ -168,7 +170,10 @@ def add_baseline(results: Results, baseline: Baseline) -> Results:
         by_part.setdefault(record.id.part, []).append(
             (replace(record, provenance=records[0].provenance),)
         )
-    note = f"{len(compared)} of {len(records)} verdicts are on prompts of {baseline.path}, and count"
+    note = (
+        f"only the {len(compared)} of {len(records)} verdicts on prompts from "
+        f"{baseline.path} are compared"
+    )
     notes = (*results.notes, note) if len(compared) < len(records) else results.notes
     paths = results.paths and (*results.paths, baseline.path)
     return replace(
@@ -182,13 +187,14 @@ def _generator_of(records: Sequence[Record], name: str) -> str:
     """
     if any(record.candidates for record in records):
         raise VievalError(
-            f"{name}: contests are between two generators; take a judge that scores each image"
+            f"{name}: contests compare two generators; use a judge that scores each "
+            "image"
         )
     generators = sorted({record.id.image_model for record in records})
     if len(generators) > 1:
         names = abbreviated([generator or YOUR_IMAGES for generator in generators])
         raise VievalError(
-            f"{name}: {len(generators)} generators ({names}); keep those of one"
+            f"{name}: contains {len(generators)} generators ({names}); keep only one"
         )
     return generators[0]
 
@@ -199,10 +205,8 @@ def _require_same_judge(
     if name := next(
         (name for name in {**now, **then} if then.get(name) != now.get(name)), None
     ):
-        values = (
-            f"{then.get(name) or 'unset'}, and here it is {now.get(name) or 'unset'}"
-        )
-        advice = "judge both by the same judge, wording and backbone"
+        values = f"{then.get(name) or 'unset'}, but is now {now.get(name) or 'unset'}"
+        advice = "use the same judge, wording and backbone for both"
         raise VievalError(f"--against {path}: judged with {name} {values}; {advice}")
 
 
@@ -273,9 +277,12 @@ def _first_difference(
         if key in now and (difference := text_difference(then[key], now[key])):
             return f"{key[2]!r} has {difference}"
     if missing := [key for key in then if key not in now]:
-        return f"{len(missing)} of its {len(then)} are not here, the first {missing[0][2]!r}"
+        return (
+            f"{len(missing)} of its {len(then)} are missing, the first "
+            f"{missing[0][2]!r}"
+        )
     added = [key for key in now if key not in then]
-    return f"{len(added)} here are not in it, the first {added[0][2]!r}"
+    return f"{len(added)} are new, the first {added[0][2]!r}"
 
 
 def _key(identity: SampleId) -> PromptKey:
@@ -419,8 +426,8 @@ def _read(path: Path, number: int, line: str) -> Night:
     except (ValueError, KeyError, TypeError):
         pass
     raise VievalError(
-        f"{path}: line {number} is not a night of a gate; restore the file, or choose another "
-        "--history"
+        f"{path}: line {number} is not a nightly gate record; restore the file, or "
+        "choose another --history"
     )
 
 

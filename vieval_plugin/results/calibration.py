@@ -170,14 +170,14 @@ def _require_enough(
     if rated and not {*rated} & {*aspects}:
         missing = enumeration(aspects, "or")
         raise VievalError(
-            f"people rated {enumeration(sorted(rated))}, and the judge scores {missing}; label "
-            f"{missing}"
+            f"people rated {enumeration(sorted(rated))}, but the judge scores "
+            f"{missing}; label {missing}"
         )
     if not labels.are_enough:
         number = f"{plural(len(labels.prompts), 'label')} on {plural(len({*labels.prompts}), 'prompt')}"
         raise VievalError(
-            f"{number} of images with a score, and a calibration needs {LEAST_LABELS} on "
-            f"{LEAST_PROMPTS} prompts; label more"
+            f"calibration needs {LEAST_LABELS} labels on {LEAST_PROMPTS} prompts, got "
+            f"{number} for images with a score; label more"
         )
 
 
@@ -250,11 +250,11 @@ def calibration_lines(result: CalibrationResult) -> Iterator[str]:
         yield f"{score} is {calibration.sentence}."
     elif result.selection:
         yield (
-            f"Not calibrated: the {calibration.labels} ratings are not of a random part of the "
-            "images."
+            f"Not calibrated: the images of the {calibration.labels} ratings are not "
+            "a random sample."
         )
         yield (
-            "The judge's mean of the rated images less that of the others is "
+            "The judge's mean on the rated images minus its mean on the others is "
             f"{interval_text(result.selection, 3)}."
         )
     elif better.accepted:
@@ -267,14 +267,14 @@ def calibration_lines(result: CalibrationResult) -> Iterator[str]:
             [name for name, gain in gains.items() if gain.high >= 0], "or"
         )
         yield (
-            f"Not calibrated: {calibration.labels} ratings do not show that {score} is nearer "
-            f"to people's, calibrated, than {unbeaten}."
+            f"Not calibrated: with {calibration.labels} ratings, calibrated {score} "
+            f"is not measurably closer to people's ratings than {unbeaten}."
         )
     for name, gain in gains.items():
         interval = f"{gain.value:+.4f} [{gain.low:+.4f}, {gain.high:+.4f}]"
         yield (
-            f"Squared error on all {result.labels} held-out labels less that of {name}: "
-            f"{interval}, which has to lie below 0."
+            f"Squared error on all {result.labels} held-out labels minus that of "
+            f"{name}: {interval}; it must lie below 0."
         )
     if not better.accepted:
         needed = better.labels_needed(calibration.labels)
@@ -283,7 +283,7 @@ def calibration_lines(result: CalibrationResult) -> Iterator[str]:
             if needed
             else f"No number of labels up to {MOST_LABELS:,}"
         )
-        yield f"{number} would show it in four of five cases, as far as these tell."
+        yield f"{number} would show it four times in five, judging by these ratings."
     if calibration.refused:
         kinds = enumeration(calibration.refused)
         yield (
@@ -296,7 +296,8 @@ def calibration_lines(result: CalibrationResult) -> Iterator[str]:
         )
         minimum = f"{LEAST_LABELS} ratings or {LEAST_PROMPTS} prompts"
         yield (
-            f"With fewer than {minimum}, these task types take the function of all ratings: {kinds}."
+            f"Task types with fewer than {minimum} use the function fitted to all "
+            f"ratings: {kinds}."
         )
     for errors, where in (
         (calibration.on_prompts, "prompts"),
@@ -315,8 +316,9 @@ def calibration_lines(result: CalibrationResult) -> Iterator[str]:
         and calibration.on_prompts.calibrated >= calibration.on_prompts.median
     ):
         yield (
-            "Saying the median for every image is no further off on average: the calibrated "
-            "score tells good from bad, and not by how much."
+            "Predicting the median for every image is, on average, no less accurate: "
+            "the calibrated score shows which images are better, but not by how "
+            "much."
         )
     tied = (
         ""
@@ -324,6 +326,6 @@ def calibration_lines(result: CalibrationResult) -> Iterator[str]:
         else f" ({ties:.0%} of pairs on one prompt, {raw_ties:.0%} by the raw score)"
     )
     yield (
-        f"Calibration makes ties{tied}, so order, tests and rewards go by the raw score. An "
-        "error is typical, and no bound."
+        f"Calibration makes ties{tied}, so order, tests and rewards use the raw "
+        "score. The error is typical, not an upper bound."
     )

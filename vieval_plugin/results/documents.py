@@ -113,7 +113,9 @@ def plain(record: Record) -> Record:
     ):
         raise VievalError(overlong_name_reason)
     if (deep := max((len(step.path) for step in verdict.trace), default=0)) > _DEEPEST:
-        raise VievalError(f"a step {deep} levels deep, where {_DEEPEST} are allowed")
+        raise VievalError(
+            f"a step is nested {deep} levels deep; the limit is {_DEEPEST}"
+        )
     return record
 
 
@@ -156,7 +158,7 @@ def _ratings(by_aspect: Mapping[str, Any]) -> Mapping[str, tuple[float, ...]]:
 
 def _rating(value: Any) -> float:
     if type(value) not in (int, float) or math.isinf(value):
-        raise ValueError(f"{value!r} is no rating")
+        raise ValueError(f"{value!r} is not a rating")
     return float(value)
 
 
@@ -277,7 +279,7 @@ def current(document: dict[str, Any]) -> dict[str, Any]:
     written = document.get("vieval")
     if written != SCHEMA:
         raise VievalError(
-            f"written by another version of VIEval (schema {written}, this one reads {SCHEMA}); "
+            f"unsupported schema version {written} (this VIEval reads {SCHEMA}); "
             f"{UPGRADE}"
         )
     return document

@@ -96,9 +96,7 @@ def filter_shards(
     """
     opened = open_shards(path, partial)
     if exists(out) and (not out.is_dir() or any(out.iterdir())):
-        raise VievalError(
-            f"{out}: already there, and nothing is added to it; choose another --out"
-        )
+        raise VievalError(f"{out}: already exists; choose another --out")
     _passing(opened, opened.plan.schema.arrow().empty_table(), where, calibration)
     unfinished = unfinished_file(out)
     verdicts = passed = files = 0
@@ -135,8 +133,8 @@ def filter_shards(
         os.replace(unfinished, out)
     except OSError as error:
         raise VievalError(
-            f"{out}: cannot be written ({error.strerror or error}); make room or choose another "
-            "--out"
+            f"{out}: cannot be written ({error.strerror or error}); free disk space "
+            "or choose another --out"
         ) from None
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
@@ -262,12 +260,13 @@ def _problem(error: str, columns: Sequence[str]) -> str:
     if missing := _NO_COLUMN.search(error):
         hint = did_you_mean(missing[1], columns, 0.6) or ";"
         return (
-            f"verdicts have no column {missing[1]!r}{hint} the columns are {abbreviated(columns)}, "
-            "none is the data set's own, and a text stands in single quotes"
+            f"verdicts have no column {missing[1]!r}{hint} the columns are "
+            f"{abbreviated(columns)}; columns of the data set cannot be used, and "
+            "texts need single quotes"
         )
     reason = error.splitlines()[0].partition(" Error: ")[2][:200]
     return (
-        f'no condition that can be used ({reason}); write one such as "SC > .7 and status = '
+        f'not a usable condition ({reason}); write one such as "SC > .7 and status = '
         "'ok'\""
     )
 
@@ -342,16 +341,16 @@ def _write_parquet(source: Place, target: Path, file: InputFile, passing: Any) -
 def _require_new_columns(added: Any, schema: Any, source: Place) -> None:
     if shared := sorted({*added.column_names} & {*schema.names}):
         raise VievalError(
-            f"{source}: it has a column {shared[0]!r}; name the columns that are added with "
-            "--prefix"
+            f"{source}: already has a column {shared[0]!r}; set a prefix for the new "
+            "columns with --prefix"
         )
 
 
 def _require_all_written(written: int, numbers: Any, source: Place) -> None:
     if written != len(numbers):
         raise VievalError(
-            f"{source}: there are verdicts on rows that it does not have; `vieval shards "
-            "--verify` says which"
+            f"{source}: lacks rows that have verdicts; `vieval shards --verify` shows "
+            "which"
         )
 
 

@@ -56,13 +56,14 @@ def samples_files(result: Path) -> list[Path]:
         verdicts := sorted(result.rglob("*.jsonl"))
     ):  # as vieval score writes them
         raise VievalError(
-            f"{result}: not a folder of a run; name the files of verdicts in it, such as "
+            f"{result}: not a run folder; pass the verdict files in it, such as "
             f"{verdicts[0]}"
         )
     if not newest:
         raise VievalError(
-            f"{result}: no samples_*.jsonl there; run lmms-eval with --log_samples and "
-            f"--output_path {result}, or vieval vlmevalkit with --work-dir {result}"
+            f"{result}: contains no samples_*.jsonl; run lmms-eval with --log_samples "
+            f"and --output_path {result}, or vieval vlmevalkit with --work-dir "
+            f"{result}"
         )
     return newest
 
@@ -130,7 +131,7 @@ def records_of(path: Path) -> list[tuple[Record, ...]]:
                 else ""
             )
             raise VievalError(
-                f"{path}: line {number} is no result of VIEval ({reason}){hint}"
+                f"{path}: line {number} is not a VIEval result ({reason}){hint}"
             ) from None
     return records
 

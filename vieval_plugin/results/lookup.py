@@ -71,15 +71,16 @@ class Lookup:
                 dict.fromkeys(record.provenance.judge for record in matches)
             )
             raise VievalError(
-                f"{name}: {len(matches)} verdicts on this sample ({judges}); say which with "
-                "--judge, or name one samples file"
+                f"{name}: {len(matches)} verdicts match this sample ({judges}); "
+                "choose one with --judge, or pass one samples file"
             )
         if matches:
             raise VievalError(
-                f"{name}: {len(matches)} verdicts are called that; say more of the id ({examples})"
+                f"{name}: {len(matches)} verdicts match; use the full id ({examples})"
             )
         raise VievalError(
-            f"{name}: no such sample among {len(self.records)} verdicts; ids look like {examples}"
+            f"{name}: not found among {len(self.records)} verdicts; ids look like "
+            f"{examples}"
         )
 
     def sample(self, record: Record) -> Judged:
@@ -89,7 +90,8 @@ class Lookup:
         )
         if sample is None:
             raise VievalError(
-                f"{record.id}: not among the samples; is this the data that was judged?"
+                f"{record.id}: not among the samples; check that this is the data "
+                "that was judged"
             )
         return sample
 
@@ -99,8 +101,8 @@ class Lookup:
         """
         if record.row and not record.row.traced:
             raise VievalError(
-                f"{record.id}: what was asked and answered was not kept; score into a folder with "
-                "--trace"
+                f"{record.id}: its prompts and replies were not kept; score into a "
+                "folder with --trace"
             )
         source = record.provenance
         prepared = judge_of(source)
@@ -109,12 +111,12 @@ class Lookup:
             remedy = (
                 "restore that pack"
                 if source.options
-                else f"name the run's options file in {config.FILE_VARIABLE}"
+                else f"set {config.FILE_VARIABLE} to the run's options file"
             )
             raise VievalError(
                 f"{record.id}: judged as {source.setting} with pack {source.pack} "
-                f"({source.pack_hash}), and now it would be "
-                f"{now.setting} with {now.pack} ({now.pack_hash}); {remedy}"
+                f"({source.pack_hash}), but the current options use {now.setting} "
+                f"with {now.pack} ({now.pack_hash}); {remedy}"
             )
         sample = self.sample(record)
         require_as_judged(record, sample)
@@ -127,12 +129,13 @@ def require_as_judged(record: Record, judged: Judged) -> None:
     """
     if image := next(filter(is_changed, images_of(judged)), None):
         raise VievalError(
-            f"{record.id}: {name_of(image)} is not what was judged; restore it, or judge again"
+            f"{record.id}: {name_of(image)} has changed since it was judged; restore "
+            "it, or judge again"
         )
     if record.fingerprint not in ("", fingerprint(judged)):
         raise VievalError(
-            f"{record.id}: its texts or images are not those that were judged; restore them, or "
-            "judge again"
+            f"{record.id}: its texts or images have changed since they were judged; "
+            "restore them, or judge again"
         )
 
 
@@ -154,8 +157,8 @@ def open_results(results: Sequence[Path], partial: bool = False) -> Lookup:
     for result in results:
         if not (is_shards(result) or exists(result)):
             raise VievalError(
-                f"{result}: no such file or folder; pass a run's --output_path, or what vieval "
-                "score wrote"
+                f"{result}: no such file or folder; pass a run's --output_path, or "
+                "the output of vieval score"
             )
         for path in samples_files(result):
             if is_shards(path):
@@ -226,8 +229,8 @@ def conversation(
     exchanges, again = rerun(judge, judged, verdict)
     if dict(again.scores) != dict(verdict.scores) or again.choice != verdict.choice:
         raise VievalError(
-            f"{judged.id}: the recorded answers give other scores now; use the options of the "
-            "run that made it"
+            f"{judged.id}: the recorded answers now give other scores; use the run's "
+            "original options"
         )
     return exchanges
 
@@ -272,8 +275,8 @@ def rerun(
             step = steps.get((ask.path, attempt))
             if step is None:
                 raise VievalError(
-                    f"{judged.id}: no recorded answer to {'/'.join(ask.path)}; use the options "
-                    "of the run that made it"
+                    f"{judged.id}: no recorded answer to {'/'.join(ask.path)}; use "
+                    "the run's original options"
                 )
             replies.append(recorded_reply(ask, step))
             exchanges.append(Exchange(ask, replies[-1], step))
@@ -298,7 +301,9 @@ def contradiction(record: Record) -> str:
     if source.recorded:
         return ""
     if verdict.scores and not was_asked(verdict):
-        return f"it has scores, but its judge was not asked or broke ({verdict.status})"
+        return (
+            f"it has scores, but its judge was not asked or failed ({verdict.status})"
+        )
     if (
         verdict.scores
         and not verdict.status.usable

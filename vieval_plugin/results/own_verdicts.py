@@ -68,7 +68,7 @@ def records_of(path: Path) -> Iterator[Record]:
             ) as error:
                 reason = line_of(error)
                 raise VievalError(
-                    f"{path}: line {number} is no verdict of vieval score ({reason})"
+                    f"{path}: line {number} is not a verdict of vieval score ({reason})"
                 ) from None
 
 
@@ -89,7 +89,7 @@ def missing_note(path: Path, records: Sequence[Record]) -> str:
         return ""
     if len(records) >= written:
         return ""
-    return f"{path} has {len(records)} of the {written} verdicts of its runs: the others are not counted"
+    return f"{path} contains {len(records)} of the {written} verdicts of its runs; the others are not counted"
 
 
 def _common_and_runs(
@@ -120,8 +120,8 @@ def _common_and_runs(
         }
     except FileNotFoundError:
         raise VievalError(
-            f"{path}: {document_file.name}, which says who judged, is not beside it; copy it "
-            "there too, or judge again"
+            f"{path}: {document_file.name}, which records the judges used, is missing "
+            "from the same folder; copy it there, or judge again"
         ) from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         reason = line_of(error)
@@ -166,11 +166,11 @@ def record_of_line(
             row, ensure_ascii=False
         ).encode()  # half a character could be written nowhere
     if (written := row.get("vieval")) != SCHEMA:
-        raise VievalError(f"schema {written} is of another version; {UPGRADE}")
+        raise VievalError(f"unsupported schema version {written}; {UPGRADE}")
     if row["run"] not in runs:
         raise VievalError(
-            f"of run {str(row['run'])[:40]}, of which the file beside it says nothing; restore "
-            "that file"
+            f"it belongs to run {str(row['run'])[:40]}, which the accompanying run "
+            "file does not describe; restore that file"
         )
     source = runs[row["run"]]
     _require_same_run(source, row)
@@ -198,8 +198,8 @@ def _require_same_run(source: Provenance, row: Mapping[str, Any]) -> None:
     ):
         if row.get(name, value) != value:
             raise VievalError(
-                f"its {name} is {str(row[name])[:40]!r}, and its run's is {value!r}; restore the "
-                "file"
+                f"its {name} is {str(row[name])[:40]!r}, but its run has {value!r}; "
+                "restore the file"
             )
 
 

@@ -104,9 +104,9 @@ def similar_prompts_note(samples: Iterable[Sample]) -> str:
     if not similar:
         return ""
     return (
-        f"{similar} of {len(forms)} prompts differ from another prompt in one word at most; if "
-        "they come from templates, "
-        "add a column `group` with the template, which makes its prompts one unit."
+        f"{similar} of {len(forms)} prompts differ from another prompt by at most one "
+        "word; if they come from templates, add a column `group` with the template, "
+        "so that its prompts count as one unit."
     )
 
 
@@ -140,11 +140,10 @@ def drop_different_prompts(results: Results) -> Results:
             )
             if not records:
                 raise VievalError(
-                    f"{note}, and nothing else is there to rank; give each prompt a uid of its own"
+                    f"{note}, and no other prompts are left to rank; give each prompt "
+                    "its own uid"
                 )
-            notes.append(
-                f"{note}; what is called so is left out: give each prompt a uid of its own"
-            )
+            notes.append(f"{note}; these are left out: give each prompt its own uid")
         runs.append(replace(run, records=records))
     return replace(results, runs=tuple(runs), notes=tuple(notes))
 

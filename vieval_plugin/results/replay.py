@@ -130,7 +130,7 @@ class Recording:
             or f"nothing of {self.judge} that can be read"
         )
         return (
-            f"{self.source}: no recorded verdicts for {benchmark}/{part} (it holds "
+            f"{self.source}: no recorded verdicts for {benchmark}/{part} (it contains "
             f"{covered_parts_text}); pass logs= of that task, or another --tasks"
         )
 
@@ -185,8 +185,8 @@ class Recording:
         ]
         return VievalError(
             f"{self.source}: none of the {missing_count} {what} of {part} is recorded "
-            f"there for {self.judge}: of {len(recorded_ids)} recorded ids 0 fit (the first "
-            f"asked is {next(iter(part_samples))}; recorded is, for instance, "
+            f"for {self.judge}: 0 of {len(recorded_ids)} recorded ids match (first "
+            f"requested: {next(iter(part_samples))}; recorded, for example: "
             f"{next(iter(recorded_ids), 'none')})"
         )
 
@@ -336,7 +336,7 @@ def _read_samples(
             ) as error:
                 reason = line_of(error)
                 unread_lines.append(
-                    f"{path}: line {number} holds no recorded verdict ({reason})"
+                    f"{path}: line {number} is not a recorded verdict ({reason})"
                 )
                 continue
             recorded = tuple(

@@ -32,13 +32,13 @@ def rows_of(path: Path, partial: bool = False) -> list[tuple[Record, ...]]:
     """
     if path.name.endswith(PARTIAL) and not partial:
         raise VievalError(
-            f"{path}: of a run that is not complete; the command that began it goes on, or read it "
-            "as it is with --partial"
+            f"{path}: from an incomplete run; run the same command again to resume, "
+            "or read it as it is with --partial"
         )
     if is_flat(path):
         raise VievalError(
-            f"{path}: a flat table, for spreadsheets; results are read from the JSONL that "
-            "vieval score --out writes"
+            f"{path}: a flat table for spreadsheets; pass the JSONL that vieval score "
+            "--out writes"
         )
     try:
         rows: list[tuple[Record, ...]] = (
@@ -49,19 +49,19 @@ def rows_of(path: Path, partial: bool = False) -> list[tuple[Record, ...]]:
     except (OSError, UnicodeDecodeError) as error:
         if isinstance(error, UnicodeDecodeError) and format_of(path.read_bytes()):
             raise VievalError(
-                f"{path}: an image, no results; images are ranked in a folder for each "
-                "generator, with --prompts"
+                f"{path}: an image, not results; to rank images, put each generator's "
+                "in a folder and pass --prompts"
             ) from None
         raise VievalError(
             f"{path}: cannot be read ({error}); restore it, or leave it out"
         ) from None
     if not rows:
-        raise VievalError(f"{path}: no verdicts in it; restore it, or judge again")
+        raise VievalError(f"{path}: contains no verdicts; restore it, or judge again")
     first: dict[tuple[SampleId, Provenance], int] = {}
     for number, records in enumerate(rows, start=1):
         if not records:
             raise VievalError(
-                f"{path}: line {number} holds no verdict; restore it, or judge again"
+                f"{path}: line {number} is not a verdict; restore it, or judge again"
             )
         record = records[0]
         earlier_line = first.setdefault((record.id, record.provenance), number)

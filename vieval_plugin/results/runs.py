@@ -73,8 +73,8 @@ def load_results(
     """
     if labels and len(labels) != len(results):
         raise VievalError(
-            f"{len(labels)} labels for {len(results)} results; give --label once for each, in "
-            "their order ('' for none)"
+            f"{len(labels)} labels for {len(results)} results; give one --label per "
+            "result, in the same order ('' for none)"
         )
     records_by_source: dict[tuple[SampleId, Source], tuple[Record, ...]] = {}
     origin: dict[tuple[SampleId, Source], str] = {}
@@ -97,8 +97,8 @@ def load_results(
             totals.append(sample.totals)
         if path.name.endswith(PARTIAL):
             notes.append(
-                f"{path} is of a run that is not complete: these are the {len(rows)} verdicts that "
-                "came first, and numbers of all may differ"
+                f"{path} is from an incomplete run: these are its first {len(rows)} "
+                "verdicts, and the final numbers may differ"
             )
         elif note := missing_note(path, list(chain(*rows))):
             notes.append(note)
@@ -109,9 +109,9 @@ def load_results(
             where = f"{row.file}:{row.row}" if row else f"line {number}"
             if key in records_by_source:
                 raise VievalError(
-                    f"{path}: {where}: {judged[0].id} by {source.name} {source.judge} is in "
-                    f"{origin[key]} as well; "
-                    "pass one of the two, or tell two runs apart with --label"
+                    f"{path}: {where}: {judged[0].id} by {source.name} {source.judge} "
+                    f"is in {origin[key]} as well; pass only one of the two, or "
+                    "distinguish the runs with --label"
                 )
             records_by_source[key], origin[key] = judged, f"{where} of {path}"
     if unreadable and not records_by_source:

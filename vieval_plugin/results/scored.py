@@ -89,8 +89,8 @@ class BenchmarkScores:
         unit = "mean score"
         if totals.threshold is not None:
             unit = (
-                f"share of right images (score from {totals.threshold:g} on), and of prompts "
-                "with all or any right"
+                f"share of correct images (score at least {totals.threshold:g}), and "
+                "of prompts with all or any correct"
             )
         shares = [(f"{share} right", f"prompts ({share})") for share in _shares(totals)]
         header = ("judge", "generator", "category", "mean", "images", "scored")

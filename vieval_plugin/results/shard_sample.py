@@ -225,14 +225,15 @@ def _notes(
     opened: VerdictFolder, totals: FolderTotals, draw: _Draw, seed: int, repeated: int
 ) -> Iterator[str]:
     if opened.note:
-        yield f"{opened.note}, and numbers of all may differ"
+        yield f"{opened.note}, and the final numbers may differ"
     if not draw.is_all:
         yield (
-            f"{opened.folder.name}: {totals.verdicts:,} verdicts are counted; intervals, tests and "
-            f"pictures are of those on {draw.prompts:,} prompts drawn at random, seed {seed}"
+            f"{opened.folder.name}: {totals.verdicts:,} verdicts are counted; "
+            f"intervals, tests and pictures use only those on {draw.prompts:,} "
+            f"prompts drawn at random, seed {seed}"
         )
     if repeated:
         yield (
-            f"{opened.folder.name}: {repeated:,} verdicts are called as another before them, and "
-            "are told apart by their row"
+            f"{opened.folder.name}: {repeated:,} verdicts have the same id as an "
+            "earlier one; they are distinguished by their row"
         )

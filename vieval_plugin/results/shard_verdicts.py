@@ -53,7 +53,7 @@ class VerdictFolder:
         if rows == self.plan.rows:
             return ""
         return (
-            f"{self.folder.name} is of a run that is not complete: {rows:,} of "
+            f"{self.folder.name} is from an incomplete run: {rows:,} of "
             f"{self.plan.rows:,} rows have verdicts"
         )
 
@@ -71,17 +71,18 @@ def open_shards(path: Path, partial: bool = False) -> VerdictFolder:
     """
     if isfile(path):
         raise VievalError(
-            f"{path}: a file, where a folder of shards is needed; judge the data set into one with "
-            "--out"
+            f"{path}: expected a folder of shards, got a file; judge the data set "
+            "with --out FOLDER"
         )
     folder = open_folder(path)
     opened = VerdictFolder(folder, _plan_of(folder), folder.entries())
     if (note := opened.note) and not partial:
         raise VievalError(
-            f"{note}; the command that began it goes on, or read it as it is with --partial"
+            f"{note}; run the same command again to resume, or read it as it is with "
+            "--partial"
         )
     if not opened.entries:
-        raise VievalError(f"{folder.name}: no verdicts in it; judge again")
+        raise VievalError(f"{folder.name}: contains no verdicts; judge again")
     return opened
 
 
@@ -89,8 +90,8 @@ def _plan_of(folder: ShardFolder) -> Plan:
     plan = folder.plan()
     if plan is None:
         raise VievalError(
-            f"{folder.name}: no folder of shards; name the folder that vieval score was given with "
-            "--out"
+            f"{folder.name}: not a folder of shards; pass the folder that vieval "
+            "score wrote (its --out)"
         )
     return plan
 
@@ -255,8 +256,8 @@ def record_named(opened: VerdictFolder, name: str) -> Record:
         ]
     if not records:
         raise VievalError(
-            f"{opened.folder.name}: no verdict on {name!r}; name a uid, or FILE:ROW with rows from "
-            "0"
+            f"{opened.folder.name}: no verdict matches {name!r}; pass a uid, or "
+            "FILE:ROW with rows counted from 0"
         )
     _require_one(records, opened, name)
     return records[0]
@@ -270,7 +271,8 @@ def _require_one(records: list[Record], opened: VerdictFolder, name: str) -> Non
             if record.row
         )
         raise VievalError(
-            f"{opened.folder.name}: several verdicts are on {name!r}; name one ({like})"
+            f"{opened.folder.name}: {name!r} matches several verdicts; pick one, such "
+            f"as {like}"
         )
 
 
@@ -306,7 +308,7 @@ class _InputRows:
             if (row.number, row.prompt) == (input_row.row, input_row.prompt):
                 return _add_digest(row.row.sample, input_row.digest)
         raise VievalError(
-            f"{input_row.file}: no row {input_row.row} in it; restore the file"
+            f"{input_row.file}: has no row {input_row.row}; restore the file"
         )
 
 
@@ -320,7 +322,7 @@ def _group_of(file: InputFile, row: int) -> tuple[int, int]:
         end += rows
         if row < end:
             return group, end
-    raise VievalError(f"{file.path}: no row {row} in it; restore the file")
+    raise VievalError(f"{file.path}: has no row {row}; restore the file")
 
 
 def _add_digest(judged: Judged, digest: str) -> Judged:

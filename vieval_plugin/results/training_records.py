@@ -29,7 +29,7 @@ def trained_on(record: Path) -> frozenset[str]:
     try:
         uids = read_json(file.read_bytes())["uids"]
         if not isinstance(uids, list) or not all(isinstance(uid, str) for uid in uids):
-            raise ValueError("uids is no list of texts")
+            raise ValueError("uids is not a list of strings")
     except OSError as error:
         raise VievalError(
             f"{file}: the training record cannot be read ({error.strerror}); `vieval train` writes "
@@ -37,7 +37,7 @@ def trained_on(record: Path) -> frozenset[str]:
         ) from None
     except (ValueError, KeyError, TypeError) as error:
         raise VievalError(
-            f"{file}: no training record of a model ({line_of(error, 100)})"
+            f"{file}: not a model's training record ({line_of(error, 100)})"
         ) from None
     return frozenset(uids)
 

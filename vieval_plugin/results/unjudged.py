@@ -99,13 +99,14 @@ def load_unjudged(
             ) as error:
                 reason = line_of(error)
                 raise VievalError(
-                    f"{file}: line {number} is no image that is to be judged ({reason}); what is "
-                    "judged here is a run in "
-                    "which a generator made images, such as generate_* tasks with --predict_only"
+                    f"{file}: line {number} is not an image to judge ({reason}); pass "
+                    "a run in which a generator made images, such as generate_* "
+                    "tasks with --predict_only"
                 ) from None
     if not rows:
         raise VievalError(
-            f"{path}: no images in it; run generate_* tasks with --predict_only first"
+            f"{path}: contains no images; run generate_* tasks with --predict_only "
+            "first"
         )
     _require_one_judge(judges, path)
     [(judge, setting)] = judges
@@ -125,7 +126,8 @@ def _require_one_judge(judges: dict[tuple[str, str], None], path: Path) -> None:
             for judge_and_setting in judges
         )
         raise VievalError(
-            f"{path}: tasks of several judges ({names}); pass the samples file of one of them"
+            f"{path}: contains tasks of several judges ({names}); pass the samples "
+            "file of one of them"
         )
 
 
@@ -205,8 +207,7 @@ def made_of_row(
     """
     if not kind:
         raise VievalError(
-            "it is of a task that says no kind; name what its generator was asked for with "
-            "--kind, such as tig"
+            "its task has no kind; set the kind of its images with --kind, such as tig"
         )
     prompt = next(
         (
@@ -217,7 +218,7 @@ def made_of_row(
         "",
     )
     if not prompt:
-        raise VievalError("it has no prompt among its arguments")
+        raise VievalError("its arguments contain no prompt")
     number = row["doc_id"] if isinstance(row.get("doc_id"), int) else 0
     task = re.sub(r"^.*_samples_", "", file.stem)
     text = "instruction" if kind in _EDITS else "prompt"

@@ -240,7 +240,7 @@ def _two_or_more(ratings: ArrayLike) -> Floats:
     values = np.asarray(ratings, dtype=float)
     if values.ndim != 2 or len(values) < 2:
         raise ValueError(
-            "ratings of two or more annotators are needed, shape (annotators, items), not "
-            f"{values.shape}"
+            "expected ratings from two or more annotators, shape (annotators, "
+            f"items), got {values.shape}"
         )
     return values

@@ -109,7 +109,7 @@ def preference_points(
     label, first, second = _vectors(preferred_first, score_first, score_second)
     if not np.isin(label, (0, 0.5, 1)).all():
         raise ValueError(
-            "labels are 1 (the first is preferred), 0 (the second) or 0.5 (a tie)"
+            "labels must be 1 (the first is preferred), 0 (the second) or 0.5 (a tie)"
         )
     says = np.where(first > second, 1.0, np.where(first < second, 0.0, 0.5))
     return np.asarray(1 - np.abs(label - says))
@@ -141,7 +141,7 @@ def right_points(scores: ArrayLike) -> Floats:
     s = np.asarray(scores, dtype=float)
     if s.ndim != 3 or s.shape[1:] != (2, 2):
         raise ValueError(
-            f"scores of shape (examples, 2 images, 2 texts) are needed, not {s.shape}"
+            f"scores must have shape (examples, 2 images, 2 texts), got {s.shape}"
         )
     text = (s[:, 0, 0] > s[:, 0, 1]) & (s[:, 1, 1] > s[:, 1, 0])
     image = (s[:, 0, 0] > s[:, 1, 0]) & (s[:, 1, 1] > s[:, 0, 1])
@@ -175,9 +175,9 @@ def _vectors(*arrays: ArrayLike) -> list[Floats]:
         vector.shape != vectors[0].shape for vector in vectors
     ):
         raise ValueError(
-            "vectors of the same length are needed, not shapes "
+            "vectors must have the same length, got shapes "
             f"{[vector.shape for vector in vectors]}"
         )
     if any(np.isnan(vector).any() for vector in vectors):
-        raise ValueError("an item without a label or a score must be left out first")
+        raise ValueError("leave out items without a label or a score")
     return vectors

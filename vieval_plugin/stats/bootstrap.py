@@ -184,7 +184,7 @@ def group_sums(values: ArrayLike, groups: Sequence[Hashable]) -> tuple[Floats, F
     table = np.asarray(values, dtype=float)
     if table.shape[-1:] != index.shape:
         raise ValueError(
-            f"a group for each of the items is needed, not {len(index)} for shape {table.shape}"
+            f"expected one group per item, got {len(index)} for shape {table.shape}"
         )
     table = table.reshape(math.prod(table.shape[:-1]), len(index))
     is_defined = ~np.isnan(table)

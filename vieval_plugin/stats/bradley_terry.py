@@ -89,7 +89,8 @@ def _require_counts(won: Floats, tied: Floats) -> None:
         or (tied != tied.T).any()
     ):
         raise ValueError(
-            "counts of wins and symmetric counts of ties, of all models with all, are needed"
+            "wins and ties must be square tables over the same models, and ties must "
+            "be symmetric"
         )
 
 

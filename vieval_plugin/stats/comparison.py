@@ -369,7 +369,7 @@ class MeanDifference:
         self._second = np.asarray(second, dtype=float)
         if self._first.shape != self._second.shape:
             raise ValueError(
-                f"two arrays of the same shape are needed, not {self._first.shape} and "
+                f"arrays must have the same shape, got {self._first.shape} and "
                 f"{self._second.shape}"
             )
         require_same_items(self._first, self._second)
@@ -494,5 +494,6 @@ def require_same_items(first: Floats, second: Floats) -> None:
     mismatch_count = int(np.count_nonzero(np.isnan(first) != np.isnan(second)))
     if mismatch_count:
         raise ValueError(
-            f"both must have scores of the same items: {mismatch_count} are of one alone"
+            f"both must have scores for the same items; {mismatch_count} are in only "
+            "one"
         )

@@ -70,7 +70,7 @@ def paired_vectors(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Floats]
     y = np.asarray(second, dtype=float)
     if x.shape != y.shape or x.ndim != 1:
         raise ValueError(
-            f"two vectors of the same length are needed, not shapes {x.shape} and {y.shape}"
+            f"vectors must have the same length, got shapes {x.shape} and {y.shape}"
         )
     return x, y
 
@@ -92,7 +92,7 @@ def undefined(x: ArrayLike, y: ArrayLike) -> str:
     x = np.asarray(x, dtype=float)
     y = np.asarray(y, dtype=float)
     if len(x) < 2:
-        return f"{len(x)} pairs, two or more are needed"
+        return f"at least two pairs are needed, got {len(x)}"
     if np.all(x == x[0]):
         return "the first variable is constant"
     if np.all(y == y[0]):

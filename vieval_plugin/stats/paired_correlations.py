@@ -213,15 +213,14 @@ class CorrelationDifference:
 def _require_tables(a: Floats, b: Floats, h: Floats) -> None:
     if a.ndim != 2 or a.shape != b.shape or a.shape != h.shape:
         raise ValueError(
-            f"three tables of the same shape are needed, not shapes {a.shape}, {b.shape}, "
-            f"{h.shape}"
+            f"tables must have the same shape, got {a.shape}, {b.shape}, {h.shape}"
         )
 
 
 def _require_lengths(group_index: Ints, rows: int, part: Ints, models: int) -> None:
     if len(group_index) != rows or len(part) != models:
         raise ValueError(
-            f"{rows} groups and {models} parts are needed, not {len(group_index)} and "
+            f"expected {rows} groups and {models} parts, got {len(group_index)} and "
             f"{len(part)}"
         )
 

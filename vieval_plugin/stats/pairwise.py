@@ -105,7 +105,7 @@ def resampled_accuracy(
     m, h = _finite(metric, human)
     if counts.shape[1:] != m.shape:
         raise ValueError(
-            f"counts of shape (resamples, {len(m)}) are needed, not {counts.shape}"
+            f"counts must have shape (resamples, {len(m)}), got {counts.shape}"
         )
 
     def right(rows: slice, columns: slice) -> NDArray[np.bool_]:
@@ -123,7 +123,7 @@ def resampled_accuracy(
 
 def _check(epsilon: float) -> None:
     if not epsilon >= 0:
-        raise ValueError(f"epsilon is 0 or more, not {epsilon}")
+        raise ValueError(f"epsilon must be at least 0, got {epsilon}")
 
 
 def _finite(metric: ArrayLike, human: ArrayLike) -> tuple[Floats, Floats]:

@@ -89,7 +89,7 @@ def prediction_powered_mean(
     y = np.asarray(ratings, dtype=float)
     f = np.asarray(scores, dtype=float)
     if y.ndim != 1 or f.shape != y.shape or not np.isfinite(f).all():
-        raise ValueError("a finite score and a rating or NaN are needed for each item")
+        raise ValueError("each item needs a finite score, and a rating or NaN")
     names, members = factorize(range(len(y)) if groups is None else groups)
     stratum = _joined(
         factorize([0] * len(y) if strata is None else strata)[1], members, ~np.isnan(y)

@@ -60,7 +60,7 @@ def vote_of_scores(
     [0, 2, 3, -1]
     """
     if not tie >= 0:
-        raise ValueError(f"tie is 0 or more, not {tie}")
+        raise ValueError(f"tie must be at least 0, got {tie}")
     first_scores, second_scores = paired_vectors(first, second)
     distance, middle = _distance_and_mean(first_scores, second_scores)
     tied = np.where(middle >= good, BOTH_GOOD, BOTH_BAD)
@@ -138,9 +138,7 @@ def best_thresholds(
 def _require_votes(human_votes: Floats, first_scores: Floats) -> None:
     if human_votes.shape != first_scores.shape:
         shapes = f"{human_votes.shape} and {first_scores.shape}"
-        raise ValueError(
-            f"a vote of people for each contest is needed, not shapes {shapes}"
-        )
+        raise ValueError(f"each contest needs one human vote, got shapes {shapes}")
 
 
 def _tied(
@@ -188,7 +186,7 @@ def nested(
     human_votes = np.asarray(human)
     fold = fold_of(groups, folds, seed)
     if fold.shape != first_scores.shape or human_votes.shape != first_scores.shape:
-        raise ValueError("a group and a vote of people for each contest are needed")
+        raise ValueError("each contest needs a group and a human vote")
     votes = np.full(first_scores.shape, NONE, dtype=np.int64)
     for held_out in np.unique(fold):
         inside = fold == held_out
@@ -222,7 +220,8 @@ def fold_of(groups: Sequence[Hashable], folds: int = 5, seed: Seed = 0) -> Ints:
     names, index = factorize(groups)
     if folds < 2 or len(names) == 1:
         raise ValueError(
-            f"two folds and two groups or more are needed, not {folds} and {len(names)}"
+            f"at least two folds and two groups are needed, got {folds} and "
+            f"{len(names)}"
         )
     fold_of_group = np.random.default_rng(seed).permutation(len(names)) % folds
     return np.asarray(fold_of_group[index], dtype=np.int64)

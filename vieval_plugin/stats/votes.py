@@ -339,7 +339,7 @@ def _points(votes: ArrayLike, human: ArrayLike, scheme: VoteScheme) -> Floats:
     human_votes = codes(human)
     if judge_votes.shape != human_votes.shape:
         raise ValueError(
-            f"two arrays of the same shape are needed, not shapes {judge_votes.shape} and "
+            f"arrays must have the same shape, got {judge_votes.shape} and "
             f"{human_votes.shape}"
         )
     right = merged_ties(judge_votes, scheme) == merged_ties(human_votes, scheme)
@@ -370,5 +370,5 @@ def codes(votes: ArrayLike, lowest: int = NONE) -> Ints:
     """Votes as an array; ValueError for what is no code from `lowest` on."""
     vote_codes = np.asarray(votes)
     if vote_codes.size and not np.isin(vote_codes, range(lowest, TIE + 1)).all():
-        raise ValueError(f"votes are whole numbers from {lowest} to {TIE}")
+        raise ValueError(f"votes must be whole numbers from {lowest} to {TIE}")
     return vote_codes.astype(np.int64)

@@ -138,7 +138,7 @@ def _checked_flags(options: ScoreOptions) -> tuple[ScoreOptions, bool]:
 
     if bool(options.benchmark) == bool(options.samples):
         raise VievalError(
-            "--benchmark names all that is judged; leave the samples out"
+            "--benchmark cannot be combined with samples; leave the samples out"
             if options.samples
             else (
                 "name what is to be judged: images, a table or folders, or a benchmark with "
@@ -147,7 +147,9 @@ def _checked_flags(options: ScoreOptions) -> tuple[ScoreOptions, bool]:
         )
     sample_options = ("prompts", "kind", "columns", "allow_urls")
     if options.benchmark and (useless := first_flag(options, sample_options)):
-        raise VievalError(f"{useless} is for samples; a benchmark says that of itself")
+        raise VievalError(
+            f"{useless} applies only to samples; a benchmark already defines it"
+        )
     images = (
         bool(options.samples) and not options.prompts and are_images(options.samples)
     )
@@ -163,7 +165,8 @@ def _checked_flags(options: ScoreOptions) -> tuple[ScoreOptions, bool]:
         options = replace(options, out=_file_beside(options.samples[0]))
     if options.batch and not (options.out or options.plan):
         raise VievalError(
-            "--batch keeps what it sent beside the verdicts; name their file with --out"
+            "--batch requires --out FILE, because it saves its requests in the same "
+            "folder"
         )
     if options.out is None and not (options.plan or images):
         raise VievalError("--out FILE is required for a benchmark (or --plan)")

@@ -101,7 +101,7 @@ def _rejudge(
 
     if unknown := [status for status in statuses if status not in list(Status)]:
         raise VievalError(
-            f"--rejudge {unknown[0]!r} is no status; those are {', '.join(Status)}"
+            f"--rejudge {unknown[0]!r} is not a status; known: {', '.join(Status)}"
         )
     stored = config.read(str(options.config)) if options.config else config.current()
     current = options_of(plan, stored)

@@ -164,7 +164,8 @@ def _request(options: ScoreOptions, folder: str) -> ShardRequest:
         )
     if len(options.judge) > 1:
         raise VievalError(
-            "a folder of shards has one judge; run the others with an --out of their own"
+            "a folder of shards can have only one judge; run the others with another "
+            "--out"
         )
     most_failures = (
         MOST_FAILURES if options.max_failures is None else options.max_failures

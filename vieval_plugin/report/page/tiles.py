@@ -185,7 +185,7 @@ class Samples:
         return (
             loaded.get(record.id)
             or sample
-            or "This sample is not in the data that is here."
+            or "This sample is not in the data on this machine."
         )
 
 
@@ -494,9 +494,7 @@ def _change_notes(record: Record, judged: Judged) -> list[str]:
         map(images.is_there, images.images_of(judged))
     ):
         return []
-    return [
-        "These are not the texts or images that were judged: they have changed since."
-    ]
+    return ["These texts or images have changed since they were judged."]
 
 
 def _fingerprint(judged: Judged) -> str:

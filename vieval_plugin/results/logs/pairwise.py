@@ -74,8 +74,8 @@ def read(
         return {}
     if name not in files and len(files) > 1:
         raise NotNamedError(
-            f"{folder}: there are logs of {', '.join(files)}, and none is called {name!r}; pass "
-            "name= one of these"
+            f"{folder}: contains logs of {', '.join(files)}, but not {name!r}; pass "
+            "one of these as name="
         )
     path = files.get(name) or next(iter(files.values()))
     document = read_json(path, RESTORE)
@@ -86,7 +86,7 @@ def read(
     if isinstance(document, dict):
         return {identity("", uid): _lettered(row) for uid, row in document.items()}
     raise VievalError(
-        f"{path}: neither a list of replies nor an object of id -> judgements"
+        f"{path}: must be a list of replies or an object mapping ids to judgements"
     )
 
 
@@ -122,7 +122,8 @@ def _numbered(rows: list[Any], path: Path) -> Iterator[tuple[str, Any]]:
         index = row.get("idx", number) if isinstance(row, dict) else number
         if isinstance(index, bool) or not isinstance(index, (int, str)):
             raise VievalError(
-                f"{path}: row {number}: idx is no whole number and no text; correct the file"
+                f"{path}: row {number}: idx must be an integer or a string; correct "
+                "the file"
             )
         if (uid := str(index)) in uids:
             raise VievalError(

@@ -89,8 +89,8 @@ def _answers_file(
 ) -> Path:
     if name not in files and len(files) > 1:
         raise NotNamedError(
-            f"{folder}: there are answers to questions of {setting} by {', '.join(files)}, and "
-            f"none is called {name!r}; pass name= one of these"
+            f"{folder}: contains answers to questions of {setting} by "
+            f"{', '.join(files)}, but not {name!r}; pass one of these as name="
         )
     return files.get(name) or next(iter(files.values()))
 

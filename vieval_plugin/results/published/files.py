@@ -41,8 +41,9 @@ class PublishedFile:
         if len(body) == self.size and hashlib.sha256(body).hexdigest() == self.sha256:
             return ""
         return (
-            f"not the file of {self.repository} at commit {self.commit[:7]}: {len(body)} bytes, "
-            f"published are {self.size} with SHA-256 {self.sha256[:12]}..."
+            f"not the file of {self.repository} at commit {self.commit[:7]}: got "
+            f"{len(body)} bytes, expected {self.size} with SHA-256 "
+            f"{self.sha256[:12]}..."
         )
 
     def is_there(self, root: Path) -> bool:
